@@ -1,0 +1,97 @@
+"""Finds the Delta jars, or fetches them once from the Maven repository that Spark's Ivy knows.
+
+``python -m jobs.delta_jars`` puts them beside the environment's own Spark jars, so that whatever is started from it,
+`spark-submit` included, has Delta without a look-up at every start.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyspark
+
+PACKAGES = "spark.jars.packages"
+
+
+class SparkEnvironmentError(RuntimeError):
+    """Raised when the machine lacks what Spark needs; the message says what to do."""
+
+
+def spark_defaults() -> dict[str, str]:
+    """The options of conf/spark-defaults.conf."""
+    text = files("conf").joinpath("spark-defaults.conf").read_text(encoding="utf-8")
+    lines = (line.split(None, 1) for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    return {name: value.strip() for name, value in lines}
+
+
+def delta_jars() -> list[Path]:
+    """The jars that Spark must be given; none where they stand beside its own.
+
+    Raises: SparkEnvironmentError: they are nowhere on this machine and cannot be fetched.
+    """
+    if _jars_of_spark():
+        return []
+    if not _cached_jars():
+        _fetch()
+    return _cached_jars()
+
+
+def _jars_of_spark() -> list[Path]:
+    _, artifact, version = _coordinates()
+    return list((_spark_home() / "jars").glob(f"*{artifact}-{version}.jar"))
+
+
+def _cached_jars() -> list[Path]:
+    """The io.delta jars of Ivy's cache: they are all that is needed, Spark brings what they rest on."""
+    group, artifact, version = _coordinates()
+    caches = [jar.parent for jar in Path.home().glob(f".ivy2*/jars/{group}_{artifact}-{version}.jar")]
+    return sorted(caches[0].glob(f"{group}_*-{version}.jar")) if caches else []
+
+
+def _coordinates() -> tuple[str, str, str]:
+    group, artifact, version = spark_defaults()[PACKAGES].split(":")
+    return group, artifact, version
+
+
+def _spark_home() -> Path:
+    return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+
+
+def _fetch() -> None:
+    """Let spark-submit resolve the package around an empty program, its talk kept from the terminal."""
+    package = spark_defaults()[PACKAGES]
+    with TemporaryDirectory() as folder:
+        nothing = Path(folder, "nothing.py")
+        nothing.write_text("", encoding="utf-8")
+        submit = [str(_spark_home() / "bin" / "spark-submit"), "--master", "local[1]", "--packages", package]
+        environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
+        done = subprocess.run(
+            [*submit, str(nothing)], capture_output=True, text=True, check=False, env=environment, timeout=900
+        )
+    if done.returncode != 0 or not _cached_jars():
+        unreachable = "unresolved dependency" in done.stderr or "UnknownHost" in done.stderr
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        why = "no Maven repository can be reached" if unreachable else last[:200]
+        raise SparkEnvironmentError(
+            f"the Delta jars ({package}) could not be fetched: {why}; connect this machine to a Maven repository once, "
+            f"or copy the jars into {_spark_home() / 'jars'}."
+        )
+
+
+def install() -> None:
+    """Copy the jars beside Spark's own."""
+    for jar in delta_jars():
+        shutil.copy(jar, _spark_home() / "jars" / jar.name)
+
+
+if __name__ == "__main__":
+    try:
+        install()
+    except SparkEnvironmentError as error:
+        sys.exit(str(error))

@@ -1,0 +1,117 @@
+"""Collector files and client logs in; rounds, heartbeats, ownership, progress, routes and rebalance results out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from conf.settings import Settings
+from jobs.delta_tables import ClusterDate, Lake, in_dates, rows_of
+from jobs.ingestion import Intake, IntakeResult, Reach, take_in
+from jobs.run_context import RunContext
+from jobs.transforms.rounds import CAPTURE, capture_rounds, with_own_subscriptions, with_round
+from schemas import (
+    COLLECTION_ROUND,
+    CONSUMER_HEARTBEAT,
+    QUEUE_OWNERSHIP,
+    QUEUE_PROGRESS,
+    SNAPSHOT_CAPTURE,
+    TOPIC_ROUTE,
+    Table,
+)
+
+_OF_ROUNDS = (SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, QUEUE_PROGRESS, TOPIC_ROUTE)
+
+
+def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> IntakeResult:
+    """Take in new files of ``<landing>/admin_snapshots`` and ``<landing>/client_log``; a rerun changes nothing."""
+    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days)
+    rounds = RoundSettling(lake, settings)
+    intake = Intake(("admin_snapshots", "client_log"), rounds.prepare, rounds.reach, rounds.settle)
+    return take_in(lake, settings, context, intake)
+
+
+class RoundSettling:
+    """Assigns captures to rounds when they are stored, and corrects stored ones that a late marker moves."""
+
+    def __init__(self, lake: Lake, settings: Settings) -> None:
+        self.lake = lake
+        self.rounds = settings.rounds
+        self.lookback_s = max(settings.drift.lookback_s, settings.rounds.max_round_s)
+
+    def reach(self, table: Table) -> Reach:
+        """A capture or marker changes its own round, the one before, and rounds that look back on it."""
+        return Reach((table.date_of,), before_s=self.rounds.max_round_s, after_s=self.lookback_s)
+
+    def prepare(self, rows: DataFrame, table: Table) -> DataFrame:
+        """Rows to store, with their round; a heartbeat also with its member's own subscriptions."""
+        if table not in _OF_ROUNDS:
+            return rows
+        dates = [row.event_date for row in rows_of(rows.select("event_date").distinct())]
+        settled = with_round(rows, self._rounds(rows.select(*CAPTURE), dates))
+        return self._completed(settled, table, dates)
+
+    def settle(self, dates: list[ClusterDate]) -> None:
+        """Correct the stored rows of ``dates`` whose round, or member's subscriptions, are no longer right."""
+        days = sorted({d.event_date for d in dates})
+        rounds = self._rounds(None, days).persist()
+        self._replace_gap_rounds(rounds, dates)
+        # Every row of a round has its capture: where no capture moves, nothing else does.
+        if self._correct(SNAPSHOT_CAPTURE, rounds, dates):
+            for table in (QUEUE_OWNERSHIP, QUEUE_PROGRESS, TOPIC_ROUTE):
+                self._correct(table, rounds, dates)
+        self._correct(CONSUMER_HEARTBEAT, rounds, dates)
+        rounds.unpersist()
+
+    def _correct(self, table: Table, rounds: DataFrame, dates: list[ClusterDate]) -> bool:
+        """Store what has become of the settled columns; tell whether a row was wrong."""
+        columns = ["round_at", *(["subscriptions"] if table is CONSUMER_HEARTBEAT else [])]
+        days = sorted({d.event_date for d in dates})
+        stored = self.lake.read(table).where(in_dates(dates)).withColumn("before", F.struct(*columns))
+        right = self._completed(with_round(stored, rounds), table, days)
+        moved = right.where(~F.struct(*columns).eqNullSafe(F.col("before"))).select(*table.key, *columns)
+        wrong = not moved.isEmpty()
+        if wrong:
+            self.lake.update(table, moved, columns, days)
+        return wrong
+
+    def _rounds(self, fresh: DataFrame | None, dates: Iterable[date]) -> DataFrame:
+        near = _with_neighbours(dates)
+        stored = self.lake.read(SNAPSHOT_CAPTURE).where(F.col("event_date").isin(near)).select(*CAPTURE)
+        markers = self.lake.read(COLLECTION_ROUND).where(F.col("event_date").isin(near) & (F.col("kind") == "marker"))
+        captures = stored if fresh is None else stored.unionByName(fresh)
+        return capture_rounds(captures, markers, max_round_s=self.rounds.max_round_s, gap_s=self.rounds.gap_s)
+
+    def _completed(self, rows: DataFrame, table: Table, dates: Iterable[date]) -> DataFrame:
+        if table is not CONSUMER_HEARTBEAT:
+            return rows
+        near = F.col("event_date").isin(_with_neighbours(dates))
+        return with_own_subscriptions(rows, self.lake.read(SNAPSHOT_CAPTURE).where(near))
+
+    def _replace_gap_rounds(self, rounds: DataFrame, dates: list[ClusterDate]) -> None:
+        """Rounds that only a pause began stand in the table too, sourced from their first capture."""
+        first = rounds.where((F.col("kind") == "gap") & (F.col("captured_at") == F.col("round_at")))
+        line = F.struct("source_file", "source_line")
+        source = F.min_by(F.struct("source", "source_file", "source_line", "ingested_at", "run_id"), line)
+        sources = self.lake.read(SNAPSHOT_CAPTURE).where(in_dates(dates)).groupBy(*CAPTURE).agg(source.alias("s"))
+        gaps = (
+            first.join(sources, list(CAPTURE))
+            .select("cluster", "collector", "round_at", "kind", "s.*", F.to_date("round_at").alias("event_date"))
+            .where(in_dates(dates))
+        )
+        of_dates = f"kind = 'gap' AND ({in_dates(dates)})"
+        if not gaps.isEmpty() or not self.lake.read(COLLECTION_ROUND).where(of_dates).isEmpty():
+            self.lake.replace_where(COLLECTION_ROUND, gaps, of_dates)
+
+
+def _with_neighbours(dates: Iterable[date]) -> list[date]:
+    return sorted({date.fromordinal(day.toordinal() + step) for day in dates for step in (-1, 0, 1)})
+
+
+if __name__ == "__main__":
+    from jobs.command_line import main
+
+    main("ingest-consumer-snapshots")

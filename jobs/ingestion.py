@@ -1,0 +1,224 @@
+"""Takes landing files into input tables exactly once, with every line accounted for. Shared by the ingest jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampType
+
+from conf.settings import Settings
+from jobs.delta_tables import ClusterDate, Lake, rows_of, sql_text
+from jobs.landing_files import ENDS_FILE, LandingFile, ReadOptions, list_landing, parsed_lines, record_schema
+from jobs.run_context import RunContext
+from schemas import TABLES, Table
+from schemas.bookkeeping import INGESTED_FILE, QUARANTINE
+from udfs.landing_formats import FORMATS
+
+_LISTED = "cluster string, format string, file string, size_bytes long, event_dates array<date>"
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Which dates a stored row can change: those of its instants, and of these seconds around them."""
+
+    instants: tuple[str, ...] = ()
+    before_s: int = 0
+    after_s: int = 0
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What an ingest job brings to the shared course of events."""
+
+    formats: tuple[str, ...]
+    prepare: Callable[[DataFrame, Table], DataFrame]  # pairs halves, sets the round
+    reach: Callable[[Table], Reach]
+    settle: Callable[[list[ClusterDate]], None] | None = None  # corrects stored rows that late lines change
+
+
+@dataclass(frozen=True)
+class IntakeResult:
+    """What was read and what came of it, in lines."""
+
+    files: int = 0
+    read: int = 0
+    stored: int = 0
+    duplicate: int = 0
+    ignored: int = 0
+    quarantined: int = 0
+
+
+def take_in(lake: Lake, settings: Settings, context: RunContext, intake: Intake) -> IntakeResult:
+    """Take in the landing files that the ledger does not hold yet.
+
+    The ledger is written last: after a crash at any point the same files are taken in again, and since every table
+    is merged by key the result is that of one undisturbed run.
+    """
+    tables = [TABLES[name] for name in dict.fromkeys(t for f in intake.formats for t in FORMATS[f].tables)]
+    for table in (INGESTED_FILE, QUARANTINE, *tables):
+        lake.create(table)
+    files = new_files(lake, context.landing, intake.formats)
+    if not files:
+        return IntakeResult()
+    parsed = parsed_lines(lake.spark, files, _read_options(settings, context)).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        fed = [table for table in tables if table.name in parsed.columns]
+        reached = _dates_reached(parsed, fed, context, intake)
+        for table in fed:
+            dates = sorted({row.own_date for row in reached if row.table == table.name})
+            if dates:
+                lake.merge(table, intake.prepare(table_rows(parsed, table, context), table), dates)
+        if intake.settle is not None:
+            intake.settle(sorted({ClusterDate(row.cluster, row.event_date) for row in reached}))
+        _replace_quarantine(lake, context, parsed, files)
+        ledger = _ledger(lake, context, parsed, fed, files, reached)
+        lake.replace_where(INGESTED_FILE, ledger, _of_files("file", files))
+        return _result(lake, files)
+    finally:
+        parsed.unpersist()
+
+
+def _read_options(settings: Settings, context: RunContext) -> ReadOptions:
+    return ReadOptions(
+        context.landing,
+        settings.ingest.max_line_bytes,
+        settings.ingest.max_raw_text_chars,
+        dict(settings.ingest.client_log_zones),
+        settings.ingest.client_log_zone,
+    )
+
+
+def new_files(lake: Lake, landing: str, formats: Sequence[str]) -> list[LandingFile]:
+    """Landing files that were never taken in, or whose size has changed since."""
+    listed = list_landing(landing, [FORMATS[name] for name in formats])
+    ledger = lake.read(INGESTED_FILE).where(F.col("format").isin(*formats))
+    known = {tuple(row) for row in rows_of(ledger.select("cluster", "format", "file", "size_bytes"))}
+    return [file for file in listed if tuple(file) not in known]
+
+
+def table_rows(parsed: DataFrame, table: Table, context: RunContext) -> DataFrame:
+    """The rows that the parsed lines hold for one table, with their dates and source lines."""
+    columns = [
+        (F.timestamp_millis(_field(table, f.name)) if _is_instant(table, f.name) else _field(table, f.name)).alias(
+            f.name
+        )
+        for f in record_schema(table).fields
+    ]
+    rows = parsed.where(F.col(table.name).isNotNull()).select(
+        "cluster",
+        *columns,
+        F.col("format").alias("source"),
+        F.col("file").alias("source_file"),
+        F.col("line_number").alias("source_line"),
+        *context.lineage(),
+    )
+    return rows.withColumn("event_date", F.to_date(table.date_of))
+
+
+def _field(table: Table, name: str) -> Column:
+    return F.col(f"`{table.name}`.`{name}`")
+
+
+def _is_instant(table: Table, name: str) -> bool:
+    return isinstance(table.columns[name].dataType, TimestampType)
+
+
+def _dates_reached(parsed: DataFrame, tables: list[Table], context: RunContext, intake: Intake) -> list[Row]:
+    """Per table and file, the dates its rows fall on (``own_date``) and the dates they can change."""
+    each = []
+    for table in tables:
+        reach = intake.reach(table)
+        moved = [
+            F.to_date(F.col(name) + F.expr(f"INTERVAL '{seconds}' SECOND"))
+            for name in reach.instants
+            for seconds in sorted({-reach.before_s, 0, reach.after_s})
+        ]
+        dates = F.explode(F.array_distinct(F.array_compact(F.array("event_date", *moved))))
+        columns = {
+            "table": F.lit(table.name),
+            "cluster": F.col("cluster"),
+            "file": F.col("source_file"),
+            "own_date": F.col("event_date"),
+            "event_date": dates,
+        }
+        each.append(table_rows(parsed, table, context).select(*(c.alias(name) for name, c in columns.items())))
+    return rows_of(reduce(DataFrame.union, each).distinct())
+
+
+def _replace_quarantine(lake: Lake, context: RunContext, parsed: DataFrame, files: list[LandingFile]) -> None:
+    """What these files' earlier readings refused is replaced by what this one refuses."""
+    refused = parsed.where(F.col("reason_code").isNotNull()).select(
+        "cluster",
+        "format",
+        F.col("file").alias("source_file"),
+        "line_number",
+        "byte_start",
+        "byte_end",
+        "reason_code",
+        "detail",
+        "raw_text",
+        *context.lineage(),
+    )
+    lake.replace_where(QUARANTINE, refused, _of_files("source_file", files))
+
+
+def _of_files(column: str, files: list[LandingFile]) -> str:
+    names = ", ".join(sql_text(file.file) for file in files)
+    return f"{column} IN ({names})"
+
+
+def _ledger(
+    lake: Lake,
+    context: RunContext,
+    parsed: DataFrame,
+    tables: list[Table],
+    files: list[LandingFile],
+    reached: list[Row],
+) -> DataFrame:
+    """One row per file. A line counts as stored when a row, or a part of one, names it as its source."""
+    stored = _stored_lines(lake, tables, files, reached).withColumn("is_stored", F.lit(True))
+    with_records = F.col("ignored").isNull() & F.col("reason_code").isNull() & (F.col("lines") == 1)
+    counted = (
+        parsed.select("file", "line_number", "lines", "ignored", "reason_code")
+        .join(stored, ["file", "line_number"], "left")
+        .groupBy("file")
+        .agg(
+            F.sum("lines").alias("read"),
+            F.count_if(with_records & F.col("is_stored").isNotNull()).alias("stored"),
+            F.count_if(with_records & F.col("is_stored").isNull()).alias("duplicate"),
+            F.coalesce(F.sum(F.when(F.col("ignored"), F.col("lines"))), F.lit(0)).alias("ignored"),
+            F.count_if(F.col("reason_code").isNotNull()).alias("quarantined"),
+            (F.count_if(F.col("reason_code").isin(*ENDS_FILE)) == 0).alias("complete"),
+        )
+    )
+    dates = {file.file: sorted({row.event_date for row in reached if row.file == file.file}) for file in files}
+    listed = lake.spark.createDataFrame([(*file, dates[file.file]) for file in files], _LISTED)
+    return (
+        listed.join(counted, ["file"], "left")
+        .fillna(0, ["read", "stored", "duplicate", "ignored", "quarantined"])
+        .fillna(True, ["complete"])
+        .select("*", *context.lineage())
+    )
+
+
+def _stored_lines(lake: Lake, tables: list[Table], files: list[LandingFile], reached: list[Row]) -> DataFrame:
+    names = [file.file for file in files]
+    sources = []
+    for table in tables:
+        dates = {row.own_date for row in reached if row.table == table.name}
+        rows = lake.read(table).where(F.col("event_date").isin(*dates))
+        for file, line in {part.line for part in table.row_parts}:
+            sources.append(rows.where(F.col(file).isin(*names)).select(F.col(file), F.col(line)))
+    return reduce(DataFrame.union, sources).distinct().toDF("file", "line_number")
+
+
+def _result(lake: Lake, files: list[LandingFile]) -> IntakeResult:
+    names = ("read", "stored", "duplicate", "ignored", "quarantined")
+    taken = lake.read(INGESTED_FILE).where(_of_files("file", files))
+    totals = rows_of(taken.agg(*(F.sum(name).alias(name) for name in names)))[0]
+    return IntakeResult(len(files), *(int(totals[name] or 0) for name in names))

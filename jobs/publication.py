@@ -1,0 +1,248 @@
+"""Finds the dates that new input touched, recomputes them forward, gates the candidates, then commits them.
+
+The one mechanism for both sides. A date is computed anew when the files that touch it or the settings have changed,
+when the state that the date before it hands over is no longer the one it began with, or when a row of it waited for
+the record of a later date that is there now. So the recomputation goes forward until a date closes as it did before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from functools import reduce
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.delta_tables import ClusterDate, Lake, in_dates, rows_of
+from jobs.quality_gate import check_candidates
+from jobs.run_context import RunContext
+from schemas import SCHEMA_VERSION, TABLES, Table
+from schemas.bookkeeping import INGESTED_FILE, PUBLICATION
+
+_NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """A job that computes derived tables date by date.
+
+    ``tables`` are published in this order; ``closing`` are those whose rows of one date the next begins with;
+    ``waiting`` is the table and SQL condition of rows that a later date's record may change.
+    """
+
+    job: str
+    formats: tuple[str, ...]
+    tables: tuple[Table, ...]
+    closing: tuple[Table, ...]
+    settings_fingerprint: str
+    compute: Callable[[Stretch], dict[str, DataFrame]]
+    waiting: tuple[Table, str] | None = None
+
+
+class Computed(NamedTuple):
+    """What is remembered of a date's last computation."""
+
+    files: str
+    opening: str
+    closing: str
+    is_open: bool
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Dates to compute at once: of each cluster, adjacent known dates."""
+
+    lake: Lake
+    context: RunContext
+    dates: list[ClusterDate]
+    previous: dict[str, date]  # the known date before each cluster's first one
+    following: dict[str, date]  # the known date after each cluster's last one
+    last_recorded: dict[str, date]  # each cluster's last date with files
+    done: frozenset[ClusterDate]
+
+    def opening(self, table: Table) -> DataFrame:
+        """The rows of a closing table with which the stretch begins."""
+        before = [ClusterDate(cluster, day) for cluster, day in self.previous.items()]
+        fresh = self.lake.read(table, candidate=True).where(in_dates(d for d in before if d in self.done))
+        stored = self.lake.read(table).where(in_dates(d for d in before if d not in self.done))
+        return fresh.unionByName(stored)
+
+
+@dataclass
+class _Progress:
+    """Per cluster, what is known and what this run has computed."""
+
+    files: dict[ClusterDate, str]
+    stored: dict[ClusterDate, Computed]
+    computed: dict[ClusterDate, Computed] = field(default_factory=dict)
+
+    def known(self, cluster: str) -> list[date]:
+        every = {*self.files, *self.stored, *self.computed}
+        return sorted(d.event_date for d in every if d.cluster == cluster)
+
+    def clusters(self) -> list[str]:
+        return sorted({d.cluster for d in (*self.files, *self.stored)})
+
+    def last_recorded(self) -> dict[str, date]:
+        return {c: max(d.event_date for d in self.files if d.cluster == c) for c in {d.cluster for d in self.files}}
+
+    def closing(self, cluster: str, day: date | None) -> str:
+        if day is None:
+            return _NOTHING
+        at = ClusterDate(cluster, day)
+        return (self.computed.get(at) or self.stored[at]).closing
+
+
+@dataclass(frozen=True)
+class PublicationResult:
+    """What a derivation did: dates computed and rows written."""
+
+    dates: int = 0
+    rows: int = 0
+
+
+def publish(lake: Lake, context: RunContext, derivation: Derivation) -> PublicationResult:
+    """Compute what is dirty into candidates, gate them, commit table by table, and record what belongs together.
+
+    Raises: GateFailedError: a critical expectation failed; nothing was committed.
+    """
+    for table in derivation.tables:
+        lake.create(table)
+    progress = _Progress(_file_fingerprints(lake, derivation), _stored(lake, derivation.job))
+    stretch = _next_stretch(lake, context, derivation, progress)
+    if stretch is None:
+        return PublicationResult()
+    lake.drop_candidates(derivation.tables)
+    while stretch is not None:
+        rows = derivation.compute(stretch)
+        for table in derivation.tables:
+            lake.append(table, rows[table.name], candidate=True)
+        _remember(lake, derivation, progress, stretch)
+        stretch = _next_stretch(lake, context, derivation, progress)
+    check_candidates(lake, context, derivation.job, derivation.tables)
+    return _commit(lake, context, derivation, progress)
+
+
+def _file_fingerprints(lake: Lake, derivation: Derivation) -> dict[ClusterDate, str]:
+    """Per date, a digest of the files that touch it and of the settings it is computed under."""
+    ledger = lake.read(INGESTED_FILE).where(F.col("format").isin(*derivation.formats))
+    touched = ledger.select("cluster", F.explode("event_dates").alias("event_date"), "file", "size_bytes")
+    files = F.array_join(F.sort_array(F.collect_list(F.concat_ws(":", "file", "size_bytes"))), "\n")
+    digest = F.sha2(F.concat(F.lit(derivation.settings_fingerprint + "\n"), files), 256)
+    rows = rows_of(touched.groupBy("cluster", "event_date").agg(digest.alias("digest")))
+    return {ClusterDate(row.cluster, row.event_date): row.digest for row in rows}
+
+
+def _stored(lake: Lake, job: str) -> dict[ClusterDate, Computed]:
+    published = lake.read(PUBLICATION).where(F.col("job") == job)
+    each = published.select("published_at", F.explode("dates").alias("d")).select("published_at", "d.*")
+    latest = each.groupBy("cluster", "event_date").agg(F.max_by(F.struct("*"), "published_at").alias("last"))
+    return {ClusterDate(row.cluster, row.event_date): _computed(row.last) for row in rows_of(latest)}
+
+
+def _computed(row: Row) -> Computed:
+    return Computed(row.files_fingerprint, row.opening_fingerprint, row.closing_fingerprint, row.is_open)
+
+
+def _next_stretch(lake: Lake, context: RunContext, derivation: Derivation, progress: _Progress) -> Stretch | None:
+    """Of each cluster, the first dirty date and the dirty dates right after it."""
+    dates: list[ClusterDate] = []
+    previous, following = {}, {}
+    for cluster in progress.clusters():
+        known = progress.known(cluster)
+        first = next((i for i, day in enumerate(known) if _is_dirty(progress, cluster, known, i)), None)
+        if first is None:
+            continue
+        last = first
+        while last + 1 < len(known) and _has_new_input(progress, ClusterDate(cluster, known[last + 1])):
+            last += 1
+        dates += [ClusterDate(cluster, day) for day in known[first : last + 1]]
+        if first > 0:
+            previous[cluster] = known[first - 1]
+        if last + 1 < len(known):
+            following[cluster] = known[last + 1]
+    if not dates:
+        return None
+    done = frozenset(progress.computed)
+    return Stretch(lake, context, dates, previous, following, progress.last_recorded(), done)
+
+
+def _is_dirty(progress: _Progress, cluster: str, known: list[date], i: int) -> bool:
+    at = ClusterDate(cluster, known[i])
+    if at in progress.computed:
+        return False
+    if _has_new_input(progress, at):
+        return True
+    return progress.stored[at].opening != progress.closing(cluster, known[i - 1] if i else None)
+
+
+def _has_new_input(progress: _Progress, at: ClusterDate) -> bool:
+    """Other files or settings than at its last computation, or the later record that a row waited for."""
+    if at in progress.computed:
+        return False
+    stored = progress.stored.get(at)
+    if stored is None or stored.files != progress.files.get(at, _NOTHING):
+        return True
+    return stored.is_open and at.event_date < progress.last_recorded().get(at.cluster, at.event_date)
+
+
+def _remember(lake: Lake, derivation: Derivation, progress: _Progress, stretch: Stretch) -> None:
+    """Note the state in which each computed date closes, dates that rows spilled into included."""
+    fresh = {table.name: lake.read(table, candidate=True) for table in derivation.tables}
+    earlier = set(progress.computed)
+    spilled = reduce(DataFrame.union, (f.select("cluster", "event_date").distinct() for f in fresh.values())).distinct()
+    dates = {*stretch.dates, *(ClusterDate(*row) for row in rows_of(spilled))} - earlier
+    closing = _closing_fingerprints(fresh, derivation.closing)
+    waiting: set[ClusterDate] = set()
+    if derivation.waiting is not None:
+        table, condition = derivation.waiting
+        open_dates = fresh[table.name].where(condition).select("cluster", "event_date").distinct()
+        waiting = {ClusterDate(*row) for row in rows_of(open_dates)}
+    for at in sorted(dates):
+        known = sorted({*progress.known(at.cluster), *(d.event_date for d in dates if d.cluster == at.cluster)})
+        before = known[known.index(at.event_date) - 1] if known.index(at.event_date) else None
+        progress.computed[at] = Computed(
+            progress.files.get(at, _NOTHING),
+            progress.closing(at.cluster, before),
+            closing.get(at, "empty"),
+            at in waiting,
+        )
+
+
+def _closing_fingerprints(fresh: dict[str, DataFrame], tables: tuple[Table, ...]) -> dict[ClusterDate, str]:
+    """Per date, an order-free digest of the rows that the next date begins with."""
+    digests: dict[ClusterDate, str] = {}
+    for table in tables:
+        names = [name for name in table.carried_columns if name != "event_date"]
+        hashed = F.xxhash64(*names).cast("decimal(38,0)")
+        summed = (
+            fresh[table.name].groupBy("cluster", "event_date").agg(F.count("*").alias("n"), F.sum(hashed).alias("h"))
+        )
+        for row in rows_of(summed):
+            at = ClusterDate(row.cluster, row.event_date)
+            digests[at] = f"{digests.get(at, '')}{table.name}:{row.n}:{row.h};"
+    return digests
+
+
+def _commit(lake: Lake, context: RunContext, derivation: Derivation, progress: _Progress) -> PublicationResult:
+    dates = sorted(progress.computed)
+    rows = 0
+    for table in derivation.tables:
+        candidate = lake.read(table, candidate=True)
+        rows += candidate.count()
+        lake.replace_where(table, candidate, in_dates(dates))
+    versions = {table.name: lake.version(table) for table in TABLES.values() if lake.exists(table)}
+    record = (
+        context.run_id,
+        derivation.job,
+        datetime.now(UTC),
+        versions,
+        [(*at, *progress.computed[at]) for at in dates],
+        rows,
+        SCHEMA_VERSION,
+    )
+    lake.append(PUBLICATION, lake.spark.createDataFrame([record], PUBLICATION.columns))
+    return PublicationResult(len(dates), rows)

@@ -1,0 +1,100 @@
+"""Makes the Spark session, and says in one sentence why it cannot."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from conf.settings import Settings
+from jobs.delta_jars import PACKAGES, SparkEnvironmentError, delta_jars, spark_defaults
+
+_JAVA_NEEDED = 17
+_JAVA_HELP = f"install Java {_JAVA_NEEDED} or newer (Debian: openjdk-17-jre-headless) or set JAVA_HOME to one"
+
+
+@contextmanager
+def spark_session(settings: Settings, *, app_name: str, master: str | None = None) -> Iterator[SparkSession]:
+    """A session with Delta, stopped at the end.
+
+    ``master`` is set only where the command line names one: in code it would silently override spark-submit's.
+    Raises: SparkEnvironmentError: no Java, an old one, no interpreter for the workers, no way to the Delta jars.
+    """
+    started_by_submit = "PYSPARK_GATEWAY_PORT" in os.environ
+    local = not started_by_submit and (master is None or master.startswith("local"))
+    if not started_by_submit:
+        check_java()
+        check_worker_python()
+    builder = SparkSession.builder.appName(app_name)
+    for name, value in spark_defaults().items():
+        if name != PACKAGES:
+            builder = builder.config(name, value)
+    if not started_by_submit:
+        builder = builder.config("spark.jars", ",".join(str(jar) for jar in delta_jars()))
+    if master is not None:
+        builder = builder.master(master)
+    if local:
+        builder = _local(builder, settings)
+    try:
+        spark = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise SparkEnvironmentError(f"Spark did not start: {error}. Run with `java -version` to check Java.") from error
+    # The snapshot of a Delta table is small; 50 tasks to read it cost more than the table. A cluster may differ.
+    spark.conf.set("spark.databricks.delta.snapshotPartitions", "2")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _local(builder: SparkSession.Builder, settings: Settings) -> SparkSession.Builder:
+    # The worker's interpreter is `python3` from PATH otherwise, which need not have pandas.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    log4j = str(files("conf").joinpath("log4j2.properties"))
+    options = {
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j}",
+        "spark.driver.memory": settings.spark.driver_memory,
+        "spark.sql.shuffle.partitions": str(settings.spark.shuffle_partitions),
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+        "spark.ui.enabled": "false",
+    }
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    return builder
+
+
+def check_java() -> None:
+    """Refuse a missing or too old Java with one sentence."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    where = f"JAVA_HOME={home}" if home else "PATH"
+    if java is None or not shutil.which(java):
+        raise SparkEnvironmentError(f"no Java was found ({where}); {_JAVA_HELP}.")
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SparkEnvironmentError(f"{java} cannot be run ({error}); {_JAVA_HELP}.") from error
+    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    if version is None:
+        raise SparkEnvironmentError(f"{java} -version printed no version ({said.strip()[:100]!r}); {_JAVA_HELP}.")
+    if int(version.group(1)) < _JAVA_NEEDED:
+        raise SparkEnvironmentError(f"{java} is Java {version.group(1)}, which is too old; {_JAVA_HELP}.")
+
+
+def check_worker_python() -> None:
+    """Refuse a worker interpreter that does not exist."""
+    python = os.environ.get("PYSPARK_PYTHON")
+    if python and not shutil.which(python):
+        raise SparkEnvironmentError(
+            f"PYSPARK_PYTHON is {python!r}, which cannot be run; set it to a Python with pandas and pyarrow."
+        )

@@ -1,0 +1,345 @@
+"""Updates of fault tables in, the stretches in which brokers were held unavailable or unreachable out.
+
+What an update does depends only on the updates of the same producer process and broker before it:
+
+- through 5.1.3 an update replaces the item: a stretch lasts until it expires or the next update ends it;
+- from 5.1.4 on an update can only move the item's start forward: a stretch lasts to the farthest start so far;
+- from 5.1.4 on the reachable flag is what the last update set.
+
+So the walk over time is a Spark window function, exact and without state in Python; the ladder
+(computeNotAvailableDuration) is a pandas UDF on the updates that can open a window. Source: LatencyFaultToleranceImpl.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from jobs.transforms.producer_replay import PROCESS
+from udfs.pandas_udfs import not_available_durations, outcome_updates
+
+ITEM = (*PROCESS, "broker_name")
+# A send never sees its own completion; updates of one instant are ordered as the design says.
+_ORDER = ("at", "begin_at", "thread", "msg_id", "attempt", "phase_rank")
+
+
+def updates_of(attempts: DataFrame) -> DataFrame:
+    """One row per call of updateFaultItem that an attempt made: ASYNC makes two, at submit and at callback."""
+    result = _update("result", F.col("end_at"), F.col("exception"))
+    oneway = _update("submit", F.col("end_at"), F.col("exception"))
+    submit = F.when(F.col("submit_end_at").isNotNull(), _update("submit", F.col("submit_end_at"), F.lit(None)))
+    callback = F.when(
+        F.col("callback_end_at").isNotNull(), _update("callback", F.col("callback_end_at"), F.col("exception"))
+    )
+    made = (
+        F.when(F.col("mode") == "SYNC", F.array(result))
+        .when(F.col("mode") == "ONEWAY", F.array(oneway))
+        .otherwise(F.array_compact(F.array(submit, callback)))
+    )
+    return attempts.select(
+        *ITEM, "mode", "begin_at", "thread", "msg_id", "attempt", "error", F.explode(made).alias("u")
+    ).select(
+        *ITEM,
+        "mode",
+        "begin_at",
+        "thread",
+        "msg_id",
+        "attempt",
+        "error",
+        "u.*",
+        (F.unix_millis("u.at") - F.unix_millis("begin_at")).alias("latency_ms"),
+        F.to_date("u.at").alias("event_date"),
+    )
+
+
+def _update(phase: str, at: Column, exception: Column) -> Column:
+    return F.struct(
+        F.lit(phase).alias("phase"),
+        F.lit(int(phase == "callback")).alias("phase_rank"),
+        at.alias("at"),
+        exception.cast("string").alias("exception"),
+    )
+
+
+def judged_updates(updates: DataFrame, rules: DataFrame) -> DataFrame:
+    """Updates of replayed processes, with what they told the fault table and the duration they gave, ms."""
+    own = rules.where(F.col("verdict") == "replayed").select(
+        *PROCESS,
+        "event_date",
+        "profile",
+        "extend_only",
+        "has_reachable",
+        "detector_enabled",
+        "latency_max_ms",
+        "not_available_ms",
+        "next_started_at",
+    )
+    told = outcome_updates()("profile", "mode", "phase", "exception", "error", "detector_enabled")
+    returned = F.struct(F.lit(False).alias("isolation"), F.lit(True).alias("reachable"))
+    on_ladder = not_available_durations()("profile", "latency_max_ms", "not_available_ms", "latency_ms", "isolation")
+    can_open = F.col("isolation") | (F.coalesce(F.col("latency_ms") >= F.array_min("latency_max_ms"), F.lit(False)))
+    ruled = updates.join(own, _same([*PROCESS, "event_date"], updates, own)).select(
+        *(updates[name] for name in updates.columns),
+        *(own[n] for n in own.columns if n not in (*PROCESS, "event_date")),
+    )
+    failed = ruled.where(F.col("exception").isNotNull()).withColumn("told", told)
+    fine = ruled.where(F.col("exception").isNull()).withColumn("told", returned)
+    known = fine.unionByName(failed).where(F.col("told.isolation").isNotNull()).select("*", "told.*").drop("told")
+    quick = known.where(~can_open).withColumn("duration_ms", F.lit(0).cast("long"))
+    slow = known.where(can_open).withColumn("duration_ms", on_ladder)
+    return quick.unionByName(slow).select(
+        *ITEM,
+        *_ORDER,
+        "event_date",
+        "profile",
+        "extend_only",
+        "has_reachable",
+        "next_started_at",
+        "latency_ms",
+        "isolation",
+        "reachable",
+        "duration_ms",
+    )
+
+
+def with_carried_items(updates: DataFrame, opening: DataFrame, rules: DataFrame) -> DataFrame:
+    """Updates and, before them, one row per item with which the stretch of dates begins (fault_item_state).
+
+    ``first_date`` of ``rules`` is the first date of the cluster's stretch: a carried item counts from its midnight.
+    """
+    alive = rules.where(F.col("verdict") == "replayed").select(
+        *PROCESS, "event_date", "extend_only", "has_reachable", "next_started_at", "first_date"
+    )
+    first = alive.where(F.col("event_date") == F.col("first_date")).drop("event_date")
+    items = opening.drop("event_date")
+    midnight = F.col("first_date").cast("timestamp")
+    held = F.col("start_at") > midnight
+    unreachable = F.struct(
+        F.col("unreachable_since").alias("opened_at"),
+        F.lit("isolation").alias("kind"),
+        F.col("unreachable_latency_ms").alias("latency_ms"),
+        F.lit(0).cast("long").alias("not_available_ms"),
+    )
+    trigger = F.struct(
+        F.col("opened_at"),
+        F.col("trigger_kind").alias("kind"),
+        F.col("trigger_latency_ms").alias("latency_ms"),
+        F.col("not_available_ms"),
+    )
+    carried = items.join(first, _same([*PROCESS], items, first)).select(
+        *(items[name] for name in ITEM),
+        midnight.alias("at"),
+        F.col("first_date").alias("event_date"),
+        F.lit(0).alias("row_rank"),
+        F.col("last_update_at"),
+        "profile",
+        "extend_only",
+        "has_reachable",
+        "next_started_at",
+        F.col("current_latency_ms").alias("latency_ms"),
+        F.lit(False).alias("isolation"),
+        "reachable",
+        F.when(held, F.unix_millis("start_at") - F.unix_millis(midnight)).otherwise(0).alias("duration_ms"),
+        F.col("start_at").alias("carried_start_at"),
+        F.when(held, trigger).alias("carried_trigger"),
+        F.when(~F.col("reachable"), unreachable).alias("carried_unreachable"),
+    )
+    fresh = updates.withColumns({"row_rank": F.lit(1), "last_update_at": F.col("at")})
+    return fresh.unionByName(carried, allowMissingColumns=True)
+
+
+def with_stretches(rows: DataFrame) -> DataFrame:
+    """Each update with the stretches it belongs to, as the item's history up to it says.
+
+    Adds ``start_at`` (startTimestamp after it), ``opens`` and ``extends`` (it began or moved a stretch), the number and
+    trigger of that stretch, when the next update comes, and the same for being unreachable.
+    """
+    in_order = Window.partitionBy(*ITEM).orderBy("row_rank", *_ORDER)
+    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    after = in_order.rowsBetween(1, Window.unboundedFollowing)
+    until = F.timestamp_millis(F.unix_millis("at") + F.col("duration_ms"))
+    shuns = F.col("duration_ms") > 0
+    rows = rows.withColumn("until", F.when(shuns, until))
+    previous = F.when(F.col("extend_only"), F.max("until").over(before)).otherwise(F.lag("until").over(in_order))
+    rows = rows.withColumn("held_until", previous)
+    opens = shuns & F.coalesce(F.col("at") > F.col("held_until"), F.lit(True))
+    moves = shuns & (~F.col("extend_only") | F.coalesce(F.col("until") > F.col("held_until"), F.lit(True)))
+    goes = ~F.col("reachable") & F.coalesce(F.lag("reachable").over(in_order), F.lit(True))
+    rows = rows.withColumns({"opens": opens, "extends": moves, "goes_unreachable": goes})
+    trigger = F.coalesce("carried_trigger", _trigger(F.col("duration_ms")))
+    unreachable = F.coalesce("carried_unreachable", _trigger(F.lit(0).cast("long")))
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, 0)
+    extended = F.coalesce(F.max("until").over(so_far), F.max("carried_start_at").over(so_far))
+    replaced = F.coalesce("until", F.when(F.col("row_rank") == 0, F.col("carried_start_at")).otherwise(F.col("at")))
+    return rows.withColumns(
+        {
+            "stretch": F.sum(F.col("opens").cast("int")).over(so_far),
+            "trigger": F.last(F.when(F.col("opens"), trigger), ignorenulls=True).over(so_far),
+            "unreachable_stretch": F.sum(F.col("goes_unreachable").cast("int")).over(so_far),
+            "unreachable": F.last(F.when(F.col("goes_unreachable"), unreachable), ignorenulls=True).over(so_far),
+            "start_at": F.when(F.col("extend_only"), extended).otherwise(replaced),
+            "next_at": F.lead("at").over(in_order),
+            "next_reachable_at": F.first(F.when(F.col("reachable"), F.col("at")), ignorenulls=True).over(after),
+        }
+    )
+
+
+def _trigger(duration_ms: Column) -> Column:
+    kind = F.when(F.col("isolation"), F.lit("isolation")).otherwise(F.lit("latency"))
+    return F.struct(
+        F.col("at").alias("opened_at"),
+        kind.alias("kind"),
+        F.col("latency_ms").alias("latency_ms"),
+        duration_ms.alias("not_available_ms"),
+    )
+
+
+def stretches(rows: DataFrame) -> DataFrame:
+    """One row per maximal stretch of an item: state, start, end (null: not known), reason, trigger, updates by date."""
+    unavailable = _gathered(
+        rows.where("extends"),
+        number="stretch",
+        state="unavailable",
+        trigger="trigger",
+        # Until 5.1.3 the next update replaces the item, whatever it says.
+        end=F.when(F.col("extend_only"), F.col("until")).otherwise(F.least("until", "next_at")),
+        reason=F.when(~F.col("extend_only") & (F.col("next_at") < F.col("until")), F.lit("overwritten")).otherwise(
+            F.lit("expired")
+        ),
+    )
+    unreachable = _gathered(
+        rows.where(~F.col("reachable")),
+        number="unreachable_stretch",
+        state="unreachable",
+        trigger="unreachable",
+        end=F.coalesce("next_reachable_at", F.lit("9999-12-31").cast("timestamp")),
+        reason=F.when(F.col("next_reachable_at").isNull(), F.lit("open")).otherwise(F.lit("reachable_again")),
+    )
+    whole = unavailable.unionByName(unreachable)
+    restarted = F.coalesce(F.col("next_started_at") < F.col("stretch_end"), F.lit(False))
+    return whole.withColumns(
+        {
+            "end_reason": F.when(restarted, F.lit("restarted")).otherwise(F.col("end_reason")),
+            "stretch_end": F.when(restarted, F.col("next_started_at")).otherwise(F.col("stretch_end")),
+        }
+    ).where(F.col("stretch_end") > F.col("stretch_start"))
+
+
+def _gathered(rows: DataFrame, *, number: str, state: str, trigger: str, end: Column, reason: Column) -> DataFrame:
+    by_date = (
+        rows.withColumns({"end": end, "reason": reason})
+        .groupBy(*ITEM, number, "event_date")
+        .agg(
+            F.min("at").alias("first_at"),
+            F.max(F.struct("end", "reason")).alias("last"),
+            F.count_if(F.col("row_rank") == 1).alias("updates"),
+            F.first(trigger).alias("trigger"),
+            F.first("profile").alias("profile"),
+            F.first("next_started_at").alias("next_started_at"),
+        )
+    )
+    return (
+        by_date.groupBy(*ITEM, number)
+        .agg(
+            F.min("first_at").alias("stretch_start"),
+            F.max("last").alias("last"),
+            F.collect_list(F.struct("event_date", "updates")).alias("updates"),
+            F.first("trigger").alias("trigger"),
+            F.first("profile").alias("profile"),
+            F.first("next_started_at").alias("next_started_at"),
+        )
+        .select("*", F.col("last.end").alias("stretch_end"), F.col("last.reason").alias("end_reason"))
+        .withColumn("state", F.lit(state))
+        .drop("last", number)
+    )
+
+
+def windows_by_date(whole: DataFrame, spans: DataFrame, activity: DataFrame) -> DataFrame:
+    """Stretches cut at UTC midnight: rows of broker_availability_window.
+
+    ``spans``: per cluster, ``last_date`` up to which parts may lie and ``last_recorded``, its last date with records;
+    ``activity``: per process and date, ``last_attempt_at``. On the last recorded date (and after it) a part that
+    outlasts the producer's record is open.
+    """
+    last_instant = F.col("stretch_end") - F.expr("INTERVAL '0.000001' SECOND")
+    # What lasts for ever is followed to the end of the record, what expires to its end.
+    endless = F.col("end_reason") == "open"
+    record_end = F.greatest("last_span_date", F.to_date("stretch_start"))
+    until = F.least(F.when(endless, record_end).otherwise(F.to_date(last_instant)), F.col("last_date"))
+    parts = (
+        whole.join(F.broadcast(spans), "cluster")
+        .where(F.to_date("stretch_start") <= F.col("last_date"))
+        .withColumn("event_date", F.explode(F.sequence(F.to_date("stretch_start"), until)))
+    )
+    seen = activity.select(*PROCESS, F.col("event_date").alias("seen_date"), "last_attempt_at", "certainty")
+    latest = parts.join(
+        seen,
+        _same(list(PROCESS), parts, seen)
+        & (seen["seen_date"] == F.least(parts["event_date"], parts["last_span_date"])),
+    )
+    midnight = F.date_add("event_date", 1).cast("timestamp")
+    is_last = F.col("stretch_end") <= midnight
+    outlasts = (F.col("event_date") >= F.col("last_recorded")) & (F.col("stretch_end") > F.col("last_attempt_at"))
+    reason = (
+        F.when(endless & (F.col("event_date") >= F.col("last_recorded")), F.lit("open"))
+        .when(~is_last, F.lit("cut_at_midnight"))
+        .when(F.col("end_reason").isin("expired") & outlasts, F.lit("open"))
+        .otherwise(F.col("end_reason"))
+    )
+    end = F.when(endless & (reason == "open"), F.lit(None)).otherwise(F.least("stretch_end", midnight))
+    of_date = F.filter("updates", lambda u: u["event_date"] == F.col("event_date"))
+    start = F.greatest("stretch_start", F.col("event_date").cast("timestamp"))
+    return latest.select(
+        *(parts[name] for name in (*PROCESS, "broker_name", "state", "event_date")),
+        start.alias("window_start"),
+        end.cast("timestamp").alias("window_end"),
+        reason.alias("end_reason"),
+        (F.coalesce(F.col("trigger.opened_at"), F.col("stretch_start")) < F.col("event_date").cast("timestamp")).alias(
+            "continues_previous"
+        ),
+        F.col("trigger.kind").alias("trigger_kind"),
+        F.col("trigger.latency_ms").alias("trigger_latency_ms"),
+        F.col("trigger.not_available_ms").alias("not_available_ms"),
+        F.coalesce(F.try_element_at(of_date, F.lit(1))["updates"], F.lit(0)).alias("attempts"),
+        "profile",
+        "certainty",
+    )
+
+
+def items_by_date(rows: DataFrame, replay: DataFrame) -> DataFrame:
+    """Each item as each date closed (fault_item_state): the last update before midnight, while its process lives.
+
+    ``replay``: producer_replay rows of the dates wanted, with ``next_started_at``.
+    """
+    living = replay.where(
+        (F.col("verdict") == "replayed") & F.coalesce(F.to_date("next_started_at") > F.col("event_date"), F.lit(True))
+    ).select(*PROCESS, F.col("event_date").alias("closed_date"))
+    last_until = F.coalesce(F.date_sub(F.to_date("next_at"), 1), F.lit("9999-12-31").cast("date"))
+    lasting = rows.where(last_until >= F.col("event_date")).withColumn("last_until", last_until)
+    closed = lasting.join(living, _same(list(PROCESS), lasting, living)).where(
+        F.col("closed_date").between(F.col("event_date"), F.col("last_until"))
+    )
+    held = F.col("start_at") > F.date_add("closed_date", 1).cast("timestamp")
+    away = ~F.col("reachable")
+    return closed.select(
+        *(lasting[name] for name in ITEM),
+        F.col("closed_date").alias("event_date"),
+        F.col("latency_ms").alias("current_latency_ms"),
+        "start_at",
+        "reachable",
+        "last_update_at",
+        F.when(held, F.col("trigger.opened_at")).alias("opened_at"),
+        F.when(held, F.col("trigger.kind")).alias("trigger_kind"),
+        F.when(held, F.col("trigger.latency_ms")).alias("trigger_latency_ms"),
+        F.when(held, F.col("trigger.not_available_ms")).alias("not_available_ms"),
+        F.when(away, F.col("unreachable.opened_at")).alias("unreachable_since"),
+        F.when(away, F.col("unreachable.latency_ms")).alias("unreachable_latency_ms"),
+        "profile",
+    )
+
+
+def _same(names: list[str], left: DataFrame, right: DataFrame) -> Column:
+    condition = F.lit(True)
+    for name in names:
+        condition = condition & left[name].eqNullSafe(right[name])
+    return condition

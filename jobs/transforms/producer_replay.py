@@ -1,0 +1,168 @@
+"""Attempts and producer starts in; per producer process and date, the rules it is replayed under, out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from udfs.pandas_udfs import release_rules
+
+PRODUCER = ("cluster", "producer_group", "client_id")
+PROCESS = (*PRODUCER, "started_at")
+_SETTINGS = ("client_version", "latency_fault_enabled", "detector_enabled", "latency_max_ms", "not_available_ms")
+_FACTS = ("attempts", "last_attempt_at", "sends_async", *_SETTINGS)
+
+
+def with_process(attempts: DataFrame, starts: DataFrame) -> DataFrame:
+    """Attempts with ``started_at`` of their process: the producer's latest start at or before the attempt's begin.
+
+    ``starts``: one row per ``PROCESS``. Null: the attempt is older than every start on record.
+    """
+    of_producer = (
+        starts.where(F.col("started_at").isNotNull())
+        .groupBy(*PRODUCER)
+        .agg(F.sort_array(F.collect_set("started_at")).alias("starts"))
+    )
+    earlier = F.filter("starts", lambda start: start <= F.col("begin_at"))
+    return (
+        attempts.join(F.broadcast(of_producer), list(PRODUCER), "left")
+        .withColumn("started_at", F.try_element_at(earlier, F.lit(-1)))
+        .drop("starts")
+    )
+
+
+def daily_activity(attempts: DataFrame) -> DataFrame:
+    """One row per process and date: how many attempts began, the last instant seen, what their lines say."""
+    last = F.greatest("begin_at", "end_at", "submit_end_at", "callback_end_at")
+    return attempts.groupBy(*PROCESS, F.col("event_date")).agg(
+        F.count("*").alias("attempts"),
+        F.max(last).alias("last_attempt_at"),
+        F.max(F.col("mode") == "ASYNC").alias("sends_async"),
+        F.min("client_version").alias("client_version"),
+        F.min("latency_fault_enabled").alias("latency_fault_enabled"),
+    )
+
+
+def replay_rules(
+    activity: DataFrame,
+    starts: DataFrame,
+    opening: DataFrame,
+    dates: DataFrame,
+    *,
+    overrides: Sequence[Mapping[str, Any]],
+    carry_days: int,
+) -> DataFrame:
+    """One row per process and date on which it is alive: rules, verdict and reasons (table ``producer_replay``).
+
+    ``starts``: producer_instance rows of the dates; ``opening``: producer_replay rows of the date before; ``dates``:
+    cluster and event_date to fill. A process lives until the producer's next start, or ``carry_days`` without an
+    attempt. What lines say is known from their own date on, never before.
+    """
+    facts = _facts(activity, starts, opening)
+    first = facts.groupBy(*PROCESS).agg(F.min("event_date").alias("first_date"))
+    grid = first.join(F.broadcast(dates), "cluster").where(F.col("event_date") >= F.col("first_date"))
+    days = (
+        facts.unionByName(grid.drop("first_date").withColumn("wanted", F.lit(True)), allowMissingColumns=True)
+        .groupBy(*PROCESS, "event_date")
+        .agg(*(F.first(name, ignorenulls=True).alias(name) for name in (*_FACTS, "wanted")))
+    )
+    so_far = Window.partitionBy(*PROCESS).orderBy("event_date").rowsBetween(Window.unboundedPreceding, 0)
+    recorded = F.struct(*(F.first(name, ignorenulls=True).over(so_far).alias(name) for name in _SETTINGS))
+    all_starts = F.collect_set("started_at").over(Window.partitionBy(*PRODUCER))
+    later = F.filter(all_starts, lambda start: F.coalesce(start > F.col("started_at"), F.lit(True)))
+    known = days.select(
+        *PROCESS,
+        "event_date",
+        "wanted",
+        F.coalesce("attempts", F.lit(0)).alias("attempts"),
+        F.max("last_attempt_at").over(so_far).alias("last_attempt_at"),
+        F.coalesce(F.max("sends_async").over(so_far), F.lit(False)).alias("sends_async"),
+        recorded.alias("recorded"),
+        F.array_min(later).alias("next_started_at"),
+    )
+    superseded = F.coalesce(F.to_date("next_started_at") < F.col("event_date"), F.lit(False))
+    forgotten = F.datediff("event_date", F.to_date("last_attempt_at")) > carry_days
+    alive = known.where(F.col("wanted") & ~superseded & ~forgotten)
+    for name in _SETTINGS:
+        alive = alive.withColumn(name, F.coalesce(F.col(f"recorded.{name}"), _override(overrides, name)))
+    return alive.transform(_judged)
+
+
+def _facts(activity: DataFrame, starts: DataFrame, opening: DataFrame) -> DataFrame:
+    """What each date tells of a process: its start, its attempts, or the state the date before handed over."""
+    began = starts.withColumns({"event_date": F.to_date("started_at"), "last_attempt_at": F.col("started_at")})
+    carried = opening.select(
+        *PROCESS,
+        "event_date",
+        "last_attempt_at",
+        (F.col("certainty") == "partial").alias("sends_async"),
+        "recorded.*",
+    )
+    every = activity.unionByName(
+        began.select(*PROCESS, "event_date", "last_attempt_at", *_SETTINGS), allowMissingColumns=True
+    ).unionByName(carried, allowMissingColumns=True)
+    # A start's own record wins over what an attempt's line says of the same date.
+    from_start = F.col("attempts").isNull()
+    settings = [
+        F.coalesce(F.first(F.when(from_start, F.col(name)), ignorenulls=True), F.first(name, ignorenulls=True)).alias(
+            name
+        )
+        for name in _SETTINGS
+    ]
+    return every.groupBy(*PROCESS, "event_date").agg(
+        F.max("attempts").alias("attempts"),
+        F.max("last_attempt_at").alias("last_attempt_at"),
+        F.max("sends_async").alias("sends_async"),
+        *settings,
+    )
+
+
+def _override(overrides: Sequence[Mapping[str, Any]], name: str) -> Column:
+    """What settings say of a producer: the first override that matches and names the value."""
+    found: Column = F.lit(None)
+    for entry in reversed(overrides):
+        value = entry.get(name)
+        if value is not None:
+            matches = _like("cluster", entry["cluster"]) & _like("producer_group", entry["producer_group"])
+            literal = F.array(*map(F.lit, value)).cast("array<bigint>") if isinstance(value, tuple) else F.lit(value)
+            found = F.when(matches, literal).otherwise(found)
+    return found
+
+
+def _like(column: str, pattern: str) -> Column:
+    regex = "".join({"*": ".*", "?": "."}.get(c, re.escape(c)) for c in pattern)
+    return F.col(column).rlike(f"(?s)^{regex}$")
+
+
+def _judged(days: DataFrame) -> DataFrame:
+    """Rules, verdict and reasons of each process and date."""
+    ruled = days.withColumn("rules", release_rules()(F.col("client_version")))
+    ladders = {
+        name: F.when(F.col("rules.profile").isNotNull(), F.coalesce(F.col(name), F.col(f"rules.{name}")))
+        for name in ("latency_max_ms", "not_available_ms")
+    }
+    ruled = ruled.withColumns(ladders)
+    no_release = F.col("rules.profile").isNull()
+    too_short = F.size("not_available_ms") < F.size("latency_max_ms")
+    switch_unknown = F.col("latency_fault_enabled").isNull()
+    reasons = F.array_compact(
+        F.array(
+            F.col("rules.problem"),
+            F.when(too_short, F.lit("not_available_ms is shorter than latency_max_ms: the client throws")),
+            F.when(switch_unknown, F.lit("latency_fault_enabled is not recorded: taken as off")),
+        )
+    )
+    off = ~F.coalesce("latency_fault_enabled", F.lit(False))
+    verdict = F.when(no_release, "unknown").when(off, "off").when(too_short, "unknown").otherwise("replayed")
+    detects = F.col("detector_enabled") & F.col("rules.has_reachable")
+    certainty = F.when(F.col("sends_async"), "partial").when(detects, "possible").otherwise("certain")
+    return (
+        ruled.withColumn("detector_enabled", F.coalesce("detector_enabled", F.lit(False)))
+        .withColumns({"verdict": verdict, "reasons": reasons, "certainty": certainty})
+        .select("*", "rules.profile", "rules.extend_only", "rules.has_reachable")
+        .drop("rules", "wanted", "sends_async")
+    )

@@ -1,0 +1,62 @@
+"""Captures and round markers in, the round of each capture out."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+_COLLECTOR = ("cluster", "collector")
+CAPTURE = (*_COLLECTOR, "captured_at")
+
+
+def capture_rounds(captures: DataFrame, markers: DataFrame, *, max_round_s: int, gap_s: float) -> DataFrame:
+    """One row per distinct capture instant of a collector: ``cluster, collector, captured_at, round_at, kind``.
+
+    A capture belongs to the latest marker at or before it, if that is not older than ``max_round_s``. Captures
+    without one form rounds of their own: a pause longer than ``gap_s`` begins the next, at its first capture.
+    """
+    marks = markers.select(*_COLLECTOR, F.col("round_at").alias("at"), F.lit(0).alias("is_capture"))
+    reads = captures.select(*_COLLECTOR, F.col("captured_at").alias("at"), F.lit(1).alias("is_capture")).distinct()
+    in_order = Window.partitionBy(*_COLLECTOR).orderBy("at", "is_capture")
+    latest = F.last(F.when(F.col("is_capture") == 0, F.col("at")), ignorenulls=True).over(in_order)
+    age_s = F.col("at").cast("double") - F.col("marker_at").cast("double")
+    placed = (
+        marks.unionByName(reads)
+        .withColumn("marker_at", latest)
+        .where(F.col("is_capture") == 1)
+        .withColumn("marker_at", F.when(age_s <= max_round_s, F.col("marker_at")))
+    )
+    return placed.withColumn("gap_at", _gap_round(gap_s)).select(
+        *_COLLECTOR,
+        F.col("at").alias("captured_at"),
+        F.coalesce("marker_at", "gap_at").alias("round_at"),
+        F.when(F.col("marker_at").isNotNull(), F.lit("marker")).otherwise(F.lit("gap")).alias("kind"),
+    )
+
+
+def _gap_round(gap_s: float) -> Column:
+    """First capture of the run, without a pause, to which a capture without marker belongs."""
+    unmarked = Window.partitionBy(*_COLLECTOR, F.col("marker_at").isNull()).orderBy("at")
+    pause_s = F.col("at").cast("double") - F.lag("at").over(unmarked).cast("double")
+    begins = F.when(F.coalesce(pause_s > gap_s, F.lit(True)), F.col("at"))
+    return F.last(begins, ignorenulls=True).over(unmarked)
+
+
+def with_round(rows: DataFrame, rounds: DataFrame) -> DataFrame:
+    """Rows of captures with ``round_at`` set from ``capture_rounds``."""
+    found = rounds.select(*CAPTURE, F.col("round_at"))
+    return rows.drop("round_at").join(found, list(CAPTURE), "left")
+
+
+def with_own_subscriptions(heartbeats: DataFrame, captures: DataFrame) -> DataFrame:
+    """Heartbeats with the member's own subscriptions: those of its running info of the same round, else null.
+
+    The subscription table of the group follows whichever member sent the last heartbeat, and is not used.
+    """
+    member = ["cluster", "collector", "consumer_group", "client_id", "round_at"]
+    own = (
+        captures.where((F.col("kind") == "consumerRunningInfo") & F.col("answered"))
+        .groupBy(*member)
+        .agg(F.max_by("subscriptions", "captured_at").alias("subscriptions"))
+    )
+    return heartbeats.drop("subscriptions").join(own, member, "left")

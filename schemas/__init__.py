@@ -1,0 +1,47 @@
+"""The contracts of all tables, by name."""
+
+from schemas.allocation import ALLOCATION_DRIFT, CLIENT_STRATEGY_STATE, EXPECTED_ALLOCATION, GROUP_ROUND
+from schemas.availability import BROKER_AVAILABILITY_WINDOW, FAULT_ITEM_STATE, PRODUCER_REPLAY
+from schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUALITY_RESULT, QUARANTINE
+from schemas.consumers import (
+    COLLECTION_ROUND,
+    CONSUMER_HEARTBEAT,
+    QUEUE_OWNERSHIP,
+    QUEUE_PROGRESS,
+    REBALANCE_RESULT,
+    SNAPSHOT_CAPTURE,
+    TOPIC_ROUTE,
+)
+from schemas.sends import PRODUCER_INSTANCE, SEND_ATTEMPT
+from schemas.table_contract import Part, Table, column
+
+# Raised when a contract changes; a publication records it.
+SCHEMA_VERSION = 1
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (
+        INGESTED_FILE,
+        SEND_ATTEMPT,
+        PRODUCER_INSTANCE,
+        COLLECTION_ROUND,
+        SNAPSHOT_CAPTURE,
+        CONSUMER_HEARTBEAT,
+        QUEUE_OWNERSHIP,
+        QUEUE_PROGRESS,
+        TOPIC_ROUTE,
+        REBALANCE_RESULT,
+        QUARANTINE,
+        BROKER_AVAILABILITY_WINDOW,
+        FAULT_ITEM_STATE,
+        PRODUCER_REPLAY,
+        GROUP_ROUND,
+        EXPECTED_ALLOCATION,
+        ALLOCATION_DRIFT,
+        CLIENT_STRATEGY_STATE,
+        QUALITY_RESULT,
+        PUBLICATION,
+    )
+}
+
+__all__ = ["SCHEMA_VERSION", "TABLES", "Part", "Table", "column"]

@@ -1,0 +1,246 @@
+"""Who should have owned which queue, and where what was observed differs: per round, group and topic."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+from schemas.common_columns import CLUSTER, COLLECTOR, LINEAGE, QUEUES, RUN, STRINGS, event_date
+from schemas.consumers import CLIENT, GROUP, TOPIC
+from schemas.table_contract import Table, column
+
+DRIFT_CODES = (
+    "ORPHAN_QUEUE",
+    "DOUBLE_OWNED",
+    "WRONG_OWNER",
+    "IDLE_CONSUMER",
+    "IDLE_BY_DESIGN",
+    "UNREACHABLE_CLIENT",
+    "MIXED_STRATEGY",
+)
+SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
+STRATEGY_SOURCES = ("client_log", "running_info", "settings", "default")
+
+_ROUND_AT = column("round_at", TimestampType(), "Round, UTC.", required=True)
+_STRATEGY = column("strategy", StringType(), "Strategy by which the group is expected to share its queues.")
+_PARAMETERS = column("strategy_parameters", StringType(), "Its parameters; '' for none or the defaults.", required=True)
+_PROFILE = column("profile", StringType(), "Release family of the majority of the members.")
+_QUEUE_HASH = column("queue_list_hash", StringType(), "Digest of the sorted queue list; null: no route was read.")
+_MEMBER_HASH = column("member_list_hash", StringType(), "Digest of the sorted member list, duplicates kept.")
+_CLAIMS_HASH = column("claims_hash", StringType(), "Digest of each member's own strategy and release.")
+
+MEMBER_RULES = ArrayType(
+    StructType(
+        [
+            column("client_id", StringType(), "Member.", required=True),
+            column("strategy", StringType(), "Strategy it was seen to use; null: not known."),
+            column("source", StringType(), "client_log, running_info or settings; null: not known."),
+            column("profile", StringType(), "Its release family; null: not known."),
+        ]
+    ),
+    containsNull=False,
+)
+
+GROUP_ROUND = Table(
+    name="group_round",
+    comment="One row per round, group and topic: what was read, by which rule it is judged, and the verdict.",
+    columns=StructType(
+        [
+            CLUSTER,
+            event_date("round_at"),
+            COLLECTOR,
+            GROUP,
+            TOPIC,
+            _ROUND_AT,
+            column("message_model", StringType(), "CLUSTERING or BROADCASTING; null: not read."),
+            column("members", STRINGS, "Listed client ids in RocketMQ's order, duplicates kept.", required=True),
+            column("queues", QUEUES, "Readable queues of the topic in RocketMQ's order; null: no route was read."),
+            _MEMBER_HASH,
+            _QUEUE_HASH,
+            _CLAIMS_HASH,
+            column("member_rules", MEMBER_RULES, "By which rule each member decides.", required=True),
+            _STRATEGY,
+            _PARAMETERS,
+            _PROFILE,
+            column("strategy_source", StringType(), "Where the strategy is known from; default: nowhere, AVG assumed."),
+            column(
+                "spread_ms", LongType(), "From the first to the last successful read of the group, ms.", required=True
+            ),
+            column(
+                "loose",
+                BooleanType(),
+                "The spread is too wide for doubles and wrong owners to be certain.",
+                required=True,
+            ),
+            column(
+                "missing_inputs", STRINGS, "What was not read, refused or is not known; empty: nothing.", required=True
+            ),
+            column(
+                "verdict",
+                StringType(),
+                "ok, drift, unknown (an input is missing); null: group or route was not asked for, no verdict.",
+            ),
+            column("informative", BooleanType(), "The group was read and nothing is missing.", required=True),
+            column("findings", IntegerType(), "Findings of this round and topic, INFO excepted.", required=True),
+            *RUN,
+        ]
+    ),
+    key=("cluster", "event_date", "collector", "consumer_group", "topic", "round_at"),
+    lineage=LINEAGE,
+    values=(("verdict", ("ok", "drift", "unknown")), ("strategy_source", STRATEGY_SOURCES)),
+)
+
+EXPECTED_ALLOCATION = Table(
+    name="expected_allocation",
+    comment="One row per date and distinct set of inputs of a group and topic: the owner of each queue.",
+    columns=StructType(
+        [
+            CLUSTER,
+            event_date("event_date", "the rounds it serves"),
+            GROUP,
+            TOPIC,
+            _STRATEGY,
+            _PARAMETERS,
+            _PROFILE,
+            _QUEUE_HASH,
+            _MEMBER_HASH,
+            _CLAIMS_HASH,
+            column(
+                "allocation",
+                ArrayType(
+                    StructType(
+                        [
+                            column("broker_name", StringType(), "Broker.", required=True),
+                            column("queue_id", IntegerType(), "Queue.", required=True),
+                            column("owner", StringType(), "Owner by the group's rule; null: nobody, or everybody."),
+                            column("claimants", STRINGS, "Members whose own rule takes it.", required=True),
+                        ]
+                    ),
+                    containsNull=False,
+                ),
+                "Each queue with its owner by the group's rule and its claimants by their own; null: see refusal.",
+            ),
+            column(
+                "refusal", StringType(), "Why nothing can be expected: RocketMQ's own error, or a rule without kernel."
+            ),
+            *RUN,
+        ]
+    ),
+    key=(
+        "cluster",
+        "event_date",
+        "consumer_group",
+        "topic",
+        "strategy",
+        "strategy_parameters",
+        "profile",
+        "queue_list_hash",
+        "member_list_hash",
+        "claims_hash",
+    ),
+    lineage=LINEAGE,
+)
+
+ALLOCATION_DRIFT = Table(
+    name="allocation_drift",
+    comment="One row per round and finding: what was expected, what was observed, and from which evidence.",
+    columns=StructType(
+        [
+            CLUSTER,
+            event_date("round_at"),
+            COLLECTOR,
+            GROUP,
+            _ROUND_AT,
+            column("captured_at", TimestampType(), "Instant of the read that shows it, UTC."),
+            column("code", StringType(), "Drift code.", required=True),
+            column("severity", StringType(), "CRITICAL, HIGH, MEDIUM, LOW or INFO.", required=True),
+            column("trust", StringType(), "certain or possible.", required=True),
+            column("topic", StringType(), "Topic; null for a finding about the whole group."),
+            column("broker_name", StringType(), "Broker of the queue; null unless about one queue."),
+            column("queue_id", IntegerType(), "Queue; null unless about one queue."),
+            column("client_id", StringType(), "Client; null unless about one client."),
+            column("kind", StringType(), "Variant of the code; null: none."),
+            column("expected_client_ids", STRINGS, "Who should own it by the group's rule.", required=True),
+            column(
+                "observed",
+                ArrayType(
+                    StructType(
+                        [
+                            column("client_id", StringType(), "Client seen to own it.", required=True),
+                            column("locked", BooleanType(), "Ordered: it believes it holds the lock.", required=True),
+                            column("last_pull_at", TimestampType(), "Its last pull, UTC; null: never."),
+                            column("last_consume_at", TimestampType(), "Its last consumption, UTC; null: never."),
+                        ]
+                    ),
+                    containsNull=False,
+                ),
+                "Who was seen to own it.",
+                required=True,
+            ),
+            _STRATEGY,
+            column("strategy_source", StringType(), "Where the strategy is known from."),
+            _PARAMETERS,
+            column("message_model", StringType(), "CLUSTERING or BROADCASTING."),
+            column("queue_count", IntegerType(), "Queues of the topic; null for a group finding."),
+            column("member_count", IntegerType(), "Listed members.", required=True),
+            _MEMBER_HASH,
+            _QUEUE_HASH,
+            column(
+                "distinct_views",
+                IntegerType(),
+                "Different member lists among the brokers that answered.",
+                required=True,
+            ),
+            column("lag_now", LongType(), "Messages not consumed at the last valid reading; null: no valid reading."),
+            column("lag_before", LongType(), "The same at the reading before; null: none."),
+            column("ordered", BooleanType(), "The group consumes in order; null: not read."),
+            column("coverage", DoubleType(), "Share of the listed members that answered, 0 to 1.", required=True),
+            column("missing_inputs", STRINGS, "What was not read, refused or is not known.", required=True),
+            column("evidence", STRINGS, "Landing files and lines it rests on, `file:line`.", required=True),
+            column("sentence", StringType(), "The finding in one plain sentence.", required=True),
+            *RUN,
+        ]
+    ),
+    key=(
+        "cluster",
+        "event_date",
+        "collector",
+        "consumer_group",
+        "round_at",
+        "code",
+        "topic",
+        "broker_name",
+        "queue_id",
+        "client_id",
+    ),
+    lineage=LINEAGE,
+    values=(("code", DRIFT_CODES), ("severity", SEVERITIES), ("trust", ("certain", "possible"))),
+)
+
+CLIENT_STRATEGY_STATE = Table(
+    name="client_strategy_state",
+    comment="One row per consumer and date: the strategy it was last seen to use. The next date begins with it.",
+    columns=StructType(
+        [
+            CLUSTER,
+            event_date("event_date", "the day that closed"),
+            GROUP,
+            CLIENT,
+            column("strategy", StringType(), "Strategy name.", required=True),
+            column("strategy_source", StringType(), "client_log or running_info.", required=True),
+            column("known_since", TimestampType(), "When it was last shown, UTC.", required=True),
+            *RUN,
+        ]
+    ),
+    key=("cluster", "event_date", "consumer_group", "client_id", "strategy_source"),
+    lineage=LINEAGE,
+    values=(("strategy_source", STRATEGY_SOURCES),),
+)

@@ -1,0 +1,211 @@
+"""What a producer's fault table made it believe: windows, the items as a date closed, and how it was replayed."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import BooleanType, LongType, StringType, StructType, TimestampType
+
+from schemas.common_columns import CLUSTER, LINEAGE, LONGS, RUN, STRINGS, event_date
+from schemas.sends import PRODUCER
+from schemas.table_contract import Table, column
+
+STARTED_AT = column(
+    "started_at", TimestampType(), "When the producer process started, UTC; null: no start was recorded."
+)
+BROKER_NAME = column("broker_name", StringType(), "Broker the item is about.", required=True)
+CERTAINTY = column(
+    "certainty",
+    StringType(),
+    "certain; possible (something unseen may have changed it, e.g. the detector); "
+    "partial (ASYNC: the hook does not see the client's own retries).",
+    required=True,
+)
+_CERTAINTIES = ("certainty", ("certain", "possible", "partial"))
+
+BROKER_AVAILABILITY_WINDOW = Table(
+    name="broker_availability_window",
+    comment="One row per maximal stretch in which a producer held a broker NOT available or not reachable, "
+    "half-open [window_start, window_end), cut at UTC midnight.",
+    columns=StructType(
+        [
+            CLUSTER,
+            event_date("window_start"),
+            *PRODUCER,
+            STARTED_AT,
+            BROKER_NAME,
+            column(
+                "state",
+                StringType(),
+                "unavailable: inside notAvailableDuration; unreachable: flag of 5.1.4 on.",
+                required=True,
+            ),
+            column(
+                "window_start",
+                TimestampType(),
+                "When the update that opened it was made, UTC, inclusive.",
+                required=True,
+            ),
+            column(
+                "window_end",
+                TimestampType(),
+                "First instant no longer held so, UTC, exclusive; null: not known.",
+            ),
+            column(
+                "end_reason",
+                StringType(),
+                "expired, overwritten, removed, reachable_again, restarted, cut_at_midnight, or open: the producer's "
+                "record ends inside the window, which ends at window_end unless something not recorded changed it.",
+                required=True,
+            ),
+            column(
+                "continues_previous",
+                BooleanType(),
+                "True: it began before this date's midnight.",
+                required=True,
+            ),
+            column("trigger_kind", StringType(), "What opened it: latency or isolation.", required=True),
+            column("trigger_latency_ms", LongType(), "Latency of the opening update, ms.", required=True),
+            column(
+                "not_available_ms",
+                LongType(),
+                "Duration the opening update gave, ms; 0 for unreachable.",
+                required=True,
+            ),
+            column("attempts", LongType(), "Updates of this date that opened or extended it.", required=True),
+            column("profile", StringType(), "Release family whose rules were replayed.", required=True),
+            CERTAINTY,
+            *RUN,
+        ]
+    ),
+    key=(
+        "cluster",
+        "event_date",
+        "producer_group",
+        "client_id",
+        "started_at",
+        "broker_name",
+        "state",
+        "window_start",
+    ),
+    lineage=LINEAGE,
+    values=(
+        ("state", ("unavailable", "unreachable")),
+        (
+            "end_reason",
+            ("expired", "overwritten", "removed", "reachable_again", "restarted", "cut_at_midnight", "open"),
+        ),
+        ("trigger_kind", ("latency", "isolation")),
+        _CERTAINTIES,
+    ),
+)
+
+FAULT_ITEM_STATE = Table(
+    name="fault_item_state",
+    comment="One row per producer, broker and date: the fault item as the date closed. The next date begins with it.",
+    columns=StructType(
+        [
+            CLUSTER,
+            event_date("event_date", "the day that closed"),
+            *PRODUCER,
+            STARTED_AT,
+            BROKER_NAME,
+            column("current_latency_ms", LongType(), "currentLatency of the last update, ms.", required=True),
+            column(
+                "start_at",
+                TimestampType(),
+                "startTimestamp: available again from then on, UTC; null: never isolated.",
+            ),
+            column("reachable", BooleanType(), "reachableFlag (5.1.4 on); true before.", required=True),
+            column("last_update_at", TimestampType(), "When the item was last updated, UTC.", required=True),
+            column(
+                "opened_at",
+                TimestampType(),
+                "When the stretch that still lasts was opened; null: none lasts.",
+            ),
+            column("trigger_kind", StringType(), "Of that stretch's opening update."),
+            column("trigger_latency_ms", LongType(), "Of that stretch's opening update, ms."),
+            column("not_available_ms", LongType(), "Of that stretch's opening update, ms."),
+            column("unreachable_since", TimestampType(), "When the broker became unreachable; null: reachable."),
+            column("unreachable_latency_ms", LongType(), "Latency of the update that made it so, ms."),
+            column("profile", StringType(), "Release family whose rules were replayed.", required=True),
+            *RUN,
+        ]
+    ),
+    key=("cluster", "event_date", "producer_group", "client_id", "started_at", "broker_name"),
+    lineage=LINEAGE,
+)
+
+PRODUCER_REPLAY = Table(
+    name="producer_replay",
+    comment="One row per producer process and date: under which rules it was replayed, or why it could not be.",
+    columns=StructType(
+        [
+            CLUSTER,
+            event_date("event_date", "the day"),
+            *PRODUCER,
+            STARTED_AT,
+            column(
+                "client_version",
+                StringType(),
+                "Release, from its start, its lines, or settings; null: unknown.",
+            ),
+            column("profile", StringType(), "Release family whose rules apply; null: unknown."),
+            column(
+                "latency_fault_enabled",
+                BooleanType(),
+                "sendLatencyFaultEnable; null: not recorded, taken as off.",
+            ),
+            column(
+                "detector_enabled",
+                BooleanType(),
+                "startDetectorEnable; taken as off where not recorded.",
+                required=True,
+            ),
+            column(
+                "recorded",
+                StructType(
+                    [
+                        column("client_version", StringType(), "Release."),
+                        column("latency_fault_enabled", BooleanType(), "sendLatencyFaultEnable."),
+                        column("detector_enabled", BooleanType(), "startDetectorEnable."),
+                        column("latency_max_ms", LONGS, "latencyMax ladder, ms."),
+                        column("not_available_ms", LONGS, "notAvailableDuration ladder, ms."),
+                    ]
+                ),
+                "What the start or the lines recorded up to this date, before settings and defaults fill in.",
+                required=True,
+            ),
+            column("latency_max_ms", LONGS, "Ladder in force, ms; null: profile unknown."),
+            column("not_available_ms", LONGS, "Ladder in force, ms; null: profile unknown."),
+            column(
+                "verdict",
+                StringType(),
+                "replayed; off (the switch is off: no windows); unknown (see reasons: no windows are claimed).",
+                required=True,
+            ),
+            column("reasons", STRINGS, "What is missing or doubtful; empty: nothing.", required=True),
+            CERTAINTY,
+            column("attempts", LongType(), "Attempts that began on this date.", required=True),
+            column(
+                "last_attempt_at",
+                TimestampType(),
+                "Last recorded instant of the process up to this date, UTC.",
+                required=True,
+            ),
+            *RUN,
+        ]
+    ),
+    key=("cluster", "event_date", "producer_group", "client_id", "started_at"),
+    lineage=LINEAGE,
+    values=(("verdict", ("replayed", "off", "unknown")), _CERTAINTIES),
+    # Counts of one date do not matter to the next: a late attempt must not recompute all history after it.
+    carried=(
+        "cluster",
+        "event_date",
+        "producer_group",
+        "client_id",
+        "started_at",
+        "recorded",
+        "certainty",
+        "last_attempt_at",
+    ),
+)

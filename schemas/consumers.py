@@ -1,0 +1,300 @@
+"""What collectors and consumers recorded: rounds, connections, ownership, progress, routes, rebalance results."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+from schemas.common_columns import (
+    CAPTURED_AT,
+    CLUSTER,
+    COLLECTOR,
+    LINEAGE,
+    QUEUES,
+    ROUND_AT,
+    SOURCE,
+    SUBSCRIPTION,
+    event_date,
+)
+from schemas.table_contract import Table, column
+
+GROUP = column("consumer_group", StringType(), "Consumer group.", required=True)
+CLIENT = column("client_id", StringType(), "Consumer client id.", required=True)
+TOPIC = column("topic", StringType(), "Topic.", required=True)
+BROKER = column("broker_name", StringType(), "Broker that holds the queue.", required=True)
+QUEUE_ID = column("queue_id", IntegerType(), "Queue id on that broker, >= 0.", required=True)
+_CAPTURE = [CLUSTER, event_date("captured_at"), COLLECTOR]
+
+COLLECTION_ROUND = Table(
+    name="collection_round",
+    comment="One row per collection sweep: where its marker stands, or where a pause in the captures began one.",
+    columns=StructType(
+        [
+            CLUSTER,
+            event_date("round_at"),
+            COLLECTOR,
+            column(
+                "round_at",
+                TimestampType(),
+                "Instant of the marker, or of the first capture after a pause.",
+                required=True,
+            ),
+            column("kind", StringType(), "marker, or gap (no marker was recorded).", required=True),
+            column("round_number", LongType(), "The collector's own number; null without one."),
+            *SOURCE,
+        ]
+    ),
+    key=("cluster", "event_date", "collector", "round_at"),
+    lineage=LINEAGE,
+    values=(("kind", ("marker", "gap")),),
+)
+
+SNAPSHOT_CAPTURE = Table(
+    name="snapshot_capture",
+    comment="One row per read that a collector tried: whether it was answered, and what a client said of itself.",
+    columns=StructType(
+        [
+            *_CAPTURE,
+            column("kind", StringType(), "Admin call: topicRoute, consumerConnection, ...", required=True),
+            column("subject", StringType(), "What was asked for, as the collector wrote it.", required=True),
+            CAPTURED_AT,
+            column("captured_end_at", TimestampType(), "When the answer or the failure came, UTC."),
+            ROUND_AT,
+            column("consumer_group", StringType(), "Group asked for; null for a topic."),
+            column("client_id", StringType(), "Client asked for; null for a group or topic."),
+            column("topic", StringType(), "Topic asked for; null for a group or client."),
+            column("answered", BooleanType(), "False: the read was tried and failed.", required=True),
+            column("error", StringType(), "Why it failed, as recorded."),
+            column("error_code", IntegerType(), "RocketMQ response code in the error; null when it names none."),
+            column("client_version", StringType(), "Running info: PROP_CLIENT_VERSION."),
+            column(
+                "consume_type",
+                StringType(),
+                "Running info: CONSUME_PASSIVELY, CONSUME_ACTIVELY or CONSUME_POP.",
+            ),
+            column("message_model", StringType(), "Running info or connection: CLUSTERING or BROADCASTING."),
+            column("consume_orderly", BooleanType(), "Running info: PROP_CONSUMEORDERLY."),
+            column(
+                "client_rebalance",
+                BooleanType(),
+                "Running info: false where the broker assigns; null before 5.0.",
+            ),
+            column(
+                "strategy",
+                StringType(),
+                "Running info: strategy of RocketMQ's own classes by name, else `class:<name>`.",
+            ),
+            column("client_started_at", TimestampType(), "Running info: when the client started, UTC."),
+            column(
+                "subscriptions",
+                ArrayType(SUBSCRIPTION, containsNull=False),
+                "Running info: the client's own; connection: the table of whichever member sent the last heartbeat.",
+            ),
+            *SOURCE,
+        ]
+    ),
+    key=("cluster", "event_date", "collector", "kind", "subject", "captured_at"),
+    lineage=LINEAGE,
+)
+
+CONSUMER_HEARTBEAT = Table(
+    name="consumer_heartbeat",
+    comment="One row per round, broker view, group and listed connection: who a broker says the members are.",
+    columns=StructType(
+        [
+            *_CAPTURE,
+            column("broker_name", StringType(), "Broker that answered; null: not recorded, one unnamed view."),
+            GROUP,
+            CLIENT,
+            column(
+                "address",
+                StringType(),
+                "Client's remote address; two addresses of one id are two rows.",
+                required=True,
+            ),
+            CAPTURED_AT,
+            ROUND_AT,
+            column("language", StringType(), "Client language as reported."),
+            column("client_version", IntegerType(), "MQVersion ordinal as reported, e.g. 409 is 4.9.8."),
+            column("consume_type", StringType(), "Of the group, from the last heartbeat the broker received."),
+            column("message_model", StringType(), "Of the group, from the last heartbeat the broker received."),
+            column(
+                "consume_from_where",
+                StringType(),
+                "Of the group, from the last heartbeat the broker received.",
+            ),
+            column(
+                "subscriptions",
+                ArrayType(SUBSCRIPTION, containsNull=False),
+                "The member's own, from its running info of the same round; null: not read or not answered.",
+            ),
+            *SOURCE,
+        ]
+    ),
+    key=(
+        "cluster",
+        "event_date",
+        "collector",
+        "broker_name",
+        "consumer_group",
+        "client_id",
+        "address",
+        "captured_at",
+    ),
+    lineage=LINEAGE,
+)
+
+QUEUE_OWNERSHIP = Table(
+    name="queue_ownership",
+    comment="One row per round, group, client and queue that the client's running info shows as its own.",
+    columns=StructType(
+        [
+            *_CAPTURE,
+            GROUP,
+            CLIENT,
+            TOPIC,
+            BROKER,
+            QUEUE_ID,
+            CAPTURED_AT,
+            ROUND_AT,
+            column(
+                "locked",
+                BooleanType(),
+                "Ordered consumption: the client believes it holds the broker's lock.",
+                required=True,
+            ),
+            column("dropped", BooleanType(), "Given up and on its way out: not ownership.", required=True),
+            column("last_pull_at", TimestampType(), "Last pull, UTC; null: never."),
+            column("last_consume_at", TimestampType(), "Last consumption, UTC; null: never."),
+            column("last_lock_at", TimestampType(), "Last lock, UTC; null: never."),
+            column("cached_messages", LongType(), "Messages pulled and not yet consumed."),
+            column("commit_offset", LongType(), "Offset the client last committed."),
+            *SOURCE,
+        ]
+    ),
+    key=(
+        "cluster",
+        "event_date",
+        "collector",
+        "consumer_group",
+        "client_id",
+        "topic",
+        "broker_name",
+        "queue_id",
+        "captured_at",
+    ),
+    lineage=LINEAGE,
+)
+
+QUEUE_PROGRESS = Table(
+    name="queue_progress",
+    comment="One row per round, group and queue: the group's offset beside the broker's.",
+    columns=StructType(
+        [
+            *_CAPTURE,
+            GROUP,
+            TOPIC,
+            BROKER,
+            QUEUE_ID,
+            CAPTURED_AT,
+            ROUND_AT,
+            column("broker_offset", LongType(), "Next offset the broker will write.", required=True),
+            column(
+                "consumer_offset",
+                LongType(),
+                "Next offset the group will consume; -1: none committed.",
+                required=True,
+            ),
+            column("lag", LongType(), "broker_offset - consumer_offset, messages.", required=True),
+            column("last_timestamp", TimestampType(), "Store time of the last consumed message, UTC; null: none."),
+            *SOURCE,
+        ]
+    ),
+    key=(
+        "cluster",
+        "event_date",
+        "collector",
+        "consumer_group",
+        "topic",
+        "broker_name",
+        "queue_id",
+        "captured_at",
+    ),
+    lineage=LINEAGE,
+)
+
+TOPIC_ROUTE = Table(
+    name="topic_route",
+    comment="One row per round, topic and broker that the name server's route names.",
+    columns=StructType(
+        [
+            *_CAPTURE,
+            TOPIC,
+            BROKER,
+            CAPTURED_AT,
+            ROUND_AT,
+            column("read_queue_nums", IntegerType(), "Queues that consumers see.", required=True),
+            column("write_queue_nums", IntegerType(), "Queues that producers see.", required=True),
+            column("perm", IntegerType(), "Permission bits: 4 read, 2 write, 1 inherit.", required=True),
+            column("has_master", BooleanType(), "The route has an address with broker id 0.", required=True),
+            column("master_address", StringType(), "That address; null without a master."),
+            *SOURCE,
+        ]
+    ),
+    key=("cluster", "event_date", "collector", "topic", "broker_name", "captured_at"),
+    lineage=LINEAGE,
+)
+
+REBALANCE_RESULT = Table(
+    name="rebalance_result",
+    comment="One row per `rebalanced result changed` line: what a client took, and what it saw when it decided.",
+    columns=StructType(
+        [
+            CLUSTER,
+            event_date("logged_at"),
+            GROUP,
+            TOPIC,
+            CLIENT,
+            column("logged_at", TimestampType(), "When the line was written, UTC.", required=True),
+            column(
+                "resolution_ms",
+                IntegerType(),
+                "1, or 1000 where the layout has no true milliseconds.",
+                required=True,
+            ),
+            column("strategy", StringType(), "allocateMessageQueueStrategyName, verbatim.", required=True),
+            column("queue_count", IntegerType(), "mqAllSize: queues the client saw.", required=True),
+            column("member_count", IntegerType(), "cidAllSize: members the client saw.", required=True),
+            column("queues", QUEUES, "The queues it took, in RocketMQ's order.", required=True),
+            column("queues_text", StringType(), "The same as text, part of the key.", required=True),
+            column(
+                "occurrence",
+                IntegerType(),
+                "1 for the first such line of that instant in its file.",
+                required=True,
+            ),
+            *SOURCE,
+        ]
+    ),
+    key=(
+        "cluster",
+        "event_date",
+        "consumer_group",
+        "topic",
+        "client_id",
+        "logged_at",
+        "strategy",
+        "queue_count",
+        "member_count",
+        "queues_text",
+        "occurrence",
+    ),
+    lineage=LINEAGE,
+)

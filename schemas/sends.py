@@ -1,0 +1,158 @@
+"""What producers did: send attempts and the starts of producer processes."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
+
+from schemas.common_columns import CLUSTER, LINEAGE, LONGS, SOURCE, event_date
+from schemas.table_contract import Part, Table, column
+
+SEND_STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
+
+PRODUCER = [
+    column("producer_group", StringType(), "Producer group.", required=True),
+    column(
+        "client_id",
+        StringType(),
+        "Producer client id, `<ip>@<instance>`; one fault table each.",
+        required=True,
+    ),
+]
+
+_SEND_ATTEMPT_COLUMNS = StructType(
+    [
+        CLUSTER,
+        event_date("begin_at"),
+        *PRODUCER,
+        column("thread", StringType(), "Thread that began the attempt; null where the hook does not say."),
+        column("topic", StringType(), "Topic sent to.", required=True),
+        column("broker_name", StringType(), "Broker the attempt went to.", required=True),
+        column("broker_address", StringType(), "Its address; null where the hook does not say."),
+        column("queue_id", IntegerType(), "Queue the attempt went to, >= 0.", required=True),
+        column("mode", StringType(), "SYNC, ASYNC or ONEWAY.", required=True),
+        column(
+            "attempt",
+            IntegerType(),
+            "0 for the first attempt of a send; null for ASYNC, whose retries no hook sees.",
+        ),
+        column(
+            "last_broker_name",
+            StringType(),
+            "Broker of the previous attempt of the same send; null on the first.",
+        ),
+        column("queue_selected_by", StringType(), "`client`, or who chose the queue; null: not recorded."),
+        column("begin_at", TimestampType(), "When the attempt began, UTC, ms.", required=True),
+        column(
+            "end_at",
+            TimestampType(),
+            "When its result came (ASYNC: callback, else submit), UTC, ms.",
+            required=True,
+        ),
+        column(
+            "latency_ms",
+            LongType(),
+            "end_at - begin_at; negative when the clock stepped back.",
+            required=True,
+        ),
+        column(
+            "outcome",
+            StringType(),
+            "SendStatus of the answer, EXCEPTION, SUBMITTED (handed over, no answer is awaited or seen), "
+            "or UNKNOWN (a callback ran, the hook saw no result).",
+            required=True,
+        ),
+        column("exception", StringType(), "Java class of the exception; null when none was thrown."),
+        column("error", StringType(), "Its message, bounded."),
+        column("response_code", IntegerType(), "Broker's response code in the message; null when it names none."),
+        column(
+            "msg_id",
+            StringType(),
+            "Client's unique message id; attempts of one send share it.",
+            required=True,
+        ),
+        column("offset_msg_id", StringType(), "Broker's offset message id; null without an answer."),
+        column("message_key", StringType(), "Business key; null when the message has none."),
+        column("client_version", StringType(), "Release, only if the line itself says so."),
+        column("latency_fault_enabled", BooleanType(), "sendLatencyFaultEnable, only if the line itself says so."),
+        column(
+            "phase",
+            StringType(),
+            "Which line the result is from: callback, no_result, result or submit.",
+            required=True,
+        ),
+        *SOURCE,
+        column("submit_end_at", TimestampType(), "ASYNC: when the request was handed over, UTC; null: not seen."),
+        column("submit_file", StringType(), "File of the submit line."),
+        column("submit_line", LongType(), "Its line."),
+        column("callback_end_at", TimestampType(), "ASYNC: when the callback ran, UTC; null: not seen."),
+        column("callback_outcome", StringType(), "ASYNC: outcome of the callback; null: not seen."),
+        column("callback_file", StringType(), "File of the callback line."),
+        column("callback_line", LongType(), "Its line."),
+    ]
+)
+
+_ATTEMPT_KEY = (
+    "cluster",
+    "event_date",
+    "producer_group",
+    "client_id",
+    "msg_id",
+    "mode",
+    "attempt",
+    "broker_name",
+    "queue_id",
+    "begin_at",
+)
+_SUBMIT = ("submit_end_at", "submit_file", "submit_line")
+_CALLBACK = ("callback_end_at", "callback_outcome", "callback_file", "callback_line")
+
+SEND_ATTEMPT = Table(
+    name="send_attempt",
+    comment="One row per attempt of a producer to send a message; an ASYNC submit and its callback are one row.",
+    columns=_SEND_ATTEMPT_COLUMNS,
+    key=_ATTEMPT_KEY,
+    lineage=LINEAGE,
+    values=(
+        ("mode", ("SYNC", "ASYNC", "ONEWAY")),
+        ("outcome", (*SEND_STATUSES, "EXCEPTION", "SUBMITTED", "UNKNOWN")),
+        ("phase", ("callback", "no_result", "result", "submit")),
+    ),
+    parts=(
+        # The phases' alphabetical order is their rank: a callback's result wins over a submit's.
+        Part(
+            tuple(n for n in _SEND_ATTEMPT_COLUMNS.names if n not in (*_ATTEMPT_KEY, *_SUBMIT, *_CALLBACK)),
+            ("{r}.phase", "{r}.source_file", "{r}.source_line"),
+        ),
+        Part(_SUBMIT, ("{r}.submit_file", "{r}.submit_line"), ("submit_file", "submit_line")),
+        Part(
+            _CALLBACK,
+            ("{r}.callback_outcome IS NULL", "{r}.callback_file", "{r}.callback_line"),
+            ("callback_file", "callback_line"),
+        ),
+    ),
+)
+
+PRODUCER_INSTANCE = Table(
+    name="producer_instance",
+    comment="One row per start of a producer process, with the configuration it recorded itself.",
+    columns=StructType(
+        [
+            CLUSTER,
+            event_date("started_at"),
+            *PRODUCER,
+            column("started_at", TimestampType(), "When the process started, UTC.", required=True),
+            column("client_version", StringType(), "Client release as recorded; null: not recorded."),
+            column("latency_fault_enabled", BooleanType(), "sendLatencyFaultEnable; null: not recorded."),
+            column("detector_enabled", BooleanType(), "startDetectorEnable (5.1.4 on); null: not recorded."),
+            column("latency_max_ms", LONGS, "latencyMax ladder, ms; null: not recorded."),
+            column("not_available_ms", LONGS, "notAvailableDuration ladder, ms; null: not recorded."),
+            column("retry_times_sync", IntegerType(), "retryTimesWhenSendFailed; null: not recorded."),
+            column("retry_times_async", IntegerType(), "retryTimesWhenSendAsyncFailed; null: not recorded."),
+            column("retry_another_broker", BooleanType(), "retryAnotherBrokerWhenNotStoreOK; null: not recorded."),
+            column("send_timeout_ms", LongType(), "sendMsgTimeout, ms; null: not recorded."),
+            *SOURCE,
+        ]
+    ),
+    key=("cluster", "event_date", "producer_group", "client_id", "started_at"),
+    lineage=LINEAGE,
+)

@@ -1,0 +1,73 @@
+"""What a table promises: columns with comments, natural key, value sets, which columns are lineage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql.types import DataType, StructField, StructType
+
+
+def column(name: str, kind: DataType, comment: str, *, required: bool = False) -> StructField:
+    """A column; the comment tells unit, bound and what null means. ``required``: never null in a stored row."""
+    return StructField(name, kind, nullable=not required, metadata={"comment": comment})
+
+
+@dataclass(frozen=True)
+class Part:
+    """Columns of a row that one source line brings.
+
+    Of rival lines the smallest ``order`` wins (SQL over the row ``{r}``); ``line`` names the columns that hold file
+    and line; null there: the part is absent.
+    """
+
+    columns: tuple[str, ...]
+    order: tuple[str, ...]
+    line: tuple[str, str] = ("source_file", "source_line")
+
+
+@dataclass(frozen=True)
+class Table:
+    """The contract of one Delta table at ``<lake>/<name>``.
+
+    ``key`` identifies a row; ``lineage`` columns (ingestion time, run) are outside the promise that a rebuild
+    gives equal contents; ``values`` are the only values a column may hold besides null; ``carried`` are the columns of
+    a closing state on which the next date depends (by default all of the contract).
+    """
+
+    name: str
+    comment: str
+    columns: StructType
+    key: tuple[str, ...]
+    dated: bool = True
+    lineage: frozenset[str] = frozenset()
+    values: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    parts: tuple[Part, ...] = ()
+    carried: tuple[str, ...] = ()
+
+    @property
+    def contract_columns(self) -> list[str]:
+        """Names of the columns that equal inputs make equal."""
+        return [name for name in self.columns.names if name not in self.lineage]
+
+    @property
+    def row_parts(self) -> tuple[Part, ...]:
+        """The parts of a row; by default one: everything outside the key, ordered by the source line."""
+        if self.parts:
+            return self.parts
+        rest = tuple(name for name in self.columns.names if name not in self.key)
+        return (Part(rest, ("{r}.source_file", "{r}.source_line")),)
+
+    @property
+    def carried_columns(self) -> list[str]:
+        """The columns of a closing state on which the next date depends."""
+        return list(self.carried) or self.contract_columns
+
+    @property
+    def date_of(self) -> str:
+        """The column whose UTC date ``event_date`` is."""
+        return str(self.columns["event_date"].metadata["date_of"])
+
+    @property
+    def comment_of(self) -> dict[str, str]:
+        """Each column's comment."""
+        return {field.name: str(field.metadata["comment"]) for field in self.columns}

@@ -1,0 +1,130 @@
+"""A group's queues and client ids in, the queues each client must own out: RocketMQ's rebalance, release by release.
+
+Each client allocates for itself, over the lists it was given, without asking the others. Where lists, releases or
+strategies differ between members, answers overlap or leave queues to nobody: ``allocate_for`` gives one client's own
+answer, ``allocate`` that of every client over the same lists.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Unpack
+
+from udfs.allocation_request import (
+    AllocationError,
+    AllocationParameters,
+    AllocationRequest,
+    Answer,
+    Strategy,
+)
+from udfs.allocation_strategies import average, average_by_circle, configured
+from udfs.consistent_hash import consistent_hash
+from udfs.java_strings import java_string_key
+from udfs.machine_rooms import machine_room, machine_room_nearby
+from udfs.message_queues import MessageQueue, sort_client_ids, sort_queues
+
+__all__ = [
+    "STRATEGIES",
+    "AllocationError",
+    "AllocationParameters",
+    "MessageQueue",
+    "Strategy",
+    "UnknownStrategyError",
+    "allocate",
+    "allocate_for",
+    "java_string_key",
+    "resolve_strategy",
+    "sort_client_ids",
+    "sort_queues",
+]
+
+NEARBY_PREFIX = "MACHINE_ROOM_NEARBY-"
+
+# Keys are getName() of the Java classes, as clients write them to their logs.
+STRATEGIES: Mapping[str, Strategy] = {
+    "AVG": average,
+    "AVG_BY_CIRCLE": average_by_circle,
+    "CONFIG": configured,
+    "CONSISTENT_HASH": consistent_hash,
+    "MACHINE_ROOM": machine_room,
+}
+
+
+class UnknownStrategyError(ValueError):
+    """Raised when a strategy's name has no kernel: a client may bring a strategy of its own."""
+
+
+def allocate_for(
+    strategy: str,
+    current_cid: str,
+    mq_all: Sequence[MessageQueue],
+    cid_all: Sequence[str],
+    *,
+    profile: str = "P533",
+    **parameters: Unpack[AllocationParameters],
+) -> list[MessageQueue] | None:
+    """One client's own answer over the lists as given.
+
+    Args:
+        strategy: name of the strategy, as in ``STRATEGIES`` or ``MACHINE_ROOM_NEARBY-<inner>``.
+        current_cid: the client that asks; not in ``cid_all``: it gets nothing.
+        mq_all: q queues, in the client's order; never sorted here (``sort_queues`` does).
+        cid_all: c client ids, in the client's order; never sorted here (``sort_client_ids`` does).
+        profile: id of the client's release in ``PROFILES``.
+        parameters: what the strategy was built with (``AllocationParameters``); those of other strategies are ignored.
+    Returns: the queues in RocketMQ's order; None only from CONFIG without a list (the client drops all).
+    Raises:
+        AllocationError: where the client would throw, with its message.
+        UnknownStrategyError, ValueError: for a name, profile, charset or parameter that cannot be replayed.
+    Source: AllocateMessageQueueStrategy#allocate, 4.0.0 to 5.3.3.
+    """
+    return _answer_of(strategy, mq_all, cid_all, profile, parameters)(current_cid)
+
+
+def allocate(
+    strategy: str,
+    mq_all: Sequence[MessageQueue],
+    cid_all: Sequence[str],
+    *,
+    profile: str = "P533",
+    **parameters: Unpack[AllocationParameters],
+) -> dict[str, list[MessageQueue] | None]:
+    """The answer of every distinct id of ``cid_all``, in order of appearance; no ids give an empty dict.
+
+    The same as ``allocate_for`` for each id, but what they share (hash ring, rooms) is built once. With distinct ids
+    the answers of AVG, AVG_BY_CIRCLE and CONSISTENT_HASH are a partition of ``mq_all``; with repeated ids they need
+    not be. Arguments, refusals and source as for ``allocate_for``; raises as soon as one id's answer does.
+    """
+    answer = _answer_of(strategy, mq_all, cid_all, profile, parameters)
+    return {cid: answer(cid) for cid in dict.fromkeys(cid_all)}
+
+
+def resolve_strategy(name: str) -> Strategy:
+    """The strategy of this name; ``MACHINE_ROOM_NEARBY-<inner>`` is built around its inner one, to any depth.
+
+    Raises: UnknownStrategyError: naming what is known.
+    Source: AllocateMessageQueueStrategy#getName, 4.0.0 to 5.3.3.
+    """
+    inner = name.removeprefix(NEARBY_PREFIX)
+    if inner != name:
+        return machine_room_nearby(resolve_strategy(inner))
+    if name not in STRATEGIES:
+        raise UnknownStrategyError(
+            f"allocation strategy {name!r} has no kernel (known: {', '.join(STRATEGIES)}, and any of them after "
+            f"{NEARBY_PREFIX!r}). Add it to STRATEGIES in udfs/allocation.py, or report the expectation as unknown."
+        )
+    return STRATEGIES[name]
+
+
+def _answer_of(
+    strategy: str,
+    mq_all: Sequence[MessageQueue],
+    cid_all: Sequence[str],
+    profile: str,
+    parameters: AllocationParameters,
+) -> Answer:
+    unknown = set(parameters) - set(AllocationParameters.__annotations__)
+    if unknown:
+        raise ValueError(
+            f"allocation was given parameters {sorted(unknown)}, which no strategy reads "
+            f"(known: {', '.join(AllocationParameters.__annotations__)}). Correct the name."
+        )
+    return resolve_strategy(strategy)(AllocationRequest(tuple(mq_all), tuple(cid_all), profile, **parameters))

@@ -1,0 +1,269 @@
+"""Chunks of a file's bytes in, numbered lines out, in bounded memory whatever the bytes are.
+
+Nothing is dropped silently and nothing raises: an endless line, bad UTF-8, and a gzip file that is damaged or cut
+come out as a line with a refusal. Byte positions count in the decompressed stream.
+"""
+
+import codecs
+import itertools
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+_BLOCK_BYTES = 128 * 1024  # what is split at once; a block of one-byte lines takes some fifty times its size
+_GZIP_PIECE_BYTES = 32 * 1024  # zlib copies what it has not yet read at every step: pieces stay small
+_SAMPLE = 4096  # characters of a refused line's text
+_SAMPLE_BYTES = 4 * _SAMPLE  # enough for as many characters
+_BYTE_ORDER_MARK = codecs.BOM_UTF8
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class Refusal(NamedTuple):
+    """Why a line cannot be used: a code for counting, a sentence for reading."""
+
+    code: str
+    detail: str
+
+
+class Line(NamedTuple):
+    """One line; ``number`` is 1-based, the byte range leaves out the terminator.
+
+    ``text`` is the whole line, or a bounded beginning of it where ``refusal`` is set.
+    """
+
+    number: int
+    byte_start: int
+    byte_end: int
+    text: str
+    refusal: Refusal | None
+
+
+def read_lines(chunks: Iterable[bytes], *, gzipped: bool, max_line_bytes: int) -> Iterator[Line]:
+    r"""The lines of a file, refused ones among them, each exactly once and in order.
+
+    Lines end with ``\n`` or ``\r\n``, nothing else; the last may lack it. A byte order mark at the very start belongs
+    to no line. The same bytes give the same lines however they are cut into chunks. Memory stays below a small
+    multiple of ``max_line_bytes`` plus some MB plus the caller's own chunk.
+
+    Refused, text bounded to 4096 characters of the line's beginning, bytes that are not UTF-8 as ``\xNN``:
+    ``LINE_TOO_LONG`` (of its first 4096 bytes; its byte range is true), ``INVALID_UTF8`` (the detail has the first
+    bad byte's position).
+    Where a gzip file ends too early (``TRUNCATED_GZIP``; of zero bytes, too) or is damaged (``CORRUPT_GZIP``, also a
+    wrong check sum or length and anything but zeros after the last member), the whole lines before come as usual and
+    one last line holds the rest, possibly empty. ``NOT_GZIP`` is the only line of a file that does not begin as gzip.
+
+    Args:
+        chunks: the file's bytes in order, cut anywhere; what iterating over them raises is passed on.
+        gzipped: whether they are gzip, of one or more members, zeros after a member allowed.
+        max_line_bytes: longest line that is given whole, >= 1, terminator not counted.
+    """
+    if max_line_bytes < 1:
+        raise ValueError(f"max_line_bytes must be at least 1, not {max_line_bytes}")
+    return _gzip_lines(chunks, max_line_bytes) if gzipped else _lines(_cut(chunks, _BLOCK_BYTES), max_line_bytes)
+
+
+def _cut(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
+    for chunk in chunks:
+        for start in range(0, len(chunk), size):
+            yield chunk[start : start + size]
+
+
+def _gzip_lines(chunks: Iterable[bytes], max_line_bytes: int) -> Iterator[Line]:
+    # Pieces of one size make every call of zlib, and so what is left of a damaged file, independent of the chunks.
+    pieces = _cut_evenly(chunks, _GZIP_PIECE_BYTES)
+    head = next(pieces, b"")
+    if _GZIP_MAGIC.startswith(head[:2]):
+        yield from _lines(_inflate(itertools.chain([head], pieces)), max_line_bytes)
+    else:
+        detail = f"begins with {head[:2].hex(' ')}, gzip begins with {_GZIP_MAGIC.hex(' ')}"
+        yield Line(1, 0, 0, _sample(head), Refusal("NOT_GZIP", detail))
+
+
+def _cut_evenly(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """The same bytes in pieces of ``size``; only the last may be shorter."""
+    held = bytearray()
+    for piece in _cut(chunks, size):
+        held += piece
+        if len(held) >= size:
+            yield bytes(held[:size])
+            del held[:size]
+    if held:
+        yield bytes(held)
+
+
+def _inflate(pieces: Iterable[bytes]) -> Iterator[bytes | Refusal]:
+    """Decompressed blocks; a refusal, if any, comes last."""
+    member = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    is_inside = True
+    for piece in pieces:
+        unread = piece
+        while unread:
+            if not is_inside:
+                unread = unread.lstrip(b"\0")
+                if not unread:
+                    break
+                member = zlib.decompressobj(zlib.MAX_WBITS | 16)
+                is_inside = True
+            for block in _inflate_piece(member, unread):
+                yield block
+                if isinstance(block, Refusal):
+                    return
+            is_inside = not member.eof
+            unread = member.unused_data
+    if is_inside:
+        yield Refusal("TRUNCATED_GZIP", "the file ends inside a gzip member")
+
+
+def _inflate_piece(member: "zlib._Decompress", unread: bytes) -> Iterator[bytes | Refusal]:
+    is_full = True
+    while unread or is_full:
+        before = member.copy()
+        try:
+            block = member.decompress(unread, _BLOCK_BYTES)
+        except zlib.error as error:
+            yield _inflate_up_to_damage(before, unread)
+            yield Refusal("CORRUPT_GZIP", str(error))
+            return
+        yield block
+        unread = member.unconsumed_tail
+        is_full = len(block) == _BLOCK_BYTES  # more may come without more input
+
+
+def _inflate_up_to_damage(member: "zlib._Decompress", unread: bytes) -> bytes:
+    """What a failed call had decoded and threw away; byte by byte, so that only the damaged byte's own is lost."""
+    decoded = bytearray()
+    for at in range(len(unread)):
+        try:
+            decoded += member.decompress(unread[at : at + 1])
+        except zlib.error:
+            break
+    return bytes(decoded)
+
+
+def _lines(blocks: Iterator[bytes | Refusal], max_line_bytes: int) -> Iterator[Line]:
+    splitter = _Splitter(max_line_bytes)
+    head = b""
+    refusal = None
+    for block in blocks:
+        if isinstance(block, Refusal):
+            refusal = block
+        elif splitter.is_begun:
+            yield from splitter.feed(block)
+        else:
+            head += block
+            if len(head) >= len(_BYTE_ORDER_MARK):
+                yield from splitter.begin(head)
+    if not splitter.is_begun:
+        yield from splitter.begin(head)
+    yield from splitter.end(refusal)
+
+
+class _Splitter:
+    """Cuts blocks into lines; holds the beginning of the line that no block has ended yet."""
+
+    def __init__(self, max_line_bytes: int) -> None:
+        self.max_line_bytes = max_line_bytes
+        self.is_begun = False
+        self.number = 1
+        self.start = 0
+        self.size = 0  # of the unfinished line, held or not
+        self.held = bytearray()
+        self.hold_at_most = max(max_line_bytes, _SAMPLE_BYTES)
+        self.ends_with_return = False
+
+    def begin(self, block: bytes) -> Iterator[Line]:
+        self.is_begun = True
+        if block.startswith(_BYTE_ORDER_MARK):
+            self.start = len(_BYTE_ORDER_MARK)
+            block = block[self.start :]
+        yield from self.feed(block)
+
+    def feed(self, block: bytes) -> Iterator[Line]:
+        last = block.rfind(b"\n")
+        if last < 0:
+            self._hold(block)
+            return
+        begin = 0
+        if self.size:
+            first = block.find(b"\n")
+            self._hold(block[:first])
+            yield self._finish(is_terminated=True)
+            begin = first + 1
+        if begin <= last:
+            number, start = self.number, self.start
+            self.number += block.count(b"\n", begin, last) + 1
+            self.start += last + 1 - begin
+            yield from _whole_lines(block[begin:last], number, start, self.max_line_bytes)
+        self._hold(block[last + 1 :])
+
+    def end(self, refusal: Refusal | None) -> Iterator[Line]:
+        if refusal is not None:
+            yield Line(self.number, self.start, self.start + self.size, _sample(self.held), refusal)
+        elif self.size:
+            yield self._finish(is_terminated=False)
+
+    def _hold(self, piece: bytes) -> None:
+        if not piece:
+            return  # and \r may still be the last byte
+        self.held += piece[: self.hold_at_most - len(self.held)]
+        self.size += len(piece)
+        self.ends_with_return = piece.endswith(b"\r")
+
+    def _finish(self, *, is_terminated: bool) -> Line:
+        size = self.size - (is_terminated and self.ends_with_return)
+        line = _line(self.number, self.start, size, bytes(self.held[:size]), self.max_line_bytes)
+        self.number += 1
+        self.start += self.size + 1
+        self.size = 0
+        self.held.clear()
+        return line
+
+
+def _whole_lines(block: bytes, number: int, start: int, max_line_bytes: int) -> Iterator[Line]:
+    r"""Lines of a block without its last ``\n``: decoded at once where all is UTF-8, line by line where not."""
+    origin = start
+    raw_lines = block.split(b"\n")
+    try:
+        texts = block.decode().split("\n")
+    except UnicodeDecodeError:
+        for raw in raw_lines:
+            size = len(raw) - raw.endswith(b"\r")
+            yield _line(number, start, size, raw[:size], max_line_bytes)
+            number += 1
+            start += len(raw) + 1
+        return
+    for text, raw in zip(texts, raw_lines, strict=True):
+        size = len(raw)
+        end = start + size
+        if text.endswith("\r"):
+            text = text[:-1]
+            end -= 1
+        if end - start > max_line_bytes:
+            at = start - origin
+            yield _line(number, start, end - start, block[at : at + _SAMPLE_BYTES], max_line_bytes)
+        else:
+            yield Line(number, start, end, text, None)
+        number += 1
+        start += size + 1
+
+
+def _line(number: int, start: int, size: int, raw: bytes, max_line_bytes: int) -> Line:
+    """The line of ``size`` bytes that begins with ``raw``, which is all of it where it is not too long."""
+    end = start + size
+    if size > max_line_bytes:
+        detail = f"{size} bytes, more than {max_line_bytes}"
+        return Line(number, start, end, _sample(raw[:size], _SAMPLE), Refusal("LINE_TOO_LONG", detail))
+    try:
+        return Line(number, start, end, raw.decode(), None)
+    except UnicodeDecodeError as error:
+        detail = (
+            f"{error.reason}: 0x{raw[error.start]:02x} at byte {start + error.start} of the file, "
+            f"{error.start} of the line (both from 0)"
+        )
+        return Line(number, start, end, _sample(raw), Refusal("INVALID_UTF8", detail))
+
+
+def _sample(raw: bytes | bytearray, most_bytes: int = _SAMPLE_BYTES) -> str:
+    """A bounded beginning to look at; a character that the bound cuts in two is left out."""
+    decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+    return decoder.decode(raw[:most_bytes], final=len(raw) <= most_bytes)[:_SAMPLE]

@@ -1,0 +1,282 @@
+"""A producer's updates in, which brokers it holds unavailable and which ones it could choose out.
+
+One FaultTable is one producer process: what MQFaultStrategy and LatencyFaultToleranceImpl of its release keep.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from udfs.release_profiles import PROFILES, FaultProfile, UnknownReleaseError, profile_for
+
+__all__ = [
+    "PROFILES",
+    "FaultItem",
+    "FaultProfile",
+    "FaultTable",
+    "LadderTooShortError",
+    "RouteBroker",
+    "UnknownReleaseError",
+    "compute_not_available_duration",
+    "profile_for",
+]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+_DETECT_INTERVAL_MS = 2000  # LatencyFaultToleranceImpl.detectInterval
+
+
+class LadderTooShortError(ValueError):
+    """A latency stands on a rung of latency_max_ms for which not_available_ms has no entry.
+
+    The client does not check its ladders either: its send call ends in an ArrayIndexOutOfBoundsException.
+    """
+
+
+class FaultItem(NamedTuple):
+    """What a producer remembers of one broker.
+
+    Attributes:
+        current_latency_ms: of the last update, as measured, also when it was isolated.
+        start_ms: first instant at which the broker is available again; None: never isolated (5.1.4 on).
+        reachable: always true before 5.1.4.
+    """
+
+    current_latency_ms: int
+    start_ms: int | None
+    reachable: bool
+
+
+class RouteBroker(NamedTuple):
+    """One broker of a topic's route as the producer knows it, write permission or not, master or not."""
+
+    broker_name: str
+    write_queue_nums: int
+    writable: bool
+
+
+def compute_not_available_duration(latency_ms: IntArray, isolation: BoolArray, profile: FaultProfile) -> IntArray:
+    """Milliseconds for which a broker is shunned after each of n sends.
+
+    Args:
+        latency_ms: n whole numbers; below the ladder's lowest rung (negative ones too) the broker is not shunned.
+        isolation: n flags; where set, the profile's substitute stands for the latency, longer or shorter.
+        profile: gives the ladder, taken as it stands: the last rung that the latency reaches counts, sorted or not.
+
+    Returns: n durations.
+    Raises:
+        LadderTooShortError: where the client would throw, if only for one of the sends.
+        TypeError: for latencies that are not whole numbers.
+    Source: MQFaultStrategy#computeNotAvailableDuration, 4.2.0 to 5.3.3.
+    """
+    given = np.asarray(latency_ms)
+    if given.size and given.dtype.kind not in "iu":
+        raise TypeError(f"latency_ms holds {given.dtype} values; pass whole milliseconds, and leave out missing ones.")
+    judged = np.where(np.asarray(isolation, dtype=np.bool_), profile.isolation_latency_ms, given.astype(np.int64))
+    rung = np.full(judged.shape, -1, dtype=np.int64)
+    for position, lower_bound in enumerate(profile.latency_max_ms):
+        rung[judged >= lower_bound] = position
+    beyond = rung >= len(profile.not_available_ms)
+    if beyond.any():
+        raise _ladder_too_short(int(judged[beyond][0]), int(rung[beyond][0]), profile)
+    # Below the lowest rung the index is -1: the 0 put at the end.
+    return np.array((*profile.not_available_ms, 0), dtype=np.int64)[rung]
+
+
+def _not_available_duration(latency_ms: int, isolation: bool, profile: FaultProfile) -> int:
+    """The same for one send: a replay has one at a time, and numpy takes longer than all the rest of an update."""
+    judged = profile.isolation_latency_ms if isolation else latency_ms
+    for rung in reversed(range(len(profile.latency_max_ms))):
+        if judged >= profile.latency_max_ms[rung]:
+            if rung >= len(profile.not_available_ms):
+                raise _ladder_too_short(judged, rung, profile)
+            return profile.not_available_ms[rung]
+    return 0
+
+
+def _ladder_too_short(judged_ms: int, rung: int, profile: FaultProfile) -> LadderTooShortError:
+    return LadderTooShortError(
+        f"latency {judged_ms} ms is on rung {rung} of latency_max_ms={profile.latency_max_ms}, and "
+        f"not_available_ms={profile.not_available_ms} ends before it (profile {profile.id}): the client would throw an "
+        "ArrayIndexOutOfBoundsException. Correct the producer's ladders in the settings, or in its start record."
+    )
+
+
+class FaultTable:
+    """The fault items of one producer process, by broker name.
+
+    Nothing here depends on a counter or a shuffle: where the client draws, the whole set is returned.
+    Source: LatencyFaultToleranceImpl, MQFaultStrategy, TopicPublishInfo, 4.2.0 to 5.3.3.
+    """
+
+    def __init__(
+        self, profile: FaultProfile, *, enabled: bool = True, items: Mapping[str, FaultItem] | None = None
+    ) -> None:
+        """Args: enabled: sendLatencyFaultEnable; items: what the table held when the replay's stretch began."""
+        self._profile = profile
+        self._enabled = enabled
+        self._items = dict(items or {})
+        self._check_at_ms: dict[str, int] = {}
+
+    def update(
+        self, broker_name: str, *, latency_ms: int, isolation: bool, now_ms: int, reachable: bool = True
+    ) -> None:
+        """One updateFaultItem: a window from ``now_ms``. Without effect where the switch is off.
+
+        ``reachable`` is without effect before 5.1.4.
+
+        Raises: LadderTooShortError: where the client would throw; the table stays as it was.
+        """
+        if not self._enabled:
+            return
+        duration = _not_available_duration(latency_ms, isolation, self._profile)
+        start: int | None = now_ms + duration
+        if self._profile.extend_only:
+            old = self._items.get(broker_name)
+            old_start = old.start_ms if old else None
+            # Java keeps startTimestamp 0 until the first window.
+            if duration <= 0 or now_ms + duration <= (old_start or 0):
+                start = old_start
+        self._items[broker_name] = FaultItem(latency_ms, start, reachable or not self._profile.has_reachable)
+
+    def remove(self, broker_name: str) -> None:
+        """Forget a broker; one that is not in the table is no error."""
+        self._items.pop(broker_name, None)
+        self._check_at_ms.pop(broker_name, None)
+
+    def detect(self, *, now_ms: int, up: Collection[str], resolvable: Collection[str]) -> None:
+        """One round of the detector: brokers that answer are reachable again, never the other way round.
+
+        Args:
+            now_ms: instant of the round; a broker looked at less than 2 s ago is left alone.
+            up: names of the brokers that answer the probe.
+            resolvable: names for which the producer knows an address; the items of others are forgotten.
+
+        Without effect before 5.1.4, where no detector exists.
+        """
+        if not self._profile.has_reachable:
+            return
+        for broker_name, item in list(self._items.items()):
+            if now_ms < self._check_at_ms.get(broker_name, 0):
+                continue
+            if broker_name not in resolvable:
+                self.remove(broker_name)
+                continue
+            self._check_at_ms[broker_name] = now_ms + _DETECT_INTERVAL_MS
+            if broker_name in up:
+                self._items[broker_name] = item._replace(reachable=True)
+
+    def items(self) -> dict[str, FaultItem]:
+        """A copy of the table, by broker name."""
+        return dict(self._items)
+
+    def is_available(self, broker_name: str, now_ms: int) -> bool:
+        """Whether the broker is outside its window, which ends at ``start_ms``, exclusive; true if unknown."""
+        item = self._items.get(broker_name)
+        return item is None or self._is_available(item, now_ms)
+
+    def is_reachable(self, broker_name: str) -> bool:
+        """Whether the broker is not flagged unreachable; true if unknown, and always before 5.1.4."""
+        item = self._items.get(broker_name)
+        return item is None or item.reachable
+
+    def pick_one_at_least(self, now_ms: int) -> frozenset[str]:
+        """Every broker that pickOneAtLeast could return; empty: null.
+
+        Before 5.1.4 the better half of the table (of one to three brokers the best), and all that equal its last: a
+        shuffle or the hash map's order decides between them. From 5.1.4 on any reachable broker.
+        """
+        if self._profile.has_reachable:
+            return frozenset(name for name, item in self._items.items() if item.reachable)
+        rank = {name: self._rank(item, now_ms) for name, item in self._items.items()}
+        if not rank:
+            return frozenset()
+        last_of_better_half = sorted(rank.values())[max(len(rank) // 2, 1) - 1]
+        return frozenset(name for name in rank if rank[name] <= last_of_better_half)
+
+    def admissible(
+        self,
+        queue_brokers: Sequence[str],
+        route: Sequence[RouteBroker],
+        now_ms: int,
+        last_broker_name: str | None = None,
+    ) -> frozenset[str]:
+        """Every broker that selectOneMessageQueue could return; empty: the list of queues is.
+
+        Args:
+            queue_brokers: broker of each queue in the producer's list for the topic, in order.
+            route: the topic's brokers, in the route's order; the fallback (before 5.1.4) looks up write queues here,
+                and may return a broker that has no queue in the list.
+            now_ms: instant of the choice.
+            last_broker_name: broker of the attempt before it in the same send call; None: first attempt.
+
+        The choice may also forget a broker (see ``possible_removals``); this method changes nothing.
+        """
+        brokers = frozenset(queue_brokers)
+        if not brokers:
+            return brokers
+        preferred = self._preferred(brokers, now_ms, last_broker_name)
+        if preferred or not self._has_fallback():
+            return preferred or brokers
+        picks = self.pick_one_at_least(now_ms)
+        with_queues = picks & _brokers_with_write_queues(route, self._profile)
+        # A pick without write queues, and no pick at all (an exception, swallowed), lead to any queue of the list.
+        return with_queues if picks and with_queues == picks else with_queues | brokers
+
+    def possible_removals(
+        self,
+        queue_brokers: Sequence[str],
+        route: Sequence[RouteBroker],
+        now_ms: int,
+        last_broker_name: str | None = None,
+    ) -> frozenset[str]:
+        """Brokers of which one may be forgotten by this choice; arguments as of ``admissible``.
+
+        The fallback removes a pick for which the topic has no write queues, for all topics. It is certain where the
+        result equals ``pick_one_at_least`` and has one name. Empty from 5.1.4 on.
+        """
+        brokers = frozenset(queue_brokers)
+        if not brokers or not self._has_fallback() or self._preferred(brokers, now_ms, last_broker_name):
+            return frozenset()
+        return self.pick_one_at_least(now_ms) - _brokers_with_write_queues(route, self._profile)
+
+    def _has_fallback(self) -> bool:
+        return self._enabled and self._profile.last_broker_rule != "filter"
+
+    def _preferred(self, brokers: frozenset[str], now_ms: int, last: str | None) -> frozenset[str]:
+        """What the release's rule takes before it falls back; a random start makes every one of them possible."""
+        rule = self._profile.last_broker_rule
+        others = frozenset(name for name in brokers if name != last)
+        if not self._enabled:
+            return others
+        if rule == "none" or (rule == "equals" and last is None):
+            candidates = brokers
+        elif rule == "equals":
+            candidates = brokers - others
+        else:
+            candidates = others
+        available = frozenset(name for name in candidates if self.is_available(name, now_ms))
+        if available or rule != "filter":
+            return available
+        return frozenset(name for name in candidates if self.is_reachable(name))
+
+    def _is_available(self, item: FaultItem, now_ms: int) -> bool:
+        if self._profile.reachable_gates_availability and not item.reachable:
+            return False
+        return now_ms >= (item.start_ms or 0)
+
+    def _rank(self, item: FaultItem, now_ms: int) -> tuple[bool, int, int]:
+        """FaultItem#compareTo: available first, then fast, then free early."""
+        return not self._is_available(item, now_ms), item.current_latency_ms, item.start_ms or 0
+
+
+def _brokers_with_write_queues(route: Sequence[RouteBroker], profile: FaultProfile) -> frozenset[str]:
+    """Brokers whose first entry in the route has write queues; 4.9.8 skips entries without write permission."""
+    first: dict[str, int] = {}
+    for broker in route:
+        if broker.writable or not profile.fallback_needs_write_perm:
+            first.setdefault(broker.broker_name, broker.write_queue_nums)
+    return frozenset(name for name, write_queue_nums in first.items() if write_queue_nums > 0)

@@ -1,0 +1,69 @@
+"""The registry of landing formats: folder, file names, parser, and the tables and side it feeds.
+
+A new format is one parser and one entry here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Literal
+
+from udfs.admin_snapshot_lines import parse_admin_snapshots
+from udfs.bounded_lines import Line
+from udfs.client_log_lines import parse_client_log
+from udfs.hook_lines import parse_hook_lines
+from udfs.parsed_line import ParsedLine
+
+Parser = Callable[[Iterable[Line], tzinfo], Iterator[ParsedLine]]
+
+
+@dataclass(frozen=True)
+class LandingFormat:
+    """A kind of landing file.
+
+    ``name`` is its folder under the landing root; ``patterns`` are the names of its files, each also with ``.gz``.
+    ``side`` says whose derived tables its rows can change.
+    """
+
+    name: str
+    side: Literal["producer", "consumer"]
+    patterns: tuple[str, ...]
+    tables: tuple[str, ...]
+    parse: Parser
+
+
+FORMATS: dict[str, LandingFormat] = {
+    landing_format.name: landing_format
+    for landing_format in (
+        LandingFormat(
+            name="producer_hook",
+            side="producer",
+            patterns=("*.jsonl",),
+            tables=("send_attempt", "producer_instance"),
+            parse=lambda lines, zone: parse_hook_lines(lines),
+        ),
+        LandingFormat(
+            name="admin_snapshots",
+            side="consumer",
+            patterns=("*.jsonl",),
+            tables=(
+                "collection_round",
+                "snapshot_capture",
+                "consumer_heartbeat",
+                "queue_ownership",
+                "queue_progress",
+                "topic_route",
+            ),
+            parse=lambda lines, zone: parse_admin_snapshots(lines),
+        ),
+        LandingFormat(
+            name="client_log",
+            side="consumer",
+            patterns=("*.log", "*.log.[0-9]*"),
+            tables=("rebalance_result",),
+            parse=lambda lines, zone: parse_client_log(lines, zone=zone),
+        ),
+    )
+}

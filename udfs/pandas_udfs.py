@@ -1,0 +1,127 @@
+"""The kernels as pandas UDFs: the one border where they meet Spark.
+
+Each is made by a function, because a decorated UDF cannot be made before there is a session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import pandas_udf
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from udfs.fault_tolerance import FaultProfile, UnknownReleaseError, compute_not_available_duration, profile_for
+from udfs.release_profiles import PROFILES
+from udfs.send_outcome import fault_update
+
+RULES = (
+    "profile string, problem string, extend_only boolean, has_reachable boolean, "
+    "latency_max_ms array<bigint>, not_available_ms array<bigint>"
+)
+UPDATE = "isolation boolean, reachable boolean"
+
+
+def release_rules() -> Callable[[Column], Column]:
+    """UDF: client version -> the family's id, or why it is unknown, and its own ladders (``RULES``)."""
+
+    @pandas_udf(RULES)
+    def resolve(client_version: pd.Series) -> pd.DataFrame:
+        return pd.DataFrame([_rules(v) for v in client_version], columns=_RULE_NAMES, dtype=object)
+
+    return resolve
+
+
+_RULE_NAMES = ["profile", "problem", "extend_only", "has_reachable", "latency_max_ms", "not_available_ms"]
+
+
+@cache
+def _rules(client_version: str | None) -> tuple[Any, ...]:
+    if client_version is None:
+        return None, "client_version is not recorded", None, None, None, None
+    try:
+        profile = profile_for(client_version)
+    except UnknownReleaseError as error:
+        return None, str(error), None, None, None, None
+    ladders = list(profile.latency_max_ms), list(profile.not_available_ms)
+    return profile.id, None, profile.extend_only, profile.has_reachable, *ladders
+
+
+def outcome_updates() -> Callable[..., Column]:
+    """UDF: (profile, mode, phase, exception, error, detector) -> what the fault table was told (``UPDATE``).
+
+    Null: nothing. Meant for attempts that ended in an exception; every other one tells (false, true).
+    """
+
+    @pandas_udf(UPDATE)
+    def tell(
+        profile: pd.Series,
+        mode: pd.Series,
+        phase: pd.Series,
+        exception: pd.Series,
+        error: pd.Series,
+        detector_enabled: pd.Series,
+    ) -> pd.DataFrame:
+        rows = zip(profile, mode, phase, exception, error, detector_enabled, strict=True)
+        return pd.DataFrame([_update(*row) for row in rows], columns=["isolation", "reachable"], dtype=object)
+
+    return tell
+
+
+def _update(profile: str, mode: str, phase: str, exception: str, error: str | None, detector: bool) -> Any:
+    told = fault_update(
+        PROFILES[profile], mode=mode, phase=phase, exception=exception, error=error, detector_enabled=bool(detector)
+    )
+    return (None, None) if told is None else (told.isolation, told.reachable)
+
+
+def not_available_durations() -> Callable[..., Column]:
+    """UDF: (profile, latencyMax, notAvailableDuration, latency, isolation) -> computeNotAvailableDuration, ms.
+
+    A scalar UDF over whole batches: within one, each distinct ladder is one vectorised call.
+    """
+
+    @pandas_udf("bigint")
+    def duration(
+        profile: pd.Series,
+        latency_max_ms: pd.Series,
+        not_available_ms: pd.Series,
+        latency_ms: pd.Series,
+        isolation: pd.Series,
+    ) -> pd.Series:
+        ladders = pd.Series(list(zip(profile, map(tuple, latency_max_ms), map(tuple, not_available_ms), strict=True)))
+        durations = np.zeros(len(ladders), dtype=np.int64)
+        for ladder in ladders.unique():
+            own = (ladders == ladder).to_numpy()
+            latencies = latency_ms.to_numpy(dtype=np.int64)[own]
+            isolated = isolation.to_numpy(dtype=np.bool_)[own]
+            durations[own] = compute_not_available_duration(latencies, isolated, _with_ladders(*ladder))
+        return pd.Series(durations)
+
+    return duration
+
+
+@cache
+def _with_ladders(profile: str, latency_max_ms: tuple[int, ...], not_available_ms: tuple[int, ...]) -> FaultProfile:
+    return replace(PROFILES[profile], latency_max_ms=latency_max_ms, not_available_ms=not_available_ms)
+
+
+def map_rows(
+    frame: DataFrame, kernel: Callable[[dict[str, Any]], list[dict[str, Any]]], schema: StructType
+) -> DataFrame:
+    """Apply a kernel that makes rows of a row; the frame is streamed, a batch at a time."""
+    arrow_schema = to_arrow_schema(schema)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows = [made for row in batch.to_pylist() for made in kernel(row)]
+            yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema)
+
+    return frame.mapInArrow(run, schema)

@@ -1,0 +1,148 @@
+"""What a format parser gives for each line, and the checks that parsers share.
+
+A parser is a pure function from the lines of one file to one ``ParsedLine`` each, in order. A line without records
+and without refusal is ignored. Instants in records are epoch milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from udfs.bounded_lines import Line, Refusal
+
+# Bounds of what can be an instant: RocketMQ is younger than 2010, and seconds or nanoseconds fall outside.
+EARLIEST_MS = 1_262_304_000_000  # 2010-01-01
+LATEST_MS = 4_102_444_800_000  # 2100-01-01
+ERROR_CHARS = 1000
+
+
+class Record(NamedTuple):
+    """A row for a table; columns that the parser does not know are left out."""
+
+    table: str
+    row: dict[str, Any]
+
+
+class ParsedLine(NamedTuple):
+    """One line and what came of it."""
+
+    line: Line
+    records: tuple[Record, ...] = ()
+    refusal: Refusal | None = None
+
+
+class RefusedLineError(ValueError):
+    """Raised by a parser for a line that must go to quarantine."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.refusal = Refusal(code, detail)
+
+
+Fields = Mapping[str, Any]
+
+
+def each_line(parse_one: Callable[[str], tuple[Record, ...]]) -> Callable[[Iterable[Line]], Iterator[ParsedLine]]:
+    """Make a parser of a file from a function of one line's text; its ``RefusedLineError`` becomes the refusal."""
+
+    def parse(lines: Iterable[Line]) -> Iterator[ParsedLine]:
+        for line in lines:
+            if line.refusal is not None:
+                yield ParsedLine(line, refusal=line.refusal)
+            elif not line.text.strip():
+                yield ParsedLine(line)
+            else:
+                try:
+                    yield ParsedLine(line, parse_one(line.text))
+                except RefusedLineError as refused:
+                    yield ParsedLine(line, refusal=refused.refusal)
+
+    return parse
+
+
+def json_object(text: str) -> Fields:
+    """The JSON object that a whole line is; refused: NOT_JSON with the position, NOT_AN_OBJECT."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise RefusedLineError("NOT_JSON", f"{error.msg} at character {error.pos}") from None
+    except (ValueError, RecursionError) as error:
+        raise RefusedLineError("NOT_JSON", f"beyond what can be read: {type(error).__name__}") from None
+    if not isinstance(value, dict):
+        raise RefusedLineError("NOT_AN_OBJECT", f"found a JSON {type(value).__name__}, expected an object")
+    return value
+
+
+def text_field(fields: Fields, name: str) -> str:
+    """A string that must be there and not empty."""
+    value = fields.get(name)
+    if value is None or value == "":
+        raise RefusedLineError("MISSING_FIELD", f"{name!r} is missing")
+    if not isinstance(value, str):
+        raise RefusedLineError("WRONG_TYPE", f"{name!r} is {value!r:.80}, expected a string")
+    return value
+
+
+def optional_text(fields: Fields, name: str) -> str | None:
+    """A string, or None where it is absent, null or empty."""
+    return None if fields.get(name) in (None, "") else text_field(fields, name)
+
+
+def whole_number(fields: Fields, name: str) -> int:
+    """An integer of at most 64 bits that must be there; a boolean or a fraction is refused."""
+    value = fields.get(name)
+    if value is None:
+        raise RefusedLineError("MISSING_FIELD", f"{name!r} is missing")
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise RefusedLineError("WRONG_TYPE", f"{name!r} is {value!r:.80}, expected a whole number")
+    if not -(2**63) <= value < 2**63:
+        raise RefusedLineError("OUT_OF_RANGE", f"{name!r} does not fit 64 bits")
+    return value
+
+
+def optional_number(fields: Fields, name: str) -> int | None:
+    """An integer, or None where it is absent or null."""
+    return None if fields.get(name) is None else whole_number(fields, name)
+
+
+def int32(fields: Fields, name: str) -> int:
+    """An integer of at most 32 bits, as Java's ``int``."""
+    value = whole_number(fields, name)
+    if not -(2**31) <= value < 2**31:
+        raise RefusedLineError("OUT_OF_RANGE", f"{name!r} is {value}, which no Java int holds")
+    return value
+
+
+def optional_flag(fields: Fields, name: str) -> bool | None:
+    """A boolean, or None where it is absent or null; RocketMQ's property texts "true" and "false" count."""
+    value = fields.get(name)
+    if value is None or isinstance(value, bool):
+        return value
+    if value in ("true", "false"):
+        return bool(value == "true")
+    raise RefusedLineError("WRONG_TYPE", f"{name!r} is {value!r:.80}, expected true or false")
+
+
+def instant(fields: Fields, name: str) -> int:
+    """Epoch milliseconds between 2010 and 2100; seconds are told apart from other nonsense."""
+    value = whole_number(fields, name)
+    if EARLIEST_MS <= value < LATEST_MS:
+        return value
+    if EARLIEST_MS <= value * 1000 < LATEST_MS:
+        raise RefusedLineError("TIMESTAMP_IN_SECONDS", f"{name!r} is {value}, which is seconds; expected milliseconds")
+    raise RefusedLineError("TIMESTAMP_OUT_OF_RANGE", f"{name!r} is {value}, not an instant in ms from 2010 to 2100")
+
+
+def instant_or_never(fields: Fields, name: str) -> int | None:
+    """As ``instant``, but RocketMQ's 0 (and an absent value) means never."""
+    return None if fields.get(name) in (None, 0) else instant(fields, name)
+
+
+def queue_id(fields: Fields, name: str = "queueId") -> int:
+    """A queue id, >= 0."""
+    value = int32(fields, name)
+    if value < 0:
+        raise RefusedLineError("NEGATIVE_QUEUE_ID", f"{name!r} is {value}; queue ids begin at 0")
+    return value
