@@ -97,6 +97,7 @@ class Spark(_Section):
 
     shuffle_partitions: int = Field(gt=0)
     driver_memory: str
+    options: dict[str, str] = {}
 
 
 class Delta(_Section):

@@ -67,6 +67,9 @@ def _local(builder: SparkSession.Builder, settings: Settings) -> SparkSession.Bu
         "spark.sql.shuffle.partitions": str(settings.spark.shuffle_partitions),
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.ui.enabled": "false",
+        # With a handful of partitions there is nothing to adapt, and each adaptation prints the whole plan.
+        "spark.sql.adaptive.enabled": "false",
+        **settings.spark.options,
     }
     for name, value in options.items():
         builder = builder.config(name, value)

@@ -222,18 +222,17 @@ class _Splitter:
 def _whole_lines(block: bytes, number: int, start: int, max_line_bytes: int) -> Iterator[Line]:
     r"""Lines of a block without its last ``\n``: decoded at once where all is UTF-8, line by line where not."""
     origin = start
-    raw_lines = block.split(b"\n")
     try:
         texts = block.decode().split("\n")
     except UnicodeDecodeError:
-        for raw in raw_lines:
+        for raw in block.split(b"\n"):
             size = len(raw) - raw.endswith(b"\r")
             yield _line(number, start, size, raw[:size], max_line_bytes)
             number += 1
             start += len(raw) + 1
         return
-    for text, raw in zip(texts, raw_lines, strict=True):
-        size = len(raw)
+    sizes = map(len, texts if block.isascii() else block.split(b"\n"))
+    for text, size in zip(texts, sizes, strict=True):
         end = start + size
         if text.endswith("\r"):
             text = text[:-1]

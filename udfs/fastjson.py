@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 DEEPEST_LIMIT = 128  # the walk recurses two frames a level: far below the interpreter's own limit
 _JAVA_LONG = range(-(2**63), 2**63)
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
+_DIALECT_STARTS = frozenset("{-0123456789")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _BLOCK_CHARS = 2**18
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
@@ -118,7 +119,7 @@ class _Walk(NamedTuple):
         if not levels_left:
             raise FastjsonError("nested too deeply", at)
         # A failed attempt costs an exception: none is made where the first key already shows the dialect.
-        if self.scans_containers and not (first == "{" and self.text[at + 1 : at + 2] in tuple("{0123456789-")):
+        if self.scans_containers and not (first == "{" and self.text[at + 1 : at + 2] in _DIALECT_STARTS):
             try:
                 return _SCANNER.raw_decode(self.text, at)
             except ValueError:

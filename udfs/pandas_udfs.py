@@ -117,7 +117,7 @@ def map_rows(
     frame: DataFrame, kernel: Callable[[dict[str, Any]], list[dict[str, Any]]], schema: StructType
 ) -> DataFrame:
     """Apply a kernel that makes rows of a row; the frame is streamed, a batch at a time."""
-    arrow_schema = to_arrow_schema(schema)
+    arrow_schema = to_arrow_schema(schema, timezone="UTC")
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

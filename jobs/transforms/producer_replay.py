@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
@@ -88,7 +89,9 @@ def replay_rules(
     forgotten = F.datediff("event_date", F.to_date("last_attempt_at")) > carry_days
     alive = known.where(F.col("wanted") & ~superseded & ~forgotten)
     for name in _SETTINGS:
-        alive = alive.withColumn(name, F.coalesce(F.col(f"recorded.{name}"), _override(overrides, name)))
+        alive = alive.withColumn(
+            name, F.coalesce(F.col(f"recorded.{name}"), first_override(overrides, name, ("cluster", "producer_group")))
+        )
     return alive.transform(_judged)
 
 
@@ -121,13 +124,13 @@ def _facts(activity: DataFrame, starts: DataFrame, opening: DataFrame) -> DataFr
     )
 
 
-def _override(overrides: Sequence[Mapping[str, Any]], name: str) -> Column:
-    """What settings say of a producer: the first override that matches and names the value."""
+def first_override(entries: Sequence[Mapping[str, Any]], name: str, patterns: Sequence[str]) -> Column:
+    """What settings say of a row: ``name`` of the first entry whose shell patterns match and that holds a value."""
     found: Column = F.lit(None)
-    for entry in reversed(overrides):
+    for entry in reversed(entries):
         value = entry.get(name)
         if value is not None:
-            matches = _like("cluster", entry["cluster"]) & _like("producer_group", entry["producer_group"])
+            matches = reduce(Column.__and__, (_like(column, entry[column]) for column in patterns))
             literal = F.array(*map(F.lit, value)).cast("array<bigint>") if isinstance(value, tuple) else F.lit(value)
             found = F.when(matches, literal).otherwise(found)
     return found

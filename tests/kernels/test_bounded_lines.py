@@ -80,13 +80,13 @@ def test_a_line_limit_below_one_is_wrong_usage():
 # Refused lines
 
 
-@pytest.mark.parametrize("chunk_bytes", [None, 1, 4])
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n", b""])
-def test_a_line_is_refused_from_one_byte_over_the_limit(ending, chunk_bytes):
+def test_a_line_is_refused_from_one_byte_over_the_limit(ending):
     data = b"a\n12345" + ending
-    assert codes_of(lines_of(data, max_line_bytes=5, chunk_bytes=chunk_bytes)) == [None, None]
-    actual = lines_of(data, max_line_bytes=4, chunk_bytes=chunk_bytes)[1]
-    assert actual == Line(2, 2, 7, "12345", ("LINE_TOO_LONG", "5 bytes, more than 4"))
+    for chunk_bytes in (None, 1, 4):
+        assert codes_of(lines_of(data, max_line_bytes=5, chunk_bytes=chunk_bytes)) == [None, None]
+        actual = lines_of(data, max_line_bytes=4, chunk_bytes=chunk_bytes)[1]
+        assert actual == Line(2, 2, 7, "12345", ("LINE_TOO_LONG", "5 bytes, more than 4"))
 
 
 @pytest.mark.parametrize("chunk_bytes", [None, 1, 100_000])
@@ -150,7 +150,7 @@ def test_a_gzip_file_cut_anywhere_gives_its_whole_lines_and_one_refused_rest():
 
 
 def test_a_cut_gzip_file_gives_all_that_zlib_can_read_of_it():
-    for size in range(2**17 - 2, 2**17 + 260, 29):
+    for size in range(2**17 - 2, 2**17 + 260, 41):
         data = gzip.compress(bytes(size))
         for cut in (data[:at] for at in range(len(data) - 14, len(data))):
             assert lines_of(cut, gzipped=True)[-1].byte_end == len(zlib.decompressobj(31).decompress(cut))
@@ -165,21 +165,21 @@ def test_a_cut_gzip_file_gives_all_that_was_stored_in_it():
 
 @pytest.mark.parametrize("damaged_byte", [-1, -8])
 def test_a_wrong_check_sum_or_length_refuses_only_the_rest(damaged_byte):
-    data = bytearray(gzip.compress(b"a\nb\n" * 10_000))
+    data = bytearray(gzip.compress(b"a\nb\n" * 1_000))
     data[damaged_byte] ^= 1
     *whole, rest = lines_of(data, gzipped=True)
-    assert codes_of(whole) == [None] * 20_000
-    assert (rest[:4], rest.refusal.code) == ((20_001, 40_000, 40_000, ""), "CORRUPT_GZIP")
+    assert codes_of(whole) == [None] * 2_000
+    assert (rest[:4], rest.refusal.code) == ((2_001, 4_000, 4_000, ""), "CORRUPT_GZIP")
     assert "incorrect" in rest.refusal.detail
 
 
 def test_lines_before_the_damage_are_kept():
-    content = b"".join(b"%d\n" % number for number in range(20_000))
+    content = b"".join(b"%d\n" % number for number in range(5_000))
     compressor = zlib.compressobj(6, zlib.DEFLATED, 31)
     before = compressor.compress(content) + compressor.flush(zlib.Z_FULL_FLUSH)
     *whole, rest = lines_of(before + b"\xff" * 50, gzipped=True)
     assert whole == lines_of(content)
-    assert (rest[:4], rest.refusal.code) == ((20_001, len(content), len(content), ""), "CORRUPT_GZIP")
+    assert (rest[:4], rest.refusal.code) == ((5_001, len(content), len(content), ""), "CORRUPT_GZIP")
 
 
 def test_anything_but_gzip_after_a_member_is_corrupt():
@@ -266,7 +266,7 @@ def assert_lines_are_in_order(lines, max_line_bytes):
         end = line.byte_end
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(contents, limits, st.integers(1, 9))
 def test_the_same_bytes_give_the_same_lines_however_they_are_cut(data, max_line_bytes, chunk_bytes):
     whole = lines_of(data, max_line_bytes=max_line_bytes)
@@ -276,7 +276,7 @@ def test_the_same_bytes_give_the_same_lines_however_they_are_cut(data, max_line_
         assert (line.byte_end - line.byte_start > max_line_bytes) == (code == "LINE_TOO_LONG")
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(gzip_files() | contents, limits, st.integers(1, 9))
 def test_any_file_named_gzip_gives_the_same_lines_however_it_is_cut(data, max_line_bytes, chunk_bytes):
     whole = lines_of(data, gzipped=True, max_line_bytes=max_line_bytes)
@@ -285,7 +285,7 @@ def test_any_file_named_gzip_gives_the_same_lines_however_it_is_cut(data, max_li
     assert not {"TRUNCATED_GZIP", "CORRUPT_GZIP", "NOT_GZIP"}.intersection(codes_of(whole[:-1]))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.text(max_size=60) | st.lists(st.sampled_from(["\n", "\r\n", "a\r", "é"]), max_size=20).map("".join))
 def test_texts_and_terminators_give_back_the_bytes(text):
     data = text.encode()

@@ -41,11 +41,10 @@ def test_broker_ids_of_a_route_are_integers(capture):
 
 @pytest.mark.parametrize("capture", captures("consumeStats"), ids=lambda capture: capture["subject"])
 def test_consume_stats_are_keyed_by_message_queue(capture):
-    stats = parse_fastjson(capture["raw"])
-    assert len(stats["offsetTable"]) == capture["raw"].count('"brokerOffset"')
-    for key, progress in stats["offsetTable"].items():
-        assert isinstance(key, ObjectKey)
-        assert list(dict(key)) == ["brokerName", "queueId", "topic"]
+    table = parse_fastjson(capture["raw"])["offsetTable"]
+    assert len(table) == capture["raw"].count('"brokerOffset"')
+    for key, progress in table.items():
+        assert isinstance(key, ObjectKey) and list(dict(key)) == ["brokerName", "queueId", "topic"]
         assert progress["brokerOffset"] >= progress["consumerOffset"]
 
 
@@ -153,16 +152,18 @@ def scans(monkeypatch):
     return done
 
 
-@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ("{0:", "}"), ('[{"]]]}":', "}]")])
+@pytest.mark.parametrize(
+    ("opening", "closing"), [("[", "]"), ('{"a":', "}"), ("{0:", "}"), ('[{"]}":', "}]"), (r'["\\",', r',"\\"]')]
+)
 @pytest.mark.parametrize("inner", ["1", '"[[{{"', r'"\\\"[["', '"é\\\\"'])
-@pytest.mark.parametrize("others", ["", "[]," * 40])
-def test_depth_is_bounded_exactly(opening, closing, inner, others):
-    levels = opening.count("{") + opening.count("[")
-    text = f"[{others}" + opening * (6 // levels) + inner + closing * (6 // levels) + "]"
-    parse_fastjson(text, max_depth=7)
-    with pytest.raises(FastjsonError, match="nested too deeply") as caught:
-        parse_fastjson(text, max_depth=6)
-    assert caught.value.position == len(text[: text.rindex(inner)].rstrip('0a:"]}')) - 1
+def test_depth_is_bounded_exactly(opening, closing, inner):
+    times = 6 // (opening.count("{") + opening.count("["))
+    for others in ("", "[]," * 40):
+        text = f"[{others}" + opening * times + inner + closing * times + "]"
+        parse_fastjson(text, max_depth=7)
+        with pytest.raises(FastjsonError, match="nested too deeply") as caught:
+            parse_fastjson(text, max_depth=6)
+        assert caught.value.position == len(text[: text.rindex(inner)].rstrip('0a:"]},\\')) - 1
 
 
 @pytest.mark.parametrize("others", ["", ',{"a":[]}' * 40])
@@ -198,9 +199,8 @@ def test_a_text_that_is_too_long_is_refused():
 
 
 def test_a_depth_limit_that_recursion_could_not_keep_is_wrong_usage():
-    for max_depth in (0, 129):
-        with pytest.raises(ValueError, match="1 to 128"):
-            parse_fastjson("1", max_depth=max_depth)
+    with pytest.raises(ValueError, match="1 to 128"):
+        parse_fastjson("1", max_depth=129)
 
 
 def test_a_character_is_read_at_most_once_per_level(scans):
@@ -259,14 +259,14 @@ def parsed_or_refused(text):
         return None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(values(names), st.booleans(), st.sampled_from([None, 1]))
 def test_strict_json_equals_json_loads(value, ascii_only, indent):
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
     assert parse_fastjson(text) == json.loads(text)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(values(names | longs | object_keys), st.sampled_from(["", " ", "\r\n\t"]))
 def test_what_is_written_in_the_dialect_is_read_back(value, space):
     assert parse_fastjson(written(value, space)) == value
@@ -278,7 +278,7 @@ def finite(literal):
     return float(literal)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.text(st.sampled_from('{}[]",:01-. "a\\unNe'), max_size=20) | st.text(max_size=20))
 def test_any_text_is_read_as_json_loads_would_or_refused(text):
     value = parsed_or_refused(text)
@@ -289,7 +289,7 @@ def test_any_text_is_read_as_json_loads_would_or_refused(text):
     assert value == expected or has_dialect_key(value)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(CAPTURES), st.data())
 def test_a_damaged_answer_is_read_or_refused(capture, data):
     raw = capture["raw"]

@@ -1,0 +1,120 @@
+"""Rounds of captures in; judged rounds, expected allocations and findings of the dates that new input touched, out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from conf.settings import Settings, fingerprint
+from jobs.delta_tables import ClusterDate, Lake, in_dates
+from jobs.publication import Derivation, PublicationResult, Stretch, publish
+from jobs.run_context import RunContext
+from jobs.transforms.drift import expectations, findings, strategy_states, verdicts, with_expectation
+from jobs.transforms.group_rounds import (
+    GROUP_OF_ROUND,
+    group_reads,
+    listed_members,
+    member_rules,
+    progress_at,
+    round_routes,
+    strategy_events,
+    topic_rounds,
+)
+from schemas import (
+    ALLOCATION_DRIFT,
+    CLIENT_STRATEGY_STATE,
+    CONSUMER_HEARTBEAT,
+    EXPECTED_ALLOCATION,
+    GROUP_ROUND,
+    QUEUE_OWNERSHIP,
+    QUEUE_PROGRESS,
+    REBALANCE_RESULT,
+    SNAPSHOT_CAPTURE,
+    TOPIC_ROUTE,
+    Table,
+)
+from udfs.landing_formats import FORMATS
+
+
+def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> PublicationResult:
+    """Judge the rounds of the dates that new input touched, and forward until a date closes as it did before."""
+    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days)
+    derivation = Derivation(
+        job="flag_allocation_drift",
+        formats=tuple(f.name for f in FORMATS.values() if f.side == "consumer"),
+        tables=(CLIENT_STRATEGY_STATE, EXPECTED_ALLOCATION, ALLOCATION_DRIFT, GROUP_ROUND),
+        closing=(CLIENT_STRATEGY_STATE,),
+        settings_fingerprint=fingerprint(settings.drift, settings.rounds),
+        compute=lambda stretch: _compute(stretch, settings),
+    )
+    return publish(lake, context, derivation)
+
+
+def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
+    drift = settings.drift
+    captures = _of_rounds(stretch, SNAPSHOT_CAPTURE, drift.lookback_s).persist(StorageLevel.MEMORY_AND_DISK)
+    heartbeats = _of_rounds(stretch, CONSUMER_HEARTBEAT, drift.lookback_s)
+    groups = group_reads(captures).join(listed_members(heartbeats), list(GROUP_OF_ROUND), "left")
+    groups = groups.persist(StorageLevel.MEMORY_AND_DISK)
+    owned = _latest_ownership(_of_rounds(stretch, QUEUE_OWNERSHIP, drift.lookback_s)).persist(
+        StorageLevel.MEMORY_AND_DISK
+    )
+    events = _strategy_events(stretch)
+    listed = groups.where(F.col("connections").isNotNull())
+    rules = member_rules(listed, events, configured=[entry.model_dump() for entry in drift.strategy])
+    routes = round_routes(captures, _of_rounds(stretch, TOPIC_ROUTE, drift.lookback_s))
+    topics = topic_rounds(groups, rules, routes, owned, loose_spread_s=settings.rounds.loose_spread_s)
+    topics = topics.persist(StorageLevel.MEMORY_AND_DISK)
+    expected = expectations(topics).persist(StorageLevel.MEMORY_AND_DISK)
+    judged = with_expectation(topics, expected).where(in_dates(stretch.dates)).persist(StorageLevel.MEMORY_AND_DISK)
+    progress = _of_rounds(stretch, QUEUE_PROGRESS, drift.lookback_s)
+    lags = progress_at(groups, progress, valid_s=drift.progress_valid_s)
+    found = findings(judged, groups, owned, lags).persist(StorageLevel.MEMORY_AND_DISK)
+    dates = stretch.lake.spark.createDataFrame(stretch.dates, "cluster string, event_date date")
+    made: dict[Table, DataFrame] = {
+        CLIENT_STRATEGY_STATE: strategy_states(events, dates, carry_days=drift.strategy_carry_days),
+        EXPECTED_ALLOCATION: expected.where(in_dates(stretch.dates)),
+        ALLOCATION_DRIFT: found,
+        GROUP_ROUND: verdicts(judged, found),
+    }
+    lineage = stretch.context.lineage()
+    return {table.name: frame.select("*", *lineage) for table, frame in made.items()}
+
+
+def _of_rounds(stretch: Stretch, table: Table, lookback_s: int) -> DataFrame:
+    """Rows of the rounds of the stretch's dates, and of the rounds up to ``lookback_s`` before them."""
+    near = {ClusterDate(d.cluster, d.event_date + timedelta(days=step)) for d in stretch.dates for step in (-1, 0, 1)}
+    rows = stretch.lake.read(table).where(in_dates(sorted(near)))
+    wanted: Column = F.lit(False)
+    for cluster, day in stretch.dates:
+        midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
+        begin, end = midnight - timedelta(seconds=lookback_s), midnight + timedelta(days=1)
+        wanted = wanted | (
+            (F.col("cluster") == cluster) & (F.col("round_at") >= F.lit(begin)) & (F.col("round_at") < F.lit(end))
+        )
+    return rows.where(wanted)
+
+
+def _latest_ownership(rows: DataFrame) -> DataFrame:
+    """Ownership as each client's last running info of the round shows it, queues on their way out left aside."""
+    of_client = Window.partitionBy(*GROUP_OF_ROUND, "client_id")
+    last = rows.withColumn("last_at", F.max("captured_at").over(of_client))
+    return last.where((F.col("captured_at") == F.col("last_at")) & ~F.col("dropped"))
+
+
+def _strategy_events(stretch: Stretch) -> DataFrame:
+    """What clients showed on the stretch's dates, the day before them (for the rounds looked back on), and earlier."""
+    before = {ClusterDate(d.cluster, d.event_date - timedelta(days=1)) for d in stretch.dates}
+    of_dates = in_dates({*before, *stretch.dates})
+    rebalances = stretch.lake.read(REBALANCE_RESULT).where(of_dates)
+    captures = stretch.lake.read(SNAPSHOT_CAPTURE).where(of_dates)
+    return strategy_events(rebalances, captures, stretch.opening(CLIENT_STRATEGY_STATE)).persist()
+
+
+if __name__ == "__main__":
+    from jobs.command_line import main
+
+    main("flag-allocation-drift")

@@ -1,0 +1,340 @@
+"""Captures of a group's rounds in; per round, group and topic what was read and by which rule it is judged, out.
+
+Lists are sorted as RocketMQ sorts them: Java compares strings by UTF-16 code units, which is the order of their
+UTF-16BE bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from jobs.transforms.producer_replay import first_override
+from udfs.allocation import STRATEGIES
+from udfs.pandas_udfs import release_rules
+
+ROUND = ("cluster", "collector", "round_at")
+GROUP_OF_ROUND = (*ROUND, "consumer_group")
+TOPIC_OF_ROUND = (*GROUP_OF_ROUND, "topic")
+_READABLE = 4
+_INFO, _LISTING, _ROUTE = "consumerRunningInfo", "consumerConnection", "topicRoute"
+# Semantics of system names: MixAll and TopicValidator, 4.7.1 on.
+_SYSTEM_TOPICS = (
+    r"^(TBW102|SCHEDULE_TOPIC_XXXX|BenchmarkTest|RMQ_SYS_.*|rmq_sys_.*|TRANS_CHECK_MAX_TIME_TOPIC|SELF_TEST_TOPIC"
+    r"|OFFSET_MOVED_EVENT|CHECKPOINT_TOPIC)$"
+)
+_SYSTEM_GROUPS = (
+    r"^(DEFAULT_CONSUMER|DEFAULT_PRODUCER|TOOLS_CONSUMER|FILTERSRV_CONSUMER|SELF_TEST_C_GROUP|CID_ONS-HTTP-PROXY"
+    r"|CID_ONSAPI_.*|CID_RMQ_SYS_.*)$"
+)
+
+
+def in_java_order(array: Column) -> Column:
+    """An array of strings sorted as Java's String.compareTo sorts them, duplicates kept."""
+    keyed = F.transform(array, lambda s: F.struct(F.encode(s, "UTF-16BE").alias("k"), s.alias("s")))
+    return F.transform(F.array_sort(keyed), lambda pair: pair["s"])
+
+
+def digest(*columns: Column) -> Column:
+    """A short hash of values, equal lists give equal ones."""
+    return F.substring(F.sha2(F.to_json(F.struct(*columns)), 256), 1, 16)
+
+
+def evidence(frame: DataFrame) -> Column:
+    """``file:line`` of a row's source."""
+    return F.concat_ws(":", frame["source_file"], frame["source_line"])
+
+
+def listed_members(heartbeats: DataFrame) -> DataFrame:
+    """Per round and group: the member list, duplicates kept as the broker gave them, and what its connections say."""
+    view = [*GROUP_OF_ROUND, "broker_name"]
+    latest = F.max("captured_at").over(Window.partitionBy(*view))
+    connection = F.struct(
+        "client_id", F.when(F.coalesce("language", F.lit("JAVA")) == "JAVA", F.col("client_version")).alias("version")
+    )
+    views = (
+        heartbeats.withColumn("latest", latest)
+        .where(F.col("captured_at") == F.col("latest"))
+        .groupBy(*view)
+        .agg(
+            in_java_order(F.collect_list("client_id")).alias("members"),
+            F.collect_list(connection).alias("connections"),
+            F.first("message_model").alias("message_model"),
+        )
+    )
+    several = F.flatten(F.collect_list("members"))
+    members = F.when(F.count("*") == 1, F.first("members")).otherwise(in_java_order(F.array_distinct(several)))
+    return views.groupBy(*GROUP_OF_ROUND).agg(
+        members.alias("members"),
+        F.flatten(F.collect_list("connections")).alias("connections"),
+        F.first("message_model", ignorenulls=True).alias("listed_model"),
+        F.count_distinct("members").cast("int").alias("distinct_views"),
+    )
+
+
+def group_reads(captures: DataFrame) -> DataFrame:
+    """Per round and group: every running info that was asked for, the listing's answer, and the spread of the reads."""
+    of_groups = captures.where(
+        F.col("kind").isin(_INFO, _LISTING) & ~F.col("consumer_group").rlike(_SYSTEM_GROUPS)
+    ).withColumn("evidence", evidence(captures))
+    read = F.struct(
+        "client_id",
+        "answered",
+        "error",
+        "consume_orderly",
+        "client_rebalance",
+        "consume_type",
+        "client_version",
+        F.transform("subscriptions", lambda s: s["topic"]).alias("topics"),
+        "captured_at",
+        "evidence",
+    )
+    is_info, is_listing = F.col("kind") == _INFO, F.col("kind") == _LISTING
+    answered_at = F.when(F.col("answered"), F.col("captured_at"))
+    answered_end = F.when(F.col("answered"), F.coalesce("captured_end_at", "captured_at"))
+    spread = F.unix_millis(F.max(answered_end)) - F.unix_millis(F.min(answered_at))
+    return of_groups.groupBy(*GROUP_OF_ROUND).agg(
+        F.collect_list(F.when(is_info, read)).alias("reads"),
+        F.max(F.when(is_listing, F.struct("captured_at", "answered", "error", "evidence"))).alias("listing"),
+        F.flatten(F.collect_list(F.transform("subscriptions", lambda s: s["topic"]))).alias("subscribed"),
+        F.max(F.when(is_info, F.col("message_model"))).alias("own_model"),
+        F.max(F.when(is_info, F.col("consume_orderly"))).alias("ordered"),
+        F.coalesce(spread, F.lit(0)).alias("spread_ms"),
+        F.max(F.coalesce("captured_end_at", "captured_at")).alias("read_until"),
+    )
+
+
+def round_routes(captures: DataFrame, routes: DataFrame) -> DataFrame:
+    """Per round and topic whose route was asked for: its readable queues in RocketMQ's order, null if unanswered."""
+    of_topic = [*ROUND, "topic"]
+    asked = captures.where(F.col("kind") == _ROUTE).withColumn("evidence", evidence(captures))
+    latest = asked.groupBy(*of_topic).agg(
+        F.max_by(F.struct("captured_at", "answered", "error", "evidence"), "captured_at").alias("route")
+    )
+    readable = (F.col("perm").bitwiseAND(_READABLE) > 0) & (F.col("read_queue_nums") > 0)
+    ids = F.sequence(F.lit(0), F.col("read_queue_nums") - 1)
+    queues = F.transform(ids, lambda i: F.struct(F.col("broker_name"), i.cast("int").alias("queue_id")))
+    of_broker = routes.where(readable).select(
+        *of_topic, "captured_at", F.struct(F.encode("broker_name", "UTF-16BE").alias("k"), queues.alias("q")).alias("b")
+    )
+    listed = of_broker.groupBy(*of_topic, "captured_at").agg(
+        F.flatten(F.transform(F.array_sort(F.collect_list("b")), lambda b: b["q"])).alias("queues")
+    )
+    joined = latest.withColumn("captured_at", F.col("route.captured_at")).join(
+        listed, [*of_topic, "captured_at"], "left"
+    )
+    none = F.array().cast("array<struct<broker_name string, queue_id int>>")
+    return joined.select(
+        *of_topic,
+        "route",
+        F.when(F.col("route.answered"), F.coalesce("queues", none)).alias("queues"),
+    )
+
+
+def strategy_events(rebalances: DataFrame, captures: DataFrame, carried: DataFrame) -> DataFrame:
+    """Every time a client showed its strategy: its log line, its running info, or what the date before handed over."""
+    member = ("cluster", "consumer_group", "client_id")
+    logged = rebalances.select(*member, F.col("logged_at").alias("at"), "strategy", F.lit("client_log").alias("source"))
+    shown = captures.where((F.col("kind") == _INFO) & F.col("strategy").isNotNull()).select(
+        *member, F.col("captured_at").alias("at"), "strategy", F.lit("running_info").alias("source")
+    )
+    kept = carried.select(
+        *member, F.col("known_since").alias("at"), "strategy", F.col("strategy_source").alias("source")
+    )
+    return logged.unionByName(shown).unionByName(kept)
+
+
+def member_rules(groups: DataFrame, events: DataFrame, *, configured: Sequence[Mapping[str, Any]]) -> DataFrame:
+    """Per round and group: each distinct member's strategy as last shown, its release family, and the group's own rule.
+
+    In order of trust: client log, running info, settings. The group's: configured, else the majority of the known
+    ones (ties in the order of STRATEGIES), else AVG, which is RocketMQ's default.
+    """
+    member = ("cluster", "consumer_group", "client_id")
+    probes = groups.select(
+        *GROUP_OF_ROUND,
+        F.col("read_until").alias("at"),
+        F.explode(F.array_distinct(F.transform("connections", lambda c: c["client_id"]))).alias("client_id"),
+        "connections",
+    )
+    probes = probes.withColumn(
+        "version",
+        F.array_max(
+            F.transform(F.filter("connections", lambda c: c["client_id"] == F.col("client_id")), lambda c: c["version"])
+        ),
+    ).drop("connections")
+    so_far = Window.partitionBy(*member).orderBy("at", F.col("round_at").isNotNull())
+
+    def last(source: str) -> Column:
+        return F.last(F.when(F.col("source") == source, F.col("strategy")), ignorenulls=True).over(so_far)
+
+    seen = (
+        events.unionByName(probes, allowMissingColumns=True)
+        .withColumns({"logged": last("client_log"), "shown": last("running_info")})
+        .where(F.col("round_at").isNotNull())
+        .withColumn("set", first_override(configured, "name", ("cluster", "consumer_group")))
+        .withColumn("rules", release_rules()(F.col("version").cast("string")))
+    )
+    source = (
+        F.when(F.col("logged").isNotNull(), F.lit("client_log"))
+        .when(F.col("shown").isNotNull(), F.lit("running_info"))
+        .when(F.col("set").isNotNull(), F.lit("settings"))
+    )
+    rule = F.struct(
+        "client_id",
+        F.coalesce("logged", "shown", "set").alias("strategy"),
+        source.alias("source"),
+        F.col("rules.profile").alias("profile"),
+    )
+    of_group = seen.groupBy(*GROUP_OF_ROUND).agg(
+        F.array_sort(F.collect_list(rule)).alias("member_rules"), F.first("set").alias("set")
+    )
+    known = F.filter("member_rules", lambda r: r["strategy"].isNotNull())
+    majority = _majority(F.transform(known, lambda r: r["strategy"]), list(STRATEGIES))
+    profiles = F.filter(F.transform("member_rules", lambda r: r["profile"]), lambda p: p.isNotNull())
+    chosen = F.coalesce(F.col("set"), majority, F.lit("AVG"))
+    of_chosen = F.array_min(
+        F.transform(F.filter("member_rules", lambda r: r["strategy"] == chosen), lambda r: r["source"])
+    )
+    return of_group.select(
+        *GROUP_OF_ROUND,
+        "member_rules",
+        chosen.alias("strategy"),
+        F.when(F.col("set").isNotNull(), F.lit("settings"))
+        .otherwise(F.coalesce(of_chosen, F.lit("default")))
+        .alias("strategy_source"),
+        _majority(profiles, []).alias("profile"),
+    )
+
+
+def _majority(values: Column, order: list[str]) -> Column:
+    """The most frequent value; ties by ``order``, then by name."""
+    ranked = F.transform(
+        F.array_distinct(values),
+        lambda v: F.struct(
+            (-F.size(F.filter(values, lambda w: w == v))).alias("n"),
+            F.coalesce(F.nullif(F.array_position(F.array(*map(F.lit, [*order, ""])), v), F.lit(0)), F.lit(999)).alias(
+                "rank"
+            ),
+            v.alias("value"),
+        ),
+    )
+    return F.try_element_at(F.array_sort(ranked), F.lit(1))["value"]
+
+
+def topic_rounds(
+    groups: DataFrame, rules: DataFrame, routes: DataFrame, owned: DataFrame, *, loose_spread_s: float
+) -> DataFrame:
+    """One row per round, group and topic: members, queues, rules, what is missing (``group_round`` but its verdict)."""
+    none = F.array().cast("array<string>")
+    topics = (
+        groups.select(*GROUP_OF_ROUND, F.explode(F.array_distinct("subscribed")).alias("topic"))
+        .unionByName(owned.select(*TOPIC_OF_ROUND))
+        .distinct()
+        .where(~F.col("topic").rlike(_SYSTEM_TOPICS))
+    )
+    collected = routes.select("cluster", "collector", F.to_date("round_at").alias("event_date"), "topic").distinct()
+    rows = (
+        topics.withColumn("event_date", F.to_date("round_at"))
+        .join(groups, list(GROUP_OF_ROUND))
+        .join(rules, list(GROUP_OF_ROUND), "left")
+        .join(routes, [*ROUND, "topic"], "left")
+        .join(
+            collected.withColumn("route_collected", F.lit(True)),
+            ["cluster", "collector", "event_date", "topic"],
+            "left",
+        )
+    )
+    broker_assigns = F.exists(
+        "reads", lambda r: (r["client_rebalance"] == F.lit(False)) | (r["consume_type"] == "CONSUME_POP")
+    )
+    rows = rows.withColumns(
+        {
+            "members": F.coalesce("members", none),
+            "member_rules": F.coalesce(
+                "member_rules",
+                F.array().cast("array<struct<client_id string, strategy string, source string, profile string>>"),
+            ),
+            "message_model": F.coalesce("listed_model", "own_model"),
+            "loose": F.col("spread_ms") > loose_spread_s * 1000,
+            "strategy": F.coalesce("strategy", F.lit("AVG")),
+            "strategy_source": F.coalesce("strategy_source", F.lit("default")),
+            "strategy_parameters": F.lit(""),
+            "not_asked": _not_asked(broker_assigns),
+        }
+    )
+    return rows.withColumns(
+        {
+            "missing_inputs": F.concat(F.col("not_asked"), _unanswered()),
+            "member_list_hash": digest(F.col("members")),
+            "queue_list_hash": F.when(F.col("queues").isNotNull(), digest(F.col("queues"))),
+            "claims_hash": digest(
+                F.col("message_model"),
+                F.transform("member_rules", lambda r: F.struct(r["client_id"], r["strategy"], r["profile"])),
+            ),
+        }
+    )
+
+
+def _not_asked(broker_assigns: Column) -> Column:
+    """Inputs that nobody asked for in this round: without them there is no verdict at all."""
+    return F.array_compact(
+        F.array(
+            F.when(
+                F.col("route_collected").isNull(),
+                F.concat(F.lit("topic_route of "), F.col("topic"), F.lit(": not_collected")),
+            ),
+            F.when(F.size("reads") == 0, F.lit("running infos: not asked for in this round")),
+            F.when(broker_assigns, F.lit("expected allocation: the broker assigns the queues")),
+        )
+    )
+
+
+def _unanswered() -> Column:
+    """Inputs that were due in this round and did not come."""
+    asked = F.transform("reads", lambda r: r["client_id"])
+    silent = F.filter("reads", lambda r: ~r["answered"])
+    unread = F.array_except(F.array_distinct("members"), asked)
+    listed = F.col("listing.answered")
+    route_missing = F.col("route_collected").isNotNull() & F.col("queues").isNull()
+    single = F.array_compact(
+        F.array(
+            F.when(F.col("listing").isNull(), F.lit("consumer list: not asked for in this round")),
+            F.when(~listed, F.concat(F.lit("consumer list: "), F.coalesce("listing.error", F.lit("no answer")))),
+            F.when(
+                route_missing, F.concat(F.lit("topic_route of "), F.col("topic"), F.lit(": not read in this round"))
+            ),
+            F.when(F.col("message_model").isNull(), F.lit("message model: not read")),
+        )
+    )
+    infos = F.when(
+        F.size("reads") > 0,
+        F.concat(
+            F.transform(silent, lambda r: F.concat(F.lit("running info of "), r["client_id"], F.lit(": no answer"))),
+            F.transform(unread, lambda c: F.concat(F.lit("running info of "), c, F.lit(": not asked for"))),
+        ),
+    ).otherwise(F.array().cast("array<string>"))
+    return F.concat(single, infos)
+
+
+def progress_at(groups: DataFrame, progress: DataFrame, *, valid_s: int) -> DataFrame:
+    """Per round and group: each queue's lag at the last valid reading, and at the reading before it."""
+    of_group = ("cluster", "collector", "consumer_group")
+    queue = F.struct("topic", "broker_name", "queue_id", "lag")
+    readings = progress.groupBy(*of_group, F.col("captured_at").alias("at")).agg(F.collect_list(queue).alias("lags"))
+    in_order = Window.partitionBy(*of_group).orderBy("at")
+    readings = readings.withColumn("before", F.lag("lags").over(in_order))
+    probes = groups.select(*of_group, "round_at", F.col("read_until").alias("at"))
+    so_far = Window.partitionBy(*of_group).orderBy("at", F.col("round_at").isNotNull())
+    reading = F.when(F.col("lags").isNotNull(), F.struct("at", "lags", "before"))
+    found = (
+        readings.unionByName(probes, allowMissingColumns=True)
+        .withColumn("reading", F.last(reading, ignorenulls=True).over(so_far))
+        .where(F.col("round_at").isNotNull())
+    )
+    age_s = F.unix_seconds("at") - F.unix_seconds("reading.at")
+    valid = F.when(age_s <= valid_s, F.col("reading"))
+    return found.select(*GROUP_OF_ROUND, valid["lags"].alias("lags"), valid["before"].alias("lags_before"))
