@@ -51,10 +51,6 @@ class Lake:
             builder = builder.partitionedBy("event_date")
         builder.execute()
 
-    def exists(self, table: Table) -> bool:
-        """Whether the table has been created."""
-        return DeltaTable.isDeltaTable(self.spark, self.path(table))
-
     def read(self, table: Table, *, candidate: bool = False) -> DataFrame:
         """The table's rows; an empty frame where it does not exist."""
         path = self.path(table, candidate=candidate)
@@ -198,6 +194,11 @@ def _nullable(kind: DataType) -> DataType:
     if isinstance(kind, ArrayType):
         return ArrayType(_nullable(kind.elementType), containsNull=True)
     return kind
+
+
+def staged(frame: DataFrame) -> DataFrame:
+    """The frame, computed once and without its past: what is built on it is planned in a moment, not in seconds."""
+    return frame.localCheckpoint()
 
 
 def rows_of(frame: DataFrame) -> list[Any]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from conf.settings import Settings, fingerprint
-from jobs.delta_tables import ClusterDate, Lake, in_dates
+from jobs.delta_tables import ClusterDate, Lake, in_dates, staged
 from jobs.publication import Derivation, PublicationResult, Stretch, publish
 from jobs.run_context import RunContext
 from jobs.transforms.drift import expectations, findings, strategy_states, verdicts, with_expectation
@@ -45,6 +44,7 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     derivation = Derivation(
         job="flag_allocation_drift",
         formats=tuple(f.name for f in FORMATS.values() if f.side == "consumer"),
+        inputs=(SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, QUEUE_PROGRESS, TOPIC_ROUTE, REBALANCE_RESULT),
         tables=(CLIENT_STRATEGY_STATE, EXPECTED_ALLOCATION, ALLOCATION_DRIFT, GROUP_ROUND),
         closing=(CLIENT_STRATEGY_STATE,),
         settings_fingerprint=fingerprint(settings.drift, settings.rounds),
@@ -55,24 +55,20 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
 
 def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     drift = settings.drift
-    captures = _of_rounds(stretch, SNAPSHOT_CAPTURE, drift.lookback_s).persist(StorageLevel.MEMORY_AND_DISK)
+    captures = staged(_of_rounds(stretch, SNAPSHOT_CAPTURE, drift.lookback_s))
     heartbeats = _of_rounds(stretch, CONSUMER_HEARTBEAT, drift.lookback_s)
-    groups = group_reads(captures).join(listed_members(heartbeats), list(GROUP_OF_ROUND), "left")
-    groups = groups.persist(StorageLevel.MEMORY_AND_DISK)
-    owned = _latest_ownership(_of_rounds(stretch, QUEUE_OWNERSHIP, drift.lookback_s)).persist(
-        StorageLevel.MEMORY_AND_DISK
-    )
-    events = _strategy_events(stretch)
+    groups = staged(group_reads(captures).join(listed_members(heartbeats), list(GROUP_OF_ROUND), "left"))
+    owned = staged(_latest_ownership(_of_rounds(stretch, QUEUE_OWNERSHIP, drift.lookback_s)))
+    events = staged(_strategy_events(stretch))
     listed = groups.where(F.col("connections").isNotNull())
-    rules = member_rules(listed, events, configured=[entry.model_dump() for entry in drift.strategy])
-    routes = round_routes(captures, _of_rounds(stretch, TOPIC_ROUTE, drift.lookback_s))
-    topics = topic_rounds(groups, rules, routes, owned, loose_spread_s=settings.rounds.loose_spread_s)
-    topics = topics.persist(StorageLevel.MEMORY_AND_DISK)
-    expected = expectations(topics).persist(StorageLevel.MEMORY_AND_DISK)
-    judged = with_expectation(topics, expected).where(in_dates(stretch.dates)).persist(StorageLevel.MEMORY_AND_DISK)
+    rules = staged(member_rules(listed, events, configured=[entry.model_dump() for entry in drift.strategy]))
+    routes = staged(round_routes(captures, _of_rounds(stretch, TOPIC_ROUTE, drift.lookback_s)))
+    topics = staged(topic_rounds(groups, rules, routes, owned, loose_spread_s=settings.rounds.loose_spread_s))
+    expected = staged(expectations(topics))
+    judged = staged(with_expectation(topics, expected).where(in_dates(stretch.dates)))
     progress = _of_rounds(stretch, QUEUE_PROGRESS, drift.lookback_s)
-    lags = progress_at(groups, progress, valid_s=drift.progress_valid_s)
-    found = findings(judged, groups, owned, lags).persist(StorageLevel.MEMORY_AND_DISK)
+    lags = staged(progress_at(groups, progress, valid_s=drift.progress_valid_s))
+    found = staged(findings(judged, groups, owned, lags))
     dates = stretch.lake.spark.createDataFrame(stretch.dates, "cluster string, event_date date")
     made: dict[Table, DataFrame] = {
         CLIENT_STRATEGY_STATE: strategy_states(events, dates, carry_days=drift.strategy_carry_days),
@@ -111,7 +107,7 @@ def _strategy_events(stretch: Stretch) -> DataFrame:
     of_dates = in_dates({*before, *stretch.dates})
     rebalances = stretch.lake.read(REBALANCE_RESULT).where(of_dates)
     captures = stretch.lake.read(SNAPSHOT_CAPTURE).where(of_dates)
-    return strategy_events(rebalances, captures, stretch.opening(CLIENT_STRATEGY_STATE)).persist()
+    return strategy_events(rebalances, captures, stretch.opening(CLIENT_STRATEGY_STATE))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from jobs.delta_tables import ClusterDate, Lake, in_dates, rows_of
 from jobs.quality_gate import check_candidates
 from jobs.run_context import RunContext
-from schemas import SCHEMA_VERSION, TABLES, Table
+from schemas import SCHEMA_VERSION, Table
 from schemas.bookkeeping import INGESTED_FILE, PUBLICATION
 
 _NOTHING = "nothing"
@@ -29,12 +29,14 @@ _NOTHING = "nothing"
 class Derivation:
     """A job that computes derived tables date by date.
 
-    ``tables`` are published in this order; ``closing`` are those whose rows of one date the next begins with;
+    ``inputs`` are the tables it reads; ``tables`` are published in this order; ``closing`` are those whose rows of
+    one date the next begins with;
     ``waiting`` is the table and SQL condition of rows that a later date's record may change.
     """
 
     job: str
     formats: tuple[str, ...]
+    inputs: tuple[Table, ...]
     tables: tuple[Table, ...]
     closing: tuple[Table, ...]
     settings_fingerprint: str
@@ -234,7 +236,7 @@ def _commit(lake: Lake, context: RunContext, derivation: Derivation, progress: _
         candidate = lake.read(table, candidate=True)
         rows += candidate.count()
         lake.replace_where(table, candidate, in_dates(dates))
-    versions = {table.name: lake.version(table) for table in TABLES.values() if lake.exists(table)}
+    versions = {table.name: lake.version(table) for table in (*derivation.inputs, *derivation.tables)}
     record = (
         context.run_id,
         derivation.job,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from datetime import date
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from conf.settings import Settings, fingerprint
-from jobs.delta_tables import ClusterDate, Lake, in_dates, rows_of
+from jobs.delta_tables import ClusterDate, Lake, in_dates, rows_of, staged
 from jobs.publication import Derivation, PublicationResult, Stretch, publish
 from jobs.run_context import RunContext
 from jobs.transforms.availability import (
@@ -34,6 +33,7 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     derivation = Derivation(
         job="rebuild_availability",
         formats=tuple(f.name for f in FORMATS.values() if f.side == "producer"),
+        inputs=(SEND_ATTEMPT, PRODUCER_INSTANCE),
         tables=(PRODUCER_REPLAY, FAULT_ITEM_STATE, BROKER_AVAILABILITY_WINDOW),
         closing=(PRODUCER_REPLAY, FAULT_ITEM_STATE),
         settings_fingerprint=fingerprint(settings.replay),
@@ -48,14 +48,14 @@ def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     spans = lake.spark.createDataFrame(
         _spans(stretch), "cluster string, first_date date, last_span_date date, last_date date, last_recorded date"
     )
-    opening = stretch.opening(PRODUCER_REPLAY).persist()
-    starts = lake.read(PRODUCER_INSTANCE).where(in_dates(stretch.dates))
-    attempts = _attempts(stretch, starts, opening).persist(StorageLevel.MEMORY_AND_DISK)
-    began = attempts.where(in_dates(stretch.dates))
+    opening = staged(stretch.opening(PRODUCER_REPLAY))
+    starts = staged(lake.read(PRODUCER_INSTANCE).where(in_dates(stretch.dates)))
+    attempts = staged(_attempts(stretch, starts, opening))
+    activity = staged(daily_activity(attempts.where(in_dates(stretch.dates))))
 
     def rules_on(dates: list[ClusterDate]) -> DataFrame:
         return replay_rules(
-            daily_activity(began),
+            activity,
             starts,
             opening,
             lake.spark.createDataFrame(dates, "cluster string, event_date date"),
@@ -63,13 +63,12 @@ def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
             carry_days=settings.replay.carry_days,
         )
 
-    rules = rules_on(stretch.dates).join(F.broadcast(spans.select("cluster", "first_date")), "cluster").persist()
+    rules = staged(rules_on(stretch.dates).join(F.broadcast(spans.select("cluster", "first_date")), "cluster"))
     updates = judged_updates(updates_of(attempts).where(in_dates(stretch.dates)), rules)
-    rows = with_stretches(with_carried_items(updates, stretch.opening(FAULT_ITEM_STATE), rules))
-    rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
-    windows = windows_by_date(stretches(rows), spans, rules).persist()
+    rows = staged(with_stretches(with_carried_items(updates, stretch.opening(FAULT_ITEM_STATE), rules)))
+    windows = staged(windows_by_date(stretches(rows), spans, rules))
     spilled = {ClusterDate(*row) for row in rows_of(windows.select("cluster", "event_date").distinct())}
-    replay = rules_on(sorted({*stretch.dates, *spilled}))
+    replay = staged(rules_on(sorted({*stretch.dates, *spilled})))
     lineage = stretch.context.lineage()
     made = {
         PRODUCER_REPLAY: replay,

@@ -7,11 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
@@ -30,10 +32,14 @@ def spark_session(settings: Settings, *, app_name: str, master: str | None = Non
     Raises: SparkEnvironmentError: no Java, an old one, no interpreter for the workers, no way to the Delta jars.
     """
     started_by_submit = "PYSPARK_GATEWAY_PORT" in os.environ
-    local = not started_by_submit and (master is None or master.startswith("local"))
+    one_machine = (_submitted_master() if started_by_submit else master or "local").startswith("local")
+    local = one_machine and not started_by_submit
     if not started_by_submit:
         check_java()
         check_worker_python()
+    if one_machine:
+        # The worker's interpreter is `python3` from PATH otherwise, which need not have pandas.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
     for name, value in spark_defaults().items():
         if name != PACKAGES:
@@ -56,9 +62,13 @@ def spark_session(settings: Settings, *, app_name: str, master: str | None = Non
         spark.stop()
 
 
+def _submitted_master() -> str:
+    """The master that spark-submit was given: it stands in the JVM's properties only."""
+    SparkContext._ensure_initialized()
+    return str(SparkContext._jvm.java.lang.System.getProperty("spark.master") or "")
+
+
 def _local(builder: SparkSession.Builder, settings: Settings) -> SparkSession.Builder:
-    # The worker's interpreter is `python3` from PATH otherwise, which need not have pandas.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     log4j = str(files("conf").joinpath("log4j2.properties"))
     options = {
@@ -67,6 +77,8 @@ def _local(builder: SparkSession.Builder, settings: Settings) -> SparkSession.Bu
         "spark.sql.shuffle.partitions": str(settings.spark.shuffle_partitions),
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.ui.enabled": "false",
+        # The named database is the session's own; nothing of it may land in the working directory.
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), f"hindsight-warehouse-{os.getpid()}")),
         # With a handful of partitions there is nothing to adapt, and each adaptation prints the whole plan.
         "spark.sql.adaptive.enabled": "false",
         **settings.spark.options,
@@ -101,3 +113,21 @@ def check_worker_python() -> None:
         raise SparkEnvironmentError(
             f"PYSPARK_PYTHON is {python!r}, which cannot be run; set it to a Python with pandas and pyarrow."
         )
+
+
+def known_failure(error: Exception) -> str:
+    """A Spark failure in a sentence: what is known of it, else its own first line."""
+    text = str(error)
+    missing = re.search(r'Cannot run program "([^"]+)"', text)
+    if missing:
+        return (
+            f"a worker found no interpreter {missing.group(1)!r}; set PYSPARK_PYTHON to a Python with pandas and "
+            "pyarrow that exists on every worker."
+        )
+    absent = re.search(r"No module named '([\w.]+)'", text)
+    if absent:
+        return (
+            f"a worker has no module {absent.group(1)!r}; ship dist/hindsight.zip with --py-files, and install what "
+            "requirements.lock pins on every worker."
+        )
+    return text.strip().splitlines()[0] if text.strip() else type(error).__name__

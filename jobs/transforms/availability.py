@@ -15,6 +15,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from jobs.transforms.null_safe_join import null_safe_join
 from jobs.transforms.producer_replay import PROCESS
 from udfs.pandas_udfs import not_available_durations, outcome_updates
 
@@ -78,10 +79,7 @@ def judged_updates(updates: DataFrame, rules: DataFrame) -> DataFrame:
     returned = F.struct(F.lit(False).alias("isolation"), F.lit(True).alias("reachable"))
     on_ladder = not_available_durations()("profile", "latency_max_ms", "not_available_ms", "latency_ms", "isolation")
     can_open = F.col("isolation") | (F.coalesce(F.col("latency_ms") >= F.array_min("latency_max_ms"), F.lit(False)))
-    ruled = updates.join(own, _same([*PROCESS, "event_date"], updates, own)).select(
-        *(updates[name] for name in updates.columns),
-        *(own[n] for n in own.columns if n not in (*PROCESS, "event_date")),
-    )
+    ruled = null_safe_join(updates, own, [*PROCESS, "event_date"])
     failed = ruled.where(F.col("exception").isNotNull()).withColumn("told", told)
     fine = ruled.where(F.col("exception").isNull()).withColumn("told", returned)
     known = fine.unionByName(failed).where(F.col("told.isolation").isNotNull()).select("*", "told.*").drop("told")
@@ -126,8 +124,8 @@ def with_carried_items(updates: DataFrame, opening: DataFrame, rules: DataFrame)
         F.col("trigger_latency_ms").alias("latency_ms"),
         F.col("not_available_ms"),
     )
-    carried = items.join(first, _same([*PROCESS], items, first)).select(
-        *(items[name] for name in ITEM),
+    carried = null_safe_join(items, first, PROCESS).select(
+        *ITEM,
         midnight.alias("at"),
         F.col("first_date").alias("event_date"),
         F.lit(0).alias("row_rank"),
@@ -272,11 +270,8 @@ def windows_by_date(whole: DataFrame, spans: DataFrame, activity: DataFrame) -> 
         .withColumn("event_date", F.explode(F.sequence(F.to_date("stretch_start"), until)))
     )
     seen = activity.select(*PROCESS, F.col("event_date").alias("seen_date"), "last_attempt_at", "certainty")
-    latest = parts.join(
-        seen,
-        _same(list(PROCESS), parts, seen)
-        & (seen["seen_date"] == F.least(parts["event_date"], parts["last_span_date"])),
-    )
+    parts = parts.withColumn("seen_date", F.least("event_date", "last_span_date"))
+    latest = null_safe_join(parts, seen, [*PROCESS, "seen_date"])
     midnight = F.date_add("event_date", 1).cast("timestamp")
     is_last = F.col("stretch_end") <= midnight
     outlasts = (F.col("event_date") >= F.col("last_recorded")) & (F.col("stretch_end") > F.col("last_attempt_at"))
@@ -290,7 +285,9 @@ def windows_by_date(whole: DataFrame, spans: DataFrame, activity: DataFrame) -> 
     of_date = F.filter("updates", lambda u: u["event_date"] == F.col("event_date"))
     start = F.greatest("stretch_start", F.col("event_date").cast("timestamp"))
     return latest.select(
-        *(parts[name] for name in (*PROCESS, "broker_name", "state", "event_date")),
+        *ITEM,
+        "state",
+        "event_date",
         start.alias("window_start"),
         end.cast("timestamp").alias("window_end"),
         reason.alias("end_reason"),
@@ -316,13 +313,13 @@ def items_by_date(rows: DataFrame, replay: DataFrame) -> DataFrame:
     ).select(*PROCESS, F.col("event_date").alias("closed_date"))
     last_until = F.coalesce(F.date_sub(F.to_date("next_at"), 1), F.lit("9999-12-31").cast("date"))
     lasting = rows.where(last_until >= F.col("event_date")).withColumn("last_until", last_until)
-    closed = lasting.join(living, _same(list(PROCESS), lasting, living)).where(
+    closed = null_safe_join(lasting, living, PROCESS).where(
         F.col("closed_date").between(F.col("event_date"), F.col("last_until"))
     )
     held = F.col("start_at") > F.date_add("closed_date", 1).cast("timestamp")
     away = ~F.col("reachable")
     return closed.select(
-        *(lasting[name] for name in ITEM),
+        *ITEM,
         F.col("closed_date").alias("event_date"),
         F.col("latency_ms").alias("current_latency_ms"),
         "start_at",
@@ -336,10 +333,3 @@ def items_by_date(rows: DataFrame, replay: DataFrame) -> DataFrame:
         F.when(away, F.col("unreachable.latency_ms")).alias("unreachable_latency_ms"),
         "profile",
     )
-
-
-def _same(names: list[str], left: DataFrame, right: DataFrame) -> Column:
-    condition = F.lit(True)
-    for name in names:
-        condition = condition & left[name].eqNullSafe(right[name])
-    return condition

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from jobs.transforms.group_rounds import GROUP_OF_ROUND, TOPIC_OF_ROUND
+from jobs.transforms.null_safe_join import null_safe_join
 from schemas import ALLOCATION_DRIFT, EXPECTED_ALLOCATION
 from schemas.allocation import MEMBER_RULES
 from schemas.common_columns import QUEUES, STRINGS
@@ -53,13 +54,8 @@ def expectations(topics: DataFrame) -> DataFrame:
 
 def with_expectation(topics: DataFrame, expected: DataFrame) -> DataFrame:
     """Rounds with the allocation expected now and in the round before, and why there is none."""
-    keys = ["event_date", *_INPUTS]
-    condition = F.lit(True)
-    for name in keys:
-        condition = condition & topics[name].eqNullSafe(expected[name])
-    joined = topics.join(expected, condition, "left").select(
-        *(topics[name] for name in topics.columns), expected["allocation"], expected["refusal"]
-    )
+    answer = expected.select("event_date", *_INPUTS, "allocation", "refusal")
+    joined = null_safe_join(topics, answer, ["event_date", *_INPUTS], "left")
     before = Window.partitionBy("cluster", "collector", "consumer_group", "topic").orderBy("round_at")
     no_rule = F.when(F.col("refusal").isNotNull(), F.array(F.concat(F.lit("expected allocation: "), F.col("refusal"))))
     return joined.withColumns(

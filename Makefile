@@ -1,0 +1,48 @@
+# Everything a person needs: `make demo` and `make test`. Each sets up .venv first, if it is not there.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test check zip lock clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+
+$(READY): requirements.lock setup.cfg pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "hindsight needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null \
+		|| { echo "$(PYTHON) cannot make virtual environments; install its venv module (Debian: python3-venv)."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m jobs.delta_jars
+	@touch $(READY)
+
+demo: $(READY)  ## run the pipeline on data_samples into ./lake
+	$(BIN)/hindsight run-pipeline --landing data_samples --lake lake
+	@echo
+	@echo "Two queries to try:"
+	@echo "  $(BIN)/hindsight sql --lake lake \"SELECT consumer_group, code, sentence FROM current_drift WHERE severity <> 'INFO'\""
+	@echo "  $(BIN)/hindsight sql --lake lake \"SELECT broker_name, client_id, seconds, end_reason FROM broker_isolation ORDER BY seconds DESC\""
+
+test: $(READY)  ## run the tests
+	$(BIN)/python -m pytest
+
+check: $(READY)  ## lint and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+zip: $(READY)  ## dist/hindsight.zip for spark-submit --py-files
+	@mkdir -p dist
+	@find conf schemas udfs jobs -name __pycache__ -exec rm -rf {} +
+	$(BIN)/python -m zipfile -c dist/hindsight.zip conf schemas udfs jobs
+
+lock:  ## write requirements.lock from requirements.in (needs uv)
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+		--no-header requirements.in -o requirements.lock
+
+clean:  ## remove what was made here, the environment excepted
+	rm -rf dist build lake spark-warehouse .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,37 @@
+"""Named tables and views for ad-hoc SQL, made at the start of each session from schemas/views."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from pyspark.sql import SparkSession
+
+from jobs.delta_tables import Lake, sql_text
+from schemas import TABLES
+
+DATABASE = "hindsight"
+
+
+def create_views(spark: SparkSession, lake: Lake) -> list[str]:
+    """Make database ``hindsight`` the current one, with every table of the lake and every view in it.
+
+    The tables at their paths are the truth; these are names for them. Where a metastore is configured the names
+    persist, else they last as long as the session. Returns the names of the views.
+    """
+    spark.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
+    spark.sql(f"USE {DATABASE}")
+    for table in TABLES.values():
+        lake.create(table)
+        spark.sql(f"CREATE TABLE IF NOT EXISTS `{table.name}` USING delta LOCATION {sql_text(lake.path(table))}")
+    return [_create(spark, name, text) for name, text in view_texts().items()]
+
+
+def view_texts() -> dict[str, str]:
+    """Each view's SQL by its name, in the order of their files."""
+    sources = sorted(files("schemas").joinpath("views").iterdir(), key=lambda source: source.name)
+    return {s.name.removesuffix(".sql"): s.read_text(encoding="utf-8") for s in sources if s.name.endswith(".sql")}
+
+
+def _create(spark: SparkSession, name: str, text: str) -> str:
+    spark.sql(text)
+    return name

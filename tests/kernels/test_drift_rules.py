@@ -1,0 +1,198 @@
+"""Each drift code on a round made by hand: the condition true, and the inputs that limit what may be said."""
+
+from __future__ import annotations
+
+from udfs.drift_rules import Finding, GroupRound, Owner, Read, TopicRound, findings
+
+A0, A1, B0 = ("broker-a", 0), ("broker-a", 1), ("broker-b", 0)
+QUEUES = (A0, A1, B0)
+
+
+def owner(client_id, locked=False):
+    return Owner(client_id, locked, None, None)
+
+
+def read(client_id, answered=True, topics=("T",)):
+    error = None if answered else "a.b.exception.RemotingTimeoutException: wait response timeout, 5000(ms)"
+    return Read(client_id, answered, error, frozenset(topics) if answered else None, 1, f"f:{client_id}")
+
+
+def topic(owners, name="T", expected=None, queues=QUEUES, lag=None, expects=True):
+    expected = expected or {A0: "c1", A1: "c1", B0: "c2"}
+    return TopicRound(
+        topic=name,
+        queues=queues,
+        expected=expected,
+        allowed={q: frozenset({c}) for q, c in expected.items() if c},
+        owners={q: tuple(owner(c) for c in clients) for q, clients in owners.items()},
+        lag=lag or {},
+        strategy="AVG",
+        strategy_source="client_log",
+        strategy_parameters="",
+        queue_list_hash="h",
+        expects=expects,
+        evidence=("f:route",),
+    )
+
+
+def group(*topics, members=("c1", "c2"), reads=None, **changes):
+    fields = {
+        "consumer_group": "g",
+        "message_model": "CLUSTERING",
+        "members": members,
+        "reads": {r.client_id: r for r in reads or [read(c) for c in dict.fromkeys(members)]},
+        "strategies": dict.fromkeys(members, ("AVG", "client_log")),
+        "ordered": False,
+        "loose": False,
+        "missing_inputs": (),
+        "topics": topics,
+        "evidence": ("f:list",),
+        "listed_at": 0,
+    }
+    return GroupRound(**{**fields, **changes})
+
+
+HEALTHY = {A0: ["c1"], A1: ["c1"], B0: ["c2"]}
+
+
+def found(*args, **kwargs) -> list[tuple]:
+    return [(f.code, f.queue, f.client_id) for f in findings(group(*args, **kwargs))]
+
+
+def one(*args, **kwargs) -> Finding:
+    (finding,) = findings(group(*args, **kwargs))
+    return finding
+
+
+def test_a_round_in_which_everybody_owns_what_he_should_has_no_finding():
+    assert found(topic(HEALTHY)) == []
+
+
+def test_a_queue_without_owner_is_an_orphan_when_every_listed_member_answered():
+    finding = one(topic({**HEALTHY, A1: []}))
+    assert (finding.code, finding.queue, finding.severity, finding.expected) == ("ORPHAN_QUEUE", A1, "HIGH", ("c1",))
+    assert finding.sentence == "queue 1 of T@broker-a has no owner in g: its expected owner c1 does not hold it."
+    assert finding.evidence == ("f:c1", "f:c2", "f:list", "f:route")
+
+
+def test_an_orphan_whose_lag_rises_is_critical():
+    assert one(topic({**HEALTHY, A1: []}, lag={A1: (9, 3)})).severity == "CRITICAL"
+    assert one(topic({**HEALTHY, A1: []}, lag={A1: (3, 9)})).severity == "HIGH"
+    assert one(topic({**HEALTHY, A1: []}, lag={A1: (9, None)})).severity == "HIGH"
+
+
+def test_an_orphan_of_an_ordered_group_is_critical():
+    assert one(topic({**HEALTHY, A1: []}), ordered=True).severity == "CRITICAL"
+
+
+def test_while_a_listed_member_has_not_answered_nothing_is_an_orphan():
+    assert found(topic({**HEALTHY, A1: []}), reads=[read("c1"), read("c2", answered=False)]) == [
+        ("UNREACHABLE_CLIENT", None, "c2")
+    ]
+
+
+def test_a_listed_member_that_was_not_asked_leaves_orphans_unknown_too():
+    assert found(topic({**HEALTHY, A1: []}), reads=[read("c1")]) == []
+
+
+def test_a_topic_that_nobody_subscribes_has_no_orphans():
+    reads = [read("c1", topics=("U",)), read("c2", topics=("U",))]
+    assert found(topic({A0: [], A1: [], B0: []}), reads=reads) == []
+
+
+def test_an_expected_owner_that_does_not_subscribe_is_named_as_the_reason():
+    reads = [read("c1", topics=("U",)), read("c2")]
+    finding = one(topic({A0: ["c2"], A1: [], B0: ["c2"]}, expected={A0: "c2", A1: "c1", B0: "c2"}), reads=reads)
+    assert "its expected owner c1 does not subscribe T" in finding.sentence
+
+
+def test_a_queue_with_two_owners_is_owned_twice_even_while_a_member_is_unread():
+    reads = [read("c1"), read("c2"), read("c3", answered=False)]
+    codes = found(topic({**HEALTHY, A0: ["c1", "c2"]}), members=("c1", "c2", "c3"), reads=reads)
+    assert ("DOUBLE_OWNED", A0, None) in codes
+
+
+def test_two_locked_owners_of_an_ordered_queue_are_critical():
+    double = topic({**HEALTHY, A0: ["c1", "c2"]})
+    locked = TopicRound(**{**vars(double), "owners": {**double.owners, A0: (owner("c1", True), owner("c2", True))}})
+    assert one(double, ordered=True).severity == "HIGH"
+    assert one(locked, ordered=True).severity == "CRITICAL"
+
+
+def test_a_loose_round_leaves_doubles_and_wrong_owners_possible():
+    rounds = topic({A0: ["c1", "c2"], A1: ["c2"], B0: ["c2"]})
+    assert {f.trust for f in findings(group(rounds, loose=True))} == {"possible"}
+    assert {f.trust for f in findings(group(rounds))} == {"certain"}
+
+
+def test_an_owner_outside_the_allowed_set_is_wrong():
+    finding = one(topic({**HEALTHY, A1: ["c2"]}))
+    assert (finding.code, finding.client_id, finding.expected) == ("WRONG_OWNER", "c2", ("c1",))
+    assert finding.sentence == "queue 1 of T@broker-a is owned by c2 in g; AVG gives it to c1."
+
+
+def test_an_owner_that_was_right_a_round_before_is_not_wrong():
+    moved = topic({**HEALTHY, A1: ["c2"]})
+    allowed = {**moved.allowed, A1: frozenset({"c1", "c2"})}
+    assert findings(group(TopicRound(**{**vars(moved), "allowed": allowed}))) == []
+
+
+def test_without_an_expectation_nobody_is_wrong_or_idle():
+    assert found(topic({**HEALTHY, A1: ["c2"], A0: ["c2"]}, expects=False)) == []
+
+
+def test_a_subscriber_that_owns_nothing_of_its_share_is_idle():
+    taken = {A0: ["c2"], A1: ["c2"], B0: ["c2"]}
+    made = findings(group(topic(taken, expected={A0: "c2", A1: "c2", B0: "c1"})))
+    assert [(f.code, f.client_id, f.severity) for f in made] == [
+        ("WRONG_OWNER", "c2", "MEDIUM"),
+        ("IDLE_CONSUMER", "c1", "MEDIUM"),
+    ]
+
+
+def test_idle_by_design_is_information():
+    finding = one(topic(HEALTHY), members=("c1", "c2", "c3"))
+    assert (finding.code, finding.client_id, finding.severity) == ("IDLE_BY_DESIGN", "c3", "INFO")
+    assert "3 queues, 3 members" in finding.sentence
+
+
+def test_a_member_that_does_not_subscribe_is_not_idle():
+    reads = [read("c1"), read("c2"), read("c3", topics=("U",))]
+    assert found(topic(HEALTHY), members=("c1", "c2", "c3"), reads=reads) == []
+
+
+def test_a_listed_member_that_does_not_answer_is_unreachable():
+    finding = one(topic(HEALTHY), reads=[read("c1"), read("c2", answered=False)])
+    assert finding.sentence == (
+        "c2 is listed in g and did not answer: RemotingTimeoutException: wait response timeout, 5000(ms)."
+    )
+
+
+def test_two_strategies_in_one_group_are_mixed():
+    mixed = {"c1": ("AVG", "client_log"), "c2": ("AVG_BY_CIRCLE", "running_info")}
+    finding = one(topic(HEALTHY), strategies=mixed)
+    assert (finding.code, finding.severity, finding.kind) == ("MIXED_STRATEGY", "MEDIUM", "AVG + AVG_BY_CIRCLE")
+
+
+def test_mixed_strategies_that_explain_a_double_are_high():
+    mixed = {"c1": ("AVG", "client_log"), "c2": ("AVG_BY_CIRCLE", "running_info")}
+    made = findings(group(topic({**HEALTHY, A0: ["c1", "c2"]}), strategies=mixed))
+    assert [f.severity for f in made if f.code == "MIXED_STRATEGY"] == ["HIGH"]
+
+
+def test_strategies_of_clients_that_are_not_listed_do_not_mix():
+    assert found(topic(HEALTHY), strategies={"c1": ("AVG", "x"), "gone": ("CONFIG", "x")}) == []
+
+
+def test_a_retry_topic_is_judged_one_severity_lower():
+    reads = [read("c1", topics=("%RETRY%g",)), read("c2", topics=("%RETRY%g",))]
+    assert one(topic({**HEALTHY, A1: []}, name="%RETRY%g"), reads=reads).severity == "MEDIUM"
+
+
+def test_a_topic_whose_route_was_not_read_is_not_judged():
+    assert found(topic({**HEALTHY, A0: ["c1", "c2"]}, queues=None)) == []
+
+
+def test_every_broadcasting_subscriber_should_read_every_queue():
+    both = {A0: ["c1", "c2"], A1: ["c1", "c2"], B0: ["c1"]}
+    assert found(topic(both), message_model="BROADCASTING") == [("ORPHAN_QUEUE", B0, "c2")]

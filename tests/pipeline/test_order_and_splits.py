@@ -1,0 +1,144 @@
+"""Any split of the input, any order of arrival, any rerun: the same contents as one run over everything."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import functions as F
+
+from schemas import TABLES
+from tests.conftest import CAPTURES
+
+# The ledger and the checks tell of runs, not of facts; everything else must be equal.
+COMPARED = [t for t in TABLES.values() if t.name not in ("ingested_file", "quality_result", "publication")]
+SOURCES = {"source_file", "source_line", "submit_file", "submit_line", "callback_file", "callback_line", "evidence"}
+CLUSTER = "cluster=oracle"
+
+
+def lines_of(path: Path) -> list[bytes]:
+    return gzip.open(path).read().splitlines(keepends=True)
+
+
+@pytest.fixture(scope="module")
+def inputs() -> dict[str, list[bytes]]:
+    """Landing folder -> lines: a SYNC and an ASYNC producer, fourteen rounds, the logs of two clients."""
+    snapshots = lines_of(CAPTURES / "consumers" / "admin_snapshots.jsonl.gz")
+    markers = [i for i, line in enumerate(snapshots) if b'"kind":"round"' in line]
+    rounds = [i for n, i in enumerate(markers) if n % 5 == 0]
+    chosen = [line for i in rounds for line in snapshots[i : next(m for m in [*markers, len(snapshots)] if m > i)]]
+    logs = CAPTURES / "consumers" / "client_logs"
+    return {
+        "producer_hook/sync.jsonl": lines_of(CAPTURES / "producers" / "producer_4.7.1_short.jsonl.gz")[:1500],
+        "producer_hook/async.jsonl": lines_of(CAPTURES / "producers" / "producer_4.9.8_async.jsonl.gz")[:1500],
+        "admin_snapshots/rounds.jsonl": chosen,
+        "client_log/a/rocketmq_client.log": lines_of(logs / "consumer_4.7.1" / "rocketmq_client.log.gz"),
+        "client_log/b/rocketmq_client.log": lines_of(logs / "consumer_a5" / "rocketmq_client.log.gz"),
+    }
+
+
+def write(landing: Path, name: str, lines: list[bytes]) -> None:
+    folder, _, rest = name.partition("/")
+    path = landing / folder / CLUSTER / rest
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(lines))
+
+
+def contents(spark, lake: Path, *, with_sources: bool = True) -> dict[str, list]:
+    """Every table's rows, contract columns only, as sorted text."""
+    found = {}
+    for table in COMPARED:
+        names = [n for n in table.contract_columns if with_sources or n not in SOURCES]
+        rows = spark.read.format("delta").load(f"{lake}/{table.name}").select(F.to_json(F.struct(*names)).alias("row"))
+        found[table.name] = sorted(row.row for row in rows.collect())
+    return found
+
+
+@pytest.fixture(scope="module")
+def one_run(spark, settings, inputs, tmp_path_factory):
+    from jobs import flag_allocation_drift, ingest_consumer_snapshots, ingest_send_records, rebuild_availability
+    from jobs.run_context import RunContext
+
+    root = tmp_path_factory.mktemp("one_run")
+    for name, lines in inputs.items():
+        write(root / "landing", name, lines)
+    context = RunContext(str(root / "landing"))
+    for job in (ingest_send_records, ingest_consumer_snapshots, rebuild_availability, flag_allocation_drift):
+        job.run(spark, settings, context, str(root / "lake"))
+    return root
+
+
+def assert_equal(actual: dict[str, list], expected: dict[str, list]) -> None:
+    for name, rows in expected.items():
+        assert actual[name] == rows, f"{name}: {len(actual[name])} rows, expected {len(rows)}"
+
+
+def test_there_is_something_to_compare(spark, one_run):
+    found = contents(spark, one_run / "lake")
+    empty = {name for name, rows in found.items() if not rows}
+    assert empty == {"quarantine"}
+
+
+def test_running_again_changes_nothing(spark, pipeline, one_run):
+    before = contents(spark, one_run / "lake")
+    versions = {t.name: len(list((one_run / "lake" / t.name / "_delta_log").glob("*.json"))) for t in COMPARED}
+    pipeline(one_run / "landing", one_run / "lake")
+    assert_equal(contents(spark, one_run / "lake"), before)
+    after = {t.name: len(list((one_run / "lake" / t.name / "_delta_log").glob("*.json"))) for t in COMPARED}
+    assert after == versions
+
+
+def test_files_split_in_three_and_arriving_in_any_order_give_the_same_tables(
+    spark, pipeline, inputs, one_run, tmp_path
+):
+    """The snapshot file is cut between a marker and its captures; starts, callbacks and markers arrive last."""
+    for part in (2, 0, 1):
+        for name, lines in inputs.items():
+            cuts = [0, len(lines) // 3, 2 * len(lines) // 3, len(lines)]
+            if name.startswith("admin_snapshots"):
+                after_marker = [i + 1 for i, line in enumerate(lines) if b'"kind":"round"' in line]
+                cuts[1:3] = after_marker[4], after_marker[9]
+            stem, dot, suffix = name.rpartition(".")
+            write(tmp_path / "landing", f"{stem}-{part}{dot}{suffix}", lines[cuts[part] : cuts[part + 1]])
+        pipeline(tmp_path / "landing", tmp_path / "lake")
+    actual = contents(spark, tmp_path / "lake", with_sources=False)
+    assert_equal(actual, contents(spark, one_run / "lake", with_sources=False))
+
+
+def test_the_same_records_in_two_files_are_stored_once(spark, pipeline, inputs, one_run, tmp_path):
+    for name, lines in inputs.items():
+        write(tmp_path / "landing", name, lines)
+        folder, _, rest = name.partition("/")
+        write(tmp_path / "landing", f"{folder}/again/{rest}", lines)
+    pipeline(tmp_path / "landing", tmp_path / "lake")
+    actual = contents(spark, tmp_path / "lake", with_sources=False)
+    assert_equal(actual, contents(spark, one_run / "lake", with_sources=False))
+    files = spark.read.format("delta").load(f"{tmp_path}/lake/ingested_file").collect()
+    assert all(f.read == f.stored + f.duplicate + f.ignored + f.quarantined for f in files)
+    assert sum(f.duplicate for f in files) == sum(f.stored for f in files)
+
+
+def test_a_late_start_corrects_the_producers_history(spark, settings, tmp_path):
+    """Without its start the producer is unknown; when the start arrives, its windows are there."""
+    from jobs import ingest_send_records, rebuild_availability
+    from jobs.run_context import RunContext
+
+    start, *attempts = lines_of(CAPTURES / "producers" / "producer_4.7.1_short.jsonl.gz")[:1200]
+    assert json.loads(start)["type"] == "start"
+    landing, lake = tmp_path / "landing", tmp_path / "lake"
+
+    def run():
+        context = RunContext(str(landing))
+        ingest_send_records.run(spark, settings, context, str(lake))
+        rebuild_availability.run(spark, settings, context, str(lake))
+        replay = spark.read.format("delta").load(f"{lake}/producer_replay").collect()
+        windows = spark.read.format("delta").load(f"{lake}/broker_availability_window").count()
+        return [r.verdict for r in replay], windows
+
+    write(landing, "producer_hook/attempts.jsonl", attempts)
+    assert run() == (["unknown"], 0)
+    write(landing, "producer_hook/start.jsonl", [start])
+    verdicts, windows = run()
+    assert verdicts == ["replayed"] and windows > 0

@@ -1,0 +1,68 @@
+"""Imports go one way: jobs -> transforms -> udfs, schemas; jobs -> conf. Only the border module meets Spark in udfs."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+OWN = ("conf", "schemas", "udfs", "jobs")
+ALLOWED = {
+    "udfs": {"udfs"},
+    "schemas": {"schemas"},
+    "conf": {"conf"},
+    "jobs/transforms": {"jobs.transforms", "schemas", "udfs"},
+    "jobs": {"jobs", "conf", "schemas", "udfs"},
+}
+JOBS = {
+    "ingest_send_records",
+    "ingest_consumer_snapshots",
+    "rebuild_availability",
+    "flag_allocation_drift",
+    "run_pipeline",
+    "command_line",
+}
+MODULES = sorted(path for package in OWN for path in (ROOT / package).rglob("*.py"))
+
+
+def imports(path: Path) -> list[str]:
+    """Modules that a file imports, those under ``if __name__ == "__main__"`` left aside."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    body = [node for node in tree.body if not (isinstance(node, ast.If) and "__main__" in ast.unparse(node.test))]
+    found = []
+    for top in body:
+        for node in ast.walk(top):
+            if isinstance(node, ast.Import):
+                found += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                found += [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_module_imports_only_what_lies_below_it(path):
+    place = str(path.parent.relative_to(ROOT))
+    own = [name for name in imports(path) if name.split(".")[0] in OWN]
+    wrong = [name for name in own if not any(name == ok or name.startswith(f"{ok}.") for ok in ALLOWED[place])]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p.parent.name == "udfs"], ids=lambda p: p.name)
+def test_only_the_border_module_of_udfs_imports_pyspark(path):
+    meets_spark = any(name.split(".")[0] == "pyspark" for name in imports(path))
+    assert meets_spark == (path.name == "pandas_udfs.py")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "jobs").glob("*.py")), ids=lambda p: p.name)
+def test_only_the_pipeline_and_the_command_line_import_jobs(path):
+    imported = {name.split(".")[1] for name in imports(path) if name.startswith("jobs.")} & JOBS
+    allowed = {"run_pipeline": JOBS, "command_line": JOBS}.get(path.stem, set())
+    assert imported <= allowed
+
+
+def test_no_module_hides_one_of_the_standard_library():
+    names = {path.stem for path in (ROOT / "jobs").glob("*.py")} - {"__init__"}
+    assert not names & set(sys.stdlib_module_names)
