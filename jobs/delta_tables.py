@@ -118,7 +118,7 @@ class Lake:
     def version(self, table: Table) -> int:
         """The latest version of an existing table."""
         history = DeltaTable.forPath(self.spark, self.path(table)).history(1).select("version")
-        return int(history.first()["version"])
+        return int(rows_of(history)[0].version)
 
 
 def stored_schema(table: Table) -> StructType:

@@ -65,7 +65,8 @@ def spark_session(settings: Settings, *, app_name: str, master: str | None = Non
 def _submitted_master() -> str:
     """The master that spark-submit was given: it stands in the JVM's properties only."""
     SparkContext._ensure_initialized()
-    return str(SparkContext._jvm.java.lang.System.getProperty("spark.master") or "")
+    jvm = SparkContext._jvm
+    return str((jvm and jvm.java.lang.System.getProperty("spark.master")) or "")
 
 
 def _local(builder: SparkSession.Builder, settings: Settings) -> SparkSession.Builder:

@@ -44,4 +44,30 @@ TABLES: dict[str, Table] = {
     )
 }
 
-__all__ = ["SCHEMA_VERSION", "TABLES", "Part", "Table", "column"]
+__all__ = [
+    "ALLOCATION_DRIFT",
+    "BROKER_AVAILABILITY_WINDOW",
+    "CLIENT_STRATEGY_STATE",
+    "COLLECTION_ROUND",
+    "CONSUMER_HEARTBEAT",
+    "EXPECTED_ALLOCATION",
+    "FAULT_ITEM_STATE",
+    "GROUP_ROUND",
+    "INGESTED_FILE",
+    "PRODUCER_INSTANCE",
+    "PRODUCER_REPLAY",
+    "PUBLICATION",
+    "QUALITY_RESULT",
+    "QUARANTINE",
+    "QUEUE_OWNERSHIP",
+    "QUEUE_PROGRESS",
+    "REBALANCE_RESULT",
+    "SCHEMA_VERSION",
+    "SEND_ATTEMPT",
+    "SNAPSHOT_CAPTURE",
+    "TABLES",
+    "TOPIC_ROUTE",
+    "Part",
+    "Table",
+    "column",
+]

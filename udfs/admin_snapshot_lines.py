@@ -231,7 +231,7 @@ def _table(raw: Fields, name: str) -> Mapping[Any, Any]:
 
 def _queue_table(raw: Fields, name: str) -> list[tuple[dict[str, Any], Fields]]:
     """Entries of a map whose keys are MessageQueue objects."""
-    entries = []
+    entries: list[tuple[dict[str, Any], Fields]] = []
     for key, value in _table(raw, name).items():
         if not isinstance(key, tuple) or not isinstance(value, dict):
             raise RefusedLineError("BAD_RAW", f"{name!r} in 'raw' has an entry that is no message queue: {key!r:.80}")

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import pandas_udf
+from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -29,14 +29,24 @@ RULES = (
 UPDATE = "isolation boolean, reachable boolean"
 
 
-def release_rules() -> Callable[[Column], Column]:
+Offered = Callable[..., Column]
+# Its stub names no variant for a plain function and a DDL type, which is its documented use.
+_make_udf: Any = pandas_udf
+
+
+def _offered(kernel: Callable[..., Any], returns: str) -> Offered:
+    """A kernel on pandas series as a scalar pandas UDF."""
+    made: Offered = _make_udf(kernel, returns)
+    return made
+
+
+def release_rules() -> Offered:
     """UDF: client version -> the family's id, or why it is unknown, and its own ladders (``RULES``)."""
 
-    @pandas_udf(RULES)
     def resolve(client_version: pd.Series) -> pd.DataFrame:
         return pd.DataFrame([_rules(v) for v in client_version], columns=_RULE_NAMES, dtype=object)
 
-    return resolve
+    return _offered(resolve, RULES)
 
 
 _RULE_NAMES = ["profile", "problem", "extend_only", "has_reachable", "latency_max_ms", "not_available_ms"]
@@ -54,13 +64,12 @@ def _rules(client_version: str | None) -> tuple[Any, ...]:
     return profile.id, None, profile.extend_only, profile.has_reachable, *ladders
 
 
-def outcome_updates() -> Callable[..., Column]:
+def outcome_updates() -> Offered:
     """UDF: (profile, mode, phase, exception, error, detector) -> what the fault table was told (``UPDATE``).
 
     Null: nothing. Meant for attempts that ended in an exception; every other one tells (false, true).
     """
 
-    @pandas_udf(UPDATE)
     def tell(
         profile: pd.Series,
         mode: pd.Series,
@@ -72,7 +81,7 @@ def outcome_updates() -> Callable[..., Column]:
         rows = zip(profile, mode, phase, exception, error, detector_enabled, strict=True)
         return pd.DataFrame([_update(*row) for row in rows], columns=["isolation", "reachable"], dtype=object)
 
-    return tell
+    return _offered(tell, UPDATE)
 
 
 def _update(profile: str, mode: str, phase: str, exception: str, error: str | None, detector: bool) -> Any:
@@ -82,13 +91,12 @@ def _update(profile: str, mode: str, phase: str, exception: str, error: str | No
     return (None, None) if told is None else (told.isolation, told.reachable)
 
 
-def not_available_durations() -> Callable[..., Column]:
+def not_available_durations() -> Offered:
     """UDF: (profile, latencyMax, notAvailableDuration, latency, isolation) -> computeNotAvailableDuration, ms.
 
     A scalar UDF over whole batches: within one, each distinct ladder is one vectorised call.
     """
 
-    @pandas_udf("bigint")
     def duration(
         profile: pd.Series,
         latency_max_ms: pd.Series,
@@ -105,7 +113,7 @@ def not_available_durations() -> Callable[..., Column]:
             durations[own] = compute_not_available_duration(latencies, isolated, _with_ladders(*ladder))
         return pd.Series(durations)
 
-    return duration
+    return _offered(duration, "bigint")
 
 
 @cache

@@ -1,0 +1,120 @@
+"""Bad input gets a reason and a position and costs nothing else: everything around it is taken in."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CAPTURES
+
+CLUSTER = "cluster=oracle"
+
+
+def hook_lines(name: str, count: int) -> list[bytes]:
+    with gzip.open(CAPTURES / "producers" / f"producer_{name}.jsonl.gz") as lines:
+        return [next(lines) for _ in range(count)]
+
+
+def changed(line: bytes, **changes) -> bytes:
+    return json.dumps({**json.loads(line), **changes}).encode() + b"\n"
+
+
+@pytest.fixture(scope="module")
+def taken_in(spark, settings, tmp_path_factory):
+    """A landing folder with one trouble a file, between good lines; the tables after one run."""
+    from jobs import flag_allocation_drift, ingest_consumer_snapshots, ingest_send_records, rebuild_availability
+    from jobs.run_context import RunContext
+
+    root = tmp_path_factory.mktemp("bad")
+    folder = root / "landing" / "producer_hook" / CLUSTER
+    folder.mkdir(parents=True)
+    good = hook_lines("5.3.3_laton", 200)
+    write = {
+        "bad_utf8": [*good[:3], good[3].replace(b'"SEND_OK"', b'"SEND_\xff\xfe"'), good[4]],
+        "no_key_field": [good[5], changed(good[6], msgId=None), good[7]],
+        "seconds": [good[8], changed(good[9], beginMs=1795252691, endMs=1795252692), good[10]],
+        "negative_queue": [good[11], changed(good[12], queueId=-1), good[13]],
+        "huge_line": [good[14], b'{"type":"attempt","pad":"' + b"x" * 20_000_000 + b'"}\n', good[15]],
+        "not_json": [good[16], b"{ nonsense\n", b"\n", good[17]],
+    }
+    for name, lines in write.items():
+        (folder / f"{name}.jsonl").write_bytes(b"".join(lines))
+    whole = gzip.compress(b"".join(good[20:120]))
+    (folder / "truncated.jsonl.gz").write_bytes(whole[: len(whole) * 2 // 3])
+    (folder / "not_gzip.jsonl.gz").write_bytes(b"plain text\n")
+    strange = changed(good[0], version="9.9.9", clientId="10.0.0.1@strange")
+    sent = [changed(line, clientId="10.0.0.1@strange") for line in good[130:140]]
+    (folder / "unknown_version.jsonl").write_bytes(b"".join([strange, *sent]))
+    snapshots = root / "landing" / "admin_snapshots" / CLUSTER
+    snapshots.mkdir(parents=True)
+    with gzip.open(CAPTURES / "consumers" / "admin_snapshots.jsonl.gz") as lines:
+        first = [next(lines) for _ in range(10)]
+    broken = json.loads(first[7])
+    broken["raw"] = broken["raw"][:200]
+    (snapshots / "s.jsonl").write_bytes(b"".join([*first[:7], json.dumps(broken).encode() + b"\n", *first[8:]]))
+    context = RunContext(str(root / "landing"))
+    for job in (ingest_send_records, ingest_consumer_snapshots, rebuild_availability, flag_allocation_drift):
+        job.run(spark, settings, context, str(root / "lake"))
+
+    def read(table):
+        return spark.read.format("delta").load(f"{root}/lake/{table}")
+
+    return read
+
+
+@pytest.fixture(scope="module")
+def refused(taken_in):
+    rows = taken_in("quarantine").collect()
+    return {Path(r.source_file).name.partition(".")[0]: r for r in rows}
+
+
+@pytest.mark.parametrize(
+    ("file", "code", "line"),
+    [
+        ("bad_utf8", "INVALID_UTF8", 4),
+        ("no_key_field", "MISSING_FIELD", 2),
+        ("seconds", "TIMESTAMP_IN_SECONDS", 2),
+        ("negative_queue", "NEGATIVE_QUEUE_ID", 2),
+        ("huge_line", "LINE_TOO_LONG", 2),
+        ("not_json", "NOT_JSON", 2),
+        ("not_gzip", "NOT_GZIP", 1),
+        ("s", "BAD_RAW", 8),
+    ],
+)
+def test_a_bad_line_stands_in_quarantine_with_its_reason_and_line(refused, file, code, line):
+    assert (refused[file].reason_code, refused[file].line_number) == (code, line)
+    assert refused[file].detail and len(refused[file].raw_text) <= 4096
+
+
+def test_the_position_of_a_huge_line_covers_all_of_it(refused):
+    row = refused["huge_line"]
+    assert row.byte_end - row.byte_start > 20_000_000
+
+
+def test_the_lines_before_a_truncation_are_taken_in(taken_in, refused):
+    (file,) = taken_in("ingested_file").where("file LIKE '%truncated%'").collect()
+    assert refused["truncated"].reason_code == "TRUNCATED_GZIP"
+    assert file.complete is False
+    assert file.stored > 50
+    assert refused["truncated"].line_number == file.stored + 1
+
+
+def test_the_good_lines_of_every_file_are_stored_and_the_accounts_balance(taken_in):
+    files = {Path(r.file).name.partition(".")[0]: r for r in taken_in("ingested_file").collect()}
+    for f in files.values():
+        assert f.read == f.stored + f.duplicate + f.ignored + f.quarantined, f.file
+    assert (files["bad_utf8"].stored, files["no_key_field"].stored, files["huge_line"].stored) == (4, 2, 2)
+    assert (files["not_json"].stored, files["not_json"].ignored) == (2, 1)
+    assert all(files[name].quarantined == 1 for name in files if name != "unknown_version")
+
+
+def test_a_producer_of_an_unknown_version_is_stored_and_judged_unknown(taken_in):
+    instance = taken_in("producer_instance").where("client_id = '10.0.0.1@strange'").first()
+    assert instance.client_version == "9.9.9"
+    replay = taken_in("producer_replay").where("client_id = '10.0.0.1@strange'").first()
+    assert (replay.verdict, replay.profile, replay.attempts) == ("unknown", None, 10)
+    assert "9.9.9" in replay.reasons[0]
+    assert taken_in("broker_availability_window").where("client_id = '10.0.0.1@strange'").count() == 0
