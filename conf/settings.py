@@ -70,7 +70,6 @@ class ReplayOverride(_Section):
 class Replay(_Section):
     """How producers' fault tables are replayed."""
 
-    clock_tolerance_ms: int = Field(ge=0)
     carry_days: int = Field(ge=1)
     override: tuple[ReplayOverride, ...] = ()
 

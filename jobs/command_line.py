@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -131,6 +132,10 @@ def _exit_code(arguments: list[str]) -> int:
         return _said("interrupted; a rerun takes up where this run stopped", INTERRUPTED)
     except PySparkException as error:
         return _said(known_failure(error), RUN_FAILED)
+    except Exception as error:
+        # The process's outermost edge: Python's own exit code would be 1, which means drift to CI.
+        traceback.print_exc()
+        return _said(f"the run failed: {type(error).__name__}: {error}", RUN_FAILED)
     return 0
 
 

@@ -35,7 +35,7 @@ from schemas import (
     TOPIC_ROUTE,
     Table,
 )
-from udfs.landing_formats import FORMATS
+from udfs.landing_formats import formats_of
 
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> PublicationResult:
@@ -43,7 +43,7 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days)
     derivation = Derivation(
         job="flag_allocation_drift",
-        formats=tuple(f.name for f in FORMATS.values() if f.side == "consumer"),
+        formats=formats_of("consumer"),
         inputs=(SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, QUEUE_PROGRESS, TOPIC_ROUTE, REBALANCE_RESULT),
         tables=(CLIENT_STRATEGY_STATE, EXPECTED_ALLOCATION, ALLOCATION_DRIFT, GROUP_ROUND),
         closing=(CLIENT_STRATEGY_STATE,),

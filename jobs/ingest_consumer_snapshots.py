@@ -22,7 +22,9 @@ from schemas import (
     TOPIC_ROUTE,
     Table,
 )
+from udfs.landing_formats import formats_of
 
+_JOB = "ingest_consumer_snapshots"
 _OF_ROUNDS = (SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, QUEUE_PROGRESS, TOPIC_ROUTE)
 
 
@@ -30,7 +32,7 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     """Take in new files of ``<landing>/admin_snapshots`` and ``<landing>/client_log``; a rerun changes nothing."""
     lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days)
     rounds = RoundSettling(lake, settings)
-    intake = Intake(("admin_snapshots", "client_log"), rounds.prepare, rounds.reach, rounds.settle)
+    intake = Intake(_JOB, formats_of("consumer"), rounds.prepare, rounds.reach, rounds.settle)
     return take_in(lake, settings, context, intake)
 
 

@@ -10,6 +10,7 @@ from jobs.delta_tables import Lake
 from jobs.ingestion import Intake, IntakeResult, Reach, take_in
 from jobs.run_context import RunContext
 from schemas import SEND_ATTEMPT, Table
+from udfs.landing_formats import formats_of
 
 _SET_HERE = frozenset(
     {
@@ -28,7 +29,7 @@ _SET_HERE = frozenset(
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> IntakeResult:
     """Take in new files of ``<landing>/producer_hook``; a rerun changes nothing."""
     lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days)
-    return take_in(lake, settings, context, Intake(("producer_hook",), _prepare, _reach))
+    return take_in(lake, settings, context, Intake("ingest_send_records", formats_of("producer"), _prepare, _reach))
 
 
 def _prepare(rows: DataFrame, table: Table) -> DataFrame:

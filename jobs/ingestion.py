@@ -12,8 +12,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
 from conf.settings import Settings
-from jobs.delta_tables import ClusterDate, Lake, rows_of, sql_text
+from jobs.delta_tables import ClusterDate, Lake, conformed, rows_of, sql_text, staged
 from jobs.landing_files import ENDS_FILE, LandingFile, ReadOptions, list_landing, parsed_lines, record_schema
+from jobs.quality_gate import check
 from jobs.run_context import RunContext
 from schemas import TABLES, Table
 from schemas.bookkeeping import INGESTED_FILE, QUARANTINE
@@ -35,6 +36,7 @@ class Reach:
 class Intake:
     """What an ingest job brings to the shared course of events."""
 
+    job: str
     formats: tuple[str, ...]
     prepare: Callable[[DataFrame, Table], DataFrame]  # pairs halves, sets the round
     reach: Callable[[Table], Reach]
@@ -76,7 +78,8 @@ def take_in(lake: Lake, settings: Settings, context: RunContext, intake: Intake)
         if intake.settle is not None:
             intake.settle(sorted({ClusterDate(row.cluster, row.event_date) for row in reached}))
         _replace_quarantine(lake, context, parsed, files)
-        ledger = _ledger(lake, context, parsed, fed, files, reached)
+        ledger = staged(conformed(_ledger(lake, context, parsed, fed, files, reached), INGESTED_FILE))
+        check(lake, context, intake.job, {INGESTED_FILE: ledger})
         lake.replace_where(INGESTED_FILE, ledger, _of_files("file", files))
         return _result(lake, files)
     finally:

@@ -28,7 +28,7 @@ _BATCH_LINES = 2_000
 _BATCH_BYTES = 4 << 20
 _CLUSTER_FOLDER = re.compile(r"cluster=([A-Za-z0-9_.\-]{1,255})")
 # Refusals that end a file: what followed is not there.
-ENDS_FILE = frozenset({"TRUNCATED_GZIP", "CORRUPT_GZIP", "NOT_GZIP", "UNREADABLE_FILE"})
+ENDS_FILE = frozenset({"TRUNCATED_GZIP", "CORRUPT_GZIP", "NOT_GZIP"})
 _COMMON = frozenset(
     {"cluster", "event_date", "round_at", "source", "source_file", "source_line", "ingested_at", "run_id"}
 )

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.delta_tables import ClusterDate, Lake, in_dates, rows_of
-from jobs.quality_gate import check_candidates
+from jobs.quality_gate import check
 from jobs.run_context import RunContext
 from schemas import SCHEMA_VERSION, Table
 from schemas.bookkeeping import INGESTED_FILE, PUBLICATION
@@ -124,7 +124,7 @@ def publish(lake: Lake, context: RunContext, derivation: Derivation) -> Publicat
             lake.append(table, rows[table.name], candidate=True)
         _remember(lake, derivation, progress, stretch)
         stretch = _next_stretch(lake, context, derivation, progress)
-    check_candidates(lake, context, derivation.job, derivation.tables)
+    check(lake, context, derivation.job, {t: lake.read(t, candidate=True) for t in derivation.tables})
     return _commit(lake, context, derivation, progress)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +11,7 @@ import great_expectations as gx
 import great_expectations.expectations as gxe
 from great_expectations.core.batch_definition import BatchDefinition
 from great_expectations.data_context.types.base import ProgressBarsConfig
+from pyspark.sql import DataFrame
 
 from jobs.delta_tables import Lake
 from jobs.run_context import RunContext
@@ -24,8 +26,8 @@ class GateFailedError(RuntimeError):
     """Raised when a critical expectation failed; nothing of the job was published."""
 
 
-def check_candidates(lake: Lake, context: RunContext, job: str, tables: tuple[Table, ...]) -> None:
-    """Check each candidate against its contract and invariants, store the results, refuse what fails.
+def check(lake: Lake, context: RunContext, job: str, candidates: Mapping[Table, DataFrame]) -> None:
+    """Check what is about to be published against contracts and invariants, store the results, refuse what fails.
 
     An expectation that crashes counts as a critical failure.
     """
@@ -33,9 +35,9 @@ def check_candidates(lake: Lake, context: RunContext, job: str, tables: tuple[Ta
     suites.variables.progress_bars = ProgressBarsConfig(globally=False)
     source = suites.data_sources.add_spark(job, persist=False)
     results = []
-    for table in tables:
+    for table, candidate in candidates.items():
         batch = source.add_dataframe_asset(table.name).add_batch_definition_whole_dataframe(table.name)
-        results += _check(lake, batch, table)
+        results += _check(candidate, batch, table)
     lake.append(QUALITY_RESULT, _result_rows(lake, context, job, results))
     failed = [r for r in results if r["severity"] == "critical" and not r["success"]]
     if failed:
@@ -59,8 +61,7 @@ def expectations_of(table: Table) -> list[Any]:
     return [unique, *known, *invariants]
 
 
-def _check(lake: Lake, batch: BatchDefinition, table: Table) -> list[dict[str, Any]]:
-    candidate = lake.read(table, candidate=True)
+def _check(candidate: DataFrame, batch: BatchDefinition, table: Table) -> list[dict[str, Any]]:
     suite = gx.ExpectationSuite(name=table.name, expectations=expectations_of(table))
     done = batch.get_batch(batch_parameters={"dataframe": candidate}).validate(suite, result_format="SUMMARY")
     return [_outcome(table, result) for result in done.results]

@@ -22,7 +22,7 @@ from jobs.transforms.availability import (
 )
 from jobs.transforms.producer_replay import PROCESS, daily_activity, replay_rules, with_process
 from schemas import BROKER_AVAILABILITY_WINDOW, FAULT_ITEM_STATE, PRODUCER_INSTANCE, PRODUCER_REPLAY, SEND_ATTEMPT
-from udfs.landing_formats import FORMATS
+from udfs.landing_formats import formats_of
 
 _FAR = date(9999, 12, 31)
 
@@ -32,7 +32,7 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days)
     derivation = Derivation(
         job="rebuild_availability",
-        formats=tuple(f.name for f in FORMATS.values() if f.side == "producer"),
+        formats=formats_of("producer"),
         inputs=(SEND_ATTEMPT, PRODUCER_INSTANCE),
         tables=(PRODUCER_REPLAY, FAULT_ITEM_STATE, BROKER_AVAILABILITY_WINDOW),
         closing=(PRODUCER_REPLAY, FAULT_ITEM_STATE),

@@ -89,7 +89,12 @@ GROUP_ROUND = Table(
                 "ok, drift, unknown (an input is missing); null: group or route was not asked for, no verdict.",
             ),
             column("informative", BooleanType(), "The group was read and nothing is missing.", required=True),
-            column("findings", IntegerType(), "Findings of this round and topic, INFO excepted.", required=True),
+            column(
+                "findings",
+                IntegerType(),
+                "Findings about the topic; INFO ones and those about the whole group excepted.",
+                required=True,
+            ),
             *RUN,
         ]
     ),

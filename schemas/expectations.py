@@ -17,6 +17,12 @@ class Invariant(NamedTuple):
 
 
 INVARIANTS: dict[str, tuple[Invariant, ...]] = {
+    "ingested_file": (
+        Invariant(
+            "every line is stored, duplicate, ignored or quarantined",
+            "SELECT * FROM {batch} WHERE read <> stored + duplicate + ignored + quarantined",
+        ),
+    ),
     "broker_availability_window": (
         Invariant("a window ends after it starts", "SELECT * FROM {batch} WHERE window_end <= window_start"),
         Invariant(

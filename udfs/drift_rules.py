@@ -1,7 +1,8 @@
 """One round of a group in, findings out: each drift code is one pure function, registered at the bottom.
 
-The definitions are those of the drift codes in the README: what the condition is, how severe it is, and what a missing
-input may and may not change. A finding is certain unless its input leaves room for another reading.
+Each function's first line is the definition of its code. A missing input limits what may be said: while a listed
+member has not answered, a queue that nobody shows may be its own. A finding is certain unless its input leaves room
+for another reading.
 """
 
 from __future__ import annotations

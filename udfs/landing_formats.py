@@ -67,3 +67,8 @@ FORMATS: dict[str, LandingFormat] = {
         ),
     )
 }
+
+
+def formats_of(side: Literal["producer", "consumer"]) -> tuple[str, ...]:
+    """Names of the formats whose rows can change a side's derived tables."""
+    return tuple(landing_format.name for landing_format in FORMATS.values() if landing_format.side == side)

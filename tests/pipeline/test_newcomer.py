@@ -60,12 +60,8 @@ def test_no_route_to_the_jars_is_one_sentence(tmp_path, monkeypatch):
 
     monkeypatch.setattr(delta_jars, "_jars_of_spark", list)
     monkeypatch.setattr(delta_jars.Path, "home", classmethod(lambda cls: tmp_path))
-    nowhere = tmp_path / "ivysettings.xml"
-    nowhere.write_text(
-        '<ivysettings><settings defaultResolver="none"/><resolvers><filesystem name="none">'
-        f'<artifact pattern="{tmp_path}/[artifact].[ext]"/></filesystem></resolvers></ivysettings>'
-    )
-    monkeypatch.setenv("SPARK_SUBMIT_OPTS", f"-Dspark.jars.ivySettings={nowhere} -Dspark.jars.ivy={tmp_path}/ivy")
+    closed = "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=9 -Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=9"
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", f"-Duser.home={tmp_path} {closed}")
     with pytest.raises(
         delta_jars.SparkEnvironmentError, match="could not be fetched: no Maven repository can be reached"
     ):
@@ -80,7 +76,7 @@ def test_a_mistyped_command_names_the_nearest():
 
 def test_a_mistyped_setting_names_the_nearest(tmp_path):
     settings = tmp_path / "own.toml"
-    settings.write_text("[replay]\nclock_tolerence_ms = 3\n")
+    settings.write_text("[replay]\ncarry_dais = 3\n")
     done = hindsight(*RUN, "--settings", str(settings))
     assert done.returncode == 64
-    assert "unknown key 'replay.clock_tolerence_ms'; did you mean 'clock_tolerance_ms'?" in sentence(done)
+    assert "unknown key 'replay.carry_dais'; did you mean 'carry_days'?" in sentence(done)
