@@ -292,3 +292,64 @@ def test_the_detector_and_async_retries_are_unseen_and_their_windows_say_so(lake
     assert agreement(lake, "5.3.3_detect") >= 0.99
     # Most of what an ASYNC producer does is seen; the client's own retries are not.
     assert min(agreement(lake, p) for p in ("4.9.8_async", "5.3.3_async")) >= 0.80
+
+
+# -- for those who read the tables ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def views(spark, settings, lake):
+    from jobs.delta_tables import Lake
+    from jobs.sql_views import create_views
+
+    path = lake("quarantine").inputFiles() or lake("group_round").inputFiles()
+    root = path[0].partition("/group_round/")[0].removeprefix("file://")
+    yield create_views(spark, Lake(spark, root, retention_days=settings.delta.retention_days)), root
+    spark.sql("USE default")
+
+
+def test_delta_rs_reads_every_table(lake, views):
+    from deltalake import DeltaTable
+
+    from schemas import TABLES
+
+    for name in TABLES:
+        assert DeltaTable(f"{views[1]}/{name}").to_pyarrow_table().num_rows == lake(name).count(), name
+
+
+def test_every_view_answers_and_every_column_of_tables_and_views_has_a_comment(spark, views):
+    from schemas import TABLES
+
+    assert len(views[0]) >= 5
+    for name in views[0]:
+        assert spark.table(name).count() > 0 or name == "quarantine_by_reason"
+    for name in [*views[0], *TABLES]:
+        for column in spark.sql(f"DESCRIBE TABLE {name}").collect():
+            if column.col_name.startswith("#"):
+                break
+            assert column.comment, f"{name}.{column.col_name}"
+
+
+def test_the_example_in_each_views_header_runs(spark, views):
+    from jobs.sql_views import view_texts
+
+    for name, text in view_texts().items():
+        header = [line.removeprefix("--").strip() for line in text.splitlines() if line.startswith("--")]
+        assert any(line.startswith("Grain:") for line in header), name
+        example = " ".join(header[next(i for i, line in enumerate(header) if line.startswith("Example:")) :])
+        spark.sql(example.removeprefix("Example:").rstrip(";")).collect()
+
+
+def test_the_summary_names_what_a_person_looks_for(spark, views):
+    from jobs.run_summary import summary
+
+    text = "\n".join(summary(spark))
+    assert "g_mix: " in text and "MIXED_STRATEGY in 68 rounds" in text and "is owned twice in g_mix" in text
+    assert "g_sub: ORPHAN_QUEUE" in text and "g_skew: ORPHAN_QUEUE" in text
+    assert "127.0.0.1@8407#2503479679860 is listed in g_avg and did not answer" in text
+    assert "600.8 s  broker-a  by 127.0.0.1@4.7.1_laton" in text
+
+
+def test_a_record_that_ends_inside_a_window_leaves_it_open(lake):
+    rows = lake("broker_availability_window").where("client_id LIKE '%4.7.1_oneway' AND broker_name = 'broker-a'")
+    assert [r.end_reason for r in rows.collect()] == ["open"]
