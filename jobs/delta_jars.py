@@ -48,10 +48,17 @@ def _jars_of_spark() -> list[Path]:
 
 
 def _cached_jars() -> list[Path]:
-    """The io.delta jars of Ivy's cache: they are all that is needed, Spark brings what they rest on."""
+    """The io.delta jars of an Ivy cache: they are all that is needed, Spark brings what they rest on."""
     group, artifact, version = _coordinates()
-    caches = [jar.parent for jar in Path.home().glob(f".ivy2*/jars/{group}_{artifact}-{version}.jar")]
-    return sorted(caches[0].glob(f"{group}_*-{version}.jar")) if caches else []
+    for cache in (_own_cache() / "jars", *Path.home().glob(".ivy2*/jars")):
+        if (cache / f"{group}_{artifact}-{version}.jar").exists():
+            return sorted(cache.glob(f"{group}_*-{version}.jar"))
+    return []
+
+
+def _own_cache() -> Path:
+    """Where this module has Ivy keep what it fetches: Java's idea of the home folder may differ from the shell's."""
+    return Path.home() / ".cache" / "hindsight" / "ivy"
 
 
 def _coordinates() -> tuple[str, str, str]:
@@ -70,6 +77,7 @@ def _fetch() -> None:
         nothing = Path(folder, "nothing.py")
         nothing.write_text("", encoding="utf-8")
         submit = [str(_spark_home() / "bin" / "spark-submit"), "--master", "local[1]", "--packages", package]
+        submit += ["--conf", f"spark.jars.ivy={_own_cache()}"]
         environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
         done = subprocess.run(
             [*submit, str(nothing)], capture_output=True, text=True, check=False, env=environment, timeout=900
