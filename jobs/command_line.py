@@ -145,10 +145,10 @@ def _said(message: str, code: int) -> int:
 
 
 def _talk() -> None:
-    """Progress on stderr, quiet libraries."""
+    """Progress on stderr; of libraries only what they warn of, and PySpark's JSON copies of errors not at all."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    for library in ("py4j", "great_expectations", "pyspark"):
-        logging.getLogger(library).setLevel(logging.WARNING)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(lambda record: record.name == "hindsight" or record.levelno >= logging.WARNING)
     for chatty in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(chatty).setLevel(logging.CRITICAL)
 

@@ -58,10 +58,16 @@ class Lake:
             return self.spark.createDataFrame([], stored_schema(table))
         return self.spark.read.format("delta").load(path)
 
-    def append(self, table: Table, rows: DataFrame, *, candidate: bool = False) -> None:
+    def append(self, table: Table, rows: DataFrame) -> None:
         """Add rows in one commit."""
-        self.create(table, candidate=candidate)
-        conformed(rows, table).write.format("delta").mode("append").save(self.path(table, candidate=candidate))
+        self.create(table)
+        conformed(rows, table).write.format("delta").mode("append").save(self.path(table))
+
+    def add_candidates(self, table: Table, rows: DataFrame, *, first: bool) -> None:
+        """Add rows to a table's candidate; the ``first`` ones of a run replace what an earlier run left there."""
+        self.create(table, candidate=True)
+        writer = conformed(rows, table).write.format("delta").mode("overwrite" if first else "append")
+        writer.save(self.path(table, candidate=True))
 
     def merge(self, table: Table, rows: DataFrame, dates: Collection[date]) -> None:
         """Store each key once, in one commit: of rival source lines the smallest wins, part by part.
@@ -106,14 +112,11 @@ class Lake:
     def replace_where(self, table: Table, rows: DataFrame, predicate: str) -> None:
         """Replace the rows that satisfy ``predicate`` in one commit; ``rows`` must satisfy it too."""
         self.create(table)
+        if self.read(table).where(predicate).isEmpty():
+            self.append(table, rows)
+            return
         writer = conformed(rows, table).write.format("delta").mode("overwrite").option("replaceWhere", predicate)
         writer.save(self.path(table))
-
-    def drop_candidates(self, tables: Iterable[Table]) -> None:
-        """Empty the candidates of these tables, so that a run begins with none of an earlier one's rows."""
-        for table in tables:
-            self.create(table, candidate=True)
-            DeltaTable.forPath(self.spark, self.path(table, candidate=True)).delete()
 
     def version(self, table: Table) -> int:
         """The latest version of an existing table."""

@@ -167,7 +167,9 @@ def _replace_quarantine(lake: Lake, context: RunContext, parsed: DataFrame, file
         "raw_text",
         *context.lineage(),
     )
-    lake.replace_where(QUARANTINE, refused, _of_files("source_file", files))
+    of_files = _of_files("source_file", files)
+    if not (refused.isEmpty() and lake.read(QUARANTINE).where(of_files).isEmpty()):
+        lake.replace_where(QUARANTINE, refused, of_files)
 
 
 def _of_files(column: str, files: list[LandingFile]) -> str:

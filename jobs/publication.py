@@ -117,11 +117,10 @@ def publish(lake: Lake, context: RunContext, derivation: Derivation) -> Publicat
     stretch = _next_stretch(lake, context, derivation, progress)
     if stretch is None:
         return PublicationResult()
-    lake.drop_candidates(derivation.tables)
     while stretch is not None:
         rows = derivation.compute(stretch)
         for table in derivation.tables:
-            lake.append(table, rows[table.name], candidate=True)
+            lake.add_candidates(table, rows[table.name], first=not progress.computed)
         _remember(lake, derivation, progress, stretch)
         stretch = _next_stretch(lake, context, derivation, progress)
     check(lake, context, derivation.job, {t: lake.read(t, candidate=True) for t in derivation.tables})
@@ -231,10 +230,9 @@ def _closing_fingerprints(fresh: dict[str, DataFrame], tables: tuple[Table, ...]
 
 def _commit(lake: Lake, context: RunContext, derivation: Derivation, progress: _Progress) -> PublicationResult:
     dates = sorted(progress.computed)
-    rows = 0
-    for table in derivation.tables:
-        candidate = lake.read(table, candidate=True)
-        rows += candidate.count()
+    candidates = {table: lake.read(table, candidate=True) for table in derivation.tables}
+    rows = reduce(DataFrame.union, (frame.select("cluster") for frame in candidates.values())).count()
+    for table, candidate in candidates.items():
         lake.replace_where(table, candidate, in_dates(dates))
     versions = {table.name: lake.version(table) for table in (*derivation.inputs, *derivation.tables)}
     record = (
