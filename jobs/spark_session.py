@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
@@ -78,8 +77,6 @@ def _local(builder: SparkSession.Builder, settings: Settings) -> SparkSession.Bu
         "spark.sql.shuffle.partitions": str(settings.spark.shuffle_partitions),
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.ui.enabled": "false",
-        # The named database is the session's own; nothing of it may land in the working directory.
-        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), f"hindsight-warehouse-{os.getpid()}")),
         # With a handful of partitions there is nothing to adapt, and each adaptation prints the whole plan.
         "spark.sql.adaptive.enabled": "false",
         **settings.spark.options,

@@ -7,7 +7,7 @@ from importlib.resources import files
 from pyspark.sql import SparkSession
 
 from jobs.delta_tables import Lake, sql_text
-from schemas import TABLES
+from schemas import TABLES, Table
 
 DATABASE = "hindsight"
 
@@ -18,11 +18,12 @@ def create_views(spark: SparkSession, lake: Lake) -> list[str]:
     The tables at their paths are the truth; these are names for them. Where a metastore is configured the names
     persist, else they last as long as the session. Returns the names of the views.
     """
-    spark.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
+    # Its folder stays empty: every table has a place of its own. Spark's default would be the working directory.
+    spark.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE} LOCATION {sql_text(lake.root + '/_database')}")
     spark.sql(f"USE {DATABASE}")
     for table in TABLES.values():
         lake.create(table)
-        spark.sql(f"CREATE TABLE IF NOT EXISTS `{table.name}` USING delta LOCATION {sql_text(lake.path(table))}")
+        _name(spark, lake, table)
     return [_create(spark, name, text) for name, text in view_texts().items()]
 
 
@@ -30,6 +31,13 @@ def view_texts() -> dict[str, str]:
     """Each view's SQL by its name, in the order of their files."""
     sources = sorted(files("schemas").joinpath("views").iterdir(), key=lambda source: source.name)
     return {s.name.removesuffix(".sql"): s.read_text(encoding="utf-8") for s in sources if s.name.endswith(".sql")}
+
+
+def _name(spark: SparkSession, lake: Lake, table: Table) -> None:
+    """Point the table's name at this lake; where a metastore kept it for another one, only the name is dropped."""
+    if spark.catalog.tableExists(table.name):
+        spark.sql(f"DROP TABLE `{table.name}`")
+    spark.sql(f"CREATE TABLE `{table.name}` USING delta LOCATION {sql_text(lake.path(table))}")
 
 
 def _create(spark: SparkSession, name: str, text: str) -> str:
