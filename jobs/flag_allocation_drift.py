@@ -16,12 +16,11 @@ from jobs.transforms.group_rounds import (
     GROUP_OF_ROUND,
     group_reads,
     listed_members,
-    member_rules,
     progress_at,
     round_routes,
-    strategy_events,
     topic_rounds,
 )
+from jobs.transforms.member_rules import member_rules, strategy_events
 from schemas import (
     ALLOCATION_DRIFT,
     CLIENT_STRATEGY_STATE,

@@ -13,13 +13,12 @@ from jobs.publication import Derivation, PublicationResult, Stretch, publish
 from jobs.run_context import RunContext
 from jobs.transforms.availability import (
     items_by_date,
-    judged_updates,
     stretches,
-    updates_of,
     windows_by_date,
     with_carried_items,
     with_stretches,
 )
+from jobs.transforms.fault_updates import judged_updates, updates_of
 from jobs.transforms.producer_replay import PROCESS, daily_activity, replay_rules, with_process
 from schemas import BROKER_AVAILABILITY_WINDOW, FAULT_ITEM_STATE, PRODUCER_INSTANCE, PRODUCER_REPLAY, SEND_ATTEMPT
 from udfs.landing_formats import formats_of

@@ -24,6 +24,7 @@ driver_memory = "3g"
 "spark.sql.codegen.factoryMode" = "NO_CODEGEN"
 "spark.sql.codegen.wholeStage" = "false"
 "spark.default.parallelism" = "2"
+"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """
 
 

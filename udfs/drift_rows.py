@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from udfs.drift_rules import Finding, GroupRound, Owner, Queue, Read, TopicRound, findings
+from udfs.drift_rules import Finding, findings
+from udfs.group_round import GroupRound, Owner, Queue, Read, TopicRound
 
 Row = Mapping[str, Any]
 

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from udfs.allocation import AllocationError, MessageQueue, UnknownStrategyError, allocate
+from udfs.group_round import BROADCASTING
 
-BROADCASTING = "BROADCASTING"
 # Strategies whose result no log tells without parameters that only the client's code knows.
 _NEEDS_PARAMETERS = ("CONFIG", "MACHINE_ROOM")
 _OLDEST_PROFILE = "P40"

@@ -15,89 +15,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from jobs.transforms.fault_updates import ITEM, UPDATE_ORDER
 from jobs.transforms.null_safe_join import null_safe_join
 from jobs.transforms.producer_replay import PROCESS
-from udfs.pandas_udfs import not_available_durations, outcome_updates
-
-ITEM = (*PROCESS, "broker_name")
-# A send never sees its own completion; updates of one instant are ordered as the design says.
-_ORDER = ("at", "begin_at", "thread", "msg_id", "attempt", "phase_rank")
-
-
-def updates_of(attempts: DataFrame) -> DataFrame:
-    """One row per call of updateFaultItem that an attempt made: ASYNC makes two, at submit and at callback."""
-    result = _update("result", F.col("end_at"), F.col("exception"))
-    oneway = _update("submit", F.col("end_at"), F.col("exception"))
-    submit = F.when(F.col("submit_end_at").isNotNull(), _update("submit", F.col("submit_end_at"), F.lit(None)))
-    callback = F.when(
-        F.col("callback_end_at").isNotNull(), _update("callback", F.col("callback_end_at"), F.col("exception"))
-    )
-    made = (
-        F.when(F.col("mode") == "SYNC", F.array(result))
-        .when(F.col("mode") == "ONEWAY", F.array(oneway))
-        .otherwise(F.array_compact(F.array(submit, callback)))
-    )
-    return attempts.select(
-        *ITEM, "mode", "begin_at", "thread", "msg_id", "attempt", "error", F.explode(made).alias("u")
-    ).select(
-        *ITEM,
-        "mode",
-        "begin_at",
-        "thread",
-        "msg_id",
-        "attempt",
-        "error",
-        "u.*",
-        (F.unix_millis("u.at") - F.unix_millis("begin_at")).alias("latency_ms"),
-        F.to_date("u.at").alias("event_date"),
-    )
-
-
-def _update(phase: str, at: Column, exception: Column) -> Column:
-    return F.struct(
-        F.lit(phase).alias("phase"),
-        F.lit(int(phase == "callback")).alias("phase_rank"),
-        at.alias("at"),
-        exception.cast("string").alias("exception"),
-    )
-
-
-def judged_updates(updates: DataFrame, rules: DataFrame) -> DataFrame:
-    """Updates of replayed processes, with what they told the fault table and the duration they gave, ms."""
-    own = rules.where(F.col("verdict") == "replayed").select(
-        *PROCESS,
-        "event_date",
-        "profile",
-        "extend_only",
-        "has_reachable",
-        "detector_enabled",
-        "latency_max_ms",
-        "not_available_ms",
-        "next_started_at",
-    )
-    told = outcome_updates()("profile", "mode", "phase", "exception", "error", "detector_enabled")
-    returned = F.struct(F.lit(False).alias("isolation"), F.lit(True).alias("reachable"))
-    on_ladder = not_available_durations()("profile", "latency_max_ms", "not_available_ms", "latency_ms", "isolation")
-    can_open = F.col("isolation") | (F.coalesce(F.col("latency_ms") >= F.array_min("latency_max_ms"), F.lit(False)))
-    ruled = null_safe_join(updates, own, [*PROCESS, "event_date"])
-    failed = ruled.where(F.col("exception").isNotNull()).withColumn("told", told)
-    fine = ruled.where(F.col("exception").isNull()).withColumn("told", returned)
-    known = fine.unionByName(failed).where(F.col("told.isolation").isNotNull()).select("*", "told.*").drop("told")
-    quick = known.where(~can_open).withColumn("duration_ms", F.lit(0).cast("long"))
-    slow = known.where(can_open).withColumn("duration_ms", on_ladder)
-    return quick.unionByName(slow).select(
-        *ITEM,
-        *_ORDER,
-        "event_date",
-        "profile",
-        "extend_only",
-        "has_reachable",
-        "next_started_at",
-        "latency_ms",
-        "isolation",
-        "reachable",
-        "duration_ms",
-    )
 
 
 def with_carried_items(updates: DataFrame, opening: DataFrame, rules: DataFrame) -> DataFrame:
@@ -152,7 +72,7 @@ def with_stretches(rows: DataFrame) -> DataFrame:
     Adds ``start_at`` (startTimestamp after it), ``opens`` and ``extends`` (it began or moved a stretch), the number and
     trigger of that stretch, when the next update comes, and the same for being unreachable.
     """
-    in_order = Window.partitionBy(*ITEM).orderBy("row_rank", *_ORDER)
+    in_order = Window.partitionBy(*ITEM).orderBy("row_rank", *UPDATE_ORDER)
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
     after = in_order.rowsBetween(1, Window.unboundedFollowing)
     until = F.timestamp_millis(F.unix_millis("at") + F.col("duration_ms"))

@@ -21,17 +21,7 @@ from udfs.expected_allocation import expectation_of_row
 from udfs.pandas_udfs import map_rows
 
 _LINEAGE = ("computed_at", "run_id")
-_INPUTS = (
-    "cluster",
-    "consumer_group",
-    "topic",
-    "strategy",
-    "strategy_parameters",
-    "profile",
-    "queue_list_hash",
-    "member_list_hash",
-    "claims_hash",
-)
+_INPUTS = tuple(name for name in EXPECTED_ALLOCATION.key if name != "event_date")
 
 
 def expectations(topics: DataFrame) -> DataFrame:

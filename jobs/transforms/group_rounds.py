@@ -6,21 +6,14 @@ UTF-16BE bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
-
-from jobs.transforms.producer_replay import first_override
-from udfs.allocation import STRATEGIES
-from udfs.pandas_udfs import release_rules
 
 ROUND = ("cluster", "collector", "round_at")
 GROUP_OF_ROUND = (*ROUND, "consumer_group")
 TOPIC_OF_ROUND = (*GROUP_OF_ROUND, "topic")
 _READABLE = 4
-_INFO, _LISTING, _ROUTE = "consumerRunningInfo", "consumerConnection", "topicRoute"
+INFO, _LISTING, _ROUTE = "consumerRunningInfo", "consumerConnection", "topicRoute"
 # Semantics of system names: MixAll and TopicValidator, 4.7.1 on.
 _SYSTEM_TOPICS = (
     r"^(TBW102|SCHEDULE_TOPIC_XXXX|BenchmarkTest|RMQ_SYS_.*|rmq_sys_.*|TRANS_CHECK_MAX_TIME_TOPIC|SELF_TEST_TOPIC"
@@ -78,7 +71,7 @@ def listed_members(heartbeats: DataFrame) -> DataFrame:
 def group_reads(captures: DataFrame) -> DataFrame:
     """Per round and group: every running info that was asked for, the listing's answer, and the spread of the reads."""
     of_groups = captures.where(
-        F.col("kind").isin(_INFO, _LISTING) & ~F.col("consumer_group").rlike(_SYSTEM_GROUPS)
+        F.col("kind").isin(INFO, _LISTING) & ~F.col("consumer_group").rlike(_SYSTEM_GROUPS)
     ).withColumn("evidence", evidence(captures))
     read = F.struct(
         "client_id",
@@ -92,7 +85,7 @@ def group_reads(captures: DataFrame) -> DataFrame:
         "captured_at",
         "evidence",
     )
-    is_info, is_listing = F.col("kind") == _INFO, F.col("kind") == _LISTING
+    is_info, is_listing = F.col("kind") == INFO, F.col("kind") == _LISTING
     answered_at = F.when(F.col("answered"), F.col("captured_at"))
     answered_end = F.when(F.col("answered"), F.coalesce("captured_end_at", "captured_at"))
     spread = F.unix_millis(F.max(answered_end)) - F.unix_millis(F.min(answered_at))
@@ -132,97 +125,6 @@ def round_routes(captures: DataFrame, routes: DataFrame) -> DataFrame:
         "route",
         F.when(F.col("route.answered"), F.coalesce("queues", none)).alias("queues"),
     )
-
-
-def strategy_events(rebalances: DataFrame, captures: DataFrame, carried: DataFrame) -> DataFrame:
-    """Every time a client showed its strategy: its log line, its running info, or what the date before handed over."""
-    member = ("cluster", "consumer_group", "client_id")
-    logged = rebalances.select(*member, F.col("logged_at").alias("at"), "strategy", F.lit("client_log").alias("source"))
-    shown = captures.where((F.col("kind") == _INFO) & F.col("strategy").isNotNull()).select(
-        *member, F.col("captured_at").alias("at"), "strategy", F.lit("running_info").alias("source")
-    )
-    kept = carried.select(
-        *member, F.col("known_since").alias("at"), "strategy", F.col("strategy_source").alias("source")
-    )
-    return logged.unionByName(shown).unionByName(kept)
-
-
-def member_rules(groups: DataFrame, events: DataFrame, *, configured: Sequence[Mapping[str, Any]]) -> DataFrame:
-    """Per round and group: each distinct member's strategy as last shown, its release family, and the group's own rule.
-
-    In order of trust: client log, running info, settings. The group's: configured, else the majority of the known
-    ones (ties in the order of STRATEGIES), else AVG, which is RocketMQ's default.
-    """
-    member = ("cluster", "consumer_group", "client_id")
-    probes = groups.select(
-        *GROUP_OF_ROUND,
-        F.col("read_until").alias("at"),
-        F.explode(F.array_distinct(F.transform("connections", lambda c: c["client_id"]))).alias("client_id"),
-        "connections",
-    )
-    probes = probes.withColumn(
-        "version",
-        F.array_max(
-            F.transform(F.filter("connections", lambda c: c["client_id"] == F.col("client_id")), lambda c: c["version"])
-        ),
-    ).drop("connections")
-    so_far = Window.partitionBy(*member).orderBy("at", F.col("round_at").isNotNull())
-
-    def last(source: str) -> Column:
-        return F.last(F.when(F.col("source") == source, F.col("strategy")), ignorenulls=True).over(so_far)
-
-    seen = (
-        events.unionByName(probes, allowMissingColumns=True)
-        .withColumns({"logged": last("client_log"), "shown": last("running_info")})
-        .where(F.col("round_at").isNotNull())
-        .withColumn("set", first_override(configured, "name", ("cluster", "consumer_group")))
-        .withColumn("rules", release_rules()(F.col("version").cast("string")))
-    )
-    source = (
-        F.when(F.col("logged").isNotNull(), F.lit("client_log"))
-        .when(F.col("shown").isNotNull(), F.lit("running_info"))
-        .when(F.col("set").isNotNull(), F.lit("settings"))
-    )
-    rule = F.struct(
-        "client_id",
-        F.coalesce("logged", "shown", "set").alias("strategy"),
-        source.alias("source"),
-        F.col("rules.profile").alias("profile"),
-    )
-    of_group = seen.groupBy(*GROUP_OF_ROUND).agg(
-        F.array_sort(F.collect_list(rule)).alias("member_rules"), F.first("set").alias("set")
-    )
-    known = F.filter("member_rules", lambda r: r["strategy"].isNotNull())
-    majority = _majority(F.transform(known, lambda r: r["strategy"]), list(STRATEGIES))
-    profiles = F.filter(F.transform("member_rules", lambda r: r["profile"]), lambda p: p.isNotNull())
-    chosen = F.coalesce(F.col("set"), majority, F.lit("AVG"))
-    of_chosen = F.array_min(
-        F.transform(F.filter("member_rules", lambda r: r["strategy"] == chosen), lambda r: r["source"])
-    )
-    return of_group.select(
-        *GROUP_OF_ROUND,
-        "member_rules",
-        chosen.alias("strategy"),
-        F.when(F.col("set").isNotNull(), F.lit("settings"))
-        .otherwise(F.coalesce(of_chosen, F.lit("default")))
-        .alias("strategy_source"),
-        _majority(profiles, []).alias("profile"),
-    )
-
-
-def _majority(values: Column, order: list[str]) -> Column:
-    """The most frequent value; ties by ``order``, then by name."""
-    ranked = F.transform(
-        F.array_distinct(values),
-        lambda v: F.struct(
-            (-F.size(F.filter(values, lambda w: w == v))).alias("n"),
-            F.coalesce(F.nullif(F.array_position(F.array(*map(F.lit, [*order, ""])), v), F.lit(0)), F.lit(999)).alias(
-                "rank"
-            ),
-            v.alias("value"),
-        ),
-    )
-    return F.try_element_at(F.array_sort(ranked), F.lit(1))["value"]
 
 
 def topic_rounds(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from udfs.drift_rules import Finding, GroupRound, Owner, Read, TopicRound, findings
+from udfs.drift_rules import Finding, findings
+from udfs.group_round import GroupRound, Owner, Read, TopicRound
 
 A0, A1, B0 = ("broker-a", 0), ("broker-a", 1), ("broker-b", 0)
 QUEUES = (A0, A1, B0)
