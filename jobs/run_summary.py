@@ -39,7 +39,7 @@ _GROUPS = f"""
     SELECT cluster, consumer_group,
       ARRAY_JOIN(ARRAY_SORT(COLLECT_LIST(CONCAT(code, ' in ', rounds, IF(rounds = 1, ' round', ' rounds')))), ', ')
         AS codes,
-      SLICE(TRANSFORM(ARRAY_SORT(COLLECT_LIST(STRUCT(rank, sentence))), s -> s.sentence), 1, 3) AS sentences
+      SLICE(TRANSFORM(ARRAY_SORT(COLLECT_LIST(STRUCT(rank, sentence))), s -> s.sentence), 1, 5) AS sentences
     FROM (
       SELECT cluster, consumer_group, code, COUNT(DISTINCT round_at) AS rounds,
         MIN(ARRAY_POSITION(ARRAY('CRITICAL', 'HIGH', 'MEDIUM', 'LOW'), severity)) AS rank,
