@@ -33,7 +33,7 @@ def taken_in(spark, settings, tmp_path_factory):
     folder.mkdir(parents=True)
     good = hook_lines("5.3.3_laton", 200)
     write = {
-        "bad_utf8": [*good[:3], good[3].replace(b'"SEND_OK"', b'"SEND_\xff\xfe"'), good[4]],
+        "bad_utf8": [*good[:3], good[3].replace(b'"OracleOrders"', b'"Oracle\xff\xfe"'), good[4]],
         "no_key_field": [good[5], changed(good[6], msgId=None), good[7]],
         "seconds": [good[8], changed(good[9], beginMs=1795252691, endMs=1795252692), good[10]],
         "negative_queue": [good[11], changed(good[12], queueId=-1), good[13]],

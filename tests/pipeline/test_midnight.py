@@ -1,0 +1,156 @@
+"""State that lasts over midnight: windows are cut and go on, late input corrects history forward, and stops."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import functions as F
+
+FOLDER = Path("producer_hook") / "cluster=oracle"
+LADDERS = {
+    "latencyMax": [50, 100, 550, 1000, 2000, 3000, 15000],
+    "notAvailableDuration": [0, 0, 30000, 60000, 120000, 180000, 600000],
+}
+
+
+def ms(day: int, hour: int, minute: int, second: int = 0) -> int:
+    return int(datetime(2026, 1, day, hour, minute, second, tzinfo=UTC).timestamp() * 1000)
+
+
+def start(at: int) -> dict:
+    who = {"clientId": "p@1", "group": "pg", "version": "4.9.4", "sendLatencyFaultEnable": True}
+    return {"type": "start", "ts": at, **who, **LADDERS}
+
+
+def attempt(begin: int, broker: str, *, took: int = 5, failed: bool = False) -> dict:
+    return {
+        "type": "attempt",
+        "group": "pg",
+        "clientId": "p@1",
+        "topic": "T",
+        "broker": broker,
+        "queueId": 0,
+        "times": 0,
+        "beginMs": begin,
+        "endMs": begin + took,
+        "mode": "SYNC",
+        "status": None if failed else "SEND_OK",
+        "exception": "org.apache.rocketmq.remoting.exception.RemotingTimeoutException" if failed else None,
+        "msgId": f"{begin}-{broker}",
+    }
+
+
+DAYS = {
+    "day5": [
+        start(ms(5, 9, 0)),
+        attempt(ms(5, 10, 0), "broker-a", took=700),  # 30 s
+        attempt(ms(5, 23, 55), "broker-a", failed=True),  # 10 min, over midnight
+        attempt(ms(5, 23, 59, 59), "broker-b", took=3000),  # ends on the next date, 180 s
+    ],
+    "day6": [
+        attempt(ms(6, 0, 2), "broker-b"),  # ends broker-b's window early
+        attempt(ms(6, 12, 0), "broker-c", failed=True),
+        start(ms(6, 12, 3)),  # a restart: the table is empty
+        attempt(ms(6, 12, 4), "broker-c"),
+    ],
+    "day8": [attempt(ms(8, 8, 0), "broker-a", took=1200), attempt(ms(8, 23, 58), "broker-c", failed=True)],
+}
+
+
+@pytest.fixture
+def replay(spark, settings):
+    from jobs import ingest_send_records, rebuild_availability
+    from jobs.run_context import RunContext
+
+    def run(root: Path, *names: str):
+        """Land the named days' files, run both jobs, tell how many dates were computed."""
+        folder = root / "landing" / FOLDER
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in DAYS[name]))
+        context = RunContext(str(root / "landing"))
+        ingest_send_records.run(spark, settings, context, str(root / "lake"))
+        return rebuild_availability.run(spark, settings, context, str(root / "lake")).dates
+
+    return run
+
+
+def windows(spark, root: Path) -> list[tuple]:
+    rows = spark.read.format("delta").load(f"{root}/lake/broker_availability_window")
+    shown = rows.select(
+        F.date_format("event_date", "d"),
+        F.substring("broker_name", -1, 1),
+        F.date_format("window_start", "HH:mm:ss.SSS"),
+        F.date_format("window_end", "HH:mm:ss.SSS"),
+        "end_reason",
+        "continues_previous",
+    )
+    return sorted(tuple(row) for row in shown.collect())
+
+
+COMPARED = (
+    "send_attempt",
+    "producer_instance",
+    "producer_replay",
+    "fault_item_state",
+    "broker_availability_window",
+)
+
+
+def everything(spark, root: Path) -> dict[str, list]:
+    from schemas import TABLES
+
+    found = {}
+    for name in (
+        "send_attempt",
+        "producer_instance",
+        "producer_replay",
+        "fault_item_state",
+        "broker_availability_window",
+    ):
+        rows = spark.read.format("delta").load(f"{root}/lake/{name}")
+        text = rows.select(F.to_json(F.struct(*TABLES[name].contract_columns)).alias("row"))
+        found[name] = sorted(row.row for row in text.collect())
+    return found
+
+
+@pytest.fixture(scope="module")
+def at_once(tmp_path_factory):
+    return tmp_path_factory.mktemp("at_once")
+
+
+def test_windows_are_cut_at_midnight_and_end_as_the_rules_say(spark, replay, at_once):
+    replay(at_once, *DAYS)
+    assert windows(spark, at_once) == [
+        ("5", "a", "10:00:00.700", "10:00:30.700", "expired", False),
+        ("5", "a", "23:55:00.005", "00:00:00.000", "cut_at_midnight", False),
+        ("6", "a", "00:00:00.000", "00:05:00.005", "expired", True),
+        ("6", "b", "00:00:02.000", "00:02:00.005", "overwritten", False),
+        ("6", "c", "12:00:00.005", "12:03:00.000", "restarted", False),
+        ("8", "a", "08:00:01.200", "08:01:01.200", "expired", False),
+        ("8", "c", "23:58:00.005", "00:00:00.000", "cut_at_midnight", False),
+        ("9", "c", "00:00:00.000", "00:08:00.005", "open", True),
+    ]
+
+
+@pytest.mark.parametrize("order", [("day5", "day6", "day8"), ("day8", "day5", "day6")])
+def test_days_arriving_one_by_one_in_any_order_give_the_tables_of_one_run(spark, replay, at_once, tmp_path, order):
+    if not (at_once / "lake").exists():
+        replay(at_once, *DAYS)
+    for name in order:
+        replay(tmp_path, name)
+    assert everything(spark, tmp_path) == everything(spark, at_once)
+
+
+def test_late_input_recomputes_forward_only_until_a_date_closes_as_before(spark, replay, tmp_path):
+    replay(tmp_path, *DAYS)
+    DAYS["late"] = [attempt(ms(6, 11, 0), "broker-d")]
+    # A fast send leaves an item, gone at the restart of the same day: the days after it are not touched.
+    assert replay(tmp_path, "late") == 1
+    DAYS["later"] = [attempt(ms(6, 13, 0), "broker-d")]
+    # After the restart the item lasts: every later date begins with it.
+    assert replay(tmp_path, "later") == 3
+    assert replay(tmp_path) == 0
