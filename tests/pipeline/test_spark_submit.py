@@ -96,7 +96,7 @@ def test_separate_workers_find_the_code_in_the_archive_and_make_the_same_tables(
         "--lake",
         str(tmp_path / "cluster"),
     ]
-    done = subprocess.run(submit, cwd="/", env=environment, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(submit, cwd="/", env=environment, capture_output=True, text=True, timeout=1500, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Consumer groups that drift" in done.stdout
     pipeline(landing, tmp_path / "local")
