@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check zip lock clean
+.PHONY: help demo test soak check zip lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -29,6 +29,9 @@ demo: $(READY)  ## run the pipeline on data_samples into ./lake
 
 test: $(READY)  ## run the tests
 	$(BIN)/python -m pytest
+
+soak: $(READY)  ## run the long tests that `make test` leaves out
+	$(BIN)/python -m pytest -m soak
 
 check: $(READY)  ## lint and types
 	$(BIN)/ruff check .

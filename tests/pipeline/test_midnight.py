@@ -136,7 +136,9 @@ def test_windows_are_cut_at_midnight_and_end_as_the_rules_say(spark, replay, at_
     ]
 
 
-@pytest.mark.parametrize("order", [("day5", "day6", "day8"), ("day8", "day5", "day6")])
+@pytest.mark.parametrize(
+    "order", [pytest.param(("day5", "day6", "day8"), marks=pytest.mark.soak), ("day8", "day5", "day6")]
+)
 def test_days_arriving_one_by_one_in_any_order_give_the_tables_of_one_run(spark, replay, at_once, tmp_path, order):
     if not (at_once / "lake").exists():
         replay(at_once, *DAYS)

@@ -107,6 +107,7 @@ def test_files_split_in_three_and_arriving_in_any_order_give_the_same_tables(
     assert_equal(actual, contents(spark, one_run / "lake", with_sources=False))
 
 
+@pytest.mark.soak
 def test_the_same_records_in_two_files_are_stored_once(spark, pipeline, inputs, one_run, tmp_path):
     for name, lines in inputs.items():
         write(tmp_path / "landing", name, lines)

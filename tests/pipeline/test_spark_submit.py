@@ -71,6 +71,7 @@ def contents(spark, lake: Path) -> dict[str, list]:
     return found
 
 
+@pytest.mark.soak
 def test_separate_workers_find_the_code_in_the_archive_and_make_the_same_tables(
     spark, pipeline, landing, archive, without_the_project, tmp_path
 ):
@@ -101,5 +102,5 @@ def test_separate_workers_find_the_code_in_the_archive_and_make_the_same_tables(
     assert "Consumer groups that drift" in done.stdout
     pipeline(landing, tmp_path / "local")
     expected = contents(spark, tmp_path / "local")
-    assert any(json.loads(row)["verdict"] for row in expected["group_round"])
+    assert any(json.loads(row).get("verdict") for row in expected["group_round"])
     assert contents(spark, tmp_path / "cluster") == expected
