@@ -147,6 +147,7 @@ def test_days_arriving_one_by_one_in_any_order_give_the_tables_of_one_run(spark,
     assert everything(spark, tmp_path) == everything(spark, at_once)
 
 
+@pytest.mark.soak
 def test_late_input_recomputes_forward_only_until_a_date_closes_as_before(spark, replay, tmp_path):
     replay(tmp_path, *DAYS)
     DAYS["late"] = [attempt(ms(6, 11, 0), "broker-d")]
