@@ -64,9 +64,10 @@ def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     routes = staged(round_routes(captures, _of_rounds(stretch, TOPIC_ROUTE, drift.lookback_s)))
     topics = staged(topic_rounds(groups, rules, routes, owned, loose_spread_s=settings.rounds.loose_spread_s))
     expected = staged(expectations(topics))
-    judged = staged(with_expectation(topics, expected).where(in_dates(stretch.dates)))
+    judged = staged(with_expectation(topics, expected, lookback_s=drift.lookback_s).where(in_dates(stretch.dates)))
     progress = _of_rounds(stretch, QUEUE_PROGRESS, drift.lookback_s)
-    lags = staged(progress_at(groups, progress, valid_s=drift.progress_valid_s))
+    before_s = drift.lookback_s - drift.progress_valid_s - settings.rounds.max_round_s
+    lags = staged(progress_at(groups, progress, valid_s=drift.progress_valid_s, before_s=before_s))
     found = staged(findings(judged, groups, owned, lags))
     dates = stretch.lake.spark.createDataFrame(stretch.dates, "cluster string, event_date date")
     made: dict[Table, DataFrame] = {

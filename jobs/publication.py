@@ -23,6 +23,7 @@ from schemas import SCHEMA_VERSION, Table
 from schemas.bookkeeping import INGESTED_FILE, PUBLICATION
 
 _NOTHING = "nothing"
+_EMPTY = "empty"
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Stretch:
     previous: dict[str, date]  # the known date before each cluster's first one
     following: dict[str, date]  # the known date after each cluster's last one
     last_recorded: dict[str, date]  # each cluster's last date with files
+    recorded: frozenset[ClusterDate]  # dates with files
     done: frozenset[ClusterDate]
 
     def opening(self, table: Table) -> DataFrame:
@@ -82,8 +84,13 @@ class _Progress:
     computed: dict[ClusterDate, Computed] = field(default_factory=dict)
 
     def known(self, cluster: str) -> list[date]:
+        """Dates with files or rows. One that lost both hands nothing on: it counts no more."""
         every = {*self.files, *self.stored, *self.computed}
-        return sorted(d.event_date for d in every if d.cluster == cluster)
+        return sorted(d.event_date for d in every if d.cluster == cluster and not self._is_void(d))
+
+    def _is_void(self, at: ClusterDate) -> bool:
+        last = self.computed.get(at) or self.stored.get(at)
+        return at not in self.files and last is not None and last.closing == _EMPTY
 
     def clusters(self) -> list[str]:
         return sorted({d.cluster for d in (*self.files, *self.stored)})
@@ -167,8 +174,8 @@ def _next_stretch(lake: Lake, context: RunContext, derivation: Derivation, progr
             following[cluster] = known[last + 1]
     if not dates:
         return None
-    done = frozenset(progress.computed)
-    return Stretch(lake, context, dates, previous, following, progress.last_recorded(), done)
+    recorded, done = frozenset(progress.files), frozenset(progress.computed)
+    return Stretch(lake, context, dates, previous, following, progress.last_recorded(), recorded, done)
 
 
 def _is_dirty(progress: _Progress, cluster: str, known: list[date], i: int) -> bool:
@@ -203,12 +210,13 @@ def _remember(lake: Lake, derivation: Derivation, progress: _Progress, stretch: 
         open_dates = fresh[table.name].where(condition).select("cluster", "event_date").distinct()
         waiting = {ClusterDate(*row) for row in rows_of(open_dates)}
     for at in sorted(dates):
-        known = sorted({*progress.known(at.cluster), *(d.event_date for d in dates if d.cluster == at.cluster)})
-        before = known[known.index(at.event_date) - 1] if known.index(at.event_date) else None
+        known = sorted({*progress.known(at.cluster), at.event_date})
+        position = known.index(at.event_date)
+        before = known[position - 1] if position else None
         progress.computed[at] = Computed(
             progress.files.get(at, _NOTHING),
             progress.closing(at.cluster, before),
-            closing.get(at, "empty"),
+            closing.get(at, _EMPTY),
             at in waiting,
         )
 

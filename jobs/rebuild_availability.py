@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,11 +19,13 @@ from jobs.transforms.availability import (
     with_stretches,
 )
 from jobs.transforms.fault_updates import judged_updates, updates_of
-from jobs.transforms.producer_replay import PROCESS, daily_activity, replay_rules, with_process
+from jobs.transforms.producer_replay import daily_activity, lives, replay_rules, with_process
 from schemas import BROKER_AVAILABILITY_WINDOW, FAULT_ITEM_STATE, PRODUCER_INSTANCE, PRODUCER_REPLAY, SEND_ATTEMPT
 from udfs.landing_formats import formats_of
 
 _FAR = date(9999, 12, 31)
+# endless_until: how far a stretch without end is followed; last_date: the last one that the stretch may write.
+_SPAN = "cluster string, first_date date, endless_until date, last_date date, last_recorded date"
 
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> PublicationResult:
@@ -44,30 +46,28 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
 
 def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     lake = stretch.lake
-    spans = lake.spark.createDataFrame(
-        _spans(stretch), "cluster string, first_date date, last_span_date date, last_date date, last_recorded date"
-    )
+    carry_days = settings.replay.carry_days
+    spans = lake.spark.createDataFrame(_spans(stretch), _SPAN)
     opening = staged(stretch.opening(PRODUCER_REPLAY))
     starts = staged(lake.read(PRODUCER_INSTANCE).where(in_dates(stretch.dates)))
-    attempts = staged(_attempts(stretch, starts, opening))
-    activity = staged(daily_activity(attempts.where(in_dates(stretch.dates))))
-
-    def rules_on(dates: list[ClusterDate]) -> DataFrame:
-        return replay_rules(
-            activity,
-            starts,
-            opening,
-            lake.spark.createDataFrame(dates, "cluster string, event_date date"),
-            overrides=[entry.model_dump() for entry in settings.replay.override],
-            carry_days=settings.replay.carry_days,
-        )
-
-    rules = staged(rules_on(stretch.dates).join(F.broadcast(spans.select("cluster", "first_date")), "cluster"))
+    recorded = lake.read(SEND_ATTEMPT).where(in_dates(_with_neighbours(stretch.dates)))
+    lives_of = staged(lives(recorded.where(in_dates(stretch.dates)), starts, opening, carry_days=carry_days))
+    attempts = staged(with_process(recorded, lives_of))
+    rules = replay_rules(
+        daily_activity(attempts.where(in_dates(stretch.dates))),
+        starts,
+        opening,
+        lake.spark.createDataFrame(_days_to_live(stretch, carry_days), "cluster string, event_date date"),
+        overrides=[entry.model_dump() for entry in settings.replay.override],
+        carry_days=carry_days,
+    )
+    rules = staged(rules.join(F.broadcast(spans.select("cluster", "first_date")), "cluster"))
     updates = judged_updates(updates_of(attempts).where(in_dates(stretch.dates)), rules)
     rows = staged(with_stretches(with_carried_items(updates, stretch.opening(FAULT_ITEM_STATE), rules)))
     windows = staged(windows_by_date(stretches(rows), spans, rules))
-    spilled = {ClusterDate(*row) for row in rows_of(windows.select("cluster", "event_date").distinct())}
-    replay = staged(rules_on(sorted({*stretch.dates, *spilled})))
+    held = {ClusterDate(*row) for row in rows_of(windows.select("cluster", "event_date").distinct())}
+    # A date without records is there for its windows' sake only.
+    replay = rules.where(in_dates({*(d for d in stretch.dates if d in stretch.recorded), *held}))
     lineage = stretch.context.lineage()
     made = {
         PRODUCER_REPLAY: replay,
@@ -78,28 +78,30 @@ def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
 
 
 def _spans(stretch: Stretch) -> list[tuple[str, date, date, date, date]]:
-    """Per cluster: first and last date of the stretch, the last date its rows may lie on, the last recorded one."""
+    """Per cluster, the values of ``_SPAN``; what lies at or after the following known date is left to that date."""
     spans = []
     for cluster in sorted({d.cluster for d in stretch.dates}):
         days = [d.event_date for d in stretch.dates if d.cluster == cluster]
         following = stretch.following.get(cluster)
-        last = date.fromordinal(following.toordinal() - 1) if following else _FAR
-        spans.append((cluster, min(days), max(days), last, stretch.last_recorded.get(cluster, max(days))))
+        last = following - timedelta(days=1) if following else _FAR
+        endless_until = last if following else max(days)
+        spans.append((cluster, min(days), endless_until, last, stretch.last_recorded.get(cluster, max(days))))
     return spans
 
 
-def _attempts(stretch: Stretch, starts: DataFrame, opening: DataFrame) -> DataFrame:
-    """Attempts that can have updated a table on the stretch's dates: some began the day before, or after a clock
-    stepped back."""
-    near = sorted(
-        {
-            ClusterDate(d.cluster, date.fromordinal(d.event_date.toordinal() + step))
-            for d in stretch.dates
-            for step in (-1, 0, 1)
-        }
-    )
-    processes = starts.select(*PROCESS).unionByName(opening.select(*PROCESS))
-    return with_process(stretch.lake.read(SEND_ATTEMPT).where(in_dates(near)), processes)
+def _days_to_live(stretch: Stretch, carry_days: int) -> list[ClusterDate]:
+    """The dates on which a process of the stretch may be alive: its dates and those up to ``carry_days`` after each."""
+    days = {
+        ClusterDate(d.cluster, d.event_date + timedelta(days=step))
+        for d in stretch.dates
+        for step in range(carry_days + 1)
+    }
+    return sorted(d for d in days if d.event_date < stretch.following.get(d.cluster, _FAR))
+
+
+def _with_neighbours(dates: list[ClusterDate]) -> list[ClusterDate]:
+    """Dates of attempts that can have updated a table on ``dates``: some began the day before, or a clock stepped."""
+    return sorted({ClusterDate(d.cluster, d.event_date + timedelta(days=step)) for d in dates for step in (-1, 0, 1)})
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def with_carried_items(updates: DataFrame, opening: DataFrame, rules: DataFrame)
         *PROCESS, "event_date", "extend_only", "has_reachable", "next_started_at", "first_date"
     )
     first = alive.where(F.col("event_date") == F.col("first_date")).drop("event_date")
-    items = opening.drop("event_date")
+    items = opening.drop("event_date").withColumn("life_at", F.col("started_at"))
     midnight = F.col("first_date").cast("timestamp")
     held = F.col("start_at") > midnight
     unreachable = F.struct(
@@ -172,33 +172,35 @@ def _gathered(rows: DataFrame, *, number: str, state: str, trigger: str, end: Co
     )
 
 
-def windows_by_date(whole: DataFrame, spans: DataFrame, activity: DataFrame) -> DataFrame:
+def windows_by_date(whole: DataFrame, spans: DataFrame, rules: DataFrame) -> DataFrame:
     """Stretches cut at UTC midnight: rows of broker_availability_window.
 
-    ``spans``: per cluster, ``last_date`` up to which parts may lie and ``last_recorded``, its last date with records;
-    ``activity``: per process and date, ``last_attempt_at``. On the last recorded date (and after it) a part that
-    outlasts the producer's record is open.
+    ``spans``: per cluster, ``last_date`` up to which parts may lie, ``endless_until`` up to which a stretch without
+    end is followed, and ``last_recorded``, its last date with records. ``rules``: per process and date on which it
+    lives, ``last_attempt_at``. On the last recorded date (and after it) a part that outlasts the producer's record is
+    open.
     """
     last_instant = F.col("stretch_end") - F.expr("INTERVAL '0.000001' SECOND")
-    # What lasts for ever is followed to the end of the record, what expires to its end.
     endless = F.col("end_reason") == "open"
-    record_end = F.greatest("last_span_date", F.to_date("stretch_start"))
-    until = F.least(F.when(endless, record_end).otherwise(F.to_date(last_instant)), F.col("last_date"))
+    until = F.least(F.when(endless, F.col("endless_until")).otherwise(F.to_date(last_instant)), F.col("last_date"))
+    first = F.to_date("stretch_start")
     parts = (
         whole.join(F.broadcast(spans), "cluster")
-        .where(F.to_date("stretch_start") <= F.col("last_date"))
-        .withColumn("event_date", F.explode(F.sequence(F.to_date("stretch_start"), until)))
+        .where(first <= until)
+        .withColumn("event_date", F.explode(F.sequence(first, until)))
     )
-    seen = activity.select(*PROCESS, F.col("event_date").alias("seen_date"), "last_attempt_at", "certainty")
-    parts = parts.withColumn("seen_date", F.least("event_date", "last_span_date"))
-    latest = null_safe_join(parts, seen, [*PROCESS, "seen_date"])
+    alive = rules.select(*PROCESS, "event_date", "last_attempt_at", "certainty")
+    latest = null_safe_join(parts, alive, [*PROCESS, "event_date"])
     midnight = F.date_add("event_date", 1).cast("timestamp")
-    is_last = F.col("stretch_end") <= midnight
+    # What an update or a start of the next date does, at its very first instant too, is that date's to tell.
+    is_last = (F.col("stretch_end") < midnight) | (
+        (F.col("stretch_end") == midnight) & (F.col("end_reason") == "expired")
+    )
     outlasts = (F.col("event_date") >= F.col("last_recorded")) & (F.col("stretch_end") > F.col("last_attempt_at"))
     reason = (
         F.when(endless & (F.col("event_date") >= F.col("last_recorded")), F.lit("open"))
         .when(~is_last, F.lit("cut_at_midnight"))
-        .when(F.col("end_reason").isin("expired") & outlasts, F.lit("open"))
+        .when((F.col("end_reason") == "expired") & outlasts, F.lit("open"))
         .otherwise(F.col("end_reason"))
     )
     end = F.when(endless & (reason == "open"), F.lit(None)).otherwise(F.least("stretch_end", midnight))

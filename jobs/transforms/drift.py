@@ -42,15 +42,16 @@ def expectations(topics: DataFrame) -> DataFrame:
     return map_rows(distinct, expectation_of_row, schema).select(*(f.name for f in columns))
 
 
-def with_expectation(topics: DataFrame, expected: DataFrame) -> DataFrame:
-    """Rounds with the allocation expected now and in the round before, and why there is none."""
+def with_expectation(topics: DataFrame, expected: DataFrame, *, lookback_s: int) -> DataFrame:
+    """Rounds with the allocation expected now and in the round before (at most ``lookback_s`` ago), or why not."""
     answer = expected.select("event_date", *_INPUTS, "allocation", "refusal")
     joined = null_safe_join(topics, answer, ["event_date", *_INPUTS], "left")
     before = Window.partitionBy("cluster", "collector", "consumer_group", "topic").orderBy("round_at")
+    since_s = F.unix_seconds("round_at") - F.unix_seconds(F.lag("round_at").over(before))
     no_rule = F.when(F.col("refusal").isNotNull(), F.array(F.concat(F.lit("expected allocation: "), F.col("refusal"))))
     return joined.withColumns(
         {
-            "allocation_before": F.lag("allocation").over(before),
+            "allocation_before": F.when(since_s <= lookback_s, F.lag("allocation").over(before)),
             "missing_inputs": F.concat("missing_inputs", F.coalesce(no_rule, F.array().cast("array<string>"))),
         }
     )

@@ -222,13 +222,18 @@ def _unanswered() -> Column:
     return F.concat(single, infos)
 
 
-def progress_at(groups: DataFrame, progress: DataFrame, *, valid_s: int) -> DataFrame:
-    """Per round and group: each queue's lag at the last valid reading, and at the reading before it."""
+def progress_at(groups: DataFrame, progress: DataFrame, *, valid_s: int, before_s: int) -> DataFrame:
+    """Per round and group: each queue's lag at the last valid reading, and at the reading before it.
+
+    A reading holds for ``valid_s``; one more than ``before_s`` older than its successor is not compared with it, so
+    that a date's first rounds say the same whichever dates are computed together.
+    """
     of_group = ("cluster", "collector", "consumer_group")
     queue = F.struct("topic", "broker_name", "queue_id", "lag")
     readings = progress.groupBy(*of_group, F.col("captured_at").alias("at")).agg(F.collect_list(queue).alias("lags"))
     in_order = Window.partitionBy(*of_group).orderBy("at")
-    readings = readings.withColumn("before", F.lag("lags").over(in_order))
+    since_s = F.unix_seconds("at") - F.unix_seconds(F.lag("at").over(in_order))
+    readings = readings.withColumn("before", F.when(since_s <= before_s, F.lag("lags").over(in_order)))
     probes = groups.select(*of_group, "round_at", F.col("read_until").alias("at"))
     so_far = Window.partitionBy(*of_group).orderBy("at", F.col("round_at").isNotNull())
     reading = F.when(F.col("lags").isNotNull(), F.struct("at", "lags", "before"))

@@ -5,33 +5,58 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from jobs.transforms.overrides import first_override
 from udfs.pandas_udfs import release_rules
 
 PRODUCER = ("cluster", "producer_group", "client_id")
-PROCESS = (*PRODUCER, "started_at")
+# A process is told by its start. Where none is on record, or the last one was forgotten, it is told by the instant from
+# which it is one life: ``life_at``, the start itself or the midnight of its first date; null: from before the stretch.
+PROCESS = (*PRODUCER, "started_at", "life_at")
 _SETTINGS = ("client_version", "latency_fault_enabled", "detector_enabled", "latency_max_ms", "not_available_ms")
 _FACTS = ("attempts", "last_attempt_at", "sends_async", *_SETTINGS)
+_LIVES = "array<struct<life_at timestamp, started_at timestamp>>"
 
 
-def with_process(attempts: DataFrame, starts: DataFrame) -> DataFrame:
-    """Attempts with ``started_at`` of their process: the producer's latest start at or before the attempt's begin.
+def lives(attempts: DataFrame, starts: DataFrame, opening: DataFrame, *, carry_days: int) -> DataFrame:
+    """Per producer, the instants at which a process of it begins anew, in order.
 
-    ``starts``: one row per ``PROCESS``. Null: the attempt is older than every start on record.
+    It does at each start, and at the midnight of a date with attempts after more than ``carry_days`` without any: by
+    then its table and its start are forgotten. ``opening``: producer_replay rows of the date before.
     """
-    of_producer = (
-        starts.where(F.col("started_at").isNotNull())
+    began = starts.select(*PRODUCER, "started_at", F.to_date("started_at").alias("active_date"))
+    sent = attempts.select(*PRODUCER, F.col("event_date").alias("active_date")).distinct()
+    carried = opening.select(*PRODUCER, "started_at", F.to_date("last_attempt_at").alias("active_date"))
+    seen = (
+        sent.unionByName(began, allowMissingColumns=True)
+        .unionByName(carried)
         .groupBy(*PRODUCER)
-        .agg(F.sort_array(F.collect_set("started_at")).alias("starts"))
+        .agg(
+            F.sort_array(F.collect_set("active_date")).alias("active"),
+            F.sort_array(F.collect_set("started_at")).alias("starts"),
+        )
     )
-    earlier = F.filter("starts", lambda start: start <= F.col("begin_at"))
+    since = F.transform("active", lambda day, i: F.datediff(day, F.get("active", i - 1)))
+    after_silence = F.filter("active", lambda day, i: F.coalesce(F.get(since, i) > carry_days, F.lit(False)))
+    midnights = F.transform(after_silence, lambda day: _life(day.cast("timestamp"), F.lit(None)))
+    started = F.transform("starts", lambda start: _life(start, start))
+    return seen.select(*PRODUCER, F.array_sort(F.concat(midnights, started)).cast(_LIVES).alias("lives"))
+
+
+def _life(life_at: Column, started_at: Column) -> Column:
+    return F.struct(life_at.alias("life_at"), started_at.cast("timestamp").alias("started_at"))
+
+
+def with_process(attempts: DataFrame, lives_of: DataFrame) -> DataFrame:
+    """Attempts with ``started_at`` and ``life_at`` of their process: the producer's last life begun by their begin."""
+    earlier = F.filter("lives", lambda life: life["life_at"] <= F.col("begin_at"))
+    last = F.try_element_at(earlier, F.lit(-1))
     return (
-        attempts.join(F.broadcast(of_producer), list(PRODUCER), "left")
-        .withColumn("started_at", F.try_element_at(earlier, F.lit(-1)))
-        .drop("starts")
+        attempts.join(F.broadcast(lives_of), list(PRODUCER), "left")
+        .withColumns({"started_at": last["started_at"], "life_at": last["life_at"]})
+        .drop("lives")
     )
 
 
@@ -59,7 +84,7 @@ def replay_rules(
     """One row per process and date on which it is alive: rules, verdict and reasons (table ``producer_replay``).
 
     ``starts``: producer_instance rows of the dates; ``opening``: producer_replay rows of the date before; ``dates``:
-    cluster and event_date to fill. A process lives until the producer's next start, or ``carry_days`` without an
+    cluster and event_date to fill. A process lives until its producer's next start, or ``carry_days`` without an
     attempt. What lines say is known from their own date on, never before.
     """
     facts = _facts(activity, starts, opening)
@@ -73,7 +98,7 @@ def replay_rules(
     so_far = Window.partitionBy(*PROCESS).orderBy("event_date").rowsBetween(Window.unboundedPreceding, 0)
     recorded = F.struct(*(F.first(name, ignorenulls=True).over(so_far).alias(name) for name in _SETTINGS))
     all_starts = F.collect_set("started_at").over(Window.partitionBy(*PRODUCER))
-    later = F.filter(all_starts, lambda start: F.coalesce(start > F.col("started_at"), F.lit(True)))
+    later = F.filter(all_starts, lambda start: F.coalesce(start > F.col("life_at"), F.lit(True)))
     known = days.select(
         *PROCESS,
         "event_date",
@@ -96,8 +121,9 @@ def replay_rules(
 
 def _facts(activity: DataFrame, starts: DataFrame, opening: DataFrame) -> DataFrame:
     """What each date tells of a process: its start, its attempts, or the state the date before handed over."""
-    began = starts.withColumns({"event_date": F.to_date("started_at"), "last_attempt_at": F.col("started_at")})
-    carried = opening.select(
+    at_start = {"event_date": F.to_date("started_at"), "last_attempt_at": F.col("started_at")}
+    began = starts.withColumns({"life_at": F.col("started_at"), **at_start})
+    carried = opening.withColumn("life_at", F.col("started_at")).select(
         *PROCESS,
         "event_date",
         "last_attempt_at",

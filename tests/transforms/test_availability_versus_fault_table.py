@@ -16,7 +16,8 @@ MIDNIGHT = datetime(2026, 1, 5, tzinfo=UTC)
 MIDNIGHT_MS = int(MIDNIGHT.timestamp() * 1000)
 PROFILE_IDS = ("P43", "P498", "P511", "P514", "P533")
 STREAMS = 12
-COLUMNS = """cluster string, producer_group string, client_id string, started_at timestamp, broker_name string,
+COLUMNS = """cluster string, producer_group string, client_id string, started_at timestamp, life_at timestamp,
+    broker_name string,
     at timestamp, begin_at timestamp, thread string, msg_id string, attempt int, phase_rank int, event_date date,
     profile string, extend_only boolean, has_reachable boolean, next_started_at timestamp, latency_ms long,
     isolation boolean, reachable boolean, duration_ms long"""
@@ -52,6 +53,7 @@ def rows_of_stream(profile_id, seed):
                 "g",
                 client(profile_id, seed),
                 instant(-1000),
+                instant(-1000),
                 broker,
                 instant(at),
                 instant(at),
@@ -75,7 +77,8 @@ def replayed(spark):
     nothing = spark.createDataFrame(
         [],
         "verdict string, cluster string, producer_group string, client_id string, "
-        "started_at timestamp, event_date date, extend_only boolean, has_reachable boolean, next_started_at timestamp, "
+        "started_at timestamp, life_at timestamp, event_date date, extend_only boolean, has_reachable boolean, "
+        "next_started_at timestamp, "
         "first_date date",
     )
     from schemas import FAULT_ITEM_STATE
@@ -90,12 +93,14 @@ def replayed(spark):
         held.setdefault((client_id, broker, state), []).append((start - MIDNIGHT_MS, end - MIDNIGHT_MS))
     day = date(2026, 1, 6)  # every stream ends before it
     living = [
-        ("replayed", "c", "g", client(p, s), instant(-1000), day, None) for p in PROFILE_IDS for s in range(STREAMS)
+        ("replayed", "c", "g", client(p, s), instant(-1000), instant(-1000), day, None)
+        for p in PROFILE_IDS
+        for s in range(STREAMS)
     ]
     replay = spark.createDataFrame(
         living,
         "verdict string, cluster string, producer_group string, client_id string, started_at timestamp, "
-        "event_date date, next_started_at timestamp",
+        "life_at timestamp, event_date date, next_started_at timestamp",
     )
     items = items_by_date(rows, replay).select(
         "client_id", "broker_name", "current_latency_ms", F.unix_millis("start_at").alias("s"), "reachable"
