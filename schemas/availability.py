@@ -19,7 +19,7 @@ CERTAINTY = column(
     "partial (ASYNC: the hook does not see the client's own retries).",
     required=True,
 )
-_CERTAINTIES = ("certainty", ("certain", "possible", "partial"))
+CERTAINTIES = ("certainty", ("certain", "possible", "partial"))
 
 BROKER_AVAILABILITY_WINDOW = Table(
     name="broker_availability_window",
@@ -94,7 +94,7 @@ BROKER_AVAILABILITY_WINDOW = Table(
             ("expired", "overwritten", "removed", "reachable_again", "restarted", "cut_at_midnight", "open"),
         ),
         ("trigger_kind", ("latency", "isolation")),
-        _CERTAINTIES,
+        CERTAINTIES,
     ),
 )
 
@@ -196,7 +196,7 @@ PRODUCER_REPLAY = Table(
     ),
     key=("cluster", "event_date", "producer_group", "client_id", "started_at"),
     lineage=LINEAGE,
-    values=(("verdict", ("replayed", "off", "unknown")), _CERTAINTIES),
+    values=(("verdict", ("replayed", "off", "unknown")), CERTAINTIES),
     # Counts of one date do not matter to the next: a late attempt must not recompute all history after it.
     carried=(
         "cluster",

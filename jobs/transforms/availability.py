@@ -173,7 +173,7 @@ def _gathered(rows: DataFrame, *, number: str, state: str, trigger: str, end: Co
 
 
 def windows_by_date(whole: DataFrame, spans: DataFrame, rules: DataFrame) -> DataFrame:
-    """Stretches cut at UTC midnight: rows of broker_availability_window.
+    """Stretches cut at UTC midnight: rows of broker_availability_window, and when the whole opened (``opened_at``).
 
     ``spans``: per cluster, ``last_date`` up to which parts may lie, ``endless_until`` up to which a stretch without
     end is followed, and ``last_recorded``, its last date with records. ``rules``: per process and date on which it
@@ -197,6 +197,7 @@ def windows_by_date(whole: DataFrame, spans: DataFrame, rules: DataFrame) -> Dat
         (F.col("stretch_end") == midnight) & (F.col("end_reason") == "expired")
     )
     outlasts = (F.col("event_date") >= F.col("last_recorded")) & (F.col("stretch_end") > F.col("last_attempt_at"))
+    opened = F.coalesce(F.col("trigger.opened_at"), F.col("stretch_start"))
     reason = (
         F.when(endless & (F.col("event_date") >= F.col("last_recorded")), F.lit("open"))
         .when(~is_last, F.lit("cut_at_midnight"))
@@ -213,9 +214,8 @@ def windows_by_date(whole: DataFrame, spans: DataFrame, rules: DataFrame) -> Dat
         start.alias("window_start"),
         end.cast("timestamp").alias("window_end"),
         reason.alias("end_reason"),
-        (F.coalesce(F.col("trigger.opened_at"), F.col("stretch_start")) < F.col("event_date").cast("timestamp")).alias(
-            "continues_previous"
-        ),
+        (opened < F.col("event_date").cast("timestamp")).alias("continues_previous"),
+        opened.alias("opened_at"),
         F.col("trigger.kind").alias("trigger_kind"),
         F.col("trigger.latency_ms").alias("trigger_latency_ms"),
         F.col("trigger.not_available_ms").alias("not_available_ms"),
