@@ -74,6 +74,23 @@ class Replay(_Section):
     override: tuple[ReplayOverride, ...] = ()
 
 
+class ProducerFindings(_Section):
+    """When something about a producer stands out."""
+
+    min_sends_per_minute: int = Field(ge=1)
+    over_isolation_max_percent: float = Field(ge=0, le=100)
+    fleet_slow_min_percent: float = Field(gt=0, le=100)
+    long_isolation_before_514_s: float = Field(gt=0)
+    long_isolation_since_514_s: float = Field(gt=0)
+    not_returning_s: float = Field(gt=0)
+    not_returning_within_s: float = Field(gt=0)
+    not_returning_expected_sends: float = Field(gt=0)
+    not_returning_max_percent: float = Field(gt=0, le=100)
+    fault_off_slow_ms: int = Field(gt=0)
+    fault_off_slow_percentile: float = Field(gt=0, lt=100)
+    fault_off_slow_minutes: int = Field(ge=1)
+
+
 class GroupStrategy(_Section):
     """Allocation strategy of groups whose clients show none; patterns are shell patterns."""
 
@@ -111,6 +128,7 @@ class Settings(_Section):
     ingest: Ingest
     rounds: Rounds
     replay: Replay
+    producer_findings: ProducerFindings
     drift: Drift
     spark: Spark
     delta: Delta

@@ -12,6 +12,7 @@ from schemas.consumers import (
     SNAPSHOT_CAPTURE,
     TOPIC_ROUTE,
 )
+from schemas.findings import FLEET_MINUTE, PRODUCER_FINDING
 from schemas.sends import PRODUCER_INSTANCE, SEND_ATTEMPT
 from schemas.table_contract import Part, Table, column
 
@@ -35,6 +36,8 @@ TABLES: dict[str, Table] = {
         BROKER_AVAILABILITY_WINDOW,
         FAULT_ITEM_STATE,
         PRODUCER_REPLAY,
+        FLEET_MINUTE,
+        PRODUCER_FINDING,
         GROUP_ROUND,
         EXPECTED_ALLOCATION,
         ALLOCATION_DRIFT,
@@ -52,8 +55,10 @@ __all__ = [
     "CONSUMER_HEARTBEAT",
     "EXPECTED_ALLOCATION",
     "FAULT_ITEM_STATE",
+    "FLEET_MINUTE",
     "GROUP_ROUND",
     "INGESTED_FILE",
+    "PRODUCER_FINDING",
     "PRODUCER_INSTANCE",
     "PRODUCER_REPLAY",
     "PUBLICATION",

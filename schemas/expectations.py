@@ -37,6 +37,17 @@ INVARIANTS: dict[str, tuple[Invariant, ...]] = {
             "WHERE following < coalesce(window_end, timestamp'9999-12-31')",
         ),
     ),
+    "fleet_minute": (
+        Invariant(
+            "no more isolate a broker than are active",
+            "SELECT * FROM {batch} WHERE isolating > active OR isolating_at_least > isolating "
+            "OR isolating > isolating_at_most OR isolating_at_most > active + active_unknown",
+        ),
+    ),
+    "producer_finding": (
+        Invariant("every finding has its evidence", "SELECT * FROM {batch} WHERE size(evidence) = 0"),
+        Invariant("a finding ends after it begins", "SELECT * FROM {batch} WHERE `to` < `from`"),
+    ),
     "group_round": (
         Invariant(
             "a round with missing inputs is not ok",

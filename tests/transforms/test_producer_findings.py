@@ -1,0 +1,468 @@
+"""Producer findings on small made-up fleets: true, just under the threshold, input unknown. One run serves all tests.
+
+Each case is a cluster of its own, so fleets do not mix; a case's findings are compared with what stands beside it.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+
+TODAY = date(2026, 1, 5)
+MIDNIGHT = datetime(2026, 1, 5, tzinfo=UTC)
+PROCESS = "cluster string, producer_group string, client_id string, started_at timestamp, life_at timestamp"
+ATTEMPT = f"""{PROCESS}, event_date date, topic string, broker_name string, queue_id int, mode string, attempt int,
+    queue_selected_by string, begin_at timestamp, latency_ms long, outcome string"""
+WINDOW = f"""{PROCESS}, broker_name string, state string, event_date date, window_start timestamp, window_end timestamp,
+    end_reason string, opened_at timestamp, trigger_kind string, trigger_latency_ms long, profile string,
+    certainty string"""
+REPLAY = f"""{PROCESS}, event_date date, verdict string, profile string, latency_fault_enabled boolean,
+    certainty string, last_attempt_at timestamp"""
+ROUTE = "cluster string, event_date date, topic string, broker_name string"
+VERDICT = """cluster string, event_date date, producer_group string, client_id string, started_at timestamp,
+    begin_at timestamp, topic string, thread string, msg_id string, attempt int, broker_name string,
+    admissible array<string>, rule string, verdict string, reason string"""
+RANDOM_CASES = 30
+ROWS: dict[str, list] = {"attempts": [], "windows": [], "replay": [], "routes": []}
+
+
+def at(clock: str, *, day: int = 0, ms: int = 0) -> datetime:
+    hour, minute, second = (int(part) for part in clock.split(":"))
+    return MIDNIGHT + timedelta(days=day, hours=hour, minutes=minute, seconds=second, milliseconds=ms)
+
+
+class Producer:
+    """One producer process of a case; its rows go into ROWS. The start is unknown, as it often is."""
+
+    def __init__(
+        self, case, client="p", *, profile="P43", verdict="replayed", switch=True, certainty="certain", days=1
+    ):
+        self.who = (case, "g", client, None, None)
+        self.profile, self.certainty = profile, certainty
+        for day in range(days):
+            last = at("23:59:59", day=day)
+            row = (TODAY + timedelta(days=day), verdict, profile, switch, certainty, last)
+            ROWS["replay"].append((*self.who, *row))
+
+    def last_seen(self, when):
+        ROWS["replay"][-1] = (*ROWS["replay"][-1][:-1], when)
+        return self
+
+    def sends(
+        self, broker, start, count, *, every_ms=100, latency=5, queue=3, topic="T", mode="SYNC", attempt=0, by=None
+    ):
+        outcome = "SUBMITTED" if mode == "ONEWAY" else "SEND_OK"
+        for i in range(count):
+            begin = start + timedelta(milliseconds=i * every_ms)
+            row = (begin.date(), "T", broker, 3, mode, 0, by, begin, latency, outcome)
+            ROWS["attempts"].append((*self.who, *row))
+        return self
+
+    def holds(self, broker, start, end, *, state="unavailable", reason="expired", opened=None, day=0, kind="latency"):
+        row = (state, TODAY + timedelta(days=day), start, end, reason, opened or start, kind, 600)
+        ROWS["windows"].append((*self.who, broker, *row, self.profile, self.certainty))
+        return self
+
+
+# -- LONG_ISOLATION ------------------------------------------------------------------------------------------------
+
+Producer("long, before 5.1.4").holds("a", at("10:00:00"), at("10:01:00"))
+Producer("long, before 5.1.4, just under").holds("a", at("10:00:00"), at("10:00:59", ms=999))
+Producer("long, since 5.1.4", profile="P533").holds("a", at("10:00:00"), at("10:00:10"), kind="isolation")
+Producer("long, since 5.1.4, just under", profile="P533").holds("a", at("10:00:00"), at("10:00:09", ms=999))
+Producer("long, detector", profile="P533", certainty="possible").holds("a", at("10:00:00"), at("10:00:10"))
+Producer("long, only before midnight", days=2).holds(
+    "a", at("23:58:00"), at("00:00:00", day=1), reason="cut_at_midnight"
+).holds("a", at("00:00:00", day=1), at("00:05:00", day=1), opened=at("23:58:00"), day=1)
+Producer("long, only after midnight", days=2).holds(
+    "a", at("23:59:30"), at("00:00:00", day=1), reason="cut_at_midnight"
+).holds("a", at("00:00:00", day=1), at("00:00:30", day=1), opened=at("23:59:30"), day=1)
+Producer("long, record ends before").last_seen(at("10:00:59")).holds("a", at("10:00:00"), at("10:10:00"), reason="open")
+Producer("long, record ends after").last_seen(at("10:01:00")).holds("a", at("10:00:00"), at("10:10:00"), reason="open")
+Producer("long, unreachable in 5.1.4", profile="P514").last_seen(at("10:02:00")).holds(
+    "a", at("10:00:00"), None, state="unreachable", reason="open"
+)
+Producer("long, unreachable later", profile="P533").holds(
+    "a", at("10:00:00"), at("11:00:00"), state="unreachable", reason="reachable_again"
+)
+
+# -- ALL_ISOLATED --------------------------------------------------------------------------------------------------
+
+
+def pair(case, second_start, **options):
+    """A producer that uses brokers a and b of topic T, and holds a from 10:00:00 to 10:00:30."""
+    made = Producer(case, **options).sends("a", at("09:00:00"), 1).sends("b", at("09:00:00"), 1)
+    return made.holds("a", at("10:00:00"), at("10:00:30")).holds("b", second_start, at("10:00:40"))
+
+
+pair("all", at("10:00:20"))
+pair("all, one after the other", at("10:00:30"))
+pair("all, by the route", at("10:00:20"))
+ROWS["routes"] += [("all, by the route", TODAY, "T", broker) for broker in ("a", "b")]
+pair("all, but for one in the route", at("10:00:20"))
+ROWS["routes"] += [("all, but for one in the route", TODAY, "T", broker) for broker in ("a", "b", "c")]
+pair("all, but for one that others use", at("10:00:20"))
+Producer("all, but for one that others use", "q").sends("c", at("12:00:00"), 1)
+
+# -- OVER_ISOLATION and FLEET_SLOW ---------------------------------------------------------------------------------
+
+
+def fleet(case, *, isolating, active=10, sends=30, unknown=0, off=0, partial=0):
+    """Producers that each send to b in minute 10:00; the first ``isolating`` of them hold a not available."""
+    for i in range(active):
+        certainty = "partial" if i >= active - partial else "certain"
+        made = Producer(case, f"p{i}", certainty=certainty)
+        made.sends("b", at("10:00:00"), 30 if i else sends, every_ms=1000)
+        if i < isolating:
+            made.holds("a", at("10:00:59", ms=999), at("10:01:20"))
+    for i in range(unknown):
+        Producer(case, f"u{i}", verdict="unknown").sends("b", at("10:00:00"), 30, every_ms=1000)
+    for i in range(off):
+        Producer(case, f"o{i}", verdict="off", switch=False).sends("b", at("10:00:00"), 30, every_ms=1000)
+
+
+fleet("over", isolating=1)
+fleet("over, 11 percent", isolating=1, active=9)
+fleet("over, the one sends too little", isolating=1, sends=29)
+fleet("over, one more is unknown", isolating=1, unknown=1)
+fleet("over, others are off", isolating=1, off=5)
+fleet("over, of another too little is known", isolating=1, partial=1)
+fleet("slow", isolating=5)
+fleet("slow, 40 percent", isolating=4)
+fleet("slow, one more is unknown", isolating=5, unknown=1)
+fleet("slow, others are off", isolating=5, off=5)
+fleet("nothing isolated", isolating=0)
+Producer("switch not recorded", verdict="off", switch=None).sends("b", at("10:00:00"), 30, every_ms=1000)
+Producer("three minutes", "p").sends("b", at("10:00:00"), 240, every_ms=1000).holds("a", at("10:00:30"), at("10:01:30"))
+Producer("three minutes", "q").sends("b", at("10:00:00"), 240, every_ms=1000).holds("a", at("10:01:30"), at("10:03:00"))
+
+# -- NOT_RETURNING -------------------------------------------------------------------------------------------------
+
+
+def returning(
+    case, *, sends=150, to_a=0, every_ms=400, others=True, profile="P43", last="10:01:00", by=None, again=None
+):
+    """Twelve queues on a, b and c; the producer's window on a ended at 10:00:00."""
+    if others:
+        other = Producer(case, "q")
+        for broker in "abc":
+            other.sends(broker, at("10:00:30"), 1)
+    else:
+        Producer(case, "q").sends("a", at("09:00:00"), 1).sends("c", at("09:00:00"), 1)
+    made = Producer(case, profile=profile).last_seen(at(last))
+    made.holds("a", at("09:59:30"), at("10:00:00"))
+    if again:
+        made.holds("a", again, at("11:00:00"))
+    for i in range(sends):
+        broker = "a" if i < to_a else "bc"[i % 2]
+        made.sends(broker, at("10:00:00") + timedelta(milliseconds=i * every_ms), 1, by=by)
+
+
+returning("not returning")
+returning("not returning, 4 of 50", to_a=4)
+returning("not returning, 5 of 50", to_a=5)
+returning("not returning, 149 sends", sends=149)
+returning("not returning, later", every_ms=1000, last="10:03:00")
+returning("not returning, too late", every_ms=5000, last="10:30:00")
+returning("not returning, record too short", last="10:00:59")
+returning("not returning, held again", again=at("10:00:59"))
+returning("not returning, nobody served", others=False)
+returning("not returning, keeps its list", profile="P498")
+returning("not returning, queues chosen by others", by="user")
+
+# -- FAULT_OFF_SLOW ------------------------------------------------------------------------------------------------
+
+
+def off(case, *, slow=2, minutes=5, latency=550, switch=False, verdict="off", mode="SYNC", gap=None):
+    """100 attempts to a in each minute from 10:00 on, ``slow`` of which take ``latency`` ms."""
+    made = Producer(case, verdict=verdict, switch=switch)
+    for minute in range(minutes):
+        start = at(f"10:{minute:02}:00")
+        made.sends("a", start, 100 - slow, mode=mode)
+        made.sends("a", start + timedelta(seconds=30), 0 if minute == gap else slow, latency=latency, mode=mode)
+
+
+off("off")
+off("off, one in a hundred", slow=1)
+off("off, 549 ms", latency=549)
+off("off, four minutes", minutes=4)
+off("off, a good minute between", minutes=9, gap=4)
+off("off, not recorded", switch=None)
+off("off, switched on", switch=True, verdict="replayed")
+off("off, release unknown", verdict="unknown")
+off("off, ONEWAY", mode="ONEWAY")
+
+
+# -- random windows ------------------------------------------------------------------------------------------------
+
+
+def random_windows(seed):
+    """Windows of three brokers, those of one broker apart or adjoining, in whole seconds after 10:00:00."""
+    dice = random.Random(seed)
+    for broker in "abc":
+        cuts = sorted(dice.sample(range(40), dice.choice((2, 4, 6))))
+        cuts += [cuts[-1], cuts[-1] + 5] if dice.random() < 0.3 else []
+        yield from ((broker, start, end) for start, end in zip(cuts[::2], cuts[1::2], strict=True))
+
+
+for seed in range(RANDOM_CASES):
+    someone = Producer(f"random {seed}")
+    for broker in "abc":
+        someone.sends(broker, at("09:00:00"), 1)
+    for broker, start, end in random_windows(seed):
+        someone.holds(broker, at("10:00:00") + timedelta(seconds=start), at("10:00:00") + timedelta(seconds=end))
+
+
+@pytest.fixture(scope="module")
+def made(spark, settings):
+    """Findings and fleet minutes of all cases."""
+    from jobs.transforms.producer_findings import Thresholds, observed, producer_findings
+
+    schemas = {"attempts": ATTEMPT, "windows": WINDOW, "replay": REPLAY, "routes": ROUTE}
+    frames = {name: spark.createDataFrame(rows, schemas[name]) for name, rows in ROWS.items()}
+    limits = Thresholds(**settings.producer_findings.model_dump())
+    given = observed(**frames, limits=limits, staged=lambda frame: frame.localCheckpoint())
+    return producer_findings(given, limits).collect(), given.fleet.collect()
+
+
+@pytest.fixture(scope="module")
+def findings(made):
+    def of(case, code):
+        """(client, broker, from, to, certainty) of a case's findings of one code, clock times of the 5th."""
+        rows = [row for row in made[0] if row.cluster == case and row.code == code]
+        return [
+            (r.client_id, r.broker_name, clock(r["from"]), clock(r["to"]), r.certainty)
+            for r in sorted(rows, key=lambda r: (r.event_date, r["from"]))
+        ]
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def sentence(made):
+    def of(case, code):
+        (row,) = (row for row in made[0] if row.cluster == case and row.code == code)
+        return row.sentence
+
+    return of
+
+
+def clock(instant):
+    return instant and instant.strftime("%H:%M:%S" if instant.date() == TODAY else "%dth %H:%M:%S")
+
+
+@pytest.mark.parametrize(
+    ("case", "told"),
+    [
+        ("long, before 5.1.4", [("p", "a", "10:00:00", "10:01:00", "certain")]),
+        ("long, before 5.1.4, just under", []),
+        ("long, since 5.1.4", [("p", "a", "10:00:00", "10:00:10", "certain")]),
+        ("long, since 5.1.4, just under", []),
+        ("long, detector", [("p", "a", "10:00:00", "10:00:10", "possible")]),
+        ("long, only before midnight", [("p", "a", "23:58:00", None, "certain")]),
+        ("long, only after midnight", [("p", "a", "23:59:30", "06th 00:00:30", "certain")]),
+        ("long, record ends before", [("p", "a", "10:00:00", "10:10:00", "possible")]),
+        ("long, record ends after", [("p", "a", "10:00:00", "10:10:00", "certain")]),
+        ("long, unreachable in 5.1.4", [("p", "a", "10:00:00", None, "certain")]),
+        ("long, unreachable later", []),
+    ],
+)
+def test_long_isolation(findings, case, told):
+    assert findings(case, "LONG_ISOLATION") == told
+
+
+def test_what_lasts_over_midnight_is_told_by_the_date_on_which_it_became_long(made):
+    dates = {r.cluster: r.event_date for r in made[0] if r.cluster.startswith("long, only")}
+    assert dates == {
+        "long, only before midnight": TODAY,
+        "long, only after midnight": TODAY + timedelta(days=1),
+    }
+
+
+@pytest.mark.parametrize(
+    ("case", "told"),
+    [
+        ("all", [("p", None, "10:00:20", "10:00:30", "possible")]),
+        ("all, one after the other", []),
+        ("all, by the route", [("p", None, "10:00:20", "10:00:30", "certain")]),
+        ("all, but for one in the route", []),
+        ("all, but for one that others use", []),
+    ],
+)
+def test_all_isolated(findings, case, told):
+    assert findings(case, "ALL_ISOLATED") == told
+
+
+@pytest.mark.parametrize("seed", range(RANDOM_CASES))
+def test_all_isolated_is_where_every_broker_is_held_whatever_the_windows(findings, seed):
+    windows = list(random_windows(seed))
+    held = [{b for b, start, end in windows if start <= second < end} == set("abc") for second in range(60)]
+    edges = [second for second, (before, now) in enumerate(pairwise([False, *held])) if before != now]
+    expected = [(f"10:00:{start:02}", f"10:00:{end:02}") for start, end in zip(edges[::2], edges[1::2], strict=True)]
+    assert [(start, end) for _, _, start, end, _ in findings(f"random {seed}", "ALL_ISOLATED")] == expected
+
+
+@pytest.mark.parametrize(
+    ("case", "certainty"),
+    [
+        ("over", "certain"),
+        ("over, 11 percent", None),
+        ("over, the one sends too little", None),
+        ("over, one more is unknown", "possible"),
+        ("over, others are off", "certain"),
+        ("over, of another too little is known", "possible"),
+        ("slow", None),
+        ("nothing isolated", None),
+    ],
+)
+def test_over_isolation(findings, case, certainty):
+    told = [("p0", "a", "10:00:00", "10:01:00", certainty)] if certainty else []
+    assert findings(case, "OVER_ISOLATION") == told
+
+
+@pytest.mark.parametrize(
+    ("case", "certainty"),
+    [
+        ("slow", "certain"),
+        ("slow, 40 percent", None),
+        ("slow, one more is unknown", "possible"),
+        ("slow, others are off", "certain"),
+        ("over", None),
+        ("nothing isolated", None),
+    ],
+)
+def test_fleet_slow(findings, case, certainty):
+    told = [(None, "a", "10:00:00", "10:01:00", certainty)] if certainty else []
+    assert findings(case, "FLEET_SLOW") == told
+
+
+def test_minutes_on_end_are_one_finding(findings):
+    """One isolates a in 10:00 and 10:01, the other in 10:01 and 10:02: it ends at 10:03:00, outside its window."""
+    assert findings("three minutes", "FLEET_SLOW") == [(None, "a", "10:00:00", "10:03:00", "certain")]
+
+
+def test_a_fleet_minute_tells_who_counts(made):
+    (row,) = (r for r in made[1] if r.cluster == "slow, one more is unknown" and r.broker_name == "a")
+    counts = (row.active, row.isolating, row.isolating_at_least, row.isolating_at_most, row.active_unknown)
+    assert (counts, row.active_off, row.attempts) == ((10, 5, 5, 6, 1), 0, 0)
+    (row,) = (r for r in made[1] if r.cluster == "slow, others are off" and r.broker_name == "b")
+    assert (row.active, row.isolating, row.isolating_at_most, row.active_off, row.attempts) == (10, 0, 0, 5, 450)
+    (row,) = (r for r in made[1] if r.cluster == "switch not recorded")
+    assert (row.active, row.active_unknown, row.active_off) == (0, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("case", "told"),
+    [
+        ("not returning", [("p", "a", "10:00:00", "10:01:00", "certain")]),
+        ("not returning, 4 of 50", [("p", "a", "10:00:00", "10:01:00", "certain")]),
+        ("not returning, 5 of 50", []),
+        ("not returning, 149 sends", []),
+        ("not returning, later", [("p", "a", "10:00:00", "10:02:29", "certain")]),
+        ("not returning, too late", []),
+        ("not returning, record too short", []),
+        ("not returning, held again", []),
+        ("not returning, nobody served", [("p", "a", "10:00:00", "10:01:00", "possible")]),
+        ("not returning, keeps its list", [("p", "a", "10:00:00", "10:01:00", "certain")]),
+        ("not returning, queues chosen by others", []),
+    ],
+)
+def test_not_returning(findings, case, told):
+    assert findings(case, "NOT_RETURNING") == told
+
+
+def test_not_returning_tells_releases_that_rewrite_their_queue_list_from_others(made):
+    kinds = {r.cluster: r.kind for r in made[0] if r.code == "NOT_RETURNING"}
+    assert kinds["not returning"] == "queue_list_rewritten"
+    assert kinds["not returning, keeps its list"] == "not_chosen"
+
+
+@pytest.mark.parametrize(
+    ("case", "told"),
+    [
+        ("off", [("p", "a", "10:00:00", "10:05:00", "certain")]),
+        ("off, one in a hundred", []),
+        ("off, 549 ms", []),
+        ("off, four minutes", []),
+        ("off, a good minute between", []),
+        ("off, not recorded", []),
+        ("off, switched on", []),
+        ("off, release unknown", [("p", "a", "10:00:00", "10:05:00", "certain")]),
+        ("off, ONEWAY", []),
+    ],
+)
+def test_fault_off_slow(findings, case, told):
+    assert findings(case, "FAULT_OFF_SLOW") == told
+
+
+def test_each_finding_is_one_plain_sentence(sentence):
+    assert [
+        sentence("long, since 5.1.4", "LONG_ISOLATION"),
+        sentence("long, record ends before", "LONG_ISOLATION"),
+        sentence("long, only before midnight", "LONG_ISOLATION"),
+        sentence("long, only after midnight", "LONG_ISOLATION"),
+        sentence("all", "ALL_ISOLATED"),
+        sentence("over", "OVER_ISOLATION"),
+        sentence("slow, one more is unknown", "FLEET_SLOW"),
+        sentence("not returning, 4 of 50", "NOT_RETURNING"),
+        sentence("off", "FAULT_OFF_SLOW"),
+    ] == [
+        "p of g held a not available for 10.0 s from 10:00:00.000 on, after a failed send of 600 ms; 10.0 s is long "
+        "under its release.",
+        "p of g held a not available for 600.0 s from 10:00:00.000 on, after a slow send of 600 ms; 60.0 s is long "
+        "under its release (possible: the producer's record ends before it is so long).",
+        "p of g held a not available for 120.0 s and longer from 23:58:00.000 on, after a slow send of 600 ms; "
+        "60.0 s is long under its release.",
+        "p of g held a not available for 60.0 s from 2026-01-05 23:59:30.000 on, after a slow send of 600 ms; "
+        "60.0 s is long under its release.",
+        "p of g held every broker of T (a, b) not available at once from 10:00:20.000 on, for 10.0 s "
+        "(possible: no route is recorded, there may be other brokers).",
+        "p0 of g held a not available between 10:00 and 10:01, when no more than 1 of 10 active producers did.",
+        "a was held not available by up to 5 of 10 active producers between 10:00 and 10:01; 1 more could not be "
+        "judged (possible: the certain windows alone are not so many).",
+        "p of g could use a again from 10:00:00.000 on, but in the next 60.0 s it sent 4 messages to it where its "
+        "share of the queues is 50.0: its release rewrites its queue list when every broker is isolated.",
+        "p of g does not avoid slow brokers, and 10 of its 500 attempts to a between 10:00 and 10:05 took 550 ms or "
+        "longer.",
+    ]
+
+
+def test_every_row_holds_its_key_and_its_evidence(made):
+    from schemas import PRODUCER_FINDING
+    from schemas.findings import FINDING_SEVERITY
+
+    keys = [tuple(row[name] for name in PRODUCER_FINDING.key) for row in made[0]]
+    assert len(keys) == len(set(keys))
+    for row in made[0]:
+        assert row.severity == FINDING_SEVERITY[row.code] and row.evidence and row.subject, row
+
+
+def test_impossible_choices_of_a_producer_topic_and_broker_are_one_finding(spark):
+    from jobs.transforms.producer_findings import impossible_choice
+
+    def verdict(client, begin, told):
+        who = ("c", TODAY, "g", client, None)
+        return (*who, begin, "T", "t", begin.isoformat(), 0, "a", ["c", "b"], "available", told, None)
+
+    rows = [
+        verdict("p", at("10:00:05"), "impossible"),
+        verdict("p", at("10:00:01"), "impossible"),
+        verdict("p", at("10:00:00"), "possible"),
+        verdict("q", at("10:00:00"), "unknown"),
+    ]
+    (row,) = impossible_choice(spark.createDataFrame(rows, VERDICT)).collect()
+    assert (row.code, row.client_id, row.topic, row.broker_name) == ("IMPOSSIBLE_CHOICE", "p", "T", "a")
+    assert (row["from"], row["to"]) == (at("10:00:01").replace(tzinfo=None), at("10:00:05").replace(tzinfo=None))
+    assert row.sentence == (
+        "p of g chose a for 2 attempt(s) of T, which its release could not: first at 10:00:01.000, when admissible "
+        "were b, c (rule available)."
+    )
+
+
+def test_rules_return_the_contract(spark, made):
+    from schemas import PRODUCER_FINDING
+
+    assert list(made[0][0].asDict()) == [n for n in PRODUCER_FINDING.columns.names if n not in PRODUCER_FINDING.lineage]
