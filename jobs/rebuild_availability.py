@@ -1,4 +1,4 @@
-"""Send attempts in; availability windows, fault items and replay rules of the dates that new input touched, out."""
+"""Send attempts in; windows, fault items, replay rules and findings of the dates that new input touched, out."""
 
 from __future__ import annotations
 
@@ -19,11 +19,22 @@ from jobs.transforms.availability import (
     with_stretches,
 )
 from jobs.transforms.fault_updates import judged_updates, updates_of
+from jobs.transforms.producer_findings import Thresholds, observed, producer_findings
 from jobs.transforms.producer_replay import daily_activity, lives, replay_rules, with_process
-from schemas import BROKER_AVAILABILITY_WINDOW, FAULT_ITEM_STATE, PRODUCER_INSTANCE, PRODUCER_REPLAY, SEND_ATTEMPT
+from schemas import (
+    BROKER_AVAILABILITY_WINDOW,
+    FAULT_ITEM_STATE,
+    FLEET_MINUTE,
+    PRODUCER_FINDING,
+    PRODUCER_INSTANCE,
+    PRODUCER_REPLAY,
+    SEND_ATTEMPT,
+)
 from udfs.landing_formats import formats_of
 
 _FAR = date(9999, 12, 31)
+# Routes are not read here: of a topic those brokers are known that were sent to.
+_ROUTE = "cluster string, event_date date, topic string, broker_name string"
 # endless_until: how far a stretch without end is followed; last_date: the last one that the stretch may write.
 _SPAN = "cluster string, first_date date, endless_until date, last_date date, last_recorded date"
 
@@ -35,9 +46,9 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
         job="rebuild_availability",
         formats=formats_of("producer"),
         inputs=(SEND_ATTEMPT, PRODUCER_INSTANCE),
-        tables=(PRODUCER_REPLAY, FAULT_ITEM_STATE, BROKER_AVAILABILITY_WINDOW),
+        tables=(PRODUCER_REPLAY, FAULT_ITEM_STATE, BROKER_AVAILABILITY_WINDOW, FLEET_MINUTE, PRODUCER_FINDING),
         closing=(PRODUCER_REPLAY, FAULT_ITEM_STATE),
-        settings_fingerprint=fingerprint(settings.replay),
+        settings_fingerprint=fingerprint(settings.replay, settings.producer_findings),
         compute=lambda stretch: _compute(stretch, settings),
         waiting=(BROKER_AVAILABILITY_WINDOW, "end_reason = 'open'"),
     )
@@ -68,11 +79,16 @@ def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     held = {ClusterDate(*row) for row in rows_of(windows.select("cluster", "event_date").distinct())}
     # A date without records is there for its windows' sake only.
     replay = rules.where(in_dates({*(d for d in stretch.dates if d in stretch.recorded), *held}))
+    limits = Thresholds(**settings.producer_findings.model_dump())
+    routes = lake.spark.createDataFrame([], _ROUTE)
+    given = observed(attempts.where(in_dates(stretch.dates)), windows, rules, routes, limits, staged=staged)
     lineage = stretch.context.lineage()
     made = {
         PRODUCER_REPLAY: replay,
         FAULT_ITEM_STATE: items_by_date(rows, replay),
         BROKER_AVAILABILITY_WINDOW: windows,
+        FLEET_MINUTE: given.fleet,
+        PRODUCER_FINDING: producer_findings(given, limits),
     }
     return {table.name: frame.select("*", *lineage) for table, frame in made.items()}
 

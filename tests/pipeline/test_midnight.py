@@ -97,6 +97,8 @@ COMPARED = (
     "producer_replay",
     "fault_item_state",
     "broker_availability_window",
+    "fleet_minute",
+    "producer_finding",
 )
 
 
@@ -104,13 +106,7 @@ def everything(spark, root: Path) -> dict[str, list]:
     from schemas import TABLES
 
     found = {}
-    for name in (
-        "send_attempt",
-        "producer_instance",
-        "producer_replay",
-        "fault_item_state",
-        "broker_availability_window",
-    ):
+    for name in COMPARED:
         rows = spark.read.format("delta").load(f"{root}/lake/{name}")
         text = rows.select(F.to_json(F.struct(*TABLES[name].contract_columns)).alias("row"))
         found[name] = sorted(row.row for row in text.collect())
@@ -133,6 +129,26 @@ def test_windows_are_cut_at_midnight_and_end_as_the_rules_say(spark, replay, at_
         ("8", "a", "08:00:01.200", "08:01:01.200", "expired", False),
         ("8", "c", "23:58:00.005", "00:00:00.000", "cut_at_midnight", False),
         ("9", "c", "00:00:00.000", "00:08:00.005", "open", True),
+    ]
+
+
+def test_an_isolation_over_midnight_is_told_once(spark, replay, at_once):
+    """By the date on which it became long: those of 23:55:00.005 and 23:58:00.005 before midnight, and for good."""
+    if not (at_once / "lake").exists():
+        replay(at_once, *DAYS)
+    rows = spark.read.format("delta").load(f"{at_once}/lake/producer_finding").where("code = 'LONG_ISOLATION'")
+    shown = rows.select(
+        F.date_format("event_date", "d"),
+        F.substring("broker_name", -1, 1),
+        F.date_format("from", "d HH:mm:ss.SSS"),
+        F.date_format("to", "d HH:mm:ss.SSS"),
+    )
+    assert sorted(tuple(row) for row in shown.collect()) == [
+        ("5", "a", "5 23:55:00.005", None),
+        ("6", "b", "6 00:00:02.000", "6 00:02:00.005"),
+        ("6", "c", "6 12:00:00.005", "6 12:03:00.000"),
+        ("8", "a", "8 08:00:01.200", "8 08:01:01.200"),
+        ("8", "c", "8 23:58:00.005", None),
     ]
 
 
