@@ -71,6 +71,9 @@ class Replay(_Section):
     """How producers' fault tables are replayed."""
 
     carry_days: int = Field(ge=1)
+    clock_tolerance_ms: int = Field(ge=0)
+    route_stale_s: int = Field(ge=0)
+    route_valid_s: int = Field(gt=0)
     override: tuple[ReplayOverride, ...] = ()
 
 

@@ -1,7 +1,7 @@
 """The contracts of all tables, by name."""
 
 from schemas.allocation import ALLOCATION_DRIFT, CLIENT_STRATEGY_STATE, EXPECTED_ALLOCATION, GROUP_ROUND
-from schemas.availability import BROKER_AVAILABILITY_WINDOW, FAULT_ITEM_STATE, PRODUCER_REPLAY
+from schemas.availability import BROKER_AVAILABILITY_WINDOW, FAULT_ITEM_STATE, PRODUCER_REPLAY, SEND_VERDICT
 from schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUALITY_RESULT, QUARANTINE
 from schemas.consumers import (
     COLLECTION_ROUND,
@@ -35,6 +35,7 @@ TABLES: dict[str, Table] = {
         BROKER_AVAILABILITY_WINDOW,
         FAULT_ITEM_STATE,
         PRODUCER_REPLAY,
+        SEND_VERDICT,
         GROUP_ROUND,
         EXPECTED_ALLOCATION,
         ALLOCATION_DRIFT,
@@ -64,6 +65,7 @@ __all__ = [
     "REBALANCE_RESULT",
     "SCHEMA_VERSION",
     "SEND_ATTEMPT",
+    "SEND_VERDICT",
     "SNAPSHOT_CAPTURE",
     "TABLES",
     "TOPIC_ROUTE",

@@ -5,17 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from udfs.fault_tolerance import FaultItem, FaultProfile, FaultTable
+import numpy as np
+
+from udfs.fault_tolerance import FaultItem, FaultProfile, FaultTable, compute_not_available_duration
 from udfs.send_verdicts import SAME_MILLISECOND, Choice, ItemReading, Judgement, RouteReading
 
 CLOCK_TOLERANCE = "clock_tolerance"
 DETECTOR = "detector"
+LADDER_EDGE = "ladder_edge"
 FORGOTTEN = "possibly_absent"
 STALE_ROUTE = "stale_route"
 REWRITTEN_LIST = "stale_route_or_rewritten_list"
 
 # The client polls its routes so often: what it used twice within this time was listed all the while.
 ROUTE_POLL_MS = 30_000
+
+
+class Removal(NamedTuple):
+    """The fallback has, or may have, forgotten a broker; ``surely``: in every reading, and no update was near."""
+
+    broker_name: str
+    at_ms: int
+    surely: bool
 
 
 class NearUpdate(NamedTuple):
@@ -51,6 +62,7 @@ class BrokerRecord(NamedTuple):
         used_after_ms: first such begin after the choice.
         routes: the topic's entries for the broker in the routes that the client may have held, oldest first;
             None: no route of the topic was recorded at that time.
+        removal: what an earlier date hands over: the fallback may have forgotten the item then.
     """
 
     broker_name: str
@@ -60,14 +72,7 @@ class BrokerRecord(NamedTuple):
     used_before_ms: int | None
     used_after_ms: int | None
     routes: tuple[RouteEntry, ...] | None = None
-
-
-class Removal(NamedTuple):
-    """The fallback has, or may have, forgotten a broker; ``surely``: in every reading."""
-
-    broker_name: str
-    at_ms: int
-    surely: bool
+    removal: Removal | None = None
 
 
 def item_readings(
@@ -81,17 +86,19 @@ def item_readings(
 ) -> tuple[ItemReading, ...]:
     """The item as each order of choice and near updates leaves it, the record's own order first.
 
-    Others: the edge of its window within the tolerance; the detector, which no record shows, has found the broker
+    Others: the edge of its window within the tolerance; a rung of the ladder that the client's own measure, a little
+    longer than the hook's, may have reached; the detector, which no record shows, has found the broker
     again, or has forgotten it while the producer did not use it for a route poll; ``removal``, the last one of the
     broker, has forgotten it.
     """
-    orders = _by_order(record, now_ms, profile, _before_near(record, removal, tolerance_ms))
+    orders = _by_order(record, now_ms, profile, _before_near(record, removal or record.removal, tolerance_ms))
     readings = [
         other
-        for reading in orders
+        for reading, updated_at_ms in orders
         for other in (
             reading,
-            *_edge(reading, now_ms, tolerance_ms),
+            *_window_edge(reading, updated_at_ms, now_ms, tolerance_ms),
+            *_ladder_edge(reading, updated_at_ms, profile, tolerance_ms),
             *_detected(reading, record, now_ms, detector_enabled),
         )
     ]
@@ -109,29 +116,29 @@ def _before_near(
     updated = record.updated_at_ms
     if record.item is None or removal is None or updated is None or updated > removal.at_ms + tolerance_ms:
         return [(record.item, None)]
-    if removal.surely and updated < removal.at_ms - tolerance_ms:
-        return [(None, None)]
-    return [(record.item, None), (None, FORGOTTEN)]
+    return [(None, None)] if removal.surely else [(record.item, None), (None, FORGOTTEN)]
 
 
 def _by_order(
     record: BrokerRecord, now_ms: int, profile: FaultProfile, beginnings: list[tuple[FaultItem | None, str | None]]
-) -> list[ItemReading]:
-    """The item after each number of near updates that may have been seen by the choice."""
+) -> list[tuple[ItemReading, int | None]]:
+    """The item after each number of near updates that may have been seen by the choice, and its last update's time."""
     sure = max((i + 1 for i, update in enumerate(record.near) if update.sure), default=0)
     before = max(sure, sum(update.at_ms < now_ms for update in record.near))
     readings = []
     for beginning, doubt in beginnings:
         table = FaultTable(profile, items={} if beginning is None else {record.broker_name: beginning})
+        updated_at_ms = record.updated_at_ms
         for seen, update in enumerate((*record.near, None)):
             if seen >= sure:
                 # An update makes the item anew, whether there was one before or not.
                 reason = doubt if seen == 0 and doubt else _order_doubt(record, seen, before, now_ms)
-                readings.append(ItemReading(table.items().get(record.broker_name), reason))
+                readings.append((ItemReading(table.items().get(record.broker_name), reason), updated_at_ms))
             if update is not None:
                 told = update._asdict()
                 del told["sure"]
-                table.update(record.broker_name, now_ms=told.pop("at_ms"), **told)
+                updated_at_ms = told.pop("at_ms")
+                table.update(record.broker_name, now_ms=updated_at_ms, **told)
     return readings
 
 
@@ -142,13 +149,31 @@ def _order_doubt(record: BrokerRecord, seen: int, before: int, now_ms: int) -> s
     return SAME_MILLISECOND if all(update.at_ms == now_ms for update in between) else CLOCK_TOLERANCE
 
 
-def _edge(reading: ItemReading, now_ms: int, tolerance_ms: int) -> list[ItemReading]:
+def _window_edge(reading: ItemReading, updated_at_ms: int | None, now_ms: int, tolerance_ms: int) -> list[ItemReading]:
     """The other side of a window's end that is not farther than the tolerance."""
     item = reading.item
     if item is None or item.start_ms is None or abs(item.start_ms - now_ms) > tolerance_ms:
         return []
+    if item.start_ms == updated_at_ms:  # an update that holds the broker for no time opens no window
+        return []
     other = now_ms + 1 if item.start_ms <= now_ms else now_ms
     return [ItemReading(item._replace(start_ms=other), reading.reason or CLOCK_TOLERANCE)]
+
+
+def _ladder_edge(
+    reading: ItemReading, updated_at_ms: int | None, profile: FaultProfile, tolerance_ms: int
+) -> list[ItemReading]:
+    """The window that the client's own latency gave, if it is on a rung that the hook's just misses."""
+    item = reading.item
+    if item is None or updated_at_ms is None:
+        return []
+    latencies = np.array([item.current_latency_ms, item.current_latency_ms + tolerance_ms])
+    seen, own = compute_not_available_duration(latencies, np.zeros(2, dtype=np.bool_), profile).tolist()
+    isolated = not profile.extend_only and item.start_ms != updated_at_ms + seen
+    start = max(updated_at_ms + own, item.start_ms or 0) if profile.extend_only else updated_at_ms + own
+    if own <= seen or isolated or start == item.start_ms:
+        return []
+    return [ItemReading(item._replace(start_ms=start), reading.reason or LADDER_EDGE)]
 
 
 def _detected(reading: ItemReading, record: BrokerRecord, now_ms: int, detector_enabled: bool) -> list[ItemReading]:
@@ -211,11 +236,13 @@ class Removals:
     def note(self, judgement: Judgement, choice: Choice, records: Sequence[BrokerRecord]) -> list[Removal]:
         """Remember what a choice (perhaps) forgot; returns what is new."""
         fresh = []
-        updated_at = {record.broker_name: record.updated_at_ms for record in records}
-        for name in sorted(judgement.removable):
-            removal = Removal(name, choice.now_ms, surely=name == judgement.surely_removed)
-            earlier = self._last.get(name)
-            updated = updated_at.get(name)
+        for record in records:
+            name = record.broker_name
+            if name not in judgement.removable:
+                continue
+            # An update close to the choice may have come after it.
+            removal = Removal(name, choice.now_ms, surely=name == judgement.surely_removed and not record.near)
+            earlier, updated = self._last.get(name), record.updated_at_ms
             superseded = earlier is None or (updated is not None and updated > earlier.at_ms + self._tolerance_ms)
             # A doubtful removal goes on from the first of its kind; a sure one says when the item was surely gone.
             if superseded or (removal.surely and earlier is not None and not earlier.surely):

@@ -99,7 +99,7 @@ def test_verdicts_hold_for_every_table_that_the_client_can_have_had(seed, family
         truly = frozenset().union(*(admissible(items, profile, topic, now, last) for items in possible))
         assert truly <= judgement.admissible
         assert judgement.verdict != "impossible"
-        if len(possible) == 1 and not any(FORGOTTEN == i.reason for k in known for i in k.items):
+        if len(possible) == 1 and not any(i.reason == FORGOTTEN for k in known for i in k.items):
             assert truly == judgement.admissible
             assert judgement.verdict == "consistent"
         assert forgotten is None or forgotten in judgement.removable

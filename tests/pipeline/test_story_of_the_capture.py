@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from tests.conftest import CAPTURES
+from tests.recorded_producer import Recorded
 
 START_MS = 1795253414272  # first round of the consumers' capture
 
@@ -353,3 +354,47 @@ def test_the_summary_names_what_a_person_looks_for(spark, views):
 def test_a_record_that_ends_inside_a_window_leaves_it_open(lake):
     rows = lake("broker_availability_window").where("client_id LIKE '%4.7.1_oneway' AND broker_name = 'broker-a'")
     assert [r.end_reason for r in rows.collect()] == ["open"]
+
+
+# -- verdicts on the producers' choices ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def verdicts(lake):
+    rows = lake("send_verdict").select("*", F.unix_millis("begin_at").alias("begin_ms")).collect()
+    found = {}
+    for row in rows:
+        found.setdefault(row.client_id, {})[row.msg_id, row.attempt, row.begin_ms] = row
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "at_least"),
+    [("4.7.1_short", 300), ("5.3.3_detect", 80), ("4.9.8_short", 0), ("4.9.8_async", 0), ("4.7.1_oneway", 1)],
+)
+def test_verdicts_equal_those_of_the_choices_judged_one_by_one(verdicts, name, at_least):
+    """The jobs prune, join and stream; the sequential judgement of the same record must say the same of each choice."""
+    ours = verdicts.get(f"127.0.0.1@{name}", {})
+    one_by_one = list(Recorded(name).verdicts())
+    asynchronous = name.endswith("async")
+    told = {
+        (a["msgId"], None if asynchronous else a["times"], a["beginMs"]): (j.verdict, j.reason, sorted(j.admissible))
+        for a, j in one_by_one
+    }
+    assert len(told) == len(one_by_one)
+    different = [
+        (key, row.verdict, row.reason, told[key])
+        for key, row in ours.items()
+        if (row.verdict, row.reason, row.admissible) != told[key]
+    ]
+    assert different == []
+    assert {told[key][0] for key in told.keys() - ours.keys()} <= {"consistent"}
+    assert len(ours) >= at_least
+
+
+def test_the_choices_of_the_captured_producers_were_admissible_but_two(lake):
+    """tests/kernels/test_send_verdicts.py explains the two."""
+    counts = {row.verdict: row["count"] for row in lake("send_verdict").groupBy("verdict").count().collect()}
+    assert counts["impossible"] == 2
+    assert set(counts) == {"consistent", "possible", "impossible"}
+    assert counts["possible"] < 100
