@@ -1,6 +1,14 @@
 """The contracts of all tables, by name."""
 
-from schemas.allocation import ALLOCATION_DRIFT, CLIENT_STRATEGY_STATE, EXPECTED_ALLOCATION, GROUP_ROUND
+from schemas.allocation import (
+    ALLOCATION_DRIFT,
+    CLIENT_STRATEGY_STATE,
+    DRIFT_INCIDENT,
+    EXPECTED_ALLOCATION,
+    GROUP_DRIFT_STATE,
+    GROUP_ROUND,
+    MEMBERSHIP_CHANGE,
+)
 from schemas.availability import BROKER_AVAILABILITY_WINDOW, FAULT_ITEM_STATE, PRODUCER_REPLAY
 from schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUALITY_RESULT, QUARANTINE
 from schemas.consumers import (
@@ -38,6 +46,9 @@ TABLES: dict[str, Table] = {
         GROUP_ROUND,
         EXPECTED_ALLOCATION,
         ALLOCATION_DRIFT,
+        DRIFT_INCIDENT,
+        MEMBERSHIP_CHANGE,
+        GROUP_DRIFT_STATE,
         CLIENT_STRATEGY_STATE,
         QUALITY_RESULT,
         PUBLICATION,
@@ -50,10 +61,13 @@ __all__ = [
     "CLIENT_STRATEGY_STATE",
     "COLLECTION_ROUND",
     "CONSUMER_HEARTBEAT",
+    "DRIFT_INCIDENT",
     "EXPECTED_ALLOCATION",
     "FAULT_ITEM_STATE",
+    "GROUP_DRIFT_STATE",
     "GROUP_ROUND",
     "INGESTED_FILE",
+    "MEMBERSHIP_CHANGE",
     "PRODUCER_INSTANCE",
     "PRODUCER_REPLAY",
     "PUBLICATION",

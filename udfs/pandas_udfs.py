@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -131,5 +132,26 @@ def map_rows(
         for batch in batches:
             rows = [made for row in batch.to_pylist() for made in kernel(row)]
             yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema)
+
+    return frame.mapInArrow(run, schema)
+
+
+_ROWS_AT_ONCE = 2000
+
+
+def walk_rows(
+    frame: DataFrame, kernel: Callable[[Iterator[dict[str, Any]]], Iterator[dict[str, Any]]], schema: StructType
+) -> DataFrame:
+    """Apply a kernel that walks the rows of each partition in their order; both sides are streamed.
+
+    A UDF, because what a round means depends on the rounds before it.
+    """
+    arrow_schema = to_arrow_schema(schema, timezone="UTC")
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = (row for batch in batches for row in batch.to_pylist())
+        made = kernel(rows)
+        while chunk := list(islice(made, _ROWS_AT_ONCE)):
+            yield pa.RecordBatch.from_pylist(chunk, schema=arrow_schema)
 
     return frame.mapInArrow(run, schema)
