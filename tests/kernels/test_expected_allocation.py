@@ -35,7 +35,7 @@ def test_members_under_one_rule_claim_what_the_group_expects():
 def test_a_repeated_id_leaves_its_second_share_to_nobody():
     made = expected(["a", "a", "b"])
     assert owned(made, "a") == [0, 1, 2] and owned(made, "b") == [6, 7]
-    assert [owner for owner in made.owners[3:6]] == [None] * 3
+    assert list(made.owners[3:6]) == [None] * 3
 
 
 def test_a_member_under_another_rule_claims_by_it():
