@@ -380,9 +380,7 @@ DRIFT_INCIDENT = Table(
             ),
             column("evidence", STRINGS, "Landing files and lines of the finding that opened it.", required=True),
             column("settled", BooleanType(), "False: a later round may still change it.", required=True),
-            column(
-                "sentence", StringType(), "The cause, the worst that came of it, how much in all.", required=True
-            ),
+            column("sentence", StringType(), "The cause, the worst that came of it, how much in all.", required=True),
             *RUN,
         ]
     ),
@@ -432,6 +430,20 @@ GROUP_DRIFT_STATE = Table(
             COLLECTOR,
             GROUP,
             column("state", StringType(), "JSON: counters, open incidents, what was last seen.", required=True),
+            column(
+                "evidence",
+                ArrayType(
+                    StructType(
+                        [
+                            column("incident_id", StringType(), "Incident in the state.", required=True),
+                            column("lines", STRINGS, "Landing files and lines that opened it.", required=True),
+                        ]
+                    ),
+                    containsNull=False,
+                ),
+                "Evidence of the incidents in the state, which itself names no file.",
+                required=True,
+            ),
             column("open_incidents", IntegerType(), "Incidents that are not resolved.", required=True),
             column("last_round_at", TimestampType(), "Last read of the group, UTC.", required=True),
             *RUN,

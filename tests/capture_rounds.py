@@ -59,9 +59,19 @@ class CaptureRounds:
             if stats:
                 reading = (stats[0]["captured_at"], stats)
             row = self._round(group, round_at, rows, captures, shown, before)
-            if reading is not None and self._until(captures) - reading[0] <= 120_000:
-                row |= {"progress_at": instant(reading[0]), "lags": reading[1]}
-            yield {**dict(zip(KEYS, ("c", "", group), strict=True)), "row_kind": "round", "round": row}
+            valid = reading is not None and self._until(captures) - reading[0] <= 120_000
+            read_at, lags = reading if valid else (None, None)
+            yield {
+                **dict(zip(KEYS, ("c", "", group), strict=True)),
+                "row_kind": "round",
+                "at": row["at"],
+                "progress_at": instant(read_at),
+                "lags": lambda lags=lags: lags,
+                "signature": None,
+                "oldest_pull_at": None,
+                "oldest_consume_at": None,
+                "round": lambda row=row: row,
+            }
         day = instant(self.markers[-1]).date()
         yield {
             **dict(zip(KEYS, ("c", "", group), strict=True)),
@@ -128,8 +138,6 @@ class CaptureRounds:
                 {k: instant(v) if k.startswith("last_") else v for k, v in r.items()}
                 for r in sorted(owned, key=lambda r: r["client_id"])
             ],
-            "progress_at": None,
-            "lags": None,
             "topics": topics,
             "member_list_hash": "h",
             "distinct_views": 1,

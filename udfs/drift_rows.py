@@ -68,12 +68,10 @@ def group_round(row: Row) -> GroupRound:
     )
 
 
-def readings(row: Row) -> list[Reading]:
-    """The progress reading that is valid in this round."""
-    at = to_ms(row["progress_at"]) or 0
+def readings(read_at: int, lags: Sequence[Row]) -> list[Reading]:
+    """A progress reading, queue by queue."""
     return [
-        Reading((lag["topic"], *_queue(lag)), at, lag["broker_offset"], lag["consumer_offset"])
-        for lag in row["lags"] or ()
+        Reading((lag["topic"], *_queue(lag)), read_at, lag["broker_offset"], lag["consumer_offset"]) for lag in lags
     ]
 
 

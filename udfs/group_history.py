@@ -7,7 +7,7 @@ dates, the incidents are the same.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -56,12 +56,38 @@ class GroupHistory:
     churn: Churn = field(default_factory=Churn)
     inference: Inference = field(default_factory=Inference)
     ledger: Ledger = field(init=False)
+    quiet: int | None = field(default=None, init=False)  # signature of the last round, if nothing can come of a repeat
 
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.key, self.timing)
 
-    def step(self, group: GroupRound, readings: Iterable[Reading] = ()) -> Round:
+    def repeat(
+        self, signature: int | None, at: int, oldest: tuple[int | None, int | None], readings: Iterable[Reading] = ()
+    ) -> bool:
+        """Take in a round that shows the same facts as the last one, if nothing can come of it; else False.
+
+        ``signature`` is equal for equal facts, instants and evidence aside; ``oldest``: when the queue that was pulled
+        from least recently was, and, of those with messages waiting, the one consumed least recently.
+        """
+        if self.quiet is None or signature != self.quiet:
+            return False
+        limits = (self.timing.pull_idle_s, self.timing.consume_blocked_s)
+        if any(o is not None and at - o > limit * 1000 for o, limit in zip(oldest, limits, strict=True)):
+            return False
+        self.memory.repeat(at, readings, self.timing)
+        self.ledger.advance(at, self.memory.rounds_read, [], lambda *_: False)
+        return True
+
+    def step(self, group: GroupRound, readings: Iterable[Reading] = (), signature: int | None = None) -> Round:
         """Judge the next round. One in which the group was not read is remembered and has no verdict."""
+        walked = self._step(group, readings)
+        named = all(topic.strategy_source != "default" for topic in group.topics)
+        settled = group.complete and bool(group.reads) and named and self.memory.settled
+        idle = not walked.judged and not self.ledger.tracks and self.churn.changed_at is None
+        self.quiet = signature if settled and idle else None
+        return walked
+
+    def _step(self, group: GroupRound, readings: Iterable[Reading]) -> Round:
         past = self.memory.observe(group, readings, self.timing)
         group = replace(group, past=replace(past, ownerless_since=self._ownerless(past)))
         if not group.was_read:
@@ -84,6 +110,8 @@ class GroupHistory:
 
     def close_date(self, day: str) -> list[Incident]:
         """The incidents that were finished on the date (ISO) that closes; they are not in the state any more."""
+        # The first round of a date is judged in full, whether or not the date before was walked with it.
+        self.quiet = None
         self.ledger.close_date(day)
         finished, self.ledger.finished = self.ledger.finished, []
         return finished
@@ -100,9 +128,14 @@ class GroupHistory:
 
     @classmethod
     def of_json(
-        cls, key: tuple[str, str, str], timing: Timing, text: str, maintenance: Sequence[Maintenance] = ()
+        cls,
+        key: tuple[str, str, str],
+        timing: Timing,
+        text: str,
+        maintenance: Sequence[Maintenance] = (),
+        evidence: Mapping[str, Sequence[str]] | None = None,
     ) -> GroupHistory:
-        """The history that ``to_json`` wrote, under today's timing."""
+        """The history that ``to_json`` wrote, under today's timing; ``evidence``: that of its incidents, by id."""
         state = json.loads(text)
         history = cls(
             key,
@@ -112,7 +145,7 @@ class GroupHistory:
             Churn.of_state(state["churn"]),
             Inference.of_state(state["inference"]),
         )
-        history.ledger = Ledger.of_state(key, timing, state["ledger"])
+        history.ledger = Ledger.of_state(key, timing, state["ledger"], evidence or {})
         return history
 
     def _ownerless(self, past: Past) -> dict[TopicQueue, int]:

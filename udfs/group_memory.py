@@ -52,6 +52,7 @@ class GroupMemory:
     rounds_read: int = 0
     read_at: list[int] = field(default_factory=list)
     last_at: int = 0
+    progress_at: int = 0
     members: list[str] | None = None
     starts: dict[str, int] = field(default_factory=dict)
     subscriptions: dict[str, list[Any]] = field(default_factory=dict)
@@ -78,12 +79,30 @@ class GroupMemory:
             self.read_at = [*self.read_at, group.at][-(timing.interval_rounds + 1) :]
         self._take_disturbances(group, timing)
         self._take_members(group)
-        for reading in readings:
-            self._take_reading(reading)
+        self.take_readings(readings)
         if group.was_read:
             self._take_owners(group, timing)
             self._take_missing(group)
         return self._past(group, timing)
+
+    def repeat(self, at: int, readings: Iterable[Reading], timing: Timing) -> None:
+        """Take in a round that shows what the last one did."""
+        self.last_at = max(self.last_at, at)
+        self.rounds_read += 1
+        self.read_at = [*self.read_at, at][-(timing.interval_rounds + 1) :]
+        self.take_readings(readings)
+
+    @property
+    def settled(self) -> bool:
+        """Nothing that is remembered makes the next round say more than its own facts do."""
+        waits = (self.disturbances, self.ownerless, self.silent, self.missing, self.new_queues, self.unlocked)
+        return not any(waits) and not any(held.changed_at for held in self.held.values())
+
+    def take_readings(self, readings: Iterable[Reading]) -> None:
+        """Take in a progress reading."""
+        for reading in readings:
+            self.progress_at = max(self.progress_at, reading.read_at)
+            self._take_reading(reading)
 
     def _take_disturbances(self, group: GroupRound, timing: Timing) -> None:
         fresh = membership_changes(self.members, group, self.starts)
@@ -216,6 +235,7 @@ class GroupMemory:
             "rounds_read": self.rounds_read,
             "read_at": self.read_at,
             "last_at": self.last_at,
+            "progress_at": self.progress_at,
             "members": self.members,
             "starts": self.starts,
             "subscriptions": self.subscriptions,
@@ -238,9 +258,9 @@ class GroupMemory:
     def of_state(cls, state: dict[str, Any]) -> GroupMemory:
         """The memory that ``to_state`` wrote."""
         last = state["last_disturbance"]
-        plain = ("rounds_read", "read_at", "last_at", "members", "starts", "subscriptions", "silent", "missing")
+        plain = ("rounds_read", "read_at", "last_at", "progress_at", "members", "starts", "subscriptions")
         return cls(
-            **{name: state[name] for name in plain},
+            **{name: state[name] for name in (*plain, "silent", "missing")},
             routes={topic: [(b, q) for b, q in queues] for topic, queues in state["routes"].items()},
             disturbances=[Disturbance(*d) for d in state["disturbances"]],
             last_disturbance=Disturbance(*last) if last else None,

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from udfs.drift_rows import change_rows, drift_rows, group_round, incident_row, readings, to_instant, to_ms
 from udfs.drift_timing import Maintenance, Timing
 from udfs.group_history import GroupHistory
+from udfs.group_memory import Reading
 
 STATE, ROUND, CLOSE = "state", "round", "close"
 DRIFT, INCIDENT, CHANGE, INFERRED = "drift", "incident", "change", "inferred"
@@ -32,7 +33,8 @@ def walk(rows: Iterable[Mapping[str, Any]], settings: WalkSettings) -> Iterator[
 
     Args:
         rows: sorted by cluster, collector, consumer group and time; a group's opening state first, and at the end of
-            each date a CLOSE row, whose ``is_last`` says that no later date is known.
+            each date a CLOSE row, whose ``is_last`` says that no later date is known. ``round`` and ``lags`` of a
+            round are functions that give the value: a round with the ``signature`` of the one before is not asked.
     """
     history: GroupHistory | None = None
     for row in rows:
@@ -40,19 +42,28 @@ def walk(rows: Iterable[Mapping[str, Any]], settings: WalkSettings) -> Iterator[
         if history is None or history.key != key:
             history = GroupHistory(key, settings.timing, _windows(key, settings))
         if row["row_kind"] == STATE:
-            history = GroupHistory.of_json(key, settings.timing, row["state"], _windows(key, settings))
+            evidence = {entry["incident_id"]: entry["lines"] for entry in row["evidence"] or ()}
+            history = GroupHistory.of_json(key, settings.timing, row["state"], _windows(key, settings), evidence)
         elif row["row_kind"] == ROUND:
-            yield from _step(history, row["round"])
+            yield from _step(history, row)
         else:
             yield from _close(history, row, settings)
 
 
 def _step(history: GroupHistory, row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    walked = history.step(group_round(row), readings(row))
-    yield from ((DRIFT, made) for made in drift_rows(row, walked))
-    yield from ((CHANGE, made) for made in change_rows(row, walked.changes))
+    at, read_at = to_ms(row["at"]) or 0, to_ms(row["progress_at"])
+    fresh: list[Reading] = []
+    if read_at is not None and read_at > history.memory.progress_at:
+        fresh = readings(read_at, row["lags"]() or ())
+    oldest = to_ms(row["oldest_pull_at"]), to_ms(row["oldest_consume_at"])
+    if history.repeat(row["signature"], at, oldest, fresh):
+        return
+    full = row["round"]()
+    walked = history.step(group_round(full), fresh, signature=row["signature"])
+    yield from ((DRIFT, made) for made in drift_rows(full, walked))
+    yield from ((CHANGE, made) for made in change_rows(full, walked.changes))
     for topic, names in sorted(walked.inferred.items()):
-        place = {n: row[n] for n in ("cluster", "event_date", "collector", "consumer_group", "round_at")}
+        place = {n: full[n] for n in ("cluster", "event_date", "collector", "consumer_group", "round_at")}
         yield INFERRED, {**place, "topic": topic, "inferred_strategies": list(names)}
 
 
@@ -79,6 +90,7 @@ def _close(
             {
                 **place,
                 "state": history.to_json(),
+                "evidence": [{"incident_id": i, "lines": e} for i, e in history.ledger.evidence().items()],
                 "open_incidents": sum(state != "RESOLVED" for state in states),
                 "last_round_at": to_instant(history.memory.last_at),
             },

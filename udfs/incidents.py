@@ -333,24 +333,40 @@ class Ledger:
         self.openings = {cause: opening for cause, opening in self.openings.items() if opening[0] > day}
 
     def to_state(self) -> dict[str, Any]:
-        """The ledger as JSON values, in an order that equal ledgers share; finished incidents are not in it."""
+        """The ledger as JSON values, in an order that equal ledgers share.
+
+        Finished incidents are not in it, and evidence, which names files, stands beside it (``evidence``).
+        """
         return {
             "tracks": [[list(s), vars(t)] for s, t in sorted(self.tracks.items(), key=_by_text)],
             "incidents": [
-                {**vars(i), "attached": [list(a) for _, a in sorted(i.attached.items(), key=_by_text)]}
+                {
+                    **{name: value for name, value in vars(i).items() if name != "evidence"},
+                    "attached": [list(a) for _, a in sorted(i.attached.items(), key=_by_text)],
+                }
                 for _, i in sorted(self.incidents.items())
             ],
             "openings": [[*cause, *opening] for cause, opening in sorted(self.openings.items())],
         }
 
+    def evidence(self) -> dict[str, list[str]]:
+        """Each incident's evidence, by its id."""
+        return {i.incident_id: i.evidence for _, i in sorted(self.incidents.items())}
+
     @classmethod
-    def of_state(cls, group: tuple[str, str, str], timing: Timing, state: Mapping[str, Any]) -> Ledger:
-        """The ledger that ``to_state`` wrote."""
+    def of_state(
+        cls,
+        group: tuple[str, str, str],
+        timing: Timing,
+        state: Mapping[str, Any],
+        evidence: Mapping[str, Sequence[str]],
+    ) -> Ledger:
+        """The ledger that ``to_state`` and ``evidence`` wrote."""
         return cls(
             group,
             timing,
             tracks={Subject(*s): _track(t) for s, t in state["tracks"]},
-            incidents={incident.cause: incident for incident in map(_incident, state["incidents"])},
+            incidents={i.cause: i for i in (_incident(values, evidence) for values in state["incidents"])},
             openings={Cause(name, key): (day, order) for name, key, day, order in state["openings"]},
         )
 
@@ -389,7 +405,7 @@ def _track(values: Mapping[str, Any]) -> Track:
     )
 
 
-def _incident(values: Mapping[str, Any]) -> Incident:
+def _incident(values: Mapping[str, Any], evidence: Mapping[str, Sequence[str]]) -> Incident:
     attached = [Attached(Subject(*a[0]), *a[1:]) for a in values["attached"]]
     disturbance = values["disturbance"]
     return Incident(
@@ -398,5 +414,6 @@ def _incident(values: Mapping[str, Any]) -> Incident:
             "cause": Cause(*values["cause"]),
             "attached": {a.subject: a for a in attached},
             "disturbance": Disturbance(*disturbance) if disturbance else None,
+            "evidence": list(evidence.get(values["incident_id"], ())),
         }
     )

@@ -87,6 +87,17 @@ def group_rounds(topics: DataFrame, groups: DataFrame, owned: DataFrame, progres
         F.col("route.evidence").alias("evidence"),
         "not_asked",
         "missing_inputs",
+        F.xxhash64(
+            "topic",
+            "queue_list_hash",
+            "claims_hash",
+            "strategy",
+            "strategy_source",
+            "strategy_parameters",
+            "not_asked",
+            "missing_inputs",
+            F.col("allocation").isNull(),
+        ).alias("facts_hash"),
     )
     by_group = topics.groupBy(*GROUP_OF_ROUND).agg(
         F.array_sort(F.collect_list(topic), _by_topic).alias("topics"),
@@ -104,7 +115,14 @@ def group_rounds(topics: DataFrame, groups: DataFrame, owned: DataFrame, progres
         "last_lock_at",
         "cached_messages",
     )
-    owners = owned.groupBy(*GROUP_OF_ROUND).agg(F.array_sort(F.collect_list(owner)).alias("owners"))
+    held = F.xxhash64("client_id", "topic", "broker_name", "queue_id", "locked")
+    waiting = F.when(F.col("cached_messages") > 0, F.col("last_consume_at"))
+    owners = owned.groupBy(*GROUP_OF_ROUND).agg(
+        F.array_sort(F.collect_list(owner)).alias("owners"),
+        F.xxhash64(F.count("*"), F.bit_xor(held)).alias("owners_hash"),
+        F.min("last_pull_at").alias("oldest_pull_at"),
+        F.min(waiting).alias("oldest_consume_at"),
+    )
     keys = list(GROUP_OF_ROUND)
     said = groups.select(
         *keys,
@@ -126,6 +144,30 @@ def group_rounds(topics: DataFrame, groups: DataFrame, owned: DataFrame, progres
             "topics": F.coalesce("topics", F.array().cast(by_group.schema["topics"].dataType)),
             "member_rules": F.coalesce("member_rules", F.array().cast(by_group.schema["member_rules"].dataType)),
         }
+    ).withColumn("signature", _signature())
+
+
+def _signature() -> Column:
+    """Equal where a round shows the same facts as another, instants and evidence aside."""
+    reads = F.transform("reads", lambda r: F.struct(r["client_id"], r["answered"], r["own_hash"]))
+    # Each broker sees another port of the same client.
+    hosts = F.transform(
+        "connections",
+        lambda c: F.struct(c["client_id"], c["broker_name"], F.regexp_replace(c["address"], ":[0-9]+$", "")),
+    )
+    return F.xxhash64(
+        "members",
+        "member_rules",
+        "message_model",
+        "ordered",
+        "loose",
+        "shared",
+        "listing.answered",
+        "listing.error_code",
+        F.array_sort(hosts),
+        F.array_sort(reads),
+        F.transform("topics", lambda t: t["facts_hash"]),
+        "owners_hash",
     )
 
 
@@ -135,14 +177,16 @@ def walked(rounds: DataFrame, states: DataFrame, dates: DataFrame, settings: Wal
     ``dates``: cluster, event_date, is_last; each group's state is closed at the end of each of its cluster's dates.
     """
     group = ("cluster", "collector", "consumer_group")
-    names = [*rounds.columns]
+    beside = ("at", "progress_at", "lags", "signature", "oldest_pull_at", "oldest_consume_at")
+    inside = [name for name in rounds.columns if name not in beside or name == "at"]
     stream = rounds.select(
         *group,
+        *beside,
         F.col("round_at").alias("sort_at"),
         F.lit(ROUND).alias("row_kind"),
-        F.struct(*names).alias("round"),
+        F.struct(*inside).alias("round"),
     )
-    opening = states.select(*group, F.lit(STATE).alias("row_kind"), "state")
+    opening = states.select(*group, F.lit(STATE).alias("row_kind"), "state", "evidence")
     known = rounds.select(*group).union(states.select(*group)).distinct()
     ends = known.join(F.broadcast(dates), "cluster").select(
         *group,
@@ -162,7 +206,7 @@ def walked(rounds: DataFrame, states: DataFrame, dates: DataFrame, settings: Wal
     def kernel(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         return ({kind: row} for kind, row in walk(rows, settings))
 
-    return walk_rows(ordered, kernel, _WALKED)
+    return walk_rows(ordered, kernel, _WALKED, on_demand=("round", "lags"))
 
 
 def rows_of_kind(walk_frame: DataFrame, kind: str) -> DataFrame:

@@ -99,6 +99,7 @@ def group_reads(captures: DataFrame) -> DataFrame:
         "message_model",
         "consume_from_where",
         "client_started_at",
+        F.xxhash64("subscriptions", "message_model", "consume_from_where", "client_started_at").alias("own_hash"),
         "captured_at",
         "evidence",
     )
