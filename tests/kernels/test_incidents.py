@@ -146,6 +146,22 @@ def test_a_rolling_deploy_mutes_the_subscriptions_and_nothing_else():
     assert ("SUBSCRIPTION_INCONSISTENT", "TAG_DIFF") in live(made)
 
 
+def test_an_orphan_that_no_members_own_rule_leads_to_is_not_explained_by_mixed_strategies():
+    owned = {0: "A", 1: "A", 3: "B", 4: "B", 5: "BC"}  # A and C both take 2 by their rules, and neither holds it
+
+    def one(now):
+        return allocated(now, ("A", "B", "C"), owned, strategies={"C": "AVG_BY_CIRCLE"})
+
+    made = live(walk([one] * 6))
+    assert [a.subject.queue_id for a in made["UNEXPLAINED", "T"].attached.values()] == [2]
+
+
+def test_with_rounds_far_apart_it_is_the_third_false_one_that_closes():
+    rounds = [lambda now: world(now, {A1: ("c1", "c2")})] * 3 + [world] * 2
+    assert [i.state for i in live(walk(rounds, step=60)).values()] == ["CLEARING"]
+    assert [i.state for i in live(walk([*rounds, world], step=60)).values()] == ["RESOLVED"]
+
+
 # -- loose rounds ----------------------------------------------------------------------------------------------------
 
 
@@ -161,6 +177,12 @@ def test_a_double_in_a_loose_round_neither_counts_nor_resets():
     apart = lambda now: world(now, loose=True)  # noqa: E731
     assert live(walk([tight, loose, apart, loose])) == {}
     assert len(live(walk([tight, loose, apart, tight]))) == 1
+
+
+def test_a_double_in_a_loose_round_does_not_stop_the_closing():
+    loose = lambda now: world(now, {A1: ("c1", "c2")}, loose=True)  # noqa: E731
+    made = walk([double, double, world, loose, world, world, world])
+    assert [i.state for i in live(made).values()] == ["RESOLVED"]  # false at 30, 60, 75, 90
 
 
 # -- flapping --------------------------------------------------------------------------------------------------------

@@ -148,6 +148,7 @@ def test_a2_is_certainly_owned_twice_even_while_m4_is_unread(told, settings):
     assert len(doubles) == 68
     assert {f["trust"] for f in doubles} == {"certain"}
     assert {f["root_cause"] for f in doubles} == {"MIXED_STRATEGY"}
+    assert {t(f["since_at"]) for f in doubles} == {1.9}  # m1 and m3 were read 1.9 s after the first marker
 
 
 @BOTH
