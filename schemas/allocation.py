@@ -76,6 +76,14 @@ MEMBER_RULES = ArrayType(
     containsNull=False,
 )
 
+_DISTURBANCE = StructType(
+    [
+        column("kind", StringType(), "join, start, leave, new_broker, broker_gone, ...", required=True),
+        column("at", TimestampType(), "When, UTC.", required=True),
+        column("subject", StringType(), "Client, broker or topic.", required=True),
+    ]
+)
+
 GROUP_ROUND = Table(
     name="group_round",
     comment="One row per round, group and topic: what was read, by which rule it is judged, and the verdict.",
@@ -230,6 +238,7 @@ ALLOCATION_DRIFT = Table(
             column("root_cause", StringType(), "What it comes of; UNEXPLAINED: nothing that is known.", required=True),
             column("cause_key", StringType(), "Which one: client, kind or topic; '' for the group.", required=True),
             column("also", STRINGS, "Other causes that match.", required=True),
+            column("last_disturbance", _DISTURBANCE, "The last change of the group so far; null: none was seen."),
             column("expected_client_ids", STRINGS, "Who should own it by the group's rule.", required=True),
             column(
                 "observed",
@@ -368,15 +377,7 @@ DRIFT_INCIDENT = Table(
             column("messages_accrued", LongType(), "Messages that its queues took since then; null: no two readings."),
             column("ordered", BooleanType(), "The group consumes in order.", required=True),
             column(
-                "last_disturbance",
-                StructType(
-                    [
-                        column("kind", StringType(), "join, start, leave, new_broker, ...", required=True),
-                        column("at", TimestampType(), "When, UTC.", required=True),
-                        column("subject", StringType(), "Client, broker or topic.", required=True),
-                    ]
-                ),
-                "The last change of the group before it opened; null: none was seen.",
+                "last_disturbance", _DISTURBANCE, "The last change of the group before it opened; null: none was seen."
             ),
             column("evidence", STRINGS, "Landing files and lines of the finding that opened it.", required=True),
             column("settled", BooleanType(), "False: a later round may still change it.", required=True),

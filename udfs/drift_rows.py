@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from udfs.churn import Change
+from udfs.disturbances import Disturbance
 from udfs.drift_timing import Timing
 from udfs.group_history import Judged, Round, fold_attached
 from udfs.group_memory import Reading
@@ -78,7 +79,8 @@ def readings(read_at: int, lags: Sequence[Row]) -> list[Reading]:
 def drift_rows(row: Row, walked: Round) -> list[dict[str, Any]]:
     """Rows of ``allocation_drift``, each with the facts that a reader needs to follow it."""
     topics = {topic["topic"]: topic for topic in row["topics"]}
-    return [_drift_row(row, walked.group, judged, topics) for judged in walked.judged]
+    last = None if walked.disturbance is None else _disturbance(walked.disturbance)
+    return [{**_drift_row(row, walked.group, judged, topics), "last_disturbance": last} for judged in walked.judged]
 
 
 def change_rows(row: Row, changes: Sequence[Change]) -> list[dict[str, Any]]:
@@ -300,5 +302,5 @@ def _observed(owner: Owner) -> dict[str, Any]:
     }
 
 
-def _disturbance(disturbance: Any) -> dict[str, Any]:
+def _disturbance(disturbance: Disturbance) -> dict[str, Any]:
     return {"kind": disturbance.kind, "at": to_instant(disturbance.at), "subject": disturbance.subject}

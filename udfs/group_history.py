@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from udfs.churn import Change, Churn
-from udfs.disturbances import Grace, grace_of
+from udfs.disturbances import Disturbance, Grace, grace_of
 from udfs.drift_rules import absence_is_told, findings
 from udfs.drift_timing import Maintenance, Timing
 from udfs.finding import NO_OWNER, SEVERITIES, Finding, Subject, queue_name, subject_of
@@ -43,6 +43,7 @@ class Round(NamedTuple):
     judged: list[Judged]
     changes: list[Change]
     inferred: dict[str, tuple[str, ...]]
+    disturbance: Disturbance | None = None  # the last change of the group so far
 
 
 @dataclass
@@ -106,7 +107,7 @@ class GroupHistory:
         judged = [Judged(s.finding, s.grace, j) for s, j in zip(seen, judgements, strict=True)]
         changes = self.churn.take(group, in_grace=in_grace)
         inferred = {} if in_grace else self.inference.take(group)
-        return Round(group, folded(judged, group, self.timing), changes, inferred)
+        return Round(group, folded(judged, group, self.timing), changes, inferred, disturbance)
 
     def close_date(self, day: str) -> list[Incident]:
         """The incidents that were finished on the date (ISO) that closes; they are not in the state any more."""
