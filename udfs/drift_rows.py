@@ -55,7 +55,7 @@ def group_round(row: Row) -> GroupRound:
         message_model=row["message_model"],
         members=tuple(row["members"]),
         reads=reads,
-        strategies={r["client_id"]: (r["strategy"], r["source"]) for r in row["member_rules"] if r["strategy"]},
+        strategies={r["client_id"]: (r["strategy"], r["source"]) for r in row["member_rules"] if _is_known(r)},
         ordered=row["ordered"],
         loose=row["loose"],
         missing_inputs=tuple(dict.fromkeys(m for topic in judged for m in topic["missing_inputs"])),
@@ -170,6 +170,11 @@ def _words(code: str, count: int) -> str:
     head, space, rest = text.partition(" ")
     many = f"{head}s{space}{rest}" if head == "queue" else f"{text}s"
     return text if count == 1 or text == code else many
+
+
+def _is_known(rule: Row) -> bool:
+    """A strategy of RocketMQ's own; what an application's class does is not known."""
+    return bool(rule["strategy"]) and not rule["strategy"].startswith("class:")
 
 
 def _read(read: Row) -> Read:
