@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -163,3 +164,40 @@ def map_rows(
             yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema)
 
     return frame.mapInArrow(run, schema)
+
+
+_ROWS_AT_ONCE = 2000
+
+
+def walk_rows(
+    frame: DataFrame,
+    kernel: Callable[[Iterator[dict[str, Any]]], Iterator[dict[str, Any]]],
+    schema: StructType,
+    *,
+    on_demand: tuple[str, ...] = (),
+) -> DataFrame:
+    """Apply a kernel that walks the rows of each partition in their order; both sides are streamed.
+
+    Columns ``on_demand`` come as functions that make the value: most rows are never asked for theirs.
+    A UDF, because what a round means depends on the rounds before it.
+    """
+    arrow_schema = to_arrow_schema(schema, timezone="UTC")
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+        for batch in batches:
+            at_once = {n: batch.column(n).to_pylist() for n in batch.schema.names if n not in on_demand}
+            columns = {n: batch.column(n) for n in on_demand}
+            for i in range(batch.num_rows):
+                row = {name: values[i] for name, values in at_once.items()}
+                yield row | {name: partial(_value, column, i) for name, column in columns.items()}
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        made = kernel(rows(batches))
+        while chunk := list(islice(made, _ROWS_AT_ONCE)):
+            yield pa.RecordBatch.from_pylist(chunk, schema=arrow_schema)
+
+    return frame.mapInArrow(run, schema)
+
+
+def _value(column: Any, row: int) -> Any:
+    return column[row].as_py()

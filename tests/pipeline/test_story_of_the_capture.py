@@ -224,6 +224,34 @@ def test_expected_owners_equal_what_each_client_of_g_avg_logged_that_it_took(lak
     assert all((r.client_id, r.queues_text) in taken for r in logged)
 
 
+def test_incidents_and_findings_are_those_of_the_kernels_without_spark(lake):
+    """What test_story_of_the_incidents says of the kernels holds of the tables."""
+    from tests.capture_rounds import CaptureRounds
+    from udfs.drift_timing import Timing
+    from udfs.group_walk import CHANGE, DRIFT, INCIDENT, WalkSettings, walk
+
+    capture = CaptureRounds(CAPTURES / "consumers" / "admin_snapshots.jsonl.gz")
+    made = [r for group in capture.groups for r in walk(capture.of_group(group), WalkSettings(Timing(), 7))]
+    tables = {
+        DRIFT: ("allocation_drift", ("consumer_group", "code", "kind", "finding_state", "root_cause", "sentence")),
+        INCIDENT: ("drift_incident", ("consumer_group", "root_cause", "cause_key", "state", "severity", "sentence")),
+        CHANGE: ("membership_change", ("consumer_group", "topic", "joined", "left", "moved", "necessary", "excess")),
+    }
+    for kind, (table, names) in tables.items():
+        expected = sorted(repr([row[n] for n in names]) for k, row in made if k == kind)
+        assert sorted(repr(list(row)) for row in lake(table).select(*names).collect()) == expected, table
+
+
+def test_a_finding_comes_with_the_incident_that_explains_it(spark, lake, views):
+    rows = spark.table("drift_with_incident")
+    assert rows.count() == lake("allocation_drift").count()
+    assert rows.where("(finding_state = 'OPEN') AND incident_id IS NULL").count() == 0
+    assert (
+        rows.where("consumer_group = 'g_avg' AND code = 'ORPHAN_QUEUE' AND root_cause <> 'UNREACHABLE_CLIENT'").count()
+        == 0
+    )
+
+
 # -- the producer side ---------------------------------------------------------------------------------------------
 
 
