@@ -20,6 +20,8 @@ REWRITTEN_LIST = "stale_route_or_rewritten_list"
 # The client polls its routes so often: what it used twice within this time was listed all the while.
 ROUTE_POLL_MS = 30_000
 
+_DAY_MS = 86_400_000
+
 
 class Removal(NamedTuple):
     """The fallback has, or may have, forgotten a broker; ``surely``: in every reading, and no update was near."""
@@ -189,8 +191,8 @@ def route_readings(record: BrokerRecord, choice: Choice, profile: FaultProfile) 
     """What the topic's route may have been for the broker, the likeliest first.
 
     A broker that was chosen, or used shortly before and after within one route poll, was listed. Else what the routes
-    of that time say, the latest of them the likeliest; where none was recorded, a broker that the producer ever used
-    for the topic is listed, perhaps no more or not yet.
+    of that time say, the latest of them the likeliest. Where none was recorded, a broker that the producer used on the
+    date, but never for the topic, is likely not listed; every other one is, perhaps no more or not yet.
     """
     known = _recorded(record.routes)
     listed = next((r for r in known if r.listed), RouteReading(True, 1, True))
@@ -207,9 +209,13 @@ def route_readings(record: BrokerRecord, choice: Choice, profile: FaultProfile) 
         ]
         every = list(dict.fromkeys([*known, *lacking]))
         return (every[0], *(r._replace(reason=doubt) for r in every[1:]))
-    if before is None and after is None:
-        return (RouteReading(False, None, False),)
-    return listed, RouteReading(False, None, False, doubt)
+    lacking_it = RouteReading(False, None, False)
+    used_elsewhere = (
+        record.updated_at_ms is not None and record.updated_at_ms >= choice.now_ms - choice.now_ms % _DAY_MS
+    )
+    if before is None and after is None and used_elsewhere:
+        return lacking_it, listed._replace(reason=doubt)
+    return listed, lacking_it._replace(reason=doubt)
 
 
 def _recorded(routes: Sequence[RouteEntry] | None) -> list[RouteReading]:

@@ -81,7 +81,7 @@ class Judgement(NamedTuple):
         reason: of a ``possible``: what has to be assumed.
         admissible: the brokers that some reading admits.
         removable: brokers of which the fallback forgot one, in some reading that admits the choice.
-        surely_removed: the broker that it forgot in each of them.
+        surely_removed: of a ``consistent`` choice, the broker that it forgot in each of them.
     """
 
     verdict: Verdict
@@ -134,7 +134,8 @@ def judge(choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile,
     if certain and likeliest.is_first():
         return Judgement("consistent", rule, None, admissible, removable, surely)
     reason = " + ".join(likeliest.reasons) or SAME_MILLISECOND
-    return Judgement("possible", rule, reason, admissible, removable, surely)
+    # What rests on a doubt is not sure, even where nothing else explains the choice.
+    return Judgement("possible", rule, reason, admissible, removable, None)
 
 
 def _readings(brokers: Sequence[KnownBroker], profile: FaultProfile, enabled: bool) -> Iterator[_Reading]:
