@@ -225,7 +225,7 @@ def test_expected_owners_equal_what_each_client_of_g_avg_logged_that_it_took(lak
 
 
 def test_incidents_and_findings_are_those_of_the_kernels_without_spark(lake):
-    """What test_incidents_of_the_capture says of the kernels holds of the tables."""
+    """What tests/captures/test_incidents_of_groups.py says of the kernels holds of the tables."""
     from tests.capture_rounds import CaptureRounds
     from udfs.drift_timing import Timing
     from udfs.group_walk import CHANGE, DRIFT, INCIDENT, WalkSettings, walk
@@ -421,7 +421,7 @@ def test_verdicts_equal_those_of_the_choices_judged_one_by_one(verdicts, name, a
 
 
 def test_the_choices_of_the_captured_producers_were_admissible_but_two(lake):
-    """test_choices_of_the_capture.py explains the two."""
+    """tests/captures/test_choices.py explains the two."""
     counts = {row.verdict: row["count"] for row in lake("send_verdict").groupBy("verdict").count().collect()}
     assert counts["impossible"] == 2
     assert set(counts) == {"consistent", "possible", "impossible"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.kernels.test_incidents import allocated, at, history
+from tests.histories.test_incidents import allocated, at, history
 from udfs.allocation import MessageQueue, allocate
 from udfs.churn import Moves, moves
 from udfs.drift_timing import Timing
@@ -31,7 +31,7 @@ def test_circle_moves_more_than_it_would_have_to():
     assert moves(before, after, before, after, {"c3"}) == Moves(8, 4, 4, 0, 2)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(deadline=None)
 @given(members=st.sets(st.text("abcdefgh0123456789@.", min_size=1, max_size=8), min_size=2, max_size=6), data=st.data())
 def test_removing_a_consumer_under_consistent_hash_moves_only_its_queues(members, data):
     gone = data.draw(st.sampled_from(sorted(members)))

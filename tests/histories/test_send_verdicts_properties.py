@@ -59,7 +59,7 @@ def admissible(items, profile, topic, now, last):
     return FaultTable(profile, items=items).admissible(TOPICS[topic], route, now, last)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 10**9), family=st.sampled_from(FALLBACK_FAMILIES))
 def test_verdicts_hold_for_every_table_that_the_client_can_have_had(seed, family):
     dice, profile = random.Random(seed), PROFILES[family]

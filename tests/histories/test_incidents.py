@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.kernels.test_incident_fixtures import A0, A1, B0, BEGIN_MS, NO_GRACE, owner, read, topic, world
+from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, NO_GRACE, owner, read, topic, world
 from udfs.drift_timing import OPENS, Timing
 from udfs.expected_allocation import MemberRule, expected_allocation
 from udfs.group_history import GroupHistory, fold_attached
@@ -287,7 +287,7 @@ def reread(made):
 MIDNIGHT_MS = 1_700_006_400_000
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     kinds=st.lists(st.tuples(st.sampled_from(sorted(KINDS)), st.integers(1, 8)), min_size=1, max_size=12),
     first=st.integers(0, 60),
@@ -317,7 +317,7 @@ def test_a_history_cut_anywhere_goes_on_as_if_it_were_not(kinds, first, cuts):
     assert json.loads(cut.to_json()) == json.loads(whole.to_json())
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(kinds=st.lists(st.tuples(st.sampled_from(sorted(KINDS)), st.integers(1, 12)), min_size=1, max_size=8))
 def test_rounds_that_repeat_the_one_before_may_be_passed_over(kinds):
     names = [kind for kind, count in kinds for _ in range(count)]

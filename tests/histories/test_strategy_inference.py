@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kernels.test_incidents import allocated, at, history
+from tests.histories.test_incidents import allocated, at, history
 from udfs.allocation import MessageQueue, allocate
 from udfs.drift_timing import Timing
 from udfs.strategy_inference import VIRTUAL_NODES, Inference, reproducing
