@@ -5,7 +5,18 @@ from __future__ import annotations
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
 
 from schemas.common_columns import CLUSTER, LINEAGE, LONGS, RUN, STRINGS, event_date
-from schemas.sends import PRODUCER
+from schemas.sends import (
+    ATTEMPT,
+    ATTEMPT_KEY,
+    BEGIN_AT,
+    LAST_BROKER_NAME,
+    MODE,
+    MODES,
+    MSG_ID,
+    PRODUCER,
+    THREAD,
+    TOPIC_SENT_TO,
+)
 from schemas.table_contract import Table, column
 
 STARTED_AT = column(
@@ -225,15 +236,15 @@ SEND_VERDICT = Table(
             event_date("begin_at"),
             *PRODUCER,
             STARTED_AT,
-            column("topic", StringType(), "Topic sent to.", required=True),
-            column("thread", StringType(), "Thread that began the attempt; null where the hook does not say."),
-            column("msg_id", StringType(), "Client's unique message id.", required=True),
-            column("mode", StringType(), "SYNC, ASYNC or ONEWAY.", required=True),
-            column("attempt", IntegerType(), "0 for the first attempt of a send; null for ASYNC."),
+            TOPIC_SENT_TO,
+            THREAD,
+            MSG_ID,
+            MODE,
+            ATTEMPT,
             column("broker_name", StringType(), "Broker chosen.", required=True),
             column("queue_id", IntegerType(), "Queue chosen.", required=True),
-            column("begin_at", TimestampType(), "When the attempt began, UTC, ms.", required=True),
-            column("last_broker_name", StringType(), "Broker of the attempt before it in the same send; null: first."),
+            BEGIN_AT,
+            LAST_BROKER_NAME,
             column(
                 "choice_assumed",
                 BooleanType(),
@@ -262,21 +273,10 @@ SEND_VERDICT = Table(
             *RUN,
         ]
     ),
-    key=(
-        "cluster",
-        "event_date",
-        "producer_group",
-        "client_id",
-        "msg_id",
-        "mode",
-        "attempt",
-        "broker_name",
-        "queue_id",
-        "begin_at",
-    ),
+    key=ATTEMPT_KEY,
     lineage=LINEAGE,
     values=(
-        ("mode", ("SYNC", "ASYNC", "ONEWAY")),
+        MODES,
         ("rule", ("available", "reachable", "best_half", "round_robin")),
         ("verdict", ("consistent", "possible", "impossible", "unknown")),
     ),

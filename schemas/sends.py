@@ -8,6 +8,7 @@ from schemas.common_columns import CLUSTER, LINEAGE, LONGS, SOURCE, event_date
 from schemas.table_contract import Part, Table, column
 
 SEND_STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
+MODES = ("mode", ("SYNC", "ASYNC", "ONEWAY"))
 
 PRODUCER = [
     column("producer_group", StringType(), "Producer group.", required=True),
@@ -19,29 +20,33 @@ PRODUCER = [
     ),
 ]
 
+THREAD = column("thread", StringType(), "Thread that began the attempt; null where the hook does not say.")
+MODE = column("mode", StringType(), "SYNC, ASYNC or ONEWAY.", required=True)
+BEGIN_AT = column("begin_at", TimestampType(), "When the attempt began, UTC, ms.", required=True)
+TOPIC_SENT_TO = column("topic", StringType(), "Topic sent to.", required=True)
+ATTEMPT = column(
+    "attempt", IntegerType(), "0 for the first attempt of a send; null for ASYNC, whose retries no hook sees."
+)
+LAST_BROKER_NAME = column(
+    "last_broker_name", StringType(), "Broker of the previous attempt of the same send; null on the first."
+)
+MSG_ID = column("msg_id", StringType(), "Client's unique message id; attempts of one send share it.", required=True)
+
 _SEND_ATTEMPT_COLUMNS = StructType(
     [
         CLUSTER,
         event_date("begin_at"),
         *PRODUCER,
-        column("thread", StringType(), "Thread that began the attempt; null where the hook does not say."),
-        column("topic", StringType(), "Topic sent to.", required=True),
+        THREAD,
+        TOPIC_SENT_TO,
         column("broker_name", StringType(), "Broker the attempt went to.", required=True),
         column("broker_address", StringType(), "Its address; null where the hook does not say."),
         column("queue_id", IntegerType(), "Queue the attempt went to, >= 0.", required=True),
-        column("mode", StringType(), "SYNC, ASYNC or ONEWAY.", required=True),
-        column(
-            "attempt",
-            IntegerType(),
-            "0 for the first attempt of a send; null for ASYNC, whose retries no hook sees.",
-        ),
-        column(
-            "last_broker_name",
-            StringType(),
-            "Broker of the previous attempt of the same send; null on the first.",
-        ),
+        MODE,
+        ATTEMPT,
+        LAST_BROKER_NAME,
         column("queue_selected_by", StringType(), "`client`, or who chose the queue; null: not recorded."),
-        column("begin_at", TimestampType(), "When the attempt began, UTC, ms.", required=True),
+        BEGIN_AT,
         column(
             "end_at",
             TimestampType(),
@@ -64,12 +69,7 @@ _SEND_ATTEMPT_COLUMNS = StructType(
         column("exception", StringType(), "Java class of the exception; null when none was thrown."),
         column("error", StringType(), "Its message, bounded."),
         column("response_code", IntegerType(), "Broker's response code in the message; null when it names none."),
-        column(
-            "msg_id",
-            StringType(),
-            "Client's unique message id; attempts of one send share it.",
-            required=True,
-        ),
+        MSG_ID,
         column("offset_msg_id", StringType(), "Broker's offset message id; null without an answer."),
         column("message_key", StringType(), "Business key; null when the message has none."),
         column("client_version", StringType(), "Release, only if the line itself says so."),
@@ -91,7 +91,8 @@ _SEND_ATTEMPT_COLUMNS = StructType(
     ]
 )
 
-_ATTEMPT_KEY = (
+# What tells one attempt from another, in every table of attempts.
+ATTEMPT_KEY = (
     "cluster",
     "event_date",
     "producer_group",
@@ -110,17 +111,17 @@ SEND_ATTEMPT = Table(
     name="send_attempt",
     comment="One row per attempt of a producer to send a message; an ASYNC submit and its callback are one row.",
     columns=_SEND_ATTEMPT_COLUMNS,
-    key=_ATTEMPT_KEY,
+    key=ATTEMPT_KEY,
     lineage=LINEAGE,
     values=(
-        ("mode", ("SYNC", "ASYNC", "ONEWAY")),
+        MODES,
         ("outcome", (*SEND_STATUSES, "EXCEPTION", "SUBMITTED", "UNKNOWN")),
         ("phase", ("callback", "no_result", "result", "submit")),
     ),
     parts=(
         # The phases' alphabetical order is their rank: a callback's result wins over a submit's.
         Part(
-            tuple(n for n in _SEND_ATTEMPT_COLUMNS.names if n not in (*_ATTEMPT_KEY, *_SUBMIT, *_CALLBACK)),
+            tuple(n for n in _SEND_ATTEMPT_COLUMNS.names if n not in (*ATTEMPT_KEY, *_SUBMIT, *_CALLBACK)),
             ("{r}.phase", "{r}.source_file", "{r}.source_line"),
         ),
         Part(_SUBMIT, ("{r}.submit_file", "{r}.submit_line"), ("submit_file", "submit_line")),
