@@ -11,15 +11,8 @@ from conf.settings import Settings, fingerprint
 from jobs.delta_tables import ClusterDate, Lake, in_dates, rows_of, staged
 from jobs.publication import Derivation, PublicationResult, Stretch, publish
 from jobs.run_context import RunContext
-from jobs.transforms.availability import (
-    items_by_date,
-    stretches,
-    windows_by_date,
-    with_carried_items,
-    with_doubtful_ends,
-    with_removals,
-    with_stretches,
-)
+from jobs.transforms.availability import stretches, with_carried_items, with_removals, with_stretches
+from jobs.transforms.dated_windows import items_by_date, windows_by_date, with_doubtful_ends
 from jobs.transforms.fault_updates import judged_updates, updates_of
 from jobs.transforms.producer_findings import Thresholds, observed, producer_findings
 from jobs.transforms.producer_replay import daily_activity, lives, replay_rules, with_process
@@ -38,8 +31,6 @@ from schemas import (
 from udfs.landing_formats import FORMATS, formats_of
 
 _FAR = date(9999, 12, 31)
-# Routes are not read here: of a topic those brokers are known that were sent to.
-_ROUTE = "cluster string, event_date date, topic string, broker_name string"
 # endless_until: how far a stretch without end is followed; last_date: the last one that the stretch may write.
 _SPAN = "cluster string, first_date date, endless_until date, last_date date, last_recorded date"
 
@@ -62,16 +53,47 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
         ),
         closing=(PRODUCER_REPLAY, FAULT_ITEM_STATE),
         settings_fingerprint=fingerprint(settings.replay, settings.producer_findings),
-        compute=lambda stretch: _compute(stretch, settings),
+        compute=lambda stretch: compute(stretch, settings),
         waiting=(BROKER_AVAILABILITY_WINDOW, "end_reason = 'open'"),
     )
     return publish(lake, context, derivation)
 
 
-def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
-    lake = stretch.lake
-    carry_days = settings.replay.carry_days
-    spans = lake.spark.createDataFrame(_spans(stretch), _SPAN)
+def compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
+    """The rows of every derived table on the stretch's dates, and where a window goes on, on those after it."""
+    spans = stretch.lake.spark.createDataFrame(_spans(stretch), _SPAN)
+    attempts, rules = _attempts_and_rules(stretch, settings, spans)
+    own = attempts.where(in_dates(stretch.dates))
+    updates = judged_updates(updates_of(attempts).where(in_dates(stretch.dates)), rules)
+    items = staged(with_carried_items(updates, stretch.opening(FAULT_ITEM_STATE), rules))
+    rows = staged(with_stretches(items))
+    verdicts = staged(_verdicts(stretch, settings, own, rules, rows))
+    forgotten = staged(removals(verdicts))
+    if _is_any(forgotten.where("surely")):
+        rows = staged(with_stretches(with_removals(items, forgotten.where("surely"))))
+    doubted = forgotten.where("NOT surely")
+    windows = staged(with_doubtful_ends(windows_by_date(stretches(rows), spans, rules), doubted))
+    held = {ClusterDate(*row) for row in rows_of(windows.select("cluster", "event_date").distinct())}
+    # A date without records is there for its windows' sake only.
+    replay = rules.where(in_dates({*(d for d in stretch.dates if d in stretch.recorded), *held}))
+    limits = Thresholds(**settings.producer_findings.model_dump())
+    routes = stretch.lake.read(TOPIC_ROUTE).where(in_dates(stretch.dates))
+    given = observed(own, windows, rules, verdicts, routes, limits, staged=staged)
+    lineage = stretch.context.lineage()
+    made = {
+        PRODUCER_REPLAY: replay,
+        FAULT_ITEM_STATE: items_by_date(rows, replay, doubted, tolerance_ms=settings.replay.clock_tolerance_ms),
+        BROKER_AVAILABILITY_WINDOW: windows,
+        SEND_VERDICT: verdicts,
+        FLEET_MINUTE: given.fleet,
+        PRODUCER_FINDING: producer_findings(given, limits, is_any=_is_any),
+    }
+    return {table.name: frame.select("*", *lineage) for table, frame in made.items()}
+
+
+def _attempts_and_rules(stretch: Stretch, settings: Settings, spans: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Attempts of the dates and their neighbours with their process, and the rules of each process and date."""
+    lake, carry_days = stretch.lake, settings.replay.carry_days
     opening = staged(stretch.opening(PRODUCER_REPLAY))
     starts = staged(lake.read(PRODUCER_INSTANCE).where(in_dates(stretch.dates)))
     recorded = lake.read(SEND_ATTEMPT).where(in_dates(_with_neighbours(stretch.dates)))
@@ -85,39 +107,16 @@ def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
         overrides=[entry.model_dump() for entry in settings.replay.override],
         carry_days=carry_days,
     )
-    rules = staged(rules.join(F.broadcast(spans.select("cluster", "first_date")), "cluster"))
-    updates = judged_updates(updates_of(attempts).where(in_dates(stretch.dates)), rules)
-    items = staged(with_carried_items(updates, stretch.opening(FAULT_ITEM_STATE), rules))
-    rows = staged(with_stretches(items))
-    verdicts = staged(_verdicts(stretch, settings, attempts, rules, rows))
-    forgotten = staged(removals(verdicts))
-    if rows_of(forgotten.where("surely").limit(1)):
-        rows = staged(with_stretches(with_removals(items, forgotten.where("surely"))))
-    doubted = forgotten.where("NOT surely")
-    windows = staged(with_doubtful_ends(windows_by_date(stretches(rows), spans, rules), doubted))
-    held = {ClusterDate(*row) for row in rows_of(windows.select("cluster", "event_date").distinct())}
-    # A date without records is there for its windows' sake only.
-    replay = rules.where(in_dates({*(d for d in stretch.dates if d in stretch.recorded), *held}))
-    limits = Thresholds(**settings.producer_findings.model_dump())
-    routes = lake.spark.createDataFrame([], _ROUTE)
-    given = observed(attempts.where(in_dates(stretch.dates)), windows, rules, routes, limits, staged=staged)
-    lineage = stretch.context.lineage()
-    made = {
-        PRODUCER_REPLAY: replay,
-        FAULT_ITEM_STATE: items_by_date(rows, replay, doubted, tolerance_ms=settings.replay.clock_tolerance_ms),
-        BROKER_AVAILABILITY_WINDOW: windows,
-        SEND_VERDICT: verdicts,
-        FLEET_MINUTE: given.fleet,
-        PRODUCER_FINDING: producer_findings(given, limits),
-    }
-    return {table.name: frame.select("*", *lineage) for table, frame in made.items()}
+    return attempts, staged(rules.join(F.broadcast(spans.select("cluster", "first_date")), "cluster"))
 
 
-def _verdicts(
-    stretch: Stretch, settings: Settings, attempts: DataFrame, rules: DataFrame, rows: DataFrame
-) -> DataFrame:
+def _is_any(frame: DataFrame) -> bool:
+    return bool(rows_of(frame.limit(1)))
+
+
+def _verdicts(stretch: Stretch, settings: Settings, own: DataFrame, rules: DataFrame, rows: DataFrame) -> DataFrame:
     replay = settings.replay
-    made = choices(attempts.where(in_dates(stretch.dates)), rules)
+    made = choices(own, rules)
     end = max(d.event_date for d in stretch.dates) + timedelta(days=1)
     until = F.lit(end.isoformat()).cast("timestamp")
     suspects = staged(doubtful(made, stretches(rows), until=until, tolerance_ms=replay.clock_tolerance_ms))

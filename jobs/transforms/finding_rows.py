@@ -10,6 +10,8 @@ from pyspark.sql import functions as F
 
 from schemas.findings import FINDING_SEVERITY, PRODUCER_FINDING
 
+_CONTRACT = [field for field in PRODUCER_FINDING.columns.fields if field.name not in PRODUCER_FINDING.lineage]
+
 
 @dataclass(frozen=True)
 class Thresholds:
@@ -34,20 +36,22 @@ class Observed:
     """The rows of the dates that are computed, each frame with ``event_date``.
 
     ``attempts``, ``windows`` and ``replay`` (rows of producer_replay) carry their process; ``windows`` also
-    ``opened_at``, when the whole stretch opened; ``held``, ``sends``, ``isolating`` and ``fleet`` are those of
-    fleet_minutes; ``served``: process, topic, broker_name and ``queues`` (the highest queue id seen, plus 1);
-    ``routes``: cluster, topic and broker_name of writable brokers as routes tell, empty where none is read.
+    ``opened_at``, when the whole stretch opened, and ``last_attempt_at`` of the process; ``verdicts``: rows of
+    send_verdict; ``held``, ``counts``, ``isolating`` and ``fleet`` are those of fleet_minutes; ``served``: process,
+    topic, broker_name and ``queues``, the most that were seen; ``routes``: cluster, topic and broker_name of writable
+    brokers as routes tell, empty where none is read.
     """
 
     attempts: DataFrame
     windows: DataFrame
     replay: DataFrame
     held: DataFrame
-    sends: DataFrame
+    counts: DataFrame
     isolating: DataFrame
     fleet: DataFrame
     served: DataFrame
     routes: DataFrame
+    verdicts: DataFrame
 
 
 def found(rows: DataFrame, code: str, **columns: Column) -> DataFrame:
@@ -71,8 +75,12 @@ def found(rows: DataFrame, code: str, **columns: Column) -> DataFrame:
         "sentence": said,
         **columns,
     }
-    contract = [field for field in PRODUCER_FINDING.columns.fields if field.name not in PRODUCER_FINDING.lineage]
-    return rows.select(*(made.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in contract))
+    return rows.select(*(made.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in _CONTRACT))
+
+
+def nothing_found(rows: DataFrame) -> DataFrame:
+    """No rows of producer_finding, in the session of ``rows``."""
+    return rows.limit(0).select(*(F.lit(None).cast(f.dataType).alias(f.name) for f in _CONTRACT))
 
 
 def of_producer() -> dict[str, Column]:

@@ -26,7 +26,7 @@ def not_available(windows: DataFrame) -> DataFrame:
 
     Windows of state unavailable; in 5.1.4 an unreachable broker is not available either, and what overlaps is one.
     Adds ``held_start``, ``held_end`` (null: it lasts over midnight, or its end is not known), ``end_reason`` and the
-    weakest ``certainty``. ``windows``: rows of broker_availability_window.
+    weakest ``certainty``. ``windows``: rows of broker_availability_window with ``last_attempt_at`` of their process.
     """
     far = F.lit(_NO_END).cast("timestamp")
     end = F.when(F.col("end_reason") != "cut_at_midnight", F.col("window_end"))
@@ -44,6 +44,8 @@ def not_available(windows: DataFrame) -> DataFrame:
             F.max(F.struct("held_end", "end_reason")).alias("last"),
             # Of the three words the later in the alphabet is the weaker.
             F.max("certainty").alias("certainty"),
+            F.first("profile").alias("profile"),
+            F.first("last_attempt_at").alias("last_attempt_at"),
         )
         .select(
             *ITEM_DATE,
@@ -51,6 +53,8 @@ def not_available(windows: DataFrame) -> DataFrame:
             F.when(F.col("last.held_end") < far, F.col("last.held_end")).alias("held_end"),
             F.col("last.end_reason").alias("end_reason"),
             "certainty",
+            "profile",
+            "last_attempt_at",
         )
     )
 
@@ -60,16 +64,23 @@ def isolates() -> Column:
     return (F.col("state") == "unavailable") | F.col("profile").isin(_GATED)
 
 
-def minute_sends(attempts: DataFrame) -> DataFrame:
-    """Per process, topic and minute: ``sends`` begun (retries are not sends of their own), ``chosen`` by the client.
+def minute_counts(attempts: DataFrame, *, slow_ms: int) -> DataFrame:
+    """Per process, topic, broker and minute, what all rules count of attempts, in one pass over them.
 
-    A queue that nobody is recorded to have chosen is taken as the client's choice.
+    ``attempts`` begun; ``sends`` among them (first attempts) and ``chosen`` (sends whose queue the client chose itself:
+    one that nobody is recorded to have chosen is taken as its choice); ``answered`` and, of these, ``slow``, which took
+    ``slow_ms`` or longer (ONEWAY and submits tell nothing of the broker); ``queues``: highest queue id seen, plus 1.
     """
-    by_client = F.coalesce(F.col("queue_selected_by") == "client", F.lit(True))
-    return (
-        attempts.where(is_first())
-        .groupBy(*PROCESS_DATE, "topic", F.date_trunc("minute", "begin_at").alias("minute_at"))
-        .agg(F.count("*").alias("sends"), F.count_if(by_client).alias("chosen"))
+    answered = F.col("outcome") != "SUBMITTED"
+    return attempts.groupBy(
+        *PROCESS_DATE, "topic", "broker_name", F.date_trunc("minute", "begin_at").alias("minute_at")
+    ).agg(
+        F.count("*").alias("attempts"),
+        F.count_if(is_first()).alias("sends"),
+        F.count_if(is_first() & is_chosen()).alias("chosen"),
+        F.count_if(answered).alias("answered"),
+        F.count_if(answered & (F.col("latency_ms") >= slow_ms)).alias("slow"),
+        (F.max("queue_id") + 1).alias("queues"),
     )
 
 
@@ -78,17 +89,22 @@ def is_first() -> Column:
     return F.coalesce(F.col("attempt"), F.lit(0)) == 0
 
 
-def active_producers(sends: DataFrame, replay: DataFrame, *, min_sends_per_minute: int) -> DataFrame:
+def is_chosen() -> Column:
+    """The client chose the queue itself, as far as is recorded."""
+    return F.coalesce(F.col("queue_selected_by") == "client", F.lit(True))
+
+
+def active_producers(counts: DataFrame, replay: DataFrame, *, min_sends_per_minute: int) -> DataFrame:
     """One row per minute and process that sent enough in it; ``standing``: replayed, off or unknown.
 
     A switch that is not recorded is taken as off in the replay, but nobody knows: its standing is unknown.
-    ``sends``: rows of ``minute_sends``; ``replay``: rows of producer_replay with their process.
+    ``counts``: rows of ``minute_counts``; ``replay``: rows of producer_replay with their process.
     """
     known_off = (F.col("verdict") == "off") & F.col("latency_fault_enabled").isNotNull()
     standing = F.when(F.col("verdict") == "replayed", "replayed").when(known_off, "off").otherwise("unknown")
     rules = replay.select(*PROCESS_DATE, standing.alias("standing"), F.col("certainty").alias("replay_certainty"))
     busy = (
-        sends.groupBy(*PROCESS_DATE, "minute_at")
+        counts.groupBy(*PROCESS_DATE, "minute_at")
         .agg(F.sum("sends").alias("sends"))
         .where(F.col("sends") >= min_sends_per_minute)
     )
@@ -114,7 +130,7 @@ def isolating_minutes(held: DataFrame, active: DataFrame) -> DataFrame:
     return null_safe_join(spread, who, [*PROCESS_DATE, "minute_at"])
 
 
-def fleet_minutes(attempts: DataFrame, held: DataFrame, active: DataFrame, isolating: DataFrame) -> DataFrame:
+def fleet_minutes(counts: DataFrame, held: DataFrame, active: DataFrame, isolating: DataFrame) -> DataFrame:
     """Rows of fleet_minute: every minute with an active producer by every broker of the date.
 
     A table, not a view: who is active is known from the attempts alone, and a view would count all of them at each
@@ -131,14 +147,12 @@ def fleet_minutes(attempts: DataFrame, held: DataFrame, active: DataFrame, isola
     holding = isolating.groupBy(*BROKER_MINUTE).agg(
         F.count("*").alias("isolating"), F.count_if(F.col("certainty") == "certain").alias("isolating_at_least")
     )
-    traffic = attempts.groupBy(
-        "cluster", "event_date", "broker_name", F.date_trunc("minute", "begin_at").alias("minute_at")
-    ).agg(F.count("*").alias("attempts"))
+    traffic = counts.groupBy(*BROKER_MINUTE).agg(F.sum("attempts").alias("attempts"))
     day_broker = ["cluster", "event_date", "broker_name"]
     brokers = traffic.select(*day_broker).unionByName(held.select(*day_broker)).distinct()
     grid = minutes.join(F.broadcast(brokers), ["cluster", "event_date"])
-    counts = ("isolating", "isolating_at_least", "attempts")
-    full = grid.join(holding, list(BROKER_MINUTE), "left").join(traffic, list(BROKER_MINUTE), "left").fillna(0, counts)
+    joined = grid.join(holding, list(BROKER_MINUTE), "left").join(traffic, list(BROKER_MINUTE), "left")
+    full = joined.fillna(0, ("isolating", "isolating_at_least", "attempts"))
     # A producer whose windows are not certain may have isolated what no window of it shows.
     unseen = F.col("active_doubtful") - (F.col("isolating") - F.col("isolating_at_least"))
     return full.withColumn("isolating_at_most", F.col("isolating") + unseen + F.col("active_unknown")).drop(

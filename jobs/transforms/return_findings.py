@@ -5,7 +5,6 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from jobs.transforms.fault_updates import ITEM
 from jobs.transforms.finding_rows import (
     Observed,
     Thresholds,
@@ -18,12 +17,13 @@ from jobs.transforms.finding_rows import (
     text,
     window_doubt,
 )
-from jobs.transforms.fleet_minutes import ITEM_DATE, PROCESS_DATE, is_first
+from jobs.transforms.fleet_minutes import ITEM_DATE, PROCESS_DATE, is_chosen, is_first
 from jobs.transforms.null_safe_join import null_safe_join
 from udfs.release_profiles import PROFILES
 
 _REWRITES = [profile.id for profile in PROFILES.values() if profile.mutates_queue_list]
 _ENDED = ("expired", "overwritten", "removed", "reachable_again")
+_STRETCH = (*ITEM_DATE, "held_end")
 _NANO = 10**9
 
 
@@ -40,75 +40,65 @@ def not_returning(given: Observed, limits: Thresholds) -> DataFrame:
         (F.col("expected") >= limits.not_returning_expected_sends)
         & (F.col("observed") * 100 < F.col("expected") * limits.not_returning_max_percent)
     )
-    at = F.date_trunc("minute", "watched_until")
-    traffic = given.fleet.where(F.col("attempts") > 0).select(
-        "cluster", "event_date", "broker_name", F.col("minute_at").alias("served_at")
-    )
-    served = F.col("served_at").between(F.date_trunc("minute", F.col("held_end")), at) & (
-        F.col("served_at") >= F.col("held_end")
-    )
+    return _told(_served_by_others(poor, given))
+
+
+def _served_by_others(poor: DataFrame, given: Observed) -> DataFrame:
+    """Adds ``minutes_served``: whole minutes of the time watched in which any producer sent to the broker."""
     keys = ["cluster", "event_date", "broker_name"]
-    renamed = traffic.withColumnsRenamed({key: f"served_{key}" for key in keys})
+    traffic = given.counts.select(*(F.col(key).alias(f"served_{key}") for key in (*keys, "minute_at"))).distinct()
     same = [F.col(key) == F.col(f"served_{key}") for key in keys]
-    others = (
-        poor.join(renamed, [*same, served], "left")
+    within = (F.col("served_minute_at") >= F.col("held_end")) & (F.col("served_minute_at") <= F.col("watched_until"))
+    return (
+        poor.join(traffic, [*same, within], "left")
         .groupBy(*poor.columns)
-        .agg(F.count("served_at").alias("minutes_served"))
+        .agg(F.count("served_minute_at").alias("minutes_served"))
     )
-    return _told(others)
 
 
 def _watched(given: Observed, limits: Thresholds) -> DataFrame:
-    """Stretches that ended, with how long the broker can be watched (``watchable_until``) and its share per topic.
+    """Stretches that ended, by topic and minute in which their broker is watched, with its share of the topic's queues.
 
     Those are dropped whose producer sent too little: known from the counts per minute, before any attempt is read.
-    ``read_until``: by then enough sends are expected for certain; it bounds what is read of the attempts.
+    ``read_until``: by then enough sends are expected for certain; no minute after it is among the rows.
     """
     in_order = Window.partitionBy(*ITEM_DATE).orderBy("held_start")
-    rules = given.replay.select(*PROCESS_DATE, "last_attempt_at", "profile")
     midnight = F.date_add("event_date", 1).cast("timestamp")
-    ends = given.held.withColumn("held_again", F.lead("held_start").over(in_order)).where(
-        F.col("end_reason").isin(*_ENDED) & F.col("held_end").isNotNull()
-    )
     latest = F.col("held_end") + _interval(limits.not_returning_within_s)
-    watched = (
-        null_safe_join(ends, rules, PROCESS_DATE)
+    ends = (
+        given.held.withColumn("held_again", F.lead("held_start").over(in_order))
+        .where(F.col("end_reason").isin(*_ENDED) & F.col("held_end").isNotNull())
         .withColumn("watchable_until", F.least("held_again", midnight, "last_attempt_at", latest))
         .withColumn("least_until", F.col("held_end") + _interval(limits.not_returning_s))
         .where(F.col("watchable_until") >= F.col("least_until"))
-        .drop("held_again", "end_reason", "held_start", "last_attempt_at")
+    )
+    minutes = F.sequence(F.date_trunc("minute", "held_end"), F.col("watchable_until"), F.expr("INTERVAL 1 MINUTE"))
+    spread = ends.select(
+        *_STRETCH, "least_until", "watchable_until", "certainty", "profile", F.explode(minutes).alias("minute_at")
     )
     # The topics that the producer itself sends to, out of the many that the broker may hold.
-    own_topics = given.served.select(*PROCESS_DATE, "topic").distinct()
-    watched = null_safe_join(watched, own_topics, PROCESS_DATE).join(
+    by_topic = [*PROCESS_DATE, "topic", "minute_at"]
+    sends = given.counts.where(F.col("chosen") > 0).groupBy(*by_topic).agg(F.sum("chosen").alias("chosen"))
+    shared = null_safe_join(spread, sends, [*PROCESS_DATE, "minute_at"]).join(
         F.broadcast(_shares(given.served)), ["cluster", "event_date", "topic", "broker_name"]
     )
-    sends = given.sends.where(F.col("chosen") > 0).select(*PROCESS_DATE, "topic", "minute_at", "chosen")
-    by_minute = (
-        null_safe_join(watched, sends, [*PROCESS_DATE, "topic"])
-        .where(
-            (F.col("minute_at") >= F.date_trunc("minute", "held_end")) & (F.col("minute_at") < F.col("watchable_until"))
-        )
-        .groupBy(*ITEM_DATE, "held_end", "minute_at")
-        .agg(F.sum(F.col("share_nano") * F.col("chosen")).alias("nano"))
-    )
-    so_far = Window.partitionBy(*ITEM_DATE, "held_end").orderBy("minute_at")
-    whole = F.when(F.col("minute_at") >= F.col("held_end"), F.col("nano")).otherwise(0)
-    enough = F.sum(whole).over(so_far.rowsBetween(Window.unboundedPreceding, 0))
-    bounds = (
-        by_minute.withColumn("enough", _sends(enough) >= limits.not_returning_expected_sends)
-        .withColumn("minute_end", F.col("minute_at") + F.expr("INTERVAL 1 MINUTE"))
-        .groupBy(*ITEM_DATE, "held_end")
-        .agg(
-            _sends(F.sum("nano")).alias("at_most"),
-            F.min(F.when(F.col("enough"), F.col("minute_end"))).alias("enough_at"),
-        )
+    stretch = Window.partitionBy(*_STRETCH)
+    so_far = stretch.orderBy("minute_at").rangeBetween(Window.unboundedPreceding, 0)
+    nano = F.col("share_nano") * F.col("chosen")
+    whole = F.when(F.col("minute_at") >= F.col("held_end"), nano).otherwise(0)
+    enough = _sends(F.sum(whole).over(so_far)) >= limits.not_returning_expected_sends
+    minute_end = F.col("minute_at") + F.expr("INTERVAL 1 MINUTE")
+    return (
+        shared.withColumns({"at_most": _sends(F.sum(nano).over(stretch)), "enough": enough})
+        .withColumn("enough_at", F.min(F.when(F.col("enough"), minute_end)).over(stretch))
         .where(F.col("at_most") >= limits.not_returning_expected_sends)
-        .drop("at_most")
+        .withColumn(
+            "read_until",
+            F.least("watchable_until", F.greatest("least_until", F.coalesce("enough_at", "watchable_until"))),
+        )
+        .where(F.col("minute_at") < F.col("read_until"))
+        .drop("chosen", "at_most", "enough", "enough_at", "watchable_until")
     )
-    read_until = F.least("watchable_until", F.greatest("least_until", "enough_at"))
-    bounded = F.when(F.col("enough_at").isNull(), F.col("watchable_until")).otherwise(read_until)
-    return null_safe_join(watched, bounds, [*ITEM_DATE, "held_end"]).withColumn("read_until", bounded)
 
 
 def _shares(served: DataFrame) -> DataFrame:
@@ -126,27 +116,29 @@ def _shares(served: DataFrame) -> DataFrame:
 def _counted(given: Observed, watched: DataFrame, limits: Thresholds) -> DataFrame:
     """Expected and observed sends per watched stretch, until both 60 s have passed and 50 sends are expected.
 
-    The watched stretches are broadcast: they are of producers that send enough, and few; so no attempt is moved.
+    Joined by the minute: stretches of one broker do not overlap, so an attempt meets few. What is watched is broadcast,
+    and no attempt is moved that nobody watches: it is at most one stretch for every 50 attempts.
     """
-    by_client = F.coalesce(F.col("queue_selected_by") == "client", F.lit(True))
-    sends = given.attempts.where(is_first() & by_client).select(
-        *PROCESS_DATE, "topic", F.col("broker_name").alias("sent_to"), "begin_at"
+    by_minute = [*PROCESS_DATE, "topic", "minute_at"]
+    sends = given.attempts.where(is_first() & is_chosen()).select(
+        *PROCESS_DATE,
+        "topic",
+        F.date_trunc("minute", "begin_at").alias("minute_at"),
+        F.col("broker_name").alias("sent_to"),
+        "begin_at",
     )
-    after = null_safe_join(sends, F.broadcast(watched), [*PROCESS_DATE, "topic"]).where(
+    after = null_safe_join(sends, F.broadcast(watched), by_minute).where(
         (F.col("begin_at") >= F.col("held_end")) & (F.col("begin_at") < F.col("read_until"))
     )
-    stretch = (*ITEM_DATE, "held_end", "least_until", "certainty", "profile")
     earlier = (
-        Window.partitionBy(*ITEM, "held_end")
-        .orderBy(F.unix_millis("begin_at"))
-        .rangeBetween(Window.unboundedPreceding, -1)
+        Window.partitionBy(*_STRETCH).orderBy(F.unix_millis("begin_at")).rangeBetween(Window.unboundedPreceding, -1)
     )
     before = _sends(F.coalesce(F.sum("share_nano").over(earlier), F.lit(0)))
     counts = (F.col("begin_at") < F.col("least_until")) | (before < limits.not_returning_expected_sends)
     return (
         after.withColumn("counts", counts)
         .where("counts")
-        .groupBy(*stretch)
+        .groupBy(*_STRETCH, "least_until", "certainty", "profile")
         .agg(
             _sends(F.sum("share_nano")).alias("expected"),
             F.count_if(F.col("sent_to") == F.col("broker_name")).alias("observed"),

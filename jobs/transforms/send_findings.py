@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.transforms.finding_rows import (
@@ -20,11 +20,6 @@ from jobs.transforms.finding_rows import (
 )
 from jobs.transforms.fleet_minutes import ITEM_DATE, PROCESS_DATE
 from jobs.transforms.null_safe_join import null_safe_join
-from udfs.release_profiles import PROFILES
-
-_REWRITES = [profile.id for profile in PROFILES.values() if profile.mutates_queue_list]
-_ENDED = ("expired", "overwritten", "removed", "reachable_again")
-_NANO = 10**9
 
 
 def fault_off_slow(given: Observed, limits: Thresholds) -> DataFrame:
@@ -34,28 +29,7 @@ def fault_off_slow(given: Observed, limits: Thresholds) -> DataFrame:
     is counted, exactly and in any order. ONEWAY and submits do not count, they tell nothing of the broker. A minute
     without attempts ends the run, as midnight does.
     """
-    off = given.replay.where(~F.col("latency_fault_enabled")).select(
-        *PROCESS_DATE, F.col("certainty").alias("certainty")
-    )
-    answered = given.attempts.where(F.col("outcome") != "SUBMITTED").withColumn(
-        "minute_at", F.date_trunc("minute", "begin_at")
-    )
-    is_slow = F.col("latency_ms") >= limits.fault_off_slow_ms
-    slow = null_safe_join(answered.where(is_slow), F.broadcast(off), PROCESS_DATE)
-    minutes = slow.groupBy(*ITEM_DATE, "minute_at").agg(
-        F.count("*").alias("slow"), F.first("certainty").alias("certainty")
-    )
-    # All attempts are counted only where some were slow for so many minutes on end.
-    keys = (*ITEM_DATE, "minute_at")
-    counted = (
-        null_safe_join(answered.select(*keys), F.broadcast(_in_long_runs(minutes, limits)), keys)
-        .groupBy(*keys, "slow", "certainty")
-        .agg(F.count("*").alias("n"))
-    )
-    above = counted.where(F.col("slow") * 100 > F.col("n") * (100 - limits.fault_off_slow_percentile))
-    told = runs(
-        above, ITEM_DATE, F.sum("slow").alias("slow"), F.sum("n").alias("n"), F.max("certainty").alias("certainty")
-    ).where(F.col("minutes") >= limits.fault_off_slow_minutes)
+    told = _slow_stretches(given, limits)
     partial = F.col("certainty") == "partial"
     return found(
         told,
@@ -88,20 +62,21 @@ def fault_off_slow(given: Observed, limits: Thresholds) -> DataFrame:
     )
 
 
-def _in_long_runs(minutes: DataFrame, limits: Thresholds) -> DataFrame:
-    """The minutes that lie in a run of enough consecutive ones."""
-    in_order = Window.partitionBy(*ITEM_DATE).orderBy("minute_at")
-    run = F.unix_seconds("minute_at") / 60 - F.row_number().over(in_order)
-    same_run = Window.partitionBy(*ITEM_DATE, "run")
-    return (
-        minutes.withColumn("run", run)
-        .withColumn("minutes", F.count("*").over(same_run))
-        .where(F.col("minutes") >= limits.fault_off_slow_minutes)
-        .drop("run", "minutes")
+def _slow_stretches(given: Observed, limits: Thresholds) -> DataFrame:
+    """Long enough runs of minutes in which a broker was slow to a producer without the switch."""
+    off = given.replay.where(~F.col("latency_fault_enabled")).select(*PROCESS_DATE, "certainty")
+    minutes = (
+        null_safe_join(given.counts, F.broadcast(off), PROCESS_DATE)
+        .groupBy(*ITEM_DATE, "minute_at")
+        .agg(F.sum("slow").alias("slow"), F.sum("answered").alias("n"), F.first("certainty").alias("certainty"))
+        .where(F.col("slow") * 100 > F.col("n") * (100 - limits.fault_off_slow_percentile))
     )
+    return runs(
+        minutes, ITEM_DATE, F.sum("slow").alias("slow"), F.sum("n").alias("n"), F.max("certainty").alias("certainty")
+    ).where(F.col("minutes") >= limits.fault_off_slow_minutes)
 
 
-def impossible_choice(verdicts: DataFrame) -> DataFrame:
+def impossible_choice(given: Observed, limits: Thresholds) -> DataFrame:
     """A producer sent to a broker outside the admissible set: wrong profile, wrong clock, or a queue chosen by others.
 
     ``verdicts``: rows of send_verdict. One finding per process, topic and broker of a date, with their number and the
@@ -109,7 +84,7 @@ def impossible_choice(verdicts: DataFrame) -> DataFrame:
     """
     first = F.min_by(F.struct("admissible", "rule", "msg_id"), F.struct("begin_at", "msg_id", "attempt"))
     told = (
-        verdicts.where(F.col("verdict") == "impossible")
+        given.verdicts.where(F.col("verdict") == "impossible")
         .groupBy("cluster", "event_date", "producer_group", "client_id", "started_at", "topic", "broker_name")
         .agg(
             F.count("*").alias("n"),

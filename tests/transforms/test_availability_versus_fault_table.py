@@ -93,13 +93,8 @@ def removals_of_stream(profile_id, seed):
 @pytest.fixture(scope="module")
 def replayed(spark):
     """Stretches and closing items of all streams, from one run."""
-    from jobs.transforms.availability import (
-        items_by_date,
-        stretches,
-        with_carried_items,
-        with_removals,
-        with_stretches,
-    )
+    from jobs.transforms.availability import stretches, with_carried_items, with_removals, with_stretches
+    from jobs.transforms.dated_windows import items_by_date
 
     made = [row for p in PROFILE_IDS for seed in range(STREAMS) for row in rows_of_stream(p, seed)]
     updates = spark.createDataFrame(made, COLUMNS)

@@ -18,15 +18,17 @@ ATTEMPT = f"""{PROCESS}, event_date date, topic string, broker_name string, queu
     queue_selected_by string, begin_at timestamp, latency_ms long, outcome string"""
 WINDOW = f"""{PROCESS}, broker_name string, state string, event_date date, window_start timestamp, window_end timestamp,
     end_reason string, opened_at timestamp, trigger_kind string, trigger_latency_ms long, profile string,
-    certainty string"""
+    certainty string, last_attempt_at timestamp"""
 REPLAY = f"""{PROCESS}, event_date date, verdict string, profile string, latency_fault_enabled boolean,
     certainty string, last_attempt_at timestamp"""
-ROUTE = "cluster string, event_date date, topic string, broker_name string"
+ROUTE = """cluster string, event_date date, topic string, broker_name string, perm int, write_queue_nums int,
+    has_master boolean"""
 VERDICT = """cluster string, event_date date, producer_group string, client_id string, started_at timestamp,
     begin_at timestamp, topic string, thread string, msg_id string, attempt int, broker_name string,
     admissible array<string>, rule string, verdict string, reason string"""
+SCHEMAS = {"attempts": ATTEMPT, "windows": WINDOW, "replay": REPLAY, "verdicts": VERDICT, "routes": ROUTE}
 RANDOM_CASES = 30
-ROWS: dict[str, list] = {"attempts": [], "windows": [], "replay": [], "routes": []}
+ROWS: dict[str, list] = {"attempts": [], "windows": [], "replay": [], "verdicts": [], "routes": []}
 
 
 def at(clock: str, *, day: int = 0, ms: int = 0) -> datetime:
@@ -41,7 +43,7 @@ class Producer:
         self, case, client="p", *, profile="P43", verdict="replayed", switch=True, certainty="certain", days=1
     ):
         self.who = (case, "g", client, None, None)
-        self.profile, self.certainty = profile, certainty
+        self.profile, self.certainty, self.days = profile, certainty, days
         for day in range(days):
             last = at("23:59:59", day=day)
             row = (TODAY + timedelta(days=day), verdict, profile, switch, certainty, last)
@@ -63,7 +65,8 @@ class Producer:
 
     def holds(self, broker, start, end, *, state="unavailable", reason="expired", opened=None, day=0, kind="latency"):
         row = (state, TODAY + timedelta(days=day), start, end, reason, opened or start, kind, 600)
-        ROWS["windows"].append((*self.who, broker, *row, self.profile, self.certainty))
+        last_attempt_at = ROWS["replay"][day - self.days][-1]
+        ROWS["windows"].append((*self.who, broker, *row, self.profile, self.certainty, last_attempt_at))
         return self
 
 
@@ -101,9 +104,12 @@ def pair(case, second_start, **options):
 pair("all", at("10:00:20"))
 pair("all, one after the other", at("10:00:30"))
 pair("all, by the route", at("10:00:20"))
-ROWS["routes"] += [("all, by the route", TODAY, "T", broker) for broker in ("a", "b")]
+ROWS["routes"] += [("all, by the route", TODAY, "T", broker, 6, 4, True) for broker in ("a", "b")]
+# Nobody sends to brokers that are not writable, have no queues to write to, or no master.
+ROWS["routes"] += [("all, by the route", TODAY, "T", *rest) for rest in (("c", 4, 4, True), ("d", 6, 0, True))]
+ROWS["routes"] += [("all, by the route", TODAY, "T", "e", 6, 4, False)]
 pair("all, but for one in the route", at("10:00:20"))
-ROWS["routes"] += [("all, but for one in the route", TODAY, "T", broker) for broker in ("a", "b", "c")]
+ROWS["routes"] += [("all, but for one in the route", TODAY, "T", broker, 2, 1, True) for broker in ("a", "b", "c")]
 pair("all, but for one that others use", at("10:00:20"))
 Producer("all, but for one that others use", "q").sends("c", at("12:00:00"), 1)
 
@@ -196,6 +202,19 @@ off("off, release unknown", verdict="unknown")
 off("off, ONEWAY", mode="ONEWAY")
 
 
+# -- IMPOSSIBLE_CHOICE ---------------------------------------------------------------------------------------------
+
+
+def verdict(client, begin, told):
+    who = ("impossible", TODAY, "g", client, None)
+    ROWS["verdicts"].append((*who, begin, "T", "t", begin.isoformat(), 0, "a", ["c", "b"], "available", told, None))
+
+
+verdict("p", at("10:00:05"), "impossible")
+verdict("p", at("10:00:01"), "impossible")
+verdict("p", at("10:00:00"), "possible")
+verdict("q", at("10:00:00"), "unknown")
+
 # -- random windows ------------------------------------------------------------------------------------------------
 
 
@@ -221,11 +240,11 @@ def made(spark, settings):
     """Findings and fleet minutes of all cases."""
     from jobs.transforms.producer_findings import Thresholds, observed, producer_findings
 
-    schemas = {"attempts": ATTEMPT, "windows": WINDOW, "replay": REPLAY, "routes": ROUTE}
-    frames = {name: spark.createDataFrame(rows, schemas[name]) for name, rows in ROWS.items()}
+    frames = {name: spark.createDataFrame(rows, SCHEMAS[name]) for name, rows in ROWS.items()}
     limits = Thresholds(**settings.producer_findings.model_dump())
     given = observed(**frames, limits=limits, staged=lambda frame: frame.localCheckpoint())
-    return producer_findings(given, limits).collect(), given.fleet.collect()
+    found = producer_findings(given, limits, is_any=lambda frame: not frame.isEmpty())
+    return found.collect(), given.fleet.collect()
 
 
 @pytest.fixture(scope="module")
@@ -440,29 +459,24 @@ def test_every_row_holds_its_key_and_its_evidence(made):
         assert row.severity == FINDING_SEVERITY[row.code] and row.evidence and row.subject, row
 
 
-def test_impossible_choices_of_a_producer_topic_and_broker_are_one_finding(spark):
-    from jobs.transforms.producer_findings import impossible_choice
-
-    def verdict(client, begin, told):
-        who = ("c", TODAY, "g", client, None)
-        return (*who, begin, "T", "t", begin.isoformat(), 0, "a", ["c", "b"], "available", told, None)
-
-    rows = [
-        verdict("p", at("10:00:05"), "impossible"),
-        verdict("p", at("10:00:01"), "impossible"),
-        verdict("p", at("10:00:00"), "possible"),
-        verdict("q", at("10:00:00"), "unknown"),
-    ]
-    (row,) = impossible_choice(spark.createDataFrame(rows, VERDICT)).collect()
-    assert (row.code, row.client_id, row.topic, row.broker_name) == ("IMPOSSIBLE_CHOICE", "p", "T", "a")
-    assert (row["from"], row["to"]) == (at("10:00:01").replace(tzinfo=None), at("10:00:05").replace(tzinfo=None))
-    assert row.sentence == (
+def test_impossible_choices_of_a_producer_topic_and_broker_are_one_finding(findings, made, sentence):
+    assert findings("impossible", "IMPOSSIBLE_CHOICE") == [("p", "a", "10:00:01", "10:00:05", "certain")]
+    assert [r.topic for r in made[0] if r.code == "IMPOSSIBLE_CHOICE"] == ["T"]
+    assert sentence("impossible", "IMPOSSIBLE_CHOICE") == (
         "p of g chose a for 2 attempt(s) of T, which its release could not: first at 10:00:01.000, when admissible "
         "were b, c (rule available)."
     )
 
 
-def test_rules_return_the_contract(spark, made):
+def test_rules_return_the_contract(spark, settings, made):
+    from jobs.transforms.producer_findings import Thresholds, observed, producer_findings
     from schemas import PRODUCER_FINDING
 
-    assert list(made[0][0].asDict()) == [n for n in PRODUCER_FINDING.columns.names if n not in PRODUCER_FINDING.lineage]
+    contract = [name for name in PRODUCER_FINDING.columns.names if name not in PRODUCER_FINDING.lineage]
+    assert list(made[0][0].asDict()) == contract
+    frames = {name: spark.createDataFrame([], schema) for name, schema in SCHEMAS.items()}
+    limits = Thresholds(**settings.producer_findings.model_dump())
+    nothing = observed(**frames, limits=limits, staged=lambda frame: frame)
+    found = producer_findings(nothing, limits, is_any=lambda frame: False)
+    assert found.columns == contract
+    assert found.count() == 0
