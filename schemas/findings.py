@@ -85,7 +85,7 @@ FLEET_MINUTE = Table(
 PRODUCER_FINDING = Table(
     name="producer_finding",
     comment="One row per finding about a producer process and a broker, or about a broker and the whole fleet. "
-    "Producers that could not be replayed have none of their isolations here.",
+    "Producers that could not be replayed have none of their isolations here. Write `from` and `to` in backticks.",
     columns=StructType(
         [
             CLUSTER,
