@@ -1,4 +1,4 @@
-"""A captured producer judged one choice at a time, from what a hook sees: what the jobs' verdicts must equal."""
+"""A producer judged one choice at a time, from what its hook wrote: what the jobs' verdicts must equal."""
 
 from __future__ import annotations
 
@@ -18,11 +18,15 @@ TOLERANCE_MS = 3
 
 
 class Recorded:
-    """One captured producer: its choices, and per broker its updates with the item after each."""
+    """One producer as its hook's lines show it: its choices, and per broker its updates with the item after each."""
 
-    def __init__(self, name, version=None):
+    @classmethod
+    def captured(cls, name, version=None):
         with gzip.open(CAPTURES / "producers" / f"producer_{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
             start, *attempts = [json.loads(line) for line in lines]
+        return cls(start, attempts, version)
+
+    def __init__(self, start, attempts, version=None):
         self.profile = replace(
             profile_for(version or start["version"]),
             latency_max_ms=tuple(start["latencyMax"]),
@@ -63,6 +67,7 @@ class Recorded:
             self.at[broker] = [a["endMs"] for a, _, _ in made]
         for begins in self.used.values():
             begins.sort()
+        self.removed = []  # brokers that ``verdicts`` found surely forgotten, and when
         self.brokers = sorted({broker for _, broker in self.used})
 
     def record(self, broker, a, tolerance_ms):
@@ -111,5 +116,6 @@ class Recorded:
                 for r in records
             ]
             judgement = judge(choice, known, self.profile, enabled=self.enabled)
-            removals.note(judgement, choice, records)
+            noted = removals.note(judgement, choice, records)
+            self.removed += [(removal.broker_name, removal.at_ms) for removal in noted if removal.surely]
             yield a, judgement

@@ -10,7 +10,7 @@ from tests.recorded_producer import Recorded
 
 
 def shares(name, version=None):
-    verdicts = list(Recorded(name, version).verdicts())
+    verdicts = list(Recorded.captured(name, version).verdicts())
     counts = Counter(j.verdict for _, j in verdicts)
     return {verdict: count / len(verdicts) for verdict, count in counts.items()}, verdicts
 

@@ -471,7 +471,7 @@ def verdicts(lake):
 def test_verdicts_equal_those_of_the_choices_judged_one_by_one(verdicts, name, at_least):
     """The jobs prune, join and stream; the sequential judgement of the same record must say the same of each choice."""
     ours = verdicts.get(f"127.0.0.1@{name}", {})
-    one_by_one = list(Recorded(name).verdicts())
+    one_by_one = list(Recorded.captured(name).verdicts())
     asynchronous = name.endswith("async")
     told = {
         (a["msgId"], None if asynchronous else a["times"], a["beginMs"]): (j.verdict, j.reason, sorted(j.admissible))
