@@ -6,9 +6,9 @@ from typing import Literal
 
 from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 
-from schemas.allocation import SEVERITIES
 from schemas.availability import CERTAINTIES, STARTED_AT
 from schemas.common_columns import CLUSTER, LINEAGE, RUN, STRINGS, event_date
+from schemas.drift import SEVERITIES
 from schemas.table_contract import Table, column
 
 # How bad each finding is by itself.

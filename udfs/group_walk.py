@@ -10,10 +10,11 @@ from datetime import UTC, datetime, time
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from udfs.drift_rows import change_rows, drift_rows, group_round, incident_row, readings, to_instant, to_ms
+from udfs.drift_rows import change_rows, drift_rows, incident_row
 from udfs.drift_timing import Maintenance, Timing
 from udfs.group_history import GroupHistory
 from udfs.group_memory import Reading
+from udfs.group_rows import group_round, readings, to_instant, to_ms
 
 STATE, ROUND, CLOSE = "state", "round", "close"
 DRIFT, INCIDENT, CHANGE, INFERRED = "drift", "incident", "change", "inferred"
