@@ -95,6 +95,17 @@ class Recorded:
             used[i] if i < len(used) else None,
         )
 
+    def _is_beyond_doubt(self, a, tolerance_ms):
+        """The broker was not held at the time and no rule looks back: no fallback ran, so none forgot a broker."""
+        now, broker, last, rule = a["beginMs"], a["broker"], a["lastBrokerName"], self.profile.last_broker_rule
+        if last is not None and (rule == "equals" or (rule in ("not_equal", "filter") and last == broker)):
+            return False
+        at = self.at.get(broker, [])
+        before, until = bisect_left(at, now - tolerance_ms), bisect_right(at, now + tolerance_ms)
+        near = range(max(before, 1), until + 1)
+        starts = [(self.items[broker][i].start_ms, at[i - 1]) for i in near]
+        return not any(start is not None and start > max(made, now - tolerance_ms - 1) for start, made in starts)
+
     def verdicts(self, tolerance_ms=TOLERANCE_MS):
         removals = Removals(tolerance_ms)
         for a in sorted(self.choices, key=lambda a: (a["beginMs"], a["thread"], a["msgId"])):
@@ -116,6 +127,6 @@ class Recorded:
                 for r in records
             ]
             judgement = judge(choice, known, self.profile, enabled=self.enabled)
-            noted = removals.note(judgement, choice, records)
+            noted = [] if self._is_beyond_doubt(a, tolerance_ms) else removals.note(judgement, choice, records)
             self.removed += [(removal.broker_name, removal.at_ms) for removal in noted if removal.surely]
             yield a, judgement

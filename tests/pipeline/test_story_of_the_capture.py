@@ -385,6 +385,12 @@ def test_long_isolations_are_those_of_ten_minutes_under_4_7_1_and_of_ten_seconds
     assert "4.7.1_latoff" not in lengths
 
 
+def test_impossible_choices_are_told(lake, findings):
+    rows = lake("send_verdict").where("verdict = 'impossible'").collect()
+    told = [(r.client_id, r.topic, r.broker_name) for r in findings("IMPOSSIBLE_CHOICE")]
+    assert sorted(told) == sorted({(r.client_id, r.topic, r.broker_name) for r in rows})
+
+
 def test_nothing_else_stands_out(findings):
     """One of nine is more than 10 %, no broker is slow in five minutes on end, and all that came back were used."""
     for code in ("OVER_ISOLATION", "FAULT_OFF_SLOW", "NOT_RETURNING"):
