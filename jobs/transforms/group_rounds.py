@@ -190,9 +190,13 @@ def topic_rounds(
             "shared": broker_assigns(),
         }
     )
-    return rows.withColumns(
+    return with_digests(rows.withColumn("missing_inputs", F.concat(F.col("not_asked"), _unanswered())))
+
+
+def with_digests(topics: DataFrame) -> DataFrame:
+    """The digests of the lists and rules by which a group's queues are shared: equal inputs have equal ones."""
+    return topics.withColumns(
         {
-            "missing_inputs": F.concat(F.col("not_asked"), _unanswered()),
             "member_list_hash": digest(F.col("members")),
             "queue_list_hash": F.when(F.col("queues").isNotNull(), digest(F.col("queues"))),
             "claims_hash": digest(
