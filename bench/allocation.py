@@ -19,7 +19,8 @@ from bench.contest import Benchmark, Contestant, Target
 from bench.spark import session
 from conf.settings import load_settings
 from jobs.delta_tables import staged
-from jobs.transforms.drift import expectations, group_rounds, rows_of_kind, verdicts, walked, with_expectation
+from jobs.transforms.drift import group_rounds, rows_of_kind, verdicts, walked
+from jobs.transforms.expectations import expectation_id, expectations, with_expectation
 from jobs.transforms.group_rounds import with_digests
 from schemas import GROUP_DRIFT_STATE
 from udfs.allocation import MessageQueue, allocate
@@ -79,9 +80,13 @@ def _expected(topics: DataFrame) -> Run:
         digested = with_digests(topics)
         expected = staged(expectations(digested))
         rounds = with_expectation(digested, expected, lookback_s=lookback_s)
-        _noop(rounds)
+        allocations = expected.select(expectation_id().alias("expectation"), "allocation")
+        spread = rounds.select("snapshot", "strategy", "expectation", "expectation_before").join(
+            allocations, "expectation"
+        )
+        _noop(spread)
         owners = F.transform("allocation", lambda a: a["owner"]).alias("owners")
-        return lambda: digests(rounds.select("snapshot", "strategy", owners).toArrow())
+        return lambda: digests(spread.select("snapshot", "strategy", owners).toArrow())
 
     return run
 
@@ -163,7 +168,8 @@ def row_wise(data: Path) -> Run:
 def drift(data: Path) -> Run:
     """Findings, incidents, changes and verdicts of the production path, from the judged rounds on."""
     spark, settings = session(), load_settings(None)
-    judged, groups, owned, readings = (stage_of(spark, data, n) for n in ("judged", "groups", "owned", "readings"))
+    names = ("judged", "expected", "groups", "owned", "readings")
+    judged, expected, groups, owned, readings = (stage_of(spark, data, name) for name in names)
     values = settings.timing.model_dump() | {"progress_valid_s": settings.drift.progress_valid_s}
     rules = WalkSettings(Timing.of(values), settings.timing.carry_days)
     opening = spark.createDataFrame([], GROUP_DRIFT_STATE.columns)
@@ -171,7 +177,7 @@ def drift(data: Path) -> Run:
 
     def run() -> Callable[[], dict[str, Any]]:
         dated = groups.withColumn("event_date", F.to_date("round_at"))
-        walk = staged(walked(group_rounds(judged, dated, owned, readings), opening, dates, rules))
+        walk = staged(walked(group_rounds(judged, dated, owned, readings), expected, opening, dates, rules))
         found = rows_of_kind(walk, DRIFT)
         for frame in _rows(walk, verdicts(judged, found, rows_of_kind(walk, INFERRED)), found):
             _noop(frame)

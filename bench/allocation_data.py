@@ -1,7 +1,7 @@
 """Canonical tables of a consumer side in; what the stages of its job hand on to each other out, as Parquet.
 
-So each stage can be measured by itself: ``topics`` is what the allocation starts from, ``judged``, ``groups``,
-``owned`` and ``readings`` what findings and incidents do.
+So each stage can be measured by itself: ``topics`` is what the allocation starts from, ``judged``,
+``expected``, ``groups``, ``owned`` and ``readings`` what findings and incidents do.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from bench.consumer_tables import FIRST_ROUND_MS, write_tables
 from bench.spark import session
 from conf.settings import load_settings
-from jobs.transforms.drift import expectations, with_expectation
+from jobs.transforms.expectations import expectations, with_expectation
 from jobs.transforms.group_rounds import (
     GROUP_OF_ROUND,
     group_reads,
@@ -67,7 +67,8 @@ def prepare(data: Path, rows: int) -> None:
     snapshot = F.xxhash64("consumer_group", "topic", "round_at").alias("snapshot")
     topics = stage("topics", topics.drop(*DIGESTS).select("*", snapshot))
     digested = with_digests(topics)
-    stage("judged", with_expectation(digested, expectations(digested), lookback_s=drift.lookback_s))
+    expected = stage("expected", expectations(digested))
+    stage("judged", with_expectation(digested, expected, lookback_s=drift.lookback_s))
     stage("owned", owned)
     stage("readings", progress_at(groups, read(QUEUE_PROGRESS), valid_s=drift.progress_valid_s))
 

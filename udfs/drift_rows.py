@@ -230,17 +230,17 @@ def _takers(row: Row) -> frozenset[str]:
 
 def _owners(rows: Any, topic: str) -> dict[Queue, tuple[Owner, ...]]:
     owners: dict[Queue, tuple[Owner, ...]] = {}
-    for row in rows:
-        if row["topic"] == topic:
-            owner = Owner(
-                row["client_id"],
-                row["locked"],
-                to_ms(row["last_pull_at"]),
-                to_ms(row["last_consume_at"]),
-                to_ms(row["last_lock_at"]),
-                row["cached_messages"],
-            )
-            owners[_queue(row)] = (*owners.get(_queue(row), ()), owner)
+    of_topic = [row for row in rows if row["topic"] == topic]
+    for row in sorted(of_topic, key=lambda r: (r["client_id"], *_queue(r))):
+        owner = Owner(
+            row["client_id"],
+            row["locked"],
+            to_ms(row["last_pull_at"]),
+            to_ms(row["last_consume_at"]),
+            to_ms(row["last_lock_at"]),
+            row["cached_messages"],
+        )
+        owners[_queue(row)] = (*owners.get(_queue(row), ()), owner)
     return owners
 
 
