@@ -36,7 +36,8 @@ def to_ms(at: datetime | None) -> int | None:
     """An instant as epoch milliseconds; naive ones are UTC."""
     if at is None:
         return None
-    return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
+    since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
+    return since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000
 
 
 def to_instant(at_ms: int | None) -> datetime | None:
