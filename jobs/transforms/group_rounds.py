@@ -271,7 +271,8 @@ def _unanswered() -> Column:
 def progress_at(groups: DataFrame, progress: DataFrame, *, valid_s: int) -> DataFrame:
     """Per round and group: the last progress reading, if it is not older than ``valid_s`` when the round ends.
 
-    The reading that a round itself took counts: it is taken last.
+    The reading that a round itself took counts: it is taken last. ``lags`` is null where the round before, of the same
+    date, has the same reading: the walk takes in each once.
     """
     of_group = ("cluster", "collector", "consumer_group")
     queue = F.struct("topic", "broker_name", "queue_id", "broker_offset", "consumer_offset")
@@ -286,4 +287,10 @@ def progress_at(groups: DataFrame, progress: DataFrame, *, valid_s: int) -> Data
     )
     age_s = F.unix_seconds("at") - F.unix_seconds("reading.at")
     valid = F.when(age_s <= valid_s, F.col("reading"))
-    return found.select(*GROUP_OF_ROUND, valid["lags"].alias("lags"), valid["at"].alias("progress_at"))
+    in_order = Window.partitionBy(*of_group, F.to_date("round_at")).orderBy("round_at")
+    again = F.lag("progress_at").over(in_order) == F.col("progress_at")
+    return (
+        found.select(*GROUP_OF_ROUND, valid["lags"].alias("lags"), valid["at"].alias("progress_at"))
+        .withColumn("again", F.coalesce(again, F.lit(False)))
+        .select(*GROUP_OF_ROUND, F.when(~F.col("again"), F.col("lags")).alias("lags"), "progress_at")
+    )
