@@ -1,14 +1,6 @@
 """The contracts of all tables, by name."""
 
-from schemas.allocation import (
-    ALLOCATION_DRIFT,
-    CLIENT_STRATEGY_STATE,
-    DRIFT_INCIDENT,
-    EXPECTED_ALLOCATION,
-    GROUP_DRIFT_STATE,
-    GROUP_ROUND,
-    MEMBERSHIP_CHANGE,
-)
+from schemas.allocation import CLIENT_STRATEGY_STATE, EXPECTED_ALLOCATION, GROUP_ROUND
 from schemas.availability import BROKER_AVAILABILITY_WINDOW, FAULT_ITEM_STATE, PRODUCER_REPLAY, SEND_VERDICT
 from schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUALITY_RESULT, QUARANTINE
 from schemas.consumers import (
@@ -20,6 +12,8 @@ from schemas.consumers import (
     SNAPSHOT_CAPTURE,
     TOPIC_ROUTE,
 )
+from schemas.drift import ALLOCATION_DRIFT
+from schemas.incidents import DRIFT_INCIDENT, GROUP_DRIFT_STATE, MEMBERSHIP_CHANGE
 from schemas.sends import PRODUCER_INSTANCE, SEND_ATTEMPT
 from schemas.table_contract import Part, Table, column
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conf.settings import load_settings
-from schemas.allocation import DRIFT_CODES, ROOT_CAUSES
+from schemas.drift import DRIFT_CODES, ROOT_CAUSES
 from udfs.drift_rules import RULES
 from udfs.drift_timing import Timing
 from udfs.root_cause import CAUSES, UNEXPLAINED

@@ -18,7 +18,8 @@ from udfs.drift_timing import Maintenance, Timing
 from udfs.finding import NO_OWNER, SEVERITIES, Finding, Subject, queue_name, subject_of
 from udfs.group_memory import GroupMemory, Reading
 from udfs.group_round import GroupRound, Past, Queue, TopicQueue
-from udfs.incidents import Attached, Incident, Judgement, Ledger, Seen
+from udfs.incident import Attached, Incident, Judgement, Seen
+from udfs.incidents import Ledger
 from udfs.root_cause import causes
 from udfs.strategy_inference import Inference
 

@@ -12,10 +12,11 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, NamedTuple
 
-from udfs.drift_rows import change_rows, drift_rows, group_round, incident_row, readings, to_instant, to_ms
+from udfs.drift_rows import change_rows, drift_rows, incident_row
 from udfs.drift_timing import Maintenance, Timing
 from udfs.group_history import GroupHistory
 from udfs.group_memory import Reading
+from udfs.group_rows import group_round, readings, to_instant, to_ms
 
 STATE, ROUND, CLOSE, EXPECTED = "state", "round", "close", "expected"
 DRIFT, INCIDENT, CHANGE, INFERRED = "drift", "incident", "change", "inferred"

@@ -158,19 +158,8 @@ def idle_consumer(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     del timing
     for topic, client_id, due in _idle(group):
         if due:
-            yield Finding(
-                "IDLE_CONSUMER",
-                "MEDIUM",
-                f"{client_id} owns no queue of {topic.topic} in {group.consumer_group}; "
-                f"{topic.strategy} gives it {due}.",
-                topic=topic.topic,
-                client_id=client_id,
-                trust="possible" if assumptions(group, topic) else "certain",
-                expected=(client_id,),
-                evidence=evidence(group, topic, (client_id,)),
-                captured_at=read_at(group, client_id),
-                assumptions=assumptions(group, topic),
-            )
+            rest = f"; {topic.strategy} gives it {due}."
+            yield _idle_finding("IDLE_CONSUMER", "MEDIUM", group, topic, client_id, rest, expected=(client_id,))
 
 
 def idle_by_design(group: GroupRound, timing: Timing) -> Iterator[Finding]:
@@ -178,18 +167,8 @@ def idle_by_design(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     del timing
     for topic, client_id, due in _idle(group):
         if not due:
-            yield Finding(
-                "IDLE_BY_DESIGN",
-                "INFO",
-                f"{client_id} owns no queue of {topic.topic} in {group.consumer_group}, as {topic.strategy} has it: "
-                f"{len(topic.queues or ())} queues, {len(group.members)} members.",
-                topic=topic.topic,
-                client_id=client_id,
-                trust="possible" if assumptions(group, topic) else "certain",
-                evidence=evidence(group, topic, (client_id,)),
-                captured_at=read_at(group, client_id),
-                assumptions=assumptions(group, topic),
-            )
+            rest = f", as {topic.strategy} has it: {len(topic.queues or ())} queues, {len(group.members)} members."
+            yield _idle_finding("IDLE_BY_DESIGN", "INFO", group, topic, client_id, rest)
 
 
 def rebalance_flap(group: GroupRound, timing: Timing) -> Iterator[Finding]:
@@ -237,6 +216,30 @@ def _idle(group: GroupRound) -> Iterator[tuple[TopicRound, str, int]]:
         for client_id in group.subscribers(topic.topic):
             if client_id not in busy:
                 yield topic, client_id, sum(owner == client_id for owner in topic.expected.values())
+
+
+def _idle_finding(
+    code: str,
+    severity: str,
+    group: GroupRound,
+    topic: TopicRound,
+    client_id: str,
+    rest: str,
+    expected: tuple[str, ...] = (),
+) -> Finding:
+    taken = assumptions(group, topic)
+    return Finding(
+        code,
+        severity,
+        f"{client_id} owns no queue of {topic.topic} in {group.consumer_group}{rest}",
+        topic=topic.topic,
+        client_id=client_id,
+        trust="possible" if taken else "certain",
+        expected=expected,
+        evidence=evidence(group, topic, (client_id,)),
+        captured_at=read_at(group, client_id),
+        assumptions=taken,
+    )
 
 
 def _orphan(group: GroupRound, topic: TopicRound, queue: Queue) -> Finding:

@@ -8,8 +8,8 @@ import pytest
 
 from tests.capture_rounds import CaptureRounds
 from tests.conftest import CAPTURES
-from udfs.drift_rows import group_round
 from udfs.drift_timing import Timing
+from udfs.group_rows import group_round
 from udfs.group_walk import DRIFT, EXPECTED, INCIDENT, STATE, WalkSettings, walk, with_allocations
 
 SETTINGS = WalkSettings(Timing(), 7)

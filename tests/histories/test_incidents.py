@@ -15,7 +15,7 @@ from udfs.drift_timing import OPENS, Timing
 from udfs.expected_allocation import MemberRule, expected_allocation
 from udfs.group_history import GroupHistory, fold_attached
 from udfs.group_round import Connection, Subscription
-from udfs.incidents import incident_id
+from udfs.incident import incident_id
 from udfs.root_cause import Cause
 
 
@@ -171,27 +171,31 @@ def test_loose_rounds_do_not_open_doubles():
     assert len(made.ledger.tracks) == 1
 
 
+def double(now):
+    return world(now, {A1: ("c1", "c2")})
+
+
+def loose_double(now):
+    return world(now, {A1: ("c1", "c2")}, loose=True)
+
+
+def loose_world(now):
+    return world(now, loose=True)
+
+
 def test_a_double_in_a_loose_round_neither_counts_nor_resets():
-    tight = lambda now: world(now, {A1: ("c1", "c2")})  # noqa: E731
-    loose = lambda now: world(now, {A1: ("c1", "c2")}, loose=True)  # noqa: E731
-    apart = lambda now: world(now, loose=True)  # noqa: E731
-    assert live(walk([tight, loose, apart, loose])) == {}
-    assert len(live(walk([tight, loose, apart, tight]))) == 1
+    assert live(walk([double, loose_double, loose_world, loose_double])) == {}
+    assert len(live(walk([double, loose_double, loose_world, double]))) == 1
 
 
 def test_a_double_in_a_loose_round_does_not_stop_the_closing():
-    loose = lambda now: world(now, {A1: ("c1", "c2")}, loose=True)  # noqa: E731
-    made = walk([double, double, world, loose, world, world, world])
+    made = walk([double, double, world, loose_double, world, world, world])
     assert [i.state for i in live(made).values()] == ["RESOLVED"]  # false at 30, 60, 75, 90
 
 
 # -- flapping --------------------------------------------------------------------------------------------------------
 
 QUICK = replace(NO_GRACE, close_rounds=1, close_s=0, opens={**OPENS, "DOUBLE_OWNED": OPENS["IDLE_BY_DESIGN"]})
-
-
-def double(now):
-    return world(now, {A1: ("c1", "c2")})
 
 
 def test_an_incident_that_opens_again_within_20_rounds_is_the_same_and_flaps_at_the_fourth_change():
