@@ -6,6 +6,7 @@ import argparse
 import multiprocessing
 import shutil
 import tempfile
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -27,7 +28,7 @@ def main() -> None:
     if not given.no_record:
         now = datetime.now(UTC)
         record = _RECORDS / f"{now:%Y-%m-%d}-{'-'.join(names)}.md"
-        head = f"# {now:%Y-%m-%d}: {', '.join(names)}\n\n{machine(given.peer_python)}\n"
+        head = f"# {now:%Y-%m-%d}: {', '.join(names)}\n\n{machine(given.peer_python)} {given.note}".rstrip() + "\n"
         record.write_text("\n".join([head, *reports]), encoding="utf-8")
         print(f"\nwritten to {record.relative_to(ROOT)}")
 
@@ -39,11 +40,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, help="rows instead of the benchmark's own number")
     parser.add_argument("--rounds", type=int, default=3, help="measured rounds, the best counts (default 3)")
     parser.add_argument("--warm-ups", type=int, default=1, help="rounds before, not counted (default 1)")
-    parser.add_argument("--only", help="contestants, separated by ';'; then no table, no targets and no record")
+    parser.add_argument("--only", help="only these contestants, separated by ';'; the scan is always one")
     parser.add_argument("--peer-python", default=str(ROOT / ".venv-bench/bin/python"), help="the peers' interpreter")
+    parser.add_argument("--note", default="", help="what the record should say of the circumstances")
     parser.add_argument("--no-record", action="store_true", help="print only")
     given = parser.parse_args()
-    given.no_record = given.no_record or given.only is not None
     if unknown := set(given.names) - set(BENCHMARKS):
         parser.error(f"no benchmark is called {', '.join(sorted(unknown))} (known: {', '.join(BENCHMARKS)})")
     return given
@@ -51,10 +52,9 @@ def _options() -> argparse.Namespace:
 
 def _held(benchmark: Benchmark, place: Path, given: argparse.Namespace) -> str:
     whole = given.rows or benchmark.rows
+    left_out = ""
     if given.only:
-        wanted = given.only.split(";")
-        chosen = [c for c in benchmark.contestants if c.name in wanted]
-        benchmark = Benchmark(**{**vars(benchmark), "contestants": chosen})
+        benchmark, left_out = _with_only(benchmark, given.only.split(";"))
 
     def data_of(contestant: Contestant) -> Path:
         return _data(benchmark, place, min(whole, contestant.rows or whole))
@@ -68,15 +68,24 @@ def _held(benchmark: Benchmark, place: Path, given: argparse.Namespace) -> str:
     )
     if wrong := disagreements(outcomes):
         raise SystemExit("contestants disagree:\n" + "\n".join(wrong))
-    if given.only:
-        return ""
     rows = {c.rows: benchmark.rows_of(data_of(c)) for c in benchmark.contestants}
-    agreed = "All contestants gave equal answers, part by part."
-    how = f"{given.rounds} interleaved rounds after {given.warm_ups} to warm up; the best of each counts. {agreed}"
+    how = (
+        f"{given.rounds} interleaved rounds after {given.warm_ups} to warm up; the best of each counts. "
+        f"All contestants gave equal answers, part by part.{left_out}"
+    )
     parts = [f"## {benchmark.title}", how, table(benchmark, outcomes, rows), targets(benchmark, outcomes)]
     report = "\n\n".join(parts) + "\n"
     print(report, flush=True)
     return report
+
+
+def _with_only(benchmark: Benchmark, names: list[str]) -> tuple[Benchmark, str]:
+    """The benchmark with these contestants, its floor and the targets that are left, and a sentence on the others."""
+    chosen = [c for c in benchmark.contestants if c.name in (*names, benchmark.floor)]
+    there = {c.name for c in chosen}
+    targets = [t for t in benchmark.targets if {t.what, t.of} <= there]
+    others = ", ".join(dict.fromkeys(c.name for c in benchmark.contestants if c.name not in there))
+    return replace(benchmark, contestants=chosen, targets=targets), f" Left out: {others}."
 
 
 def _data(benchmark: Benchmark, place: Path, rows: int) -> Path:
