@@ -3,8 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PEERS := .venv-bench
+PEERS_READY := $(PEERS)/.ready
+# make bench BENCH="allocation --rounds 5 --data /somewhere"; python -m bench --help tells more
+BENCH ?=
 
-.PHONY: help demo test soak check zip lock clean
+.PHONY: help demo test soak bench check zip lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -33,6 +37,14 @@ test: $(READY)  ## run the tests
 soak: $(READY)  ## run the long tests that `make test` leaves out
 	$(BIN)/python -m pytest -m soak
 
+$(PEERS_READY): bench/requirements.lock
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r bench/requirements.lock
+	@touch $(PEERS_READY)
+
+bench: $(READY) $(PEERS_READY)  ## measure the pipeline beside its peers, into bench/records
+	$(BIN)/python -m bench $(BENCH)
+
 check: $(READY)  ## lint and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -43,9 +55,11 @@ zip: $(READY)  ## dist/hindsight.zip for spark-submit --py-files
 	@find conf schemas udfs jobs -name __pycache__ -exec rm -rf {} +
 	$(BIN)/python -m zipfile -c dist/hindsight.zip conf schemas udfs jobs
 
-lock:  ## write requirements.lock from requirements.in (needs uv)
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
-		--no-header requirements.in -o requirements.lock
+lock:  ## write each requirements.lock from its requirements.in (needs uv)
+	for place in . bench; do \
+		uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+			--no-header $$place/requirements.in -o $$place/requirements.lock || exit 1; \
+	done
 
 clean:  ## remove what was made here, the environment excepted
 	rm -rf dist build lake spark-warehouse .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -11,15 +11,8 @@ from conf.settings import Settings, fingerprint
 from jobs.delta_tables import ClusterDate, Lake, in_dates, staged
 from jobs.publication import Derivation, PublicationResult, Stretch, publish
 from jobs.run_context import RunContext
-from jobs.transforms.drift import (
-    expectations,
-    group_rounds,
-    rows_of_kind,
-    strategy_states,
-    verdicts,
-    walked,
-    with_expectation,
-)
+from jobs.transforms.drift import group_rounds, rows_of_kind, strategy_states, verdicts, walked
+from jobs.transforms.expectations import expectations, with_expectation
 from jobs.transforms.group_rounds import (
     GROUP_OF_ROUND,
     group_reads,
@@ -94,7 +87,7 @@ def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     of_dates = groups.withColumn("event_date", F.to_date("round_at")).where(in_dates(stretch.dates))
     rounds = group_rounds(judged, of_dates, owned, readings)
     opening = stretch.opening(GROUP_DRIFT_STATE)
-    walk = staged(walked(rounds, opening, _dates(stretch), _walk_settings(settings)))
+    walk = staged(walked(rounds, expected, opening, _dates(stretch), _walk_settings(settings)))
     found = rows_of_kind(walk, DRIFT)
     made: dict[Table, DataFrame] = {
         CLIENT_STRATEGY_STATE: strategy_states(events, _dates(stretch), carry_days=drift.strategy_carry_days),

@@ -61,18 +61,32 @@ def expected_allocation(
     answer = _answer(strategy, profile, mq_all, tuple(members), parameters)
     if isinstance(answer, str):
         return Expectation(refusal=answer)
-    owner = {queue: client_id for client_id, taken in answer.items() for queue in taken}
-    claimants: dict[MessageQueue, list[str]] = {queue: [] for queue in mq_all}
-    for rule in rules:
-        own = parameters if rule.strategy == strategy else ""
-        taken_by_rule: set[MessageQueue] = set()
-        for view in views if len(views) > 1 else (members,):
-            given = _answer(rule.strategy, rule.profile, mq_all, tuple(view), own) if rule.strategy else {}
-            taken_by_rule.update(() if isinstance(given, str) else given.get(rule.client_id, ()))
-        for queue in taken_by_rule:
-            if queue in claimants:
-                claimants[queue].append(rule.client_id)
-    return Expectation(tuple(owner.get(q) for q in mq_all), tuple(tuple(claimants[q]) for q in mq_all))
+    owners: list[str | None] = [None] * len(mq_all)
+    for client_id, places in answer.items():
+        for place in places:
+            owners[place] = client_id
+    given_views = [tuple(view) for view in views] if len(views) > 1 else [tuple(members)]
+    return Expectation(tuple(owners), _claimants(strategy, parameters, mq_all, given_views, rules))
+
+
+def _claimants(
+    strategy: str,
+    parameters: str,
+    mq_all: tuple[MessageQueue, ...],
+    views: Sequence[tuple[str, ...]],
+    rules: Sequence[MemberRule],
+) -> tuple[tuple[str, ...], ...]:
+    claimants: list[list[str]] = [[] for _ in mq_all]
+    by_rule: dict[tuple[str | None, str | None], list[Mapping[str, tuple[int, ...]]]] = {}
+    for client_id, own_strategy, own_profile in rules:
+        if (own_strategy, own_profile) not in by_rule:
+            own = parameters if own_strategy == strategy else ""
+            asked = views if own_strategy else ()
+            answers = [_answer(own_strategy or "", own_profile, mq_all, view, own) for view in asked]
+            by_rule[own_strategy, own_profile] = [given for given in answers if not isinstance(given, str)]
+        for place in {place for given in by_rule[own_strategy, own_profile] for place in given.get(client_id, ())}:
+            claimants[place].append(client_id)
+    return tuple(map(tuple, claimants))
 
 
 @lru_cache(maxsize=512)
@@ -82,8 +96,8 @@ def _answer(
     mq_all: tuple[MessageQueue, ...],
     cid_all: tuple[str, ...],
     parameters: str,
-) -> Mapping[str, tuple[MessageQueue, ...]] | str:
-    """Each member's queues under one rule, or why that rule gives no answer."""
+) -> Mapping[str, tuple[int, ...]] | str:
+    """Each member's queues under one rule, as places in ``mq_all``, or why that rule gives no answer."""
     given = json.loads(parameters) if parameters else {}
     needed = next((name for prefix, name in _NEEDS.items() if strategy.startswith(prefix)), None)
     if needed is not None and (needed not in given or strategy not in _NEEDS):
@@ -91,13 +105,20 @@ def _answer(
     configured = given.pop("configured_queues", {})
     try:
         if strategy == "CONFIG":
-            return {c: _configured(c, mq_all, cid_all, configured) for c in dict.fromkeys(cid_all)}
+            return _places(mq_all, {c: _configured(c, mq_all, cid_all, configured) for c in dict.fromkeys(cid_all)})
         answers = allocate(strategy, mq_all, cid_all, profile=profile or _OLDEST_PROFILE, **given)
     except AllocationError as error:
         return f"{strategy} refuses: {error}"
     except UnknownStrategyError:
         return f"{strategy} has no kernel"
-    return {client_id: tuple(queues or ()) for client_id, queues in answers.items()}
+    return _places(mq_all, answers)
+
+
+def _places(
+    mq_all: tuple[MessageQueue, ...], answers: Mapping[str, Sequence[MessageQueue] | None]
+) -> dict[str, tuple[int, ...]]:
+    place = {queue: number for number, queue in enumerate(mq_all)}
+    return {client_id: tuple(place[queue] for queue in queues or ()) for client_id, queues in answers.items()}
 
 
 def _configured(

@@ -21,7 +21,8 @@ def to_ms(at: datetime | None) -> int | None:
     """An instant as epoch milliseconds; naive ones are UTC."""
     if at is None:
         return None
-    return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
+    since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
+    return since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000
 
 
 def to_instant(at_ms: int | None) -> datetime | None:
@@ -119,15 +120,15 @@ def _takers(row: Row) -> frozenset[str]:
 
 def _owners(rows: Any, topic: str) -> dict[Queue, tuple[Owner, ...]]:
     owners: dict[Queue, tuple[Owner, ...]] = {}
-    for row in rows:
-        if row["topic"] == topic:
-            owner = Owner(
-                row["client_id"],
-                row["locked"],
-                to_ms(row["last_pull_at"]),
-                to_ms(row["last_consume_at"]),
-                to_ms(row["last_lock_at"]),
-                row["cached_messages"],
-            )
-            owners[_queue(row)] = (*owners.get(_queue(row), ()), owner)
+    of_topic = [row for row in rows if row["topic"] == topic]
+    for row in sorted(of_topic, key=lambda r: (r["client_id"], *_queue(r))):
+        owner = Owner(
+            row["client_id"],
+            row["locked"],
+            to_ms(row["last_pull_at"]),
+            to_ms(row["last_consume_at"]),
+            to_ms(row["last_lock_at"]),
+            row["cached_messages"],
+        )
+        owners[_queue(row)] = (*owners.get(_queue(row), ()), owner)
     return owners

@@ -1,13 +1,15 @@
 """Rows of many groups, sorted by group and time, in; rows of the drift tables out, one group's state at a time.
 
 Three kinds of rows come in: the state in which a group's last known date closed, its rounds, and the ends of dates.
+Before them may come the allocations that its rounds name (``with_allocations``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, NamedTuple
 
 from udfs.drift_rows import change_rows, drift_rows, incident_row
@@ -16,7 +18,7 @@ from udfs.group_history import GroupHistory
 from udfs.group_memory import Reading
 from udfs.group_rows import group_round, readings, to_instant, to_ms
 
-STATE, ROUND, CLOSE = "state", "round", "close"
+STATE, ROUND, CLOSE, EXPECTED = "state", "round", "close", "expected"
 DRIFT, INCIDENT, CHANGE, INFERRED = "drift", "incident", "change", "inferred"
 
 
@@ -49,6 +51,34 @@ def walk(rows: Iterable[Mapping[str, Any]], settings: WalkSettings) -> Iterator[
             yield from _step(history, row)
         else:
             yield from _close(history, row, settings)
+
+
+def with_allocations(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Rounds with the allocations that their topics name; each came once, in an EXPECTED row before its group's others.
+
+    A topic's ``expectation`` and ``expectation_before`` become ``allocation`` and ``allocation_before``.
+    """
+    group: tuple[str, str, str] | None = None
+    known: dict[int, Any] = {}
+    for row in rows:
+        key = (row["cluster"], row["collector"], row["consumer_group"])
+        if key != group:
+            group, known = key, {}
+        if row["row_kind"] == EXPECTED:
+            known[row["expectation"]["id"]] = row["expectation"]["allocation"]
+        else:
+            yield {**row, "round": partial(_allocated, row["round"], known)}
+
+
+def _allocated(make: Callable[[], Mapping[str, Any]], known: Mapping[int, Any]) -> dict[str, Any]:
+    full = make()
+    topics = []
+    for topic in full["topics"]:
+        allocation = None if topic["expectation"] is None else known[topic["expectation"]]
+        before = None if topic["expectation_before"] is None else known[topic["expectation_before"]]
+        queues = topic["queues"] if allocation is None else allocation
+        topics.append({**topic, "queues": queues, "allocation": allocation, "allocation_before": before})
+    return {**full, "topics": topics}
 
 
 def _step(history: GroupHistory, row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

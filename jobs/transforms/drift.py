@@ -1,8 +1,7 @@
-"""Judged rounds in; expected allocations, findings, incidents and verdicts out.
+"""Rounds with their expectations in; findings, incidents and verdicts out.
 
 The rules themselves are kernels on the rounds of one group; Spark brings each round's facts together and spreads the
-groups over the workers. Expectations are computed once per distinct set of lists and rules, however many rounds repeat
-it.
+groups over the workers.
 """
 
 from __future__ import annotations
@@ -12,78 +11,79 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
-from jobs.transforms.group_rounds import GROUP_OF_ROUND, TOPIC_OF_ROUND, broker_assigns, digest
-from jobs.transforms.null_safe_join import null_safe_join
+from jobs.transforms.expectations import expectation_id
+from jobs.transforms.group_rounds import GROUP_OF_ROUND, TOPIC_OF_ROUND, broker_assigns, list_digest
 from schemas import (
     ALLOCATION_DRIFT,
     DRIFT_INCIDENT,
-    EXPECTED_ALLOCATION,
     GROUP_DRIFT_STATE,
     GROUP_ROUND,
     MEMBERSHIP_CHANGE,
     Table,
 )
-from schemas.allocation import MEMBER_RULES
-from schemas.common_columns import QUEUES, STRINGS
-from udfs.expected_allocation import expectation_of_row
-from udfs.group_walk import CHANGE, CLOSE, DRIFT, INCIDENT, INFERRED, ROUND, STATE, WalkSettings, walk
-from udfs.pandas_udfs import map_rows, walk_rows
+from schemas.common_columns import STRINGS
+from udfs.group_walk import (
+    CHANGE,
+    CLOSE,
+    DRIFT,
+    EXPECTED,
+    INCIDENT,
+    INFERRED,
+    ROUND,
+    STATE,
+    WalkSettings,
+    walk,
+    with_allocations,
+)
+from udfs.pandas_udfs import walk_rows
 
 _LINEAGE = ("computed_at", "run_id")
-_INPUTS = tuple(name for name in EXPECTED_ALLOCATION.key if name != "event_date")
-
-
-def expectations(topics: DataFrame) -> DataFrame:
-    """One row per date and distinct inputs of a group and topic: ``expected_allocation``."""
-    judged = topics.where(
-        F.col("queues").isNotNull()
-        & (F.size("queues") > 0)
-        & (F.size("members") > 0)
-        & (F.size("not_asked") == 0)
-        & ~F.col("shared")
-    )
-    lists = ("message_model", "members", "views", "queues", "member_rules")
-    distinct = judged.groupBy("event_date", *_INPUTS).agg(*(F.first(name).alias(name) for name in lists))
-    columns = [f for f in EXPECTED_ALLOCATION.columns.fields if f.name not in _LINEAGE]
-    extra = [
-        StructField("message_model", EXPECTED_ALLOCATION.columns["topic"].dataType),
-        StructField("members", STRINGS),
-        StructField("views", ArrayType(STRINGS)),
-        StructField("queues", QUEUES),
-        StructField("member_rules", MEMBER_RULES),
-    ]
-    schema = StructType([StructField(f.name, f.dataType) for f in [*columns, *extra]])
-    return map_rows(distinct, expectation_of_row, schema).select(*(f.name for f in columns))
-
-
-def with_expectation(topics: DataFrame, expected: DataFrame, *, lookback_s: int) -> DataFrame:
-    """Rounds with the allocation expected now and in the round before (at most ``lookback_s`` ago), or why not."""
-    answer = expected.select("event_date", *_INPUTS, "allocation", "refusal")
-    joined = null_safe_join(topics, answer, ["event_date", *_INPUTS], "left")
-    before = Window.partitionBy("cluster", "collector", "consumer_group", "topic").orderBy("round_at")
-    since_s = F.unix_seconds("round_at") - F.unix_seconds(F.lag("round_at").over(before))
-    no_rule = F.when(F.col("refusal").isNotNull(), F.array(F.concat(F.lit("expected allocation: "), F.col("refusal"))))
-    return joined.withColumns(
-        {
-            "allocation_before": F.when(since_s <= lookback_s, F.lag("allocation").over(before)),
-            "missing_inputs": F.concat("missing_inputs", F.coalesce(no_rule, F.array().cast("array<string>"))),
-        }
-    )
 
 
 def group_rounds(topics: DataFrame, groups: DataFrame, owned: DataFrame, progress: DataFrame) -> DataFrame:
     """One row per round and group, with everything that its rules look at; a group without topics has none."""
-    topic = F.struct(
+    keys = list(GROUP_OF_ROUND)
+    by_group = topics.groupBy(*keys).agg(
+        F.array_sort(F.collect_list(_topic()), _by_topic).alias("topics"),
+        F.first("member_rules").alias("member_rules"),
+        F.first("loose").alias("loose"),
+    )
+    said = groups.select(
+        *keys,
+        "event_date",
+        "reads",
+        "listing",
+        "connections",
+        "ordered",
+        "at",
+        F.coalesce("listed_model", "own_model").alias("message_model"),
+        F.coalesce("members", F.array().cast("array<string>")).alias("members"),
+        "distinct_views",
+        broker_assigns().alias("shared"),
+    ).withColumn("member_list_hash", list_digest(F.col("members")))
+    rounds = said.join(by_group, keys, "left").join(_owners(owned), keys, "left").join(progress, keys, "left")
+    return rounds.withColumns(
+        {
+            "loose": F.coalesce("loose", F.lit(False)),
+            "topics": F.coalesce("topics", F.array().cast(by_group.schema["topics"].dataType)),
+            "member_rules": F.coalesce("member_rules", F.array().cast(by_group.schema["member_rules"].dataType)),
+        }
+    ).withColumn("signature", _signature())
+
+
+def _topic() -> Column:
+    """A topic as its group's round shows it; the queues of one with an expectation are those of its allocation."""
+    return F.struct(
         "topic",
-        "queues",
+        F.when(F.col("expectation").isNull(), F.col("queues")).alias("queues"),
         "strategy",
         "strategy_source",
         "strategy_parameters",
         "queue_list_hash",
-        "allocation",
-        "allocation_before",
+        "expectation",
+        "expectation_before",
         F.col("route.evidence").alias("evidence"),
         "not_asked",
         "missing_inputs",
@@ -96,14 +96,13 @@ def group_rounds(topics: DataFrame, groups: DataFrame, owned: DataFrame, progres
             "strategy_parameters",
             "not_asked",
             "missing_inputs",
-            F.col("allocation").isNull(),
+            F.col("expectation").isNull(),
         ).alias("facts_hash"),
     )
-    by_group = topics.groupBy(*GROUP_OF_ROUND).agg(
-        F.array_sort(F.collect_list(topic), _by_topic).alias("topics"),
-        F.first("member_rules").alias("member_rules"),
-        F.first("loose").alias("loose"),
-    )
+
+
+def _owners(owned: DataFrame) -> DataFrame:
+    """Per round and group, who showed which queue, in no order."""
     owner = F.struct(
         "client_id",
         "topic",
@@ -117,34 +116,12 @@ def group_rounds(topics: DataFrame, groups: DataFrame, owned: DataFrame, progres
     )
     held = F.xxhash64("client_id", "topic", "broker_name", "queue_id", "locked")
     waiting = F.when(F.col("cached_messages") > 0, F.col("last_consume_at"))
-    owners = owned.groupBy(*GROUP_OF_ROUND).agg(
-        F.array_sort(F.collect_list(owner)).alias("owners"),
+    return owned.groupBy(*GROUP_OF_ROUND).agg(
+        F.collect_list(owner).alias("owners"),
         F.xxhash64(F.count("*"), F.bit_xor(held)).alias("owners_hash"),
         F.min("last_pull_at").alias("oldest_pull_at"),
         F.min(waiting).alias("oldest_consume_at"),
     )
-    keys = list(GROUP_OF_ROUND)
-    said = groups.select(
-        *keys,
-        "event_date",
-        "reads",
-        "listing",
-        "connections",
-        "ordered",
-        "at",
-        F.coalesce("listed_model", "own_model").alias("message_model"),
-        F.coalesce("members", F.array().cast("array<string>")).alias("members"),
-        "distinct_views",
-        broker_assigns().alias("shared"),
-    ).withColumn("member_list_hash", digest(F.col("members")))
-    rounds = said.join(by_group, keys, "left").join(owners, keys, "left").join(progress, keys, "left")
-    return rounds.withColumns(
-        {
-            "loose": F.coalesce("loose", F.lit(False)),
-            "topics": F.coalesce("topics", F.array().cast(by_group.schema["topics"].dataType)),
-            "member_rules": F.coalesce("member_rules", F.array().cast(by_group.schema["member_rules"].dataType)),
-        }
-    ).withColumn("signature", _signature())
 
 
 def _signature() -> Column:
@@ -171,9 +148,12 @@ def _signature() -> Column:
     )
 
 
-def walked(rounds: DataFrame, states: DataFrame, dates: DataFrame, settings: WalkSettings) -> DataFrame:
+def walked(
+    rounds: DataFrame, expected: DataFrame, states: DataFrame, dates: DataFrame, settings: WalkSettings
+) -> DataFrame:
     """The rounds of each group, walked in order from its opening state: a struct per kind of row, the others null.
 
+    ``expected``: what the rounds' ``expectation`` names; each comes to the walk once, before its group's rounds.
     ``dates``: cluster, event_date, is_last; each group's state is closed at the end of each of its cluster's dates.
     """
     group = ("cluster", "collector", "consumer_group")
@@ -195,8 +175,13 @@ def walked(rounds: DataFrame, states: DataFrame, dates: DataFrame, settings: Wal
         "event_date",
         "is_last",
     )
+    named = expected.where(F.col("allocation").isNotNull()).select(
+        "cluster", "consumer_group", F.struct(expectation_id().alias("id"), "allocation").alias("expectation")
+    )
+    allocations = known.join(named, ["cluster", "consumer_group"]).withColumn("row_kind", F.lit(EXPECTED))
     ordered = (
         stream.unionByName(opening, allowMissingColumns=True)
+        .unionByName(allocations, allowMissingColumns=True)
         .unionByName(ends, allowMissingColumns=True)
         .repartition(*group)
         .sortWithinPartitions(*group, F.col("sort_at").asc_nulls_first(), "row_kind")
@@ -204,7 +189,7 @@ def walked(rounds: DataFrame, states: DataFrame, dates: DataFrame, settings: Wal
     )
 
     def kernel(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        return ({kind: row} for kind, row in walk(rows, settings))
+        return ({kind: row} for kind, row in walk(with_allocations(rows), settings))
 
     return walk_rows(ordered, kernel, _WALKED, on_demand=("round", "lags"))
 

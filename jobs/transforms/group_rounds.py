@@ -32,8 +32,16 @@ def in_java_order(array: Column) -> Column:
 
 
 def digest(*columns: Column) -> Column:
-    """A short hash of values, equal lists give equal ones."""
-    return F.substring(F.sha2(F.to_json(F.struct(*columns)), 256), 1, 16)
+    """A hash of 64 bits as 16 hex digits, equal lists give equal ones.
+
+    Nulls leave no trace in it and nested lists no border: lists in lists come with their sizes, what may be null as ''.
+    """
+    return F.lpad(F.lower(F.hex(F.xxhash64(*columns))), 16, "0")
+
+
+def list_digest(array: Column) -> Column:
+    """The digest of a list."""
+    return digest(F.size(array), array)
 
 
 def evidence(frame: DataFrame) -> Column:
@@ -190,16 +198,21 @@ def topic_rounds(
             "shared": broker_assigns(),
         }
     )
-    return rows.withColumns(
+    return with_digests(rows.withColumn("missing_inputs", F.concat(F.col("not_asked"), _unanswered())))
+
+
+def with_digests(topics: DataFrame) -> DataFrame:
+    """The digests of the lists and rules by which a group's queues are shared: equal inputs have equal ones."""
+    own_rules = F.transform(
+        "member_rules",
+        lambda r: F.struct(r["client_id"], F.coalesce(r["strategy"], F.lit("")), F.coalesce(r["profile"], F.lit(""))),
+    )
+    differing_views = F.when(F.size("views") > 1, F.transform("views", lambda v: F.struct(F.size(v), v)))
+    return topics.withColumns(
         {
-            "missing_inputs": F.concat(F.col("not_asked"), _unanswered()),
-            "member_list_hash": digest(F.col("members")),
-            "queue_list_hash": F.when(F.col("queues").isNotNull(), digest(F.col("queues"))),
-            "claims_hash": digest(
-                F.col("message_model"),
-                F.transform("member_rules", lambda r: F.struct(r["client_id"], r["strategy"], r["profile"])),
-                F.when(F.size("views") > 1, F.col("views")),
-            ),
+            "member_list_hash": list_digest(F.col("members")),
+            "queue_list_hash": F.when(F.col("queues").isNotNull(), list_digest(F.col("queues"))),
+            "claims_hash": digest(F.coalesce("message_model", F.lit("")), own_rules, differing_views),
         }
     )
 
@@ -258,7 +271,8 @@ def _unanswered() -> Column:
 def progress_at(groups: DataFrame, progress: DataFrame, *, valid_s: int) -> DataFrame:
     """Per round and group: the last progress reading, if it is not older than ``valid_s`` when the round ends.
 
-    The reading that a round itself took counts: it is taken last.
+    The reading that a round itself took counts: it is taken last. ``lags`` is null where the round before, of the same
+    date, has the same reading: the walk takes in each once.
     """
     of_group = ("cluster", "collector", "consumer_group")
     queue = F.struct("topic", "broker_name", "queue_id", "broker_offset", "consumer_offset")
@@ -273,4 +287,10 @@ def progress_at(groups: DataFrame, progress: DataFrame, *, valid_s: int) -> Data
     )
     age_s = F.unix_seconds("at") - F.unix_seconds("reading.at")
     valid = F.when(age_s <= valid_s, F.col("reading"))
-    return found.select(*GROUP_OF_ROUND, valid["lags"].alias("lags"), valid["at"].alias("progress_at"))
+    in_order = Window.partitionBy(*of_group, F.to_date("round_at")).orderBy("round_at")
+    again = F.lag("progress_at").over(in_order) == F.col("progress_at")
+    return (
+        found.select(*GROUP_OF_ROUND, valid["lags"].alias("lags"), valid["at"].alias("progress_at"))
+        .withColumn("again", F.coalesce(again, F.lit(False)))
+        .select(*GROUP_OF_ROUND, F.when(~F.col("again"), F.col("lags")).alias("lags"), "progress_at")
+    )

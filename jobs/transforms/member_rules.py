@@ -33,32 +33,6 @@ def member_rules(groups: DataFrame, events: DataFrame, *, configured: Sequence[M
     In order of trust: client log, running info, settings. The group's: configured, else the majority of the known
     ones (ties in the order of STRATEGIES), else AVG, which is RocketMQ's default.
     """
-    member = ("cluster", "consumer_group", "client_id")
-    probes = groups.select(
-        *GROUP_OF_ROUND,
-        F.col("read_until").alias("at"),
-        F.explode(F.array_distinct(F.transform("connections", lambda c: c["client_id"]))).alias("client_id"),
-        "connections",
-    )
-    probes = probes.withColumn(
-        "version",
-        F.array_max(
-            F.transform(F.filter("connections", lambda c: c["client_id"] == F.col("client_id")), lambda c: c["version"])
-        ),
-    ).drop("connections")
-    so_far = Window.partitionBy(*member).orderBy("at", F.col("round_at").isNotNull())
-
-    def last(source: str) -> Column:
-        return F.last(F.when(F.col("source") == source, F.col("strategy")), ignorenulls=True).over(so_far)
-
-    seen = (
-        events.unionByName(probes, allowMissingColumns=True)
-        .withColumns({"logged": last("client_log"), "shown": last("running_info")})
-        .where(F.col("round_at").isNotNull())
-        .withColumn("set", first_override(configured, "name", ("cluster", "consumer_group")))
-        .withColumn("parameters", first_override(configured, "parameters", ("cluster", "consumer_group")))
-        .withColumn("rules", release_rules()(F.col("version").cast("string")))
-    )
     source = (
         F.when(F.col("logged").isNotNull(), F.lit("client_log"))
         .when(F.col("shown").isNotNull(), F.lit("running_info"))
@@ -70,10 +44,14 @@ def member_rules(groups: DataFrame, events: DataFrame, *, configured: Sequence[M
         source.alias("source"),
         F.col("rules.profile").alias("profile"),
     )
-    of_group = seen.groupBy(*GROUP_OF_ROUND).agg(
-        F.array_sort(F.collect_list(rule)).alias("member_rules"),
-        F.first("set").alias("set"),
-        F.first("parameters").cast("string").alias("parameters"),
+    of_group = (
+        _last_shown(_probes(groups), events, configured)
+        .groupBy(*GROUP_OF_ROUND)
+        .agg(
+            F.array_sort(F.collect_list(rule)).alias("member_rules"),
+            F.first("set").alias("set"),
+            F.first("parameters").cast("string").alias("parameters"),
+        )
     )
     known = F.filter("member_rules", lambda r: r["strategy"].isNotNull())
     majority = _majority(F.transform(known, lambda r: r["strategy"]), list(STRATEGIES))
@@ -91,6 +69,35 @@ def member_rules(groups: DataFrame, events: DataFrame, *, configured: Sequence[M
         .alias("strategy_source"),
         _majority(profiles, []).alias("profile"),
         F.coalesce("parameters", F.lit("")).alias("strategy_parameters"),
+    )
+
+
+def _probes(groups: DataFrame) -> DataFrame:
+    """Per round, group and distinct member: when it was read, and the newest version that its connections report."""
+    probes = groups.select(
+        *GROUP_OF_ROUND,
+        F.col("read_until").alias("at"),
+        F.explode(F.array_distinct(F.transform("connections", lambda c: c["client_id"]))).alias("client_id"),
+        "connections",
+    )
+    own = F.filter("connections", lambda c: c["client_id"] == F.col("client_id"))
+    return probes.withColumn("version", F.array_max(F.transform(own, lambda c: c["version"]))).drop("connections")
+
+
+def _last_shown(probes: DataFrame, events: DataFrame, configured: Sequence[Mapping[str, Any]]) -> DataFrame:
+    """The probes with what each member last showed until then, by source, and what settings say of it."""
+    so_far = Window.partitionBy("cluster", "consumer_group", "client_id").orderBy("at", F.col("round_at").isNotNull())
+
+    def last(source: str) -> Column:
+        return F.last(F.when(F.col("source") == source, F.col("strategy")), ignorenulls=True).over(so_far)
+
+    return (
+        events.unionByName(probes, allowMissingColumns=True)
+        .withColumns({"logged": last("client_log"), "shown": last("running_info")})
+        .where(F.col("round_at").isNotNull())
+        .withColumn("set", first_override(configured, "name", ("cluster", "consumer_group")))
+        .withColumn("parameters", first_override(configured, "parameters", ("cluster", "consumer_group")))
+        .withColumn("rules", release_rules()(F.col("version").cast("string")))
     )
 
 

@@ -1,0 +1,110 @@
+"""``python -m bench [NAME ...]``: make the data, hold the benchmarks, print the tables, write the record."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import shutil
+import tempfile
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+
+from bench.contest import ROOT, Benchmark, Contestant, disagreements, hold
+from bench.record import machine, table, targets
+
+BENCHMARKS = {"allocation": "bench.allocation"}
+_RECORDS = ROOT / "bench" / "records"
+
+
+def main() -> None:
+    """Hold the benchmarks that were named, all of them by default. Exit code 1: contestants disagree."""
+    given = _options()
+    names = given.names or list(BENCHMARKS)
+    with tempfile.TemporaryDirectory(prefix="hindsight-bench-") as scratch:
+        place = Path(given.data or scratch)
+        reports = [_held(import_module(BENCHMARKS[name]).BENCHMARK, place, given) for name in names]
+    if not given.no_record:
+        now = datetime.now(UTC)
+        record = _RECORDS / f"{now:%Y-%m-%d}-{'-'.join(names)}.md"
+        head = f"# {now:%Y-%m-%d}: {', '.join(names)}\n\n{machine(given.peer_python)} {given.note}".rstrip() + "\n"
+        record.write_text("\n".join([head, *reports]), encoding="utf-8")
+        print(f"\nwritten to {record.relative_to(ROOT)}")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"benchmarks ({', '.join(BENCHMARKS)}); default: all")
+    parser.add_argument("--data", help="folder to keep the generated data in; default: a temporary one")
+    parser.add_argument("--rows", type=int, help="rows instead of the benchmark's own number")
+    parser.add_argument("--rounds", type=int, default=3, help="measured rounds, the best counts (default 3)")
+    parser.add_argument("--warm-ups", type=int, default=1, help="rounds before, not counted (default 1)")
+    parser.add_argument("--only", help="only these contestants, separated by ';'; the scan is always one")
+    parser.add_argument("--peer-python", default=str(ROOT / ".venv-bench/bin/python"), help="the peers' interpreter")
+    parser.add_argument("--note", default="", help="what the record should say of the circumstances")
+    parser.add_argument("--no-record", action="store_true", help="print only")
+    given = parser.parse_args()
+    if unknown := set(given.names) - set(BENCHMARKS):
+        parser.error(f"no benchmark is called {', '.join(sorted(unknown))} (known: {', '.join(BENCHMARKS)})")
+    return given
+
+
+def _held(benchmark: Benchmark, place: Path, given: argparse.Namespace) -> str:
+    whole = given.rows or benchmark.rows
+    left_out = ""
+    if given.only:
+        benchmark, left_out = _with_only(benchmark, given.only.split(";"))
+
+    def data_of(contestant: Contestant) -> Path:
+        return _data(benchmark, place, min(whole, contestant.rows or whole))
+
+    print(f"{benchmark.title}: {whole:,} rows", flush=True)
+    log = place / f"{benchmark.name}.log"
+    for contestant in benchmark.contestants:
+        data_of(contestant)
+    outcomes = hold(
+        benchmark, data_of, rounds=given.rounds, warm_ups=given.warm_ups, peer_python=given.peer_python, log=log
+    )
+    if wrong := disagreements(outcomes):
+        raise SystemExit("contestants disagree:\n" + "\n".join(wrong))
+    rows = {c.rows: benchmark.rows_of(data_of(c)) for c in benchmark.contestants}
+    how = (
+        f"{given.rounds} interleaved rounds after {given.warm_ups} to warm up; the best of each counts. "
+        f"All contestants gave equal answers, part by part.{left_out}"
+    )
+    parts = [f"## {benchmark.title}", how, table(benchmark, outcomes, rows), targets(benchmark, outcomes)]
+    report = "\n\n".join(parts) + "\n"
+    print(report, flush=True)
+    return report
+
+
+def _with_only(benchmark: Benchmark, names: list[str]) -> tuple[Benchmark, str]:
+    """The benchmark with these contestants, its floor and the targets that are left, and a sentence on the others."""
+    chosen = [c for c in benchmark.contestants if c.name in (*names, benchmark.floor)]
+    there = {c.name for c in chosen}
+    targets = [t for t in benchmark.targets if {t.what, t.of} <= there]
+    others = ", ".join(dict.fromkeys(c.name for c in benchmark.contestants if c.name not in there))
+    return replace(benchmark, contestants=chosen, targets=targets), f" Left out: {others}."
+
+
+def _data(benchmark: Benchmark, place: Path, rows: int) -> Path:
+    """The folder of the benchmark's data; made once, and anew where that was interrupted."""
+    data = place / f"{benchmark.name}-{rows}"
+    done = data / "_DONE"
+    if not done.exists():
+        shutil.rmtree(data, ignore_errors=True)
+        data.mkdir(parents=True)
+        print(f"  making {rows:,} rows", flush=True)
+        # A process of its own: its memory is not that of a contestant.
+        maker = multiprocessing.get_context("spawn").Process(target=benchmark.prepare, args=(data, rows))
+        maker.start()
+        maker.join()
+        if maker.exitcode:
+            raise SystemExit(f"the data of {benchmark.name} could not be made (exit code {maker.exitcode}).")
+        done.touch()
+    return data
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Outcomes of a benchmark in; one table, the targets and the machine it ran on out, as Markdown."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+
+from bench.contest import Benchmark, Contestant, Outcome, Target
+
+_HEAD = (
+    *("contestant", "rows", "rows/s", "wall s", "CPU s", "JVM CPU s", "Python CPU s"),
+    *("JVM MB", "Python MB", "largest Python MB", "x scan CPU"),
+)
+_SECONDS = ("wall_s", "cpu_s", "cpu_jvm_s", "cpu_python_s")
+_PEAKS = ("jvm_bytes", "python_bytes", "largest_python_bytes")
+_MB = 1 << 20
+_PEER_VERSIONS = """
+from importlib.metadata import version
+print(*(f"{name} {version(name)}" for name in ("duckdb", "polars", "numpy")), sep=", ")
+"""
+
+
+def best(outcome: Outcome, figure: str) -> float:
+    """The smallest of a figure over the rounds."""
+    return float(min(getattr(one, figure) for one in outcome.rounds))
+
+
+def table(benchmark: Benchmark, outcomes: Sequence[Outcome], rows: Mapping[int | None, Mapping[str, int]]) -> str:
+    """All contestants: the best round of each; CPU beside the scan's, and per row beside the peers'."""
+    floor = next(o for o in outcomes if o.contestant.name == benchmark.floor)
+    peers = [o for name in benchmark.peers for o in outcomes if o.contestant.name == name and _counts(benchmark, o)]
+    lines = [[*_HEAD, *(f"x {p.contestant.name}" for p in peers)]]
+    lines.append(["---", *("---:" for _ in lines[0][1:])])
+    for outcome in outcomes:
+        count = row_count(outcome.contestant, rows)
+        per_row = best(outcome, "cpu_s") / count
+        beside_floor = per_row / (best(floor, "cpu_s") / row_count(floor.contestant, rows))
+        ratios = [per_row / (best(p, "cpu_s") / row_count(p.contestant, rows)) for p in peers]
+        lines.append(
+            [outcome.contestant.name, f"{count:,}", *_figures(outcome, count), *map(_ratio, (beside_floor, *ratios))]
+        )
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def row_count(contestant: Contestant, rows: Mapping[int | None, Mapping[str, int]]) -> int:
+    """The rows that a contestant was given: those of the parts it covers, all of them if it names none."""
+    given = rows[contestant.rows]
+    return sum(given[part] for part in contestant.covers) if contestant.covers else sum(given.values())
+
+
+def _counts(benchmark: Benchmark, outcome: Outcome) -> bool:
+    """Of two entries of one name only the one on the whole data is compared with."""
+    same = [c for c in benchmark.contestants if c.name == outcome.contestant.name]
+    return outcome.contestant is same[0]
+
+
+def _figures(outcome: Outcome, count: int) -> list[str]:
+    wall_s = best(outcome, "wall_s")
+    seconds = [best(outcome, name) for name in _SECONDS]
+    peaks = [max(getattr(one, name) for one in outcome.rounds) // _MB for name in _PEAKS]
+    return [f"{count / wall_s:,.0f}", *(f"{s:.2f}" for s in seconds), *(f"{p:,}" for p in peaks)]
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def targets(benchmark: Benchmark, outcomes: Sequence[Outcome]) -> str:
+    """Each target: the ratio of the best rounds, that of each round's pair, and whether it is reached."""
+    return "\n".join(_target(target, outcomes) for target in benchmark.targets)
+
+
+def _target(target: Target, outcomes: Sequence[Outcome]) -> str:
+    what, of = (next(o for o in outcomes if o.contestant.name == name) for name in (target.what, target.of))
+    ratio = best(what, target.figure) / best(of, target.figure)
+    pairs = [getattr(a, target.figure) / getattr(b, target.figure) for a, b in zip(what.rounds, of.rounds, strict=True)]
+    word = "reached" if ratio <= target.factor else "MISSED"
+    spread = f"pairs {min(pairs):.2f} to {max(pairs):.2f}, median {median(pairs):.2f}"
+    return f"- {word}: {target.text}. {target.what} / {target.of}: {ratio:.2f} (aim {target.factor:.2f}; {spread})."
+
+
+def machine(peer_python: str) -> str:
+    """Cores, memory and versions; no name and no path."""
+    memory_gb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / (1 << 30)
+    said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
+    peers = subprocess.run(
+        [peer_python, "-c", _PEER_VERSIONS], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    own = ", ".join(f"{name} {version(name)}" for name in ("pyspark", "pyarrow", "numpy", "pandas"))
+    java = said.partition('"')[2].partition('"')[0]
+    load = os.getloadavg()
+    return (
+        f"{os.cpu_count()} cores ({_processor()}), {memory_gb:.0f} GB, {platform.system()} {platform.release()}; "
+        f"Python {platform.python_version()}, Java {java}, {own}; peers: {peers}. "
+        f"Load average at the end: {load[0]:.1f} (1 min), {load[2]:.1f} (15 min)."
+    )
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -1,0 +1,39 @@
+"""One contestant as a process: opens it, then runs it once for each line ``run`` that it reads.
+
+``python -m bench.stage MODULE CONTESTANT DATA``; replies are lines of JSON on the descriptor that was its stdout.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def main() -> None:
+    """Serve the contestant until stdin ends."""
+    module, name, data = sys.argv[1:]
+    with os.fdopen(os.dup(1), "w") as replies:
+        # Whatever else writes to stdout must not be taken for a reply.
+        os.dup2(2, 1)
+
+        def reply(**values: Any) -> None:
+            print(json.dumps(values), file=replies, flush=True)
+
+        contestants = importlib.import_module(module).CONTESTANTS
+        run = contestants[name](Path(data))
+        reply(ready=True)
+        answer = None
+        for line in sys.stdin:
+            if line.strip() == "run":
+                answer = run()
+                reply(done=True)
+            elif answer is not None:
+                reply(answer=answer())
+
+
+if __name__ == "__main__":
+    main()
