@@ -14,7 +14,8 @@ from pathlib import Path
 from bench.contest import ROOT, Benchmark, Contestant, disagreements, hold
 from bench.record import machine, table, targets
 
-BENCHMARKS = {"allocation": "bench.allocation"}
+MODULES = ("bench.windows", "bench.allocation")
+BENCHMARKS = {one.name: one for module in MODULES for one in import_module(module).BENCHMARKS}
 _RECORDS = ROOT / "bench" / "records"
 
 
@@ -24,7 +25,7 @@ def main() -> None:
     names = given.names or list(BENCHMARKS)
     with tempfile.TemporaryDirectory(prefix="hindsight-bench-") as scratch:
         place = Path(given.data or scratch)
-        reports = [_held(import_module(BENCHMARKS[name]).BENCHMARK, place, given) for name in names]
+        reports = [_held(BENCHMARKS[name], place, given) for name in names]
     if not given.no_record:
         now = datetime.now(UTC)
         record = _RECORDS / f"{now:%Y-%m-%d}-{'-'.join(names)}.md"

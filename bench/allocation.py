@@ -18,9 +18,9 @@ from bench.allocation_data import DAY, prepare, rows_of, stage_of
 from bench.contest import Benchmark, Contestant, Target
 from bench.spark import session
 from conf.settings import load_settings
-from jobs.delta_tables import staged
 from jobs.transforms.drift import group_rounds, rows_of_kind, verdicts, walked
 from jobs.transforms.expectations import expectation_id, expectations, with_expectation
+from jobs.transforms.frames import staged
 from jobs.transforms.group_rounds import with_digests
 from schemas import GROUP_DRIFT_STATE
 from udfs.allocation import MessageQueue, allocate
@@ -203,7 +203,7 @@ CONTESTANTS = {
     "Spark SQL": spark_sql,
     "row-at-a-time Python UDF": row_wise,
 }
-BENCHMARK = Benchmark(
+_ALLOCATION = Benchmark(
     name="allocation",
     title="Expected allocation, findings and incidents",
     rows=5_000_000,
@@ -232,3 +232,4 @@ BENCHMARK = Benchmark(
         Target("findings and incidents no more than the allocation", "findings and incidents", "own", 1),
     ),
 )
+BENCHMARKS = (_ALLOCATION,)

@@ -6,16 +6,15 @@ after still shows the old owners. Some queues are held by the wrong client or by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from bench.canonical import same, texts, write
 from schemas import (
     CONSUMER_HEARTBEAT,
     QUEUE_OWNERSHIP,
@@ -23,7 +22,6 @@ from schemas import (
     REBALANCE_RESULT,
     SNAPSHOT_CAPTURE,
     TOPIC_ROUTE,
-    Table,
 )
 from udfs.allocation import MessageQueue, allocate, sort_client_ids
 
@@ -142,55 +140,22 @@ def write_tables(data: Path, rows: int) -> None:
             (TOPIC_ROUTE, _routes(of_part)),
             (REBALANCE_RESULT, {"cluster": []}),
         ):
-            _write(data / table.name / f"part-{number}.parquet", table, columns)
-
-
-def _write(path: Path, table: Table, columns: Mapping[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    schema = to_arrow_schema(table.columns, timezone="UTC")
-    count = len(columns["cluster"])
-    arrays = []
-    for field in schema:
-        given = columns.get(field.name)
-        if given is None and not field.nullable and count:
-            raise ValueError(f"{table.name}.{field.name} may not be null; give it a value in bench/consumer_tables.py.")
-        arrays.append(pa.nulls(count, field.type) if given is None else _array(given, field.type))
-    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path, row_group_size=250_000)
-
-
-def _array(values: Any, kind: pa.DataType) -> pa.Array:
-    if pa.types.is_timestamp(kind):
-        return pa.array(np.asarray(values, dtype=np.int64) * 1000).cast(kind)
-    if pa.types.is_date(kind):
-        return pa.array(np.asarray(values, dtype=np.int64) // 86_400_000, pa.int32()).cast(kind)
-    if isinstance(values, pa.Array):
-        return values.cast(kind)
-    return pa.array(values, kind)
+            write(data / table.name / f"part-{number}.parquet", table, columns)
 
 
 def _base(count: int, captured_ms: Any, round_ms: Any) -> dict[str, Any]:
     return {
-        "cluster": _same("prod", count),
+        "cluster": same("prod", count),
         "event_date": captured_ms,
-        "collector": _same("c1", count),
+        "collector": same("c1", count),
         "captured_at": captured_ms,
         "round_at": round_ms,
-        "source": _same("bench", count),
-        "source_file": _same("bench/part.jsonl", count),
+        "source": same("bench", count),
+        "source_file": same("bench/part.jsonl", count),
         "source_line": np.arange(1, count + 1),
         "ingested_at": round_ms,
-        "run_id": _same("bench", count),
+        "run_id": same("bench", count),
     }
-
-
-def _same(value: Any, count: int) -> pa.Array:
-    return pa.repeat(value, count)
-
-
-def _texts(values: Sequence[str], places: Any) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(
-        pa.array(places, pa.int32()), pa.array(values, pa.string())
-    ).dictionary_decode()
 
 
 def _round_ms(number: Any) -> Any:
@@ -206,7 +171,7 @@ def _repeated(shown: Sequence[Shown], counts: Sequence[int]) -> tuple[Any, Any]:
 
 
 def _of_groups(shown: Sequence[Shown], which: Any) -> dict[str, Any]:
-    names = _texts([s.group.name for s in shown], which)
+    names = texts([s.group.name for s in shown], which)
     return {"consumer_group": names, "topic": names}
 
 
@@ -221,10 +186,10 @@ def _ownership(shown: Sequence[Shown]) -> dict[str, Any]:
     return {
         **_base(len(which), at + 1_000 + owner, at),
         **_of_groups(shown, which),
-        "client_id": _texts(clients, first[which] + owner),
+        "client_id": texts(clients, first[which] + owner),
         **_queues(shown, held),
-        "locked": _same(False, len(which)),
-        "dropped": _same(False, len(which)),
+        "locked": same(False, len(which)),
+        "dropped": same(False, len(which)),
         "last_pull_at": at - place % 5_000,
         "last_consume_at": at - place % 3_000,
         "cached_messages": place % 7,
@@ -235,7 +200,7 @@ def _ownership(shown: Sequence[Shown]) -> dict[str, Any]:
 def _queues(shown: Sequence[Shown], kept: Any) -> dict[str, Any]:
     brokers = np.concatenate([s.group.brokers for s in shown])[kept]
     return {
-        "broker_name": _texts(_BROKERS.tolist(), brokers),
+        "broker_name": texts(_BROKERS.tolist(), brokers),
         "queue_id": np.concatenate([s.group.queue_ids for s in shown])[kept],
     }
 
@@ -269,10 +234,10 @@ def _heartbeats(shown: Sequence[Shown]) -> dict[str, Any]:
     return {
         **columns,
         **_of_groups(shown, which),
-        "address": _texts(ports, place % 1_000),
-        "language": _same("JAVA", len(which)),
+        "address": texts(ports, place % 1_000),
+        "language": same("JAVA", len(which)),
         "client_version": np.array([s.group.version for s in shown])[which],
-        "message_model": _same("CLUSTERING", len(which)),
+        "message_model": same("CLUSTERING", len(which)),
     }
 
 
@@ -288,16 +253,16 @@ def _captures(shown: Sequence[Shown]) -> dict[str, Any]:
     client_ids = pa.concat_arrays([infos["client_id"], pa.nulls(2 * groups, pa.string())])
     is_info, is_route = pa.array(kind == 0), pa.array(kind == 2)
     null = pa.scalar(None, pa.string())
-    strategies = _texts(_STRATEGIES, np.array([_STRATEGIES.index(s.group.strategy) for s in shown])[which])
+    strategies = texts(_STRATEGIES, np.array([_STRATEGIES.index(s.group.strategy) for s in shown])[which])
     return {
         **_base(len(which), at + step, at),
-        "kind": _texts(["consumerRunningInfo", "consumerConnection", "topicRoute"], kind),
+        "kind": texts(["consumerRunningInfo", "consumerConnection", "topicRoute"], kind),
         "subject": names,
         "captured_end_at": at + step + 3,
         "consumer_group": pa.compute.if_else(is_route, null, names),
         "client_id": client_ids,
         "topic": pa.compute.if_else(is_route, names, null),
-        "answered": _same(True, len(which)),
+        "answered": same(True, len(which)),
         "client_version": pa.compute.if_else(is_info, "V4_9_8", null),
         "consume_type": pa.compute.if_else(is_info, "CONSUME_PASSIVELY", null),
         "message_model": pa.compute.if_else(is_route, null, "CLUSTERING"),
@@ -315,7 +280,7 @@ def _subscriptions(topics: pa.Array, said: Any) -> pa.Array:
     kept = topics.filter(pa.array(said))
     size = len(kept)
     tags = pa.ListArray.from_arrays(np.zeros(size + 1, dtype=np.int32), pa.array([], pa.string()))
-    fields = [kept, _same("TAG", size), _same("*", size), tags]
+    fields = [kept, same("TAG", size), same("*", size), tags]
     entries = pa.StructArray.from_arrays(fields, ["topic", "expression_type", "sub_string", "tags"])
     offsets = np.concatenate([[0], np.cumsum(said)]).astype(np.int32)
     assert len(offsets) == count + 1
@@ -330,9 +295,9 @@ def _routes(shown: Sequence[Shown]) -> dict[str, Any]:
     return {
         **_base(len(which), at + 100, at),
         "topic": _of_groups(shown, which)["topic"],
-        "broker_name": _texts(_BROKERS.tolist(), place),
+        "broker_name": texts(_BROKERS.tolist(), place),
         "read_queue_nums": each,
         "write_queue_nums": each,
         "perm": np.full(len(which), 6),
-        "has_master": _same(True, len(which)),
+        "has_master": same(True, len(which)),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark import inheritable_thread_target
@@ -13,16 +13,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
+from jobs.transforms.frames import dates_sql, rows_of
 from schemas import Part, Table
 
 _AT_ONCE = 4
-
-
-class ClusterDate(NamedTuple):
-    """A UTC date of one cluster: the unit in which derived tables are replaced."""
-
-    cluster: str
-    event_date: date
 
 
 class Lake:
@@ -177,30 +171,9 @@ def one_row_per_key(rows: DataFrame, table: Table) -> DataFrame:
     return picked.select(*table.key, *columns)
 
 
-def in_dates(dates: Iterable[ClusterDate]) -> str:
-    """SQL: the row belongs to one of these dates of these clusters."""
-    by_cluster: dict[str, list[date]] = {}
-    for cluster, day in dates:
-        by_cluster.setdefault(cluster, []).append(day)
-    terms = [
-        f"(cluster = {sql_text(cluster)} AND event_date IN ({_dates_sql(days)}))"
-        for cluster, days in sorted(by_cluster.items())
-    ]
-    return " OR ".join(terms) or "false"
-
-
-def sql_text(value: str) -> str:
-    """A SQL string literal."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
 def _in_dates(alias: str, dates: Iterable[date]) -> str:
-    listed = _dates_sql(dates)
+    listed = dates_sql(dates)
     return f"{alias}.event_date IN ({listed})" if listed else "false"
-
-
-def _dates_sql(dates: Iterable[date]) -> str:
-    return ", ".join(f"DATE'{day.isoformat()}'" for day in sorted(set(dates)))
 
 
 def _better(part: Part) -> str:
@@ -215,13 +188,3 @@ def _nullable(kind: DataType) -> DataType:
     if isinstance(kind, ArrayType):
         return ArrayType(_nullable(kind.elementType), containsNull=True)
     return kind
-
-
-def staged(frame: DataFrame) -> DataFrame:
-    """The frame, computed once and without its past: what is built on it is planned in a moment, not in seconds."""
-    return frame.localCheckpoint()
-
-
-def rows_of(frame: DataFrame) -> list[Any]:
-    """Bring a bounded frame to the driver: dates, counts, versions, never recorded data."""
-    return frame.collect()

@@ -8,11 +8,12 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from conf.settings import Settings, fingerprint
-from jobs.delta_tables import ClusterDate, Lake, in_dates, staged
+from jobs.delta_tables import Lake
 from jobs.publication import Derivation, PublicationResult, Stretch, publish
 from jobs.run_context import RunContext
 from jobs.transforms.drift import group_rounds, rows_of_kind, strategy_states, verdicts, walked
 from jobs.transforms.expectations import expectations, with_expectation
+from jobs.transforms.frames import ClusterDate, in_dates, staged
 from jobs.transforms.group_rounds import (
     GROUP_OF_ROUND,
     group_reads,

@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from conf.settings import Settings
-from jobs.delta_tables import ClusterDate, Lake, in_dates, rows_of
+from jobs.delta_tables import Lake
 from jobs.ingestion import Intake, IntakeResult, Reach, take_in
 from jobs.run_context import RunContext
+from jobs.transforms.frames import ClusterDate, in_dates, rows_of
 from jobs.transforms.rounds import CAPTURE, capture_rounds, with_own_subscriptions, with_round
 from schemas import (
     COLLECTION_ROUND,

@@ -12,10 +12,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
 from conf.settings import Settings
-from jobs.delta_tables import ClusterDate, Lake, conformed, rows_of, sql_text, staged
+from jobs.delta_tables import Lake, conformed
 from jobs.landing_files import ENDS_FILE, LandingFile, ReadOptions, list_landing, parsed_lines, record_schema
 from jobs.quality_gate import check
 from jobs.run_context import RunContext
+from jobs.transforms.frames import ClusterDate, rows_of, sql_text, staged
 from schemas import TABLES, Table
 from schemas.bookkeeping import INGESTED_FILE, QUARANTINE
 from udfs.landing_formats import FORMATS

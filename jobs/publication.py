@@ -16,9 +16,10 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from jobs.delta_tables import ClusterDate, Lake, in_dates, rows_of
+from jobs.delta_tables import Lake
 from jobs.quality_gate import check
 from jobs.run_context import RunContext
+from jobs.transforms.frames import ClusterDate, in_dates, rows_of
 from schemas import SCHEMA_VERSION, Table
 from schemas.bookkeeping import INGESTED_FILE, PUBLICATION
 

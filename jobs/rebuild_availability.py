@@ -5,18 +5,19 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from conf.settings import Settings, fingerprint
-from jobs.delta_tables import ClusterDate, Lake, in_dates, rows_of, staged
+from jobs.delta_tables import Lake
 from jobs.publication import Derivation, PublicationResult, Stretch, publish
 from jobs.run_context import RunContext
-from jobs.transforms.availability import stretches, with_carried_items, with_removals, with_stretches
+from jobs.transforms.availability import stretches, with_removals, with_stretches
 from jobs.transforms.dated_windows import items_by_date, windows_by_date, with_doubtful_ends
-from jobs.transforms.fault_updates import judged_updates, updates_of
+from jobs.transforms.frames import ClusterDate, in_dates, rows_of, staged
+from jobs.transforms.null_safe_join import null_safe_semi_join
 from jobs.transforms.producer_findings import Thresholds, observed, producer_findings
-from jobs.transforms.producer_replay import daily_activity, lives, replay_rules, with_process
-from jobs.transforms.send_verdicts import choices, doubtful, held_routes, judged, records, removals, unknown_verdicts
+from jobs.transforms.producer_replay import PRODUCER, with_process
+from jobs.transforms.replay import REPLAYED, Pruning, Replay, ReplayOptions, processes_of
+from jobs.transforms.send_verdicts import removals
 from schemas import (
     BROKER_AVAILABILITY_WINDOW,
     FAULT_ITEM_STATE,
@@ -61,28 +62,31 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
 
 def compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     """The rows of every derived table on the stretch's dates, and where a window goes on, on those after it."""
-    spans = stretch.lake.spark.createDataFrame(_spans(stretch), _SPAN)
-    attempts, rules = _attempts_and_rules(stretch, settings, spans)
-    own = attempts.where(in_dates(stretch.dates))
-    updates = judged_updates(updates_of(attempts).where(in_dates(stretch.dates)), rules)
-    items = staged(with_carried_items(updates, stretch.opening(FAULT_ITEM_STATE), rules))
-    rows = staged(with_stretches(items))
-    verdicts = staged(_verdicts(stretch, settings, own, rules, rows))
+    lake, dates = stretch.lake, stretch.dates
+    spans = lake.spark.createDataFrame(_spans(stretch), _SPAN)
+    stored = lake.read(SEND_ATTEMPT)
+    recorded = stored.where(in_dates(_with_neighbours(dates))).select(*REPLAYED)
+    routes = lake.read(TOPIC_ROUTE).where(in_dates(dates))
+    replay = _replay(stretch, settings, spans, recorded, routes)
+    rules, history = replay.processes.rules, replay.of_all(recorded, Pruning(**settings.pruning.model_dump()))
+    unknown = null_safe_semi_join(recorded, rules.where("verdict = 'unknown'"), PRODUCER)
+    verdicts = staged(replay.verdicts(history).unionByName(replay.unknown_verdicts(unknown), allowMissingColumns=True))
     forgotten = staged(removals(verdicts))
+    rows = history.rows
     if _is_any(forgotten.where("surely")):
-        rows = staged(with_stretches(with_removals(items, forgotten.where("surely"))))
+        rows = staged(with_stretches(with_removals(history.items, forgotten.where("surely"))))
     doubted = forgotten.where("NOT surely")
     windows = staged(with_doubtful_ends(windows_by_date(stretches(rows), spans, rules), doubted))
     held = {ClusterDate(*row) for row in rows_of(windows.select("cluster", "event_date").distinct())}
     # A date without records is there for its windows' sake only.
-    replay = rules.where(in_dates({*(d for d in stretch.dates if d in stretch.recorded), *held}))
+    alive = rules.where(in_dates({*(d for d in dates if d in stretch.recorded), *held}))
     limits = Thresholds(**settings.producer_findings.model_dump())
-    routes = stretch.lake.read(TOPIC_ROUTE).where(in_dates(stretch.dates))
+    own = with_process(stored.where(in_dates(dates)), replay.processes.lives_of)
     given = observed(own, windows, rules, verdicts, routes, limits, staged=staged)
     lineage = stretch.context.lineage()
     made = {
-        PRODUCER_REPLAY: replay,
-        FAULT_ITEM_STATE: items_by_date(rows, replay, doubted, tolerance_ms=settings.replay.clock_tolerance_ms),
+        PRODUCER_REPLAY: alive,
+        FAULT_ITEM_STATE: items_by_date(rows, alive, doubted, tolerance_ms=settings.replay.clock_tolerance_ms),
         BROKER_AVAILABILITY_WINDOW: windows,
         SEND_VERDICT: verdicts,
         FLEET_MINUTE: given.fleet,
@@ -91,44 +95,22 @@ def compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     return {table.name: frame.select("*", *lineage) for table, frame in made.items()}
 
 
-def _attempts_and_rules(stretch: Stretch, settings: Settings, spans: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Attempts of the dates and their neighbours with their process, and the rules of each process and date."""
-    lake, carry_days = stretch.lake, settings.replay.carry_days
-    opening = staged(stretch.opening(PRODUCER_REPLAY))
-    starts = staged(lake.read(PRODUCER_INSTANCE).where(in_dates(stretch.dates)))
-    recorded = lake.read(SEND_ATTEMPT).where(in_dates(_with_neighbours(stretch.dates)))
-    lives_of = staged(lives(recorded.where(in_dates(stretch.dates)), starts, opening, carry_days=carry_days))
-    attempts = staged(with_process(recorded, lives_of))
-    rules = replay_rules(
-        daily_activity(attempts.where(in_dates(stretch.dates))),
-        starts,
-        opening,
-        lake.spark.createDataFrame(_days_to_live(stretch, carry_days), "cluster string, event_date date"),
-        overrides=[entry.model_dump() for entry in settings.replay.override],
-        carry_days=carry_days,
+def _replay(stretch: Stretch, settings: Settings, spans: DataFrame, recorded: DataFrame, routes: DataFrame) -> Replay:
+    options = ReplayOptions(**settings.replay.model_dump())
+    processes = processes_of(
+        recorded,
+        staged(stretch.lake.read(PRODUCER_INSTANCE).where(in_dates(stretch.dates))),
+        staged(stretch.opening(PRODUCER_REPLAY)),
+        spans,
+        days=_days_to_live(stretch, settings.replay.carry_days),
+        dates=stretch.dates,
+        settings=options,
     )
-    return attempts, staged(rules.join(F.broadcast(spans.select("cluster", "first_date")), "cluster"))
+    return Replay(stretch.dates, processes, staged(stretch.opening(FAULT_ITEM_STATE)), routes, options)
 
 
 def _is_any(frame: DataFrame) -> bool:
     return bool(rows_of(frame.limit(1)))
-
-
-def _verdicts(stretch: Stretch, settings: Settings, own: DataFrame, rules: DataFrame, rows: DataFrame) -> DataFrame:
-    replay = settings.replay
-    made = choices(own, rules)
-    end = max(d.event_date for d in stretch.dates) + timedelta(days=1)
-    until = F.lit(end.isoformat()).cast("timestamp")
-    suspects = staged(doubtful(made, stretches(rows), until=until, tolerance_ms=replay.clock_tolerance_ms))
-    routes = held_routes(
-        suspects,
-        stretch.lake.read(TOPIC_ROUTE).where(in_dates(stretch.dates)),
-        stale_s=replay.route_stale_s,
-        valid_s=replay.route_valid_s,
-    )
-    recorded = records(suspects, made, rows, routes, tolerance_ms=replay.clock_tolerance_ms)
-    known = judged(recorded, tolerance_ms=replay.clock_tolerance_ms)
-    return known.unionByName(unknown_verdicts(made), allowMissingColumns=True)
 
 
 def _spans(stretch: Stretch) -> list[tuple[str, date, date, date, date]]:

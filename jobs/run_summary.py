@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from pyspark.sql import Row, SparkSession
 
-from jobs.delta_tables import rows_of
+from jobs.transforms.frames import rows_of
 
 _MOST = 10
 

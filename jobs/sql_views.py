@@ -6,7 +6,8 @@ from importlib.resources import files
 
 from pyspark.sql import SparkSession
 
-from jobs.delta_tables import Lake, sql_text
+from jobs.delta_tables import Lake
+from jobs.transforms.frames import sql_text
 from schemas import TABLES, Table
 
 DATABASE = "hindsight"

@@ -14,3 +14,10 @@ def null_safe_join(left: DataFrame, right: DataFrame, keys: Sequence[str], how: 
     renamed = right.withColumnsRenamed({key: f"__{key}" for key in keys})
     same = reduce(Column.__and__, (F.col(key).eqNullSafe(F.col(f"__{key}")) for key in keys))
     return left.join(renamed, same, how).drop(*(f"__{key}" for key in keys))
+
+
+def null_safe_semi_join(left: DataFrame, right: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The rows of ``left`` whose ``keys`` the small frame ``right`` holds, null equal to null."""
+    renamed = right.select(*(F.col(key).alias(f"__{key}") for key in keys)).distinct()
+    same = reduce(Column.__and__, (F.col(key).eqNullSafe(F.col(f"__{key}")) for key in keys))
+    return left.join(F.broadcast(renamed), same, "left_semi")

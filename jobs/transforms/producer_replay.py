@@ -61,13 +61,12 @@ def with_process(attempts: DataFrame, lives_of: DataFrame) -> DataFrame:
     )
 
 
-def daily_activity(attempts: DataFrame) -> DataFrame:
-    """One row per process and date: how many attempts began, the last instant seen, what their lines say."""
-    last = F.greatest("begin_at", "end_at", "submit_end_at", "callback_end_at")
-    return attempts.groupBy(*PROCESS, F.col("event_date")).agg(
-        F.count("*").alias("attempts"),
-        F.max(last).alias("last_attempt_at"),
-        F.max(F.col("mode") == "ASYNC").alias("sends_async"),
+def daily_activity(activity: DataFrame) -> DataFrame:
+    """One row per process and date (``by_process`` of its brokers): how many attempts began, and what lines say."""
+    return activity.groupBy(*PROCESS, "event_date").agg(
+        F.sum("attempts").alias("attempts"),
+        F.max("last_attempt_at").alias("last_attempt_at"),
+        F.max("sends_async").alias("sends_async"),
         F.min("client_version").alias("client_version"),
         F.min("latency_fault_enabled").alias("latency_fault_enabled"),
     )

@@ -14,7 +14,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from jobs.transforms.null_safe_join import null_safe_join
+from jobs.transforms.null_safe_join import null_safe_join, null_safe_semi_join
 from jobs.transforms.producer_replay import PROCESS
 from udfs.pandas_udfs import judged_choices
 
@@ -104,9 +104,9 @@ def records(
     Only what lies on the choice's own date counts, so that a date says the same whichever dates are computed with it;
     a carried item is what the dates before it left.
     """
-    process = suspects.select(*PROCESS).distinct()
-    own_rows = _semi(rows, process)
-    own_made = _semi(made, process)
+    process = suspects.select(*PROCESS)
+    own_rows = null_safe_semi_join(rows, process, PROCESS)
+    own_made = null_safe_semi_join(made, process, PROCESS)
     known = own_rows.select(*PROCESS, "broker_name").unionByName(own_made.select(*PROCESS, "broker_name")).distinct()
     probe = null_safe_join(
         suspects.select(*_CHOICE, "begin_ms"), known.withColumnRenamed("broker_name", "known_broker"), list(PROCESS)
@@ -123,12 +123,6 @@ def records(
     )
     with_routes = each.join(routes, ["cluster", "topic", "event_date", "begin_at"], "left")
     return null_safe_join(suspects, with_routes, _CHOICE)
-
-
-def _semi(frame: DataFrame, process: DataFrame) -> DataFrame:
-    renamed = process.withColumnsRenamed({name: f"__{name}" for name in PROCESS})
-    same = reduce(Column.__and__, (F.col(name).eqNullSafe(F.col(f"__{name}")) for name in PROCESS))
-    return frame.join(F.broadcast(renamed), same, "left_semi")
 
 
 def _with_item(probe: DataFrame, rows: DataFrame, tolerance_ms: int) -> DataFrame:

@@ -153,10 +153,10 @@ class Tables:
 @pytest.fixture(scope="module")
 def rebuilt(spark, settings):
     """Verdicts, windows and closing items of all producers, from one rebuild."""
-    from jobs.delta_tables import ClusterDate
     from jobs.publication import Stretch
     from jobs.rebuild_availability import compute
     from jobs.run_context import RunContext
+    from jobs.transforms.frames import ClusterDate
 
     assert settings.replay.clock_tolerance_ms == TOLERANCE_MS
     rows = {

@@ -1,0 +1,48 @@
+"""What every step of a pipeline needs: dates of clusters, SQL that picks them, frames cut from their past."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame
+
+
+class ClusterDate(NamedTuple):
+    """A UTC date of one cluster: the unit in which derived tables are replaced."""
+
+    cluster: str
+    event_date: date
+
+
+def in_dates(dates: Iterable[ClusterDate]) -> str:
+    """SQL: the row belongs to one of these dates of these clusters."""
+    by_cluster: dict[str, list[date]] = {}
+    for cluster, day in dates:
+        by_cluster.setdefault(cluster, []).append(day)
+    terms = [
+        f"(cluster = {sql_text(cluster)} AND event_date IN ({dates_sql(days)}))"
+        for cluster, days in sorted(by_cluster.items())
+    ]
+    return " OR ".join(terms) or "false"
+
+
+def sql_text(value: str) -> str:
+    """A SQL string literal."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def dates_sql(dates: Iterable[date]) -> str:
+    """SQL: the dates as a list of literals."""
+    return ", ".join(f"DATE'{day.isoformat()}'" for day in sorted(set(dates)))
+
+
+def staged(frame: DataFrame) -> DataFrame:
+    """The frame, computed once and without its past: what is built on it is planned in a moment, not in seconds."""
+    return frame.localCheckpoint()
+
+
+def rows_of(frame: DataFrame) -> list[Any]:
+    """Bring a bounded frame to the driver: dates, counts, versions, never recorded data."""
+    return frame.collect()
