@@ -86,7 +86,7 @@ def test_delta_rs_polars_and_duckdb_read_every_table(spark, story):
         rows = DeltaTable(path).to_pyarrow_dataset()
         assert rows.count_rows() == expected, name
         with duckdb.connect() as reader:
-            assert reader.register("rows", rows).sql("SELECT COUNT(*) FROM rows").fetchone() == (expected,), name
+            assert reader.register("rows", rows).sql("SELECT COUNT(*) FROM rows").fetchall() == [(expected,)], name
         assert polars.scan_delta(path).collect().height == expected, name
 
 
