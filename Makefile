@@ -8,10 +8,10 @@ PEERS_READY := $(PEERS)/.ready
 # make bench BENCH="allocation --rounds 5 --data /somewhere"; python -m bench --help tells more
 BENCH ?=
 
-.PHONY: help demo test soak bench check zip lock clean
+.PHONY: help demo test soak bench check page-check contracts zip lock clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 $(READY): requirements.lock setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -30,6 +30,8 @@ demo: $(READY)  ## run the pipeline on data_samples into ./lake
 	@echo "Two queries to try:"
 	@echo "  $(BIN)/hindsight sql --lake lake \"SELECT consumer_group, code, sentence FROM current_drift WHERE severity <> 'INFO'\""
 	@echo "  $(BIN)/hindsight sql --lake lake \"SELECT broker_name, client_id, seconds, end_reason FROM broker_isolation ORDER BY seconds DESC\""
+	@echo "The report, for a browser:"
+	@echo "  $(CURDIR)/lake/report.html"
 
 test: $(READY)  ## run the tests
 	$(BIN)/python -m pytest
@@ -49,6 +51,12 @@ check: $(READY)  ## lint and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+page-check: $(READY)  ## look at the report of ./lake in Chromium at 1440 and 390 px (make demo first)
+	$(BIN)/python -m tests.chromium lake/report.html $(PICTURES)
+
+contracts: $(READY)  ## docs/contracts.md from schemas/
+	$(BIN)/python -m schemas.contract_page > docs/contracts.md
 
 zip: $(READY)  ## dist/hindsight.zip for spark-submit --py-files
 	@mkdir -p dist

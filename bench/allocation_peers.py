@@ -79,7 +79,7 @@ def by_polars(data: Path) -> Run:
         )
         made = (
             rounds.join(places, on="snapshot")
-            .select("snapshot", "strategy", owners=pl.col("members").list.gather("place"))
+            .select("snapshot", "strategy", owners=pl.col("members").list.gather(pl.col("place")))
             .collect()
         )
         return lambda: digests(made.to_arrow())

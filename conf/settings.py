@@ -181,6 +181,19 @@ class Spark(_Section):
     options: dict[str, str] = {}
 
 
+class Report(_Section):
+    """Bounds of the page: what lies beyond them is counted on it, not shown."""
+
+    days: int = Field(ge=1)
+    brokers: int = Field(ge=1)
+    producers: int = Field(ge=1)
+    windows: int = Field(ge=1)
+    groups: int = Field(ge=1)
+    rounds: int = Field(ge=1)
+    cells: int = Field(ge=1)
+    rows: int = Field(ge=1)
+
+
 class Delta(_Section):
     """Properties of the tables that hindsight creates."""
 
@@ -198,6 +211,7 @@ class Settings(_Section):
     producer_findings: ProducerFindings
     drift: Drift
     timing: Timing
+    report: Report
     spark: Spark
     delta: Delta
 

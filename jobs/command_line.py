@@ -22,10 +22,12 @@ from jobs import (
     ingest_consumer_snapshots,
     ingest_send_records,
     rebuild_availability,
+    render_report,
     run_pipeline,
 )
 from jobs.delta_jars import SparkEnvironmentError
 from jobs.delta_tables import Lake
+from jobs.explain_row import EXPLAINED, NotOneRowError, explain
 from jobs.quality_gate import GateFailedError
 from jobs.run_context import RunContext
 from jobs.spark_session import known_failure, spark_session
@@ -78,6 +80,25 @@ for _name, _module in _JOBS.items():
     _job(_name, _module)
 
 
+@app.command("render-report", help=render_report.__doc__)
+def render(
+    lake: LakeRoot,
+    landing: Annotated[str | None, typer.Option(help="Not needed: taken because every job takes it.")] = None,
+    settings: SettingsFile = None,
+    master: Master = None,
+) -> None:
+    """Write the page anew, without any other job."""
+
+    def work(spark: SparkSession, loaded: Settings) -> None:
+        _refuse_absent(lake)
+        context = RunContext(_absolute(landing or lake))
+        with context.step("render-report"):
+            page = render_report.run(spark, loaded, context, _absolute(lake))
+        sys.stdout.write(f"Report: {page}\n")
+
+    _with_session("render-report", settings, master, work)
+
+
 @app.command()
 def sql(
     query: Annotated[str, typer.Argument(help="One SQL statement, e.g. 'SELECT * FROM current_drift'.")],
@@ -89,12 +110,42 @@ def sql(
     """Run a query with the tables and views in place."""
 
     def work(spark: SparkSession, loaded: Settings) -> None:
-        if not Path(_absolute(lake)).exists() and "://" not in lake:
-            raise typer.BadParameter(f"there is no lake at {lake!r}; run `hindsight run-pipeline` first.")
+        _refuse_absent(lake)
         create_views(spark, Lake(spark, _absolute(lake), retention_days=loaded.delta.retention_days))
         spark.sql(query).show(limit, truncate=False)
 
     _with_session("sql", settings, master, work)
+
+
+@app.command("explain")
+def explain_command(
+    table: Annotated[str, typer.Argument(help=f"One of {', '.join(EXPLAINED)}.")],
+    where: Annotated[
+        str, typer.Argument(help="SQL that picks one row, e.g. \"client_id = '...' AND broker_name = '...'\".")
+    ],
+    lake: LakeRoot,
+    settings: SettingsFile = None,
+    master: Master = None,
+) -> None:
+    """Show the inputs from which one window, verdict or drift row follows, so that it can be redone by hand."""
+    if table not in EXPLAINED:
+        raise typer.BadParameter(f"{table!r} cannot be explained; one of {', '.join(EXPLAINED)} can.")
+
+    def work(spark: SparkSession, loaded: Settings) -> None:
+        _refuse_absent(lake)
+        create_views(spark, Lake(spark, _absolute(lake), retention_days=loaded.delta.retention_days))
+        try:
+            sections = explain(spark, table, where)
+        except NotOneRowError as error:
+            raise typer.BadParameter(str(error)) from error
+        sys.stdout.write("\n\n".join(section.text() for section in sections) + "\n")
+
+    _with_session("explain", settings, master, work)
+
+
+def _refuse_absent(lake: str) -> None:
+    if not Path(_absolute(lake)).exists() and "://" not in lake:
+        raise typer.BadParameter(f"there is no lake at {lake!r}; run `hindsight run-pipeline` first.")
 
 
 def _absolute(place: str) -> str:

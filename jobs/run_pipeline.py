@@ -1,4 +1,4 @@
-"""All jobs in order, in one session: landing files in, gated tables and a summary out."""
+"""All jobs in order, in one session: landing files in, gated tables, a summary and the report out."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import sys
 from pyspark.sql import SparkSession
 
 from conf.settings import Settings
-from jobs import flag_allocation_drift, ingest_consumer_snapshots, ingest_send_records, rebuild_availability
-from jobs.delta_tables import Lake
+from jobs import (
+    flag_allocation_drift,
+    ingest_consumer_snapshots,
+    ingest_send_records,
+    rebuild_availability,
+    render_report,
+)
 from jobs.ingestion import IntakeResult
 from jobs.publication import PublicationResult
 from jobs.run_context import RunContext, Step
 from jobs.run_summary import summary
-from jobs.sql_views import create_views
 
 _STEPS = (ingest_send_records, ingest_consumer_snapshots, rebuild_availability, flag_allocation_drift)
 
@@ -23,9 +27,9 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     for job in _STEPS:
         with context.step(job.__name__.rpartition(".")[2]) as step:
             report(step, job.run(spark, settings, context, lake_root))
-    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days)
-    create_views(spark, lake)
-    sys.stdout.write("\n" + "\n".join(summary(spark)) + "\n")
+    with context.step("render_report"):
+        page = render_report.run(spark, settings, context, lake_root)
+    sys.stdout.write("\n" + "\n".join([*summary(spark), "", f"Report: {page}"]) + "\n")
 
 
 def report(step: Step, result: IntakeResult | PublicationResult) -> None:

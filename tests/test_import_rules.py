@@ -22,6 +22,7 @@ JOBS = {
     "ingest_consumer_snapshots",
     "rebuild_availability",
     "flag_allocation_drift",
+    "render_report",
     "run_pipeline",
     "command_line",
 }

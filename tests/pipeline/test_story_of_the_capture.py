@@ -1,13 +1,12 @@
 """The whole pipeline on a whole real capture: what must stand in the tables, worked out from the capture's own records.
 
-One run serves all tests of this module; they only read.
+One run serves all tests that only read (`story` in conftest.py).
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-import shutil
 from collections import Counter
 from datetime import UTC, datetime
 
@@ -21,26 +20,9 @@ START_MS = 1795253414272  # first round of the consumers' capture
 
 
 @pytest.fixture(scope="module")
-def lake(spark, settings, tmp_path_factory):
-    from jobs import flag_allocation_drift, ingest_consumer_snapshots, ingest_send_records, rebuild_availability
-    from jobs.run_context import RunContext
-
-    root = tmp_path_factory.mktemp("story")
-    landing = root / "landing"
-    shutil.copytree(CAPTURES / "producers", landing / "producer_hook" / "cluster=oracle")
-    shutil.copytree(CAPTURES / "consumers" / "client_logs", landing / "client_log" / "cluster=oracle")
-    snapshots = landing / "admin_snapshots" / "cluster=oracle"
-    snapshots.mkdir(parents=True)
-    shutil.copy(CAPTURES / "consumers" / "admin_snapshots.jsonl.gz", snapshots)
-    for fault_dump in (landing / "producer_hook" / "cluster=oracle").glob("fault_*"):
-        fault_dump.unlink()
-    (landing / "producer_hook" / "cluster=oracle" / "chaos.jsonl").unlink()
-    context = RunContext(str(landing))
-    for job in (ingest_send_records, ingest_consumer_snapshots, rebuild_availability, flag_allocation_drift):
-        job.run(spark, settings, context, str(root / "lake"))
-
+def lake(spark, story):
     def read(table):
-        return spark.read.format("delta").load(f"{root}/lake/{table}")
+        return spark.read.format("delta").load(f"{story}/{table}")
 
     return read
 
@@ -400,33 +382,13 @@ def test_nothing_else_stands_out(findings):
 # -- for those who read the tables ---------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def views(spark, settings, lake):
-    from jobs.delta_tables import Lake
-    from jobs.sql_views import create_views
-
-    path = lake("quarantine").inputFiles() or lake("group_round").inputFiles()
-    root = path[0].partition("/group_round/")[0].removeprefix("file://")
-    yield create_views(spark, Lake(spark, root, retention_days=settings.delta.retention_days)), root
-    spark.sql("USE default")
-
-
-def test_delta_rs_reads_every_table(lake, views):
-    from deltalake import DeltaTable
-
-    from schemas import TABLES
-
-    for name in TABLES:
-        assert DeltaTable(f"{views[1]}/{name}").to_pyarrow_table().num_rows == lake(name).count(), name
-
-
 def test_every_view_answers_and_every_column_of_tables_and_views_has_a_comment(spark, views):
     from schemas import TABLES
 
-    assert len(views[0]) >= 5
-    for name in views[0]:
+    assert len(views) >= 5
+    for name in views:
         assert spark.table(name).count() > 0 or name == "quarantine_by_reason"
-    for name in [*views[0], *TABLES]:
+    for name in [*views, *TABLES]:
         for column in spark.sql(f"DESCRIBE TABLE {name}").collect():
             if column.col_name.startswith("#"):
                 break

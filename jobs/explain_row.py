@@ -1,0 +1,168 @@
+"""One row in, the inputs from which it follows out, in the order in which a person would redo it by hand.
+
+A window follows from the attempts to its broker and the ladder in force; a verdict from what was held at the time and
+the list of brokers; a drift row from the lists, rules and answers of its round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import SparkSession
+
+from jobs.explained_window import explained_window
+from jobs.explanation import MOST, Record, Section, at_instant, rules_in_force, same, select
+from schemas import TABLES
+
+__all__ = ["EXPLAINED", "NotOneRowError", "Section", "explain"]
+
+
+class NotOneRowError(ValueError):
+    """Raised when the condition picks no row or several, or cannot be read."""
+
+
+def explain(spark: SparkSession, table: str, where: str) -> list[Section]:
+    """The inputs of one row of ``table``; needs the views in place. ``where``: SQL that picks exactly that row.
+
+    Raises: NotOneRowError: with how many rows it picks, and the columns that tell them apart.
+    """
+    row = _the_row(spark, table, where)
+    return [Section(f"The row of {table}", "", [row]), *EXPLAINED[table](spark, row)]
+
+
+def _the_row(spark: SparkSession, table: str, where: str) -> Record:
+    try:
+        rows = select(spark, f"SELECT * FROM `{table}` WHERE {where} LIMIT {MOST}")
+    except (AnalysisException, ParseException) as error:
+        raise NotOneRowError(f"the condition cannot be read: {str(error).splitlines()[0]}") from error
+    if len(rows) == 1:
+        return rows[0]
+    key = TABLES[table].key
+    told = [name for name in key if len({str(row[name]) for row in rows}) > 1]
+    many = f"at least {MOST}" if len(rows) == MOST else str(len(rows) or "no")
+    help_ = f"say which {', '.join(told)}" if told else f"its key is {', '.join(key)}"
+    raise NotOneRowError(f"the condition picks {many} rows of {table}, not one; {help_}.")
+
+
+# -- a verdict -----------------------------------------------------------------------------------------------------
+
+
+def _verdict(spark: SparkSession, verdict: Record) -> Iterator[Section]:
+    yield rules_in_force(spark, verdict)
+    producer = same(verdict, "cluster", "event_date", "producer_group", "client_id")
+    at = at_instant(verdict["begin_at"])
+    yield Section(
+        "What the producer held at the begin of the attempt (broker_availability_window)",
+        "A broker is left out of the choice from window_start on, up to window_end.",
+        select(
+            spark,
+            f"""SELECT broker_name, state, window_start, window_end, trigger_kind, trigger_latency_ms, certainty
+            FROM broker_availability_window WHERE {producer}
+            AND window_start <= {at} + INTERVAL 1 SECOND
+            AND (window_end > {at} - INTERVAL 1 SECOND OR window_end IS NULL)
+            ORDER BY broker_name, window_start LIMIT {MOST}""",
+        ),
+    )
+    near = f"begin_at BETWEEN {at} - INTERVAL 30 SECONDS AND {at} + INTERVAL 30 SECONDS"
+    yield Section(
+        "Brokers that it used for the topic within 30 s",
+        "A broker used before and after was in the client's list; so was the one that was chosen.",
+        select(
+            spark,
+            f"""SELECT broker_name, COUNT_IF(begin_at < {at}) AS before, COUNT_IF(begin_at > {at}) AS after
+            FROM send_attempt WHERE {producer} AND {same(verdict, "topic")} AND {near}
+            GROUP BY broker_name ORDER BY broker_name LIMIT {MOST}""",
+        ),
+    )
+    yield Section(
+        "Recorded routes of the topic around that time (topic_route)",
+        "",
+        select(
+            spark,
+            f"""SELECT captured_at, broker_name, write_queue_nums, perm, has_master FROM topic_route
+            WHERE {same(verdict, "cluster", "event_date", "topic")}
+            AND captured_at BETWEEN {at} - INTERVAL 300 SECONDS AND {at} + INTERVAL 60 SECONDS
+            ORDER BY captured_at DESC, broker_name LIMIT {MOST}""",
+        ),
+    )
+    yield Section(
+        "The send's attempts",
+        "lastBrokerName is the broker of the attempt before.",
+        select(
+            spark,
+            f"""SELECT attempt, begin_at, end_at, broker_name, queue_id, last_broker_name, outcome, queue_selected_by,
+            CONCAT(source_file, ':', source_line) AS line FROM send_attempt
+            WHERE {producer} AND {same(verdict, "msg_id")} ORDER BY begin_at LIMIT {MOST}""",
+        ),
+    )
+
+
+# -- a drift row ---------------------------------------------------------------------------------------------------
+
+
+def _drift(spark: SparkSession, drift: Record) -> Iterator[Section]:
+    group = same(drift, "cluster", "event_date", "collector", "consumer_group", "round_at")
+    topic = f" AND {same(drift, 'topic')}" if drift["topic"] else ""
+    queue = f" AND {same(drift, 'broker_name', 'queue_id')}" if drift["queue_id"] is not None else ""
+    yield Section(
+        "The round (group_round)",
+        "Members and queues in RocketMQ's order: each client computes its share from these two lists alone.",
+        select(
+            spark,
+            f"""SELECT topic, members, queues, strategy, strategy_parameters, profile, strategy_source, member_rules,
+            spread_ms, loose, missing_inputs, verdict FROM group_round WHERE {group}{topic}
+            ORDER BY topic LIMIT {MOST}""",
+        ),
+    )
+    yield Section(
+        "Expected and observed, queue by queue (expected_queue)",
+        "expected_owner: by the group's rule; claimants: by each member's own; observed: who showed it as its own.",
+        select(
+            spark,
+            f"""SELECT topic, broker_name, queue_id, expected_owner, claimants, observed FROM expected_queue
+            WHERE {group}{topic} ORDER BY topic, broker_name, queue_id LIMIT {MOST}""",
+        ),
+    )
+    yield Section(
+        "What each member answered (snapshot_capture, queue_ownership)",
+        "Owners are of the running infos that were answered; a member that did not answer may own what nobody shows.",
+        select(
+            spark,
+            f"""SELECT c.kind, c.client_id, c.captured_at, c.answered, c.error, o.queues,
+              CONCAT(c.source_file, ':', c.source_line) AS line
+            FROM snapshot_capture AS c
+            LEFT JOIN (
+              SELECT source_file, source_line, ARRAY_SORT(COLLECT_LIST(CONCAT(broker_name, ':', queue_id,
+                IF(dropped, ' dropped', ''), IF(locked, ' locked', '')))) AS queues
+              FROM queue_ownership WHERE {group}{topic}{queue} GROUP BY source_file, source_line
+            ) AS o USING (source_file, source_line)
+            WHERE {group} ORDER BY c.kind, c.client_id, c.captured_at LIMIT {MOST}""",
+        ),
+    )
+    if queue:
+        yield Section(
+            "The queue's offsets so far (queue_progress)",
+            "A reading holds until the next one.",
+            select(
+                spark,
+                f"""SELECT captured_at, broker_offset, consumer_offset, lag,
+                CONCAT(source_file, ':', source_line) AS line
+                FROM queue_progress
+                WHERE {same(drift, "cluster", "event_date", "consumer_group")}{topic}{queue}
+                AND captured_at <= {at_instant(drift["judged_at"])} ORDER BY captured_at DESC LIMIT 5""",
+            ),
+        )
+    yield Section(
+        "The incident that took it in (drift_with_incident)",
+        "",
+        select(
+            spark,
+            f"""SELECT DISTINCT incident_id, state, root_cause, cause_key, opened_at, last_seen_at, resolved_at
+            FROM drift_with_incident WHERE {group} AND {same(drift, "code", "topic", "broker_name", "queue_id")}
+            AND {same(drift, "client_id", "kind")} AND incident_id IS NOT NULL LIMIT {MOST}""",
+        ),
+    )
+
+
+EXPLAINED = {"broker_availability_window": explained_window, "send_verdict": _verdict, "allocation_drift": _drift}

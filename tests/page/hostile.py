@@ -1,0 +1,80 @@
+"""What a lake may hold at its worst, as ``report_data`` would read it: every name is markup."""
+
+from __future__ import annotations
+
+SCRIPT = "<script>alert(1)</script>"
+NAMES = (
+    SCRIPT,
+    "</script><img src=x onerror=alert(2)>",
+    "{{ 7 * 7 }}",
+    "\u202egnp.exe",
+    "a\u2028b",
+    "'\"&amp;`",
+    "x" * 300,
+)
+_T0 = 1795252689347
+
+
+def hostile_data() -> dict:
+    """One broker, producer, group and incident per hostile name."""
+    lists = (
+        "strip sends send_totals releases choices replayed findings files refused refused_lines checks failed_checks "
+        "publications producers brokers windows groups rounds cells incidents"
+    )
+    data: dict = {name: [] for name in lists.split()}
+    data["dates"] = {"first": "2026-11-15", "last": "2026-11-21"}
+    data["stretch"] = {"begin": _T0, "end": _T0 + 600_000, "step": 2500, "send_step": 5000}
+    for n, name in enumerate(NAMES):
+        for of, rows in _rows(n, name).items():
+            data[of] += rows
+    return data
+
+
+def _rows(n: int, name: str) -> dict[str, list[dict]]:
+    producer = {"cluster": name, "producer_group": name, "client_id": name}
+    group = {"cluster": name, "collector": name, "consumer_group": name, "topic": name}
+    queue = {
+        **group,
+        "round_at": _T0,
+        "broker_name": name,
+        "queue_id": 0,
+        "expected_owner": name,
+        "observed": [name, f"{name}2"],
+    }
+    counted = {"of_all": len(NAMES) + 1}
+    window = {"window_start": _T0 + n, "window_end": _T0 + 60_000, "state": "unavailable", "end_reason": "expired"}
+    trigger = {"trigger_kind": "latency", "trigger_latency_ms": 1, "certainty": "certain"}
+    return {
+        "brokers": [{"cluster": name, "broker_name": name, "windows": 1, "producers": 1, "seconds": 60.0, **counted}],
+        "replayed": [{"cluster": name, "producers": 1}],
+        "strip": [{"cluster": name, "broker_name": name, "bucket": 0, "producers": 1}],
+        "producers": [
+            {**producer, "client_version": name, "verdict": "replayed", "reasons": [name], "certainty": "certain"}
+            | {"attempts": 1, "windows": 1, "brokers": 1, "seconds": 60.0, **counted}
+        ],
+        "windows": [{**producer, "broker_name": name, **window, **trigger, **counted}],
+        "sends": [{"cluster": name, "broker_name": name, "bucket": 0, "attempts": 5, "failed": 1, "p99": 10}],
+        "groups": [
+            {**group, "rounds": 1, "ok": 0, "drift": 1, "unknown": 0, "unjudged": 0, "matrix": True, "strategy": name}
+            | {"message_model": "CLUSTERING", "strategy_source": "client_log", **counted}
+        ],
+        "rounds": [{**group, "round_at": _T0, "verdict": "drift", "missing": 0}],
+        "cells": [{**queue, "code": "DOUBLE_OWNED", "finding_state": "OPEN"}],
+        "incidents": [
+            {
+                **group,
+                "incident_id": "0",
+                "root_cause": "MIXED_STRATEGY",
+                "cause_key": name,
+                "also": [],
+                "state": "OPEN",
+            }
+            | {"severity": "HIGH", "trust": "certain", "opened_at": _T0, "last_seen_at": _T0, "resolved_at": None}
+            | {"codes": ["DOUBLE_OWNED"], "rounds_true": 1, "rounds_informative": 1, "lag_now": None, "sentence": name}
+            | {"messages_accrued": None, "evidence": [name], **counted}
+        ],
+        "refused_lines": [
+            {"cluster": name, "format": "f", "source_file": name, "line_number": 1, "reason_code": "NOT_JSON"}
+            | {"detail": name, "raw_text": name, **counted}
+        ],
+    }

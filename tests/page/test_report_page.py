@@ -1,0 +1,111 @@
+"""The page from rows, without Spark: hostile names stay text, nothing is fetched, what is cut is said."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from jobs.report_page import duration, headline, island, left_out, page
+from tests.page.hostile import NAMES, SCRIPT, hostile_data
+
+
+class Elements(HTMLParser):
+    """The elements a browser would make, their attributes, and the text of what is no script."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text: list[str] = []
+        self.island = ""
+        self._into = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        self._into = "island" if ("id", "island") in attrs else tag
+
+    def handle_endtag(self, tag):
+        self._into = ""
+
+    def handle_data(self, data):
+        if self._into == "island":
+            self.island += data
+        elif self._into not in ("script", "style"):
+            self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def html() -> str:
+    return page(hostile_data())
+
+
+@pytest.fixture(scope="module")
+def elements(html) -> Elements:
+    return Elements(html)
+
+
+def test_a_script_in_a_client_id_shows_as_text(elements):
+    assert elements.tags.count("script") == 6  # the island and the five of the page
+    assert SCRIPT in "".join(elements.text)
+    assert "img" not in elements.tags
+    assert not [name for name, _ in elements.attributes if name.startswith("on")]
+
+
+def test_every_hostile_name_is_whole_in_the_island_and_in_the_markup(elements):
+    told = json.loads(elements.island)
+    assert [p[2] for p in told["producers"]] == list(NAMES)
+    assert [m["members"][0] for m in told["matrices"]] == list(NAMES)
+    assert [name for name in NAMES if name not in "".join(elements.text)] == []
+
+
+def test_nothing_in_the_island_can_end_or_open_an_element(elements):
+    assert elements.island.strip().startswith("{")
+    assert not set("<>&'\u2028\u202e") & set(elements.island)
+
+
+def test_the_page_names_no_other_file_and_lets_only_its_own_scripts_run(html, elements):
+    assert [v for n, v in elements.attributes if n in ("src", "href") and v and not v.startswith(("#", "data:"))] == []
+    (policy,) = [v for n, v in elements.attributes if n == "content" and v and "default-src" in v]
+    assert policy.startswith("default-src 'none';") and policy.count("'sha256-") == 5
+    assert "unsafe-inline" not in re.search("script-src[^;]*", policy).group()
+    assert "@import" not in html and "url(http" not in html
+
+
+def test_the_same_rows_give_the_same_page(html):
+    assert page(hostile_data()) == html
+
+
+def test_what_is_left_out_is_said_with_its_number(html):
+    said = left_out(hostile_data())
+    assert "7 of 8 windows of the timeline are shown." in said
+    assert len([s for s in said if s.startswith("7 of 8 ")]) == 6
+    assert all(s in html for s in said)
+
+
+def test_an_empty_lake_has_a_page():
+    data = {name: [] for name in hostile_data()} | {
+        "dates": None,
+        "stretch": {"begin": 0, "end": 0, "step": 1, "send_step": 1},
+    }
+    assert "The lake holds nothing yet." in page(data)
+    assert left_out(data) == []
+    assert [figure for _, figure, _, asks in headline(data) if asks] == []
+
+
+def test_a_window_and_a_cell_refer_to_their_names_by_place():
+    told = island(hostile_data())
+    assert told["windows"][3] == [3, 3, 3, 60_000, "unavailable", "expired", "latency at 1 ms", "certain"]
+    (queue, cells) = told["matrices"][0]["queues"][0]
+    assert (queue, cells) == (f"{SCRIPT}:0", [[0, 0, [0, 1], "DOUBLE_OWNED", "OPEN"]])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(None, "not known"), (0, "0.0 s"), (119.9, "119.9 s"), (120, "2.0 min"), (7200, "2.0 h")]
+)
+def test_a_length_of_time_is_told_in_a_unit_that_is_easily_read(seconds, told):
+    assert duration(seconds) == told

@@ -1,0 +1,109 @@
+"""What those who read the tables are promised: the cookbook's answers, explanations, the page, and other readers."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+COOKBOOK = Path(__file__).parent.parent.parent / "docs" / "cookbook.md"
+ENTRY = re.compile(r"^## (\d+\. .+?)$.*?```sql\n(.+?)```\n\n(All|Some) rows:\n\n(.+?)\n\n", re.MULTILINE | re.DOTALL)
+
+
+def entries() -> list[Any]:
+    """Question, SQL, whether all rows are promised, and the rows that are, the header first."""
+    found = ENTRY.findall(COOKBOOK.read_text(encoding="utf-8") + "\n\n")
+    return [pytest.param(sql, extent == "All", _cells(table), id=question) for question, sql, extent, table in found]
+
+
+def _cells(table: str) -> list[list[str]]:
+    lines = [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines()]
+    return [lines[0], *lines[2:]]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ", timespec="milliseconds")
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value)) or "(none)"
+    if isinstance(value, bool) or value is None:
+        return str(value).lower().replace("none", "null")
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def test_the_cookbook_has_twenty_questions():
+    asked = re.findall(r"^## \d+\. (.+\?)$", COOKBOOK.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(set(asked)) == len(entries()) == 20
+
+
+@pytest.mark.parametrize(("sql", "all_rows", "promised"), entries())
+def test_a_query_of_the_cookbook_gives_what_it_promises(spark, views, sql, all_rows, promised):
+    answer = spark.sql(sql)
+    rows = [[_shown(value) for value in row] for row in answer.collect()]
+    assert answer.columns == promised[0]
+    assert len(promised) > 1
+    assert [row for row in promised[1:] if row not in rows] == [], rows
+    assert not all_rows or rows == promised[1:]
+
+
+# -- the page ------------------------------------------------------------------------------------------------------
+
+
+def test_the_report_shows_the_drift_of_g_mix_and_every_isolation(spark, settings, views, story):
+    from jobs import render_report
+    from jobs.run_context import RunContext
+
+    path = Path(render_report.run(spark, settings, RunContext(str(story)), str(story)))
+    html = path.read_text(encoding="utf-8")
+    told = json.loads(re.search(r'id="island">(.*?)</script>', html, re.DOTALL).group(1))
+    assert (path, list(story.glob(".*report*"))) == (story / "report.html", [])
+    (mix,) = [m for m in told["matrices"] if m["consumer_group"] == "g_mix" and m["topic"] == "OracleOrders"]
+    assert (mix["drift"], len(mix["at"])) == (68, 68)
+    assert [cell[3] for cell in dict(mix["queues"])["broker-a:2"]] == ["DOUBLE_OWNED"] * 68
+    assert len(told["windows"]) == spark.table("broker_availability_window").count() > 40
+    assert "The members of g_mix share by different strategies" in html
+    assert "left-out" not in html
+
+
+# -- other readers -------------------------------------------------------------------------------------------------
+
+
+def test_delta_rs_polars_and_duckdb_read_every_table(spark, story):
+    import duckdb
+    import polars
+    from deltalake import DeltaTable
+
+    from schemas import TABLES
+
+    for name in TABLES:
+        path = f"{story}/{name}"
+        expected = spark.read.format("delta").load(path).count()
+        rows = DeltaTable(path).to_pyarrow_dataset()
+        assert rows.count_rows() == expected, name
+        with duckdb.connect() as reader:
+            assert reader.register("rows", rows).sql("SELECT COUNT(*) FROM rows").fetchall() == [(expected,)], name
+        assert polars.scan_delta(path).collect().height == expected, name
+
+
+def test_other_readers_find_the_same_values(spark, story):
+    import duckdb
+    import polars
+    from deltalake import DeltaTable
+
+    path = f"{story}/broker_availability_window"
+    query = """SELECT broker_name, COUNT(*) AS n, CAST(SUM(trigger_latency_ms) AS BIGINT) AS latency,
+        MAX(window_start) AS last FROM {} GROUP BY broker_name ORDER BY broker_name"""
+    expected = [tuple(row) for row in spark.sql(query.format(f"delta.`{path}`")).collect()]
+    with duckdb.connect() as reader:
+        reader.execute("SET TimeZone = 'UTC'")
+        reader.register("rows", DeltaTable(path).to_pyarrow_dataset())
+        found = reader.sql(query.format("rows")).fetchall()
+    assert [(*row[:3], row[3].replace(tzinfo=None)) for row in found] == expected
+    frame = polars.SQLContext(rows=polars.scan_delta(path)).execute(query.format("rows")).collect()
+    assert [(*row[:3], row[3].replace(tzinfo=None)) for row in frame.rows()] == expected
+    assert len(expected) == 3
