@@ -129,7 +129,7 @@ def _told(history: History) -> dict[str, Any]:
     updates = F.aggregate("updates", F.lit(0).cast("long"), lambda total, part: total + part["updates"])
     (row,) = (
         stretches(history.rows)
-        .where("state = 'unavailable'")
+        .where("state = 'unavailable' AND stretch_end > stretch_start")
         .agg(F.count("*").alias("n"), F.sum(length).alias("ms"), F.sum(updates).alias("u"))
         .collect()
     )

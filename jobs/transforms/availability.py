@@ -138,7 +138,10 @@ def _trigger(duration_ms: Column) -> Column:
 
 
 def stretches(rows: DataFrame) -> DataFrame:
-    """One row per maximal stretch of an item: state, start, end (null: not known), reason, trigger, updates by date."""
+    """One row per maximal stretch of an item: state, start, end (null: not known), reason, trigger, updates by date.
+
+    One that an update of its own instant ends is there too: it is no window, but a choice of that instant saw it.
+    """
     unavailable = _gathered(
         rows.where("extends"),
         number="stretch",
@@ -165,7 +168,7 @@ def stretches(rows: DataFrame) -> DataFrame:
             "end_reason": F.when(restarted, F.lit("restarted")).otherwise(F.col("end_reason")),
             "stretch_end": F.when(restarted, F.col("next_started_at")).otherwise(F.col("stretch_end")),
         }
-    ).where(F.col("stretch_end") > F.col("stretch_start"))
+    ).where(F.col("stretch_end") >= F.col("stretch_start"))
 
 
 def _gathered(rows: DataFrame, *, number: str, state: str, trigger: str, end: Column, reason: Column) -> DataFrame:

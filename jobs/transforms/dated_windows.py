@@ -53,7 +53,7 @@ def _parts(whole: DataFrame, spans: DataFrame) -> DataFrame:
     first = F.to_date("stretch_start")
     return (
         whole.join(F.broadcast(spans), "cluster")
-        .where(first <= until)
+        .where((F.col("stretch_end") > F.col("stretch_start")) & (first <= until))
         .withColumn("event_date", F.explode(F.sequence(first, until)))
     )
 
