@@ -251,11 +251,19 @@ def _subscriptions(values: list[Fields]) -> list[dict[str, Any]]:
             "topic": text_field(value, "topic"),
             "expression_type": optional_text(value, "expressionType"),
             "sub_string": optional_text(value, "subString"),
-            "tags": sorted(map(str, value.get("tagsSet") or []), key=java_string_key),
+            "tags": sorted(_texts(value, "tagsSet"), key=java_string_key),
         }
         for value in values
     ]
     return sorted(rows, key=lambda row: java_string_key(row["topic"]))
+
+
+def _texts(raw: Fields, name: str) -> list[str]:
+    """A list of strings; absent or null is empty."""
+    values = raw.get(name) or []
+    if not isinstance(values, list):
+        raise RefusedLineError("BAD_RAW", f"{name!r} in 'raw' is no list")
+    return [text_field({f"{name}[{i}]": value}, f"{name}[{i}]") for i, value in enumerate(values)]
 
 
 def _strategy(printed: str | None) -> str | None:
@@ -268,4 +276,5 @@ def _strategy(printed: str | None) -> str | None:
 
 
 def _start_timestamp(text: str | None) -> int | None:
-    return instant({"started": int(text)}, "started") if text and text.isascii() and text.isdigit() else None
+    is_number = text is not None and text.isascii() and text.isdigit() and len(text) < 20
+    return instant({"started": int(text or 0)}, "started") if is_number else None

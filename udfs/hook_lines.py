@@ -19,6 +19,7 @@ from udfs.parsed_line import (
     int32,
     json_object,
     optional_flag,
+    optional_int32,
     optional_number,
     optional_text,
     queue_id,
@@ -113,8 +114,8 @@ def _start(fields: Fields) -> dict[str, Any]:
         "detector_enabled": _switch(fields, "startDetectorEnable", spec, "detector"),
         "latency_max_ms": _ladder(fields, "latencyMax"),
         "not_available_ms": _ladder(fields, "notAvailableDuration"),
-        "retry_times_sync": optional_number(fields, "retryTimesWhenSendFailed"),
-        "retry_times_async": optional_number(fields, "retryTimesWhenSendAsyncFailed"),
+        "retry_times_sync": optional_int32(fields, "retryTimesWhenSendFailed"),
+        "retry_times_async": optional_int32(fields, "retryTimesWhenSendAsyncFailed"),
         "retry_another_broker": _switch(fields, "retryAnotherBrokerWhenNotStoreOK", spec, "another"),
         "send_timeout_ms": optional_number(fields, "sendMsgTimeout"),
     }
