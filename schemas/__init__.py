@@ -12,6 +12,7 @@ from schemas.consumers import (
     SNAPSHOT_CAPTURE,
     TOPIC_ROUTE,
 )
+from schemas.events import CLIENT_EVENT
 from schemas.sends import PRODUCER_INSTANCE, SEND_ATTEMPT
 from schemas.table_contract import Part, Table, column
 
@@ -31,6 +32,7 @@ TABLES: dict[str, Table] = {
         QUEUE_PROGRESS,
         TOPIC_ROUTE,
         REBALANCE_RESULT,
+        CLIENT_EVENT,
         QUARANTINE,
         BROKER_AVAILABILITY_WINDOW,
         FAULT_ITEM_STATE,
@@ -47,6 +49,7 @@ TABLES: dict[str, Table] = {
 __all__ = [
     "ALLOCATION_DRIFT",
     "BROKER_AVAILABILITY_WINDOW",
+    "CLIENT_EVENT",
     "CLIENT_STRATEGY_STATE",
     "COLLECTION_ROUND",
     "CONSUMER_HEARTBEAT",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Literal
+from typing import Literal, Protocol
 
 from udfs.admin_snapshot_lines import parse_admin_snapshots
 from udfs.bounded_lines import Line
@@ -16,7 +16,30 @@ from udfs.client_log_lines import parse_client_log
 from udfs.hook_lines import parse_hook_lines
 from udfs.parsed_line import ParsedLine
 
-Parser = Callable[[Iterable[Line], tzinfo], Iterator[ParsedLine]]
+
+class Parser(Protocol):
+    """The lines of one file in, one ``ParsedLine`` each out.
+
+    ``zone``: of local times without a zone. ``file``: the file's path inside its cluster's landing folder, for formats
+    whose lines leave to it what they are about.
+    """
+
+    def __call__(self, lines: Iterable[Line], zone: tzinfo, file: str = "") -> Iterator[ParsedLine]:
+        """Parse one file."""
+        ...
+
+
+def _by_itself(parse: Callable[[Iterable[Line]], Iterator[ParsedLine]]) -> Parser:
+    """A parser for lines that say everything themselves."""
+
+    def parse_file(lines: Iterable[Line], zone: tzinfo, file: str = "") -> Iterator[ParsedLine]:
+        return parse(lines)
+
+    return parse_file
+
+
+def _client_log(lines: Iterable[Line], zone: tzinfo, file: str = "") -> Iterator[ParsedLine]:
+    return parse_client_log(lines, zone=zone, file=file)
 
 
 @dataclass(frozen=True)
@@ -42,7 +65,7 @@ FORMATS: dict[str, LandingFormat] = {
             side="producer",
             patterns=("*.jsonl",),
             tables=("send_attempt", "producer_instance"),
-            parse=lambda lines, zone: parse_hook_lines(lines),
+            parse=_by_itself(parse_hook_lines),
         ),
         LandingFormat(
             name="admin_snapshots",
@@ -56,14 +79,14 @@ FORMATS: dict[str, LandingFormat] = {
                 "queue_progress",
                 "topic_route",
             ),
-            parse=lambda lines, zone: parse_admin_snapshots(lines),
+            parse=_by_itself(parse_admin_snapshots),
         ),
         LandingFormat(
             name="client_log",
             side="consumer",
             patterns=("*.log", "*.log.[0-9]*"),
-            tables=("rebalance_result",),
-            parse=lambda lines, zone: parse_client_log(lines, zone=zone),
+            tables=("rebalance_result", "client_event"),
+            parse=_client_log,
         ),
     )
 }
