@@ -13,11 +13,11 @@ from schemas.consumers import (
     TOPIC_ROUTE,
 )
 from schemas.events import CLIENT_EVENT
-from schemas.sends import PRODUCER_INSTANCE, SEND_ATTEMPT
+from schemas.sends import MESSAGE_TRACE, PRODUCER_INSTANCE, SEND_ATTEMPT
 from schemas.table_contract import Part, Table, column
 
 # Raised when a contract changes; a publication records it.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 TABLES: dict[str, Table] = {
     table.name: table
@@ -25,6 +25,7 @@ TABLES: dict[str, Table] = {
         INGESTED_FILE,
         SEND_ATTEMPT,
         PRODUCER_INSTANCE,
+        MESSAGE_TRACE,
         COLLECTION_ROUND,
         SNAPSHOT_CAPTURE,
         CONSUMER_HEARTBEAT,
@@ -57,6 +58,7 @@ __all__ = [
     "FAULT_ITEM_STATE",
     "GROUP_ROUND",
     "INGESTED_FILE",
+    "MESSAGE_TRACE",
     "PRODUCER_INSTANCE",
     "PRODUCER_REPLAY",
     "PUBLICATION",

@@ -57,6 +57,7 @@ def _attempt(fields: Fields) -> dict[str, Any]:
         "topic": text_field(fields, "topic"),
         "broker_name": text_field(fields, "broker"),
         "broker_address": optional_text(fields, "brokerAddr"),
+        "broker_named_as": text_field(fields, "broker"),
         "queue_id": queue_id(fields),
         "mode": mode,
         # In ASYNC lines `times` counts the thread's sends, not the attempts of one send.
@@ -71,6 +72,7 @@ def _attempt(fields: Fields) -> dict[str, Any]:
         "message_key": optional_text(fields, "key"),
         "client_version": optional_text(fields, "version"),
         "latency_fault_enabled": optional_flag(fields, "sendLatencyFaultEnable"),
+        "exceptions_observable": True,
     }
     return row | _result(fields, mode) | _half(mode, end, fields)
 

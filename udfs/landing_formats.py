@@ -15,6 +15,7 @@ from udfs.bounded_lines import Line
 from udfs.client_log_lines import parse_client_log
 from udfs.hook_lines import parse_hook_lines
 from udfs.parsed_line import ParsedLine
+from udfs.trace_topic_lines import parse_trace_topic
 
 
 class Parser(Protocol):
@@ -66,6 +67,13 @@ FORMATS: dict[str, LandingFormat] = {
             patterns=("*.jsonl",),
             tables=("send_attempt", "producer_instance"),
             parse=_by_itself(parse_hook_lines),
+        ),
+        LandingFormat(
+            name="trace_topic",
+            side="producer",
+            patterns=("*.jsonl",),
+            tables=("send_attempt", "message_trace"),
+            parse=_by_itself(parse_trace_topic),
         ),
         LandingFormat(
             name="admin_snapshots",
