@@ -1,8 +1,8 @@
 """Collector lines in, rows of the consumer-side tables out.
 
 One JSON object a line: ``round`` markers, and captures whose ``raw`` is the admin API's answer in fastjson's dialect:
-TopicRouteData, ConsumerConnection, ConsumerRunningInfo, ConsumeStats (RocketMQ 4.x and 5.x names).
-Kinds that feed no table are ignored.
+TopicRouteData, ConsumerConnection, ConsumerRunningInfo, ConsumeStats, ProducerConnection; the names of 4.x and of 5.x.
+What a release leaves out, or writes as null, is null here. Kinds that feed no table are ignored.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from udfs.parsed_line import (
     int32,
     json_object,
     optional_flag,
+    optional_int32,
     optional_number,
     optional_text,
     queue_id,
@@ -80,6 +81,11 @@ Answer = tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]
 def _asked_for(kind: str, subject: str) -> dict[str, Any]:
     if kind == "topicRoute":
         return {"topic": subject}
+    if kind == "producerConnection":
+        group, _, topic = subject.partition("@")  # no name may hold an '@'
+        if not group:
+            raise RefusedLineError("BAD_SUBJECT", f"'subject' is {subject!r:.120}, expected group@topic")
+        return {"producer_group": group, "topic": topic or None}
     if kind != "consumerRunningInfo":
         return {"consumer_group": subject}
     # A group name may hold '|', a client id hardly does.
@@ -123,6 +129,8 @@ def _topic_route(raw: Fields, capture: Fields) -> Answer:
                     "perm": int32(queue_data, "perm"),
                     "has_master": master is not None,
                     "master_address": master,
+                    "order_topic_conf": optional_text(raw, "orderTopicConf"),
+                    "is_static_topic": bool(raw.get("topicQueueMappingByBroker")),
                 },
             )
         )
@@ -132,7 +140,7 @@ def _topic_route(raw: Fields, capture: Fields) -> Answer:
 def _master_address(addresses: Mapping[Any, Any]) -> str | None:
     """Broker id 0 is the master; its key is a bare integer, or a string where strict JSON was asked for."""
     master = addresses.get(0, addresses.get("0"))
-    return master if isinstance(master, str) else None
+    return text_field({"brokerAddrs[0]": master}, "brokerAddrs[0]") if isinstance(master, str) and master else None
 
 
 def _consumer_connection(raw: Fields, capture: Fields) -> Answer:
@@ -140,24 +148,28 @@ def _consumer_connection(raw: Fields, capture: Fields) -> Answer:
         "consume_type": optional_text(raw, "consumeType"),
         "message_model": optional_text(raw, "messageModel"),
     }
-    rows = [
-        (
-            "consumer_heartbeat",
-            {
-                **group,
-                "consumer_group": capture["consumer_group"],
-                "consume_from_where": optional_text(raw, "consumeFromWhere"),
-                "client_id": text_field(connection, "clientId"),
-                "address": optional_text(connection, "clientAddr") or "",
-                "language": optional_text(connection, "language"),
-                "client_version": None if connection.get("version") is None else int32(connection, "version"),
-            },
-        )
-        for connection in _objects(raw, "connectionSet")
-    ]
+    extra = {"consume_from_where": optional_text(raw, "consumeFromWhere"), "consumer_group": capture["consumer_group"]}
+    rows = [("consumer_heartbeat", group | extra | client) for client in _connections(raw)]
     table = _table(raw, "subscriptionTable")
     said = {**group, "subscriptions": _subscriptions([s for s in table.values() if isinstance(s, dict)])}
     return said, rows
+
+
+def _producer_connection(raw: Fields, capture: Fields) -> Answer:
+    asked = {"producer_group": capture["producer_group"], "topic": capture["topic"]}
+    return {}, [("producer_connection", asked | client) for client in _connections(raw)]
+
+
+def _connections(raw: Fields) -> list[dict[str, Any]]:
+    return [
+        {
+            "client_id": text_field(connection, "clientId"),
+            "address": optional_text(connection, "clientAddr") or "",
+            "language": optional_text(connection, "language"),
+            "client_version": optional_int32(connection, "version"),
+        }
+        for connection in _objects(raw, "connectionSet")
+    ]
 
 
 def _consumer_running_info(raw: Fields, capture: Fields) -> Answer:
@@ -187,7 +199,23 @@ def _consumer_running_info(raw: Fields, capture: Fields) -> Answer:
             "commit_offset": optional_number(process_queue, "commitOffset"),
         }
         rows.append(("queue_ownership", row))
-    return said, rows
+    return said, rows + _pop_assignments(raw, capture)
+
+
+def _pop_assignments(raw: Fields, capture: Fields) -> list[tuple[str, dict[str, Any]]]:
+    """Queues consumed by POP (5.0 on), which members may share; id -1 is all queues of the broker."""
+    rows = []
+    for queue, process_queue in _queue_table(raw, "mqPopTable", lowest_id=-1):
+        row = {
+            "consumer_group": capture["consumer_group"],
+            "client_id": capture["client_id"],
+            **queue,
+            "dropped": bool(optional_flag(process_queue, "droped")),
+            "wait_ack_count": optional_number(process_queue, "waitAckCount"),
+            "last_pop_at": instant_or_never(process_queue, "lastPopTimestamp"),
+        }
+        rows.append(("pop_assignment", row))
+    return rows
 
 
 def _consume_stats(raw: Fields, capture: Fields) -> Answer:
@@ -200,6 +228,7 @@ def _consume_stats(raw: Fields, capture: Fields) -> Answer:
             "broker_offset": broker,
             "consumer_offset": consumer,
             "lag": broker - consumer,
+            "pull_offset": optional_number(offsets, "pullOffset"),
             "last_timestamp": instant_or_never(offsets, "lastTimestamp"),
         }
         rows.append(("queue_progress", row))
@@ -211,6 +240,7 @@ _ANSWERS: dict[str, Callable[[Fields, Fields], Answer]] = {
     "consumerConnection": _consumer_connection,
     "consumerRunningInfo": _consumer_running_info,
     "consumeStats": _consume_stats,
+    "producerConnection": _producer_connection,
 }
 
 
@@ -229,7 +259,7 @@ def _table(raw: Fields, name: str) -> Mapping[Any, Any]:
     return value
 
 
-def _queue_table(raw: Fields, name: str) -> list[tuple[dict[str, Any], Fields]]:
+def _queue_table(raw: Fields, name: str, *, lowest_id: int = 0) -> list[tuple[dict[str, Any], Fields]]:
     """Entries of a map whose keys are MessageQueue objects."""
     entries: list[tuple[dict[str, Any], Fields]] = []
     for key, value in _table(raw, name).items():
@@ -239,7 +269,7 @@ def _queue_table(raw: Fields, name: str) -> list[tuple[dict[str, Any], Fields]]:
         row = {
             "topic": text_field(queue, "topic"),
             "broker_name": text_field(queue, "brokerName"),
-            "queue_id": queue_id(queue),
+            "queue_id": queue_id(queue, lowest=lowest_id),
         }
         entries.append((row, value))
     return entries

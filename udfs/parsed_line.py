@@ -168,9 +168,9 @@ def instant_or_never(fields: Fields, name: str) -> int | None:
     return None if fields.get(name) in (None, 0) else instant(fields, name)
 
 
-def queue_id(fields: Fields, name: str = "queueId") -> int:
-    """A queue id, >= 0."""
+def queue_id(fields: Fields, name: str = "queueId", *, lowest: int = 0) -> int:
+    """A queue id, >= ``lowest``."""
     value = int32(fields, name)
-    if value < 0:
-        raise RefusedLineError("NEGATIVE_QUEUE_ID", f"{name!r} is {value}; queue ids begin at 0")
+    if value < lowest:
+        raise RefusedLineError("NEGATIVE_QUEUE_ID", f"{name!r} is {value}; queue ids begin at {lowest}")
     return value
