@@ -14,7 +14,7 @@ from schemas.consumers import (
     SNAPSHOT_CAPTURE,
     TOPIC_ROUTE,
 )
-from schemas.events import CLIENT_EVENT
+from schemas.events import CLIENT_EVENT, CLIENT_HEARTBEAT, MEMBERSHIP_EVENT
 from schemas.sends import MESSAGE_TRACE, PRODUCER_INSTANCE, SEND_ATTEMPT
 from schemas.table_contract import Part, Table, column
 
@@ -38,6 +38,8 @@ TABLES: dict[str, Table] = {
         PRODUCER_CONNECTION,
         REBALANCE_RESULT,
         CLIENT_EVENT,
+        CLIENT_HEARTBEAT,
+        MEMBERSHIP_EVENT,
         QUARANTINE,
         BROKER_AVAILABILITY_WINDOW,
         FAULT_ITEM_STATE,
@@ -55,6 +57,7 @@ __all__ = [
     "ALLOCATION_DRIFT",
     "BROKER_AVAILABILITY_WINDOW",
     "CLIENT_EVENT",
+    "CLIENT_HEARTBEAT",
     "CLIENT_STRATEGY_STATE",
     "COLLECTION_ROUND",
     "CONSUMER_HEARTBEAT",
@@ -62,6 +65,7 @@ __all__ = [
     "FAULT_ITEM_STATE",
     "GROUP_ROUND",
     "INGESTED_FILE",
+    "MEMBERSHIP_EVENT",
     "MESSAGE_TRACE",
     "POP_ASSIGNMENT",
     "PRODUCER_CONNECTION",

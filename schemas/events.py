@@ -12,7 +12,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from schemas.common_columns import CLUSTER, LINEAGE, QUEUES, SOURCE, STRINGS, event_date
+from schemas.common_columns import CLUSTER, LINEAGE, QUEUES, SOURCE, STRINGS, SUBSCRIPTION, event_date
 from schemas.table_contract import Table, column
 
 _LOGGED_AT = column("logged_at", TimestampType(), "When the line was written, UTC.", required=True)
@@ -130,4 +130,101 @@ CLIENT_EVENT = Table(
     key=_LINE_KEY,
     lineage=LINEAGE,
     values=(("kind", CLIENT_EVENT_KINDS),),
+)
+
+CLIENT_HEARTBEAT = Table(
+    name="client_heartbeat",
+    comment="One row per heartbeat that a broker received, and group of the client in it.",
+    columns=StructType(
+        [
+            CLUSTER,
+            event_date("received_at"),
+            column("received_at", TimestampType(), "When the broker received it, UTC.", required=True),
+            column("broker_name", StringType(), "Broker that received it.", required=True),
+            column("client_id", StringType(), "Client id.", required=True),
+            column("role", StringType(), "consumer or producer.", required=True),
+            column("client_group", StringType(), "Consumer or producer group.", required=True),
+            column("address", StringType(), "Client's remote address; null where not recorded."),
+            column("language", StringType(), "Client language; null where not recorded."),
+            column("client_version", IntegerType(), "MQVersion ordinal, e.g. 409 is 4.9.8; null where not recorded."),
+            column("consume_type", StringType(), "CONSUME_PASSIVELY, CONSUME_ACTIVELY or CONSUME_POP; null: producer."),
+            column("message_model", StringType(), "CLUSTERING or BROADCASTING; null: producer."),
+            column("consume_from_where", StringType(), "As sent; null: producer."),
+            column("unit_mode", BooleanType(), "As sent; null: producer."),
+            column("fingerprint", IntegerType(), "heartbeatFingerprint; 0: none (before 5.1.3, or V1).", required=True),
+            column("without_sub", BooleanType(), "V2 heartbeat that leaves its subscriptions out.", required=True),
+            column(
+                "subscriptions",
+                ArrayType(SUBSCRIPTION, containsNull=False),
+                "The client's own; null: producer, or left out as those last sent under the same fingerprint.",
+            ),
+            *SOURCE,
+        ]
+    ),
+    key=("cluster", "event_date", "received_at", "broker_name", "client_id", "role", "client_group", "address"),
+    lineage=LINEAGE,
+    values=(("role", ("consumer", "producer")),),
+)
+
+MEMBERSHIP_EVENT_KINDS = (
+    "consumer_connected",
+    "consumer_unregistered",
+    "consumer_group_removed",
+    "consumer_channel_closed",
+    "consumer_channel_expired",
+    "consumer_id_changed",
+    "subscription_added",
+    "subscription_changed",
+    "subscription_removed",
+    "producer_connected",
+    "producer_unregistered",
+    "producer_group_removed",
+    "producer_channel_closed",
+    "producer_channel_expired",
+    "group_not_known",
+    "group_without_clients",
+    "assignment_failed",
+)
+
+MEMBERSHIP_EVENT = Table(
+    name="membership_event",
+    comment="One row per line of a broker's log that tells of a member or subscription come or gone.",
+    columns=StructType(
+        [
+            CLUSTER,
+            event_date("logged_at"),
+            column(
+                "broker_name",
+                StringType(),
+                "Broker, from the file's folder or name; '' where neither tells.",
+                required=True,
+            ),
+            _LOGGED_AT,
+            _RESOLUTION,
+            column(
+                "kind", StringType(), "What happened; e.g. consumer_connected, consumer_channel_expired.", required=True
+            ),
+            _LEVEL,
+            column("thread", StringType(), "Broker thread that wrote it."),
+            column("client_group", StringType(), "Consumer or producer group.", required=True),
+            column("client_id", StringType(), "Client id; null where the line names only an address or a group."),
+            column("address", StringType(), "Client's remote address; null where the line names none."),
+            column("language", StringType(), "Client language; null where the line does not say."),
+            column("client_version", IntegerType(), "MQVersion ordinal, e.g. 409; null where the line does not say."),
+            column("last_update_at", TimestampType(), "The channel's last heartbeat, UTC; null where not said."),
+            column("consume_type", StringType(), "consumer_connected: as the client sent it."),
+            column("message_model", StringType(), "consumer_connected: as the client sent it."),
+            column("topic", StringType(), "Subscription: its topic."),
+            column("sub_string", StringType(), "Subscription: its expression, after the change."),
+            column("old_sub_string", StringType(), "subscription_changed: its expression before."),
+            column("sub_version", LongType(), "Subscription: subVersion, ms, after the change."),
+            _TEXT,
+            _DIGEST,
+            _OCCURRENCE,
+            *SOURCE,
+        ]
+    ),
+    key=("cluster", "event_date", "broker_name", "logged_at", "line_digest", "occurrence"),
+    lineage=LINEAGE,
+    values=(("kind", MEMBERSHIP_EVENT_KINDS),),
 )

@@ -67,7 +67,7 @@ def _one(text: str) -> tuple[Record, ...]:
     }
     if error is not None:
         return (Record("snapshot_capture", capture),)
-    said, rows = read_answer(_raw_object(raw), capture)
+    said, rows = read_answer(raw_object(raw), capture)
     table_rows = (Record(table, place | row) for table, row in rows)
     return (Record("snapshot_capture", capture | said), *table_rows)
 
@@ -100,9 +100,10 @@ def _error_code(error: str | None) -> int | None:
     return int(code.group(1)) if code else None
 
 
-def _raw_object(raw: str | None) -> Fields:
+def raw_object(raw: str | None) -> Fields:
+    """The object that the text of ``raw`` is, in fastjson's dialect; refused: MISSING_FIELD, BAD_RAW."""
     if raw is None:
-        raise RefusedLineError("MISSING_FIELD", "a capture has neither 'raw' nor 'error'")
+        raise RefusedLineError("MISSING_FIELD", "the line has neither 'raw' nor 'error'")
     try:
         value = parse_fastjson(raw)
     except FastjsonError as error:
@@ -113,9 +114,9 @@ def _raw_object(raw: str | None) -> Fields:
 
 
 def _topic_route(raw: Fields, capture: Fields) -> Answer:
-    addresses = {text_field(b, "brokerName"): _table(b, "brokerAddrs") for b in _objects(raw, "brokerDatas")}
+    addresses = {text_field(b, "brokerName"): _table(b, "brokerAddrs") for b in objects(raw, "brokerDatas")}
     rows = []
-    for queue_data in _objects(raw, "queueDatas"):
+    for queue_data in objects(raw, "queueDatas"):
         name = text_field(queue_data, "brokerName")
         master = _master_address(addresses.get(name, {}))
         rows.append(
@@ -151,7 +152,7 @@ def _consumer_connection(raw: Fields, capture: Fields) -> Answer:
     extra = {"consume_from_where": optional_text(raw, "consumeFromWhere"), "consumer_group": capture["consumer_group"]}
     rows = [("consumer_heartbeat", group | extra | client) for client in _connections(raw)]
     table = _table(raw, "subscriptionTable")
-    said = {**group, "subscriptions": _subscriptions([s for s in table.values() if isinstance(s, dict)])}
+    said = {**group, "subscriptions": read_subscriptions([s for s in table.values() if isinstance(s, dict)])}
     return said, rows
 
 
@@ -168,7 +169,7 @@ def _connections(raw: Fields) -> list[dict[str, Any]]:
             "language": optional_text(connection, "language"),
             "client_version": optional_int32(connection, "version"),
         }
-        for connection in _objects(raw, "connectionSet")
+        for connection in objects(raw, "connectionSet")
     ]
 
 
@@ -182,7 +183,7 @@ def _consumer_running_info(raw: Fields, capture: Fields) -> Answer:
         "client_rebalance": optional_flag(properties, "clientRebalance"),
         "strategy": _strategy(optional_text(properties, "allocateMessageQueueStrategy")),
         "client_started_at": _start_timestamp(optional_text(properties, "PROP_CONSUMER_START_TIMESTAMP")),
-        "subscriptions": _subscriptions(_objects(raw, "subscriptionSet")),
+        "subscriptions": read_subscriptions(objects(raw, "subscriptionSet")),
     }
     rows = []
     for queue, process_queue in _queue_table(raw, "mqTable"):
@@ -244,7 +245,7 @@ _ANSWERS: dict[str, Callable[[Fields, Fields], Answer]] = {
 }
 
 
-def _objects(raw: Fields, name: str) -> list[Fields]:
+def objects(raw: Fields, name: str) -> list[Fields]:
     """A list of objects; absent or null is empty, as fastjson leaves out what is null."""
     values = raw.get(name) or []
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
@@ -275,7 +276,8 @@ def _queue_table(raw: Fields, name: str, *, lowest_id: int = 0) -> list[tuple[di
     return entries
 
 
-def _subscriptions(values: list[Fields]) -> list[dict[str, Any]]:
+def read_subscriptions(values: list[Fields]) -> list[dict[str, Any]]:
+    """SubscriptionData objects as rows, by topic; an expressionType is there from 4.1.0 on."""
     rows = [
         {
             "topic": text_field(value, "topic"),

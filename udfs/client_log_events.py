@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
+from udfs.log_templates import Template, TemplateIndex, template
 from udfs.parsed_line import RefusedLineError, java_number
 
 _G = r"(?P<consumer_group>[^, ]++)"
@@ -29,195 +30,181 @@ _BROKER_DATA = re.compile(r"BrokerData \[(?:cluster=[^,\[\]]*+, )?brokerName=([^
 _PROPERTY = re.compile(r"(?:^|, )(KEYS|UNIQ_KEY)=([^,]++)")
 
 
-class Template(NamedTuple):
-    """One form of message: ``starts`` and ``mark`` recognise it, ``pattern`` (fullmatch) reads it.
-
-    ``traced``: a stack trace may follow. ``lost``: its arguments were never filled in, or it has none.
-    """
-
-    kind: str
-    starts: str
-    pattern: re.Pattern[str]
-    mark: str = ""
-    traced: bool = False
-    lost: bool = False
-
-
-def _t(kind: str, starts: str, pattern: str, **more: Any) -> Template:
-    return Template(kind, starts, re.compile(pattern, re.DOTALL), **more)
-
-
 _SENT = r"sendKernelImpl exception, (?P<detail>resend at once|throw exception), InvokeID: "
 
 # Tried in this order among those whose ``starts`` begins with the same word.
 TEMPLATES: tuple[Template, ...] = (
     # Queues of a consumer
-    _t("queue_added", "doRebalance, ", rf"doRebalance, {_G}, (?P<detail>add a new mq), {_MQ}", mark=", add a new mq, "),
-    _t(
+    template(
+        "queue_added", "doRebalance, ", rf"doRebalance, {_G}, (?P<detail>add a new mq), {_MQ}", mark=", add a new mq, "
+    ),
+    template(
         "queue_added",
         "doRebalance, ",
         rf"doRebalance, {_G}, (?P<detail>add a new pop mq), {_MQ}",
         mark=", add a new pop mq, ",
     ),
-    _t(
+    template(
         "lock_failed",
         "doRebalance, ",
         rf"doRebalance, {_G}, (?P<detail>add a new mq failed), {_MQ}, because lock failed",
         mark=", because lock failed",
     ),
-    _t(
+    template(
         "queue_add_failed",
         "doRebalance, ",
         rf"doRebalance, {_G}, (?P<detail>add new mq failed|compute offset failed), {_MQ}",
         mark=" failed, M",
     ),
-    _t(
+    template(
         "queue_removed",
         "doRebalance, ",
         rf"doRebalance, {_G}, (?P<detail>(?:truncateMessageQueueNotMyTopic )?remove unnecessary(?: pop)? mq), {_MQ}",
         mark="remove unnecessary ",
     ),
-    _t(
+    template(
         "queue_kept",
         "doRebalance, ",
         rf"doRebalance, {_G}, (?P<detail>mq (?:pop )?already exists), {_MQ}",
         mark=" already exists, ",
     ),
-    _t(
+    template(
         "queue_pull_expired",
         "[BUG]doRebalance, ",
         rf"\[BUG\]doRebalance, {_G}, (?P<detail>(?:try )?remove unnecessary(?: pop)? mq), {_MQ}, "
         r"because (?:pull|pop) is pause, so try to fixed it",
     ),
-    _t(
+    template(
         "queue_dropped",
         "the pull request[PullRequest ",
         rf"the pull request\[PullRequest \[consumerGroup={_G}, messageQueue={_MQ}, (?P<detail>[^\]]*+)\]\] "
         r"is dropped\.",
         mark="is dropped.",
     ),
-    _t(
+    template(
         "queue_dropped",
         "the message queue not be able to consume, because it's dropped",
         rf"the message queue not be able to consume, because it's dropped\.(?: group={_G})? ?{_MQ}",
     ),
-    _t(
+    template(
         "queue_dropped",
         "run, the message queue not be able to consume",
         rf"run, the message queue not be able to consume, because it's dropped\.(?: group={_G})? ?{_MQ}",
     ),
-    _t("queue_dropped", "Fix Offset, ", rf"Fix Offset, {_G}, remove unnecessary mq, {_MQ} Droped: {_REST}"),
-    _t(
+    template("queue_dropped", "Fix Offset, ", rf"Fix Offset, {_G}, remove unnecessary mq, {_MQ} Droped: {_REST}"),
+    template(
         "unlock_blocked",
         "[WRONG]mq is consuming",
         rf"\[WRONG\]mq is consuming, so can not unlock it, {_MQ}\. maybe hanged for a while, {_REST}",
     ),
-    _t("lock_failed", "the message queue lock Failed", rf"the message queue lock Failed, {_G} {_MQ}"),
-    _t("lock_acquired", "the message queue lock OK", rf"the message queue lock OK, {_G} {_MQ}"),
-    _t("lock_failed", "the message queue locked Failed", rf"the message queue locked Failed, Group: {_G} {_MQ}"),
-    _t("lock_acquired", "the message queue locked OK", rf"the message queue locked OK, Group: {_G} {_MQ}"),
-    _t(
+    template("lock_failed", "the message queue lock Failed", rf"the message queue lock Failed, {_G} {_MQ}"),
+    template("lock_acquired", "the message queue lock OK", rf"the message queue lock OK, {_G} {_MQ}"),
+    template("lock_failed", "the message queue locked Failed", rf"the message queue locked Failed, Group: {_G} {_MQ}"),
+    template("lock_acquired", "the message queue locked OK", rf"the message queue locked OK, Group: {_G} {_MQ}"),
+    template(
         "queue_unlocked",
         "unlock messageQueue. ",
         rf"unlock messageQueue\. group:{_G}, clientId:(?P<client_id>[^, ]++), mq:{_MQ}",
     ),
     # A rebalance and what kept it from happening
-    _t(
+    template(
         "queues_assigned",
         "broker rebalanced result changed. ",
         rf"broker rebalanced result changed\. allocateMessageQueueStrategyName=(?P<strategy>[^,]*+), group={_G}, "
         r"topic=(?P<topic>[^, ]++), clientId=(?P<client_id>[^, ]++), assignmentSet=(?P<queues>.*+)",
     ),
-    _t(
+    template(
         "broadcast_queues_changed",
         "messageQueueChanged ",
         r"messageQueueChanged (?P<consumer_group>[^ ]++) "
         r"(?P<topic>[^ ]++) (?P<queues>.*+)",
     ),
-    _t(
+    template(
         "member_not_listed",
         "[BUG] ConsumerGroup: ",
         r"\[BUG\] ConsumerGroup: (?P<consumer_group>[^ ]++) The consumerId: (?P<client_id>[^ ]++) not in cidAll: "
         r"\[(?P<members>.*+)(?<=\])",
     ),
-    _t(
+    template(
         "members_changed",
         "receive broker's notification[",
         r"receive broker's notification\[(?P<broker_address>[^\]]*+)\], the consumer group: (?P<consumer_group>[^ ]++) "
         r"changed, rebalance immediately",
     ),
-    _t(
+    template(
         "member_list_failed",
         "getConsumerIdListByGroup exception",
         r"getConsumerIdListByGroup exception, (?P<broker_address>[^ ]++) (?P<consumer_group>[^ ]++)",
         traced=True,
     ),
-    _t(
+    template(
         "member_list_failed",
         "doRebalance, ",
         r"doRebalance, (?P<consumer_group>[^, ]++) (?P<topic>[^, ]++), get consumer id list failed",
         mark=", get consumer id list failed",
     ),
-    _t(
+    template(
         "topic_unknown",
         "doRebalance, ",
         rf"doRebalance, {_G}, but the topic\[(?P<topic>[^\]]++)\] not exist\.",
         mark=", but the topic[",
     ),
-    _t(
+    template(
         "allocation_failed",
         "AllocateMessageQueueStrategy.allocate Exception",
         r"AllocateMessageQueueStrategy\.allocate Exception\. allocateMessageQueueStrategyName=(?P<strategy>.*+)",
         traced=True,
     ),
-    _t(
+    template(
         "allocation_failed",
         "allocate message queue exception",
         r"allocate message queue exception\. strategy name: (?P<strategy>[^,]*+), ex: ?(?P<detail>.*+)",
         traced=True,
     ),
-    _t("rebalance_failed", "rebalanceByTopic Exception", r"rebalanceByTopic Exception", traced=True),
-    _t("rebalance_failed", "rebalance Exception", r"rebalance Exception", traced=True),
-    _t(
+    template("rebalance_failed", "rebalanceByTopic Exception", r"rebalanceByTopic Exception", traced=True),
+    template("rebalance_failed", "rebalance Exception", r"rebalance Exception", traced=True),
+    template(
         "rebalance_applied",
         " Rebalance changed, also update version: ",
         r"(?P<topic>[^ ]++) Rebalance changed, also update version: (?P<detail>.*+)",
     ),
     # Routes
-    _t(
+    template(
         "route_changed",
         "the topic[",
         r"the topic\[(?P<topic>[^\]]++)\] route info changed, old\[.*? ?,new\[(?P<route>(?:TopicRouteData|null).*+)",
         mark="] route info changed, old[",
     ),
-    _t(
+    template(
         "broker_offline",
         "the broker addr[",
         r"the broker addr\[(?P<broker_name>[^ \]]++) (?P<broker_address>[^\]]++)\] is offline, remove it",
     ),
-    _t("broker_offline", "the broker[", r"the broker\[(?P<broker_name>[^\]]++)\] name's host is offline, remove it"),
+    template(
+        "broker_offline", "the broker[", r"the broker\[(?P<broker_name>[^\]]++)\] name's host is offline, remove it"
+    ),
     # Heartbeats
-    _t(
+    template(
         "heartbeat_sent",
         "send heart beat to broker[",
         r"send heart beat to broker\[(?P<broker_name>[^ ]++) \d++ (?P<broker_address>[^ \]]++)\] success",
         mark="] success",
     ),
-    _t(
+    template(
         "heartbeat_failed",
         "send heart beat to broker[",
         r"send heart beat to broker\[(?P<broker_name>[^ ]++) \d++ (?P<broker_address>[^ \]]++)\] (?P<detail>.*+)",
         traced=True,
     ),
     # Sends
-    _t(
+    template(
         "send_failed",
         "sendKernelImpl exception, ",
         rf"{_SENT}(?P<invoke_id>-?\d{{1,19}}+), RT: (?P<latency_ms>-?\d{{1,18}}+)ms, Broker: {_MQ}",
         mark=", Broker: MessageQueue [",
         traced=True,
     ),
-    _t(
+    template(
         "send_failed",
         "sendKernelImpl exception, ",
         rf"{_SENT}%s, RT: %sms, Broker: %s",
@@ -225,26 +212,26 @@ TEMPLATES: tuple[Template, ...] = (
         traced=True,
         lost=True,
     ),
-    _t("send_failed", "sendKernelImpl exception", r"sendKernelImpl exception", traced=True, lost=True),
-    _t(
+    template("send_failed", "sendKernelImpl exception", r"sendKernelImpl exception", traced=True, lost=True),
+    template(
         "failed_message",
         "Message{topic='",
         r"Message\{topic='(?P<topic>[^']*+)', flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}(?P<ignored>.*+)",
     ),
-    _t(
+    template(
         "failed_message",
         "Message [topic=",
         r"Message \[topic=(?P<topic>[^, ]*+), flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}(?P<ignored>.*+)",
     ),
     # 4.9.3 and 5.0.0-ALPHA print the slots themselves.
-    _t(
+    template(
         "async_send_retried",
         "async send msg by retry {}",
         r"async send msg by retry \{\} times\. topic=\{\}, brokerAddr=\{\}, brokerName=\{\}",
         traced=True,
         lost=True,
     ),
-    _t(
+    template(
         "async_send_retried",
         "async send msg by retry ",
         r"async send msg by retry (?P<retry>\d{1,9}+) times\. topic=(?P<topic>[^, ]++), "
@@ -252,83 +239,61 @@ TEMPLATES: tuple[Template, ...] = (
         mark=" times. topic=",
         traced=True,
     ),
-    _t(
+    template(
         "selection_failed",
         "Error occurred when selecting message queue",
         r"Error occurred when selecting message queue",
         traced=True,
     ),
-    _t(
+    template(
         "broker_isolated",
         " will be isolated for ",
         r"(?P<broker_name>[^ ]++) will be isolated for (?P<duration_ms>\d{1,18}+) ms\.",
     ),
-    _t(
+    template(
         "broker_unreachable",
         " is unreachable, it will not be used",
         r"(?P<broker_name>[^ ]++) is unreachable, it will not be used until it's reachable",
     ),
-    _t(
+    template(
         "broker_reachable",
         " is reachable now, then it can be used",
         r"(?P<broker_name>[^ ]++) is reachable now, then it can be used\.",
     ),
     # Processes
-    _t(
+    template(
         "client_created",
         "Created a new client Instance, ",
         r"Created a new client Instance, (?:InstanceIndex|FactoryIndex): ?\d++, ClientID: ?(?P<client_id>[^, ]++), "
         r"(?:[^C]|C(?!lientVersion:))*+(?:ClientVersion:(?P<client_version>[^, ]++))?(?P<ignored>.*+)",
     ),
-    _t(
+    template(
         "client_started",
         "the client factory [",
         r"the client factory \[(?P<client_id>[^\]]++)\] start OK",
         mark="] start OK",
     ),
-    _t(
+    template(
         "client_stopped",
         "the client factory [",
         r"the client factory \[(?P<client_id>[^\]]++)\] shutdown OK",
         mark="] shutdown OK",
     ),
 )
-_BY_WORD: dict[str, tuple[Template, ...]] = {}
-_ANY_WORD: tuple[Template, ...] = ()  # recognised by what follows the first word: a topic's or broker's name
-_GLUED: tuple[Template, ...] = ()  # recognised before the first word ends
-for _template in TEMPLATES:
-    if _template.starts.startswith(" "):
-        _ANY_WORD += (_template,)
-    elif _template.starts.endswith("'"):
-        _GLUED += (_template,)
-    else:
-        _word = _template.starts.partition(" ")[0]
-        _BY_WORD[_word] = (*_BY_WORD.get(_word, ()), _template)
-_ANY_STARTS = tuple(template.starts for template in _ANY_WORD)
-_GLUED_STARTS = tuple(template.starts for template in _GLUED)
+_INDEX = TemplateIndex(TEMPLATES)
 
 
 def find_template(message: str) -> Template | None:
     """The form that a message has; None: not one that is taken in."""
-    word, space, _ = message.partition(" ")
-    for template in _BY_WORD.get(word, ()):
-        if message.startswith(template.starts) and template.mark in message:
-            return template
-    # Sliced, so that a long message is not copied.
-    after = message[len(word) : len(word) + 64] if space else ""
-    if after.startswith(_ANY_STARTS):
-        return next(template for template in _ANY_WORD if after.startswith(template.starts))
-    if message.startswith(_GLUED_STARTS):
-        return next(template for template in _GLUED if message.startswith(template.starts))
-    return None
+    return _INDEX.find(message)
 
 
-def read_event(template: Template, message: str) -> dict[str, Any]:
+def read_event(form: Template, message: str) -> dict[str, Any]:
     """What a recognised message tells, as columns of ``client_event``; refused: BAD_EVENT_LINE."""
-    found = template.pattern.fullmatch(message)
+    found = form.pattern.fullmatch(message)
     if found is None:
-        raise RefusedLineError("BAD_EVENT_LINE", f"begins as {template.kind}, but goes on otherwise: {message[:120]!r}")
-    row: dict[str, Any] = {"kind": template.kind, "arguments_lost": template.lost}
+        raise RefusedLineError("BAD_EVENT_LINE", f"begins as {form.kind}, but goes on otherwise: {message[:120]!r}")
+    row: dict[str, Any] = {"kind": form.kind, "arguments_lost": form.lost}
     for name, value in found.groupdict().items():
         if value is not None and name != "ignored":
             row |= _READ[name](value) if name in _READ else {name: value}

@@ -20,8 +20,9 @@ from typing import Any
 
 from udfs.allocation import MessageQueue, sort_queues
 from udfs.bounded_lines import Line
-from udfs.client_log_events import Template, find_template, read_event
+from udfs.client_log_events import find_template, read_event
 from udfs.log_layouts import STAMPLESS, begins_with_stamp, message_of, read_head, without_colours
+from udfs.log_templates import Template
 from udfs.parsed_line import ERROR_CHARS, ParsedLine, Record, RefusedLineError, java_number
 
 TEXT_CHARS = 1000  # of an event's own line, as stored
@@ -113,8 +114,7 @@ class _Reader:
         self.zone = zone
         self.folder = folder
         self.may_be_traced = False
-        self.seen: Counter[bytes] = Counter()
-        self.instant_of_seen = ""
+        self.occurrences = Occurrences()
 
     def continuation(self, line: Line) -> ParsedLine:
         text = line.text
@@ -143,13 +143,13 @@ class _Reader:
             **_rebalance_result(message),
             "logged_at": head.at_ms,
             "resolution_ms": head.resolution_ms,
-            "occurrence": self._occurrence(text, _digest(text)),
+            "occurrence": self.occurrences.count(text, line_digest(text)),
         }
         return Record("rebalance_result", row)
 
     def _event(self, text: str, message: str, template: Template) -> Record:
         head = read_head(text, self.zone)
-        digest = _digest(text)
+        digest = line_digest(text)
         row = {
             **read_event(template, message),
             "log_folder": self.folder,
@@ -160,20 +160,29 @@ class _Reader:
             "thread": head.thread,
             "text": message[:TEXT_CHARS],
             "line_digest": digest.hex(),
-            "occurrence": self._occurrence(text, digest),
+            "occurrence": self.occurrences.count(text, digest),
         }
         return Record("client_event", row)
 
-    def _occurrence(self, text: str, digest: bytes) -> int:
+
+class Occurrences:
+    """Numbers equal lines of one instant, in bounded memory."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[bytes] = Counter()
+        self._instant = ""
+
+    def count(self, text: str, digest: bytes) -> int:
         """1 for the first such line of its instant in this file."""
-        if text[:23] != self.instant_of_seen or len(self.seen) >= _INSTANT_EVENTS:
-            self.seen.clear()
-            self.instant_of_seen = text[:23]
-        self.seen[digest] += 1
-        return self.seen[digest]
+        if text[:23] != self._instant or len(self._seen) >= _INSTANT_EVENTS:
+            self._seen.clear()
+            self._instant = text[:23]
+        self._seen[digest] += 1
+        return self._seen[digest]
 
 
-def _digest(text: str) -> bytes:
+def line_digest(text: str) -> bytes:
+    """What tells a line from others of its instant."""
     return blake2b(text.encode(), digest_size=12).digest()
 
 

@@ -12,7 +12,9 @@ from typing import Literal, Protocol
 
 from udfs.admin_snapshot_lines import parse_admin_snapshots
 from udfs.bounded_lines import Line
+from udfs.broker_log_lines import parse_broker_log
 from udfs.client_log_lines import parse_client_log
+from udfs.heartbeat_lines import parse_heartbeats
 from udfs.hook_lines import parse_hook_lines
 from udfs.parsed_line import ParsedLine
 from udfs.trace_topic_lines import parse_trace_topic
@@ -41,6 +43,10 @@ def _by_itself(parse: Callable[[Iterable[Line]], Iterator[ParsedLine]]) -> Parse
 
 def _client_log(lines: Iterable[Line], zone: tzinfo, file: str = "") -> Iterator[ParsedLine]:
     return parse_client_log(lines, zone=zone, file=file)
+
+
+def _broker_log(lines: Iterable[Line], zone: tzinfo, file: str = "") -> Iterator[ParsedLine]:
+    return parse_broker_log(lines, zone=zone, file=file)
 
 
 @dataclass(frozen=True)
@@ -92,11 +98,25 @@ FORMATS: dict[str, LandingFormat] = {
             parse=_by_itself(parse_admin_snapshots),
         ),
         LandingFormat(
+            name="heartbeat",
+            side="consumer",
+            patterns=("*.jsonl",),
+            tables=("client_heartbeat",),
+            parse=_by_itself(parse_heartbeats),
+        ),
+        LandingFormat(
             name="client_log",
             side="consumer",
             patterns=("*.log", "*.log.[0-9]*"),
             tables=("rebalance_result", "client_event"),
             parse=_client_log,
+        ),
+        LandingFormat(
+            name="broker_log",
+            side="consumer",
+            patterns=("*.log", "*.log.[0-9]*"),
+            tables=("membership_event",),
+            parse=_broker_log,
         ),
     )
 }
