@@ -259,6 +259,7 @@ QUEUE_PROGRESS = Table(
                 required=True,
             ),
             column("lag", LongType(), "broker_offset - consumer_offset, messages.", required=True),
+            column("client_ip", StringType(), "mqadmin: address of the queue's owner; null: none shown."),
             column("pull_offset", LongType(), "Next offset the group will pull; null before 5.0."),
             column("last_timestamp", TimestampType(), "Store time of the last consumed message, UTC; null: none."),
             *SOURCE,

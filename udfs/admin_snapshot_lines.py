@@ -50,8 +50,7 @@ def _one(text: str) -> tuple[Record, ...]:
     if kind == "round":
         row = {"collector": collector, "round_at": instant(fields, "ts"), "kind": "marker"}
         return (Record("collection_round", row | {"round_number": optional_number(fields, "round")}),)
-    read_answer = _ANSWERS.get(kind)
-    if read_answer is None:
+    if kind not in _ANSWERS:
         return ()
     place = {"collector": collector, "captured_at": instant(fields, "ts")}
     error, raw = optional_text(fields, "error"), optional_text(fields, "raw")
@@ -67,7 +66,7 @@ def _one(text: str) -> tuple[Record, ...]:
     }
     if error is not None:
         return (Record("snapshot_capture", capture),)
-    said, rows = read_answer(raw_object(raw), capture)
+    said, rows = read_answer(kind, raw_object(raw), capture)
     table_rows = (Record(table, place | row) for table, row in rows)
     return (Record("snapshot_capture", capture | said), *table_rows)
 
@@ -118,7 +117,7 @@ def _topic_route(raw: Fields, capture: Fields) -> Answer:
     rows = []
     for queue_data in objects(raw, "queueDatas"):
         name = text_field(queue_data, "brokerName")
-        master = _master_address(addresses.get(name, {}))
+        master = master_address(addresses.get(name, {}))
         rows.append(
             (
                 "topic_route",
@@ -138,7 +137,7 @@ def _topic_route(raw: Fields, capture: Fields) -> Answer:
     return {}, rows
 
 
-def _master_address(addresses: Mapping[Any, Any]) -> str | None:
+def master_address(addresses: Mapping[Any, Any]) -> str | None:
     """Broker id 0 is the master; its key is a bare integer, or a string where strict JSON was asked for."""
     master = addresses.get(0, addresses.get("0"))
     return text_field({"brokerAddrs[0]": master}, "brokerAddrs[0]") if isinstance(master, str) and master else None
@@ -243,6 +242,11 @@ _ANSWERS: dict[str, Callable[[Fields, Fields], Answer]] = {
     "consumeStats": _consume_stats,
     "producerConnection": _producer_connection,
 }
+
+
+def read_answer(kind: str, raw: Fields, asked: Fields) -> Answer:
+    """What an answer of this kind says, and its rows; ``asked``: group, client or topic that it is about."""
+    return _ANSWERS[kind](raw, asked)
 
 
 def objects(raw: Fields, name: str) -> list[Fields]:

@@ -16,18 +16,20 @@ from udfs.broker_log_lines import parse_broker_log
 from udfs.client_log_lines import parse_client_log
 from udfs.heartbeat_lines import parse_heartbeats
 from udfs.hook_lines import parse_hook_lines
-from udfs.parsed_line import ParsedLine
+from udfs.mqadmin_lines import parse_mqadmin
+from udfs.parsed_line import LandedFile, ParsedLine
 from udfs.trace_topic_lines import parse_trace_topic
+
+NOTHING_KNOWN = LandedFile()
 
 
 class Parser(Protocol):
     """The lines of one file in, one ``ParsedLine`` each out.
 
-    ``zone``: of local times without a zone. ``file``: the file's path inside its cluster's landing folder, for formats
-    whose lines leave to it what they are about.
+    ``zone``: of local times without a zone. ``file``: for formats whose lines leave to it what they are about.
     """
 
-    def __call__(self, lines: Iterable[Line], zone: tzinfo, file: str = "") -> Iterator[ParsedLine]:
+    def __call__(self, lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:
         """Parse one file."""
         ...
 
@@ -35,18 +37,22 @@ class Parser(Protocol):
 def _by_itself(parse: Callable[[Iterable[Line]], Iterator[ParsedLine]]) -> Parser:
     """A parser for lines that say everything themselves."""
 
-    def parse_file(lines: Iterable[Line], zone: tzinfo, file: str = "") -> Iterator[ParsedLine]:
+    def parse_file(lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:
         return parse(lines)
 
     return parse_file
 
 
-def _client_log(lines: Iterable[Line], zone: tzinfo, file: str = "") -> Iterator[ParsedLine]:
-    return parse_client_log(lines, zone=zone, file=file)
+def _client_log(lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:
+    return parse_client_log(lines, zone=zone, file=file.path)
 
 
-def _broker_log(lines: Iterable[Line], zone: tzinfo, file: str = "") -> Iterator[ParsedLine]:
-    return parse_broker_log(lines, zone=zone, file=file)
+def _broker_log(lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:
+    return parse_broker_log(lines, zone=zone, file=file.path)
+
+
+def _mqadmin(lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:
+    return parse_mqadmin(lines, zone=zone, file=file)
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,20 @@ FORMATS: dict[str, LandingFormat] = {
                 "producer_connection",
             ),
             parse=_by_itself(parse_admin_snapshots),
+        ),
+        LandingFormat(
+            name="mqadmin",
+            side="consumer",
+            patterns=("*.txt", "*@*"),
+            tables=(
+                "snapshot_capture",
+                "consumer_heartbeat",
+                "queue_ownership",
+                "pop_assignment",
+                "queue_progress",
+                "topic_route",
+            ),
+            parse=_mqadmin,
         ),
         LandingFormat(
             name="heartbeat",

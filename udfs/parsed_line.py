@@ -33,6 +33,18 @@ class ParsedLine(NamedTuple):
     refusal: Refusal | None = None
 
 
+class LandedFile(NamedTuple):
+    """What is known of a file besides its lines.
+
+    ``path``: inside its cluster's landing folder. ``args`` and ``ran_at`` (epoch ms): the command whose output it is
+    and when it ran, where a list of commands beside the file says so.
+    """
+
+    path: str = ""
+    args: str | None = None
+    ran_at: int | None = None
+
+
 class RefusedLineError(ValueError):
     """Raised by a parser for a line that must go to quarantine."""
 

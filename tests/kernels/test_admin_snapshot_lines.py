@@ -140,12 +140,12 @@ def test_a_failed_read_of_producer_connections_is_kept():
 
 
 def test_queues_consumed_by_pop_are_no_ownership():
-    queue = '{"brokerName":"broker-a","queueId":-1,"topic":"T"}'
-    raw = '{"mqTable":{},"mqPopTable":{' + queue + ':{"droped":false,"lastPopTimestamp":0,"waitAckCount":3}}}'
+    raw = (REAL.parents[2] / "running_info" / "pop_5.3.3.json").read_text()
     parsed = parse(kind="consumerRunningInfo", subject="g|c@1", raw=raw)
-    (row,) = rows(parsed, "pop_assignment")
-    assert (row["queue_id"], row["wait_ack_count"], row["last_pop_at"], row["dropped"]) == (-1, 3, None, False)
-    assert rows(parsed, "queue_ownership") == []
+    (pop,) = rows(parsed, "pop_assignment")
+    assert (pop["queue_id"], pop["wait_ack_count"], pop["last_pop_at"], pop["dropped"]) == (-1, 3, 1795253661728, False)
+    (owned,) = rows(parsed, "queue_ownership")
+    assert (owned["queue_id"], owned["last_pull_at"]) == (0, None)
 
 
 @pytest.mark.parametrize("name", ["mqTable", "mqPopTable", "properties", "subscriptionSet"])
