@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 from udfs.admin_snapshot_lines import parse_admin_snapshots
 from udfs.bounded_lines import Line
 from udfs.broker_log_lines import parse_broker_log
+from udfs.canonical_lines import parse_canonical_sends, parse_canonical_snapshots
 from udfs.client_log_lines import parse_client_log
 from udfs.heartbeat_lines import parse_heartbeats
 from udfs.hook_lines import parse_hook_lines
@@ -55,6 +56,10 @@ def _mqadmin(lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNO
     return parse_mqadmin(lines, zone=zone, file=file)
 
 
+def _canonical_snapshots(lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:
+    return parse_canonical_snapshots(lines, file=file)
+
+
 @dataclass(frozen=True)
 class LandingFormat:
     """A kind of landing file.
@@ -86,6 +91,20 @@ FORMATS: dict[str, LandingFormat] = {
             patterns=("*.jsonl",),
             tables=("send_attempt", "message_trace"),
             parse=_by_itself(parse_trace_topic),
+        ),
+        LandingFormat(
+            name="canonical_sends",
+            side="producer",
+            patterns=("*.jsonl",),
+            tables=("send_attempt",),
+            parse=_by_itself(parse_canonical_sends),
+        ),
+        LandingFormat(
+            name="canonical_snapshots",
+            side="consumer",
+            patterns=("*.jsonl",),
+            tables=("snapshot_capture", "consumer_heartbeat", "queue_ownership", "topic_route"),
+            parse=_canonical_snapshots,
         ),
         LandingFormat(
             name="admin_snapshots",
