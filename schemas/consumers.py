@@ -16,6 +16,7 @@ from schemas.common_columns import (
     CAPTURED_AT,
     CLUSTER,
     COLLECTOR,
+    DOUBTS,
     LINEAGE,
     QUEUES,
     ROUND_AT,
@@ -98,6 +99,7 @@ SNAPSHOT_CAPTURE = Table(
                 ArrayType(SUBSCRIPTION, containsNull=False),
                 "Running info: the client's own; connection: the table of whichever member sent the last heartbeat.",
             ),
+            DOUBTS,
             *SOURCE,
         ]
     ),
@@ -136,6 +138,7 @@ CONSUMER_HEARTBEAT = Table(
                 ArrayType(SUBSCRIPTION, containsNull=False),
                 "The member's own, from its running info of the same round; null: not read or not answered.",
             ),
+            DOUBTS,
             *SOURCE,
         ]
     ),
@@ -177,6 +180,7 @@ QUEUE_OWNERSHIP = Table(
             column("last_lock_at", TimestampType(), "Last lock, UTC; null: never."),
             column("cached_messages", LongType(), "Messages pulled and not yet consumed."),
             column("commit_offset", LongType(), "Offset the client last committed."),
+            DOUBTS,
             *SOURCE,
         ]
     ),
@@ -211,6 +215,7 @@ POP_ASSIGNMENT = Table(
             column("dropped", BooleanType(), "Given up and on its way out.", required=True),
             column("wait_ack_count", LongType(), "Messages popped and not yet acknowledged."),
             column("last_pop_at", TimestampType(), "Last pop, UTC; null: never."),
+            DOUBTS,
             *SOURCE,
         ]
     ),
@@ -232,6 +237,7 @@ PRODUCER_CONNECTION = Table(
             ROUND_AT,
             column("language", StringType(), "Client language as reported."),
             column("client_version", IntegerType(), "MQVersion ordinal as reported, e.g. 409 is 4.9.8."),
+            DOUBTS,
             *SOURCE,
         ]
     ),
@@ -262,6 +268,7 @@ QUEUE_PROGRESS = Table(
             column("client_ip", StringType(), "mqadmin: address of the queue's owner; null: none shown."),
             column("pull_offset", LongType(), "Next offset the group will pull; null before 5.0."),
             column("last_timestamp", TimestampType(), "Store time of the last consumed message, UTC; null: none."),
+            DOUBTS,
             *SOURCE,
         ]
     ),
@@ -299,6 +306,7 @@ TOPIC_ROUTE = Table(
                 "orderTopicConf, `broker:queues;...`: what producers go by instead of the counts; null without one.",
             ),
             column("is_static_topic", BooleanType(), "The topic has logical queues (5.0 on).", required=True),
+            DOUBTS,
             *SOURCE,
         ]
     ),
@@ -334,6 +342,7 @@ REBALANCE_RESULT = Table(
                 "1 for the first such line of that instant in its file.",
                 required=True,
             ),
+            DOUBTS,
             *SOURCE,
         ]
     ),

@@ -12,7 +12,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from schemas.common_columns import CLUSTER, LINEAGE, QUEUES, SOURCE, STRINGS, SUBSCRIPTION, event_date
+from schemas.common_columns import CLUSTER, DOUBTS, LINEAGE, QUEUES, SOURCE, STRINGS, SUBSCRIPTION, event_date
 from schemas.table_contract import Table, column
 
 _LOGGED_AT = column("logged_at", TimestampType(), "When the line was written, UTC.", required=True)
@@ -124,6 +124,7 @@ CLIENT_EVENT = Table(
             _TEXT,
             _DIGEST,
             _OCCURRENCE,
+            DOUBTS,
             *SOURCE,
         ]
     ),
@@ -158,6 +159,7 @@ CLIENT_HEARTBEAT = Table(
                 ArrayType(SUBSCRIPTION, containsNull=False),
                 "The client's own; null: producer, or left out as those last sent under the same fingerprint.",
             ),
+            DOUBTS,
             *SOURCE,
         ]
     ),
@@ -221,6 +223,7 @@ MEMBERSHIP_EVENT = Table(
             _TEXT,
             _DIGEST,
             _OCCURRENCE,
+            DOUBTS,
             *SOURCE,
         ]
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
 
-from schemas.common_columns import CLUSTER, LINEAGE, LONGS, SOURCE, event_date
+from schemas.common_columns import CLUSTER, DOUBTS, LINEAGE, LONGS, SOURCE, event_date
 from schemas.table_contract import Part, Table, column
 
 SEND_STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
@@ -83,7 +83,12 @@ _SEND_ATTEMPT_COLUMNS = StructType(
         column("offset_msg_id", StringType(), "Broker's offset message id; null without an answer."),
         column("message_key", StringType(), "Business key; null when the message has none."),
         column("message_type", StringType(), "Trace: Normal_Msg, Trans_Msg_Half, Trans_msg_Commit or Delay_Msg."),
-        column("body_length", IntegerType(), "Trace: bytes of the body as it was sent, compressed or not."),
+        column(
+            "body_length",
+            IntegerType(),
+            "Bytes of the body, of a trace as it was sent, compressed or not; null: not recorded.",
+        ),
+        column("delay_level", IntegerType(), "Delay level, 1 to 18; 0 or null: none, or not recorded."),
         column("client_version", StringType(), "Release, only if the line itself says so."),
         column("latency_fault_enabled", BooleanType(), "sendLatencyFaultEnable, only if the line itself says so."),
         column(
@@ -98,6 +103,7 @@ _SEND_ATTEMPT_COLUMNS = StructType(
             "False: the source has no attempts that ended in an exception (trace), so windows from it are partial.",
             required=True,
         ),
+        DOUBTS,
         *SOURCE,
         column("submit_end_at", TimestampType(), "ASYNC: when the request was handed over, UTC; null: not seen."),
         column("submit_file", StringType(), "File of the submit line."),
@@ -169,6 +175,7 @@ PRODUCER_INSTANCE = Table(
             column("retry_times_async", IntegerType(), "retryTimesWhenSendAsyncFailed; null: not recorded."),
             column("retry_another_broker", BooleanType(), "retryAnotherBrokerWhenNotStoreOK; null: not recorded."),
             column("send_timeout_ms", LongType(), "sendMsgTimeout, ms; null: not recorded."),
+            DOUBTS,
             *SOURCE,
         ]
     ),
@@ -207,6 +214,7 @@ MESSAGE_TRACE = Table(
             column("transaction_id", StringType(), "end_transaction: its id."),
             column("transaction_state", StringType(), "end_transaction: e.g. COMMIT_MESSAGE."),
             column("from_transaction_check", BooleanType(), "end_transaction: the broker had asked."),
+            DOUBTS,
             *SOURCE,
         ]
     ),

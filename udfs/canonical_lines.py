@@ -151,6 +151,7 @@ CONTRACT: dict[str, dict[str, Column]] = {
         "message_key": Column(text_field),
         "message_type": Column(text_field),
         "body_length": Column(int32),
+        "delay_level": Column(int32),
         "client_version": Column(text_field),
         "latency_fault_enabled": Column(_flag),
         "exceptions_observable": Column(_flag),

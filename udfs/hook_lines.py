@@ -70,6 +70,8 @@ def _attempt(fields: Fields) -> dict[str, Any]:
         "msg_id": text_field(fields, "msgId"),
         "offset_msg_id": optional_text(fields, "offsetMsgId"),
         "message_key": optional_text(fields, "key"),
+        "body_length": optional_int32(fields, "bodyLength"),
+        "delay_level": optional_int32(fields, "delayLevel"),
         "client_version": optional_text(fields, "version"),
         "latency_fault_enabled": optional_flag(fields, "sendLatencyFaultEnable"),
         "exceptions_observable": True,
