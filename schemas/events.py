@@ -22,7 +22,7 @@ _RESOLUTION = column(
 _LOG_FOLDER = column(
     "log_folder",
     StringType(),
-    "Folder of the log inside its cluster's landing folder, '' for none: keeps hosts apart whose lines are equal.",
+    "Folder of the log inside its cluster's landing folder, '' for none; of equal lines in two logs, the first's.",
     required=True,
 )
 _LEVEL = column("level", StringType(), "Log level as written.", required=True)
@@ -31,7 +31,8 @@ _DIGEST = column("line_digest", StringType(), "BLAKE2b (96 bits) of the whole li
 _OCCURRENCE = column(
     "occurrence", IntegerType(), "1 for the first such line of that instant in its file.", required=True
 )
-_LINE_KEY = ("cluster", "event_date", "log_folder", "logged_at", "line_digest", "occurrence")
+# Not the folder: a log that lands twice brings each fact once.
+_LINE_KEY = ("cluster", "event_date", "logged_at", "line_digest", "occurrence")
 
 ROUTE_BROKER = StructType(
     [
@@ -211,6 +212,9 @@ MEMBERSHIP_EVENT = Table(
             column("client_group", StringType(), "Consumer or producer group.", required=True),
             column("client_id", StringType(), "Client id; null where the line names only an address or a group."),
             column("address", StringType(), "Client's remote address; null where the line names none."),
+            column(
+                "broker_address", StringType(), "The channel's own end, which a route may name; null where not said."
+            ),
             column("language", StringType(), "Client language; null where the line does not say."),
             column("client_version", IntegerType(), "MQVersion ordinal, e.g. 409; null where the line does not say."),
             column("last_update_at", TimestampType(), "The channel's last heartbeat, UTC; null where not said."),

@@ -2,7 +2,7 @@
 
 Layout of all releases: ``2026-01-05 10:15:00 INFO thread - text``, GMT+8, one-second resolution. Every message that is
 not registered here is ignored, and so are lines that begin with no stamp (stack traces, thread dumps).
-The log does not say whose it is: the broker's name is its folder's, else the file's (``broker-a.log``).
+The log does not say whose it is: the broker's name is the file's (``broker-a.log``), else its folder's.
 Source: ConsumerManager, ConsumerGroupInfo, ProducerManager, QueryAssignmentProcessor, 4.0.0 to 5.3.3.
 """
 
@@ -139,6 +139,9 @@ TEMPLATES: tuple[Template, ...] = (
 )
 _INDEX = TemplateIndex(TEMPLATES)
 _REMOTE = re.compile(r" R:([^ \]]*+)\]")
+_LOCAL = re.compile(r" L:([^ \]]*+) ")
+_OWN_NAME = re.compile(r"broker(?:\.\d+)?").fullmatch  # what RocketMQ calls the file itself
+_ROTATED = frozenset({"otherdays", "other_days"})
 _MEMBER = {name: re.compile(rf"(?:^|, ){name}=([^,\[\]]*+)") for name in ("topic", "subVersion")}
 
 
@@ -168,12 +171,12 @@ def parse_broker_log(lines: Iterable[Line], *, zone: tzinfo, file: str = "") -> 
 
 
 def broker_of(file: str) -> str:
-    """``broker-a`` for ``broker-a/broker.log.1`` and for ``broker-a.log.gz``; '' for a mere ``broker.log``."""
-    folder, _, name = file.rpartition("/")
-    if folder:
-        return folder.rpartition("/")[2]
+    """``broker-a`` for ``broker-a.log.gz`` and ``broker-a/otherdays/broker.1.log.gz``; '' for a mere ``broker.log``."""
+    *folders, name = file.split("/")
     stem = name.partition(".log")[0]
-    return "" if stem == "broker" else stem
+    if not _OWN_NAME(stem):
+        return stem
+    return next((folder for folder in reversed(folders) if folder not in _ROTATED), "")
 
 
 def _event(text: str, form: Template, zone: tzinfo, occurrences: Occurrences) -> dict[str, Any]:
@@ -200,8 +203,8 @@ def _event(text: str, form: Template, zone: tzinfo, occurrences: Occurrences) ->
 
 
 def _channel(printed: str) -> dict[str, Any]:
-    remote = _REMOTE.search(printed)
-    return {"address": remote[1].removeprefix("/") or None} if remote else {}
+    ends = {"address": _REMOTE.search(printed), "broker_address": _LOCAL.search(printed)}
+    return {name: end[1].removeprefix("/") for name, end in ends.items() if end and end[1] not in ("", "/")}
 
 
 def _last_update(text: str) -> dict[str, Any]:

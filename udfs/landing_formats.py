@@ -65,13 +65,14 @@ class LandingFormat:
     """A kind of landing file.
 
     ``name`` is its folder under the landing root; ``patterns`` are the names of its files, each also with ``.gz``.
-    ``side`` says whose derived tables its rows can change.
+    ``side`` says whose derived tables its rows can change; ``releases`` which clients' (or brokers') writing is read.
     """
 
     name: str
     side: Literal["producer", "consumer"]
     patterns: tuple[str, ...]
     tables: tuple[str, ...]
+    releases: str
     parse: Parser
 
 
@@ -83,6 +84,7 @@ FORMATS: dict[str, LandingFormat] = {
             side="producer",
             patterns=("*.jsonl",),
             tables=("send_attempt", "producer_instance"),
+            releases="4.0.0 on",
             parse=_by_itself(parse_hook_lines),
         ),
         LandingFormat(
@@ -90,6 +92,7 @@ FORMATS: dict[str, LandingFormat] = {
             side="producer",
             patterns=("*.jsonl",),
             tables=("send_attempt", "message_trace"),
+            releases="4.4.0 on",
             parse=_by_itself(parse_trace_topic),
         ),
         LandingFormat(
@@ -97,6 +100,7 @@ FORMATS: dict[str, LandingFormat] = {
             side="producer",
             patterns=("*.jsonl",),
             tables=("send_attempt",),
+            releases="any",
             parse=_by_itself(parse_canonical_sends),
         ),
         LandingFormat(
@@ -104,6 +108,7 @@ FORMATS: dict[str, LandingFormat] = {
             side="consumer",
             patterns=("*.jsonl",),
             tables=("snapshot_capture", "consumer_heartbeat", "queue_ownership", "topic_route"),
+            releases="any",
             parse=_canonical_snapshots,
         ),
         LandingFormat(
@@ -120,6 +125,7 @@ FORMATS: dict[str, LandingFormat] = {
                 "topic_route",
                 "producer_connection",
             ),
+            releases="4.0.0 on",
             parse=_by_itself(parse_admin_snapshots),
         ),
         LandingFormat(
@@ -134,6 +140,7 @@ FORMATS: dict[str, LandingFormat] = {
                 "queue_progress",
                 "topic_route",
             ),
+            releases="4.0.0 on",
             parse=_mqadmin,
         ),
         LandingFormat(
@@ -141,6 +148,7 @@ FORMATS: dict[str, LandingFormat] = {
             side="consumer",
             patterns=("*.jsonl",),
             tables=("client_heartbeat",),
+            releases="4.0.0 on",
             parse=_by_itself(parse_heartbeats),
         ),
         LandingFormat(
@@ -148,6 +156,7 @@ FORMATS: dict[str, LandingFormat] = {
             side="consumer",
             patterns=("*.log", "*.log.[0-9]*"),
             tables=("rebalance_result", "client_event"),
+            releases="4.1.0 on: 4.0.0 writes no time",
             parse=_client_log,
         ),
         LandingFormat(
@@ -155,6 +164,7 @@ FORMATS: dict[str, LandingFormat] = {
             side="consumer",
             patterns=("*.log", "*.log.[0-9]*"),
             tables=("membership_event",),
+            releases="4.0.0 on",
             parse=_broker_log,
         ),
     )

@@ -66,6 +66,7 @@ def test_a_channel_tells_client_address_release_and_last_heartbeat():
     made = row(f"new consumer connected, group: g CONSUME_PASSIVELY CLUSTERING channel: {CHANNEL}")
     assert (made["kind"], made["client_group"], made["client_id"]) == ("consumer_connected", "g", "c@1#2")
     assert (made["address"], made["language"], made["client_version"]) == ("127.0.0.1:53216", "JAVA", 479)
+    assert made["broker_address"] == "127.0.0.1:20911"
     assert (made["consume_type"], made["message_model"]) == ("CONSUME_PASSIVELY", "CLUSTERING")
     assert made["last_update_at"] == 1795252687013
     assert made["logged_at"] == datetime(2026, 11, 21, 9, 18, 7, tzinfo=UTC).timestamp() * 1000
@@ -149,6 +150,9 @@ def test_each_message_of_the_templates_is_an_event(message, kind, told):
         ("broker-a/broker.log", "broker-a"),
         ("x/broker-a/broker.log.2", "broker-a"),
         ("broker-a.log.gz", "broker-a"),
+        ("again/broker-a.log", "broker-a"),
+        ("broker-a/otherdays/broker.1.log.gz", "broker-a"),
+        ("otherdays/broker.1.log.gz", ""),
         ("broker-a.log.2026-11-21", "broker-a"),
         ("broker.log", ""),
         ("broker.log.1", ""),
