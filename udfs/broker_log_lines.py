@@ -15,7 +15,7 @@ from typing import Any
 
 from udfs.bounded_lines import Line
 from udfs.client_log_lines import TEXT_CHARS, Occurrences, line_digest
-from udfs.log_layouts import begins_with_stamp, message_of, read_head
+from udfs.log_layouts import begins_with_stamp, message_start, read_head
 from udfs.log_templates import Template, TemplateIndex, template
 from udfs.parsed_line import ParsedLine, Record, RefusedLineError, instant_or_never, java_number
 
@@ -159,12 +159,13 @@ def parse_broker_log(lines: Iterable[Line], *, zone: tzinfo, file: str = "") -> 
         if line.refusal is not None:
             yield ParsedLine(line, refusal=line.refusal)
             continue
-        form = _INDEX.find(message_of(line.text)) if begins_with_stamp(line.text) else None
+        text = line.text
+        form = _INDEX.find(text, message_start(text)) if begins_with_stamp(text) else None
         if form is None:
             yield ParsedLine(line)
             continue
         try:
-            row = {"broker_name": broker_name, **_event(line.text, form, zone, occurrences)}
+            row = {"broker_name": broker_name, **_event(text, form, zone, occurrences)}
             yield ParsedLine(line, (Record("membership_event", row),))
         except RefusedLineError as refused:
             yield ParsedLine(line, refusal=refused.refusal)
@@ -181,7 +182,7 @@ def broker_of(file: str) -> str:
 
 def _event(text: str, form: Template, zone: tzinfo, occurrences: Occurrences) -> dict[str, Any]:
     head = read_head(text, zone)
-    message = message_of(text)
+    message = text[message_start(text) :]
     found = form.pattern.fullmatch(message)
     if found is None:
         raise RefusedLineError("BAD_EVENT_LINE", f"begins as {form.kind}, but goes on otherwise: {message[:120]!r}")

@@ -283,9 +283,9 @@ TEMPLATES: tuple[Template, ...] = (
 _INDEX = TemplateIndex(TEMPLATES)
 
 
-def find_template(message: str) -> Template | None:
-    """The form that a message has; None: not one that is taken in."""
-    return _INDEX.find(message)
+def find_template(text: str, start: int = 0) -> Template | None:
+    """The form of the message that begins at ``start``; None: not one that is taken in."""
+    return _INDEX.find(text, start)
 
 
 def read_event(form: Template, message: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from typing import Any
 from udfs.allocation import MessageQueue, sort_queues
 from udfs.bounded_lines import Line
 from udfs.client_log_events import find_template, read_event
-from udfs.log_layouts import STAMPLESS, begins_with_stamp, message_of, read_head, without_colours
+from udfs.log_layouts import STAMPLESS, begins_with_stamp, message_start, read_head, without_colours
 from udfs.log_templates import Template
 from udfs.parsed_line import ERROR_CHARS, ParsedLine, Record, RefusedLineError, java_number
 
@@ -125,11 +125,12 @@ class _Reader:
 
     def head(self, line: Line) -> ParsedLine:
         text = without_colours(line.text)
-        message = message_of(text)
-        is_result = message.startswith(_STARTS)
-        template = None if is_result else find_template(message)
+        start = message_start(text)
+        is_result = text.startswith(_STARTS, start)
+        template = None if is_result else find_template(text, start)
         if not is_result and template is None:
             return ParsedLine(line)
+        message = text[start:]
         try:
             record = self._result(text, message) if template is None else self._event(text, message, template)
         except RefusedLineError as refused:

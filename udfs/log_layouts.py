@@ -43,9 +43,10 @@ def without_colours(text: str) -> str:
     return _COLOUR.sub("", text) if text.startswith("\x1b[") else text
 
 
-def message_of(text: str) -> str:
-    """What follows the first `` - `` after the stamp; '' where there is none."""
-    return text[19:].partition(" - ")[2]
+def message_start(text: str) -> int:
+    """Where the message begins: after the first `` - `` behind the stamp; the line's end where there is none."""
+    separator = text.find(" - ", 19)
+    return len(text) if separator < 0 else separator + 3
 
 
 def read_head(text: str, zone: tzinfo) -> LogHead:

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-_LOOK_AHEAD = 64  # characters after the first word in which a form that begins with a name is recognised
-
 
 class Template(NamedTuple):
     """One form of message: ``starts`` and ``mark`` recognise it, ``pattern`` (fullmatch) reads it.
@@ -48,16 +46,15 @@ class TemplateIndex:
         self._after_starts = tuple(one.starts for one in self._after_name)
         self._glued_starts = tuple(one.starts for one in self._glued)
 
-    def find(self, message: str) -> Template | None:
-        """The first form that a message has; None: none."""
-        word = message.partition(" ")[0]
-        for one in self._by_word.get(word, ()):
-            if message.startswith(one.starts) and one.mark in message:
+    def find(self, text: str, start: int = 0) -> Template | None:
+        """The first form that the message beginning at ``start`` has, without copying it; None: none."""
+        end = text.find(" ", start)
+        end = len(text) if end < 0 else end
+        for one in self._by_word.get(text[start:end], ()):
+            if text.startswith(one.starts, start) and text.find(one.mark, start) >= 0:
                 return one
-        # Sliced, so that a long message is not copied.
-        after = message[len(word) : len(word) + _LOOK_AHEAD]
-        if after.startswith(self._after_starts):
-            return next(one for one in self._after_name if after.startswith(one.starts))
-        if message.startswith(self._glued_starts):
-            return next(one for one in self._glued if message.startswith(one.starts))
+        if text.startswith(self._after_starts, end):
+            return next(one for one in self._after_name if text.startswith(one.starts, end))
+        if text.startswith(self._glued_starts, start):
+            return next(one for one in self._glued if text.startswith(one.starts, start))
         return None
