@@ -28,6 +28,7 @@ from udfs.parsed_line import ERROR_CHARS, ParsedLine, Record, RefusedLineError, 
 TEXT_CHARS = 1000  # of an event's own line, as stored
 TRACE_CHARS = 4000  # of a stack trace, as stored
 TRACE_LINES = 100  # that are held until their end is seen; those after them are only counted
+_HELD_CHARS = 256 * 1024  # as many at most, and one line more
 _INSTANT_EVENTS = 50_000  # different lines of one instant that are told from their repetitions
 
 _HEAD_STARTS = frozenset("2\x1b%")  # of a year, a colour, and 4.0.0's broken stamp
@@ -71,7 +72,7 @@ def parse_client_log(lines: Iterable[Line], *, zone: tzinfo, file: str = "") -> 
                 held = None
                 yield ParsedLine(line)
             else:
-                held.trace.append(line)
+                held.add(line)
             continue
         if held is not None:
             yield from held.release()
@@ -96,10 +97,15 @@ class _Held:
 
     head: ParsedLine
     trace: list[Line] = field(default_factory=list)
+    size: int = 0
 
     @property
     def is_full(self) -> bool:
-        return len(self.trace) >= TRACE_LINES
+        return len(self.trace) >= TRACE_LINES or self.size >= _HELD_CHARS
+
+    def add(self, line: Line) -> None:
+        self.trace.append(line)
+        self.size += len(line.text)
 
     def release(self) -> Iterator[ParsedLine]:
         ((table, row),) = self.head.records

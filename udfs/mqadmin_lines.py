@@ -31,7 +31,9 @@ from udfs.parsed_line import (
     ParsedLine,
     Record,
     RefusedLineError,
+    instant,
     java_number,
+    json_object,
     text_field,
 )
 
@@ -98,6 +100,23 @@ def parse_mqadmin(lines: Iterable[Line], *, zone: tzinfo, file: LandedFile) -> I
     for index, line in enumerate(chain(held, rest or ())):
         refusal = line.refusal or refusals.get(index) or (whole if line.text.strip() else None)
         yield ParsedLine(line, refusal=refusal) if refusal else ParsedLine(line, tuple(records.get(index, ())))
+
+
+def with_command(file: LandedFile, commands: Iterable[Line]) -> LandedFile:
+    """What a list of commands beside a file says of it.
+
+    ``commands`` are the lines of a ``commands.jsonl`` in the file's folder: ``{"ts": <epoch ms>, "file": <name>,
+    "args": <the command line after mqadmin>}``. The last line of that name counts; lines that are no such are left out.
+    """
+    name = file.path.rpartition("/")[2].removesuffix(".gz")
+    for line in commands:
+        try:
+            fields = json_object(line.text) if line.refusal is None else {}
+            if fields.get("file") == name:
+                file = file._replace(args=text_field(fields, "args"), ran_at=instant(fields, "ts"))
+        except RefusedLineError:
+            continue
+    return file
 
 
 def _held(lines: Iterator[Line]) -> tuple[list[Line], Iterator[Line] | None]:

@@ -268,6 +268,15 @@ def test_an_endless_stack_trace_is_held_in_part_and_counted_whole():
     assert [p.line for p in (first, *parsed)] == lines
 
 
+def test_huge_lines_of_a_stack_trace_are_not_held():
+    lines = [Line(1, 0, 9, INNER + "rebalance Exception", None)]
+    lines += [Line(i, 0, 9, "\tat " + "x" * 300_000, None) for i in range(2, 12)]
+    unread = iter(lines)
+    first = next(parse_client_log(unread, zone=UTC))
+    assert operator.length_hint(unread) >= len(lines) - 3
+    assert len(first.records[0].row["stack_trace"]) <= TRACE_CHARS
+
+
 @pytest.mark.parametrize(
     ("text", "code"),
     [

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from functools import partial
 from time import process_time
@@ -9,21 +8,21 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings
 
-from tests.kernels.line_checks import GOLDEN, check, check_bytes, counts, damaged, lines_of, raw_lines
+from tests.kernels.line_checks import GOLDEN, check, check_bytes, counts, damaged, lines_of
+from udfs.bounded_lines import Line
 from udfs.landing_formats import FORMATS
-from udfs.mqadmin_lines import COLLECTOR, MOST_LINES, parse_mqadmin, version_ordinal
+from udfs.mqadmin_lines import COLLECTOR, MOST_LINES, parse_mqadmin, version_ordinal, with_command
 from udfs.parsed_line import LandedFile
 
 REAL = GOLDEN / "captures/mqadmin/t140"
-COMMANDS = {c["file"]: c for c in map(json.loads, raw_lines(REAL / "commands.jsonl"))}
+COMMANDS = lines_of(REAL / "commands.jsonl")
 TABLES = FORMATS["mqadmin"].tables
 AT = 1795253591125
 ASKED = LandedFile("x.txt", "consumerConnection -g g", AT)
 
 
 def landed(name):
-    command = COMMANDS.get(name, {})
-    return LandedFile(f"t140/{name}", command.get("args"), command.get("ts"))
+    return with_command(LandedFile(f"t140/{name}"), COMMANDS)
 
 
 def parse_real(name, zone=UTC):
@@ -193,6 +192,19 @@ def test_a_pop_queue_of_a_running_info_is_no_ownership():
 def test_without_a_list_of_commands_time_and_subject_stand_in_the_name(path, captured_at):
     (capture,) = rows(parse(OLD_CONNECTION.replace("%RETRY%g ", "%RETRY%x "), LandedFile(path)), "snapshot_capture")
     assert (capture["captured_at"], capture["consumer_group"]) == (captured_at, "g")
+
+
+def test_a_list_of_commands_says_when_and_of_what():
+    said = [
+        "{}",
+        '{"ts":1,"file":"a.txt","args":"x"}',
+        f'{{"ts":{AT},"file":"a.txt","args":"topicRoute -t T -l"}}',
+        "x",
+        f'{{"ts":{AT},"file":"b.txt","args":"y"}}',
+    ]
+    lines = [Line(i, 0, 0, text, None) for i, text in enumerate(said, 1)]
+    assert with_command(LandedFile("t/a.txt.gz"), lines) == LandedFile("t/a.txt.gz", "topicRoute -t T -l", AT)
+    assert with_command(LandedFile("t/c.txt"), lines) == LandedFile("t/c.txt")
 
 
 def test_a_client_id_of_13_digits_is_no_time():
