@@ -121,6 +121,7 @@ CLIENT_EVENT = Table(
             ),
             column("exception", StringType(), "Java class of the exception that follows; null without one."),
             column("error", StringType(), "Its message, bounded."),
+            column("response_code", IntegerType(), "Broker's response code in that message; null when it names none."),
             column("stack_trace", StringType(), "Beginning of the lines that follow, at most 4000 characters."),
             _TEXT,
             _DIGEST,

@@ -44,6 +44,7 @@ _FIELDS = (
     "rebalanceResultSet",
 )
 _QUEUE = re.compile(r"MessageQueue \[topic=([^,\]]++), brokerName=([^,\]]++), queueId=(\d{1,10}+)\](?:, )?")
+_RESPONSE_CODE = re.compile(r"\bCODE: (-?\d{1,9})\b")
 _THROWN = re.compile(r"(?:Caused by: )?([A-Za-z_][\w$]*+(?:\.[\w$]++)++)(?:: (.*+))?", re.DOTALL)
 # A line that continues another never holds one of these: it is a record in a layout that is not known.
 _FOREIGN = re.compile(r"rebalanced result changed\. allocate|doRebalance, |sendKernelImpl exception, |not in cidAll: ")
@@ -199,6 +200,7 @@ def _stack_trace(trace: list[Line]) -> dict[str, Any]:
         return {}
     thrown = _THROWN.fullmatch(trace[0].text)
     error = thrown[2] if thrown and thrown[2] else None
+    code = _RESPONSE_CODE.search(error) if error else None
     kept, room = [], TRACE_CHARS
     for line in trace:
         kept.append(line.text[:room])
@@ -208,6 +210,7 @@ def _stack_trace(trace: list[Line]) -> dict[str, Any]:
     return {
         "exception": thrown[1][:ERROR_CHARS] if thrown else None,
         "error": error[:ERROR_CHARS] if error else None,
+        "response_code": int(code[1]) if code else None,
         "stack_trace": "\n".join(kept),
     }
 

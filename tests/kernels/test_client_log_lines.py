@@ -189,7 +189,7 @@ def test_a_failed_send_names_broker_latency_and_exception():
     first, *others = parse(INNER + sent, *trace, INNER + "and then")
     row = first.records[0].row
     assert (row["latency_ms"], row["broker_name"], row["queue_id"], row["invoke_id"]) == (3003, "b", 3, -7)
-    assert (row["exception"], row["error"]) == ("org.apache.X", "CODE: 2  DESC: busy")
+    assert (row["exception"], row["error"], row["response_code"]) == ("org.apache.X", "CODE: 2  DESC: busy", 2)
     assert row["stack_trace"].splitlines() == list(trace)
     assert not row["arguments_lost"]
     assert all(p.records == () and p.refusal is None for p in others)
