@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import json
 import tomllib
+from datetime import datetime
 from fnmatch import fnmatchcase
 from importlib.resources import files
 from pathlib import Path
@@ -71,15 +73,71 @@ class Replay(_Section):
     """How producers' fault tables are replayed."""
 
     carry_days: int = Field(ge=1)
+    clock_tolerance_ms: int = Field(ge=0)
+    route_stale_s: int = Field(ge=0)
+    route_valid_s: int = Field(gt=0)
     override: tuple[ReplayOverride, ...] = ()
 
 
 class GroupStrategy(_Section):
-    """Allocation strategy of groups whose clients show none; patterns are shell patterns."""
+    """Allocation strategy of groups whose clients show none, and what no client shows of it; shell patterns."""
 
     cluster: str = "*"
     consumer_group: str = "*"
     name: str
+    virtual_node_count: int | None = Field(default=None, ge=0)
+    machine_rooms: tuple[str, ...] | None = None
+    configured_queues: dict[str, tuple[str, ...]] | None = None
+
+    @property
+    def parameters(self) -> str:
+        """The strategy's parameters as JSON; empty without any."""
+        names = ("virtual_node_count", "machine_rooms", "configured_queues")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return json.dumps(given, sort_keys=True) if given else ""
+
+
+class Opening(_Section):
+    """When a drift code may open an incident."""
+
+    rounds: int = Field(ge=1)
+    age_s: float = Field(ge=0)
+
+
+class Maintenance(_Section):
+    """A stretch in which members of a group may differ in what they subscribe; patterns are shell patterns."""
+
+    cluster: str = "*"
+    consumer_group: str = "*"
+    begin: datetime
+    end: datetime
+
+
+class Timing(_Section):
+    """When drift becomes an incident, and when the incident is over."""
+
+    membership_grace_s: float = Field(ge=0)
+    broker_grace_s: float = Field(ge=0)
+    route_grace_s: float = Field(ge=0)
+    broker_death_s: float = Field(ge=0)
+    ordered_extra_s: float = Field(ge=0)
+    subscription_grace_s: float = Field(ge=0)
+    interval_rounds: int = Field(ge=1)
+    close_rounds: int = Field(ge=1)
+    close_s: float = Field(ge=0)
+    data_gap_s: float = Field(ge=0)
+    flapping_changes: int = Field(ge=2)
+    flapping_rounds: int = Field(ge=1)
+    standstill_s: float = Field(gt=0)
+    owner_changes: int = Field(ge=1)
+    owner_changes_s: float = Field(gt=0)
+    lock_starved_s: float = Field(ge=0)
+    pull_idle_s: float = Field(ge=0)
+    consume_blocked_s: float = Field(ge=0)
+    fold_share: float = Field(gt=0, le=1)
+    carry_days: int = Field(ge=1)
+    opens: dict[str, Opening]
+    maintenance: tuple[Maintenance, ...] = ()
 
 
 class Drift(_Section):
@@ -112,6 +170,7 @@ class Settings(_Section):
     rounds: Rounds
     replay: Replay
     drift: Drift
+    timing: Timing
     spark: Spark
     delta: Delta
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from typing import Any, NamedTuple
 
 from delta.tables import DeltaTable
+from pyspark import inheritable_thread_target
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from schemas import Part, Table
+
+_AT_ONCE = 4
 
 
 class ClusterDate(NamedTuple):
@@ -29,18 +33,22 @@ class Lake:
         self.root = root.rstrip("/")
         self.retention_days = retention_days
 
-    def path(self, table: Table, *, candidate: bool = False) -> str:
-        """Where a table, or the candidate of it, stands."""
-        return f"{self.root}/{'_candidate/' if candidate else ''}{table.name}"
+    def path(self, table: Table) -> str:
+        """Where a table stands."""
+        return f"{self.root}/{table.name}"
 
-    def create(self, table: Table, *, candidate: bool = False) -> None:
+    def candidate_path(self, table: Table) -> str:
+        """Where its candidate stands, the rows that are not published yet."""
+        return f"{self.root}/_candidate/{table.name}"
+
+    def create(self, table: Table) -> None:
         """Create the table from its contract unless it exists; no feature that shuts other readers out."""
-        if DeltaTable.isDeltaTable(self.spark, self.path(table, candidate=candidate)):
+        if DeltaTable.isDeltaTable(self.spark, self.path(table)):
             return
         kept = f"interval {self.retention_days} days"
         builder = (
             DeltaTable.createIfNotExists(self.spark)
-            .location(self.path(table, candidate=candidate))
+            .location(self.path(table))
             .addColumns(stored_schema(table))
             .comment(table.comment)
             .property("delta.enableDeletionVectors", "false")
@@ -51,9 +59,9 @@ class Lake:
             builder = builder.partitionedBy("event_date")
         builder.execute()
 
-    def read(self, table: Table, *, candidate: bool = False) -> DataFrame:
+    def read(self, table: Table) -> DataFrame:
         """The table's rows; an empty frame where it does not exist."""
-        path = self.path(table, candidate=candidate)
+        path = self.path(table)
         if not DeltaTable.isDeltaTable(self.spark, path):
             return self.spark.createDataFrame([], stored_schema(table))
         return self.spark.read.format("delta").load(path)
@@ -64,10 +72,15 @@ class Lake:
         conformed(rows, table).write.format("delta").mode("append").save(self.path(table))
 
     def add_candidates(self, table: Table, rows: DataFrame, *, first: bool) -> None:
-        """Add rows to a table's candidate; the ``first`` ones of a run replace what an earlier run left there."""
-        self.create(table, candidate=True)
-        writer = conformed(rows, table).write.format("delta").mode("overwrite" if first else "append")
-        writer.save(self.path(table, candidate=True))
+        """Add rows to a table's candidate; the ``first`` ones of a run replace what an earlier run left there.
+
+        Plain Parquet: only this run reads it, and nobody else may.
+        """
+        conformed(rows, table).write.mode("overwrite" if first else "append").parquet(self.candidate_path(table))
+
+    def candidates(self, table: Table) -> DataFrame:
+        """The rows that ``add_candidates`` wrote in this run."""
+        return self.spark.read.schema(stored_schema(table)).parquet(self.candidate_path(table))
 
     def merge(self, table: Table, rows: DataFrame, dates: Collection[date]) -> None:
         """Store each key once, in one commit: of rival source lines the smallest wins, part by part.
@@ -112,16 +125,21 @@ class Lake:
     def replace_where(self, table: Table, rows: DataFrame, predicate: str) -> None:
         """Replace the rows that satisfy ``predicate`` in one commit; ``rows`` must satisfy it too."""
         self.create(table)
-        if self.read(table).where(predicate).isEmpty():
-            self.append(table, rows)
-            return
         writer = conformed(rows, table).write.format("delta").mode("overwrite").option("replaceWhere", predicate)
         writer.save(self.path(table))
 
-    def version(self, table: Table) -> int:
-        """The latest version of an existing table."""
+    def version(self, table: Table) -> int | None:
+        """The latest version of a table; None: it does not exist."""
+        if not DeltaTable.isDeltaTable(self.spark, self.path(table)):
+            return None
         history = DeltaTable.forPath(self.spark, self.path(table)).history(1).select("version")
         return int(rows_of(history)[0].version)
+
+    def together(self, calls: Iterable[Callable[[], Any]]) -> list[Any]:
+        """Run independent reads or writes at once, give their results: small ones keep only the driver waiting."""
+        with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+            started = [pool.submit(inheritable_thread_target(self.spark)(call)) for call in calls]
+            return [each.result() for each in started]
 
 
 def stored_schema(table: Table) -> StructType:

@@ -1,4 +1,4 @@
-"""Rounds of captures in; judged rounds, expected allocations and findings of the dates that new input touched, out."""
+"""Rounds of captures in; judged rounds, findings and incidents of the dates that new input touched, out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from conf.settings import Settings, fingerprint
 from jobs.delta_tables import ClusterDate, Lake, in_dates, staged
 from jobs.publication import Derivation, PublicationResult, Stretch, publish
 from jobs.run_context import RunContext
-from jobs.transforms.drift import expectations, findings, strategy_states, verdicts, with_expectation
+from jobs.transforms.drift import (
+    expectations,
+    group_rounds,
+    rows_of_kind,
+    strategy_states,
+    verdicts,
+    walked,
+    with_expectation,
+)
 from jobs.transforms.group_rounds import (
     GROUP_OF_ROUND,
     group_reads,
@@ -25,8 +33,11 @@ from schemas import (
     ALLOCATION_DRIFT,
     CLIENT_STRATEGY_STATE,
     CONSUMER_HEARTBEAT,
+    DRIFT_INCIDENT,
     EXPECTED_ALLOCATION,
+    GROUP_DRIFT_STATE,
     GROUP_ROUND,
+    MEMBERSHIP_CHANGE,
     QUEUE_OWNERSHIP,
     QUEUE_PROGRESS,
     REBALANCE_RESULT,
@@ -34,6 +45,8 @@ from schemas import (
     TOPIC_ROUTE,
     Table,
 )
+from udfs.drift_timing import Timing
+from udfs.group_walk import CHANGE, DRIFT, INCIDENT, INFERRED, STATE, WalkSettings
 from udfs.landing_formats import formats_of
 
 
@@ -44,10 +57,20 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
         job="flag_allocation_drift",
         formats=formats_of("consumer"),
         inputs=(SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, QUEUE_PROGRESS, TOPIC_ROUTE, REBALANCE_RESULT),
-        tables=(CLIENT_STRATEGY_STATE, EXPECTED_ALLOCATION, ALLOCATION_DRIFT, GROUP_ROUND),
-        closing=(CLIENT_STRATEGY_STATE,),
-        settings_fingerprint=fingerprint(settings.drift, settings.rounds),
+        tables=(
+            CLIENT_STRATEGY_STATE,
+            GROUP_DRIFT_STATE,
+            EXPECTED_ALLOCATION,
+            ALLOCATION_DRIFT,
+            MEMBERSHIP_CHANGE,
+            DRIFT_INCIDENT,
+            GROUP_ROUND,
+        ),
+        closing=(CLIENT_STRATEGY_STATE, GROUP_DRIFT_STATE),
+        settings_fingerprint=fingerprint(settings.drift, settings.rounds, settings.timing),
         compute=lambda stretch: _compute(stretch, settings),
+        # An incident that lasts moves on to the next date, when there is one.
+        waiting=(DRIFT_INCIDENT, "NOT settled"),
     )
     return publish(lake, context, derivation)
 
@@ -60,24 +83,41 @@ def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     owned = staged(_latest_ownership(_of_rounds(stretch, QUEUE_OWNERSHIP, drift.lookback_s)))
     events = staged(_strategy_events(stretch))
     listed = groups.where(F.col("connections").isNotNull())
-    rules = staged(member_rules(listed, events, configured=[entry.model_dump() for entry in drift.strategy]))
+    configured = [entry.model_dump() | {"parameters": entry.parameters or None} for entry in drift.strategy]
+    rules = staged(member_rules(listed, events, configured=configured))
     routes = staged(round_routes(captures, _of_rounds(stretch, TOPIC_ROUTE, drift.lookback_s)))
     topics = staged(topic_rounds(groups, rules, routes, owned, loose_spread_s=settings.rounds.loose_spread_s))
     expected = staged(expectations(topics))
     judged = staged(with_expectation(topics, expected, lookback_s=drift.lookback_s).where(in_dates(stretch.dates)))
     progress = _of_rounds(stretch, QUEUE_PROGRESS, drift.lookback_s)
-    before_s = drift.lookback_s - drift.progress_valid_s - settings.rounds.max_round_s
-    lags = staged(progress_at(groups, progress, valid_s=drift.progress_valid_s, before_s=before_s))
-    found = staged(findings(judged, groups, owned, lags))
-    dates = stretch.lake.spark.createDataFrame(stretch.dates, "cluster string, event_date date")
+    readings = staged(progress_at(groups, progress, valid_s=drift.progress_valid_s))
+    of_dates = groups.withColumn("event_date", F.to_date("round_at")).where(in_dates(stretch.dates))
+    rounds = group_rounds(judged, of_dates, owned, readings)
+    opening = stretch.opening(GROUP_DRIFT_STATE)
+    walk = staged(walked(rounds, opening, _dates(stretch), _walk_settings(settings)))
+    found = rows_of_kind(walk, DRIFT)
     made: dict[Table, DataFrame] = {
-        CLIENT_STRATEGY_STATE: strategy_states(events, dates, carry_days=drift.strategy_carry_days),
+        CLIENT_STRATEGY_STATE: strategy_states(events, _dates(stretch), carry_days=drift.strategy_carry_days),
+        GROUP_DRIFT_STATE: rows_of_kind(walk, STATE),
         EXPECTED_ALLOCATION: expected.where(in_dates(stretch.dates)),
         ALLOCATION_DRIFT: found,
-        GROUP_ROUND: verdicts(judged, found),
+        MEMBERSHIP_CHANGE: rows_of_kind(walk, CHANGE),
+        DRIFT_INCIDENT: rows_of_kind(walk, INCIDENT),
+        GROUP_ROUND: verdicts(judged, found, rows_of_kind(walk, INFERRED)),
     }
     lineage = stretch.context.lineage()
     return {table.name: frame.select("*", *lineage) for table, frame in made.items()}
+
+
+def _walk_settings(settings: Settings) -> WalkSettings:
+    values = settings.timing.model_dump() | {"progress_valid_s": settings.drift.progress_valid_s}
+    return WalkSettings(Timing.of(values), settings.timing.carry_days, values["maintenance"])
+
+
+def _dates(stretch: Stretch) -> DataFrame:
+    """The stretch's dates, and whether a later one is known of the cluster."""
+    rows = [(*d, d.event_date >= stretch.last_recorded.get(d.cluster, d.event_date)) for d in stretch.dates]
+    return stretch.lake.spark.createDataFrame(rows, "cluster string, event_date date, is_last boolean")
 
 
 def _of_rounds(stretch: Stretch, table: Table, lookback_s: int) -> DataFrame:

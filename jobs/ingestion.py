@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Row
@@ -71,17 +71,19 @@ def take_in(lake: Lake, settings: Settings, context: RunContext, intake: Intake)
     try:
         fed = [table for table in tables if table.name in parsed.columns]
         reached = _dates_reached(parsed, fed, context, intake)
-        for table in fed:
-            dates = sorted({row.own_date for row in reached if row.table == table.name})
-            if dates:
-                lake.merge(table, intake.prepare(table_rows(parsed, table, context), table), dates)
+        dates = {table: sorted({row.own_date for row in reached if row.table == table.name}) for table in fed}
+        lake.together(
+            partial(lake.merge, table, intake.prepare(table_rows(parsed, table, context), table), dates[table])
+            for table in fed
+            if dates[table]
+        )
         if intake.settle is not None:
             intake.settle(sorted({ClusterDate(row.cluster, row.event_date) for row in reached}))
         _replace_quarantine(lake, context, parsed, files)
         ledger = staged(conformed(_ledger(lake, context, parsed, fed, files, reached), INGESTED_FILE))
         check(lake, context, intake.job, {INGESTED_FILE: ledger})
         lake.replace_where(INGESTED_FILE, ledger, _of_files("file", files))
-        return _result(lake, files)
+        return _result(ledger, files)
     finally:
         parsed.unpersist()
 
@@ -222,8 +224,7 @@ def _stored_lines(lake: Lake, tables: list[Table], files: list[LandingFile], rea
     return reduce(DataFrame.union, sources).distinct().toDF("file", "line_number")
 
 
-def _result(lake: Lake, files: list[LandingFile]) -> IntakeResult:
+def _result(ledger: DataFrame, files: list[LandingFile]) -> IntakeResult:
     names = ("read", "stored", "duplicate", "ignored", "quarantined")
-    taken = lake.read(INGESTED_FILE).where(_of_files("file", files))
-    totals = rows_of(taken.agg(*(F.sum(name).alias(name) for name in names)))[0]
+    totals = rows_of(ledger.agg(*(F.sum(name).alias(name) for name in names)))[0]
     return IntakeResult(len(files), *(int(totals[name] or 0) for name in names))

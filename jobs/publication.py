@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from functools import reduce
+from functools import partial, reduce
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Row
@@ -32,7 +32,8 @@ class Derivation:
 
     ``inputs`` are the tables it reads; ``tables`` are published in this order; ``closing`` are those whose rows of
     one date the next begins with;
-    ``waiting`` is the table and SQL condition of rows that a later date's record may change.
+    ``waiting`` is the table and SQL condition of rows that a later date's record may change; ``beside`` are formats
+    that bear on dates which files of ``formats`` touch, and make none of their own.
     """
 
     job: str
@@ -43,6 +44,7 @@ class Derivation:
     settings_fingerprint: str
     compute: Callable[[Stretch], dict[str, DataFrame]]
     waiting: tuple[Table, str] | None = None
+    beside: tuple[str, ...] = ()
 
 
 class Computed(NamedTuple):
@@ -69,10 +71,11 @@ class Stretch:
 
     def opening(self, table: Table) -> DataFrame:
         """The rows of a closing table with which the stretch begins."""
-        before = [ClusterDate(cluster, day) for cluster, day in self.previous.items()]
-        fresh = self.lake.read(table, candidate=True).where(in_dates(d for d in before if d in self.done))
-        stored = self.lake.read(table).where(in_dates(d for d in before if d not in self.done))
-        return fresh.unionByName(stored)
+        before = {ClusterDate(cluster, day) for cluster, day in self.previous.items()}
+        stored = self.lake.read(table).where(in_dates(before - self.done))
+        if not before & self.done:
+            return stored
+        return stored.unionByName(self.lake.candidates(table).where(in_dates(before & self.done)))
 
 
 @dataclass
@@ -126,22 +129,23 @@ def publish(lake: Lake, context: RunContext, derivation: Derivation) -> Publicat
         return PublicationResult()
     while stretch is not None:
         rows = derivation.compute(stretch)
-        for table in derivation.tables:
-            lake.add_candidates(table, rows[table.name], first=not progress.computed)
+        first = not progress.computed
+        lake.together(partial(lake.add_candidates, t, rows[t.name], first=first) for t in derivation.tables)
         _remember(lake, derivation, progress, stretch)
         stretch = _next_stretch(lake, context, derivation, progress)
-    check(lake, context, derivation.job, {t: lake.read(t, candidate=True) for t in derivation.tables})
+    check(lake, context, derivation.job, {t: lake.candidates(t) for t in derivation.tables})
     return _commit(lake, context, derivation, progress)
 
 
 def _file_fingerprints(lake: Lake, derivation: Derivation) -> dict[ClusterDate, str]:
     """Per date, a digest of the files that touch it and of the settings it is computed under."""
-    ledger = lake.read(INGESTED_FILE).where(F.col("format").isin(*derivation.formats))
-    touched = ledger.select("cluster", F.explode("event_dates").alias("event_date"), "file", "size_bytes")
+    ledger = lake.read(INGESTED_FILE).where(F.col("format").isin(*derivation.formats, *derivation.beside))
+    touched = ledger.select("cluster", F.explode("event_dates").alias("event_date"), "format", "file", "size_bytes")
     files = F.array_join(F.sort_array(F.collect_list(F.concat_ws(":", "file", "size_bytes"))), "\n")
     digest = F.sha2(F.concat(F.lit(derivation.settings_fingerprint + "\n"), files), 256)
-    rows = rows_of(touched.groupBy("cluster", "event_date").agg(digest.alias("digest")))
-    return {ClusterDate(row.cluster, row.event_date): row.digest for row in rows}
+    own = F.count_if(F.col("format").isin(*derivation.formats))
+    dated = touched.groupBy("cluster", "event_date").agg(digest.alias("digest"), own.alias("own")).where("own > 0")
+    return {ClusterDate(row.cluster, row.event_date): row.digest for row in rows_of(dated)}
 
 
 def _stored(lake: Lake, job: str) -> dict[ClusterDate, Computed]:
@@ -199,7 +203,7 @@ def _has_new_input(progress: _Progress, at: ClusterDate) -> bool:
 
 def _remember(lake: Lake, derivation: Derivation, progress: _Progress, stretch: Stretch) -> None:
     """Note the state in which each computed date closes, dates that rows spilled into included."""
-    fresh = {table.name: lake.read(table, candidate=True) for table in derivation.tables}
+    fresh = {table.name: lake.candidates(table) for table in derivation.tables}
     earlier = set(progress.computed)
     spilled = reduce(DataFrame.union, (f.select("cluster", "event_date").distinct() for f in fresh.values())).distinct()
     dates = {*stretch.dates, *(ClusterDate(*row) for row in rows_of(spilled))} - earlier
@@ -238,19 +242,20 @@ def _closing_fingerprints(fresh: dict[str, DataFrame], tables: tuple[Table, ...]
 
 def _commit(lake: Lake, context: RunContext, derivation: Derivation, progress: _Progress) -> PublicationResult:
     dates = sorted(progress.computed)
-    candidates = {table: lake.read(table, candidate=True) for table in derivation.tables}
-    rows = reduce(DataFrame.union, (frame.select("cluster") for frame in candidates.values())).count()
-    for table, candidate in candidates.items():
-        lake.replace_where(table, candidate, in_dates(dates))
-    versions = {table.name: lake.version(table) for table in (*derivation.inputs, *derivation.tables)}
+    candidates = {table: lake.candidates(table) for table in derivation.tables}
+    count = reduce(DataFrame.union, (frame.select("cluster") for frame in candidates.values())).count()
+    lake.together(partial(lake.replace_where, t, rows, in_dates(dates)) for t, rows in candidates.items())
+    published = (*derivation.inputs, *derivation.tables)
+    found = lake.together(partial(lake.version, t) for t in published)
+    versions = {t.name: version for t, version in zip(published, found, strict=True) if version is not None}
     record = (
         context.run_id,
         derivation.job,
         datetime.now(UTC),
         versions,
         [(*at, *progress.computed[at]) for at in dates],
-        rows,
+        count,
         SCHEMA_VERSION,
     )
     lake.append(PUBLICATION, lake.spark.createDataFrame([record], PUBLICATION.columns))
-    return PublicationResult(len(dates), rows)
+    return PublicationResult(len(dates), count)

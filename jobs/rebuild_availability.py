@@ -16,12 +16,23 @@ from jobs.transforms.availability import (
     stretches,
     windows_by_date,
     with_carried_items,
+    with_doubtful_ends,
+    with_removals,
     with_stretches,
 )
 from jobs.transforms.fault_updates import judged_updates, updates_of
 from jobs.transforms.producer_replay import daily_activity, lives, replay_rules, with_process
-from schemas import BROKER_AVAILABILITY_WINDOW, FAULT_ITEM_STATE, PRODUCER_INSTANCE, PRODUCER_REPLAY, SEND_ATTEMPT
-from udfs.landing_formats import formats_of
+from jobs.transforms.send_verdicts import choices, doubtful, held_routes, judged, records, removals, unknown_verdicts
+from schemas import (
+    BROKER_AVAILABILITY_WINDOW,
+    FAULT_ITEM_STATE,
+    PRODUCER_INSTANCE,
+    PRODUCER_REPLAY,
+    SEND_ATTEMPT,
+    SEND_VERDICT,
+    TOPIC_ROUTE,
+)
+from udfs.landing_formats import FORMATS, formats_of
 
 _FAR = date(9999, 12, 31)
 # endless_until: how far a stretch without end is followed; last_date: the last one that the stretch may write.
@@ -34,8 +45,9 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     derivation = Derivation(
         job="rebuild_availability",
         formats=formats_of("producer"),
-        inputs=(SEND_ATTEMPT, PRODUCER_INSTANCE),
-        tables=(PRODUCER_REPLAY, FAULT_ITEM_STATE, BROKER_AVAILABILITY_WINDOW),
+        beside=tuple(name for name, f in FORMATS.items() if TOPIC_ROUTE.name in f.tables),
+        inputs=(SEND_ATTEMPT, PRODUCER_INSTANCE, TOPIC_ROUTE),
+        tables=(PRODUCER_REPLAY, FAULT_ITEM_STATE, BROKER_AVAILABILITY_WINDOW, SEND_VERDICT),
         closing=(PRODUCER_REPLAY, FAULT_ITEM_STATE),
         settings_fingerprint=fingerprint(settings.replay),
         compute=lambda stretch: _compute(stretch, settings),
@@ -63,18 +75,44 @@ def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     )
     rules = staged(rules.join(F.broadcast(spans.select("cluster", "first_date")), "cluster"))
     updates = judged_updates(updates_of(attempts).where(in_dates(stretch.dates)), rules)
-    rows = staged(with_stretches(with_carried_items(updates, stretch.opening(FAULT_ITEM_STATE), rules)))
-    windows = staged(windows_by_date(stretches(rows), spans, rules))
+    items = staged(with_carried_items(updates, stretch.opening(FAULT_ITEM_STATE), rules))
+    rows = staged(with_stretches(items))
+    verdicts = staged(_verdicts(stretch, settings, attempts, rules, rows))
+    forgotten = staged(removals(verdicts))
+    if rows_of(forgotten.where("surely").limit(1)):
+        rows = staged(with_stretches(with_removals(items, forgotten.where("surely"))))
+    doubted = forgotten.where("NOT surely")
+    windows = staged(with_doubtful_ends(windows_by_date(stretches(rows), spans, rules), doubted))
     held = {ClusterDate(*row) for row in rows_of(windows.select("cluster", "event_date").distinct())}
     # A date without records is there for its windows' sake only.
     replay = rules.where(in_dates({*(d for d in stretch.dates if d in stretch.recorded), *held}))
     lineage = stretch.context.lineage()
     made = {
         PRODUCER_REPLAY: replay,
-        FAULT_ITEM_STATE: items_by_date(rows, replay),
+        FAULT_ITEM_STATE: items_by_date(rows, replay, doubted, tolerance_ms=settings.replay.clock_tolerance_ms),
         BROKER_AVAILABILITY_WINDOW: windows,
+        SEND_VERDICT: verdicts,
     }
     return {table.name: frame.select("*", *lineage) for table, frame in made.items()}
+
+
+def _verdicts(
+    stretch: Stretch, settings: Settings, attempts: DataFrame, rules: DataFrame, rows: DataFrame
+) -> DataFrame:
+    replay = settings.replay
+    made = choices(attempts.where(in_dates(stretch.dates)), rules)
+    end = max(d.event_date for d in stretch.dates) + timedelta(days=1)
+    until = F.lit(end.isoformat()).cast("timestamp")
+    suspects = staged(doubtful(made, stretches(rows), until=until, tolerance_ms=replay.clock_tolerance_ms))
+    routes = held_routes(
+        suspects,
+        stretch.lake.read(TOPIC_ROUTE).where(in_dates(stretch.dates)),
+        stale_s=replay.route_stale_s,
+        valid_s=replay.route_valid_s,
+    )
+    recorded = records(suspects, made, rows, routes, tolerance_ms=replay.clock_tolerance_ms)
+    known = judged(recorded, tolerance_ms=replay.clock_tolerance_ms)
+    return known.unionByName(unknown_verdicts(made), allowMissingColumns=True)
 
 
 def _spans(stretch: Stretch) -> list[tuple[str, date, date, date, date]]:

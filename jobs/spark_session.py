@@ -77,6 +77,8 @@ def _local(builder: SparkSession.Builder, settings: Settings) -> SparkSession.Bu
         "spark.sql.shuffle.partitions": str(settings.spark.shuffle_partitions),
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.ui.enabled": "false",
+        # Each column expression would ask the JVM thrice more, to name its line in an error.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         # With a handful of partitions there is nothing to adapt, and each adaptation prints the whole plan.
         "spark.sql.adaptive.enabled": "false",
         **settings.spark.options,

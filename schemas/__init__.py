@@ -1,7 +1,7 @@
 """The contracts of all tables, by name."""
 
-from schemas.allocation import ALLOCATION_DRIFT, CLIENT_STRATEGY_STATE, EXPECTED_ALLOCATION, GROUP_ROUND
-from schemas.availability import BROKER_AVAILABILITY_WINDOW, FAULT_ITEM_STATE, PRODUCER_REPLAY
+from schemas.allocation import CLIENT_STRATEGY_STATE, EXPECTED_ALLOCATION, GROUP_ROUND
+from schemas.availability import BROKER_AVAILABILITY_WINDOW, FAULT_ITEM_STATE, PRODUCER_REPLAY, SEND_VERDICT
 from schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUALITY_RESULT, QUARANTINE
 from schemas.consumers import (
     COLLECTION_ROUND,
@@ -14,7 +14,9 @@ from schemas.consumers import (
     SNAPSHOT_CAPTURE,
     TOPIC_ROUTE,
 )
+from schemas.drift import ALLOCATION_DRIFT
 from schemas.events import CLIENT_EVENT, CLIENT_HEARTBEAT, MEMBERSHIP_EVENT
+from schemas.incidents import DRIFT_INCIDENT, GROUP_DRIFT_STATE, MEMBERSHIP_CHANGE
 from schemas.sends import MESSAGE_TRACE, PRODUCER_INSTANCE, SEND_ATTEMPT
 from schemas.table_contract import Part, Table, column
 
@@ -44,9 +46,13 @@ TABLES: dict[str, Table] = {
         BROKER_AVAILABILITY_WINDOW,
         FAULT_ITEM_STATE,
         PRODUCER_REPLAY,
+        SEND_VERDICT,
         GROUP_ROUND,
         EXPECTED_ALLOCATION,
         ALLOCATION_DRIFT,
+        DRIFT_INCIDENT,
+        MEMBERSHIP_CHANGE,
+        GROUP_DRIFT_STATE,
         CLIENT_STRATEGY_STATE,
         QUALITY_RESULT,
         PUBLICATION,
@@ -61,10 +67,13 @@ __all__ = [
     "CLIENT_STRATEGY_STATE",
     "COLLECTION_ROUND",
     "CONSUMER_HEARTBEAT",
+    "DRIFT_INCIDENT",
     "EXPECTED_ALLOCATION",
     "FAULT_ITEM_STATE",
+    "GROUP_DRIFT_STATE",
     "GROUP_ROUND",
     "INGESTED_FILE",
+    "MEMBERSHIP_CHANGE",
     "MEMBERSHIP_EVENT",
     "MESSAGE_TRACE",
     "POP_ASSIGNMENT",
@@ -79,6 +88,7 @@ __all__ = [
     "REBALANCE_RESULT",
     "SCHEMA_VERSION",
     "SEND_ATTEMPT",
+    "SEND_VERDICT",
     "SNAPSHOT_CAPTURE",
     "TABLES",
     "TOPIC_ROUTE",

@@ -1,11 +1,10 @@
-"""Who should have owned which queue, and where what was observed differs: per round, group and topic."""
+"""By which rule each group shares its queues, per round and topic, and who should own which."""
 
 from __future__ import annotations
 
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
-    DoubleType,
     IntegerType,
     LongType,
     StringType,
@@ -17,24 +16,16 @@ from schemas.common_columns import CLUSTER, COLLECTOR, LINEAGE, QUEUES, RUN, STR
 from schemas.consumers import CLIENT, GROUP, TOPIC
 from schemas.table_contract import Table, column
 
-DRIFT_CODES = (
-    "ORPHAN_QUEUE",
-    "DOUBLE_OWNED",
-    "WRONG_OWNER",
-    "IDLE_CONSUMER",
-    "IDLE_BY_DESIGN",
-    "UNREACHABLE_CLIENT",
-    "MIXED_STRATEGY",
-)
-SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
 STRATEGY_SOURCES = ("client_log", "running_info", "settings", "default")
 
-_ROUND_AT = column("round_at", TimestampType(), "Round, UTC.", required=True)
-_STRATEGY = column("strategy", StringType(), "Strategy by which the group is expected to share its queues.")
-_PARAMETERS = column("strategy_parameters", StringType(), "Its parameters; '' for none or the defaults.", required=True)
+GROUP_ROUND_AT = column("round_at", TimestampType(), "Round, UTC.", required=True)
+STRATEGY = column("strategy", StringType(), "Strategy by which the group is expected to share its queues.")
+STRATEGY_PARAMETERS = column(
+    "strategy_parameters", StringType(), "Its parameters; '' for none or the defaults.", required=True
+)
 _PROFILE = column("profile", StringType(), "Release family of the majority of the members.")
-_QUEUE_HASH = column("queue_list_hash", StringType(), "Digest of the sorted queue list; null: no route was read.")
-_MEMBER_HASH = column("member_list_hash", StringType(), "Digest of the sorted member list, duplicates kept.")
+QUEUE_LIST_HASH = column("queue_list_hash", StringType(), "Digest of the sorted queue list; null: no route was read.")
+MEMBER_LIST_HASH = column("member_list_hash", StringType(), "Digest of the sorted member list, duplicates kept.")
 _CLAIMS_HASH = column("claims_hash", StringType(), "Digest of each member's own strategy and release.")
 
 MEMBER_RULES = ArrayType(
@@ -59,16 +50,16 @@ GROUP_ROUND = Table(
             COLLECTOR,
             GROUP,
             TOPIC,
-            _ROUND_AT,
+            GROUP_ROUND_AT,
             column("message_model", StringType(), "CLUSTERING or BROADCASTING; null: not read."),
             column("members", STRINGS, "Listed client ids in RocketMQ's order, duplicates kept.", required=True),
             column("queues", QUEUES, "Readable queues of the topic in RocketMQ's order; null: no route was read."),
-            _MEMBER_HASH,
-            _QUEUE_HASH,
+            MEMBER_LIST_HASH,
+            QUEUE_LIST_HASH,
             _CLAIMS_HASH,
             column("member_rules", MEMBER_RULES, "By which rule each member decides.", required=True),
-            _STRATEGY,
-            _PARAMETERS,
+            STRATEGY,
+            STRATEGY_PARAMETERS,
             _PROFILE,
             column("strategy_source", StringType(), "Where the strategy is known from; default: nowhere, AVG assumed."),
             column(
@@ -89,6 +80,12 @@ GROUP_ROUND = Table(
                 "ok, drift, unknown (an input is missing); null: group or route was not asked for, no verdict.",
             ),
             column("informative", BooleanType(), "The group was read and nothing is missing.", required=True),
+            column(
+                "inferred_strategies",
+                STRINGS,
+                "Where no record names the strategy: those that explain the owners of all settled rounds; empty: "
+                "none does; null: named, or the round is not settled.",
+            ),
             column(
                 "findings",
                 IntegerType(),
@@ -112,11 +109,11 @@ EXPECTED_ALLOCATION = Table(
             event_date("event_date", "the rounds it serves"),
             GROUP,
             TOPIC,
-            _STRATEGY,
-            _PARAMETERS,
+            STRATEGY,
+            STRATEGY_PARAMETERS,
             _PROFILE,
-            _QUEUE_HASH,
-            _MEMBER_HASH,
+            QUEUE_LIST_HASH,
+            MEMBER_LIST_HASH,
             _CLAIMS_HASH,
             column(
                 "allocation",
@@ -152,82 +149,6 @@ EXPECTED_ALLOCATION = Table(
         "claims_hash",
     ),
     lineage=LINEAGE,
-)
-
-ALLOCATION_DRIFT = Table(
-    name="allocation_drift",
-    comment="One row per round and finding: what was expected, what was observed, and from which evidence.",
-    columns=StructType(
-        [
-            CLUSTER,
-            event_date("round_at"),
-            COLLECTOR,
-            GROUP,
-            _ROUND_AT,
-            column("captured_at", TimestampType(), "Instant of the read that shows it, UTC."),
-            column("code", StringType(), "Drift code.", required=True),
-            column("severity", StringType(), "CRITICAL, HIGH, MEDIUM, LOW or INFO.", required=True),
-            column("trust", StringType(), "certain or possible.", required=True),
-            column("topic", StringType(), "Topic; null for a finding about the whole group."),
-            column("broker_name", StringType(), "Broker of the queue; null unless about one queue."),
-            column("queue_id", IntegerType(), "Queue; null unless about one queue."),
-            column("client_id", StringType(), "Client; null unless about one client."),
-            column("kind", StringType(), "Variant of the code; null: none."),
-            column("expected_client_ids", STRINGS, "Who should own it by the group's rule.", required=True),
-            column(
-                "observed",
-                ArrayType(
-                    StructType(
-                        [
-                            column("client_id", StringType(), "Client seen to own it.", required=True),
-                            column("locked", BooleanType(), "Ordered: it believes it holds the lock.", required=True),
-                            column("last_pull_at", TimestampType(), "Its last pull, UTC; null: never."),
-                            column("last_consume_at", TimestampType(), "Its last consumption, UTC; null: never."),
-                        ]
-                    ),
-                    containsNull=False,
-                ),
-                "Who was seen to own it.",
-                required=True,
-            ),
-            _STRATEGY,
-            column("strategy_source", StringType(), "Where the strategy is known from."),
-            _PARAMETERS,
-            column("message_model", StringType(), "CLUSTERING or BROADCASTING."),
-            column("queue_count", IntegerType(), "Queues of the topic; null for a group finding."),
-            column("member_count", IntegerType(), "Listed members.", required=True),
-            _MEMBER_HASH,
-            _QUEUE_HASH,
-            column(
-                "distinct_views",
-                IntegerType(),
-                "Different member lists among the brokers that answered.",
-                required=True,
-            ),
-            column("lag_now", LongType(), "Messages not consumed at the last valid reading; null: no valid reading."),
-            column("lag_before", LongType(), "The same at the reading before; null: none."),
-            column("ordered", BooleanType(), "The group consumes in order; null: not read."),
-            column("coverage", DoubleType(), "Share of the listed members that answered, 0 to 1.", required=True),
-            column("missing_inputs", STRINGS, "What was not read, refused or is not known.", required=True),
-            column("evidence", STRINGS, "Landing files and lines it rests on, `file:line`.", required=True),
-            column("sentence", StringType(), "The finding in one plain sentence.", required=True),
-            *RUN,
-        ]
-    ),
-    key=(
-        "cluster",
-        "event_date",
-        "collector",
-        "consumer_group",
-        "round_at",
-        "code",
-        "topic",
-        "broker_name",
-        "queue_id",
-        "client_id",
-    ),
-    lineage=LINEAGE,
-    values=(("code", DRIFT_CODES), ("severity", SEVERITIES), ("trust", ("certain", "possible"))),
 )
 
 CLIENT_STRATEGY_STATE = Table(

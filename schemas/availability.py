@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import BooleanType, LongType, StringType, StructType, TimestampType
+from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
 
 from schemas.common_columns import CLUSTER, LINEAGE, LONGS, RUN, STRINGS, event_date
 from schemas.sends import PRODUCER
@@ -126,6 +126,11 @@ FAULT_ITEM_STATE = Table(
             column("not_available_ms", LongType(), "Of that stretch's opening update, ms."),
             column("unreachable_since", TimestampType(), "When the broker became unreachable; null: reachable."),
             column("unreachable_latency_ms", LongType(), "Latency of the update that made it so, ms."),
+            column(
+                "forgotten_at",
+                TimestampType(),
+                "From then on the fallback may have removed the item unseen, UTC; null: it has not.",
+            ),
             column("profile", StringType(), "Release family whose rules were replayed.", required=True),
             *RUN,
         ]
@@ -207,5 +212,72 @@ PRODUCER_REPLAY = Table(
         "recorded",
         "certainty",
         "last_attempt_at",
+    ),
+)
+
+SEND_VERDICT = Table(
+    name="send_verdict",
+    comment="One row per attempt whose choice of a broker was in doubt: could its client have made it? Attempts "
+    "without a row went to a broker that was available to them (view send_choice has them all).",
+    columns=StructType(
+        [
+            CLUSTER,
+            event_date("begin_at"),
+            *PRODUCER,
+            STARTED_AT,
+            column("topic", StringType(), "Topic sent to.", required=True),
+            column("thread", StringType(), "Thread that began the attempt; null where the hook does not say."),
+            column("msg_id", StringType(), "Client's unique message id.", required=True),
+            column("mode", StringType(), "SYNC, ASYNC or ONEWAY.", required=True),
+            column("attempt", IntegerType(), "0 for the first attempt of a send; null for ASYNC."),
+            column("broker_name", StringType(), "Broker chosen.", required=True),
+            column("queue_id", IntegerType(), "Queue chosen.", required=True),
+            column("begin_at", TimestampType(), "When the attempt began, UTC, ms.", required=True),
+            column("last_broker_name", StringType(), "Broker of the attempt before it in the same send; null: first."),
+            column(
+                "choice_assumed",
+                BooleanType(),
+                "True: no record says that the client chose the queue itself; it is assumed.",
+                required=True,
+            ),
+            column("admissible", STRINGS, "Brokers that the client could have chosen; null: not known."),
+            column(
+                "rule",
+                StringType(),
+                "Rule that decided: available, reachable, best_half (pickOneAtLeast), round_robin; null: not known.",
+            ),
+            column(
+                "verdict",
+                StringType(),
+                "consistent; possible (reason says what has to be assumed); impossible; unknown (reason: what lacks).",
+                required=True,
+            ),
+            column(
+                "reason",
+                StringType(),
+                "Of possible: same_millisecond, clock_tolerance, ladder_edge, detector, possibly_absent, "
+                "stale_route, stale_route_or_rewritten_list, or several joined by ` + `; of unknown: what is missing.",
+            ),
+            column("profile", StringType(), "Release family whose rules were applied; null: not known."),
+            *RUN,
+        ]
+    ),
+    key=(
+        "cluster",
+        "event_date",
+        "producer_group",
+        "client_id",
+        "msg_id",
+        "mode",
+        "attempt",
+        "broker_name",
+        "queue_id",
+        "begin_at",
+    ),
+    lineage=LINEAGE,
+    values=(
+        ("mode", ("SYNC", "ASYNC", "ONEWAY")),
+        ("rule", ("available", "reachable", "best_half", "round_robin")),
+        ("verdict", ("consistent", "possible", "impossible", "unknown")),
     ),
 )

@@ -82,6 +82,7 @@ SNAPSHOT_CAPTURE = Table(
                 "Running info: CONSUME_PASSIVELY, CONSUME_ACTIVELY or CONSUME_POP.",
             ),
             column("message_model", StringType(), "Running info or connection: CLUSTERING or BROADCASTING."),
+            column("consume_from_where", StringType(), "Running info: where a new group begins to consume."),
             column("consume_orderly", BooleanType(), "Running info: PROP_CONSUMEORDERLY."),
             column(
                 "client_rebalance",

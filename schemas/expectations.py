@@ -46,6 +46,17 @@ INVARIANTS: dict[str, tuple[Invariant, ...]] = {
     "allocation_drift": (
         Invariant("every finding has its evidence", "SELECT * FROM {batch} WHERE size(evidence) = 0"),
     ),
+    "drift_incident": (
+        Invariant(
+            "an incident opens after it is first seen and ends after it opens",
+            "SELECT * FROM {batch} WHERE opened_at < first_seen_at OR resolved_at < opened_at",
+        ),
+        Invariant(
+            "an incident is resolved exactly when it has an end",
+            "SELECT * FROM {batch} WHERE (state = 'RESOLVED') <> (resolved_at IS NOT NULL)",
+        ),
+        Invariant("every incident has a finding", "SELECT * FROM {batch} WHERE size(findings) = 0"),
+    ),
     "expected_allocation": (
         Invariant(
             "nothing is expected without a reason",

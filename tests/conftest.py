@@ -18,13 +18,13 @@ CAPTURES = GOLDEN / "captures"
 # Compiling plans costs more than running them on the tests' small frames.
 TEST_SETTINGS = """
 [spark]
-shuffle_partitions = 2
+shuffle_partitions = 1
 driver_memory = "3g"
 [spark.options]
 "spark.sql.codegen.factoryMode" = "NO_CODEGEN"
 "spark.sql.codegen.wholeStage" = "false"
-"spark.default.parallelism" = "2"
-"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"spark.default.parallelism" = "1"
+"spark.driver.extraJavaOptions" = "-XX:+UseSerialGC"
 """
 
 

@@ -178,6 +178,7 @@ def _consumer_running_info(raw: Fields, capture: Fields) -> Answer:
         "client_version": optional_text(properties, "PROP_CLIENT_VERSION"),
         "consume_type": optional_text(properties, "PROP_CONSUME_TYPE"),
         "message_model": optional_text(properties, "messageModel"),
+        "consume_from_where": optional_text(properties, "consumeFromWhere"),
         "consume_orderly": optional_flag(properties, "PROP_CONSUMEORDERLY"),
         "client_rebalance": optional_flag(properties, "clientRebalance"),
         "strategy": _strategy(optional_text(properties, "allocateMessageQueueStrategy")),

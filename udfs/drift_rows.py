@@ -1,131 +1,183 @@
-"""Nested rows of a group's round in, rows of ``allocation_drift`` out: from Spark's rows to the rules and back."""
+"""Judged rounds and incidents in, rows for the tables out.
+
+The kernels hold instants as epoch milliseconds; rows as datetimes, UTC.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from udfs.drift_rules import Finding, findings
-from udfs.group_round import GroupRound, Owner, Queue, Read, TopicRound
+from udfs.churn import Change
+from udfs.disturbances import Disturbance
+from udfs.drift_timing import Timing
+from udfs.group_history import Judged, Round, fold_attached
+from udfs.group_round import GroupRound, Owner
+from udfs.group_rows import Row, to_instant
+from udfs.incident import Incident
+from udfs.root_cause import UNEXPLAINED
 
-Row = Mapping[str, Any]
+_ROUND_KEY = ("cluster", "event_date", "collector", "consumer_group", "round_at")
 
 
-def findings_of_row(row: Row) -> list[dict[str, Any]]:
-    """The findings of one round of one group, each with the facts that a reader needs to follow it."""
-    if any(topic["not_asked"] for topic in row["topics"]) and not _judgeable(row):
-        return []
-    group = group_round(row)
+def drift_rows(row: Row, walked: Round) -> list[dict[str, Any]]:
+    """Rows of ``allocation_drift``, each with the facts that a reader needs to follow it."""
     topics = {topic["topic"]: topic for topic in row["topics"]}
-    return [_drift_row(row, group, finding, topics) for finding in findings(group)]
+    last = None if walked.disturbance is None else _disturbance(walked.disturbance)
+    return [{**_drift_row(row, walked.group, judged, topics), "last_disturbance": last} for judged in walked.judged]
 
 
-def _judgeable(row: Row) -> bool:
-    return any(not topic["not_asked"] for topic in row["topics"])
+def change_rows(row: Row, changes: Sequence[Change]) -> list[dict[str, Any]]:
+    """Rows of ``membership_change``."""
+    return [
+        {
+            **{name: row[name] for name in _ROUND_KEY if name != "round_at"},
+            "topic": change.topic,
+            "changed_at": to_instant(change.changed_at),
+            "settled_at": to_instant(change.settled_at),
+            "joined": list(change.joined),
+            "left": list(change.left),
+            **change.moves._asdict(),
+        }
+        for change in changes
+    ]
 
 
-def group_round(row: Row) -> GroupRound:
-    """What the rules look at, from the row that Spark brought together."""
-    reads = {read["client_id"]: _read(read) for read in sorted(row["reads"], key=lambda r: r["captured_at"])}
-    topics = tuple(_topic(topic, row) for topic in row["topics"] if not topic["not_asked"])
-    listing = row["listing"]
-    return GroupRound(
-        consumer_group=row["consumer_group"],
-        message_model=row["message_model"],
-        members=tuple(row["members"]),
-        reads=reads,
-        strategies={r["client_id"]: (r["strategy"], r["source"]) for r in row["member_rules"] if r["strategy"]},
-        ordered=row["ordered"],
-        loose=row["loose"],
-        missing_inputs=tuple(dict.fromkeys(m for topic in row["topics"] for m in topic["missing_inputs"])),
-        topics=topics,
-        evidence=(listing["evidence"],) if listing else (),
-        listed_at=listing["captured_at"] if listing else None,
-    )
-
-
-def _read(read: Row) -> Read:
-    topics = frozenset(read["topics"]) if read["answered"] and read["topics"] is not None else None
-    return Read(read["client_id"], read["answered"], read["error"], topics, read["captured_at"], read["evidence"])
-
-
-def _topic(topic: Row, row: Row) -> TopicRound:
-    allocation = topic["allocation"] or ()
-    allowed = {_queue(a): _takers(a) for a in allocation}
-    for before in topic["allocation_before"] or ():
-        queue = _queue(before)
-        allowed[queue] = allowed.get(queue, frozenset()) | _takers(before)
-    return TopicRound(
-        topic=topic["topic"],
-        queues=None if topic["queues"] is None else tuple(_queue(q) for q in topic["queues"]),
-        expected={_queue(a): a["owner"] for a in allocation},
-        allowed=allowed,
-        owners=_owners(row["owners"] or (), topic["topic"]),
-        lag=_lags(row["lags"] or (), row["lags_before"] or (), topic["topic"]),
-        strategy=topic["strategy"],
-        strategy_source=topic["strategy_source"],
-        strategy_parameters=topic["strategy_parameters"],
-        queue_list_hash=topic["queue_list_hash"],
-        expects=topic["allocation"] is not None,
-        evidence=(topic["evidence"],) if topic["evidence"] else (),
-    )
-
-
-def _queue(row: Row) -> Queue:
-    return row["broker_name"], row["queue_id"]
-
-
-def _takers(row: Row) -> frozenset[str]:
-    owner = {row["owner"]} if row["owner"] else set()
-    return frozenset(owner | set(row["claimants"]))
-
-
-def _owners(rows: Any, topic: str) -> dict[Queue, tuple[Owner, ...]]:
-    owners: dict[Queue, tuple[Owner, ...]] = {}
-    for row in rows:
-        if row["topic"] == topic:
-            owner = Owner(row["client_id"], row["locked"], row["last_pull_at"], row["last_consume_at"])
-            owners[_queue(row)] = (*owners.get(_queue(row), ()), owner)
-    return owners
-
-
-def _lags(now: Any, before: Any, topic: str) -> dict[Queue, tuple[int, int | None]]:
-    earlier = {_queue(row): row["lag"] for row in before if row["topic"] == topic}
-    return {_queue(row): (row["lag"], earlier.get(_queue(row))) for row in now if row["topic"] == topic}
-
-
-def _drift_row(row: Row, group: GroupRound, finding: Finding, topics: Mapping[str, Row]) -> dict[str, Any]:
-    topic = next((t for t in group.topics if t.topic == finding.topic), None)
-    judged = topics.get(finding.topic or "") or row["topics"][0]
-    lag_now, lag_before = topic.lag.get(finding.queue, (None, None)) if topic and finding.queue else (None, None)
-    members = tuple(dict.fromkeys(group.members))
+def incident_row(incident: Incident, total_queues: int, settled: bool, timing: Timing) -> dict[str, Any]:
+    """A row of ``drift_incident``, without its place."""
+    findings = [
+        {
+            "code": attached.code,
+            "kind": attached.kind,
+            "severity": attached.severity,
+            "trust": attached.trust,
+            "topic": attached.subject.topic,
+            "broker_name": attached.subject.broker_name,
+            "queue_id": attached.subject.queue_id,
+            "client_id": attached.subject.client_id,
+            "queues": queues,
+            "sample": list(sample),
+            "first_seen_at": to_instant(attached.first_seen_at),
+            "last_seen_at": to_instant(attached.last_seen_at),
+            "is_open": attached.is_open,
+        }
+        for attached, queues, sample in fold_attached(incident, total_queues, timing)
+    ]
+    disturbance = incident.disturbance
     return {
-        **{name: row[name] for name in ("cluster", "event_date", "collector", "consumer_group", "round_at")},
-        "captured_at": finding.captured_at,
+        "incident_id": incident.incident_id,
+        "root_cause": incident.cause.name,
+        "cause_key": incident.cause.key,
+        "also": list(incident.also),
+        "state": incident.state,
+        "severity": incident.severity,
+        "trust": incident.trust,
+        "first_seen_at": to_instant(incident.first_seen_at),
+        "opened_at": to_instant(incident.opened_at),
+        "last_seen_at": to_instant(incident.last_seen_at),
+        "resolved_at": to_instant(incident.resolved_at),
+        "reopened": incident.reopened,
+        "rounds_true": incident.rounds_true,
+        "rounds_informative": incident.rounds_informative,
+        "codes": sorted({attached.code for attached in incident.attached.values()}),
+        "findings": findings,
+        "lag_at_open": incident.lag_at_open,
+        "lag_now": incident.lag_now,
+        "messages_accrued": incident.accrued,
+        "ordered": incident.ordered,
+        "last_disturbance": None if disturbance is None else _disturbance(disturbance),
+        "evidence": list(incident.evidence),
+        "settled": settled,
+        "sentence": incident_sentence(incident),
+    }
+
+
+def incident_sentence(incident: Incident) -> str:
+    """What is wrong, in plain words: the cause, the worst that came of it, and how much it explains in all."""
+    counts: dict[str, int] = {}
+    for attached in incident.attached.values():
+        if attached.code != incident.cause.name:
+            counts[attached.code] = counts.get(attached.code, 0) + 1
+    words = ", ".join(f"{count} {_words(code, count)}" for code, count in sorted(counts.items()))
+    explained = f"In all: {words}." if sum(counts.values()) > 1 else ""
+    return " ".join(filter(None, (incident.cause_sentence, incident.worst_sentence, explained)))
+
+
+def _words(code: str, count: int) -> str:
+    text = {
+        "ORPHAN_QUEUE": "queue without owner",
+        "UNSERVED_QUEUE": "queue that stands still",
+        "DOUBLE_OWNED": "queue owned twice",
+        "WRONG_OWNER": "queue at the wrong owner",
+        "IDLE_CONSUMER": "idle consumer",
+    }.get(code, code)
+    head, space, rest = text.partition(" ")
+    many = f"{head}s{space}{rest}" if head == "queue" else f"{text}s"
+    return text if count == 1 or text == code else many
+
+
+def _drift_row(row: Row, group: GroupRound, judged: Judged, topics: Mapping[str, Row]) -> dict[str, Any]:
+    finding, grace, judgement, folded = judged
+    topic = group.topic(finding.topic)
+    rule = topics.get(finding.topic or "") or (row["topics"][0] if row["topics"] else None)
+    progress = None
+    if finding.topic is not None and finding.queue is not None:
+        progress = group.past.progress.get((finding.topic, *finding.queue))
+    members = tuple(dict.fromkeys(group.members))
+    track, root = judgement.track, judgement.track.incident or judgement.track.causes[0]
+    missing = rule["missing_inputs"] if topic and rule else group.missing_inputs
+    return {
+        **{name: row[name] for name in _ROUND_KEY},
+        "captured_at": to_instant(finding.captured_at),
+        "judged_at": to_instant(group.at),
         "code": finding.code,
         "severity": finding.severity,
         "trust": finding.trust,
+        "finding_state": judgement.state,
         "topic": finding.topic,
         "broker_name": finding.queue[0] if finding.queue else None,
         "queue_id": finding.queue[1] if finding.queue else None,
         "client_id": finding.client_id,
         "kind": finding.kind,
+        "folded": folded,
+        "since_at": to_instant(track.since),
+        "grace_until": to_instant(grace.until) if grace else None,
+        "grace_reason": f"{grace.disturbance.kind} of {grace.disturbance.subject}" if grace else None,
+        "root_cause": root.name,
+        "cause_key": root.key,
+        "also": sorted({cause.name for cause in track.causes} - {root.name, UNEXPLAINED}),
         "expected_client_ids": list(finding.expected),
-        "observed": [owner._asdict() for owner in finding.observed],
-        "strategy": judged["strategy"],
-        "strategy_source": judged["strategy_source"],
-        "strategy_parameters": judged["strategy_parameters"],
+        "observed": [_observed(owner) for owner in finding.observed],
+        "strategy": rule and rule["strategy"],
+        "strategy_source": rule and rule["strategy_source"],
+        "strategy_parameters": (rule and rule["strategy_parameters"]) or "",
         "message_model": group.message_model,
         "queue_count": len(topic.queues or ()) if topic else None,
         "member_count": len(group.members),
         "member_list_hash": row["member_list_hash"],
         "queue_list_hash": topic.queue_list_hash if topic else None,
         "distinct_views": row["distinct_views"] or 0,
-        "lag_now": lag_now,
-        "lag_before": lag_before,
+        "subscription_difference": finding.difference,
+        "lag_now": None if progress is None else progress.lag,
+        "lag_before": None if progress is None else progress.lag_before,
+        "lag_at_open": track.lag_at_open,
+        "messages_accrued": track.accrued,
         "ordered": group.ordered,
         "coverage": 1 - len(group.unanswered) / len(members) if members else 0.0,
-        "missing_inputs": list(judged["missing_inputs"] if topic else group.missing_inputs),
+        "missing_inputs": list(dict.fromkeys((*missing, *finding.assumptions))),
         "evidence": list(finding.evidence),
         "sentence": finding.sentence,
     }
+
+
+def _observed(owner: Owner) -> dict[str, Any]:
+    return {
+        "client_id": owner.client_id,
+        "locked": owner.locked,
+        "last_pull_at": to_instant(owner.last_pull_at),
+        "last_consume_at": to_instant(owner.last_consume_at),
+    }
+
+
+def _disturbance(disturbance: Disturbance) -> dict[str, Any]:
+    return {"kind": disturbance.kind, "at": to_instant(disturbance.at), "subject": disturbance.subject}

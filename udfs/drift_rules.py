@@ -2,264 +2,182 @@
 
 Each function's first line is the definition of its code. A missing input limits what may be said: while a listed
 member has not answered, a queue that nobody shows may be its own. A finding is certain unless its input leaves room
-for another reading.
+for another reading; and that a finding is absent says something only where ``Rule.told`` holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from udfs.group_round import BROADCASTING, GroupRound, Owner, Queue, TopicRound
+from udfs.client_rules import (
+    consume_blocked,
+    data_gap,
+    duplicate_client_id,
+    ghost_owner,
+    group_down,
+    lock_starved,
+    mixed_strategy,
+    pull_idle,
+    subscription_inconsistent,
+    unreachable_client,
+    view_divergence,
+)
+from udfs.drift_timing import Timing
+from udfs.finding import NO_OWNER, Finding, Subject, lower
+from udfs.group_round import RETRY_PREFIX, GroupRound, TopicRound
+from udfs.ownership_rules import (
+    double_owned,
+    idle_by_design,
+    idle_consumer,
+    orphan_by_design,
+    orphan_queue,
+    rebalance_flap,
+    unserved_queue,
+    wrong_owner,
+)
 
-RETRY_PREFIX = "%RETRY%"
-_SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
-
-
-class Finding(NamedTuple):
-    """A drift code that holds for a group, a client or a queue."""
-
-    code: str
-    severity: str
-    sentence: str
-    topic: str | None = None
-    queue: Queue | None = None
-    client_id: str | None = None
-    kind: str | None = None
-    trust: str = "certain"
-    expected: tuple[str, ...] = ()
-    observed: tuple[Owner, ...] = ()
-    evidence: tuple[str, ...] = ()
-    captured_at: Any = None
-
-
-def orphan_queue(group: GroupRound) -> Iterator[Finding]:
-    """A readable queue of a subscribed topic has no owner although every listed member answered.
-
-    BROADCASTING: every subscriber should read every queue, so each pair that lacks is one finding (kind BROADCAST).
-    """
-    if group.message_model == BROADCASTING:
-        yield from _unread_broadcast_queues(group)
-        return
-    for topic in _judged_topics(group):
-        if group.unanswered or not group.subscribers(topic.topic):
-            continue
-        for queue in topic.queues or ():
-            if not topic.owners.get(queue):
-                yield _orphan(group, topic, queue)
+__all__ = ["RULES", "Finding", "Rule", "absence_is_told", "findings"]
 
 
-def _orphan(group: GroupRound, topic: TopicRound, queue: Queue) -> Finding:
-    owner = topic.expected.get(queue)
-    read = group.reads.get(owner or "")
-    if owner is None:
-        why = "no member is expected to take it"
-    elif read is not None and topic.topic not in (read.topics or ()):
-        why = f"its expected owner {owner} does not subscribe {topic.topic}"
-    else:
-        why = f"its expected owner {owner} does not hold it"
-    now, before = topic.lag.get(queue, (None, None))
-    rises = now is not None and before is not None and now > before
-    lag = "" if now is None else f"; lag {now}" + (f", up from {before}" if rises else "")
-    return Finding(
-        "ORPHAN_QUEUE",
-        "CRITICAL" if rises or group.ordered else "HIGH",
-        f"{_name(topic.topic, queue)} has no owner in {group.consumer_group}: {why}{lag}.",
-        topic=topic.topic,
-        queue=queue,
-        expected=(owner,) if owner else (),
-        evidence=_evidence(group, topic, group.members),
-        captured_at=group.listed_at,
-    )
-
-
-def _unread_broadcast_queues(group: GroupRound) -> Iterator[Finding]:
-    for topic in _judged_topics(group):
-        for client_id in group.subscribers(topic.topic):
-            for queue in topic.queues or ():
-                if client_id in {owner.client_id for owner in topic.owners.get(queue, ())}:
-                    continue
-                yield Finding(
-                    "ORPHAN_QUEUE",
-                    "HIGH",
-                    f"{_name(topic.topic, queue)} is not read by {client_id}, which as a broadcasting consumer of "
-                    f"{group.consumer_group} should read every queue.",
-                    topic=topic.topic,
-                    queue=queue,
-                    client_id=client_id,
-                    kind="BROADCAST",
-                    expected=(client_id,),
-                    observed=topic.owners.get(queue, ()),
-                    evidence=_evidence(group, topic, (client_id,)),
-                    captured_at=group.reads[client_id].captured_at,
-                )
-
-
-def double_owned(group: GroupRound) -> Iterator[Finding]:
-    """Two or more clients hold a queue, not dropped. Certain whatever is missing; possible in a loose round."""
-    if group.message_model == BROADCASTING:
-        return
-    for topic in _judged_topics(group):
-        for queue, owners in sorted(topic.owners.items()):
-            if len(owners) < 2:
-                continue
-            locked = group.ordered and all(owner.locked for owner in owners)
-            names = " and ".join(owner.client_id for owner in owners)
-            yield Finding(
-                "DOUBLE_OWNED",
-                "CRITICAL" if locked else "HIGH",
-                f"{_name(topic.topic, queue)} is owned {_times(len(owners))} in {group.consumer_group}: by {names}.",
-                topic=topic.topic,
-                queue=queue,
-                trust="possible" if group.loose else "certain",
-                expected=_expected(topic, queue),
-                observed=owners,
-                evidence=_evidence(group, topic, [owner.client_id for owner in owners]),
-                captured_at=max(group.reads[o.client_id].captured_at for o in owners if o.client_id in group.reads),
-            )
-
-
-def wrong_owner(group: GroupRound) -> Iterator[Finding]:
-    """One client holds a queue that neither the group's rule nor anybody's own rule gives it, now or a round before."""
-    if group.message_model == BROADCASTING:
-        return
-    for topic in _judged_topics(group):
-        for queue, owners in sorted(topic.owners.items()):
-            if not topic.expects or len(owners) != 1 or owners[0].client_id in topic.allowed.get(queue, frozenset()):
-                continue
-            owner = owners[0]
-            expected = _expected(topic, queue)
-            yield Finding(
-                "WRONG_OWNER",
-                "MEDIUM",
-                f"{_name(topic.topic, queue)} is owned by {owner.client_id} in {group.consumer_group}; "
-                f"{topic.strategy} gives it to {expected[0] if expected else 'nobody'}.",
-                topic=topic.topic,
-                queue=queue,
-                client_id=owner.client_id,
-                trust="possible" if group.loose else "certain",
-                expected=expected,
-                observed=owners,
-                evidence=_evidence(group, topic, (owner.client_id,)),
-                captured_at=_captured_at(group, owner.client_id),
-            )
-
-
-def idle_consumer(group: GroupRound) -> Iterator[Finding]:
-    """A subscriber that answered owns nothing: of what it should (IDLE_CONSUMER), or because too few queues exist."""
-    if group.message_model == BROADCASTING:
-        return
-    for topic in _judged_topics(group):
-        if not topic.expects:
-            continue
-        busy = {owner.client_id for owners in topic.owners.values() for owner in owners}
-        for client_id in group.subscribers(topic.topic):
-            if client_id in busy:
-                continue
-            due = sum(owner == client_id for owner in topic.expected.values())
-            counts = f"{len(topic.queues or ())} queues, {len(group.members)} members"
-            what = f"owns no queue of {topic.topic} in {group.consumer_group}"
-            yield Finding(
-                "IDLE_CONSUMER" if due else "IDLE_BY_DESIGN",
-                "MEDIUM" if due else "INFO",
-                f"{client_id} {what}; {topic.strategy} gives it {due}."
-                if due
-                else f"{client_id} {what}, as {topic.strategy} has it: {counts}.",
-                topic=topic.topic,
-                client_id=client_id,
-                expected=(client_id,) if due else (),
-                evidence=_evidence(group, topic, (client_id,)),
-                captured_at=_captured_at(group, client_id),
-            )
-
-
-def unreachable_client(group: GroupRound) -> Iterator[Finding]:
-    """A listed client was asked for its running info and did not answer."""
-    for client_id in dict.fromkeys(group.members):
-        read = group.reads.get(client_id)
-        if read is None or read.answered:
-            continue
-        yield Finding(
-            "UNREACHABLE_CLIENT",
-            "MEDIUM",
-            f"{client_id} is listed in {group.consumer_group} and did not answer: {_short(read.error)}.",
-            client_id=client_id,
-            evidence=(read.evidence, *group.evidence),
-            captured_at=read.captured_at,
-        )
-
-
-def mixed_strategy(group: GroupRound) -> Iterator[Finding]:
-    """More than one strategy is in use among the listed members of a CLUSTERING group."""
-    used: dict[str, list[str]] = {}
-    for client_id in dict.fromkeys(group.members):
-        if client_id in group.strategies:
-            used.setdefault(group.strategies[client_id][0], []).append(client_id)
-    if group.message_model == BROADCASTING or len(used) < 2:
-        return
-    damage = any(True for rule in (double_owned, orphan_queue) for _ in rule(group))
-    shares = ", ".join(f"{name} by {', '.join(clients)}" for name, clients in sorted(used.items()))
-    reads = [group.reads[c] for clients in used.values() for c in clients if c in group.reads]
-    yield Finding(
-        "MIXED_STRATEGY",
-        "HIGH" if damage else "MEDIUM",
-        f"the members of {group.consumer_group} share by different strategies: {shares}.",
-        kind=" + ".join(sorted(used)),
-        evidence=(*group.evidence, *(read.evidence for read in reads)),
-        captured_at=group.listed_at,
-    )
-
-
-RULES: dict[str, Callable[[GroupRound], Iterator[Finding]]] = {
-    "ORPHAN_QUEUE": orphan_queue,
-    "DOUBLE_OWNED": double_owned,
-    "WRONG_OWNER": wrong_owner,
-    "IDLE_CONSUMER": idle_consumer,
-    "UNREACHABLE_CLIENT": unreachable_client,
-    "MIXED_STRATEGY": mixed_strategy,
-}
-
-
-def findings(group: GroupRound) -> list[Finding]:
+def findings(group: GroupRound, timing: Timing | None = None) -> list[Finding]:
     """All findings of a round; those about a retry topic one severity lower."""
-    found = [finding for rule in RULES.values() for finding in rule(group)]
-    return [f._replace(severity=_lower(f.severity)) if _is_retry(f.topic) else f for f in found]
+    found = [finding for rule in RULES.values() for finding in rule.find(group, timing or Timing())]
+    return [f._replace(severity=lower(f.severity)) if (f.topic or "").startswith(RETRY_PREFIX) else f for f in found]
 
 
-def _judged_topics(group: GroupRound) -> Iterator[TopicRound]:
-    return (topic for topic in group.topics if topic.queues is not None)
+def absence_is_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """Whether this round shows that a finding on ``subject`` no longer holds, when no rule found it.
+
+    ``last_true_at``: when it was last found, epoch milliseconds. False: an input is missing that could have shown it.
+    """
+    if subject.family == NO_OWNER and subject.client_id is not None:
+        return _stall_told(group, subject, last_true_at)
+    rule = RULES["ORPHAN_QUEUE" if subject.family == NO_OWNER else subject.family]
+    return rule.told(group, subject, last_true_at)
 
 
-def _is_retry(topic: str | None) -> bool:
-    return topic is not None and topic.startswith(RETRY_PREFIX)
+def _topic_told(group: GroupRound, subject: Subject) -> TopicRound | None:
+    """The subject's topic, where its route was read."""
+    topic = group.topic(subject.topic)
+    return topic if topic is not None and topic.queues is not None else None
 
 
-def _lower(severity: str) -> str:
-    return _SEVERITIES[min(_SEVERITIES.index(severity) + 1, len(_SEVERITIES) - 1)]
+def _topic_gone(group: GroupRound, subject: Subject) -> bool:
+    """Everybody answered and nobody subscribes or owns the topic any more."""
+    return group.complete and bool(group.reads) and group.topic(subject.topic) is None
 
 
-def _expected(topic: TopicRound, queue: Queue) -> tuple[str, ...]:
-    owner = topic.expected.get(queue)
-    return (owner,) if owner else ()
+def _queue_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """Somebody shows the queue, or it left the route, or everybody answered, or its offset has moved on."""
+    topic = _topic_told(group, subject)
+    if topic is None:
+        return _topic_gone(group, subject)
+    if subject.queue is None or subject.queue not in (topic.queues or ()) or topic.owners.get(subject.queue):
+        return True
+    progress = group.past.progress.get((topic.topic, *subject.queue))
+    # Not where it stood when it was last found without owner: somebody consumes it.
+    return group.complete or (progress is not None and progress.standing_since > last_true_at)
 
 
-def _evidence(group: GroupRound, topic: TopicRound, client_ids: Any) -> tuple[str, ...]:
-    reads = (group.reads[c].evidence for c in dict.fromkeys(client_ids) if c in group.reads)
-    return tuple(dict.fromkeys((*reads, *group.evidence, *topic.evidence)))
+def _owners_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """Everybody answered, within a time so short that the answers belong together."""
+    topic = _topic_told(group, subject)
+    if topic is None:
+        return _topic_gone(group, subject)
+    return (group.complete and not group.loose) or subject.queue not in (topic.queues or ())
 
 
-def _captured_at(group: GroupRound, client_id: str) -> Any:
-    return group.reads[client_id].captured_at if client_id in group.reads else group.listed_at
+def _right_owner_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """An expectation exists, and everybody answered or somebody else shows the queue."""
+    topic = _topic_told(group, subject)
+    if topic is None:
+        return _topic_gone(group, subject)
+    if not topic.expects:
+        return False
+    return (group.complete and not group.loose) or bool(topic.owners.get(subject.queue or ("", -1)))
 
 
-def _name(topic: str, queue: Queue) -> str:
-    return f"queue {queue[1]} of {topic}@{queue[0]}"
+def _busy_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The client answered and an expectation exists, or it is no longer listed."""
+    if group.listed and subject.client_id not in group.members:
+        return True
+    topic = _topic_told(group, subject)
+    return topic is not None and topic.expects and _answered(group, subject.client_id)
 
 
-def _times(count: int) -> str:
-    return "twice" if count == 2 else f"{count} times"
+def _client_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The client answered, or it is no longer listed."""
+    return group.listed and (subject.client_id not in group.members or _answered(group, subject.client_id))
 
 
-def _short(error: str | None) -> str:
-    text = (error or "no reason was recorded").rpartition("exception.")[2]
-    return text if len(text) <= 120 else text[:117] + "..."
+def _ghost_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The client is listed again, or it answered and holds nothing of the topic."""
+    return group.listed and (subject.client_id in group.members or _answered(group, subject.client_id))
+
+
+def _stall_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The client answered and the route was read, or it is no longer listed."""
+    if group.listed and subject.client_id not in group.members:
+        return True
+    return _topic_told(group, subject) is not None and _answered(group, subject.client_id)
+
+
+def _list_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """A broker told who the members are."""
+    return group.listed
+
+
+def _everybody_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """Every listed member answered."""
+    return group.complete
+
+
+def _strategies_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The strategy of every listed member is known."""
+    return group.listed and all(c in group.strategies for c in group.members)
+
+
+def _views_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """Two or more brokers told who the members are."""
+    return len([broker for broker in group.views if broker is not None]) > 1
+
+
+def _always_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """Whether an input came needs no other input."""
+    return True
+
+
+def _answered(group: GroupRound, client_id: str | None) -> bool:
+    read = group.reads.get(client_id or "")
+    return read is not None and read.answered
+
+
+class Rule(NamedTuple):
+    """How a code is found, and when a round without it shows that it does not hold."""
+
+    find: Callable[[GroupRound, Timing], Iterator[Finding]]
+    told: Callable[[GroupRound, Subject, int], bool]
+
+
+RULES: dict[str, Rule] = {
+    "ORPHAN_QUEUE": Rule(orphan_queue, _queue_told),
+    "UNSERVED_QUEUE": Rule(unserved_queue, _queue_told),
+    "ORPHAN_BY_DESIGN": Rule(orphan_by_design, _queue_told),
+    "DOUBLE_OWNED": Rule(double_owned, _owners_told),
+    "WRONG_OWNER": Rule(wrong_owner, _right_owner_told),
+    "IDLE_CONSUMER": Rule(idle_consumer, _busy_told),
+    "IDLE_BY_DESIGN": Rule(idle_by_design, _busy_told),
+    "UNREACHABLE_CLIENT": Rule(unreachable_client, _client_told),
+    "GHOST_OWNER": Rule(ghost_owner, _ghost_told),
+    "DUPLICATE_CLIENT_ID": Rule(duplicate_client_id, _list_told),
+    "SUBSCRIPTION_INCONSISTENT": Rule(subscription_inconsistent, _everybody_told),
+    "MIXED_STRATEGY": Rule(mixed_strategy, _strategies_told),
+    "VIEW_DIVERGENCE": Rule(view_divergence, _views_told),
+    "REBALANCE_FLAP": Rule(rebalance_flap, _owners_told),
+    "LOCK_STARVED": Rule(lock_starved, _stall_told),
+    "PULL_IDLE": Rule(pull_idle, _stall_told),
+    "CONSUME_BLOCKED": Rule(consume_blocked, _stall_told),
+    "GROUP_DOWN": Rule(group_down, _list_told),
+    "DATA_GAP": Rule(data_gap, _always_told),
+}

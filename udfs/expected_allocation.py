@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from udfs.allocation import AllocationError, MessageQueue, UnknownStrategyError, allocate
+from udfs.allocation import AllocationError, MessageQueue, UnknownStrategyError, allocate, allocate_for
 from udfs.group_round import BROADCASTING
 
-# Strategies whose result no log tells without parameters that only the client's code knows.
-_NEEDS_PARAMETERS = ("CONFIG", "MACHINE_ROOM")
+# Strategies whose result no log tells, by the beginning of their name, and the parameter that settings must give;
+# the rooms of MACHINE_ROOM_NEARBY are computed by the application's own code and cannot be given.
+_NEEDS = {"CONFIG": "configured_queues", "MACHINE_ROOM": "machine_rooms"}
 _OLDEST_PROFILE = "P40"
 
 
@@ -38,26 +41,35 @@ def expected_allocation(
     queues: Sequence[tuple[str, int]],
     members: Sequence[str],
     rules: Sequence[MemberRule],
+    *,
+    parameters: str = "",
+    views: Sequence[Sequence[str]] = (),
 ) -> Expectation:
-    """Who should own each queue, were everybody under ``strategy``, and who takes it under its own rule.
+    """Who should own each queue, were everybody under ``strategy``, and who takes it under its own rule and view.
 
     Args:
         queues: broker name and queue id, sorted as RocketMQ sorts them.
         members: listed client ids, sorted as RocketMQ sorts them, duplicates kept as the broker returned them.
         rules: each distinct member's own; a member without a known one claims nothing.
+        parameters: the strategy's own, as JSON; '' for the defaults. Members under another strategy have defaults.
+        views: the brokers' member lists where they differ. A client may have asked any of those that list it.
     Source: RebalanceImpl#rebalanceByTopic: a BROADCASTING client takes every queue, without a strategy.
     """
     if message_model == BROADCASTING:
         return Expectation((None,) * len(queues), (tuple(dict.fromkeys(members)),) * len(queues))
     mq_all = tuple(MessageQueue(topic, broker_name, queue_id) for broker_name, queue_id in queues)
-    answer = _answer(strategy, profile, mq_all, tuple(members))
+    answer = _answer(strategy, profile, mq_all, tuple(members), parameters)
     if isinstance(answer, str):
         return Expectation(refusal=answer)
     owner = {queue: client_id for client_id, taken in answer.items() for queue in taken}
     claimants: dict[MessageQueue, list[str]] = {queue: [] for queue in mq_all}
     for rule in rules:
-        own = _answer(rule.strategy, rule.profile, mq_all, tuple(members)) if rule.strategy else {}
-        for queue in () if isinstance(own, str) else own.get(rule.client_id, ()):
+        own = parameters if rule.strategy == strategy else ""
+        taken_by_rule: set[MessageQueue] = set()
+        for view in views if len(views) > 1 else (members,):
+            given = _answer(rule.strategy, rule.profile, mq_all, tuple(view), own) if rule.strategy else {}
+            taken_by_rule.update(() if isinstance(given, str) else given.get(rule.client_id, ()))
+        for queue in taken_by_rule:
             if queue in claimants:
                 claimants[queue].append(rule.client_id)
     return Expectation(tuple(owner.get(q) for q in mq_all), tuple(tuple(claimants[q]) for q in mq_all))
@@ -65,18 +77,38 @@ def expected_allocation(
 
 @lru_cache(maxsize=512)
 def _answer(
-    strategy: str, profile: str | None, mq_all: tuple[MessageQueue, ...], cid_all: tuple[str, ...]
+    strategy: str,
+    profile: str | None,
+    mq_all: tuple[MessageQueue, ...],
+    cid_all: tuple[str, ...],
+    parameters: str,
 ) -> Mapping[str, tuple[MessageQueue, ...]] | str:
     """Each member's queues under one rule, or why that rule gives no answer."""
-    if strategy.startswith(_NEEDS_PARAMETERS):
+    given = json.loads(parameters) if parameters else {}
+    needed = next((name for prefix, name in _NEEDS.items() if strategy.startswith(prefix)), None)
+    if needed is not None and (needed not in given or strategy not in _NEEDS):
         return f"{strategy} depends on parameters that no record holds"
+    configured = given.pop("configured_queues", {})
     try:
-        given = allocate(strategy, mq_all, cid_all, profile=profile or _OLDEST_PROFILE)
+        if strategy == "CONFIG":
+            return {c: _configured(c, mq_all, cid_all, configured) for c in dict.fromkeys(cid_all)}
+        answers = allocate(strategy, mq_all, cid_all, profile=profile or _OLDEST_PROFILE, **given)
     except AllocationError as error:
         return f"{strategy} refuses: {error}"
     except UnknownStrategyError:
         return f"{strategy} has no kernel"
-    return {client_id: tuple(queues or ()) for client_id, queues in given.items()}
+    return {client_id: tuple(queues or ()) for client_id, queues in answers.items()}
+
+
+def _configured(
+    client_id: str, mq_all: tuple[MessageQueue, ...], cid_all: tuple[str, ...], configured: Mapping[str, Sequence[str]]
+) -> tuple[MessageQueue, ...]:
+    """What CONFIG gives a client: the list of the first pattern that its id matches, ``broker:queue`` each."""
+    named = next((names for pattern, names in configured.items() if fnmatchcase(client_id, pattern)), None)
+    places = [name.rpartition(":") for name in named or ()]
+    queues = [MessageQueue(mq_all[0].topic, broker, int(queue_id)) for broker, _, queue_id in places]
+    own = allocate_for("CONFIG", client_id, mq_all, cid_all, configured_queues=None if named is None else queues)
+    return tuple(queue for queue in own or () if queue in mq_all)
 
 
 def expectation_of_row(row: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -84,7 +116,15 @@ def expectation_of_row(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     rules = [MemberRule(rule["client_id"], rule["strategy"], rule["profile"]) for rule in row["member_rules"]]
     queues = [(queue["broker_name"], queue["queue_id"]) for queue in row["queues"]]
     made = expected_allocation(
-        row["message_model"], row["strategy"], row["profile"], row["topic"], queues, row["members"], rules
+        row["message_model"],
+        row["strategy"],
+        row["profile"],
+        row["topic"],
+        queues,
+        row["members"],
+        rules,
+        parameters=row["strategy_parameters"] or "",
+        views=row["views"] or (),
     )
     allocation = None
     if made.refusal is None:

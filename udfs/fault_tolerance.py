@@ -218,8 +218,8 @@ class FaultTable:
         brokers = frozenset(queue_brokers)
         if not brokers:
             return brokers
-        preferred = self._preferred(brokers, now_ms, last_broker_name)
-        if preferred or not self._has_fallback():
+        preferred = self.preferred(brokers, now_ms, last_broker_name)
+        if preferred or not self.falls_back():
             return preferred or brokers
         picks = self.pick_one_at_least(now_ms)
         with_queues = picks & _brokers_with_write_queues(route, self._profile)
@@ -239,14 +239,15 @@ class FaultTable:
         result equals ``pick_one_at_least`` and has one name. Empty from 5.1.4 on.
         """
         brokers = frozenset(queue_brokers)
-        if not brokers or not self._has_fallback() or self._preferred(brokers, now_ms, last_broker_name):
+        if not brokers or not self.falls_back() or self.preferred(brokers, now_ms, last_broker_name):
             return frozenset()
         return self.pick_one_at_least(now_ms) - _brokers_with_write_queues(route, self._profile)
 
-    def _has_fallback(self) -> bool:
+    def falls_back(self) -> bool:
+        """Whether a choice without a preferred broker asks pickOneAtLeast (before 5.1.4)."""
         return self._enabled and self._profile.last_broker_rule != "filter"
 
-    def _preferred(self, brokers: frozenset[str], now_ms: int, last: str | None) -> frozenset[str]:
+    def preferred(self, brokers: frozenset[str], now_ms: int, last: str | None) -> frozenset[str]:
         """What the release's rule takes before it falls back; a random start makes every one of them possible."""
         rule = self._profile.last_broker_rule
         others = frozenset(name for name in brokers if name != last)

@@ -1,14 +1,16 @@
-"""One round of one group, as the drift rules look at it."""
+"""One round of one group, as the drift rules look at it. Instants are epoch milliseconds, UTC."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 BROADCASTING = "BROADCASTING"
+RETRY_PREFIX = "%RETRY%"
 
 Queue = tuple[str, int]  # broker name, queue id
+TopicQueue = tuple[str, str, int]  # topic, broker name, queue id
 
 
 class Owner(NamedTuple):
@@ -16,8 +18,19 @@ class Owner(NamedTuple):
 
     client_id: str
     locked: bool
-    last_pull_at: Any
-    last_consume_at: Any
+    last_pull_at: int | None = None
+    last_consume_at: int | None = None
+    last_lock_at: int | None = None
+    cached_messages: int | None = None
+
+
+class Subscription(NamedTuple):
+    """One topic as a member subscribes it; ``tags`` sorted, empty for all."""
+
+    topic: str
+    expression_type: str | None
+    sub_string: str | None
+    tags: tuple[str, ...]
 
 
 class Read(NamedTuple):
@@ -27,8 +40,36 @@ class Read(NamedTuple):
     answered: bool
     error: str | None
     topics: frozenset[str] | None  # subscribed by the client itself; None: not answered
-    captured_at: Any
+    captured_at: int
     evidence: str
+    subscriptions: tuple[Subscription, ...] = ()
+    started_at: int | None = None
+    message_model: str | None = None
+    consume_from_where: str | None = None
+
+
+class Connection(NamedTuple):
+    """One channel in a consumer list; ``broker_name`` None: the broker that answered is not recorded."""
+
+    broker_name: str | None
+    client_id: str
+    address: str
+
+
+class Progress(NamedTuple):
+    """What the last valid progress readings say of a queue; offsets in messages."""
+
+    read_at: int
+    lag: int
+    lag_before: int | None  # at the reading before
+    standing_since: int  # first reading that shows the group's offset where it still is
+    accrued: int  # messages that the broker took since then
+    broker_offset: int = 0
+
+    @property
+    def rises(self) -> bool:
+        """The lag grew between the last two readings."""
+        return self.lag_before is not None and self.lag > self.lag_before
 
 
 @dataclass(frozen=True)
@@ -40,13 +81,27 @@ class TopicRound:
     expected: Mapping[Queue, str | None]
     allowed: Mapping[Queue, frozenset[str]]
     owners: Mapping[Queue, tuple[Owner, ...]]
-    lag: Mapping[Queue, tuple[int, int | None]]
     strategy: str | None
     strategy_source: str | None
     strategy_parameters: str
     queue_list_hash: str | None
     expects: bool  # an expectation exists: the strategy is known and did not refuse
     evidence: tuple[str, ...]
+    claimants: Mapping[Queue, frozenset[str]] = field(default_factory=dict)  # by each member's own rule and view
+    missing_inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Past:
+    """What the rounds before say about this one: the walk over a group's rounds keeps it up to date."""
+
+    progress: Mapping[TopicQueue, Progress] = field(default_factory=dict)
+    ownerless_since: Mapping[TopicQueue, int] = field(default_factory=dict)
+    owner_changes: Mapping[TopicQueue, tuple[int, ...]] = field(default_factory=dict)  # within the flap window
+    unlocked_since: Mapping[tuple[str, TopicQueue], int] = field(default_factory=dict)
+    silent_since: Mapping[str, int] = field(default_factory=dict)  # a listed client's first unanswered read
+    missing_since: Mapping[str, int] = field(default_factory=dict)  # an input that was due and did not come
+    new_queues: Mapping[TopicQueue, int] = field(default_factory=dict)  # not yet long in the route
 
 
 @dataclass(frozen=True)
@@ -63,13 +118,55 @@ class GroupRound:
     missing_inputs: tuple[str, ...]
     topics: tuple[TopicRound, ...]
     evidence: tuple[str, ...]
-    listed_at: Any = None
+    listed_at: int | None = None
+    listed: bool = True  # a broker told who the members are
+    connections: tuple[Connection, ...] = ()
+    shared: bool = False  # the broker assigns the queues: several owners are legal
+    at: int = 0  # when the group's last capture of this round was taken
+    past: Past = field(default_factory=Past)
     unanswered: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         silent = (c for c in dict.fromkeys(self.members) if c not in self.reads or not self.reads[c].answered)
         object.__setattr__(self, "unanswered", tuple(silent))
 
+    @property
+    def complete(self) -> bool:
+        """The members are known and every one of them answered."""
+        return self.listed and not self.unanswered
+
+    @property
+    def was_read(self) -> bool:
+        """Running infos were asked for, or there is nobody to ask."""
+        return bool(self.reads) or (self.listed and not self.members)
+
+    @property
+    def duplicates(self) -> tuple[str, ...]:
+        """Client ids with two channels on one broker, or with channels from two hosts."""
+        repeated = len(set(self.members)) < len(self.members)
+        twice = {c for c in self.members if self.members.count(c) > 1} if repeated else set()
+        hosts: dict[str, set[str]] = {}
+        for connection in self.connections:
+            host = connection.address.rpartition(":")[0] or connection.address
+            hosts.setdefault(connection.client_id, set()).add(host)
+        return tuple(sorted(twice | {client_id for client_id, seen in hosts.items() if len(seen) > 1}))
+
+    @property
+    def views(self) -> dict[str | None, tuple[str, ...]]:
+        """Member list by the broker that gave it; empty where no connections are recorded."""
+        lists: dict[str | None, list[str]] = {}
+        for connection in self.connections:
+            lists.setdefault(connection.broker_name, []).append(connection.client_id)
+        return {broker: tuple(sorted(ids)) for broker, ids in lists.items()}
+
     def subscribers(self, topic: str) -> list[str]:
         """Members that answered and subscribe the topic themselves."""
         return [c for c in dict.fromkeys(self.members) if c in self.reads and topic in (self.reads[c].topics or ())]
+
+    def topic(self, name: str | None) -> TopicRound | None:
+        """The topic of this name, if the group has it in this round."""
+        return next((topic for topic in self.topics if topic.topic == name), None)
+
+    def judged_topics(self) -> list[TopicRound]:
+        """Topics whose queues are known."""
+        return [topic for topic in self.topics if topic.queues is not None]

@@ -5,9 +5,10 @@ Each is made by a function, because a decorated UDF cannot be made before there 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,14 @@ from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from udfs.choice_rows import ChoiceJudge
 from udfs.fault_tolerance import FaultProfile, UnknownReleaseError, compute_not_available_duration, profile_for
 from udfs.release_profiles import PROFILES
 from udfs.send_outcome import fault_update
 
 RULES = (
     "profile string, problem string, extend_only boolean, has_reachable boolean, "
+    "reachable_gates_availability boolean, last_broker_rule string, "
     "latency_max_ms array<bigint>, not_available_ms array<bigint>"
 )
 UPDATE = "isolation boolean, reachable boolean"
@@ -32,6 +35,7 @@ UPDATE = "isolation boolean, reachable boolean"
 Offered = Callable[..., Column]
 # Its stub names no variant for a plain function and a DDL type, which is its documented use.
 _make_udf: Any = pandas_udf
+_make_struct: Any = StructType.fromDDL
 
 
 def _offered(kernel: Callable[..., Any], returns: str) -> Offered:
@@ -49,19 +53,21 @@ def release_rules() -> Offered:
     return _offered(resolve, RULES)
 
 
-_RULE_NAMES = ["profile", "problem", "extend_only", "has_reachable", "latency_max_ms", "not_available_ms"]
+_FAMILY_RULES = ("extend_only", "has_reachable", "reachable_gates_availability", "last_broker_rule")
+_RULE_NAMES = ["profile", "problem", *_FAMILY_RULES, "latency_max_ms", "not_available_ms"]
+_UNKNOWN = (None,) * (len(_RULE_NAMES) - 2)
 
 
 @cache
 def _rules(client_version: str | None) -> tuple[Any, ...]:
     if client_version is None:
-        return None, "client_version is not recorded", None, None, None, None
+        return None, "client_version is not recorded", *_UNKNOWN
     try:
         profile = profile_for(client_version)
     except UnknownReleaseError as error:
-        return None, str(error), None, None, None, None
+        return None, str(error), *_UNKNOWN
     ladders = list(profile.latency_max_ms), list(profile.not_available_ms)
-    return profile.id, None, profile.extend_only, profile.has_reachable, *ladders
+    return profile.id, None, *(getattr(profile, name) for name in _FAMILY_RULES), *ladders
 
 
 def outcome_updates() -> Offered:
@@ -121,6 +127,31 @@ def _with_ladders(profile: str, latency_max_ms: tuple[int, ...], not_available_m
     return replace(PROFILES[profile], latency_max_ms=latency_max_ms, not_available_ms=not_available_ms)
 
 
+VERDICT = (
+    "admissible array<string>, rule string, verdict string, reason string, "
+    "removals array<struct<broker_name: string, at_ms: bigint, surely: boolean>>"
+)
+
+
+def judged_choices(recorded: DataFrame, process: Sequence[str], kept: Sequence[str], *, tolerance_ms: int) -> DataFrame:
+    """Doubtful choices with their verdicts (``kept`` columns and ``VERDICT``): pickOneAtLeast and the rules around it.
+
+    Grouped by process, its choices in order: a group is streamed, a batch at a time, whatever its size.
+    """
+    made = StructType([*recorded.select(*kept).schema.fields, *_make_struct(VERDICT).fields])
+    arrow_schema = to_arrow_schema(made, timezone="UTC")
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        judge = ChoiceJudge(tolerance_ms)
+        for batch in batches:
+            rows = [{**{name: row[name] for name in kept}, **judge.verdict(row)} for row in batch.to_pylist()]
+            yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema)
+
+    in_order = recorded.repartition(*process).sortWithinPartitions(*process, "begin_at", "thread", "msg_id", "attempt")
+    # Sorted by the group's keys first, the rows reach it in this order: grouping sorts no more.
+    return in_order.groupBy(*process).applyInArrow(run, made)
+
+
 def map_rows(
     frame: DataFrame, kernel: Callable[[dict[str, Any]], list[dict[str, Any]]], schema: StructType
 ) -> DataFrame:
@@ -133,3 +164,40 @@ def map_rows(
             yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema)
 
     return frame.mapInArrow(run, schema)
+
+
+_ROWS_AT_ONCE = 2000
+
+
+def walk_rows(
+    frame: DataFrame,
+    kernel: Callable[[Iterator[dict[str, Any]]], Iterator[dict[str, Any]]],
+    schema: StructType,
+    *,
+    on_demand: tuple[str, ...] = (),
+) -> DataFrame:
+    """Apply a kernel that walks the rows of each partition in their order; both sides are streamed.
+
+    Columns ``on_demand`` come as functions that make the value: most rows are never asked for theirs.
+    A UDF, because what a round means depends on the rounds before it.
+    """
+    arrow_schema = to_arrow_schema(schema, timezone="UTC")
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+        for batch in batches:
+            at_once = {n: batch.column(n).to_pylist() for n in batch.schema.names if n not in on_demand}
+            columns = {n: batch.column(n) for n in on_demand}
+            for i in range(batch.num_rows):
+                row = {name: values[i] for name, values in at_once.items()}
+                yield row | {name: partial(_value, column, i) for name, column in columns.items()}
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        made = kernel(rows(batches))
+        while chunk := list(islice(made, _ROWS_AT_ONCE)):
+            yield pa.RecordBatch.from_pylist(chunk, schema=arrow_schema)
+
+    return frame.mapInArrow(run, schema)
+
+
+def _value(column: Any, row: int) -> Any:
+    return column[row].as_py()

@@ -61,9 +61,31 @@ def with_carried_items(updates: DataFrame, opening: DataFrame, rules: DataFrame)
         F.col("start_at").alias("carried_start_at"),
         F.when(held, trigger).alias("carried_trigger"),
         F.when(~F.col("reachable"), unreachable).alias("carried_unreachable"),
+        "forgotten_at",
     )
     fresh = updates.withColumns({"row_rank": F.lit(1), "last_update_at": F.col("at")})
     return fresh.unionByName(carried, allowMissingColumns=True)
+
+
+def with_removals(rows: DataFrame, removals: DataFrame) -> DataFrame:
+    """Rows of ``with_carried_items`` and, among them, the brokers that the fallback surely forgot.
+
+    ``removals``: one row per ``ITEM`` and instant ``at``.
+    """
+    gone = removals.select(
+        *ITEM,
+        "at",
+        F.to_date("at").alias("event_date"),
+        F.lit(1).alias("row_rank"),
+        F.col("at").alias("last_update_at"),
+        F.col("at").alias("begin_at"),
+        F.lit(True).alias("removed"),
+        F.lit(False).alias("extend_only"),
+        F.lit(False).alias("isolation"),
+        F.lit(True).alias("reachable"),
+        F.lit(0).cast("long").alias("duration_ms"),
+    )
+    return rows.unionByName(gone, allowMissingColumns=True)
 
 
 def with_stretches(rows: DataFrame) -> DataFrame:
@@ -77,7 +99,9 @@ def with_stretches(rows: DataFrame) -> DataFrame:
     after = in_order.rowsBetween(1, Window.unboundedFollowing)
     until = F.timestamp_millis(F.unix_millis("at") + F.col("duration_ms"))
     shuns = F.col("duration_ms") > 0
-    rows = rows.withColumn("until", F.when(shuns, until))
+    if "removed" not in rows.columns:
+        rows = rows.withColumn("removed", F.lit(False))
+    rows = rows.withColumns({"until": F.when(shuns, until), "removed": F.coalesce("removed", F.lit(False))})
     previous = F.when(F.col("extend_only"), F.max("until").over(before)).otherwise(F.lag("until").over(in_order))
     rows = rows.withColumn("held_until", previous)
     opens = shuns & F.coalesce(F.col("at") > F.col("held_until"), F.lit(True))
@@ -97,6 +121,7 @@ def with_stretches(rows: DataFrame) -> DataFrame:
             "unreachable": F.last(F.when(F.col("goes_unreachable"), unreachable), ignorenulls=True).over(so_far),
             "start_at": F.when(F.col("extend_only"), extended).otherwise(replaced),
             "next_at": F.lead("at").over(in_order),
+            "next_removed": F.lead("removed", default=False).over(in_order),
             "next_reachable_at": F.first(F.when(F.col("reachable"), F.col("at")), ignorenulls=True).over(after),
         }
     )
@@ -121,9 +146,9 @@ def stretches(rows: DataFrame) -> DataFrame:
         trigger="trigger",
         # Until 5.1.3 the next update replaces the item, whatever it says.
         end=F.when(F.col("extend_only"), F.col("until")).otherwise(F.least("until", "next_at")),
-        reason=F.when(~F.col("extend_only") & (F.col("next_at") < F.col("until")), F.lit("overwritten")).otherwise(
-            F.lit("expired")
-        ),
+        reason=F.when(F.col("extend_only") | ~(F.coalesce(F.col("next_at") < F.col("until"), F.lit(False))), "expired")
+        .when(F.col("next_removed"), "removed")
+        .otherwise("overwritten"),
     )
     unreachable = _gathered(
         rows.where(~F.col("reachable")),
@@ -225,20 +250,39 @@ def windows_by_date(whole: DataFrame, spans: DataFrame, rules: DataFrame) -> Dat
     )
 
 
-def items_by_date(rows: DataFrame, replay: DataFrame) -> DataFrame:
+def with_doubtful_ends(windows: DataFrame, removals: DataFrame) -> DataFrame:
+    """Windows, those inside which the fallback may have forgotten the broker unseen as ``possible``.
+
+    ``removals``: ``ITEM`` and instant ``at``.
+    """
+    marks = removals.groupBy(*ITEM).agg(F.collect_set("at").alias("marks"))
+    marked = null_safe_join(windows, marks, ITEM, "left")
+    end = F.coalesce("window_end", F.lit("9999-12-31").cast("timestamp"))
+    inside = F.exists("marks", lambda at: (at >= F.col("window_start")) & (at < end))
+    doubted = (F.col("state") == "unavailable") & (F.col("certainty") == "certain") & F.coalesce(inside, F.lit(False))
+    return marked.withColumn("certainty", F.when(doubted, "possible").otherwise(F.col("certainty"))).drop("marks")
+
+
+def items_by_date(rows: DataFrame, replay: DataFrame, removals: DataFrame, *, tolerance_ms: int) -> DataFrame:
     """Each item as each date closed (fault_item_state): the last update before midnight, while its process lives.
 
-    ``replay``: producer_replay rows of the dates wanted, with ``next_started_at``.
+    ``replay``: producer_replay rows of the dates wanted, with ``next_started_at``; ``removals``: ``ITEM`` and ``at``
+    of the choices that may have made the client forget a broker.
     """
     living = replay.where(
         (F.col("verdict") == "replayed") & F.coalesce(F.to_date("next_started_at") > F.col("event_date"), F.lit(True))
     ).select(*PROCESS, F.col("event_date").alias("closed_date"))
     last_until = F.coalesce(F.date_sub(F.to_date("next_at"), 1), F.lit("9999-12-31").cast("date"))
-    lasting = rows.where(last_until >= F.col("event_date")).withColumn("last_until", last_until)
+    lasting = rows.where((last_until >= F.col("event_date")) & ~F.col("removed")).withColumn("last_until", last_until)
     closed = null_safe_join(lasting, living, PROCESS).where(
         F.col("closed_date").between(F.col("event_date"), F.col("last_until"))
     )
-    held = F.col("start_at") > F.date_add("closed_date", 1).cast("timestamp")
+    midnight = F.date_add("closed_date", 1).cast("timestamp")
+    marks = removals.groupBy(*ITEM).agg(F.sort_array(F.collect_set("at")).alias("marks"))
+    closed = null_safe_join(closed, marks, ITEM, "left")
+    since = F.unix_millis("last_update_at") - tolerance_ms
+    own = F.filter("marks", lambda at: (F.unix_millis(at) >= since) & (at < midnight))
+    held = F.col("start_at") > midnight
     away = ~F.col("reachable")
     return closed.select(
         *ITEM,
@@ -253,5 +297,6 @@ def items_by_date(rows: DataFrame, replay: DataFrame) -> DataFrame:
         F.when(held, F.col("trigger.not_available_ms")).alias("not_available_ms"),
         F.when(away, F.col("unreachable.opened_at")).alias("unreachable_since"),
         F.when(away, F.col("unreachable.latency_ms")).alias("unreachable_latency_ms"),
+        F.coalesce("forgotten_at", F.get(own, F.lit(0))).alias("forgotten_at"),
         "profile",
     )

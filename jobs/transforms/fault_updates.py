@@ -25,13 +25,15 @@ def updates_of(attempts: DataFrame) -> DataFrame:
     callback = F.when(
         F.col("callback_end_at").isNotNull(), _update("callback", F.col("callback_end_at"), F.col("exception"))
     )
+    # A send to a queue that the application chose tells the table nothing, but for an ASYNC callback.
+    pinned = F.coalesce(F.col("queue_selected_by") != "client", F.lit(False))
     made = (
-        F.when(F.col("mode") == "SYNC", F.array(result))
-        .when(F.col("mode") == "ONEWAY", F.array(oneway))
-        .otherwise(F.array_compact(F.array(submit, callback)))
+        F.when(F.col("mode") == "SYNC", F.array(F.when(~pinned, result)))
+        .when(F.col("mode") == "ONEWAY", F.array(F.when(~pinned, oneway)))
+        .otherwise(F.array(F.when(~pinned, submit), callback))
     )
     return attempts.select(
-        *ITEM, "mode", "begin_at", "thread", "msg_id", "attempt", "error", F.explode(made).alias("u")
+        *ITEM, "mode", "begin_at", "thread", "msg_id", "attempt", "error", F.explode(F.array_compact(made)).alias("u")
     ).select(
         *ITEM,
         "mode",

@@ -13,7 +13,7 @@ ROUND = ("cluster", "collector", "round_at")
 GROUP_OF_ROUND = (*ROUND, "consumer_group")
 TOPIC_OF_ROUND = (*GROUP_OF_ROUND, "topic")
 _READABLE = 4
-INFO, _LISTING, _ROUTE = "consumerRunningInfo", "consumerConnection", "topicRoute"
+INFO, _LISTING, _ROUTE, _STATS = "consumerRunningInfo", "consumerConnection", "topicRoute", "consumeStats"
 # Semantics of system names: MixAll and TopicValidator, 4.7.1 on.
 _SYSTEM_TOPICS = (
     r"^(TBW102|SCHEDULE_TOPIC_XXXX|BenchmarkTest|RMQ_SYS_.*|rmq_sys_.*|TRANS_CHECK_MAX_TIME_TOPIC|SELF_TEST_TOPIC"
@@ -46,7 +46,10 @@ def listed_members(heartbeats: DataFrame) -> DataFrame:
     view = [*GROUP_OF_ROUND, "broker_name"]
     latest = F.max("captured_at").over(Window.partitionBy(*view))
     connection = F.struct(
-        "client_id", F.when(F.coalesce("language", F.lit("JAVA")) == "JAVA", F.col("client_version")).alias("version")
+        "client_id",
+        F.when(F.coalesce("language", F.lit("JAVA")) == "JAVA", F.col("client_version")).alias("version"),
+        "broker_name",
+        "address",
     )
     views = (
         heartbeats.withColumn("latest", latest)
@@ -58,20 +61,31 @@ def listed_members(heartbeats: DataFrame) -> DataFrame:
             F.first("message_model").alias("message_model"),
         )
     )
-    several = F.flatten(F.collect_list("members"))
-    members = F.when(F.count("*") == 1, F.first("members")).otherwise(in_java_order(F.array_distinct(several)))
-    return views.groupBy(*GROUP_OF_ROUND).agg(
-        members.alias("members"),
-        F.flatten(F.collect_list("connections")).alias("connections"),
-        F.first("message_model", ignorenulls=True).alias("listed_model"),
-        F.count_distinct("members").cast("int").alias("distinct_views"),
+    return (
+        views.groupBy(*GROUP_OF_ROUND)
+        .agg(
+            F.array_sort(F.collect_set("members")).alias("views"),
+            F.array_sort(F.flatten(F.collect_list("connections"))).alias("connections"),
+            F.min("message_model").alias("listed_model"),
+        )
+        .withColumns({"members": _everybody(F.col("views")), "distinct_views": F.size("views")})
     )
+
+
+def _everybody(views: Column) -> Column:
+    """Whoever is in a view; an id that one view holds twice is there twice."""
+    ids = F.array_distinct(F.flatten(views))
+
+    def most(client_id: Column) -> Column:
+        return F.array_max(F.transform(views, lambda view: F.size(F.filter(view, lambda c: c == client_id))))
+
+    return in_java_order(F.flatten(F.transform(ids, lambda c: F.array_repeat(c, most(c)))))
 
 
 def group_reads(captures: DataFrame) -> DataFrame:
     """Per round and group: every running info that was asked for, the listing's answer, and the spread of the reads."""
     of_groups = captures.where(
-        F.col("kind").isin(INFO, _LISTING) & ~F.col("consumer_group").rlike(_SYSTEM_GROUPS)
+        F.col("kind").isin(INFO, _LISTING, _STATS) & ~F.col("consumer_group").rlike(_SYSTEM_GROUPS)
     ).withColumn("evidence", evidence(captures))
     read = F.struct(
         "client_id",
@@ -81,23 +95,32 @@ def group_reads(captures: DataFrame) -> DataFrame:
         "client_rebalance",
         "consume_type",
         "client_version",
-        F.transform("subscriptions", lambda s: s["topic"]).alias("topics"),
+        "subscriptions",
+        "message_model",
+        "consume_from_where",
+        "client_started_at",
+        F.xxhash64("subscriptions", "message_model", "consume_from_where", "client_started_at").alias("own_hash"),
         "captured_at",
         "evidence",
     )
     is_info, is_listing = F.col("kind") == INFO, F.col("kind") == _LISTING
-    answered_at = F.when(F.col("answered"), F.col("captured_at"))
-    answered_end = F.when(F.col("answered"), F.coalesce("captured_end_at", "captured_at"))
+    of_members = is_info | is_listing
+    answered_at = F.when(of_members & F.col("answered"), F.col("captured_at"))
+    answered_end = F.when(of_members & F.col("answered"), F.coalesce("captured_end_at", "captured_at"))
+    said = F.struct("captured_at", "answered", "error", "evidence", "error_code")
     spread = F.unix_millis(F.max(answered_end)) - F.unix_millis(F.min(answered_at))
-    return of_groups.groupBy(*GROUP_OF_ROUND).agg(
+    groups = of_groups.groupBy(*GROUP_OF_ROUND).agg(
         F.collect_list(F.when(is_info, read)).alias("reads"),
-        F.max(F.when(is_listing, F.struct("captured_at", "answered", "error", "evidence"))).alias("listing"),
+        F.max(F.when(is_listing, said)).alias("listing"),
         F.flatten(F.collect_list(F.transform("subscriptions", lambda s: s["topic"]))).alias("subscribed"),
         F.max(F.when(is_info, F.col("message_model"))).alias("own_model"),
         F.max(F.when(is_info, F.col("consume_orderly"))).alias("ordered"),
         F.coalesce(spread, F.lit(0)).alias("spread_ms"),
-        F.max(F.coalesce("captured_end_at", "captured_at")).alias("read_until"),
+        F.max(F.when(of_members, F.coalesce("captured_end_at", "captured_at"))).alias("read_until"),
+        F.max(F.when(of_members, F.col("captured_at"))).alias("at"),
+        F.max("captured_at").alias("swept_until"),
     )
+    return groups.where(F.col("at").isNotNull())
 
 
 def round_routes(captures: DataFrame, routes: DataFrame) -> DataFrame:
@@ -150,9 +173,7 @@ def topic_rounds(
             "left",
         )
     )
-    broker_assigns = F.exists(
-        "reads", lambda r: (r["client_rebalance"] == F.lit(False)) | (r["consume_type"] == "CONSUME_POP")
-    )
+    pops = F.exists("reads", lambda r: r["consume_type"] == "CONSUME_POP")
     rows = rows.withColumns(
         {
             "members": F.coalesce("members", none),
@@ -164,8 +185,9 @@ def topic_rounds(
             "loose": F.col("spread_ms") > loose_spread_s * 1000,
             "strategy": F.coalesce("strategy", F.lit("AVG")),
             "strategy_source": F.coalesce("strategy_source", F.lit("default")),
-            "strategy_parameters": F.lit(""),
-            "not_asked": _not_asked(broker_assigns),
+            "strategy_parameters": F.coalesce("strategy_parameters", F.lit("")),
+            "not_asked": _not_asked(pops),
+            "shared": broker_assigns(),
         }
     )
     return rows.withColumns(
@@ -176,12 +198,23 @@ def topic_rounds(
             "claims_hash": digest(
                 F.col("message_model"),
                 F.transform("member_rules", lambda r: F.struct(r["client_id"], r["strategy"], r["profile"])),
+                F.when(F.size("views") > 1, F.col("views")),
             ),
         }
     )
 
 
-def _not_asked(broker_assigns: Column) -> Column:
+def broker_assigns() -> Column:
+    """The broker assigns the queues: a member gave up its own rebalance, which ordered and broadcasting ones cannot.
+
+    Source: RebalancePushImpl#clientRebalance, 5.0.0 on.
+    """
+    gave_up = F.exists("reads", lambda r: r["client_rebalance"] == F.lit(False))
+    clustering = F.coalesce("listed_model", "own_model", F.lit("")) != "BROADCASTING"
+    return F.coalesce(gave_up, F.lit(False)) & ~F.coalesce("ordered", F.lit(False)) & clustering
+
+
+def _not_asked(pops: Column) -> Column:
     """Inputs that nobody asked for in this round: without them there is no verdict at all."""
     return F.array_compact(
         F.array(
@@ -190,7 +223,7 @@ def _not_asked(broker_assigns: Column) -> Column:
                 F.concat(F.lit("topic_route of "), F.col("topic"), F.lit(": not_collected")),
             ),
             F.when(F.size("reads") == 0, F.lit("running infos: not asked for in this round")),
-            F.when(broker_assigns, F.lit("expected allocation: the broker assigns the queues")),
+            F.when(pops, F.lit("owners: running infos do not show who holds a queue under POP")),
         )
     )
 
@@ -222,21 +255,17 @@ def _unanswered() -> Column:
     return F.concat(single, infos)
 
 
-def progress_at(groups: DataFrame, progress: DataFrame, *, valid_s: int, before_s: int) -> DataFrame:
-    """Per round and group: each queue's lag at the last valid reading, and at the reading before it.
+def progress_at(groups: DataFrame, progress: DataFrame, *, valid_s: int) -> DataFrame:
+    """Per round and group: the last progress reading, if it is not older than ``valid_s`` when the round ends.
 
-    A reading holds for ``valid_s``; one more than ``before_s`` older than its successor is not compared with it, so
-    that a date's first rounds say the same whichever dates are computed together.
+    The reading that a round itself took counts: it is taken last.
     """
     of_group = ("cluster", "collector", "consumer_group")
-    queue = F.struct("topic", "broker_name", "queue_id", "lag")
+    queue = F.struct("topic", "broker_name", "queue_id", "broker_offset", "consumer_offset")
     readings = progress.groupBy(*of_group, F.col("captured_at").alias("at")).agg(F.collect_list(queue).alias("lags"))
-    in_order = Window.partitionBy(*of_group).orderBy("at")
-    since_s = F.unix_seconds("at") - F.unix_seconds(F.lag("at").over(in_order))
-    readings = readings.withColumn("before", F.when(since_s <= before_s, F.lag("lags").over(in_order)))
-    probes = groups.select(*of_group, "round_at", F.col("read_until").alias("at"))
+    probes = groups.select(*of_group, "round_at", F.greatest("read_until", "swept_until").alias("at"))
     so_far = Window.partitionBy(*of_group).orderBy("at", F.col("round_at").isNotNull())
-    reading = F.when(F.col("lags").isNotNull(), F.struct("at", "lags", "before"))
+    reading = F.when(F.col("lags").isNotNull(), F.struct("at", "lags"))
     found = (
         readings.unionByName(probes, allowMissingColumns=True)
         .withColumn("reading", F.last(reading, ignorenulls=True).over(so_far))
@@ -244,4 +273,4 @@ def progress_at(groups: DataFrame, progress: DataFrame, *, valid_s: int, before_
     )
     age_s = F.unix_seconds("at") - F.unix_seconds("reading.at")
     valid = F.when(age_s <= valid_s, F.col("reading"))
-    return found.select(*GROUP_OF_ROUND, valid["lags"].alias("lags"), valid["before"].alias("lags_before"))
+    return found.select(*GROUP_OF_ROUND, valid["lags"].alias("lags"), valid["at"].alias("progress_at"))

@@ -56,6 +56,7 @@ def member_rules(groups: DataFrame, events: DataFrame, *, configured: Sequence[M
         .withColumns({"logged": last("client_log"), "shown": last("running_info")})
         .where(F.col("round_at").isNotNull())
         .withColumn("set", first_override(configured, "name", ("cluster", "consumer_group")))
+        .withColumn("parameters", first_override(configured, "parameters", ("cluster", "consumer_group")))
         .withColumn("rules", release_rules()(F.col("version").cast("string")))
     )
     source = (
@@ -70,7 +71,9 @@ def member_rules(groups: DataFrame, events: DataFrame, *, configured: Sequence[M
         F.col("rules.profile").alias("profile"),
     )
     of_group = seen.groupBy(*GROUP_OF_ROUND).agg(
-        F.array_sort(F.collect_list(rule)).alias("member_rules"), F.first("set").alias("set")
+        F.array_sort(F.collect_list(rule)).alias("member_rules"),
+        F.first("set").alias("set"),
+        F.first("parameters").cast("string").alias("parameters"),
     )
     known = F.filter("member_rules", lambda r: r["strategy"].isNotNull())
     majority = _majority(F.transform(known, lambda r: r["strategy"]), list(STRATEGIES))
@@ -87,6 +90,7 @@ def member_rules(groups: DataFrame, events: DataFrame, *, configured: Sequence[M
         .otherwise(F.coalesce(of_chosen, F.lit("default")))
         .alias("strategy_source"),
         _majority(profiles, []).alias("profile"),
+        F.coalesce("parameters", F.lit("")).alias("strategy_parameters"),
     )
 
 

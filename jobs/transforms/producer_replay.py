@@ -16,6 +16,7 @@ PRODUCER = ("cluster", "producer_group", "client_id")
 # which it is one life: ``life_at``, the start itself or the midnight of its first date; null: from before the stretch.
 PROCESS = (*PRODUCER, "started_at", "life_at")
 _SETTINGS = ("client_version", "latency_fault_enabled", "detector_enabled", "latency_max_ms", "not_available_ms")
+_FAMILY = ("profile", "extend_only", "has_reachable", "reachable_gates_availability", "last_broker_rule")
 _FACTS = ("attempts", "last_attempt_at", "sends_async", *_SETTINGS)
 _LIVES = "array<struct<life_at timestamp, started_at timestamp>>"
 
@@ -174,6 +175,6 @@ def _judged(days: DataFrame) -> DataFrame:
     return (
         ruled.withColumn("detector_enabled", F.coalesce("detector_enabled", F.lit(False)))
         .withColumns({"verdict": verdict, "reasons": reasons, "certainty": certainty})
-        .select("*", "rules.profile", "rules.extend_only", "rules.has_reachable")
+        .select("*", *(f"rules.{name}" for name in _FAMILY))
         .drop("rules", "wanted", "sends_async")
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from udfs.drift_rules import Finding, findings
-from udfs.group_round import GroupRound, Owner, Read, TopicRound
+from udfs.group_round import GroupRound, Owner, Past, Progress, Read, TopicRound
 
 A0, A1, B0 = ("broker-a", 0), ("broker-a", 1), ("broker-b", 0)
 QUEUES = (A0, A1, B0)
@@ -18,7 +18,12 @@ def read(client_id, answered=True, topics=("T",)):
     return Read(client_id, answered, error, frozenset(topics) if answered else None, 1, f"f:{client_id}")
 
 
-def topic(owners, name="T", expected=None, queues=QUEUES, lag=None, expects=True):
+def lagging(queue, now, before):
+    """What the walk remembers of a queue's lag."""
+    return Past(progress={("T", *queue): Progress(0, now, before, 0, 0)})
+
+
+def topic(owners, name="T", expected=None, queues=QUEUES, expects=True):
     expected = expected or {A0: "c1", A1: "c1", B0: "c2"}
     return TopicRound(
         topic=name,
@@ -26,7 +31,6 @@ def topic(owners, name="T", expected=None, queues=QUEUES, lag=None, expects=True
         expected=expected,
         allowed={q: frozenset({c}) for q, c in expected.items() if c},
         owners={q: tuple(owner(c) for c in clients) for q, clients in owners.items()},
-        lag=lag or {},
         strategy="AVG",
         strategy_source="client_log",
         strategy_parameters="",
@@ -77,9 +81,10 @@ def test_a_queue_without_owner_is_an_orphan_when_every_listed_member_answered():
 
 
 def test_an_orphan_whose_lag_rises_is_critical():
-    assert one(topic({**HEALTHY, A1: []}, lag={A1: (9, 3)})).severity == "CRITICAL"
-    assert one(topic({**HEALTHY, A1: []}, lag={A1: (3, 9)})).severity == "HIGH"
-    assert one(topic({**HEALTHY, A1: []}, lag={A1: (9, None)})).severity == "HIGH"
+    orphan = topic({**HEALTHY, A1: []})
+    assert one(orphan, past=lagging(A1, 9, 3)).severity == "CRITICAL"
+    assert one(orphan, past=lagging(A1, 3, 9)).severity == "HIGH"
+    assert one(orphan, past=lagging(A1, 9, None)).severity == "HIGH"
 
 
 def test_an_orphan_of_an_ordered_group_is_critical():

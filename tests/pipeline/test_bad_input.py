@@ -25,7 +25,7 @@ def changed(line: bytes, **changes) -> bytes:
 @pytest.fixture(scope="module")
 def taken_in(spark, settings, tmp_path_factory):
     """A landing folder with one trouble a file, between good lines; the tables after one run."""
-    from jobs import flag_allocation_drift, ingest_consumer_snapshots, ingest_send_records, rebuild_availability
+    from jobs import ingest_consumer_snapshots, ingest_send_records, rebuild_availability
     from jobs.run_context import RunContext
 
     root = tmp_path_factory.mktemp("bad")
@@ -56,7 +56,7 @@ def taken_in(spark, settings, tmp_path_factory):
     broken["raw"] = broken["raw"][:200]
     (snapshots / "s.jsonl").write_bytes(b"".join([*first[:7], json.dumps(broken).encode() + b"\n", *first[8:]]))
     context = RunContext(str(root / "landing"))
-    for job in (ingest_send_records, ingest_consumer_snapshots, rebuild_availability, flag_allocation_drift):
+    for job in (ingest_send_records, ingest_consumer_snapshots, rebuild_availability):
         job.run(spark, settings, context, str(root / "lake"))
 
     def read(table):
@@ -118,3 +118,7 @@ def test_a_producer_of_an_unknown_version_is_stored_and_judged_unknown(taken_in)
     assert (replay.verdict, replay.profile, replay.attempts) == ("unknown", None, 10)
     assert "9.9.9" in replay.reasons[0]
     assert taken_in("broker_availability_window").where("client_id = '10.0.0.1@strange'").count() == 0
+    verdicts = taken_in("send_verdict").where("client_id = '10.0.0.1@strange'").collect()
+    assert {v.verdict for v in verdicts} == {"unknown"}
+    assert len(verdicts) == 10
+    assert "9.9.9" in verdicts[0].reason

@@ -97,6 +97,7 @@ COMPARED = (
     "producer_replay",
     "fault_item_state",
     "broker_availability_window",
+    "send_verdict",
 )
 
 
@@ -104,13 +105,7 @@ def everything(spark, root: Path) -> dict[str, list]:
     from schemas import TABLES
 
     found = {}
-    for name in (
-        "send_attempt",
-        "producer_instance",
-        "producer_replay",
-        "fault_item_state",
-        "broker_availability_window",
-    ):
+    for name in COMPARED:
         rows = spark.read.format("delta").load(f"{root}/lake/{name}")
         text = rows.select(F.to_json(F.struct(*TABLES[name].contract_columns)).alias("row"))
         found[name] = sorted(row.row for row in text.collect())
@@ -137,13 +132,19 @@ def test_windows_are_cut_at_midnight_and_end_as_the_rules_say(spark, replay, at_
 
 
 @pytest.mark.parametrize(
-    "order", [pytest.param(("day5", "day6", "day8"), marks=pytest.mark.soak), ("day8", "day5", "day6")]
+    "order",
+    [
+        (("day5", "day8"), ("day6",)),
+        pytest.param((("day5",), ("day6",), ("day8",)), marks=pytest.mark.soak),
+        # The start comes late: until then the producer's release is unknown, and no window is claimed.
+        pytest.param((("day8",), ("day5",), ("day6",)), marks=pytest.mark.soak),
+    ],
 )
-def test_days_arriving_one_by_one_in_any_order_give_the_tables_of_one_run(spark, replay, at_once, tmp_path, order):
+def test_days_arriving_in_any_order_give_the_tables_of_one_run(spark, replay, at_once, tmp_path, order):
     if not (at_once / "lake").exists():
         replay(at_once, *DAYS)
-    for name in order:
-        replay(tmp_path, name)
+    for names in order:
+        replay(tmp_path, *names)
     assert everything(spark, tmp_path) == everything(spark, at_once)
 
 

@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from tests.conftest import CAPTURES
+from tests.recorded_producer import Recorded
 
 START_MS = 1795253414272  # first round of the consumers' capture
 
@@ -223,6 +224,34 @@ def test_expected_owners_equal_what_each_client_of_g_avg_logged_that_it_took(lak
     assert all((r.client_id, r.queues_text) in taken for r in logged)
 
 
+def test_incidents_and_findings_are_those_of_the_kernels_without_spark(lake):
+    """What tests/captures/test_incidents_of_groups.py says of the kernels holds of the tables."""
+    from tests.capture_rounds import CaptureRounds
+    from udfs.drift_timing import Timing
+    from udfs.group_walk import CHANGE, DRIFT, INCIDENT, WalkSettings, walk
+
+    capture = CaptureRounds(CAPTURES / "consumers" / "admin_snapshots.jsonl.gz")
+    made = [r for group in capture.groups for r in walk(capture.of_group(group), WalkSettings(Timing(), 7))]
+    tables = {
+        DRIFT: ("allocation_drift", ("consumer_group", "code", "kind", "finding_state", "root_cause", "sentence")),
+        INCIDENT: ("drift_incident", ("consumer_group", "root_cause", "cause_key", "state", "severity", "sentence")),
+        CHANGE: ("membership_change", ("consumer_group", "topic", "joined", "left", "moved", "necessary", "excess")),
+    }
+    for kind, (table, names) in tables.items():
+        expected = sorted(repr([row[n] for n in names]) for k, row in made if k == kind)
+        assert sorted(repr(list(row)) for row in lake(table).select(*names).collect()) == expected, table
+
+
+def test_a_finding_comes_with_the_incident_that_explains_it(spark, lake, views):
+    rows = spark.table("drift_with_incident")
+    assert rows.count() == lake("allocation_drift").count()
+    assert rows.where("(finding_state = 'OPEN') AND incident_id IS NULL").count() == 0
+    assert (
+        rows.where("consumer_group = 'g_avg' AND code = 'ORPHAN_QUEUE' AND root_cause <> 'UNREACHABLE_CLIENT'").count()
+        == 0
+    )
+
+
 # -- the producer side ---------------------------------------------------------------------------------------------
 
 
@@ -353,3 +382,47 @@ def test_the_summary_names_what_a_person_looks_for(spark, views):
 def test_a_record_that_ends_inside_a_window_leaves_it_open(lake):
     rows = lake("broker_availability_window").where("client_id LIKE '%4.7.1_oneway' AND broker_name = 'broker-a'")
     assert [r.end_reason for r in rows.collect()] == ["open"]
+
+
+# -- verdicts on the producers' choices ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def verdicts(lake):
+    rows = lake("send_verdict").select("*", F.unix_millis("begin_at").alias("begin_ms")).collect()
+    found = {}
+    for row in rows:
+        found.setdefault(row.client_id, {})[row.msg_id, row.attempt, row.begin_ms] = row
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "at_least"),
+    [("4.7.1_short", 300), ("5.3.3_detect", 80), ("4.9.8_short", 0), ("4.9.8_async", 0), ("4.7.1_oneway", 1)],
+)
+def test_verdicts_equal_those_of_the_choices_judged_one_by_one(verdicts, name, at_least):
+    """The jobs prune, join and stream; the sequential judgement of the same record must say the same of each choice."""
+    ours = verdicts.get(f"127.0.0.1@{name}", {})
+    one_by_one = list(Recorded(name).verdicts())
+    asynchronous = name.endswith("async")
+    told = {
+        (a["msgId"], None if asynchronous else a["times"], a["beginMs"]): (j.verdict, j.reason, sorted(j.admissible))
+        for a, j in one_by_one
+    }
+    assert len(told) == len(one_by_one)
+    different = [
+        (key, row.verdict, row.reason, told[key])
+        for key, row in ours.items()
+        if (row.verdict, row.reason, row.admissible) != told[key]
+    ]
+    assert different == []
+    assert {told[key][0] for key in told.keys() - ours.keys()} <= {"consistent"}
+    assert len(ours) >= at_least
+
+
+def test_the_choices_of_the_captured_producers_were_admissible_but_two(lake):
+    """tests/captures/test_choices.py explains the two."""
+    counts = {row.verdict: row["count"] for row in lake("send_verdict").groupBy("verdict").count().collect()}
+    assert counts["impossible"] == 2
+    assert set(counts) == {"consistent", "possible", "impossible"}
+    assert counts["possible"] < 100

@@ -21,6 +21,8 @@ COLUMNS = """cluster string, producer_group string, client_id string, started_at
     at timestamp, begin_at timestamp, thread string, msg_id string, attempt int, phase_rank int, event_date date,
     profile string, extend_only boolean, has_reachable boolean, next_started_at timestamp, latency_ms long,
     isolation boolean, reachable boolean, duration_ms long"""
+REMOVALS = """cluster string, producer_group string, client_id string, started_at timestamp, life_at timestamp,
+    broker_name string, at timestamp"""
 
 
 def instant(ms: int) -> datetime:
@@ -36,7 +38,20 @@ def stream(profile, seed):
         isolation = dice.random() < 0.2
         reachable = not profile.has_reachable or not isolation or dice.random() < 0.5
         latency = dice.choice((-5, 0, 40, 549, 550, 999, 1800, 3000, 15_000))
-        yield number, at, dice.choice(("broker-a", "broker-b")), latency, isolation, reachable
+        broker = dice.choice(("broker-a", "broker-b"))
+        if not profile.has_reachable and dice.random() < 0.1:
+            # The fallback forgets the broker, at an instant of its own.
+            yield number, at + 1, broker, None, False, True
+            at += 2
+        else:
+            yield number, at, broker, latency, isolation, reachable
+
+
+def apply(table, broker, at, latency, isolation, reachable):
+    if latency is None:
+        table.remove(broker)
+    else:
+        table.update(broker, latency_ms=latency, isolation=isolation, now_ms=at, reachable=reachable)
 
 
 def client(profile_id, seed):
@@ -46,6 +61,8 @@ def client(profile_id, seed):
 def rows_of_stream(profile_id, seed):
     profile = PROFILES[profile_id]
     for number, at, broker, latency, isolation, reachable in stream(profile, seed):
+        if latency is None:
+            continue
         duration = compute_not_available_duration(np.array([latency]), np.array([isolation]), profile)[0]
         yield (
             *(
@@ -67,10 +84,22 @@ def rows_of_stream(profile_id, seed):
         )
 
 
+def removals_of_stream(profile_id, seed):
+    for _, at, broker, latency, _, _ in stream(PROFILES[profile_id], seed):
+        if latency is None:
+            yield "c", "g", client(profile_id, seed), instant(-1000), instant(-1000), broker, instant(at)
+
+
 @pytest.fixture(scope="module")
 def replayed(spark):
     """Stretches and closing items of all streams, from one run."""
-    from jobs.transforms.availability import items_by_date, stretches, with_carried_items, with_stretches
+    from jobs.transforms.availability import (
+        items_by_date,
+        stretches,
+        with_carried_items,
+        with_removals,
+        with_stretches,
+    )
 
     made = [row for p in PROFILE_IDS for seed in range(STREAMS) for row in rows_of_stream(p, seed)]
     updates = spark.createDataFrame(made, COLUMNS)
@@ -84,7 +113,10 @@ def replayed(spark):
     from schemas import FAULT_ITEM_STATE
 
     opening = spark.createDataFrame([], FAULT_ITEM_STATE.columns)
-    rows = with_stretches(with_carried_items(updates, opening, nothing)).localCheckpoint()
+    gone = [row for p in PROFILE_IDS for seed in range(STREAMS) for row in removals_of_stream(p, seed)]
+    assert gone
+    removals = spark.createDataFrame(gone, REMOVALS)
+    rows = with_stretches(with_removals(with_carried_items(updates, opening, nothing), removals)).localCheckpoint()
     whole = stretches(rows).select(
         "client_id", "broker_name", "state", F.unix_millis("stretch_start"), F.unix_millis("stretch_end")
     )
@@ -102,7 +134,7 @@ def replayed(spark):
         "verdict string, cluster string, producer_group string, client_id string, started_at timestamp, "
         "life_at timestamp, event_date date, next_started_at timestamp",
     )
-    items = items_by_date(rows, replay).select(
+    items = items_by_date(rows, replay, removals.limit(0), tolerance_ms=0).select(
         "client_id", "broker_name", "current_latency_ms", F.unix_millis("start_at").alias("s"), "reachable"
     )
     return held, {(r.client_id, r.broker_name): r for r in items.collect()}
@@ -125,7 +157,7 @@ def test_a_broker_is_unavailable_exactly_inside_the_windows(replayed, profile_id
         for ms in moments:
             while pending and pending[0][1] <= ms:
                 _, at, broker, latency, isolation, reachable = pending.pop(0)
-                table.update(broker, latency_ms=latency, isolation=isolation, now_ms=at, reachable=reachable)
+                apply(table, broker, at, latency, isolation, reachable)
             for broker in ("broker-a", "broker-b"):
                 key = (client(profile_id, seed), broker)
                 unavailable = within(held.get((*key, "unavailable"), []), ms)
@@ -149,7 +181,8 @@ def test_items_close_as_the_table_holds_them(replayed, profile_id):
     for seed in range(STREAMS):
         table = FaultTable(PROFILES[profile_id])
         for _, at, broker, latency, isolation, reachable in stream(PROFILES[profile_id], seed):
-            table.update(broker, latency_ms=latency, isolation=isolation, now_ms=at, reachable=reachable)
+            apply(table, broker, at, latency, isolation, reachable)
+        assert {b for c, b in closed if c == client(profile_id, seed)} == set(table.items())
         for broker, item in table.items().items():
             ours = closed[(client(profile_id, seed), broker)]
             start = None if ours.s is None else ours.s - MIDNIGHT_MS

@@ -1,0 +1,261 @@
+"""Send attempts and the stretches in which brokers were held in, a verdict on every choice that is in doubt out.
+
+A choice is beyond doubt when its broker was not held at the time and no rule of its release looks at the broker
+before it: whatever else the table held, the client could take it. Spark finds the others (a join of begins with
+stretches, by the minute) and, by window functions, what is recorded of every broker around each; that is exact, and
+only these few reach Python. pickOneAtLeast and the rules around it then run as a grouped UDF, one group a process,
+its choices in order, because a fallback may forget a broker that later choices depend on.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from jobs.transforms.null_safe_join import null_safe_join
+from jobs.transforms.producer_replay import PROCESS
+from udfs.pandas_udfs import judged_choices
+
+_RULES = (
+    "profile",
+    "latency_max_ms",
+    "not_available_ms",
+    "latency_fault_enabled",
+    "detector_enabled",
+    "reachable_gates_availability",
+    "last_broker_rule",
+)
+_WHO = ("topic", "thread", "msg_id", "mode", "attempt", "broker_name", "queue_id", "begin_at")
+_CHOICE = (*PROCESS, "event_date", *_WHO)
+_SLOT_MS = 60_000
+_FOREVER = "9999-12-31"
+
+
+def choices(attempts: DataFrame, rules: DataFrame) -> DataFrame:
+    """Each attempt with the rules it was made under, and whether its begin alone puts it in doubt."""
+    own = rules.select(*PROCESS, "event_date", "verdict", "reasons", *_RULES)
+    sent = attempts.select(*PROCESS, "event_date", *_WHO, "last_broker_name", "queue_selected_by")
+    made = null_safe_join(sent, own, [*PROCESS, "event_date"]).withColumns(
+        {
+            "begin_ms": F.unix_millis("begin_at"),
+            "pinned": F.coalesce(F.col("queue_selected_by") != "client", F.lit(False)),
+        }
+    )
+    last, rule = F.col("last_broker_name"), F.col("last_broker_rule")
+    on_again = F.coalesce(last == F.col("broker_name"), F.lit(False))
+    off = F.col("verdict") == "off"
+    looks_back = (
+        F.when(off, on_again)
+        .when(rule == "equals", last.isNotNull())
+        .when(rule.isin("not_equal", "filter"), on_again)
+        .otherwise(F.lit(False))
+    )
+    return made.withColumn("looks_back", looks_back & ~F.col("pinned"))
+
+
+def unknown_verdicts(made: DataFrame) -> DataFrame:
+    """Verdicts on the attempts of producers whose rules are not known."""
+    return made.where(F.col("verdict") == "unknown").select(
+        *_CHOICE,
+        "last_broker_name",
+        F.col("queue_selected_by").isNull().alias("choice_assumed"),
+        F.lit(None).cast("array<string>").alias("admissible"),
+        F.lit(None).cast("string").alias("rule"),
+        F.lit("unknown").alias("verdict"),
+        F.array_join("reasons", "; ").alias("reason"),
+        "profile",
+    )
+
+
+def doubtful(made: DataFrame, whole: DataFrame, *, until: Column, tolerance_ms: int) -> DataFrame:
+    """The choices that need judging: of a broker that was held within the tolerance, or as a rule looks back.
+
+    ``whole``: stretches; one without end counts up to the instant ``until``.
+    """
+    replayed = made.where(F.col("verdict").isin("replayed", "off") & ~F.col("pinned"))
+    start = F.unix_millis("stretch_start") - tolerance_ms
+    end = F.unix_millis(F.least("stretch_end", until)) + tolerance_ms
+    slots = F.sequence(F.floor(start / _SLOT_MS), F.floor(end / _SLOT_MS))
+    held = whole.select(
+        *(F.col(name).alias(f"held_{name}") for name in (*PROCESS, "broker_name", "state")),
+        start.alias("held_from_ms"),
+        end.alias("held_to_ms"),
+        F.explode(slots).alias("held_slot"),
+    )
+    keys = (F.col(name).eqNullSafe(F.col(f"held_{name}")) for name in (*PROCESS, "broker_name"))
+    at_that_time = (
+        (F.floor(F.col("begin_ms") / _SLOT_MS) == F.col("held_slot"))
+        & F.col("begin_ms").between(F.col("held_from_ms"), F.col("held_to_ms"))
+        & ((F.col("held_state") == "unavailable") | F.col("reachable_gates_availability"))
+    )
+    back, fresh = replayed.where("looks_back"), replayed.where("NOT looks_back")
+    return back.unionByName(fresh.join(held, reduce(Column.__and__, keys) & at_that_time, "left_semi"))
+
+
+def records(
+    suspects: DataFrame, made: DataFrame, rows: DataFrame, routes: DataFrame, *, tolerance_ms: int
+) -> DataFrame:
+    """Each doubtful choice with what is recorded of every broker that its process knew (``CHOICE_RECORD``).
+
+    ``rows``: updates and carried items with the item after each (``with_stretches``); ``routes``: what ``held_routes``
+    gives.
+    Only what lies on the choice's own date counts, so that a date says the same whichever dates are computed with it;
+    a carried item is what the dates before it left.
+    """
+    process = suspects.select(*PROCESS).distinct()
+    own_rows = _semi(rows, process)
+    own_made = _semi(made, process)
+    known = own_rows.select(*PROCESS, "broker_name").unionByName(own_made.select(*PROCESS, "broker_name")).distinct()
+    probe = null_safe_join(
+        suspects.select(*_CHOICE, "begin_ms"), known.withColumnRenamed("broker_name", "known_broker"), list(PROCESS)
+    )
+    seen = _with_item(probe, own_rows, tolerance_ms)
+    seen = _with_near_updates(seen, own_rows, tolerance_ms)
+    seen = _with_uses(seen, own_made)
+    each = seen.groupBy(*_CHOICE).agg(
+        F.array_sort(
+            F.collect_list(
+                F.struct("known_broker", "item", "near", "used_before_ms", "used_after_ms"),
+            )
+        ).alias("brokers")
+    )
+    with_routes = each.join(routes, ["cluster", "topic", "event_date", "begin_at"], "left")
+    return null_safe_join(suspects, with_routes, _CHOICE)
+
+
+def _semi(frame: DataFrame, process: DataFrame) -> DataFrame:
+    renamed = process.withColumnsRenamed({name: f"__{name}" for name in PROCESS})
+    same = reduce(Column.__and__, (F.col(name).eqNullSafe(F.col(f"__{name}")) for name in PROCESS))
+    return frame.join(F.broadcast(renamed), same, "left_semi")
+
+
+def _with_item(probe: DataFrame, rows: DataFrame, tolerance_ms: int) -> DataFrame:
+    """The item as the last update before the tolerance left it; of earlier dates, every update."""
+    item = F.struct(
+        F.col("latency_ms"),
+        F.unix_millis("start_at").alias("start_ms"),
+        F.col("reachable"),
+        F.unix_millis("last_update_at").alias("updated_at_ms"),
+        F.unix_millis("forgotten_at").alias("forgotten_at_ms"),
+    )
+    updates = rows.select(
+        *PROCESS,
+        F.col("broker_name").alias("known_broker"),
+        F.unix_millis("at").alias("order_ms"),
+        (F.col("row_rank") * 2).alias("order_rank"),
+        F.struct("begin_at", "thread", "msg_id", "attempt", "phase_rank").alias("order_tie"),
+        item.alias("item"),
+    )
+    midnight_ms = F.unix_millis(F.col("event_date").cast("timestamp"))
+    probes = probe.select(
+        "*",
+        F.greatest(F.col("begin_ms") - tolerance_ms, midnight_ms).alias("order_ms"),
+        F.lit(1).alias("order_rank"),  # after a carried item, before an update of the same instant
+    )
+    both = updates.unionByName(probes, allowMissingColumns=True)
+    so_far = Window.partitionBy(*PROCESS, "known_broker").orderBy("order_ms", "order_rank", "order_tie")
+    before = so_far.rowsBetween(Window.unboundedPreceding, -1)
+    return (
+        both.withColumn("item", F.last("item", ignorenulls=True).over(before))
+        .where(F.col("begin_ms").isNotNull())
+        .select(*_CHOICE, "begin_ms", "known_broker", "item")
+    )
+
+
+def _with_near_updates(seen: DataFrame, rows: DataFrame, tolerance_ms: int) -> DataFrame:
+    """The updates of the same date within the tolerance of each choice, in their order."""
+    slot_ms = max(tolerance_ms, 1) * 4
+    wanted = F.sequence(
+        F.floor((F.col("begin_ms") - tolerance_ms) / slot_ms), F.floor((F.col("begin_ms") + tolerance_ms) / slot_ms)
+    )
+    update = F.struct(
+        F.unix_millis("at").alias("at_ms"),
+        F.unix_millis("begin_at").alias("update_begin_ms"),
+        F.col("thread").alias("update_thread"),
+        F.col("msg_id").alias("update_msg_id"),
+        F.col("attempt").alias("update_attempt"),
+        "phase_rank",
+        "latency_ms",
+        "isolation",
+        "reachable",
+    )
+    made = rows.where(F.col("row_rank") == 1).select(
+        *PROCESS,
+        F.col("broker_name").alias("known_broker"),
+        F.col("event_date"),
+        F.floor(F.unix_millis("at") / slot_ms).alias("slot"),
+        update.alias("update"),
+    )
+    slots = seen.select(*_CHOICE, "begin_ms", "known_broker", F.explode(wanted).alias("slot"))
+    close = null_safe_join(slots, made, [*PROCESS, "event_date", "known_broker", "slot"]).where(
+        F.abs(F.col("update.at_ms") - F.col("begin_ms")) <= tolerance_ms
+    )
+    near = close.groupBy(*_CHOICE, "known_broker").agg(F.array_sort(F.collect_list("update")).alias("near"))
+    return null_safe_join(seen, near, [*_CHOICE, "known_broker"], "left")
+
+
+def _with_uses(seen: DataFrame, made: DataFrame) -> DataFrame:
+    """When the process last used each broker for the topic, and when it did so next, on the same date."""
+    used = made.select(*PROCESS, "topic", F.col("broker_name").alias("known_broker"), "event_date", "begin_ms")
+    both = used.withColumn("use_ms", F.col("begin_ms")).unionByName(
+        seen.withColumn("is_probe", F.lit(True)), allowMissingColumns=True
+    )
+    by_time = Window.partitionBy(*PROCESS, "topic", "known_broker", "event_date").orderBy("begin_ms")
+    return (
+        both.withColumns(
+            {
+                "used_before_ms": F.max("use_ms").over(by_time.rangeBetween(Window.unboundedPreceding, 0)),
+                "used_after_ms": F.min("use_ms").over(by_time.rangeBetween(1, Window.unboundedFollowing)),
+            }
+        )
+        .where("is_probe")
+        .drop("use_ms", "is_probe")
+    )
+
+
+def held_routes(begins: DataFrame, routes: DataFrame, *, stale_s: int, valid_s: int) -> DataFrame:
+    """The routes that a client may have held at each begin: those recorded in the ``stale_s`` before it, and the one
+    before these, unless it is older than ``valid_s``.
+
+    ``begins``: cluster, topic, begin_at; ``routes``: topic_route rows. Returns these and ``routes``, oldest first.
+    """
+    entry = F.struct("broker_name", "write_queue_nums", "perm", "has_master")
+    captures = routes.groupBy("cluster", "topic", "event_date", F.unix_millis("captured_at").alias("captured_ms")).agg(
+        F.array_sort(F.collect_list(entry)).alias("entries")
+    )
+    of_topic = captures.groupBy("cluster", "topic", "event_date").agg(
+        F.array_sort(F.collect_list(F.struct("captured_ms", "entries"))).alias("captures")
+    )
+    begun = begins.select("cluster", "topic", "event_date", "begin_at").distinct()
+    now = F.unix_millis("begin_at")
+    valid = F.filter("captures", lambda c: c["captured_ms"].between(now - 1000 * valid_s, now))
+    recent = F.filter("valid", lambda c: c["captured_ms"] > now - 1000 * stale_s)
+    before = F.filter("valid", lambda c: c["captured_ms"] <= now - 1000 * stale_s)
+    return (
+        begun.join(of_topic, ["cluster", "topic", "event_date"])
+        .withColumn("valid", valid)
+        .select(
+            "cluster",
+            "topic",
+            "event_date",
+            "begin_at",
+            F.concat(F.slice(before, -1, 1), recent)["entries"].alias("routes"),
+        )
+    )
+
+
+def judged(recorded: DataFrame, *, tolerance_ms: int) -> DataFrame:
+    """Doubtful choices with their verdicts and ``removals``: what a choice (perhaps) made its client forget."""
+    shown = recorded.withColumn("choice_assumed", F.col("queue_selected_by").isNull())
+    kept = [*_CHOICE, "last_broker_name", "choice_assumed", "profile"]
+    return judged_choices(shown, [*PROCESS], kept, tolerance_ms=tolerance_ms)
+
+
+def removals(verdicts: DataFrame) -> DataFrame:
+    """What choices made their clients forget: ``ITEM``, the instant ``at``, and whether they ``surely`` did."""
+    gone = verdicts.select(*PROCESS, F.explode("removals").alias("removal"))
+    return gone.select(
+        *PROCESS, "removal.broker_name", F.timestamp_millis("removal.at_ms").alias("at"), "removal.surely"
+    )

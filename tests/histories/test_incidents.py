@@ -1,0 +1,389 @@
+"""Incidents over rounds: one per cause, the same however the rounds are cut, with what each explains."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, NO_GRACE, owner, read, topic, world
+from udfs.drift_timing import OPENS, Timing
+from udfs.expected_allocation import MemberRule, expected_allocation
+from udfs.group_history import GroupHistory, fold_attached
+from udfs.group_round import Connection, Subscription
+from udfs.incident import incident_id
+from udfs.root_cause import Cause
+
+
+def history(timing=NO_GRACE):
+    return GroupHistory(("c", "", "g"), timing)
+
+
+def at(second):
+    return BEGIN_MS + second * 1000
+
+
+def walk(rounds, timing=NO_GRACE, step=15):
+    """The history after rounds, each a function of its instant."""
+    made = history(timing)
+    for number, one in enumerate(rounds):
+        made.step(one(at(number * step)))
+    return made
+
+
+def live(made):
+    return {tuple(cause): incident for cause, incident in made.ledger.incidents.items()}
+
+
+# -- one cause, everything it explains -------------------------------------------------------------------------------
+
+
+def allocated(now, members, owners, queues=8, strategies=None, **changes):
+    """A round whose expectation and claims come from RocketMQ's own rules."""
+    names = [("broker-a", q) for q in range(queues)]
+    rules = [MemberRule(c, (strategies or {}).get(c, "AVG"), "P533") for c in dict.fromkeys(members)]
+    made = expected_allocation("CLUSTERING", "AVG", "P533", "T", names, members, rules)
+    claimants = {q: frozenset(c) for q, c in zip(names, made.claimants, strict=True)}
+    shown = {("broker-a", q): tuple(owner(c, now) for c in clients) for q, clients in owners.items()}
+    one = replace(
+        topic(now),
+        queues=tuple(names),
+        expected=dict(zip(names, made.owners, strict=True)),
+        claimants=claimants,
+        allowed={q: claimants[q] | {o} - {None} for q, o in zip(names, made.owners, strict=True)},
+        owners=shown,
+    )
+    named = {c: ((strategies or {}).get(c, "AVG"), "client_log") for c in members}
+    return world(now, members=members, topics=(one,), strategies=named, **changes)
+
+
+def test_a_a_b_over_8_queues_is_one_incident_with_3_doubles_and_3_orphans():
+    def one(now):
+        return allocated(now, ("A", "A", "B"), {0: "A", 1: "A", 2: "A", 6: "B", 7: "B"})
+
+    made = walk([one] * 12)
+    assert set(live(made)) == {("DUPLICATE_CLIENT_ID", "A")}
+    (incident,) = live(made).values()
+    attached = [(a.code, a.subject.queue_id) for a in incident.attached.values()]
+    assert sorted(q for code, q in attached if code == "DOUBLE_OWNED") == [0, 1, 2]
+    assert sorted(q for code, q in attached if code == "ORPHAN_QUEUE") == [3, 4, 5]
+    assert [code for code, _ in attached if code == "DUPLICATE_CLIENT_ID"] == ["DUPLICATE_CLIENT_ID"]
+    # The orphans are the first that may open: 60 s. The doubles rest on the list of members alone.
+    assert incident.opened_at == at(60)
+
+
+def test_one_id_with_another_port_at_each_broker_is_one_process():
+    connections = tuple(Connection(b, "c1", f"10.0.0.1:{port}") for b, port in (("broker-a", 1), ("broker-b", 2)))
+    assert world(0, connections=connections).duplicates == ()
+    assert world(0, connections=(*connections, Connection("broker-c", "c1", "10.0.0.9:1"))).duplicates == ("c1",)
+
+
+def test_mixed_strategies_explain_what_the_members_own_rules_lead_to():
+    # AVG: A 0-2, B 3-5, C 6 7; C by circle: 2 5. So 2 and 5 are double, 6 and 7 nobody's.
+    owned = {0: "A", 1: "A", 2: "AC", 3: "B", 4: "B", 5: "BC"}
+
+    def one(now):
+        return allocated(now, ("A", "B", "C"), owned, strategies={"C": "AVG_BY_CIRCLE"})
+
+    (incident,) = live(walk([one] * 3)).values()
+    assert incident.cause == Cause("MIXED_STRATEGY", "")
+    assert incident.opened_at == at(15)
+    codes = sorted((a.code, a.subject.queue_id) for a in incident.attached.values() if a.subject.queue)
+    assert codes == [("DOUBLE_OWNED", 2), ("DOUBLE_OWNED", 5), ("ORPHAN_QUEUE", 6), ("ORPHAN_QUEUE", 7)]
+
+
+def test_an_orphan_that_mixed_strategies_do_not_lead_to_is_not_explained_by_them():
+    owned = {0: "A", 2: "AC", 3: "B", 4: "B", 5: "BC"}  # A holds 1 by its own rule, and does not
+
+    def one(now):
+        return allocated(now, ("A", "B", "C"), owned, strategies={"C": "AVG_BY_CIRCLE"})
+
+    made = live(walk([one] * 6))
+    assert set(made) == {("MIXED_STRATEGY", ""), ("UNEXPLAINED", "T")}
+    assert [a.subject.queue_id for a in made["UNEXPLAINED", "T"].attached.values()] == [1]
+
+
+def test_a_queue_that_was_added_to_the_route_a_moment_ago_lags_behind_it():
+    def before(now):
+        return world(now, topics=(topic(now, {A1: ()}, queues=(A0, B0)),))
+
+    made = walk([before, before, *[lambda now: world(now, {A1: ()})] * 12])
+    assert set(live(made)) == {("ROUTE_LAG", "T")}
+    # 50 s + S after the change at 30, which 60 s of age outlast.
+    assert live(made)["ROUTE_LAG", "T"].opened_at == at(30 + 75)
+
+
+def test_a_broker_that_left_the_route_mutes_for_175_s_and_s():
+    def before(now):
+        return world(now, of_topic={"queues": (A0, A1, B0, ("broker-z", 0))})
+
+    made = walk([before, *[lambda now: world(now, {A1: ()})] * 16], NO_GRACE)
+    (incident,) = live(made).values()
+    assert incident.opened_at == at(210)  # 15 + 175 + 15 = 205
+
+
+def test_ordered_groups_are_given_60_s_more():
+    def ordered(now):
+        return world(now, {A1: ()}, reads=[read(c, now, started_at=at(0)) for c in ("c1", "c2")], ordered=True)
+
+    (incident,) = live(walk([ordered] * 9, Timing())).values()
+    assert incident.opened_at == at(105)  # 20 + 15 + 60 = 95
+
+
+def test_a_rolling_deploy_mutes_the_subscriptions_and_nothing_else():
+    def other(now, tags):
+        own = [Subscription("T", "TAG", tags or "*", (tags,) if tags else ())]
+        return world(now, {A1: ()}, reads=[read("c1", now), read("c2", now, subscriptions=own)])
+
+    rounds = [lambda now: other(now, ""), *[lambda now: other(now, "x")] * 20]
+    made = walk(rounds, Timing(membership_grace_s=-1000))
+    assert set(live(made)) == {("UNEXPLAINED", "T")}  # the orphan
+    made = walk(rounds * 1, replace(Timing(membership_grace_s=-1000), subscription_grace_s=30))
+    assert ("SUBSCRIPTION_INCONSISTENT", "TAG_DIFF") in live(made)
+
+
+def test_an_orphan_that_no_members_own_rule_leads_to_is_not_explained_by_mixed_strategies():
+    owned = {0: "A", 1: "A", 3: "B", 4: "B", 5: "BC"}  # A and C both take 2 by their rules, and neither holds it
+
+    def one(now):
+        return allocated(now, ("A", "B", "C"), owned, strategies={"C": "AVG_BY_CIRCLE"})
+
+    made = live(walk([one] * 6))
+    assert [a.subject.queue_id for a in made["UNEXPLAINED", "T"].attached.values()] == [2]
+
+
+def test_with_rounds_far_apart_it_is_the_third_false_one_that_closes():
+    rounds = [lambda now: world(now, {A1: ("c1", "c2")})] * 3 + [world] * 2
+    assert [i.state for i in live(walk(rounds, step=60)).values()] == ["CLEARING"]
+    assert [i.state for i in live(walk([*rounds, world], step=60)).values()] == ["RESOLVED"]
+
+
+# -- loose rounds ----------------------------------------------------------------------------------------------------
+
+
+def test_loose_rounds_do_not_open_doubles():
+    made = walk([lambda now: world(now, {A1: ("c1", "c2")}, loose=True)] * 20)
+    assert live(made) == {}
+    assert len(made.ledger.tracks) == 1
+
+
+def double(now):
+    return world(now, {A1: ("c1", "c2")})
+
+
+def loose_double(now):
+    return world(now, {A1: ("c1", "c2")}, loose=True)
+
+
+def loose_world(now):
+    return world(now, loose=True)
+
+
+def test_a_double_in_a_loose_round_neither_counts_nor_resets():
+    assert live(walk([double, loose_double, loose_world, loose_double])) == {}
+    assert len(live(walk([double, loose_double, loose_world, double]))) == 1
+
+
+def test_a_double_in_a_loose_round_does_not_stop_the_closing():
+    made = walk([double, double, world, loose_double, world, world, world])
+    assert [i.state for i in live(made).values()] == ["RESOLVED"]  # false at 30, 60, 75, 90
+
+
+# -- flapping --------------------------------------------------------------------------------------------------------
+
+QUICK = replace(NO_GRACE, close_rounds=1, close_s=0, opens={**OPENS, "DOUBLE_OWNED": OPENS["IDLE_BY_DESIGN"]})
+
+
+def test_an_incident_that_opens_again_within_20_rounds_is_the_same_and_flaps_at_the_fourth_change():
+    made = history(QUICK)
+    states = []
+    for number, one in enumerate([double, world, double, world, double, world]):
+        made.step(one(at(15 * number)))
+        states.append(live(made)["UNEXPLAINED", "T"].state)
+    assert states == ["OPEN", "RESOLVED", "OPEN", "RESOLVED", "FLAPPING", "RESOLVED"]
+    (incident,) = live(made).values()
+    assert (incident.reopened, incident.opened_at) == (2, at(0))
+
+
+def test_an_incident_after_20_quiet_rounds_is_another():
+    made = walk([double, world, *[world] * 21, double], QUICK)
+    (finished,), (second,) = made.ledger.finished, live(made).values()
+    assert finished.state == "RESOLVED" and second.state == "OPEN"
+    assert finished.incident_id != second.incident_id
+    day = datetime.fromtimestamp(BEGIN_MS / 1000, UTC).date().isoformat()
+    assert second.incident_id == incident_id(("c", "", "g"), Cause("UNEXPLAINED", "T"), day, 2)
+
+
+def test_a_queue_that_changes_its_owner_three_times_without_need_flaps():
+    rounds = [lambda now, c=c: world(now, {A1: c}) for c in ("c1", "c2", "c1", "c2")]
+    found = [j.finding for j in history().step(rounds[0](at(0))).judged]
+    assert found == []
+    made = history(Timing(membership_grace_s=-1000))
+    for number, one in enumerate(rounds):
+        walked = made.step(one(at(15 * number)))
+    (flap,) = [j for j in walked.judged if j.finding.code == "REBALANCE_FLAP"]
+    assert (flap.finding.queue, flap.judgement.state) == (A1, "OPEN")
+    # Ten minutes later the changes are forgotten.
+    for number in range(4, 50):
+        walked = made.step(world(at(15 * number)))
+    assert [j.finding.code for j in walked.judged] == []
+
+
+def test_owners_that_follow_the_members_do_not_flap():
+    def members(now, third):
+        ids = ("A", "B", "C") if third else ("A", "B")
+        made = expected_allocation("CLUSTERING", "AVG", "P533", "T", [("broker-a", q) for q in range(8)], ids, [])
+        return allocated(now, ids, {q: (o,) for q, o in enumerate(made.owners)})
+
+    rounds = [lambda now, third=bool(i // 3 % 2): members(now, third) for i in range(30)]
+    made = history(Timing())
+    codes = {j.finding.code for n, one in enumerate(rounds) for j in made.step(one(at(15 * n))).judged}
+    assert codes == set()
+
+
+# -- folding ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_code_of_more_than_half_of_the_queues_is_shown_as_one():
+    made = walk([lambda now: world(now, {A0: (), A1: ()})] * 6)
+    (incident,) = live(made).values()
+
+    def orphans(queues):
+        return [s for s in fold_attached(incident, queues, made.timing) if s.attached.code == "ORPHAN_QUEUE"]
+
+    (shown,) = orphans(3)
+    assert (shown.attached.kind, shown.queues, shown.attached.subject.queue) == ("FOLDED", 2, None)
+    assert shown.sample == ("queue 0 of T@broker-a", "queue 1 of T@broker-a")
+    assert [s.queues for s in orphans(4)] == [1, 1]
+    walked = made.step(world(at(90), {A0: (), A1: ()}))
+    assert {j.folded for j in walked.judged if j.finding.queue} == {True}
+
+
+# -- any split, any state --------------------------------------------------------------------------------------------
+
+KINDS = {
+    "good": world,
+    "orphan": lambda now: world(now, {A1: ()}),
+    "double": double,
+    "silent": lambda now: world(now, {B0: ()}, silent=("c2",)),
+    "mixed": lambda now: world(now, {A1: ("c1", "c2")}, strategies={"c1": ("AVG", "x"), "c2": ("CONFIG", "x")}),
+    "joined": lambda now: world(now, members=("c1", "c2", "c3")),
+    "route": lambda now: world(now, of_topic={"queues": (A0, A1, B0, ("broker-z", 0))}),
+    "unread": lambda now: world(now, reads=[], topics=()),
+    "blind": lambda now: world(now, of_topic={"queues": None}, missing_inputs=("topic_route of T: not read",)),
+    "moved": lambda now: world(now, {A1: "c2"}),
+    "nobody": lambda now: world(now, members=(), reads=[], topics=()),
+}
+SHORT = replace(
+    Timing(close_s=30, membership_grace_s=5, route_grace_s=10, broker_death_s=5, data_gap_s=60, flapping_rounds=8),
+    opens={code: o._replace(age_s=min(o.age_s, 20)) for code, o in OPENS.items()},
+)
+
+
+def reread(made):
+    return GroupHistory.of_json(made.key, made.timing, made.to_json(), evidence=made.ledger.evidence())
+
+
+MIDNIGHT_MS = 1_700_006_400_000
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    kinds=st.lists(st.tuples(st.sampled_from(sorted(KINDS)), st.integers(1, 8)), min_size=1, max_size=12),
+    first=st.integers(0, 60),
+    cuts=st.sets(st.integers(1, 60), max_size=4),
+)
+def test_a_history_cut_anywhere_goes_on_as_if_it_were_not(kinds, first, cuts):
+    """Cut at midnight, which comes after ``first`` rounds, and at other places as well."""
+    names = [kind for kind, count in kinds for _ in range(count)]
+    instants = [MIDNIGHT_MS + 13_000 * (number - first) for number in range(len(names))]
+    whole, cut = history(SHORT), history(SHORT)
+    finished = []
+    for number, (kind, now) in enumerate(zip(names, instants, strict=True)):
+        if number in cuts:
+            cut = reread(cut)
+        if number == first:
+            finished += cut.close_date("2023-11-14")
+            cut = reread(cut)
+        expected, actual = whole.step(KINDS[kind](now)), cut.step(KINDS[kind](now))
+        assert [(j.finding, j.grace, j.judgement.state) for j in actual.judged] == [
+            (j.finding, j.grace, j.judgement.state) for j in expected.judged
+        ]
+        assert actual.changes == expected.changes
+        finished += cut.ledger.finished
+        cut.ledger.finished = []
+    assert finished == whole.close_date("2023-11-15")
+    cut.close_date("2023-11-15")
+    assert json.loads(cut.to_json()) == json.loads(whole.to_json())
+
+
+@settings(max_examples=100, deadline=None)
+@given(kinds=st.lists(st.tuples(st.sampled_from(sorted(KINDS)), st.integers(1, 12)), min_size=1, max_size=8))
+def test_rounds_that_repeat_the_one_before_may_be_passed_over(kinds):
+    names = [kind for kind, count in kinds for _ in range(count)]
+    whole, passing = history(SHORT), history(SHORT)
+    passed = 0
+    for number, kind in enumerate(names):
+        group, signature = KINDS[kind](at(13 * number)), hash(kind)
+        walked = whole.step(group)
+        if passing.repeat(signature, group.at, (None, None)):
+            passed += 1
+            assert walked.judged == [] and walked.changes == []
+        else:
+            passing.step(group, signature=signature)
+    assert passing.to_json() == whole.to_json()
+    assert passed >= max((c - 20 for k, c in kinds if k == "good"), default=0)
+
+
+def test_a_healthy_group_is_passed_over_but_not_when_a_queue_has_long_not_been_pulled_from():
+    made = history(Timing())
+    for number in range(4):
+        made.step(world(at(15 * number)), signature=7)
+    assert made.repeat(7, at(60), (at(55), None))
+    assert not made.repeat(8, at(75), (at(70), None))
+    assert not made.repeat(7, at(75), (at(75) - 121_000, None))
+    assert not made.repeat(7, at(75), (None, at(75) - 61_000))
+    made.close_date("2023-11-14")
+    assert not made.repeat(7, at(75), (at(70), None))
+
+
+def test_equal_histories_give_equal_texts():
+    rounds = [KINDS[kind] for kind in sorted(KINDS)] * 2
+    one, two = walk(rounds, SHORT), walk(rounds, SHORT)
+    assert one.to_json() == two.to_json()
+    assert GroupHistory.of_json(one.key, SHORT, one.to_json()).to_json() == one.to_json()
+
+
+# -- what a finding takes for granted --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "assumption"),
+    [
+        ({"of_topic": {"strategy_source": "default"}}, "allocation strategy of g: not known, AVG assumed"),
+        ({"strategies": {"c1": ("AVG", "x")}}, "allocation strategy of c2: not known"),
+        (
+            {"of_topic": {"strategy": "CONSISTENT_HASH"}},
+            "virtual nodes of CONSISTENT_HASH: not recorded, 10 assumed",
+        ),
+    ],
+)
+def test_a_wrong_owner_is_possible_where_the_expectation_rests_on_an_assumption(changes, assumption):
+    walked = history().step(world(at(0), {A1: "c2"}, **changes))
+    (finding,) = [j.finding for j in walked.judged if j.finding.code == "WRONG_OWNER"]
+    assert (finding.trust, finding.assumptions) == ("possible", (assumption,))
+
+
+def test_with_its_virtual_nodes_given_a_hash_is_certain():
+    given_nodes = {"strategy": "CONSISTENT_HASH", "strategy_parameters": '{"virtual_node_count": 20}'}
+    walked = history().step(world(at(0), {A1: "c2"}, of_topic=given_nodes))
+    assert [j.finding.trust for j in walked.judged if j.finding.code == "WRONG_OWNER"] == ["certain"]
+
+
+def test_the_broker_assigns_and_shared_queues_are_legal():
+    walked = history().step(world(at(0), {A1: ("c1", "c2"), B0: "c1"}, shared=True))
+    assert [j.finding.code for j in walked.judged] == []

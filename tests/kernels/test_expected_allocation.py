@@ -1,0 +1,87 @@
+"""Group's expectation and members' claims: by strategy, parameters, release, and the lists that brokers gave."""
+
+from __future__ import annotations
+
+import json
+
+from udfs.expected_allocation import MemberRule, expected_allocation
+
+QUEUES = [("broker-a", q) for q in range(8)]
+
+
+def rules(*members, strategy="AVG"):
+    return [MemberRule(c, strategy, "P533") for c in dict.fromkeys(members)]
+
+
+def expected(members, own=None, strategy="AVG", queues=QUEUES, model="CLUSTERING", **options):
+    own = rules(*members) if own is None else own
+    return expected_allocation(model, strategy, "P533", "T", queues, members, own, **options)
+
+
+def owned(made, client_id):
+    return [q for q, owner in enumerate(made.owners) if owner == client_id]
+
+
+def claimed(made, client_id):
+    return [q for q, claims in enumerate(made.claimants) if client_id in claims]
+
+
+def test_members_under_one_rule_claim_what_the_group_expects():
+    made = expected(["a", "b", "c"])
+    assert [owned(made, c) for c in "abc"] == [[0, 1, 2], [3, 4, 5], [6, 7]]
+    assert [claimed(made, c) for c in "abc"] == [[0, 1, 2], [3, 4, 5], [6, 7]]
+
+
+def test_a_repeated_id_leaves_its_second_share_to_nobody():
+    made = expected(["a", "a", "b"])
+    assert owned(made, "a") == [0, 1, 2] and owned(made, "b") == [6, 7]
+    assert list(made.owners[3:6]) == [None] * 3
+
+
+def test_a_member_under_another_rule_claims_by_it():
+    made = expected(["a", "b"], [*rules("a"), *rules("b", strategy="AVG_BY_CIRCLE")])
+    assert owned(made, "b") == [4, 5, 6, 7]
+    assert claimed(made, "b") == [1, 3, 5, 7]
+
+
+def test_a_member_without_a_known_rule_claims_nothing():
+    assert claimed(expected(["a", "b"], rules("a")), "b") == []
+
+
+def test_where_brokers_list_different_members_a_client_may_claim_by_either():
+    made = expected(["a", "b"], views=(("a",), ("a", "b")))
+    assert owned(made, "a") == [0, 1, 2, 3]
+    assert claimed(made, "a") == list(range(8))
+    assert claimed(made, "b") == [4, 5, 6, 7]
+
+
+def test_virtual_nodes_from_settings_change_the_ring():
+    few, many = (
+        expected(["a", "b"], strategy="CONSISTENT_HASH", parameters=text)
+        for text in ("", json.dumps({"virtual_node_count": 100}))
+    )
+    assert few.refusal is many.refusal is None and few.owners != many.owners
+
+
+def test_machine_rooms_from_settings_leave_other_rooms_out():
+    queues = [("r1@b", 0), ("r1@b", 1), ("r2@b", 0)]
+    assert expected(["a"], strategy="MACHINE_ROOM", queues=queues).refusal is not None
+    made = expected(["a"], strategy="MACHINE_ROOM", queues=queues, parameters='{"machine_rooms": ["r1"]}')
+    assert made.owners == ("a", "a", None)
+
+
+def test_config_gives_each_client_its_own_list():
+    parameters = json.dumps({"configured_queues": {"a*": ["broker-a:0"], "b*": ["broker-a:1", "broker-z:9"]}})
+    made = expected(["a1", "b1", "c1"], strategy="CONFIG", parameters=parameters)
+    assert made.owners[:3] == ("a1", "b1", None)
+
+
+def test_rooms_that_application_code_computes_cannot_be_given():
+    parameters = '{"machine_rooms": ["r1"]}'
+    made = expected(["a"], strategy="MACHINE_ROOM_NEARBY-AVG", parameters=parameters)
+    assert made.refusal == "MACHINE_ROOM_NEARBY-AVG depends on parameters that no record holds"
+
+
+def test_every_broadcasting_member_claims_every_queue():
+    made = expected(["a", "b"], model="BROADCASTING")
+    assert set(made.owners) == {None} and set(made.claimants) == {("a", "b")}

@@ -1,0 +1,29 @@
+"""The timing section: its defaults are those of the kernels, and every drift code has its line."""
+
+from __future__ import annotations
+
+from conf.settings import load_settings
+from schemas.drift import DRIFT_CODES, ROOT_CAUSES
+from udfs.drift_rules import RULES
+from udfs.drift_timing import Timing
+from udfs.root_cause import CAUSES, UNEXPLAINED
+
+
+def test_the_defaults_are_those_of_the_kernels():
+    settings = load_settings()
+    values = settings.timing.model_dump() | {"progress_valid_s": settings.drift.progress_valid_s}
+    assert Timing.of(values) == Timing()
+    assert set(settings.timing.opens) == set(Timing().opens)
+
+
+def test_settings_that_name_one_code_leave_the_others_as_they_are(tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text("[timing]\nclose_s = 10\n[timing.opens]\nORPHAN_QUEUE = { rounds = 5, age_s = 1 }\n")
+    timing = Timing.of(load_settings(own).timing.model_dump())
+    assert (timing.close_s, timing.opens["ORPHAN_QUEUE"]) == (10, (5, 1))
+    assert timing.opens["WRONG_OWNER"] == Timing().opens["WRONG_OWNER"]
+
+
+def test_the_tables_know_every_code_and_cause():
+    assert set(DRIFT_CODES) == set(RULES)
+    assert list(ROOT_CAUSES) == [*CAUSES, UNEXPLAINED]

@@ -1,0 +1,121 @@
+"""Rows of doubtful choices in, rows of verdicts out: where the record's nested columns become the kernels' values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from udfs.choice_readings import (
+    BrokerRecord,
+    NearUpdate,
+    Removal,
+    Removals,
+    RouteEntry,
+    item_readings,
+    route_readings,
+)
+from udfs.fault_tolerance import FaultItem, FaultProfile
+from udfs.release_profiles import PROFILES
+from udfs.send_verdicts import Choice, KnownBroker, judge
+
+_WRITE = 2  # PermName.PERM_WRITE
+
+
+class ChoiceJudge:
+    """Judges the doubtful choices of one producer process, given in order of their begin."""
+
+    def __init__(self, tolerance_ms: int) -> None:
+        self._tolerance_ms = tolerance_ms
+        self._removals = Removals(tolerance_ms)
+        self._latest_ms = 0
+
+    def verdict(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """A row of ``records`` as a row of send_verdict, with ``removals``: what the choice made its client forget."""
+        if row["begin_ms"] < self._latest_ms:
+            raise ValueError(
+                f"choice {row['msg_id']} of {row['client_id']} begins at {row['begin_ms']}, before the last one judged "
+                f"({self._latest_ms}); sort each process's choices by their begin before they are judged."
+            )
+        self._latest_ms = row["begin_ms"]
+        profile = _profile(row["profile"], tuple(row["latency_max_ms"] or ()), tuple(row["not_available_ms"] or ()))
+        enabled = bool(row["latency_fault_enabled"])
+        choice = Choice(row["broker_name"], row["last_broker_name"], row["begin_ms"])
+        records = [_record(row, broker) for broker in _with_route_brokers(row)]
+        known = [self._known(record, choice, profile, enabled, bool(row["detector_enabled"])) for record in records]
+        judgement = judge(choice, known, profile, enabled=enabled)
+        removals = self._removals.note(judgement, choice, records)
+        return {
+            "admissible": sorted(judgement.admissible),
+            "rule": judgement.rule,
+            "verdict": judgement.verdict,
+            "reason": judgement.reason,
+            "removals": [removal._asdict() for removal in removals],
+        }
+
+    def _known(
+        self, record: BrokerRecord, choice: Choice, profile: FaultProfile, enabled: bool, detector_enabled: bool
+    ) -> KnownBroker:
+        items = item_readings(
+            record if enabled else record._replace(item=None, near=()),
+            choice.now_ms,
+            profile,
+            tolerance_ms=self._tolerance_ms,
+            detector_enabled=detector_enabled,
+            removal=self._removals.last(record.broker_name),
+        )
+        return KnownBroker(record.broker_name, items, route_readings(record, choice, profile))
+
+
+@cache
+def _profile(profile: str, latency_max_ms: tuple[int, ...], not_available_ms: tuple[int, ...]) -> FaultProfile:
+    return replace(PROFILES[profile], latency_max_ms=latency_max_ms, not_available_ms=not_available_ms)
+
+
+def _with_route_brokers(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The brokers that the process knew, and those that only a route names."""
+    brokers = list(row["brokers"])
+    known = {broker["known_broker"] for broker in brokers}
+    routed = {entry["broker_name"] for route in row["routes"] or () for entry in route}
+    nothing = {"item": None, "near": None, "used_before_ms": None, "used_after_ms": None}
+    return brokers + [{"known_broker": name, **nothing} for name in sorted(routed - known)]
+
+
+def _record(row: Mapping[str, Any], broker: Mapping[str, Any]) -> BrokerRecord:
+    item, name = broker["item"], broker["known_broker"]
+    forgotten_ms = item and item["forgotten_at_ms"]
+    return BrokerRecord(
+        name,
+        None if item is None else FaultItem(item["latency_ms"], item["start_ms"], item["reachable"]),
+        item and item["updated_at_ms"],
+        tuple(_near(row, update) for update in broker["near"] or () if not _is_own(row, update)),
+        broker["used_before_ms"],
+        broker["used_after_ms"],
+        _routes(row, name),
+        None if forgotten_ms is None else Removal(name, forgotten_ms, surely=False),
+    )
+
+
+def _near(row: Mapping[str, Any], update: Mapping[str, Any]) -> NearUpdate:
+    """A callback runs on another thread than the one that its line names."""
+    by_same_thread = row["thread"] is not None and update["update_thread"] == row["thread"]
+    earlier = update["update_begin_ms"] < row["begin_ms"] and update["at_ms"] <= row["begin_ms"]
+    sure = by_same_thread and earlier and update["phase_rank"] == 0
+    return NearUpdate(update["at_ms"], update["latency_ms"], update["isolation"], update["reachable"], sure)
+
+
+def _is_own(row: Mapping[str, Any], update: Mapping[str, Any]) -> bool:
+    """An attempt never sees its own end, nor that of a later attempt of the same send."""
+    return update["update_msg_id"] == row["msg_id"] and (update["update_attempt"] or 0) >= (row["attempt"] or 0)
+
+
+def _routes(row: Mapping[str, Any], name: str) -> tuple[RouteEntry, ...] | None:
+    if not row["routes"]:
+        return None
+    absent = RouteEntry(None, writable=False, has_master=False)
+    entries = [next((entry for entry in route if entry["broker_name"] == name), None) for route in row["routes"]]
+    return tuple(
+        absent if e is None else RouteEntry(e["write_queue_nums"], bool(e["perm"] & _WRITE), bool(e["has_master"]))
+        for e in entries
+    )

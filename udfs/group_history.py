@@ -1,0 +1,242 @@
+"""Rounds of one group in order in; judged findings, incidents and membership changes out, one state carried along.
+
+The state is JSON values: the state in which a date closes opens the next date, and however the rounds are cut into
+dates, the incidents are the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from udfs.churn import Change, Churn
+from udfs.disturbances import Disturbance, Grace, grace_of
+from udfs.drift_rules import absence_is_told, findings
+from udfs.drift_timing import Maintenance, Timing
+from udfs.finding import NO_OWNER, SEVERITIES, Finding, Subject, queue_name, subject_of
+from udfs.group_memory import GroupMemory, Reading
+from udfs.group_round import GroupRound, Past, Queue, TopicQueue
+from udfs.incident import Attached, Incident, Judgement, Seen
+from udfs.incidents import Ledger
+from udfs.root_cause import causes
+from udfs.strategy_inference import Inference
+
+_BY_ROUND = ("DOUBLE_OWNED", "WRONG_OWNER")  # what reads that lie far apart can fake
+FOLDED = "FOLDED"
+_SAMPLE = 5
+
+
+class Judged(NamedTuple):
+    """A finding of one round with its state, its grace and its causes."""
+
+    finding: Finding
+    grace: Grace | None
+    judgement: Judgement
+    folded: bool = False
+
+
+class Round(NamedTuple):
+    """What the walk says of one round; ``inferred`` by topic: strategies that would explain all owners so far."""
+
+    group: GroupRound
+    judged: list[Judged]
+    changes: list[Change]
+    inferred: dict[str, tuple[str, ...]]
+    disturbance: Disturbance | None = None  # the last change of the group so far
+
+
+@dataclass
+class GroupHistory:
+    """One group's rounds as they are walked; key: cluster, collector, consumer group."""
+
+    key: tuple[str, str, str]
+    timing: Timing
+    maintenance: Sequence[Maintenance] = ()
+    memory: GroupMemory = field(default_factory=GroupMemory)
+    churn: Churn = field(default_factory=Churn)
+    inference: Inference = field(default_factory=Inference)
+    ledger: Ledger = field(init=False)
+    quiet: int | None = field(default=None, init=False)  # signature of the last round, if nothing can come of a repeat
+
+    def __post_init__(self) -> None:
+        self.ledger = Ledger(self.key, self.timing)
+
+    def repeat(
+        self, signature: int | None, at: int, oldest: tuple[int | None, int | None], readings: Iterable[Reading] = ()
+    ) -> bool:
+        """Take in a round that shows the same facts as the last one, if nothing can come of it; else False.
+
+        ``signature`` is equal for equal facts, instants and evidence aside; ``oldest``: when the queue that was pulled
+        from least recently was, and, of those with messages waiting, the one consumed least recently.
+        """
+        if self.quiet is None or signature != self.quiet:
+            return False
+        limits = (self.timing.pull_idle_s, self.timing.consume_blocked_s)
+        if any(o is not None and at - o > limit * 1000 for o, limit in zip(oldest, limits, strict=True)):
+            return False
+        self.memory.repeat(at, readings, self.timing)
+        self.ledger.advance(at, self.memory.rounds_read, [], lambda *_: False)
+        return True
+
+    def step(self, group: GroupRound, readings: Iterable[Reading] = (), signature: int | None = None) -> Round:
+        """Judge the next round. One in which the group was not read is remembered and has no verdict."""
+        walked = self._step(group, readings)
+        named = all(topic.strategy_source != "default" for topic in group.topics)
+        settled = group.complete and bool(group.reads) and named and self.memory.settled
+        idle = not walked.judged and not self.ledger.tracks and self.churn.changed_at is None
+        self.quiet = signature if settled and idle else None
+        return walked
+
+    def _step(self, group: GroupRound, readings: Iterable[Reading]) -> Round:
+        past = self.memory.observe(group, readings, self.timing)
+        group = replace(group, past=replace(past, ownerless_since=self._ownerless(past)))
+        if not group.was_read:
+            return Round(group, [], [], {})
+        found = findings(group, self.timing)
+        seen = [self._seen(finding, group, found) for finding in found]
+        disturbance = self.memory.last_disturbance
+        judgements = self.ledger.advance(
+            group.at,
+            self.memory.rounds_read,
+            seen,
+            lambda subject, last_true_at: absence_is_told(group, subject, last_true_at),
+            disturbance,
+        )
+        in_grace = self._grace("MEMBERSHIP", None, group) is not None
+        judged = [Judged(s.finding, s.grace, j) for s, j in zip(seen, judgements, strict=True)]
+        changes = self.churn.take(group, in_grace=in_grace)
+        inferred = {} if in_grace else self.inference.take(group)
+        return Round(group, folded(judged, group, self.timing), changes, inferred, disturbance)
+
+    def close_date(self, day: str) -> list[Incident]:
+        """The incidents that were finished on the date (ISO) that closes; they are not in the state any more."""
+        # The first round of a date is judged in full, whether or not the date before was walked with it.
+        self.quiet = None
+        self.ledger.close_date(day)
+        finished, self.ledger.finished = self.ledger.finished, []
+        return finished
+
+    def to_json(self) -> str:
+        """The state; equal histories give equal texts."""
+        state = {
+            "memory": self.memory.to_state(),
+            "ledger": self.ledger.to_state(),
+            "churn": self.churn.to_state(),
+            "inference": self.inference.to_state(),
+        }
+        return json.dumps(state, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def of_json(
+        cls,
+        key: tuple[str, str, str],
+        timing: Timing,
+        text: str,
+        maintenance: Sequence[Maintenance] = (),
+        evidence: Mapping[str, Sequence[str]] | None = None,
+    ) -> GroupHistory:
+        """The history that ``to_json`` wrote, under today's timing; ``evidence``: that of its incidents, by id."""
+        state = json.loads(text)
+        history = cls(
+            key,
+            timing,
+            maintenance,
+            GroupMemory.of_state(state["memory"]),
+            Churn.of_state(state["churn"]),
+            Inference.of_state(state["inference"]),
+        )
+        history.ledger = Ledger.of_state(key, timing, state["ledger"], evidence or {})
+        return history
+
+    def _ownerless(self, past: Past) -> dict[TopicQueue, int]:
+        """Since when queues have had no owner: from when they stood still, where that showed it before."""
+        since = dict(past.ownerless_since)
+        for subject, track in self.ledger.tracks.items():
+            queue = (
+                subject.topic or "",
+                subject.broker_name or "",
+                -1 if subject.queue_id is None else subject.queue_id,
+            )
+            if subject.family == NO_OWNER and track.is_true and queue in since:
+                since[queue] = min(since[queue], track.since)
+        return since
+
+    def _seen(self, finding: Finding, group: GroupRound, found: Sequence[Finding]) -> Seen:
+        grace = self._grace(finding.code, finding.topic, group)
+        progress = None
+        if finding.topic is not None and finding.queue is not None:
+            progress = group.past.progress.get((finding.topic, *finding.queue))
+        return Seen(
+            subject_of(finding),
+            finding,
+            causes(finding, group, found),
+            grace,
+            counts=not (group.loose and finding.code in _BY_ROUND),
+            # A double that only the list of members shows is as old as DUPLICATE_CLIENT_ID must be.
+            opens=not (finding.code == "DOUBLE_OWNED" and len(finding.observed) < 2),
+            lag=None if progress is None else progress.lag,
+            broker_offset=None if progress is None else progress.broker_offset,
+            ordered=bool(group.ordered),
+        )
+
+    def _grace(self, code: str, topic: str | None, group: GroupRound) -> Grace | None:
+        """The grace that still mutes a finding of this code in this round."""
+        grace = grace_of(
+            code,
+            topic,
+            self.memory.disturbances,
+            ordered=bool(group.ordered),
+            interval=self.memory.interval_s(self.timing),
+            timing=self.timing,
+            maintenance=[m for m in self.maintenance if m.begin <= group.at < m.end],
+        )
+        return grace if grace is not None and group.at < grace.until else None
+
+
+def folded(judged: Sequence[Judged], group: GroupRound, timing: Timing) -> list[Judged]:
+    """The findings, those marked whose code holds for more than half of the group's queues."""
+    total = sum(len(topic.queues or ()) for topic in group.judged_topics())
+    queues: dict[str, set[tuple[str | None, Queue]]] = {}
+    for one in judged:
+        if one.finding.queue is not None:
+            queues.setdefault(one.finding.code, set()).add((one.finding.topic, one.finding.queue))
+    wide = {code for code, of_code in queues.items() if len(of_code) > total * timing.fold_share}
+    return [one._replace(folded=one.finding.queue is not None and one.finding.code in wide) for one in judged]
+
+
+class Shown(NamedTuple):
+    """A finding of an incident as a reader sees it; a folded one stands for ``queues`` queues, some of them named."""
+
+    attached: Attached
+    queues: int
+    sample: tuple[str, ...]
+
+
+def fold_attached(incident: Incident, total_queues: int, timing: Timing) -> list[Shown]:
+    """An incident's findings for a reader: a code that holds for more than half of the group's queues is one."""
+    of_code: dict[str, list[Attached]] = {}
+    for _, attached in sorted(incident.attached.items(), key=lambda entry: str(entry[0])):
+        of_code.setdefault(attached.code, []).append(attached)
+    shown: list[Shown] = []
+    for _, ones in sorted(of_code.items()):
+        wide = [a for a in ones if a.subject.queue is not None]
+        if total_queues and len(wide) > total_queues * timing.fold_share:
+            shown.append(_fold(wide))
+            ones = [a for a in ones if a.subject.queue is None]
+        shown += [Shown(attached, int(attached.subject.queue is not None), ()) for attached in ones]
+    return shown
+
+
+def _fold(ones: Sequence[Attached]) -> Shown:
+    first = min(ones, key=lambda a: a.first_seen_at)
+    names = [queue_name(a.subject.topic or "", a.subject.queue) for a in ones[:_SAMPLE] if a.subject.queue]
+    folded = first._replace(
+        subject=Subject(first.subject.family, None, None, None, None, FOLDED),
+        kind=FOLDED,
+        severity=min((a.severity for a in ones), key=SEVERITIES.index),
+        last_seen_at=max(a.last_seen_at for a in ones),
+        is_open=any(a.is_open for a in ones),
+    )
+    return Shown(folded, len(ones), tuple(names))

@@ -1,0 +1,285 @@
+"""A group's rounds in order in, what each round needs of those before it out: its memory, kept from round to round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from udfs.disturbances import (
+    Disturbance,
+    grace_end,
+    interval_s,
+    membership_changes,
+    route_changes,
+)
+from udfs.drift_timing import Timing
+from udfs.group_round import BROADCASTING, GroupRound, Past, Progress, Queue, TopicQueue, TopicRound
+
+
+class Reading(NamedTuple):
+    """One queue of one progress reading; offsets in messages, ``read_at`` epoch milliseconds."""
+
+    queue: TopicQueue
+    read_at: int
+    broker_offset: int
+    consumer_offset: int
+
+
+class _Standing(NamedTuple):
+    """A queue's last reading, and since which reading the group's offset is what it is."""
+
+    read_at: int
+    broker_offset: int
+    consumer_offset: int
+    lag_before: int | None
+    standing_since: int
+    broker_offset_then: int
+
+
+class _Held(NamedTuple):
+    """Who last showed a queue alone, who should have when that began, and when it changed without need."""
+
+    client_id: str
+    expected: str | None
+    changed_at: tuple[int, ...]
+
+
+@dataclass
+class GroupMemory:
+    """What is remembered of one group; ``to_state`` and ``of_state`` carry it over a date's end."""
+
+    rounds_read: int = 0
+    read_at: list[int] = field(default_factory=list)
+    last_at: int = 0
+    progress_at: int = 0
+    members: list[str] | None = None
+    starts: dict[str, int] = field(default_factory=dict)
+    subscriptions: dict[str, list[Any]] = field(default_factory=dict)
+    routes: dict[str, list[Queue]] = field(default_factory=dict)
+    disturbances: list[Disturbance] = field(default_factory=list)
+    last_disturbance: Disturbance | None = None
+    standing: dict[TopicQueue, _Standing] = field(default_factory=dict)
+    held: dict[TopicQueue, _Held] = field(default_factory=dict)
+    ownerless: dict[TopicQueue, int] = field(default_factory=dict)
+    unlocked: dict[tuple[str, TopicQueue], int] = field(default_factory=dict)
+    silent: dict[str, int] = field(default_factory=dict)
+    missing: dict[str, int] = field(default_factory=dict)
+    new_queues: dict[TopicQueue, int] = field(default_factory=dict)
+
+    def interval_s(self, timing: Timing) -> float:
+        """The group's usual time between rounds in which it was read."""
+        return interval_s(self.read_at, timing.interval_rounds)
+
+    def observe(self, group: GroupRound, readings: Iterable[Reading], timing: Timing) -> Past:
+        """Take in a round and say what it needs of the past, itself included."""
+        self.last_at = max(self.last_at, group.at)
+        if group.was_read:
+            self.rounds_read += 1
+            self.read_at = [*self.read_at, group.at][-(timing.interval_rounds + 1) :]
+        self._take_disturbances(group, timing)
+        self._take_members(group)
+        self.take_readings(readings)
+        if group.was_read:
+            self._take_owners(group, timing)
+            self._take_missing(group)
+        return self._past(group, timing)
+
+    def repeat(self, at: int, readings: Iterable[Reading], timing: Timing) -> None:
+        """Take in a round that shows what the last one did."""
+        self.last_at = max(self.last_at, at)
+        self.rounds_read += 1
+        self.read_at = [*self.read_at, at][-(timing.interval_rounds + 1) :]
+        self.take_readings(readings)
+
+    @property
+    def settled(self) -> bool:
+        """Nothing that is remembered makes the next round say more than its own facts do."""
+        waits = (self.disturbances, self.ownerless, self.silent, self.missing, self.new_queues, self.unlocked)
+        return not any(waits) and not any(held.changed_at for held in self.held.values())
+
+    def take_readings(self, readings: Iterable[Reading]) -> None:
+        """Take in a progress reading."""
+        for reading in readings:
+            self.progress_at = max(self.progress_at, reading.read_at)
+            self._take_reading(reading)
+
+    def _take_disturbances(self, group: GroupRound, timing: Timing) -> None:
+        fresh = membership_changes(self.members, group, self.starts)
+        for topic in group.topics:
+            if topic.queues is not None:
+                fresh += self._route_disturbances(topic, group.at)
+        for client_id, read in sorted(group.reads.items()):
+            own = [[*s[:3], list(s.tags)] for s in read.subscriptions]
+            if read.answered and self.subscriptions.get(client_id, own) != own:
+                fresh.append(Disturbance("subscription", read.captured_at, client_id))
+        interval, ordered = self.interval_s(timing), bool(group.ordered)
+        kept = [*self.disturbances, *fresh]
+        # A disturbance that is over is forgotten: longer intervals later on do not bring it back.
+        self.disturbances = [
+            d for d in kept if grace_end(d, ordered=ordered, interval=interval, timing=timing) > group.at
+        ]
+        latest = [d for d in (self.last_disturbance, *fresh) if d is not None]
+        self.last_disturbance = max(latest, key=lambda d: (d.at, d.kind, d.subject), default=None)
+
+    def _route_disturbances(self, topic: TopicRound, at: int) -> list[Disturbance]:
+        queues = list(topic.queues or ())
+        before = self.routes.get(topic.topic)
+        self.routes[topic.topic] = queues
+        if before is None:
+            return []
+        for queue in set(queues) - set(before):
+            self.new_queues[(topic.topic, *queue)] = at
+        return route_changes(topic.topic, before, queues, at)
+
+    def _take_members(self, group: GroupRound) -> None:
+        if group.listed:
+            self.members = list(group.members)
+            listed = set(group.members)
+            self.starts = {c: at for c, at in self.starts.items() if c in listed}
+            self.subscriptions = {c: own for c, own in self.subscriptions.items() if c in listed}
+            self.silent = {c: at for c, at in self.silent.items() if c in listed}
+        for client_id, read in group.reads.items():
+            if read.answered:
+                self.silent.pop(client_id, None)
+                self.subscriptions[client_id] = [[*s[:3], list(s.tags)] for s in read.subscriptions]
+                if read.started_at is not None:
+                    self.starts[client_id] = read.started_at
+            else:
+                self.silent.setdefault(client_id, read.captured_at)
+
+    def _take_reading(self, reading: Reading) -> None:
+        last = self.standing.get(reading.queue)
+        if last is not None and last.read_at >= reading.read_at:
+            return
+        stands = last is not None and last.consumer_offset == reading.consumer_offset
+        self.standing[reading.queue] = _Standing(
+            reading.read_at,
+            reading.broker_offset,
+            reading.consumer_offset,
+            None if last is None else last.broker_offset - last.consumer_offset,
+            last.standing_since if last and stands else reading.read_at,
+            last.broker_offset_then if last and stands else reading.broker_offset,
+        )
+
+    def _take_owners(self, group: GroupRound, timing: Timing) -> None:
+        since = group.at - int(timing.owner_changes_s * 1000)
+        unlocked: dict[tuple[str, TopicQueue], int] = {}
+        for topic in group.judged_topics():
+            for queue in topic.queues or ():
+                at: TopicQueue = (topic.topic, *queue)
+                owners = topic.owners.get(queue, ())
+                if owners:
+                    self.ownerless.pop(at, None)
+                elif group.complete:
+                    # While a member is silent, nobody knows.
+                    self.ownerless.setdefault(at, group.at)
+                if len(owners) == 1 and group.message_model != BROADCASTING:
+                    self._take_owner(at, owners[0].client_id, topic.expected.get(queue), group.at, since)
+                for owner in owners:
+                    if not owner.locked:
+                        first = self.unlocked.get((owner.client_id, at), group.at)
+                        unlocked[owner.client_id, at] = max(first, owner.last_lock_at or 0)
+        silent = set(group.unanswered)
+        kept = {key: first for key, first in self.unlocked.items() if key[0] in silent}
+        self.unlocked = {**kept, **unlocked} if group.ordered else {}
+        in_route = {(t.topic, *queue) for t in group.judged_topics() for queue in t.queues or ()}
+        judged = {t.topic for t in group.judged_topics()}
+        self.ownerless = {q: at for q, at in self.ownerless.items() if q in in_route or q[0] not in judged}
+        self.held = {q: held for q, held in self.held.items() if q in in_route or q[0] not in judged}
+        self.new_queues = {q: at for q, at in self.new_queues.items() if at > since}
+
+    def _take_owner(self, queue: TopicQueue, client_id: str, expected: str | None, at: int, since: int) -> None:
+        """Note a change of owner; one that another list of members calls for is no flapping."""
+        held = self.held.get(queue)
+        if held is None:
+            self.held[queue] = _Held(client_id, expected, ())
+        elif held.client_id == client_id:
+            self.held[queue] = held._replace(changed_at=tuple(c for c in held.changed_at if c > since))
+        else:
+            needless = (at,) if expected == held.expected else ()
+            changed = tuple(c for c in held.changed_at if c > since)
+            self.held[queue] = _Held(client_id, expected, (*changed, *needless))
+
+    def _take_missing(self, group: GroupRound) -> None:
+        sources = {s for s in map(gap_source, group.missing_inputs) if s is not None}
+        self.missing = {source: self.missing.get(source, group.at) for source in sorted(sources)}
+
+    def _past(self, group: GroupRound, timing: Timing) -> Past:
+        valid_from = group.at - int(timing.progress_valid_s * 1000)
+        progress = {
+            queue: Progress(
+                s.read_at,
+                s.broker_offset - s.consumer_offset,
+                s.lag_before,
+                s.standing_since,
+                s.broker_offset - s.broker_offset_then,
+                s.broker_offset,
+            )
+            for queue, s in self.standing.items()
+            if s.read_at >= valid_from
+        }
+        return Past(
+            progress=progress,
+            ownerless_since=dict(self.ownerless),
+            owner_changes={queue: held.changed_at for queue, held in self.held.items() if held.changed_at},
+            unlocked_since=dict(self.unlocked),
+            silent_since=dict(self.silent),
+            missing_since=dict(self.missing),
+            new_queues=dict(self.new_queues),
+        )
+
+    def to_state(self) -> dict[str, Any]:
+        """The memory as JSON values, in an order that equal memories share."""
+        return {
+            "rounds_read": self.rounds_read,
+            "read_at": self.read_at,
+            "last_at": self.last_at,
+            "progress_at": self.progress_at,
+            "members": self.members,
+            "starts": self.starts,
+            "subscriptions": self.subscriptions,
+            "routes": self.routes,
+            "disturbances": [list(d) for d in sorted(self.disturbances, key=str)],
+            "last_disturbance": self.last_disturbance and list(self.last_disturbance),
+            "standing": [[*queue, *s] for queue, s in sorted(self.standing.items())],
+            "held": [
+                [*queue, held.client_id, held.expected, list(held.changed_at)]
+                for queue, held in sorted(self.held.items())
+            ],
+            "ownerless": [[*queue, at] for queue, at in sorted(self.ownerless.items())],
+            "unlocked": [[client_id, *queue, at] for (client_id, queue), at in sorted(self.unlocked.items())],
+            "silent": self.silent,
+            "missing": self.missing,
+            "new_queues": [[*queue, at] for queue, at in sorted(self.new_queues.items())],
+        }
+
+    @classmethod
+    def of_state(cls, state: dict[str, Any]) -> GroupMemory:
+        """The memory that ``to_state`` wrote."""
+        last = state["last_disturbance"]
+        plain = ("rounds_read", "read_at", "last_at", "progress_at", "members", "starts", "subscriptions")
+        return cls(
+            **{name: state[name] for name in (*plain, "silent", "missing")},
+            routes={topic: [(b, q) for b, q in queues] for topic, queues in state["routes"].items()},
+            disturbances=[Disturbance(*d) for d in state["disturbances"]],
+            last_disturbance=Disturbance(*last) if last else None,
+            standing={(t, b, q): _Standing(*s) for t, b, q, *s in state["standing"]},
+            held={(t, b, q): _Held(owner, due, tuple(at)) for t, b, q, owner, due, at in state["held"]},
+            ownerless={(t, b, q): at for t, b, q, at in state["ownerless"]},
+            unlocked={(client_id, (t, b, q)): at for client_id, t, b, q, at in state["unlocked"]},
+            new_queues={(t, b, q): at for t, b, q, at in state["new_queues"]},
+        )
+
+
+def gap_source(missing_input: str) -> str | None:
+    """The input that a ``missing_inputs`` text names, if it was due and nothing else says that it did not come.
+
+    A member that was asked and did not answer is UNREACHABLE_CLIENT; what nobody collects is no gap.
+    """
+    source, _, reason = missing_input.partition(": ")
+    if source.startswith(("expected allocation", "allocation strategy")) or reason == "not_collected":
+        return None
+    if source.startswith("running info") and reason != "not asked for":
+        return None
+    return source

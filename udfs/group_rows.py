@@ -1,0 +1,133 @@
+"""Rows of a group's round in, the round as the rules see it out.
+
+Rows hold instants as datetimes, UTC; the kernels as epoch milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from udfs.group_memory import Reading
+from udfs.group_round import Connection, GroupRound, Owner, Queue, Read, Subscription, TopicRound
+
+Row = Mapping[str, Any]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NOT_ONLINE = 206  # ResponseCode.CONSUMER_NOT_ONLINE: the broker knows of no member
+
+
+def to_ms(at: datetime | None) -> int | None:
+    """An instant as epoch milliseconds; naive ones are UTC."""
+    if at is None:
+        return None
+    return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
+
+
+def to_instant(at_ms: int | None) -> datetime | None:
+    """Epoch milliseconds as an instant."""
+    return None if at_ms is None else _EPOCH + timedelta(milliseconds=at_ms)
+
+
+def group_round(row: Row) -> GroupRound:
+    """What the rules look at, from the row that Spark brought together."""
+    reads = {read["client_id"]: _read(read) for read in sorted(row["reads"], key=lambda r: r["captured_at"])}
+    listing = row["listing"]
+    nobody = listing is not None and listing["error_code"] == _NOT_ONLINE
+    judged = [topic for topic in row["topics"] if not topic["not_asked"]]
+    return GroupRound(
+        consumer_group=row["consumer_group"],
+        message_model=row["message_model"],
+        members=tuple(row["members"]),
+        reads=reads,
+        strategies={r["client_id"]: (r["strategy"], r["source"]) for r in row["member_rules"] if _is_known(r)},
+        ordered=row["ordered"],
+        loose=row["loose"],
+        missing_inputs=tuple(dict.fromkeys(m for topic in judged for m in topic["missing_inputs"])),
+        topics=tuple(_topic(topic, row) for topic in judged),
+        evidence=(listing["evidence"],) if listing else (),
+        listed_at=to_ms(listing["captured_at"]) if listing else None,
+        listed=listing is not None and (listing["answered"] or nobody),
+        connections=tuple(Connection(c["broker_name"], c["client_id"], c["address"]) for c in row["connections"] or ()),
+        shared=row["shared"],
+        at=to_ms(row["at"]) or 0,
+    )
+
+
+def readings(read_at: int, lags: Sequence[Row]) -> list[Reading]:
+    """A progress reading, queue by queue."""
+    return [
+        Reading((lag["topic"], *_queue(lag)), read_at, lag["broker_offset"], lag["consumer_offset"]) for lag in lags
+    ]
+
+
+def _is_known(rule: Row) -> bool:
+    """A strategy of RocketMQ's own; what an application's class does is not known."""
+    return bool(rule["strategy"]) and not rule["strategy"].startswith("class:")
+
+
+def _read(read: Row) -> Read:
+    own = read["subscriptions"] if read["answered"] else None
+    subscriptions = tuple(
+        Subscription(s["topic"], s["expression_type"], s["sub_string"], tuple(s["tags"] or ())) for s in own or ()
+    )
+    return Read(
+        read["client_id"],
+        read["answered"],
+        read["error"],
+        None if own is None else frozenset(s.topic for s in subscriptions),
+        to_ms(read["captured_at"]) or 0,
+        read["evidence"],
+        subscriptions,
+        to_ms(read["client_started_at"]),
+        read["message_model"],
+        read["consume_from_where"],
+    )
+
+
+def _topic(topic: Row, row: Row) -> TopicRound:
+    allocation = topic["allocation"] or ()
+    allowed = {_queue(a): _takers(a) for a in allocation}
+    for before in topic["allocation_before"] or ():
+        queue = _queue(before)
+        allowed[queue] = allowed.get(queue, frozenset()) | _takers(before)
+    return TopicRound(
+        topic=topic["topic"],
+        queues=None if topic["queues"] is None else tuple(_queue(q) for q in topic["queues"]),
+        expected={_queue(a): a["owner"] for a in allocation},
+        allowed=allowed,
+        owners=_owners(row["owners"] or (), topic["topic"]),
+        strategy=topic["strategy"],
+        strategy_source=topic["strategy_source"],
+        strategy_parameters=topic["strategy_parameters"],
+        queue_list_hash=topic["queue_list_hash"],
+        expects=topic["allocation"] is not None,
+        evidence=(topic["evidence"],) if topic["evidence"] else (),
+        claimants={_queue(a): frozenset(a["claimants"]) for a in allocation},
+        missing_inputs=tuple(topic["missing_inputs"]),
+    )
+
+
+def _queue(row: Row) -> Queue:
+    return row["broker_name"], row["queue_id"]
+
+
+def _takers(row: Row) -> frozenset[str]:
+    owner = {row["owner"]} if row["owner"] else set()
+    return frozenset(owner | set(row["claimants"]))
+
+
+def _owners(rows: Any, topic: str) -> dict[Queue, tuple[Owner, ...]]:
+    owners: dict[Queue, tuple[Owner, ...]] = {}
+    for row in rows:
+        if row["topic"] == topic:
+            owner = Owner(
+                row["client_id"],
+                row["locked"],
+                to_ms(row["last_pull_at"]),
+                to_ms(row["last_consume_at"]),
+                to_ms(row["last_lock_at"]),
+                row["cached_messages"],
+            )
+            owners[_queue(row)] = (*owners.get(_queue(row), ()), owner)
+    return owners

@@ -1,0 +1,178 @@
+"""A finding and its round in, what it comes of out: the first cause that matches, and the others that match too.
+
+Where the clients did what RocketMQ does with what they were given, the cause is in what they were given: two ids that
+are one, other subscriptions, other strategies, other views. So a cause explains a queue only if it is what makes the
+members' own claims differ from what the group's rule wants; a strategy that is mixed elsewhere explains nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from udfs.finding import Finding
+from udfs.group_round import GroupRound, Queue, TopicRound
+from udfs.ownership_rules import suspect
+
+UNEXPLAINED = "UNEXPLAINED"
+_UNOWNED = ("ORPHAN_QUEUE", "UNSERVED_QUEUE")
+_OF_QUEUES = (*_UNOWNED, "DOUBLE_OWNED", "WRONG_OWNER")
+_STALLS = ("LOCK_STARVED", "PULL_IDLE", "CONSUME_BLOCKED")
+
+
+class Cause(NamedTuple):
+    """A root cause and what distinguishes it from others of its kind in the group: client, kind or topic."""
+
+    name: str
+    key: str
+
+
+class _Case(NamedTuple):
+    finding: Finding
+    group: GroupRound
+    topic: TopicRound | None
+    found: Sequence[Finding]
+
+    @property
+    def claimants(self) -> frozenset[str]:
+        """Who takes the queue by its own rule, over the lists of this round."""
+        if self.topic is None or self.finding.queue is None:
+            return frozenset()
+        return self.topic.claimants.get(self.finding.queue, frozenset())
+
+    @property
+    def claims_explain(self) -> bool:
+        """The members' own rules, answered or not, lead to what is seen, and not to what the group's rule wants."""
+        topic, queue = self.topic, self.finding.queue
+        if topic is None or not topic.expects:
+            return False
+        if self.finding.code == "IDLE_CONSUMER":
+            return not any(self.finding.client_id in claims for claims in topic.claimants.values())
+        if queue is None or self.finding.code not in _OF_QUEUES:
+            return False
+        if any(client_id not in self.group.strategies for client_id in self.group.members):
+            return False  # somebody's claims are not known
+        shown = {owner.client_id for owner in topic.owners.get(queue, ())}
+        wanted = {topic.expected[queue]} if topic.expected.get(queue) else set()
+        return shown == self.claimants and self.claimants != wanted
+
+
+def causes(finding: Finding, group: GroupRound, found: Sequence[Finding]) -> list[Cause]:
+    """Every cause that matches, in order of precedence; the first is the root cause. Never empty.
+
+    ``found``: all findings of the round.
+    """
+    case = _Case(finding, group, group.topic(finding.topic), found)
+    matches = [Cause(name, key) for name, match in CAUSES.items() if (key := match(case)) is not None]
+    return matches or [Cause(UNEXPLAINED, finding.topic or finding.client_id or "")]
+
+
+def _data_gap(case: _Case) -> str | None:
+    """The finding is that an input does not come."""
+    return case.finding.kind if case.finding.code == "DATA_GAP" else None
+
+
+def _group_down(case: _Case) -> str | None:
+    """The group has no live member."""
+    return "" if case.finding.code == "GROUP_DOWN" else None
+
+
+def _duplicate_client_id(case: _Case) -> str | None:
+    """Two processes under one id compute the same share, and nobody computes the other's."""
+    duplicates = case.group.duplicates
+    if case.finding.code == "DUPLICATE_CLIENT_ID":
+        return case.finding.client_id
+    if not duplicates or case.finding.code not in (*_OF_QUEUES, "IDLE_CONSUMER"):
+        return None
+    owners = [owner.client_id for owner in case.finding.observed if owner.client_id in duplicates]
+    if owners:
+        return owners[0]
+    return duplicates[0] if case.finding.code in _UNOWNED and not case.claimants else None
+
+
+def _subscription(case: _Case) -> str | None:
+    """A member that takes the queue by rule does not subscribe its topic, or members share by different models."""
+    finding, group, topic = case.finding, case.group, case.topic
+    if finding.code == "SUBSCRIPTION_INCONSISTENT":
+        return finding.kind
+    if topic is None or finding.code not in _OF_QUEUES:
+        return None
+    takers = case.claimants | set(finding.expected)
+    lacking = [
+        c for c in takers if c in group.reads and group.reads[c].answered and c not in _subscribers(group, topic)
+    ]
+    if finding.code in _UNOWNED and lacking:
+        return "TOPIC_MISSING"
+    models = {read.message_model for read in group.reads.values() if read.message_model}
+    return "MODEL_DIFF" if len(models) > 1 else None
+
+
+def _mixed_strategy(case: _Case) -> str | None:
+    """Members decide by different strategies, and their own rules lead to what is seen."""
+    if case.finding.code == "MIXED_STRATEGY":
+        return ""
+    used = {case.group.strategies[c][0] for c in case.group.members if c in case.group.strategies}
+    return "" if len(used) > 1 and case.claims_explain else None
+
+
+def _view_divergence(case: _Case) -> str | None:
+    """Brokers list different members, and what members compute from their lists leads to what is seen."""
+    if case.finding.code == "VIEW_DIVERGENCE":
+        return ""
+    lists = {ids for broker, ids in case.group.views.items() if broker is not None}
+    if len(lists) < 2 or case.topic is None or case.finding.queue is None or case.finding.code not in _OF_QUEUES:
+        return None
+    shown = {owner.client_id for owner in case.finding.observed}
+    return "" if shown <= case.claimants and case.claimants != set(case.finding.expected) else None
+
+
+def _unreachable_client(case: _Case) -> str | None:
+    """A listed member does not answer, and the queue may be its own."""
+    if case.finding.code == "UNREACHABLE_CLIENT":
+        return case.finding.client_id
+    if case.finding.code != "UNSERVED_QUEUE" or case.topic is None or case.finding.queue is None:
+        return None
+    return suspect(case.group, case.topic, case.finding.queue)
+
+
+def _route_lag(case: _Case) -> str | None:
+    """The queue came to the route a short while ago: clients have not all read it."""
+    queue: Queue | None = case.finding.queue
+    if case.topic is None or queue is None or case.finding.code not in _OF_QUEUES:
+        return None
+    return case.topic.topic if (case.topic.topic, *queue) in case.group.past.new_queues else None
+
+
+def _client_stalled(case: _Case) -> str | None:
+    """A client does not lock, pull or consume what it holds, or what it should hold."""
+    if case.finding.code in _STALLS:
+        return case.finding.client_id
+    if case.finding.code not in (*_UNOWNED, "IDLE_CONSUMER"):
+        return None
+    stalled = {finding.client_id for finding in case.found if finding.code in _STALLS}
+    due = sorted((case.claimants | set(case.finding.expected)) & stalled - {None})
+    return due[0] if due else None
+
+
+def _by_design(case: _Case) -> str | None:
+    """The group's own rule leaves the consumer or the queue out: nothing is wrong with the clients."""
+    return case.finding.code if case.finding.code in ("IDLE_BY_DESIGN", "ORPHAN_BY_DESIGN") else None
+
+
+def _subscribers(group: GroupRound, topic: TopicRound) -> set[str]:
+    return set(group.subscribers(topic.topic))
+
+
+# In order of precedence; UNEXPLAINED is what is left.
+CAUSES: dict[str, Callable[[_Case], str | None]] = {
+    "DATA_GAP": _data_gap,
+    "GROUP_DOWN": _group_down,
+    "DUPLICATE_CLIENT_ID": _duplicate_client_id,
+    "SUBSCRIPTION_INCONSISTENT": _subscription,
+    "MIXED_STRATEGY": _mixed_strategy,
+    "VIEW_DIVERGENCE": _view_divergence,
+    "UNREACHABLE_CLIENT": _unreachable_client,
+    "ROUTE_LAG": _route_lag,
+    "CLIENT_STALLED": _client_stalled,
+    "BY_DESIGN": _by_design,
+}

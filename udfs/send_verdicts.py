@@ -1,0 +1,200 @@
+"""One send's choice of a broker in, whether its producer's client could have made it out.
+
+What the record does not determine is a set of readings: an update close to the choice may have been made before or
+after it, a broker may have been missing from the client's list. A choice is consistent if the record's own order
+admits it, possible if another reading does, and impossible if none does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Literal, NamedTuple
+
+from udfs.fault_tolerance import FaultItem, FaultProfile, FaultTable, RouteBroker
+
+Rule = Literal["available", "reachable", "best_half", "round_robin", "pinned"]
+Verdict = Literal["consistent", "possible", "impossible"]
+
+SAME_MILLISECOND = "same_millisecond"  # the one doubt that has no likelier side
+
+_MOST_READINGS = 1024
+_NOTHING = ""  # no broker's name
+
+
+class ItemReading(NamedTuple):
+    """What a fault table may have held of a broker at the choice.
+
+    Attributes:
+        item: None: nothing.
+        reason: why this is not what the record's own order gives; None: it is.
+    """
+
+    item: FaultItem | None
+    reason: str | None = None
+
+
+class RouteReading(NamedTuple):
+    """What a topic's route may have been for a broker at the choice.
+
+    Attributes:
+        listed: the broker has a queue in the client's list.
+        write_queue_nums: of the route's entry, whatever its permission; None: no entry.
+        writable: the entry's write permission.
+        reason: why this is not the likeliest; None: it is.
+    """
+
+    listed: bool
+    write_queue_nums: int | None
+    writable: bool
+    reason: str | None = None
+
+
+class KnownBroker(NamedTuple):
+    """A broker as the producer may have known it; the first reading of each kind has no reason."""
+
+    broker_name: str
+    items: tuple[ItemReading, ...]
+    routes: tuple[RouteReading, ...]
+
+
+class Choice(NamedTuple):
+    """The broker of a send attempt.
+
+    Attributes:
+        broker_name: the broker chosen.
+        last_broker_name: broker of the attempt before it in the same send call; None: first attempt.
+        now_ms: instant of the choice.
+    """
+
+    broker_name: str
+    last_broker_name: str | None
+    now_ms: int
+
+
+class Judgement(NamedTuple):
+    """What is said of a choice.
+
+    Attributes:
+        verdict: see the module.
+        rule: the rule that decided, in the likeliest of the readings that admit the choice.
+        reason: of a ``possible``: what has to be assumed.
+        admissible: the brokers that some reading admits.
+        removable: brokers of which the fallback forgot one, in some reading that admits the choice.
+        surely_removed: of a ``consistent`` choice, the broker that it forgot in each of them.
+    """
+
+    verdict: Verdict
+    rule: Rule
+    reason: str | None
+    admissible: frozenset[str]
+    removable: frozenset[str]
+    surely_removed: str | None
+
+
+class _Reading(NamedTuple):
+    table: FaultTable
+    queue_brokers: frozenset[str]
+    route: tuple[RouteBroker, ...]
+    reasons: tuple[str, ...]
+
+    def is_first(self) -> bool:
+        return all(reason == SAME_MILLISECOND for reason in self.reasons)
+
+
+def judge(choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile, *, enabled: bool) -> Judgement:
+    """Whether selectOneMessageQueue could have returned the broker.
+
+    Args:
+        brokers: every broker with a queue in the client's list, an entry in the topic's route, or a fault item.
+        enabled: sendLatencyFaultEnable.
+
+    Source: MQFaultStrategy#selectOneMessageQueue and TopicPublishInfo, 4.2.0 to 5.5.0.
+    """
+    admissible = frozenset[str]()
+    admitting: list[_Reading] = []
+    certain = True
+    for reading in _readings(brokers, profile, enabled):
+        could = reading.table.admissible(
+            sorted(reading.queue_brokers), reading.route, choice.now_ms, choice.last_broker_name
+        )
+        admissible |= could
+        if choice.broker_name in could:
+            admitting.append(reading)
+        elif reading.is_first():
+            certain = False
+    if not admitting:
+        first = next(_readings(brokers, profile, enabled))
+        return Judgement("impossible", _rule(choice, first, enabled), None, admissible, frozenset(), None)
+    likeliest = min(admitting, key=lambda reading: len(reading.reasons))
+    rule = _rule(choice, likeliest, enabled)
+    removals = [_removals(choice, reading) for reading in admitting]
+    removable = frozenset[str]().union(*removals) - {_NOTHING}
+    surely = next(iter(removable)) if all(each == removable for each in removals) and len(removable) == 1 else None
+    if certain and likeliest.is_first():
+        return Judgement("consistent", rule, None, admissible, removable, surely)
+    reason = " + ".join(likeliest.reasons) or SAME_MILLISECOND
+    # What rests on a doubt is not sure, even where nothing else explains the choice.
+    return Judgement("possible", rule, reason, admissible, removable, None)
+
+
+def _readings(brokers: Sequence[KnownBroker], profile: FaultProfile, enabled: bool) -> Iterator[_Reading]:
+    options = [list(product(b.items, b.routes)) for b in brokers]
+    for combination in _combinations(options):
+        named = list(zip(brokers, combination, strict=True))
+        items = {b.broker_name: item.item for b, (item, _) in named if item.item is not None}
+        yield _Reading(
+            FaultTable(profile, enabled=enabled, items=items),
+            frozenset(b.broker_name for b, (_, route) in named if route.listed),
+            tuple(
+                RouteBroker(b.broker_name, route.write_queue_nums, route.writable)
+                for b, (_, route) in named
+                if route.write_queue_nums is not None
+            ),
+            tuple(sorted({r.reason for _, pair in named for r in pair if r.reason is not None})),
+        )
+
+
+def _combinations(
+    options: list[list[tuple[ItemReading, RouteReading]]],
+) -> Iterator[tuple[tuple[ItemReading, RouteReading], ...]]:
+    count = 1
+    for each in options:
+        count *= len(each)
+    if count <= _MOST_READINGS:
+        yield from product(*options)
+        return
+    # With so many doubts not every combination is tried: those of one broker at a time are, and all at once.
+    likeliest = tuple(each[0] for each in options)
+    yield likeliest
+    for i, each in enumerate(options):
+        for other in each[1:]:
+            yield (*likeliest[:i], other, *likeliest[i + 1 :])
+    yield tuple(each[-1] for each in options)
+
+
+def _removals(choice: Choice, reading: _Reading) -> frozenset[str]:
+    """The brokers of which the fallback forgot one, if the reading is right; ``_NOTHING`` among them: or none."""
+    without_queues = reading.table.possible_removals(
+        sorted(reading.queue_brokers), reading.route, choice.now_ms, choice.last_broker_name
+    )
+    if not without_queues:
+        return without_queues
+    picks = reading.table.pick_one_at_least(choice.now_ms)
+    if choice.broker_name in picks - without_queues:
+        return without_queues | {_NOTHING}
+    return without_queues
+
+
+def _rule(choice: Choice, reading: _Reading, enabled: bool) -> Rule:
+    if not enabled:
+        return "round_robin"
+    table, now = reading.table, choice.now_ms
+    preferred = table.preferred(reading.queue_brokers, now, choice.last_broker_name)
+    if any(table.is_available(name, now) for name in preferred):
+        return "available"
+    if preferred:
+        return "reachable"
+    if table.falls_back() and choice.broker_name in table.pick_one_at_least(now):
+        return "best_half"
+    return "round_robin"
