@@ -1,22 +1,17 @@
-"""Parsed lines in, the same judged by RocketMQ's own limits out: broken rows refused, doubtful ones flagged.
+"""RocketMQ's own limits: a row in, a sentence out where it breaks one. ``udfs.door`` applies them to parsed lines.
 
-A rule looks at the columns it names, in whatever table they stand, and gives a sentence or nothing. What becomes of
-a row it finds is its severity: ``refuse`` sends the whole line to quarantine under the rule's code, ``flag`` stores the
-row with the code in its ``doubts``, ``ignore`` switches the rule off. ``RULES`` holds the defaults.
+A rule looks at the columns it names, in whatever table they stand. ``RULES`` holds them with their default severities.
 Source: Validators, TopicValidator, MixAll, MessageStoreConfig; limits by release as said at each rule.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from udfs.bounded_lines import Refusal
-from udfs.parsed_line import ParsedLine, Record
-
-Severity = Literal["refuse", "flag", "ignore"]
-SEVERITIES: tuple[Severity, ...] = ("refuse", "flag", "ignore")
+Severity = Literal["quarantine", "flag", "ignore"]
+SEVERITIES: tuple[Severity, ...] = ("quarantine", "flag", "ignore")
 
 _LEGAL = re.compile(r"[%|a-zA-Z0-9_-]+").fullmatch  # Validators: regular expression or bit map, one language
 _POP_RETRY = re.compile(r"%RETRY%[%|a-zA-Z0-9_-]+\+[%|a-zA-Z0-9_-]+").fullmatch  # 5.2.0 on: group+topic
@@ -202,84 +197,36 @@ def _queue_counts(row: Row) -> str | None:
 
 
 _GROUPS = ("consumer_group", "producer_group", "client_group")
+NAMES = ("topic", *_GROUPS)
 _SENDS = frozenset({"send_attempt"})
+_PROGRESS = frozenset({"queue_progress"})
+_USED = frozenset({"queue_ownership", "queue_progress", "pop_assignment"})
 
-# Order decides which code a refused line carries. A rule is looked at where none of its columns is null.
+# Order decides which code a refused line carries; rules that look at names alone come first. A rule is looked at
+# where none of its columns is null.
 RULES: tuple[Rule, ...] = (
-    Rule("ILLEGAL_TOPIC", _topic_charset, "refuse", ("topic",)),
-    Rule("ILLEGAL_GROUP", _group_charset, "refuse", ()),
-    Rule("TOPIC_TOO_LONG", _topic_too_long, "refuse", ("topic",)),
-    Rule("GROUP_TOO_LONG", _group_too_long, "refuse", ()),
-    Rule("OWN_TOPIC_WITHOUT_GROUP", _own_topic_without_group, "refuse", ("topic",)),
-    Rule("IMPOSSIBLE_OFFSET", _offset, "refuse", ("broker_offset", "consumer_offset")),
-    Rule("IMPOSSIBLE_QUEUES", _queue_counts, "refuse", ("read_queue_nums", "write_queue_nums", "perm")),
-    Rule("DELAY_LEVEL", _delay_level, "refuse", ("delay_level",)),
+    Rule("ILLEGAL_TOPIC", _topic_charset, "quarantine", ("topic",)),
+    Rule("ILLEGAL_GROUP", _group_charset, "quarantine", ()),
+    Rule("TOPIC_TOO_LONG", _topic_too_long, "quarantine", ("topic",)),
+    Rule("GROUP_TOO_LONG", _group_too_long, "quarantine", ()),
+    Rule("OWN_TOPIC_WITHOUT_GROUP", _own_topic_without_group, "quarantine", ("topic",)),
     Rule("TOPIC_OVER_127", _topic_long, "flag", ("topic",)),
     Rule("FORBIDDEN_TOPIC", _forbidden_topic, "flag", ("topic",), _SENDS),
     Rule("SENT_TO_OWN_TOPIC", _sent_to_own_topic, "flag", ("topic",), _SENDS),
     Rule("DEFAULT_PRODUCER", _default_producer_group, "flag", ("producer_group",), _SENDS),
-    Rule("BODY_LENGTH", _body_length, "flag", ("body_length",)),
+    Rule("IMPOSSIBLE_OFFSET", _offset, "quarantine", ("broker_offset", "consumer_offset"), _PROGRESS),
+    Rule(
+        "IMPOSSIBLE_QUEUES",
+        _queue_counts,
+        "quarantine",
+        ("read_queue_nums", "write_queue_nums", "perm"),
+        frozenset({"topic_route"}),
+    ),
+    Rule("DELAY_LEVEL", _delay_level, "quarantine", ("delay_level",), _SENDS),
+    Rule("BODY_LENGTH", _body_length, "flag", ("body_length",), _SENDS),
     Rule("NEGATIVE_LATENCY", _negative_latency, "flag", ("latency_ms",), _SENDS),
     Rule("EXTREME_LATENCY", _extreme_latency, "flag", ("latency_ms",), _SENDS),
     Rule("LATENCY_DIFFERS", _latency_differs, "flag", ("latency_ms", "begin_at", "end_at"), _SENDS),
-    Rule("NEGATIVE_LAG", _lag, "flag", ("lag",)),
-    Rule("USED_AFTER_CAPTURE", _used_after_capture, "flag", ("captured_at",)),
+    Rule("NEGATIVE_LAG", _lag, "flag", ("lag",), _PROGRESS),
+    Rule("USED_AFTER_CAPTURE", _used_after_capture, "flag", ("captured_at",), _USED),
 )
-
-
-def severities(overrides: Mapping[str, str]) -> dict[str, Severity]:
-    """The severity of each rule by code, the operator's own over the defaults.
-
-    Raises: ValueError: for a code or severity that is not known.
-    """
-    found: dict[str, Severity] = {rule.code: rule.severity for rule in RULES}
-    for code, severity in overrides.items():
-        known = next((one for one in SEVERITIES if one == severity), None)
-        if code not in found or known is None:
-            raise ValueError(
-                f"no rule {code!r} can have severity {severity!r} (rules: {', '.join(found)}; "
-                f"severities: {', '.join(SEVERITIES)})"
-            )
-        found[code] = known
-    return found
-
-
-def judged(
-    parsed: Iterable[ParsedLine], severity_of: Mapping[str, Severity], flagged_tables: Iterable[str]
-) -> Iterator[ParsedLine]:
-    """The lines, those refused that hold a broken row; doubtful rows with ``doubts``, their codes in order.
-
-    ``flagged_tables``: those that have a column ``doubts``; elsewhere a doubt is not recorded.
-    """
-    rules = [rule for rule in RULES if severity_of[rule.code] != "ignore"]
-    of_table: dict[str, list[Rule]] = {}
-    flagged = frozenset(flagged_tables)
-    for one in parsed:
-        yield one if one.refusal is not None or not one.records else _judge(one, rules, of_table, severity_of, flagged)
-
-
-def _judge(
-    one: ParsedLine,
-    rules: list[Rule],
-    of_table: dict[str, list[Rule]],
-    severity_of: Mapping[str, Severity],
-    flagged: frozenset[str],
-) -> ParsedLine:
-    records = []
-    for record in one.records:
-        table, row = record
-        applied = of_table.get(table)
-        if applied is None:
-            applied = of_table[table] = [rule for rule in rules if not rule.tables or table in rule.tables]
-        doubts = []
-        for rule in applied:
-            if any(row.get(column) is None for column in rule.columns):
-                continue
-            said = rule.check(row)
-            if said is None:
-                continue
-            if severity_of[rule.code] == "refuse":
-                return ParsedLine(one.line, refusal=Refusal(rule.code, said))
-            doubts.append(rule.code)
-        records.append(Record(table, {**row, "doubts": doubts}) if doubts and table in flagged else record)
-    return one._replace(records=tuple(records))
