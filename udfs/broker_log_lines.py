@@ -195,7 +195,7 @@ def _event(text: str, form: Template, zone: tzinfo, occurrences: Occurrences) ->
         "thread": head.thread,
         "text": message[:TEXT_CHARS],
         "line_digest": digest.hex(),
-        "occurrence": occurrences.count(text, digest),
+        "occurrence": occurrences.count(digest),
     }
     for name, value in found.groupdict().items():
         if value is not None:

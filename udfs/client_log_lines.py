@@ -11,7 +11,6 @@ row; its own lines count as ignored, since one row came of all of them and names
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import tzinfo
@@ -29,7 +28,7 @@ TEXT_CHARS = 1000  # of an event's own line, as stored
 TRACE_CHARS = 4000  # of a stack trace, as stored
 TRACE_LINES = 100  # that are held until their end is seen; those after them are only counted
 _HELD_CHARS = 256 * 1024  # as many at most, and one line more
-_INSTANT_EVENTS = 50_000  # different lines of one instant that are told from their repetitions
+_REMEMBERED_LINES = 50_000  # that are told from their repetitions
 
 _HEAD_STARTS = frozenset("2\x1b%")  # of a year, a colour, and 4.0.0's broken stamp
 _MARK = "rebalanced result changed. allocateMessageQueueStrategyName="
@@ -151,7 +150,7 @@ class _Reader:
             **_rebalance_result(message),
             "logged_at": head.at_ms,
             "resolution_ms": head.resolution_ms,
-            "occurrence": self.occurrences.count(text, line_digest(text)),
+            "occurrence": self.occurrences.count(line_digest(text)),
         }
         return Record("rebalance_result", row)
 
@@ -168,25 +167,28 @@ class _Reader:
             "thread": head.thread,
             "text": message[:TEXT_CHARS],
             "line_digest": digest.hex(),
-            "occurrence": self.occurrences.count(text, digest),
+            "occurrence": self.occurrences.count(digest),
         }
         return Record("client_event", row)
 
 
 class Occurrences:
-    """Numbers equal lines of one instant, in bounded memory."""
+    """Numbers equal lines of a file, in bounded memory.
+
+    Equal lines are of one instant, and near each other: threads write out of order by some milliseconds.
+    """
 
     def __init__(self) -> None:
-        self._seen: Counter[bytes] = Counter()
-        self._instant = ""
+        self._seen: dict[bytes, int] = {}
+        self._before: dict[bytes, int] = {}
 
-    def count(self, text: str, digest: bytes) -> int:
-        """1 for the first such line of its instant in this file."""
-        if text[:23] != self._instant or len(self._seen) >= _INSTANT_EVENTS:
-            self._seen.clear()
-            self._instant = text[:23]
-        self._seen[digest] += 1
-        return self._seen[digest]
+    def count(self, digest: bytes) -> int:
+        """1 for the first such line; of lines further apart than the memory reaches, for each."""
+        number = self._seen.get(digest, self._before.get(digest, 0)) + 1
+        if len(self._seen) >= _REMEMBERED_LINES:
+            self._seen, self._before = {}, self._seen
+        self._seen[digest] = number
+        return number
 
 
 def line_digest(text: str) -> bytes:
