@@ -316,13 +316,19 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 def _snapshot(table: str, fields: Fields) -> tuple[Record, ...]:
     row = {"collector": COLLECTOR, **_DEFAULTS[table], **_checked(fields, CONTRACT[table])}
     kind, asked_for = _CAPTURES[table]
-    asked = asked_for(row)
-    capture = {
-        "collector": row["collector"],
-        "captured_at": row["captured_at"],
-        "kind": kind,
-        "subject": "|".join(asked.values()),
-        "answered": True,
-        **asked,
-    }
-    return Record(table, row), Record("snapshot_capture", capture)
+    records = [Record(table, row), _capture(row, kind, asked_for(row))]
+    if table == "consumer_heartbeat" and "subscriptions" in row:
+        # They are known from the member's own running info only: it was read, though it may own no queue.
+        kind, asked_for = _CAPTURES["queue_ownership"]
+        records.append(_capture(row, kind, asked_for(row), *_OWN))
+    return tuple(records)
+
+
+# What a member's running info says of it, by columns of a connection's row.
+_OWN = ("subscriptions", "consume_type", "message_model", "consume_from_where")
+
+
+def _capture(row: dict[str, Any], kind: str, asked: dict[str, str], *own: str) -> Record:
+    said = {name: row[name] for name in own if name in row}
+    place = {"collector": row["collector"], "captured_at": row["captured_at"], "kind": kind, "answered": True}
+    return Record("snapshot_capture", {**place, "subject": "|".join(asked.values()), **asked, **said})
