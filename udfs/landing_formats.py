@@ -22,6 +22,7 @@ from udfs.parsed_line import LandedFile, ParsedLine
 from udfs.trace_topic_lines import parse_trace_topic
 
 NOTHING_KNOWN = LandedFile()
+HOOK, TRACE = "producer_hook", "trace_topic"
 
 
 class Parser(Protocol):
@@ -66,6 +67,8 @@ class LandingFormat:
 
     ``name`` is its folder under the landing root; ``patterns`` are the names of its files, each also with ``.gz``.
     ``side`` says whose derived tables its rows can change; ``releases`` which clients' (or brokers') writing is read.
+    ``distance``: of several formats that tell of one producer (or group) on one date, the nearest to it is computed
+    with, 0 being its own record. ``commands`` names a list beside a file that says which command wrote it, and when.
     """
 
     name: str
@@ -74,13 +77,15 @@ class LandingFormat:
     tables: tuple[str, ...]
     releases: str
     parse: Parser
+    distance: int = 0
+    commands: str | None = None
 
 
 FORMATS: dict[str, LandingFormat] = {
     landing_format.name: landing_format
     for landing_format in (
         LandingFormat(
-            name="producer_hook",
+            name=HOOK,
             side="producer",
             patterns=("*.jsonl",),
             tables=("send_attempt", "producer_instance"),
@@ -88,28 +93,31 @@ FORMATS: dict[str, LandingFormat] = {
             parse=_by_itself(parse_hook_lines),
         ),
         LandingFormat(
-            name="trace_topic",
+            name=TRACE,
             side="producer",
             patterns=("*.jsonl",),
             tables=("send_attempt", "message_trace"),
             releases="4.4.0 on",
             parse=_by_itself(parse_trace_topic),
+            distance=2,
         ),
         LandingFormat(
             name="canonical_sends",
             side="producer",
-            patterns=("*.jsonl",),
+            patterns=("*.jsonl", "*.parquet"),
             tables=("send_attempt",),
             releases="any",
             parse=_by_itself(parse_canonical_sends),
+            distance=1,
         ),
         LandingFormat(
             name="canonical_snapshots",
             side="consumer",
-            patterns=("*.jsonl",),
+            patterns=("*.jsonl", "*.parquet"),
             tables=("snapshot_capture", "consumer_heartbeat", "queue_ownership", "topic_route"),
             releases="any",
             parse=_canonical_snapshots,
+            distance=1,
         ),
         LandingFormat(
             name="admin_snapshots",
@@ -142,6 +150,8 @@ FORMATS: dict[str, LandingFormat] = {
             ),
             releases="4.0.0 on",
             parse=_mqadmin,
+            distance=2,
+            commands="commands.jsonl",
         ),
         LandingFormat(
             name="heartbeat",
@@ -169,6 +179,11 @@ FORMATS: dict[str, LandingFormat] = {
         ),
     )
 }
+
+
+def distances() -> dict[str, int]:
+    """Each format's distance from what it tells of."""
+    return {name: landing_format.distance for name, landing_format in FORMATS.items()}
 
 
 def formats_of(side: Literal["producer", "consumer"]) -> tuple[str, ...]:
