@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from conf.settings import Settings, fingerprint
+from jobs.broker_naming import names_by_date
 from jobs.delta_tables import ClusterDate, Lake, in_dates, rows_of, staged
 from jobs.publication import Derivation, PublicationResult, Stretch, publish
 from jobs.run_context import RunContext
@@ -21,6 +22,7 @@ from jobs.transforms.availability import (
     with_stretches,
 )
 from jobs.transforms.fault_updates import judged_updates, updates_of
+from jobs.transforms.nearest_source import nearest_attempts
 from jobs.transforms.producer_replay import daily_activity, lives, replay_rules, with_process
 from jobs.transforms.send_verdicts import choices, doubtful, held_routes, judged, records, removals, unknown_verdicts
 from schemas import (
@@ -32,7 +34,7 @@ from schemas import (
     SEND_VERDICT,
     TOPIC_ROUTE,
 )
-from udfs.landing_formats import FORMATS, formats_of
+from udfs.landing_formats import FORMATS, distances, formats_of
 
 _FAR = date(9999, 12, 31)
 # endless_until: how far a stretch without end is followed; last_date: the last one that the stretch may write.
@@ -52,6 +54,7 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
         settings_fingerprint=fingerprint(settings.replay),
         compute=lambda stretch: _compute(stretch, settings),
         waiting=(BROKER_AVAILABILITY_WINDOW, "end_reason = 'open'"),
+        corrected=names_by_date,
     )
     return publish(lake, context, derivation)
 
@@ -62,7 +65,7 @@ def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     spans = lake.spark.createDataFrame(_spans(stretch), _SPAN)
     opening = staged(stretch.opening(PRODUCER_REPLAY))
     starts = staged(lake.read(PRODUCER_INSTANCE).where(in_dates(stretch.dates)))
-    recorded = lake.read(SEND_ATTEMPT).where(in_dates(_with_neighbours(stretch.dates)))
+    recorded = _recorded(stretch)
     lives_of = staged(lives(recorded.where(in_dates(stretch.dates)), starts, opening, carry_days=carry_days))
     attempts = staged(with_process(recorded, lives_of))
     rules = replay_rules(
@@ -74,7 +77,8 @@ def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
         carry_days=carry_days,
     )
     rules = staged(rules.join(F.broadcast(spans.select("cluster", "first_date")), "cluster"))
-    updates = judged_updates(updates_of(attempts).where(in_dates(stretch.dates)), rules)
+    named = attempts.where(F.col("broker_name").isNotNull())
+    updates = judged_updates(updates_of(named).where(in_dates(stretch.dates)), rules)
     items = staged(with_carried_items(updates, stretch.opening(FAULT_ITEM_STATE), rules))
     rows = staged(with_stretches(items))
     verdicts = staged(_verdicts(stretch, settings, attempts, rules, rows))
@@ -96,11 +100,20 @@ def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     return {table.name: frame.select("*", *lineage) for table, frame in made.items()}
 
 
+def _recorded(stretch: Stretch) -> DataFrame:
+    """The attempts of the dates and their neighbours, of each producer those that its nearest source tells of."""
+    recorded = stretch.lake.read(SEND_ATTEMPT).where(in_dates(_with_neighbours(stretch.dates)))
+    told_by = stretch.formats.intersection(formats_of("producer"))
+    return nearest_attempts(recorded, distances()) if len(told_by) > 1 else recorded
+
+
 def _verdicts(
     stretch: Stretch, settings: Settings, attempts: DataFrame, rules: DataFrame, rows: DataFrame
 ) -> DataFrame:
     replay = settings.replay
-    made = choices(attempts.where(in_dates(stretch.dates)), rules)
+    # A choice is judged by what came before it, failures too: a source that has none cannot be judged.
+    whole = attempts.where(F.col("exceptions_observable"))
+    made = choices(whole.where(in_dates(stretch.dates)), rules)
     end = max(d.event_date for d in stretch.dates) + timedelta(days=1)
     until = F.lit(end.isoformat()).cast("timestamp")
     suspects = staged(doubtful(made, stretches(rows), until=until, tolerance_ms=replay.clock_tolerance_ms))

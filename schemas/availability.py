@@ -16,7 +16,7 @@ CERTAINTY = column(
     "certainty",
     StringType(),
     "certain; possible (something unseen may have changed it, e.g. the detector); "
-    "partial (ASYNC: the hook does not see the client's own retries).",
+    "partial (ASYNC: the hook does not see the client's own retries; or known by its trace, which has no exceptions).",
     required=True,
 )
 _CERTAINTIES = ("certainty", ("certain", "possible", "partial"))
@@ -190,6 +190,13 @@ PRODUCER_REPLAY = Table(
             column("reasons", STRINGS, "What is missing or doubtful; empty: nothing.", required=True),
             CERTAINTY,
             column("attempts", LongType(), "Attempts that began on this date.", required=True),
+            column(
+                "sources",
+                STRINGS,
+                "Landing formats of these attempts: of several that tell of the producer the nearest to it, the others "
+                "are not replayed; empty: no attempt began.",
+                required=True,
+            ),
             column(
                 "last_attempt_at",
                 TimestampType(),
