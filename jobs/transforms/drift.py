@@ -31,6 +31,7 @@ from udfs.expected_allocation import expectation_of_row
 from udfs.group_walk import CHANGE, CLOSE, DRIFT, INCIDENT, INFERRED, ROUND, STATE, WalkSettings, walk
 from udfs.pandas_udfs import map_rows, walk_rows
 
+_EVENTS = "array<struct<at timestamp, kind string, subject string>>"
 _LINEAGE = ("computed_at", "run_id")
 _INPUTS = tuple(name for name in EXPECTED_ALLOCATION.key if name != "event_date")
 
@@ -73,8 +74,13 @@ def with_expectation(topics: DataFrame, expected: DataFrame, *, lookback_s: int)
     )
 
 
-def group_rounds(topics: DataFrame, groups: DataFrame, owned: DataFrame, progress: DataFrame) -> DataFrame:
-    """One row per round and group, with everything that its rules look at; a group without topics has none."""
+def group_rounds(
+    topics: DataFrame, groups: DataFrame, owned: DataFrame, progress: DataFrame, events: DataFrame | None = None
+) -> DataFrame:
+    """One row per round and group, with everything that its rules look at; a group without topics has none.
+
+    ``events``: what brokers' logs tell of its members (``member_events``).
+    """
     topic = F.struct(
         "topic",
         "queues",
@@ -138,6 +144,11 @@ def group_rounds(topics: DataFrame, groups: DataFrame, owned: DataFrame, progres
         broker_assigns().alias("shared"),
     ).withColumn("member_list_hash", digest(F.col("members")))
     rounds = said.join(by_group, keys, "left").join(owners, keys, "left").join(progress, keys, "left")
+    rounds = (
+        rounds.withColumn("member_events", F.lit(None).cast(_EVENTS))
+        if events is None
+        else rounds.join(events, keys, "left")
+    )
     return rounds.withColumns(
         {
             "loose": F.coalesce("loose", F.lit(False)),
@@ -168,6 +179,7 @@ def _signature() -> Column:
         F.array_sort(reads),
         F.transform("topics", lambda t: t["facts_hash"]),
         "owners_hash",
+        "member_events",
     )
 
 
