@@ -6,10 +6,9 @@ from functools import partial
 from time import process_time
 
 import pytest
-from hypothesis import given, settings
 
 from schemas.events import MEMBERSHIP_EVENT_KINDS
-from tests.kernels.line_checks import GOLDEN, check, check_bytes, counts, damaged, lines_of, raw_lines
+from tests.kernels.line_checks import GOLDEN, check, check_bytes, counts, lines_of, raw_lines
 from udfs.broker_log_lines import TEMPLATES, broker_of, parse_broker_log
 from udfs.landing_formats import FORMATS
 
@@ -186,15 +185,6 @@ def test_other_lines_and_traces_are_ignored():
 
 def test_every_kind_of_event_is_a_value_of_the_table():
     assert {one.kind for one in TEMPLATES} == set(MEMBERSHIP_EVENT_KINDS)
-
-
-LINES = [line for path in REAL for line in raw_lines(path)[::5]]
-
-
-@settings(max_examples=150, deadline=None)
-@given(damaged(LINES))
-def test_damaged_lines_neither_raise_nor_get_lost(raw):
-    check_bytes(parse_file, raw, TABLES)
 
 
 @pytest.mark.parametrize(

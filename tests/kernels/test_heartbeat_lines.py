@@ -3,9 +3,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
 
-from tests.kernels.line_checks import GOLDEN, check, check_bytes, counts, damaged, lines_of, raw_lines
+from tests.kernels.line_checks import GOLDEN, check, check_bytes, counts, lines_of, raw_lines
 from udfs.heartbeat_lines import carry_subscriptions, parse_heartbeats
 from udfs.landing_formats import FORMATS
 
@@ -94,12 +93,3 @@ def test_a_client_without_groups_is_ignored():
 def test_a_broken_line_is_refused(changes, code):
     parsed = parse(**changes)
     assert (parsed.refusal and parsed.refusal.code) == code
-
-
-ALL = [line for path in sorted(REAL.glob("*.jsonl")) for line in raw_lines(path)]
-
-
-@settings(max_examples=120, deadline=None)
-@given(damaged(ALL))
-def test_damaged_lines_neither_raise_nor_get_lost(raw):
-    check_bytes(parse_heartbeats, raw, TABLES)

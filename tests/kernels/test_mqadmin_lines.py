@@ -6,9 +6,8 @@ from time import process_time
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
 
-from tests.kernels.line_checks import GOLDEN, check, check_bytes, counts, damaged, lines_of
+from tests.kernels.line_checks import GOLDEN, check, check_bytes, counts, lines_of
 from udfs.bounded_lines import Line
 from udfs.landing_formats import FORMATS
 from udfs.mqadmin_lines import COLLECTOR, MOST_LINES, parse_mqadmin, version_ordinal, with_command
@@ -260,15 +259,6 @@ def test_a_row_that_cannot_be_read_is_refused_by_itself():
 )
 def test_a_release_has_the_ordinal_of_mqversion(name, ordinal):
     assert version_ordinal(name) == ordinal
-
-
-FILES = [p.read_bytes() for p in sorted(REAL.rglob("*")) if p.is_file() and p.suffix != ".jsonl"]
-
-
-@settings(max_examples=80, deadline=None)
-@given(damaged(FILES))
-def test_damaged_outputs_neither_raise_nor_get_lost(raw):
-    check_bytes(partial(parse_mqadmin, zone=UTC, file=ASKED), raw, TABLES)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,8 @@ from collections import Counter, defaultdict
 from time import process_time
 
 import pytest
-from hypothesis import given, settings
 
-from tests.kernels.line_checks import GOLDEN, check, check_bytes, counts, damaged, lines_of, raw_lines
+from tests.kernels.line_checks import GOLDEN, check, check_bytes, counts, lines_of, raw_lines
 from udfs.admin_snapshot_lines import parse_admin_snapshots
 from udfs.landing_formats import FORMATS
 from udfs.store_hosts import KnownAddress, StoreHosts
@@ -191,15 +190,6 @@ def test_an_address_is_the_brokers_that_last_had_it_and_a_vip_port_counts():
     assert [hosts.broker_of("h:10911", at) for at in (50, 100, 199, 200, 900)] == ["a", "a", "a", "b", "b"]
     assert hosts.broker_of("h:10909", 150) == "a"
     assert [hosts.broker_of(address, 150) for address in ("h:1", "h", "", "[::1]:x")] == [None] * 4
-
-
-REAL = raw_lines(MIXED)[8:40] + raw_lines(CHAOS)[:20]
-
-
-@settings(max_examples=60, deadline=None)
-@given(damaged(REAL))
-def test_damaged_lines_neither_raise_nor_get_lost(raw):
-    check_bytes(parse_trace_topic, raw, TABLES)
 
 
 @pytest.mark.parametrize("text", ["SubAfter\x01" * 60_000, "\x01" * 500_000, "\x02" * 500_000, "SubAfter\x01\x01" * 9])

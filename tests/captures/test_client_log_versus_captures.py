@@ -10,9 +10,8 @@ from datetime import UTC
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
 
-from tests.kernels.line_checks import GOLDEN, check, check_bytes, counts, damaged, lines_of, raw_lines
+from tests.kernels.line_checks import GOLDEN, check, counts, lines_of, raw_lines
 from udfs.client_log_lines import parse_client_log
 from udfs.landing_formats import FORMATS
 
@@ -104,13 +103,3 @@ def test_every_failed_send_of_a_log_has_its_exception_its_latency_and_its_broker
     assert all(f["exception"].startswith(("org.apache.rocketmq.", "java.")) for f in failed)
     assert all(f["latency_ms"] >= 0 and f["broker_name"] and f["invoke_id"] for f in failed)
     assert all("\tat org.apache.rocketmq." in f["stack_trace"] for f in failed)
-
-
-REAL = [line for path in (CONSUMERS[0], CONSUMERS[2], *PRODUCERS) for line in raw_lines(path)[::7]]
-REAL += [line for line in REAL if b"doRebalance" in line or b"sendKernelImpl" in line or b"result changed" in line] * 3
-
-
-@settings(max_examples=150, deadline=None)
-@given(damaged(REAL))
-def test_damaged_lines_neither_raise_nor_get_lost(raw):
-    check_bytes(parse, raw, TABLES)
