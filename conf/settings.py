@@ -34,6 +34,7 @@ class Ingest(_Section):
     max_raw_text_chars: int = Field(ge=0)
     client_log_zone: str
     client_log_zones: dict[str, str] = {}
+    rules: dict[str, str] = {}
 
     @field_validator("client_log_zone")
     @classmethod
@@ -54,6 +55,7 @@ class Rounds(_Section):
 
     max_round_s: int = Field(gt=0)
     gap_s: float = Field(gt=0)
+    collector_gap_s: dict[str, float] = {}
     loose_spread_s: float = Field(gt=0)
 
 
@@ -169,6 +171,7 @@ class Drift(_Section):
 
     progress_valid_s: int = Field(gt=0)
     lookback_s: int = Field(ge=0)
+    heartbeat_expiry_s: int = Field(gt=0)
     strategy_carry_days: int = Field(ge=1)
     strategy: tuple[GroupStrategy, ...] = ()
 

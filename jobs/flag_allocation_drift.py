@@ -23,8 +23,11 @@ from jobs.transforms.group_rounds import (
     topic_rounds,
 )
 from jobs.transforms.member_rules import member_rules, strategy_events
+from jobs.transforms.members import heartbeat_ages, member_events
+from jobs.transforms.nearest_source import nearest_captures
 from schemas import (
     ALLOCATION_DRIFT,
+    CLIENT_HEARTBEAT,
     CLIENT_STRATEGY_STATE,
     CONSUMER_HEARTBEAT,
     DRIFT_INCIDENT,
@@ -32,6 +35,7 @@ from schemas import (
     GROUP_DRIFT_STATE,
     GROUP_ROUND,
     MEMBERSHIP_CHANGE,
+    MEMBERSHIP_EVENT,
     QUEUE_OWNERSHIP,
     QUEUE_PROGRESS,
     REBALANCE_RESULT,
@@ -41,7 +45,7 @@ from schemas import (
 )
 from udfs.drift_timing import Timing
 from udfs.group_walk import CHANGE, DRIFT, INCIDENT, INFERRED, STATE, WalkSettings
-from udfs.landing_formats import formats_of
+from udfs.landing_formats import FORMATS, distances, formats_of
 
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> PublicationResult:
@@ -50,7 +54,16 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     derivation = Derivation(
         job="flag_allocation_drift",
         formats=formats_of("consumer"),
-        inputs=(SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, QUEUE_PROGRESS, TOPIC_ROUTE, REBALANCE_RESULT),
+        inputs=(
+            SNAPSHOT_CAPTURE,
+            CONSUMER_HEARTBEAT,
+            QUEUE_OWNERSHIP,
+            QUEUE_PROGRESS,
+            TOPIC_ROUTE,
+            REBALANCE_RESULT,
+            CLIENT_HEARTBEAT,
+            MEMBERSHIP_EVENT,
+        ),
         tables=(
             CLIENT_STRATEGY_STATE,
             GROUP_DRIFT_STATE,
@@ -71,7 +84,7 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
 
 def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     drift = settings.drift
-    captures = staged(_of_rounds(stretch, SNAPSHOT_CAPTURE, drift.lookback_s))
+    captures = staged(_captures(stretch, drift.lookback_s))
     heartbeats = _of_rounds(stretch, CONSUMER_HEARTBEAT, drift.lookback_s)
     groups = staged(group_reads(captures).join(listed_members(heartbeats), list(GROUP_OF_ROUND), "left"))
     owned = staged(_latest_ownership(_of_rounds(stretch, QUEUE_OWNERSHIP, drift.lookback_s)))
@@ -86,7 +99,7 @@ def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     progress = _of_rounds(stretch, QUEUE_PROGRESS, drift.lookback_s)
     readings = staged(progress_at(groups, progress, valid_s=drift.progress_valid_s))
     of_dates = groups.withColumn("event_date", F.to_date("round_at")).where(in_dates(stretch.dates))
-    rounds = group_rounds(judged, of_dates, owned, readings)
+    rounds = group_rounds(judged, of_dates, owned, readings, _member_events(stretch, groups, drift.lookback_s))
     opening = stretch.opening(GROUP_DRIFT_STATE)
     walk = staged(walked(rounds, expected, opening, _dates(stretch), _walk_settings(settings)))
     found = rows_of_kind(walk, DRIFT)
@@ -97,10 +110,41 @@ def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
         ALLOCATION_DRIFT: found,
         MEMBERSHIP_CHANGE: rows_of_kind(walk, CHANGE),
         DRIFT_INCIDENT: rows_of_kind(walk, INCIDENT),
-        GROUP_ROUND: verdicts(judged, found, rows_of_kind(walk, INFERRED)),
+        GROUP_ROUND: verdicts(_with_heartbeats(stretch, settings, judged, groups), found, rows_of_kind(walk, INFERRED)),
     }
     lineage = stretch.context.lineage()
     return {table.name: frame.select("*", *lineage) for table, frame in made.items()}
+
+
+def _captures(stretch: Stretch, lookback_s: int) -> DataFrame:
+    """Captures of the rounds, of each group those of the source nearest to it."""
+    captures = _of_rounds(stretch, SNAPSHOT_CAPTURE, lookback_s)
+    capturing = {name for name, f in FORMATS.items() if SNAPSHOT_CAPTURE.name in f.tables}
+    return nearest_captures(captures, distances()) if len(capturing & stretch.formats) > 1 else captures
+
+
+def _member_events(stretch: Stretch, groups: DataFrame, lookback_s: int) -> DataFrame | None:
+    """What brokers' logs tell of the groups' members; None: no such log was taken in."""
+    if not _fed(stretch, MEMBERSHIP_EVENT):
+        return None
+    return member_events(groups, _of_days(stretch, MEMBERSHIP_EVENT), lookback_s=lookback_s)
+
+
+def _with_heartbeats(stretch: Stretch, settings: Settings, topics: DataFrame, groups: DataFrame) -> DataFrame:
+    """Rounds with the age of each member's heartbeat, where heartbeats were taken in."""
+    if not _fed(stretch, CLIENT_HEARTBEAT):
+        return topics
+    ages = heartbeat_ages(
+        groups,
+        _of_days(stretch, CLIENT_HEARTBEAT),
+        lookback_s=settings.drift.lookback_s,
+        expiry_s=settings.drift.heartbeat_expiry_s,
+    )
+    return topics.join(ages, list(GROUP_OF_ROUND), "left")
+
+
+def _fed(stretch: Stretch, table: Table) -> bool:
+    return any(table.name in FORMATS[name].tables for name in stretch.formats)
 
 
 def _walk_settings(settings: Settings) -> WalkSettings:
@@ -116,8 +160,7 @@ def _dates(stretch: Stretch) -> DataFrame:
 
 def _of_rounds(stretch: Stretch, table: Table, lookback_s: int) -> DataFrame:
     """Rows of the rounds of the stretch's dates, and of the rounds up to ``lookback_s`` before them."""
-    near = {ClusterDate(d.cluster, d.event_date + timedelta(days=step)) for d in stretch.dates for step in (-1, 0, 1)}
-    rows = stretch.lake.read(table).where(in_dates(sorted(near)))
+    rows = _of_days(stretch, table)
     wanted: Column = F.lit(False)
     for cluster, day in stretch.dates:
         midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
@@ -126,6 +169,12 @@ def _of_rounds(stretch: Stretch, table: Table, lookback_s: int) -> DataFrame:
             (F.col("cluster") == cluster) & (F.col("round_at") >= F.lit(begin)) & (F.col("round_at") < F.lit(end))
         )
     return rows.where(wanted)
+
+
+def _of_days(stretch: Stretch, table: Table) -> DataFrame:
+    """Rows of the stretch's dates and of those beside them."""
+    near = {ClusterDate(d.cluster, d.event_date + timedelta(days=step)) for d in stretch.dates for step in (-1, 0, 1)}
+    return stretch.lake.read(table).where(in_dates(sorted(near)))
 
 
 def _latest_ownership(rows: DataFrame) -> DataFrame:

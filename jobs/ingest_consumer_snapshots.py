@@ -1,4 +1,4 @@
-"""Collector files and client logs in; rounds, heartbeats, ownership, progress, routes and rebalance results out."""
+"""What collectors, mqadmin, brokers and logs say of consumers in; rounds, members, ownership, progress, routes out."""
 
 from __future__ import annotations
 
@@ -9,16 +9,22 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from conf.settings import Settings
+from jobs.broker_naming import name_brokers, trace_dates
 from jobs.delta_tables import Lake
-from jobs.ingestion import Intake, IntakeResult, Reach, take_in
+from jobs.ingestion import Arrived, Intake, IntakeResult, Reach, take_in
 from jobs.run_context import RunContext
 from jobs.transforms.frames import ClusterDate, in_dates, rows_of
 from jobs.transforms.rounds import CAPTURE, capture_rounds, with_own_subscriptions, with_round
 from schemas import (
+    CLIENT_HEARTBEAT,
     COLLECTION_ROUND,
     CONSUMER_HEARTBEAT,
+    MEMBERSHIP_EVENT,
+    POP_ASSIGNMENT,
+    PRODUCER_CONNECTION,
     QUEUE_OWNERSHIP,
     QUEUE_PROGRESS,
+    REBALANCE_RESULT,
     SNAPSHOT_CAPTURE,
     TOPIC_ROUTE,
     Table,
@@ -26,14 +32,22 @@ from schemas import (
 from udfs.landing_formats import formats_of
 
 _JOB = "ingest_consumer_snapshots"
-_OF_ROUNDS = (SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, QUEUE_PROGRESS, TOPIC_ROUTE)
+_OF_CAPTURES = (QUEUE_OWNERSHIP, POP_ASSIGNMENT, QUEUE_PROGRESS, TOPIC_ROUTE, PRODUCER_CONNECTION)
+_OF_ROUNDS = (SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT, *_OF_CAPTURES)
 
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> IntakeResult:
-    """Take in new files of ``<landing>/admin_snapshots`` and ``<landing>/client_log``; a rerun changes nothing."""
+    """Take in new files of the consumers' formats, of brokers' and clients' logs; a rerun changes nothing."""
     lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days)
     rounds = RoundSettling(lake, settings)
-    intake = Intake(_JOB, formats_of("consumer"), rounds.prepare, rounds.reach, rounds.settle)
+
+    def settle(arrived: Arrived) -> None:
+        rounds.settle(arrived.of((COLLECTION_ROUND, *_OF_ROUNDS)))
+        routed = {date.cluster for date in arrived.of([TOPIC_ROUTE])}
+        if routed:
+            name_brokers(lake, trace_dates(lake, routed))
+
+    intake = Intake(_JOB, formats_of("consumer"), rounds.prepare, rounds.reach, settle)
     return take_in(lake, settings, context, intake)
 
 
@@ -45,8 +59,10 @@ class RoundSettling:
         self.rounds = settings.rounds
         self.lookback_s = max(settings.drift.lookback_s, settings.rounds.max_round_s)
 
-    def reach(self, table: Table) -> Reach:
+    def reach(self, table: Table) -> Reach | None:
         """A capture or marker changes its own round, the one before, and rounds that look back on it."""
+        if table not in (COLLECTION_ROUND, REBALANCE_RESULT, CLIENT_HEARTBEAT, MEMBERSHIP_EVENT, *_OF_ROUNDS):
+            return None
         return Reach((table.date_of,), before_s=self.rounds.max_round_s, after_s=self.lookback_s)
 
     def prepare(self, rows: DataFrame, table: Table) -> DataFrame:
@@ -59,12 +75,14 @@ class RoundSettling:
 
     def settle(self, dates: list[ClusterDate]) -> None:
         """Correct the stored rows of ``dates`` whose round, or member's subscriptions, are no longer right."""
+        if not dates:
+            return
         days = sorted({d.event_date for d in dates})
         rounds = self._rounds(None, days).persist()
         self._replace_gap_rounds(rounds, dates)
         # Every row of a round has its capture: where no capture moves, nothing else does.
         if self._correct(SNAPSHOT_CAPTURE, rounds, dates):
-            for table in (QUEUE_OWNERSHIP, QUEUE_PROGRESS, TOPIC_ROUTE):
+            for table in _OF_CAPTURES:
                 self._correct(table, rounds, dates)
         self._correct(CONSUMER_HEARTBEAT, rounds, dates)
         rounds.unpersist()
@@ -86,7 +104,8 @@ class RoundSettling:
         stored = self.lake.read(SNAPSHOT_CAPTURE).where(F.col("event_date").isin(near)).select(*CAPTURE)
         markers = self.lake.read(COLLECTION_ROUND).where(F.col("event_date").isin(near) & (F.col("kind") == "marker"))
         captures = stored if fresh is None else stored.unionByName(fresh)
-        return capture_rounds(captures, markers, max_round_s=self.rounds.max_round_s, gap_s=self.rounds.gap_s)
+        gaps = {"": self.rounds.gap_s, **self.rounds.collector_gap_s}
+        return capture_rounds(captures, markers, max_round_s=self.rounds.max_round_s, gap_s=gaps)
 
     def _completed(self, rows: DataFrame, table: Table, dates: Iterable[date]) -> DataFrame:
         if table is not CONSUMER_HEARTBEAT:

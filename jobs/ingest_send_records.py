@@ -1,4 +1,4 @@
-"""Producer hook files in; send_attempt and producer_instance out, each fact once."""
+"""Hook, trace and canonical files in; send_attempt, producer_instance, message_trace out, each fact once."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from conf.settings import Settings
+from jobs.broker_naming import name_brokers
 from jobs.delta_tables import Lake
-from jobs.ingestion import Intake, IntakeResult, Reach, take_in
+from jobs.ingestion import Arrived, Intake, IntakeResult, Reach, take_in
 from jobs.run_context import RunContext
-from schemas import SEND_ATTEMPT, Table
-from udfs.landing_formats import formats_of
+from schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, Table
+from udfs.landing_formats import HOOK, TRACE, formats_of
 
 _SET_HERE = frozenset(
     {
@@ -27,30 +28,40 @@ _SET_HERE = frozenset(
 
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> IntakeResult:
-    """Take in new files of ``<landing>/producer_hook``; a rerun changes nothing."""
+    """Take in new files of the producers' formats; a rerun changes nothing."""
     lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days)
-    return take_in(lake, settings, context, Intake("ingest_send_records", formats_of("producer"), _prepare, _reach))
+
+    def settle(arrived: Arrived) -> None:
+        if TRACE in arrived.formats:
+            name_brokers(lake, arrived.of([SEND_ATTEMPT]))
+
+    return take_in(
+        lake, settings, context, Intake("ingest_send_records", formats_of("producer"), _prepare, _reach, settle)
+    )
 
 
 def _prepare(rows: DataFrame, table: Table) -> DataFrame:
     return rows.transform(pair_halves) if table is SEND_ATTEMPT else rows
 
 
-def _reach(table: Table) -> Reach:
-    return Reach(("end_at", "submit_end_at", "callback_end_at")) if table is SEND_ATTEMPT else Reach()
+def _reach(table: Table) -> Reach | None:
+    if table is SEND_ATTEMPT:
+        return Reach(("end_at", "submit_end_at", "callback_end_at"))
+    return Reach() if table is PRODUCER_INSTANCE else None
 
 
 def pair_halves(rows: DataFrame) -> DataFrame:
     """Name the source lines of ASYNC halves; of equal lines without a result the second is the callback.
 
     An ASYNC hook runs twice. When the result was not yet visible to the second run, its line equals the first's:
-    equal lines of one message in one file are submit and callback, further ones are copies.
+    equal lines of one message in one file are submit and callback, further ones are copies. Other formats say which
+    half a line is.
     """
     same = Window.partitionBy("source_file", *SEND_ATTEMPT.key, "end_at", "phase").orderBy("source_line")
     nth = F.row_number().over(same)
     source = (F.col("source_file"), F.col("source_line"))
     named = rows.withColumn("nth", F.when(F.col("phase") == "submit", nth).otherwise(1)).where("nth <= 2")
-    no_result = (F.col("phase") == "submit") & (F.col("nth") == 2)
+    no_result = (F.col("phase") == "submit") & (F.col("nth") == 2) & (F.col("source") == HOOK)
     submit = (F.col("phase") == "submit") & (F.col("nth") == 1)
     callback = (F.col("phase") == "callback") | no_result
     return named.select(

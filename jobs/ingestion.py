@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 
@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
-from conf.settings import Settings
+from conf.settings import Settings, SettingsError
 from jobs.delta_tables import Lake, conformed
 from jobs.landing_files import ENDS_FILE, LandingFile, ReadOptions, list_landing, parsed_lines, record_schema
 from jobs.quality_gate import check
@@ -19,6 +19,7 @@ from jobs.run_context import RunContext
 from jobs.transforms.frames import ClusterDate, rows_of, sql_text, staged
 from schemas import TABLES, Table
 from schemas.bookkeeping import INGESTED_FILE, QUARANTINE
+from udfs.door import severities
 from udfs.landing_formats import FORMATS
 
 _LISTED = "cluster string, format string, file string, size_bytes long, event_dates array<date>"
@@ -34,14 +35,26 @@ class Reach:
 
 
 @dataclass(frozen=True)
+class Arrived:
+    """What a run took in: the formats of its files, and by table the dates that its rows reach."""
+
+    formats: frozenset[str]
+    dates: Mapping[str, list[ClusterDate]]
+
+    def of(self, tables: Sequence[Table]) -> list[ClusterDate]:
+        """The dates that rows of any of these tables reach."""
+        return sorted({date for table in tables for date in self.dates.get(table.name, ())})
+
+
+@dataclass(frozen=True)
 class Intake:
     """What an ingest job brings to the shared course of events."""
 
     job: str
     formats: tuple[str, ...]
     prepare: Callable[[DataFrame, Table], DataFrame]  # pairs halves, sets the round
-    reach: Callable[[Table], Reach]
-    settle: Callable[[list[ClusterDate]], None] | None = None  # corrects stored rows that late lines change
+    reach: Callable[[Table], Reach | None]  # None: no derived table rests on its rows
+    settle: Callable[[Arrived], None]  # corrects stored rows that late lines change
 
 
 @dataclass(frozen=True)
@@ -62,24 +75,21 @@ def take_in(lake: Lake, settings: Settings, context: RunContext, intake: Intake)
     The ledger is written last: after a crash at any point the same files are taken in again, and since every table
     is merged by key the result is that of one undisturbed run.
     """
-    tables = [TABLES[name] for name in dict.fromkeys(t for f in intake.formats for t in FORMATS[f].tables)]
-    for table in (INGESTED_FILE, QUARANTINE, *tables):
+    for table in (INGESTED_FILE, QUARANTINE):
         lake.create(table)
     files = new_files(lake, context.landing, intake.formats)
     if not files:
         return IntakeResult()
     parsed = parsed_lines(lake.spark, files, _read_options(settings, context)).persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        fed = [table for table in tables if table.name in parsed.columns]
+        fed = _fed(parsed, files)
         reached = _dates_reached(parsed, fed, context, intake)
         dates = {table: sorted({row.own_date for row in reached if row.table == table.name}) for table in fed}
         lake.together(
             partial(lake.merge, table, intake.prepare(table_rows(parsed, table, context), table), dates[table])
             for table in fed
-            if dates[table]
         )
-        if intake.settle is not None:
-            intake.settle(sorted({ClusterDate(row.cluster, row.event_date) for row in reached}))
+        intake.settle(_arrived(files, fed, reached))
         _replace_quarantine(lake, context, parsed, files)
         ledger = staged(conformed(_ledger(lake, context, parsed, fed, files, reached), INGESTED_FILE))
         check(lake, context, intake.job, {INGESTED_FILE: ledger})
@@ -90,13 +100,35 @@ def take_in(lake: Lake, settings: Settings, context: RunContext, intake: Intake)
 
 
 def _read_options(settings: Settings, context: RunContext) -> ReadOptions:
+    try:
+        of_rules = severities(settings.ingest.rules)
+    except ValueError as error:
+        raise SettingsError(f"ingest.rules: {error}") from error
     return ReadOptions(
         context.landing,
         settings.ingest.max_line_bytes,
         settings.ingest.max_raw_text_chars,
         dict(settings.ingest.client_log_zones),
         settings.ingest.client_log_zone,
+        of_rules,
     )
+
+
+def _fed(parsed: DataFrame, files: list[LandingFile]) -> list[Table]:
+    """The tables for which there are rows: the others must cost nothing."""
+    names = sorted({name for file in files for name in FORMATS[file.format].tables})
+    counts = rows_of(parsed.agg(*(F.count(F.col(name)).alias(name) for name in names)))[0]
+    return [TABLES[name] for name in names if counts[name]]
+
+
+def _arrived(files: list[LandingFile], fed: list[Table], reached: list[Row]) -> Arrived:
+    dates = {
+        table.name: sorted(
+            {ClusterDate(r.cluster, r.event_date) for r in reached if r.table == table.name and r.event_date}
+        )
+        for table in fed
+    }
+    return Arrived(frozenset(file.format for file in files), dates)
 
 
 def new_files(lake: Lake, landing: str, formats: Sequence[str]) -> list[LandingFile]:
@@ -135,16 +167,17 @@ def _is_instant(table: Table, name: str) -> bool:
 
 
 def _dates_reached(parsed: DataFrame, tables: list[Table], context: RunContext, intake: Intake) -> list[Row]:
-    """Per table and file, the dates its rows fall on (``own_date``) and the dates they can change."""
+    """Per table and file, the dates its rows fall on (``own_date``) and the dates they can change (null: none)."""
     each = []
     for table in tables:
         reach = intake.reach(table)
         moved = [
             F.to_date(F.col(name) + F.expr(f"INTERVAL '{seconds}' SECOND"))
-            for name in reach.instants
-            for seconds in sorted({-reach.before_s, 0, reach.after_s})
+            for name in (reach.instants if reach else ())
+            for seconds in sorted({-reach.before_s, 0, reach.after_s} if reach else ())
         ]
-        dates = F.explode(F.array_distinct(F.array_compact(F.array("event_date", *moved))))
+        changed = F.array("event_date", *moved) if reach else F.array(F.lit(None).cast("date"))
+        dates = F.explode(F.array_distinct(F.array_compact(changed) if reach else changed))
         columns = {
             "table": F.lit(table.name),
             "cluster": F.col("cluster"),
@@ -153,7 +186,7 @@ def _dates_reached(parsed: DataFrame, tables: list[Table], context: RunContext, 
             "event_date": dates,
         }
         each.append(table_rows(parsed, table, context).select(*(c.alias(name) for name, c in columns.items())))
-    return rows_of(reduce(DataFrame.union, each).distinct())
+    return rows_of(reduce(DataFrame.union, each).distinct()) if each else []
 
 
 def _replace_quarantine(lake: Lake, context: RunContext, parsed: DataFrame, files: list[LandingFile]) -> None:
@@ -204,7 +237,10 @@ def _ledger(
             (F.count_if(F.col("reason_code").isin(*ENDS_FILE)) == 0).alias("complete"),
         )
     )
-    dates = {file.file: sorted({row.event_date for row in reached if row.file == file.file}) for file in files}
+    dates = {
+        file.file: sorted({row.event_date for row in reached if row.file == file.file and row.event_date})
+        for file in files
+    }
     listed = lake.spark.createDataFrame([(*file, dates[file.file]) for file in files], _LISTED)
     return (
         listed.join(counted, ["file"], "left")
@@ -222,6 +258,8 @@ def _stored_lines(lake: Lake, tables: list[Table], files: list[LandingFile], rea
         rows = lake.read(table).where(F.col("event_date").isin(*dates))
         for file, line in {part.line for part in table.row_parts}:
             sources.append(rows.where(F.col(file).isin(*names)).select(F.col(file), F.col(line)))
+    if not sources:
+        return lake.spark.createDataFrame([], "file string, line_number long")
     return reduce(DataFrame.union, sources).distinct().toDF("file", "line_number")
 
 

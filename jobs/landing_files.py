@@ -1,4 +1,4 @@
-"""Reads bytes: lists landing files and turns them into parsed lines, one Spark task a file.
+"""Reads bytes: lists landing files and turns them into parsed and judged lines, one Spark task a file.
 
 The only place that opens landing files, through pyarrow.fs: local paths and object stores alike. Spark's own text
 and JSON sources have no line numbers, die on a truncated gzip and read a whole line at once.
@@ -13,29 +13,37 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
-from pyarrow import fs
+from pyarrow import fs, parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType, TimestampType
 
 from schemas import TABLES, Table
-from udfs.bounded_lines import read_lines
+from udfs.bounded_lines import Line, Refusal, read_lines
+from udfs.canonical_lines import lines_of_rows
+from udfs.door import judged
+from udfs.door_rules import Severity
 from udfs.landing_formats import FORMATS, LandingFormat
-from udfs.parsed_line import ParsedLine
+from udfs.mqadmin_lines import with_command
+from udfs.parsed_line import ERROR_CHARS, LandedFile, ParsedLine
 
 _CHUNK_BYTES = 1 << 20
 _BATCH_LINES = 2_000
 _BATCH_BYTES = 4 << 20
 _CLUSTER_FOLDER = re.compile(r"cluster=([A-Za-z0-9_.\-]{1,255})")
 # Refusals that end a file: what followed is not there.
-ENDS_FILE = frozenset({"TRUNCATED_GZIP", "CORRUPT_GZIP", "NOT_GZIP"})
+ENDS_FILE = frozenset({"TRUNCATED_GZIP", "CORRUPT_GZIP", "NOT_GZIP", "NOT_PARQUET"})
+_WITH_DOUBTS = frozenset(table.name for table in TABLES.values() if "doubts" in table.columns.names)
 _COMMON = frozenset(
     {"cluster", "event_date", "round_at", "source", "source_file", "source_line", "ingested_at", "run_id"}
 )
 
 
 class LandingFile(NamedTuple):
-    """A file to take in; ``file`` is its path relative to the landing root."""
+    """A file to take in; ``file`` is its path relative to the landing root.
+
+    ``size_bytes`` counts the list of commands beside it too: when that changes the file is read again.
+    """
 
     cluster: str
     format: str
@@ -51,6 +59,7 @@ class ReadOptions(NamedTuple):
     max_raw_text_chars: int
     zones: dict[str, str]
     default_zone: str
+    severities: dict[str, Severity]
 
 
 _FILE_LIST = "position long, file struct<cluster string, format string, file string, size_bytes long>"
@@ -83,12 +92,19 @@ def list_landing(landing: str, formats: Iterable[LandingFormat]) -> list[Landing
     found = []
     for landing_format in formats:
         folder = fs.FileSelector(f"{root}/{landing_format.name}", recursive=True, allow_not_found=True)
-        for info in system.get_file_info(folder):
+        infos = [info for info in system.get_file_info(folder) if info.type == fs.FileType.File]
+        commands = {_folder(info.path): info.size for info in infos if info.base_name == landing_format.commands}
+        for info in infos:
             relative = info.path.removeprefix(root).lstrip("/")
             cluster = _CLUSTER_FOLDER.fullmatch(relative.split("/")[1])
-            if info.type == fs.FileType.File and cluster and _is_of(landing_format, info.base_name):
-                found.append(LandingFile(cluster.group(1), landing_format.name, relative, info.size))
+            if cluster and _is_of(landing_format, info.base_name):
+                size = info.size + commands.get(_folder(info.path), 0)
+                found.append(LandingFile(cluster.group(1), landing_format.name, relative, size))
     return sorted(found)
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def _is_of(landing_format: LandingFormat, name: str) -> bool:
@@ -139,12 +155,43 @@ def _reader(options: ReadOptions, schema: pa.Schema) -> Callable[[Iterator[pa.Re
 
 
 def _parse_file(file: LandingFile, options: ReadOptions) -> Iterator[ParsedLine]:
-    system, root = _file_system(options.landing)
+    landing_format = FORMATS[file.format]
     zone = ZoneInfo(options.zones.get(file.cluster, options.default_zone))
-    with system.open_input_stream(f"{root}/{file.file}", compression=None) as stream:
+    about = LandedFile(file.file.split("/", 2)[2])
+    if landing_format.commands is not None:
+        commands = f"{_folder(file.file)}/{landing_format.commands}"
+        about = with_command(about, _lines(commands, options) if _exists(commands, options) else ())
+    read = _parquet_lines if file.file.endswith(".parquet") else _lines
+    parsed = landing_format.parse(read(file.file, options), zone, about)
+    yield from judged(parsed, options.severities, _WITH_DOUBTS)
+
+
+def _exists(file: str, options: ReadOptions) -> bool:
+    system, root = _file_system(options.landing)
+    return bool(system.get_file_info(f"{root}/{file}").type == fs.FileType.File)
+
+
+def _lines(file: str, options: ReadOptions) -> Iterator[Line]:
+    system, root = _file_system(options.landing)
+    with system.open_input_stream(f"{root}/{file}", compression=None) as stream:
         chunks = iter(lambda: stream.read(_CHUNK_BYTES), b"")
-        lines = read_lines(chunks, gzipped=file.file.endswith(".gz"), max_line_bytes=options.max_line_bytes)
-        yield from FORMATS[file.format].parse(lines, zone)
+        yield from read_lines(chunks, gzipped=file.endswith(".gz"), max_line_bytes=options.max_line_bytes)
+
+
+def _parquet_lines(file: str, options: ReadOptions) -> Iterator[Line]:
+    """The rows of a Parquet file as lines; one that is damaged ends with a refused line."""
+    system, root = _file_system(options.landing)
+    number = 0
+    try:
+        with system.open_input_file(f"{root}/{file}") as source:
+            batches = parquet.ParquetFile(source).iter_batches(batch_size=_BATCH_LINES)
+            for line in lines_of_rows(row for batch in batches for row in batch.to_pylist()):
+                number = line.number
+                yield line
+    except (pa.ArrowException, ValueError, OverflowError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the file could not be read, which says nothing of what it holds
+        yield Line(number + 1, 0, 0, "", Refusal("NOT_PARQUET", f"{type(error).__name__}: {error}"[:ERROR_CHARS]))
 
 
 def _batches(parsed: Iterable[ParsedLine]) -> Iterator[list[ParsedLine]]:
@@ -153,7 +200,7 @@ def _batches(parsed: Iterable[ParsedLine]) -> Iterator[list[ParsedLine]]:
     weight = 0
     for one in parsed:
         heap.append(one)
-        weight += one.line.byte_end - one.line.byte_start
+        weight += max(one.line.byte_end - one.line.byte_start, len(one.line.text))
         if len(heap) >= _BATCH_LINES or weight >= _BATCH_BYTES:
             yield heap
             heap, weight = [], 0

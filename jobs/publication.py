@@ -34,7 +34,8 @@ class Derivation:
     ``inputs`` are the tables it reads; ``tables`` are published in this order; ``closing`` are those whose rows of
     one date the next begins with;
     ``waiting`` is the table and SQL condition of rows that a later date's record may change; ``beside`` are formats
-    that bear on dates which files of ``formats`` touch, and make none of their own.
+    that bear on dates which files of ``formats`` touch, and make none of their own; ``corrected`` gives, for dates
+    whose input rows are corrected after their files were taken in, cluster, event_date and a digest of what is.
     """
 
     job: str
@@ -46,6 +47,7 @@ class Derivation:
     compute: Callable[[Stretch], dict[str, DataFrame]]
     waiting: tuple[Table, str] | None = None
     beside: tuple[str, ...] = ()
+    corrected: Callable[[Lake], DataFrame | None] = lambda _: None
 
 
 class Computed(NamedTuple):
@@ -69,6 +71,7 @@ class Stretch:
     last_recorded: dict[str, date]  # each cluster's last date with files
     recorded: frozenset[ClusterDate]  # dates with files
     done: frozenset[ClusterDate]
+    formats: frozenset[str]  # of all files that bear on any date
 
     def opening(self, table: Table) -> DataFrame:
         """The rows of a closing table with which the stretch begins."""
@@ -85,6 +88,7 @@ class _Progress:
 
     files: dict[ClusterDate, str]
     stored: dict[ClusterDate, Computed]
+    formats: frozenset[str]
     computed: dict[ClusterDate, Computed] = field(default_factory=dict)
 
     def known(self, cluster: str) -> list[date]:
@@ -124,7 +128,8 @@ def publish(lake: Lake, context: RunContext, derivation: Derivation) -> Publicat
     """
     for table in derivation.tables:
         lake.create(table)
-    progress = _Progress(_file_fingerprints(lake, derivation), _stored(lake, derivation.job))
+    files, formats = _file_fingerprints(lake, derivation)
+    progress = _Progress(files, _stored(lake, derivation.job), formats)
     stretch = _next_stretch(lake, context, derivation, progress)
     if stretch is None:
         return PublicationResult()
@@ -138,15 +143,25 @@ def publish(lake: Lake, context: RunContext, derivation: Derivation) -> Publicat
     return _commit(lake, context, derivation, progress)
 
 
-def _file_fingerprints(lake: Lake, derivation: Derivation) -> dict[ClusterDate, str]:
-    """Per date, a digest of the files that touch it and of the settings it is computed under."""
+def _file_fingerprints(lake: Lake, derivation: Derivation) -> tuple[dict[ClusterDate, str], frozenset[str]]:
+    """Per date, a digest of the files that touch it and of the settings it is computed under; and their formats."""
     ledger = lake.read(INGESTED_FILE).where(F.col("format").isin(*derivation.formats, *derivation.beside))
     touched = ledger.select("cluster", F.explode("event_dates").alias("event_date"), "format", "file", "size_bytes")
     files = F.array_join(F.sort_array(F.collect_list(F.concat_ws(":", "file", "size_bytes"))), "\n")
     digest = F.sha2(F.concat(F.lit(derivation.settings_fingerprint + "\n"), files), 256)
     own = F.count_if(F.col("format").isin(*derivation.formats))
-    dated = touched.groupBy("cluster", "event_date").agg(digest.alias("digest"), own.alias("own")).where("own > 0")
-    return {ClusterDate(row.cluster, row.event_date): row.digest for row in rows_of(dated)}
+    dated = (
+        touched.groupBy("cluster", "event_date")
+        .agg(digest.alias("digest"), own.alias("own"), F.collect_set("format").alias("formats"))
+        .where("own > 0")
+    )
+    rows = rows_of(dated)
+    digests = {ClusterDate(row.cluster, row.event_date): row.digest for row in rows}
+    corrected = derivation.corrected(lake)
+    for row in rows_of(corrected) if corrected is not None else ():
+        at = ClusterDate(row.cluster, row.event_date)
+        digests[at] = f"{digests.get(at, '')}:{row.digest}"
+    return digests, frozenset(name for row in rows for name in row.formats)
 
 
 def _stored(lake: Lake, job: str) -> dict[ClusterDate, Computed]:
@@ -180,7 +195,9 @@ def _next_stretch(lake: Lake, context: RunContext, derivation: Derivation, progr
     if not dates:
         return None
     recorded, done = frozenset(progress.files), frozenset(progress.computed)
-    return Stretch(lake, context, dates, previous, following, progress.last_recorded(), recorded, done)
+    return Stretch(
+        lake, context, dates, previous, following, progress.last_recorded(), recorded, done, progress.formats
+    )
 
 
 def _is_dirty(progress: _Progress, cluster: str, known: list[date], i: int) -> bool:

@@ -7,12 +7,14 @@ from datetime import date, timedelta
 from pyspark.sql import DataFrame, SparkSession
 
 from conf.settings import Settings, fingerprint
+from jobs.broker_naming import names_by_date
 from jobs.delta_tables import Lake
 from jobs.publication import Derivation, PublicationResult, Stretch, publish
 from jobs.run_context import RunContext
 from jobs.transforms.availability import stretches, with_removals, with_stretches
 from jobs.transforms.dated_windows import items_by_date, windows_by_date, with_doubtful_ends
 from jobs.transforms.frames import ClusterDate, in_dates, rows_of, staged
+from jobs.transforms.nearest_source import nearest_attempts
 from jobs.transforms.null_safe_join import null_safe_semi_join
 from jobs.transforms.producer_findings import Thresholds, observed, producer_findings
 from jobs.transforms.producer_replay import PRODUCER, with_process
@@ -29,7 +31,7 @@ from schemas import (
     SEND_VERDICT,
     TOPIC_ROUTE,
 )
-from udfs.landing_formats import FORMATS, formats_of
+from udfs.landing_formats import FORMATS, distances, formats_of
 
 _FAR = date(9999, 12, 31)
 # endless_until: how far a stretch without end is followed; last_date: the last one that the stretch may write.
@@ -56,6 +58,7 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
         settings_fingerprint=fingerprint(settings.replay, settings.producer_findings),
         compute=lambda stretch: compute(stretch, settings),
         waiting=(BROKER_AVAILABILITY_WINDOW, "end_reason = 'open'"),
+        corrected=names_by_date,
     )
     return publish(lake, context, derivation)
 
@@ -64,8 +67,8 @@ def compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     """The rows of every derived table on the stretch's dates, and where a window goes on, on those after it."""
     lake, dates = stretch.lake, stretch.dates
     spans = lake.spark.createDataFrame(_spans(stretch), _SPAN)
-    stored = lake.read(SEND_ATTEMPT)
-    recorded = stored.where(in_dates(_with_neighbours(dates))).select(*REPLAYED)
+    stored = _recorded(stretch)
+    recorded = stored.select(*REPLAYED)
     routes = lake.read(TOPIC_ROUTE).where(in_dates(dates))
     replay = _replay(stretch, settings, spans, recorded, routes)
     rules, history = replay.processes.rules, replay.of_all(recorded, Pruning(**settings.pruning.model_dump()))
@@ -81,7 +84,7 @@ def compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     # A date without records is there for its windows' sake only.
     alive = rules.where(in_dates({*(d for d in dates if d in stretch.recorded), *held}))
     limits = Thresholds(**settings.producer_findings.model_dump())
-    own = with_process(stored.where(in_dates(dates)), replay.processes.lives_of)
+    own = with_process(stored.where(in_dates(dates)).where("broker_name IS NOT NULL"), replay.processes.lives_of)
     given = observed(own, windows, rules, verdicts, routes, limits, staged=staged)
     lineage = stretch.context.lineage()
     made = {
@@ -93,6 +96,13 @@ def compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
         PRODUCER_FINDING: producer_findings(given, limits, is_any=_is_any),
     }
     return {table.name: frame.select("*", *lineage) for table, frame in made.items()}
+
+
+def _recorded(stretch: Stretch) -> DataFrame:
+    """The attempts of the dates and their neighbours, of each producer those that its nearest source tells of."""
+    recorded = stretch.lake.read(SEND_ATTEMPT).where(in_dates(_with_neighbours(stretch.dates)))
+    told_by = stretch.formats.intersection(formats_of("producer"))
+    return nearest_attempts(recorded, distances()) if len(told_by) > 1 else recorded
 
 
 def _replay(stretch: Stretch, settings: Settings, spans: DataFrame, recorded: DataFrame, routes: DataFrame) -> Replay:

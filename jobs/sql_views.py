@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.resources import files
 
 from pyspark.sql import SparkSession
@@ -22,8 +23,8 @@ def create_views(spark: SparkSession, lake: Lake) -> list[str]:
     # Its folder stays empty: every table has a place of its own. Spark's default would be the working directory.
     spark.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE} LOCATION {sql_text(lake.root + '/_database')}")
     spark.sql(f"USE {DATABASE}")
+    lake.together(partial(lake.create, table) for table in TABLES.values())
     for table in TABLES.values():
-        lake.create(table)
         _name(spark, lake, table)
     return [_create(spark, name, text) for name, text in view_texts().items()]
 

@@ -6,6 +6,8 @@ from schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUALITY_RESULT, QUAR
 from schemas.consumers import (
     COLLECTION_ROUND,
     CONSUMER_HEARTBEAT,
+    POP_ASSIGNMENT,
+    PRODUCER_CONNECTION,
     QUEUE_OWNERSHIP,
     QUEUE_PROGRESS,
     REBALANCE_RESULT,
@@ -13,13 +15,14 @@ from schemas.consumers import (
     TOPIC_ROUTE,
 )
 from schemas.drift import ALLOCATION_DRIFT
+from schemas.events import CLIENT_EVENT, CLIENT_HEARTBEAT, MEMBERSHIP_EVENT
 from schemas.findings import FLEET_MINUTE, PRODUCER_FINDING
 from schemas.incidents import DRIFT_INCIDENT, GROUP_DRIFT_STATE, MEMBERSHIP_CHANGE
-from schemas.sends import PRODUCER_INSTANCE, SEND_ATTEMPT
+from schemas.sends import MESSAGE_TRACE, PRODUCER_INSTANCE, SEND_ATTEMPT
 from schemas.table_contract import Part, Table, column
 
 # Raised when a contract changes; a publication records it.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 TABLES: dict[str, Table] = {
     table.name: table
@@ -27,13 +30,19 @@ TABLES: dict[str, Table] = {
         INGESTED_FILE,
         SEND_ATTEMPT,
         PRODUCER_INSTANCE,
+        MESSAGE_TRACE,
         COLLECTION_ROUND,
         SNAPSHOT_CAPTURE,
         CONSUMER_HEARTBEAT,
         QUEUE_OWNERSHIP,
+        POP_ASSIGNMENT,
         QUEUE_PROGRESS,
         TOPIC_ROUTE,
+        PRODUCER_CONNECTION,
         REBALANCE_RESULT,
+        CLIENT_EVENT,
+        CLIENT_HEARTBEAT,
+        MEMBERSHIP_EVENT,
         QUARANTINE,
         BROKER_AVAILABILITY_WINDOW,
         FAULT_ITEM_STATE,
@@ -56,6 +65,8 @@ TABLES: dict[str, Table] = {
 __all__ = [
     "ALLOCATION_DRIFT",
     "BROKER_AVAILABILITY_WINDOW",
+    "CLIENT_EVENT",
+    "CLIENT_HEARTBEAT",
     "CLIENT_STRATEGY_STATE",
     "COLLECTION_ROUND",
     "CONSUMER_HEARTBEAT",
@@ -67,6 +78,10 @@ __all__ = [
     "GROUP_ROUND",
     "INGESTED_FILE",
     "MEMBERSHIP_CHANGE",
+    "MEMBERSHIP_EVENT",
+    "MESSAGE_TRACE",
+    "POP_ASSIGNMENT",
+    "PRODUCER_CONNECTION",
     "PRODUCER_FINDING",
     "PRODUCER_INSTANCE",
     "PRODUCER_REPLAY",

@@ -40,6 +40,18 @@ MEMBER_RULES = ArrayType(
     containsNull=False,
 )
 
+_MEMBER_HEARTBEATS = ArrayType(
+    StructType(
+        [
+            column("client_id", StringType(), "Member.", required=True),
+            column("last_heartbeat_at", TimestampType(), "When a broker last received one, UTC; null: none near."),
+            column("age_ms", LongType(), "Its age when the group was last read in the round, ms."),
+            column("stale", BooleanType(), "Older than a broker waits (120 s); null: not known."),
+        ]
+    ),
+    containsNull=False,
+)
+
 GROUP_ROUND = Table(
     name="group_round",
     comment="One row per round, group and topic: what was read, by which rule it is judged, and the verdict.",
@@ -58,6 +70,11 @@ GROUP_ROUND = Table(
             QUEUE_LIST_HASH,
             _CLAIMS_HASH,
             column("member_rules", MEMBER_RULES, "By which rule each member decides.", required=True),
+            column(
+                "member_heartbeats",
+                _MEMBER_HEARTBEATS,
+                "How old each listed member's last heartbeat is; null: of this group none was recorded near the round.",
+            ),
             STRATEGY,
             STRATEGY_PARAMETERS,
             _PROFILE,

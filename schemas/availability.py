@@ -7,13 +7,13 @@ from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, St
 from schemas.common_columns import CLUSTER, LINEAGE, LONGS, RUN, STRINGS, event_date
 from schemas.sends import (
     ATTEMPT,
-    ATTEMPT_KEY,
     BEGIN_AT,
     LAST_BROKER_NAME,
     MODE,
     MODES,
     MSG_ID,
     PRODUCER,
+    SEND_KEY,
     THREAD,
     TOPIC_SENT_TO,
 )
@@ -27,7 +27,7 @@ CERTAINTY = column(
     "certainty",
     StringType(),
     "certain; possible (something unseen may have changed it, e.g. the detector); "
-    "partial (ASYNC: the hook does not see the client's own retries).",
+    "partial (ASYNC: the hook does not see the client's own retries; or known by its trace, which has no exceptions).",
     required=True,
 )
 CERTAINTIES = ("certainty", ("certain", "possible", "partial"))
@@ -202,6 +202,13 @@ PRODUCER_REPLAY = Table(
             CERTAINTY,
             column("attempts", LongType(), "Attempts that began on this date.", required=True),
             column(
+                "sources",
+                STRINGS,
+                "Landing formats of these attempts: of several that tell of the producer the nearest to it, the others "
+                "are not replayed; empty: no attempt began.",
+                required=True,
+            ),
+            column(
                 "last_attempt_at",
                 TimestampType(),
                 "Last recorded instant of the process up to this date, UTC.",
@@ -273,7 +280,7 @@ SEND_VERDICT = Table(
             *RUN,
         ]
     ),
-    key=ATTEMPT_KEY,
+    key=(*SEND_KEY, "broker_name", "queue_id", "begin_at"),
     lineage=LINEAGE,
     values=(
         MODES,

@@ -30,7 +30,8 @@ INGESTED_FILE = Table(
             column(
                 "size_bytes",
                 LongType(),
-                "Size when it was read; a file of another size is read again.",
+                "Size when it was read, for mqadmin with that of the commands.jsonl beside it; of another size it is "
+                "read again.",
                 required=True,
             ),
             column("read", LongType(), "Lines in the file.", required=True),

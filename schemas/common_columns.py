@@ -45,6 +45,11 @@ SOURCE = [
     column("ingested_at", TimestampType(), "When the row was stored (lineage).", required=True),
     column("run_id", StringType(), "Run that stored it (lineage).", required=True),
 ]
+DOUBTS = column(
+    "doubts",
+    ArrayType(StringType(), containsNull=False),
+    "Codes of the rules that find the row doubtful, e.g. NEGATIVE_LATENCY; null: none.",
+)
 RUN = [
     column("computed_at", TimestampType(), "When the row was computed (lineage).", required=True),
     column("run_id", StringType(), "Run that computed it (lineage).", required=True),

@@ -16,6 +16,7 @@ from schemas.common_columns import (
     CAPTURED_AT,
     CLUSTER,
     COLLECTOR,
+    DOUBTS,
     LINEAGE,
     QUEUES,
     ROUND_AT,
@@ -67,9 +68,10 @@ SNAPSHOT_CAPTURE = Table(
             CAPTURED_AT,
             column("captured_end_at", TimestampType(), "When the answer or the failure came, UTC."),
             ROUND_AT,
-            column("consumer_group", StringType(), "Group asked for; null for a topic."),
+            column("consumer_group", StringType(), "Consumer group asked for; null for others."),
             column("client_id", StringType(), "Client asked for; null for a group or topic."),
-            column("topic", StringType(), "Topic asked for; null for a group or client."),
+            column("producer_group", StringType(), "Producer group asked for; null for others."),
+            column("topic", StringType(), "Topic asked for; null for a consumer group or client."),
             column("answered", BooleanType(), "False: the read was tried and failed.", required=True),
             column("error", StringType(), "Why it failed, as recorded."),
             column("error_code", IntegerType(), "RocketMQ response code in the error; null when it names none."),
@@ -98,6 +100,7 @@ SNAPSHOT_CAPTURE = Table(
                 ArrayType(SUBSCRIPTION, containsNull=False),
                 "Running info: the client's own; connection: the table of whichever member sent the last heartbeat.",
             ),
+            DOUBTS,
             *SOURCE,
         ]
     ),
@@ -136,6 +139,7 @@ CONSUMER_HEARTBEAT = Table(
                 ArrayType(SUBSCRIPTION, containsNull=False),
                 "The member's own, from its running info of the same round; null: not read or not answered.",
             ),
+            DOUBTS,
             *SOURCE,
         ]
     ),
@@ -177,6 +181,7 @@ QUEUE_OWNERSHIP = Table(
             column("last_lock_at", TimestampType(), "Last lock, UTC; null: never."),
             column("cached_messages", LongType(), "Messages pulled and not yet consumed."),
             column("commit_offset", LongType(), "Offset the client last committed."),
+            DOUBTS,
             *SOURCE,
         ]
     ),
@@ -191,6 +196,53 @@ QUEUE_OWNERSHIP = Table(
         "queue_id",
         "captured_at",
     ),
+    lineage=LINEAGE,
+)
+
+POP_ASSIGNMENT = Table(
+    name="pop_assignment",
+    comment="One row per round, group, client and queue that the client's running info shows as consumed by POP (5.0 "
+    "on): members may share a queue, so this is no ownership.",
+    columns=StructType(
+        [
+            *_CAPTURE,
+            GROUP,
+            CLIENT,
+            TOPIC,
+            BROKER,
+            column("queue_id", IntegerType(), "Queue id on that broker; -1: all of its queues.", required=True),
+            CAPTURED_AT,
+            ROUND_AT,
+            column("dropped", BooleanType(), "Given up and on its way out.", required=True),
+            column("wait_ack_count", LongType(), "Messages popped and not yet acknowledged."),
+            column("last_pop_at", TimestampType(), "Last pop, UTC; null: never."),
+            DOUBTS,
+            *SOURCE,
+        ]
+    ),
+    key=QUEUE_OWNERSHIP.key,
+    lineage=LINEAGE,
+)
+
+PRODUCER_CONNECTION = Table(
+    name="producer_connection",
+    comment="One row per capture, producer group and listed connection: which producers a broker says are there.",
+    columns=StructType(
+        [
+            *_CAPTURE,
+            column("producer_group", StringType(), "Producer group.", required=True),
+            column("topic", StringType(), "Topic by whose route the broker was found; null where not recorded."),
+            column("client_id", StringType(), "Producer client id.", required=True),
+            column("address", StringType(), "Client's remote address.", required=True),
+            CAPTURED_AT,
+            ROUND_AT,
+            column("language", StringType(), "Client language as reported."),
+            column("client_version", IntegerType(), "MQVersion ordinal as reported, e.g. 409 is 4.9.8."),
+            DOUBTS,
+            *SOURCE,
+        ]
+    ),
+    key=("cluster", "event_date", "collector", "producer_group", "topic", "client_id", "address", "captured_at"),
     lineage=LINEAGE,
 )
 
@@ -214,7 +266,10 @@ QUEUE_PROGRESS = Table(
                 required=True,
             ),
             column("lag", LongType(), "broker_offset - consumer_offset, messages.", required=True),
+            column("client_ip", StringType(), "mqadmin: address of the queue's owner; null: none shown."),
+            column("pull_offset", LongType(), "Next offset the group will pull; null before 5.0."),
             column("last_timestamp", TimestampType(), "Store time of the last consumed message, UTC; null: none."),
+            DOUBTS,
             *SOURCE,
         ]
     ),
@@ -246,6 +301,13 @@ TOPIC_ROUTE = Table(
             column("perm", IntegerType(), "Permission bits: 4 read, 2 write, 1 inherit.", required=True),
             column("has_master", BooleanType(), "The route has an address with broker id 0.", required=True),
             column("master_address", StringType(), "That address; null without a master."),
+            column(
+                "order_topic_conf",
+                StringType(),
+                "orderTopicConf, `broker:queues;...`: what producers go by instead of the counts; null without one.",
+            ),
+            column("is_static_topic", BooleanType(), "The topic has logical queues (5.0 on).", required=True),
+            DOUBTS,
             *SOURCE,
         ]
     ),
@@ -281,6 +343,7 @@ REBALANCE_RESULT = Table(
                 "1 for the first such line of that instant in its file.",
                 required=True,
             ),
+            DOUBTS,
             *SOURCE,
         ]
     ),

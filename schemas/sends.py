@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
 
-from schemas.common_columns import CLUSTER, LINEAGE, LONGS, SOURCE, event_date
+from schemas.common_columns import CLUSTER, DOUBTS, LINEAGE, LONGS, SOURCE, event_date
 from schemas.table_contract import Part, Table, column
 
 SEND_STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
@@ -15,7 +15,7 @@ PRODUCER = [
     column(
         "client_id",
         StringType(),
-        "Producer client id, `<ip>@<instance>`; one fault table each.",
+        "Producer client id, `<ip>@<instance>`; one fault table each. Of a trace, which names none: `process <hex>`.",
         required=True,
     ),
 ]
@@ -25,7 +25,9 @@ MODE = column("mode", StringType(), "SYNC, ASYNC or ONEWAY.", required=True)
 BEGIN_AT = column("begin_at", TimestampType(), "When the attempt began, UTC, ms.", required=True)
 TOPIC_SENT_TO = column("topic", StringType(), "Topic sent to.", required=True)
 ATTEMPT = column(
-    "attempt", IntegerType(), "0 for the first attempt of a send; null for ASYNC, whose retries no hook sees."
+    "attempt",
+    IntegerType(),
+    "0 for the first attempt of a send; null for ASYNC, whose retries no hook sees, and trace.",
 )
 LAST_BROKER_NAME = column(
     "last_broker_name", StringType(), "Broker of the previous attempt of the same send; null on the first."
@@ -39,10 +41,20 @@ _SEND_ATTEMPT_COLUMNS = StructType(
         *PRODUCER,
         THREAD,
         TOPIC_SENT_TO,
-        column("broker_name", StringType(), "Broker the attempt went to.", required=True),
+        column(
+            "broker_name",
+            StringType(),
+            "Broker the attempt went to; of a trace by its address, null while no route shows that.",
+        ),
         column("broker_address", StringType(), "Its address; null where the hook does not say."),
-        column("queue_id", IntegerType(), "Queue the attempt went to, >= 0.", required=True),
-        MODE,
+        column(
+            "broker_named_as",
+            StringType(),
+            "The broker as the source itself names it: its name, or its address (trace).",
+            required=True,
+        ),
+        column("queue_id", IntegerType(), "Queue the attempt went to, >= 0; null: a trace does not say."),
+        column("mode", StringType(), "SYNC, ASYNC or ONEWAY; null: a trace does not say (never ONEWAY)."),
         ATTEMPT,
         LAST_BROKER_NAME,
         column("queue_selected_by", StringType(), "`client`, or who chose the queue; null: not recorded."),
@@ -63,7 +75,7 @@ _SEND_ATTEMPT_COLUMNS = StructType(
             "outcome",
             StringType(),
             "SendStatus of the answer, EXCEPTION, SUBMITTED (handed over, no answer is awaited or seen), "
-            "or UNKNOWN (a callback ran, the hook saw no result).",
+            "UNKNOWN (a callback ran, the hook saw no result), or NOT_STORE_OK (a trace: any status but SEND_OK).",
             required=True,
         ),
         column("exception", StringType(), "Java class of the exception; null when none was thrown."),
@@ -72,6 +84,13 @@ _SEND_ATTEMPT_COLUMNS = StructType(
         MSG_ID,
         column("offset_msg_id", StringType(), "Broker's offset message id; null without an answer."),
         column("message_key", StringType(), "Business key; null when the message has none."),
+        column("message_type", StringType(), "Trace: Normal_Msg, Trans_Msg_Half, Trans_msg_Commit or Delay_Msg."),
+        column(
+            "body_length",
+            IntegerType(),
+            "Bytes of the body, of a trace as it was sent, compressed or not; null: not recorded.",
+        ),
+        column("delay_level", IntegerType(), "Delay level, 1 to 18; 0 or null: none, or not recorded."),
         column("client_version", StringType(), "Release, only if the line itself says so."),
         column("latency_fault_enabled", BooleanType(), "sendLatencyFaultEnable, only if the line itself says so."),
         column(
@@ -80,6 +99,13 @@ _SEND_ATTEMPT_COLUMNS = StructType(
             "Which line the result is from: callback, no_result, result or submit.",
             required=True,
         ),
+        column(
+            "exceptions_observable",
+            BooleanType(),
+            "False: the source has no attempts that ended in an exception (trace), so windows from it are partial.",
+            required=True,
+        ),
+        DOUBTS,
         *SOURCE,
         column("submit_end_at", TimestampType(), "ASYNC: when the request was handed over, UTC; null: not seen."),
         column("submit_file", StringType(), "File of the submit line."),
@@ -91,19 +117,9 @@ _SEND_ATTEMPT_COLUMNS = StructType(
     ]
 )
 
-# What tells one attempt from another, in every table of attempts.
-ATTEMPT_KEY = (
-    "cluster",
-    "event_date",
-    "producer_group",
-    "client_id",
-    "msg_id",
-    "mode",
-    "attempt",
-    "broker_name",
-    "queue_id",
-    "begin_at",
-)
+# What every table of attempts tells them by, besides the broker, queue and begin.
+SEND_KEY = ("cluster", "event_date", "producer_group", "client_id", "msg_id", "mode", "attempt")
+_ATTEMPT_KEY = (*SEND_KEY, "broker_named_as", "queue_id", "begin_at", "source")
 _SUBMIT = ("submit_end_at", "submit_file", "submit_line")
 _CALLBACK = ("callback_end_at", "callback_outcome", "callback_file", "callback_line")
 
@@ -111,17 +127,17 @@ SEND_ATTEMPT = Table(
     name="send_attempt",
     comment="One row per attempt of a producer to send a message; an ASYNC submit and its callback are one row.",
     columns=_SEND_ATTEMPT_COLUMNS,
-    key=ATTEMPT_KEY,
+    key=_ATTEMPT_KEY,
     lineage=LINEAGE,
     values=(
         MODES,
-        ("outcome", (*SEND_STATUSES, "EXCEPTION", "SUBMITTED", "UNKNOWN")),
+        ("outcome", (*SEND_STATUSES, "EXCEPTION", "SUBMITTED", "UNKNOWN", "NOT_STORE_OK")),
         ("phase", ("callback", "no_result", "result", "submit")),
     ),
     parts=(
         # The phases' alphabetical order is their rank: a callback's result wins over a submit's.
         Part(
-            tuple(n for n in _SEND_ATTEMPT_COLUMNS.names if n not in (*ATTEMPT_KEY, *_SUBMIT, *_CALLBACK)),
+            tuple(n for n in _SEND_ATTEMPT_COLUMNS.names if n not in (*_ATTEMPT_KEY, *_SUBMIT, *_CALLBACK)),
             ("{r}.phase", "{r}.source_file", "{r}.source_line"),
         ),
         Part(_SUBMIT, ("{r}.submit_file", "{r}.submit_line"), ("submit_file", "submit_line")),
@@ -151,9 +167,50 @@ PRODUCER_INSTANCE = Table(
             column("retry_times_async", IntegerType(), "retryTimesWhenSendAsyncFailed; null: not recorded."),
             column("retry_another_broker", BooleanType(), "retryAnotherBrokerWhenNotStoreOK; null: not recorded."),
             column("send_timeout_ms", LongType(), "sendMsgTimeout, ms; null: not recorded."),
+            DOUBTS,
             *SOURCE,
         ]
     ),
     key=("cluster", "event_date", "producer_group", "client_id", "started_at"),
     lineage=LINEAGE,
+)
+
+MESSAGE_TRACE = Table(
+    name="message_trace",
+    comment="One row per record of the trace topic that is no send: consumption, end of a transaction, recall.",
+    columns=StructType(
+        [
+            CLUSTER,
+            event_date("born_at", "the trace message"),
+            column("born_at", TimestampType(), "When the client wrote the trace message, UTC.", required=True),
+            column("trace_msg_id", StringType(), "Id of the trace message.", required=True),
+            column("kind", StringType(), "sub_before, sub_after, end_transaction or recall.", required=True),
+            column("traced_at", TimestampType(), "When it happened, UTC; null: sub_after of 4.4.0-4.7.1 and 4.9.1."),
+            column("client_group", StringType(), "Consumer or producer group; null as traced_at."),
+            column(
+                "request_id", StringType(), "Joins before and after of one consumption; '' for others.", required=True
+            ),
+            column("msg_id", StringType(), "Unique id of the message consumed, ended or recalled.", required=True),
+            column("topic", StringType(), "Its topic; null: consumption does not say."),
+            column("message_key", StringType(), "Its business keys; null without any."),
+            column("retry_times", IntegerType(), "sub_before: redeliveries so far."),
+            column("cost_ms", LongType(), "sub_after: how long the listener took, ms."),
+            column("success", BooleanType(), "sub_after, recall: whether it succeeded."),
+            column(
+                "return_type",
+                StringType(),
+                "sub_after: SUCCESS, TIME_OUT, EXCEPTION, RETURNNULL or FAILED; a number: of a later release.",
+            ),
+            column("client_host", StringType(), "sub_before: address of the client (4.8.0 only)."),
+            column("broker_address", StringType(), "end_transaction: address of the broker."),
+            column("transaction_id", StringType(), "end_transaction: its id."),
+            column("transaction_state", StringType(), "end_transaction: e.g. COMMIT_MESSAGE."),
+            column("from_transaction_check", BooleanType(), "end_transaction: the broker had asked."),
+            DOUBTS,
+            *SOURCE,
+        ]
+    ),
+    key=("cluster", "event_date", "kind", "request_id", "msg_id", "traced_at", "trace_msg_id"),
+    lineage=LINEAGE,
+    values=(("kind", ("sub_before", "sub_after", "end_transaction", "recall")),),
 )

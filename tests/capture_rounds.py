@@ -141,6 +141,7 @@ class CaptureRounds:
             "topics": topics,
             "member_list_hash": "h",
             "distinct_views": 1,
+            "member_events": None,
         }
 
     def _topic(self, name, rows, members, rules, strategy, known, model, infos, silent, before):

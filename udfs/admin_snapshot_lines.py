@@ -1,8 +1,8 @@
 """Collector lines in, rows of the consumer-side tables out.
 
 One JSON object a line: ``round`` markers, and captures whose ``raw`` is the admin API's answer in fastjson's dialect:
-TopicRouteData, ConsumerConnection, ConsumerRunningInfo, ConsumeStats (RocketMQ 4.x and 5.x names).
-Kinds that feed no table are ignored.
+TopicRouteData, ConsumerConnection, ConsumerRunningInfo, ConsumeStats, ProducerConnection; the names of 4.x and of 5.x.
+What a release leaves out, or writes as null, is null here. Kinds that feed no table are ignored.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from udfs.parsed_line import (
     int32,
     json_object,
     optional_flag,
+    optional_int32,
     optional_number,
     optional_text,
     queue_id,
@@ -49,8 +50,7 @@ def _one(text: str) -> tuple[Record, ...]:
     if kind == "round":
         row = {"collector": collector, "round_at": instant(fields, "ts"), "kind": "marker"}
         return (Record("collection_round", row | {"round_number": optional_number(fields, "round")}),)
-    read_answer = _ANSWERS.get(kind)
-    if read_answer is None:
+    if kind not in _ANSWERS:
         return ()
     place = {"collector": collector, "captured_at": instant(fields, "ts")}
     error, raw = optional_text(fields, "error"), optional_text(fields, "raw")
@@ -66,7 +66,7 @@ def _one(text: str) -> tuple[Record, ...]:
     }
     if error is not None:
         return (Record("snapshot_capture", capture),)
-    said, rows = read_answer(_raw_object(raw), capture)
+    said, rows = read_answer(kind, raw_object(raw), capture)
     table_rows = (Record(table, place | row) for table, row in rows)
     return (Record("snapshot_capture", capture | said), *table_rows)
 
@@ -80,6 +80,11 @@ Answer = tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]
 def _asked_for(kind: str, subject: str) -> dict[str, Any]:
     if kind == "topicRoute":
         return {"topic": subject}
+    if kind == "producerConnection":
+        group, _, topic = subject.partition("@")  # no name may hold an '@'
+        if not group:
+            raise RefusedLineError("BAD_SUBJECT", f"'subject' is {subject!r:.120}, expected group@topic")
+        return {"producer_group": group, "topic": topic or None}
     if kind != "consumerRunningInfo":
         return {"consumer_group": subject}
     # A group name may hold '|', a client id hardly does.
@@ -94,9 +99,10 @@ def _error_code(error: str | None) -> int | None:
     return int(code.group(1)) if code else None
 
 
-def _raw_object(raw: str | None) -> Fields:
+def raw_object(raw: str | None) -> Fields:
+    """The object that the text of ``raw`` is, in fastjson's dialect; refused: MISSING_FIELD, BAD_RAW."""
     if raw is None:
-        raise RefusedLineError("MISSING_FIELD", "a capture has neither 'raw' nor 'error'")
+        raise RefusedLineError("MISSING_FIELD", "the line has neither 'raw' nor 'error'")
     try:
         value = parse_fastjson(raw)
     except FastjsonError as error:
@@ -107,11 +113,11 @@ def _raw_object(raw: str | None) -> Fields:
 
 
 def _topic_route(raw: Fields, capture: Fields) -> Answer:
-    addresses = {text_field(b, "brokerName"): _table(b, "brokerAddrs") for b in _objects(raw, "brokerDatas")}
+    addresses = {text_field(b, "brokerName"): _table(b, "brokerAddrs") for b in objects(raw, "brokerDatas")}
     rows = []
-    for queue_data in _objects(raw, "queueDatas"):
+    for queue_data in objects(raw, "queueDatas"):
         name = text_field(queue_data, "brokerName")
-        master = _master_address(addresses.get(name, {}))
+        master = master_address(addresses.get(name, {}))
         rows.append(
             (
                 "topic_route",
@@ -123,16 +129,18 @@ def _topic_route(raw: Fields, capture: Fields) -> Answer:
                     "perm": int32(queue_data, "perm"),
                     "has_master": master is not None,
                     "master_address": master,
+                    "order_topic_conf": optional_text(raw, "orderTopicConf"),
+                    "is_static_topic": bool(raw.get("topicQueueMappingByBroker")),
                 },
             )
         )
     return {}, rows
 
 
-def _master_address(addresses: Mapping[Any, Any]) -> str | None:
+def master_address(addresses: Mapping[Any, Any]) -> str | None:
     """Broker id 0 is the master; its key is a bare integer, or a string where strict JSON was asked for."""
     master = addresses.get(0, addresses.get("0"))
-    return master if isinstance(master, str) else None
+    return text_field({"brokerAddrs[0]": master}, "brokerAddrs[0]") if isinstance(master, str) and master else None
 
 
 def _consumer_connection(raw: Fields, capture: Fields) -> Answer:
@@ -140,24 +148,28 @@ def _consumer_connection(raw: Fields, capture: Fields) -> Answer:
         "consume_type": optional_text(raw, "consumeType"),
         "message_model": optional_text(raw, "messageModel"),
     }
-    rows = [
-        (
-            "consumer_heartbeat",
-            {
-                **group,
-                "consumer_group": capture["consumer_group"],
-                "consume_from_where": optional_text(raw, "consumeFromWhere"),
-                "client_id": text_field(connection, "clientId"),
-                "address": optional_text(connection, "clientAddr") or "",
-                "language": optional_text(connection, "language"),
-                "client_version": None if connection.get("version") is None else int32(connection, "version"),
-            },
-        )
-        for connection in _objects(raw, "connectionSet")
-    ]
+    extra = {"consume_from_where": optional_text(raw, "consumeFromWhere"), "consumer_group": capture["consumer_group"]}
+    rows = [("consumer_heartbeat", group | extra | client) for client in _connections(raw)]
     table = _table(raw, "subscriptionTable")
-    said = {**group, "subscriptions": _subscriptions([s for s in table.values() if isinstance(s, dict)])}
+    said = {**group, "subscriptions": read_subscriptions([s for s in table.values() if isinstance(s, dict)])}
     return said, rows
+
+
+def _producer_connection(raw: Fields, capture: Fields) -> Answer:
+    asked = {"producer_group": capture["producer_group"], "topic": capture["topic"]}
+    return {}, [("producer_connection", asked | client) for client in _connections(raw)]
+
+
+def _connections(raw: Fields) -> list[dict[str, Any]]:
+    return [
+        {
+            "client_id": text_field(connection, "clientId"),
+            "address": optional_text(connection, "clientAddr") or "",
+            "language": optional_text(connection, "language"),
+            "client_version": optional_int32(connection, "version"),
+        }
+        for connection in objects(raw, "connectionSet")
+    ]
 
 
 def _consumer_running_info(raw: Fields, capture: Fields) -> Answer:
@@ -171,7 +183,7 @@ def _consumer_running_info(raw: Fields, capture: Fields) -> Answer:
         "client_rebalance": optional_flag(properties, "clientRebalance"),
         "strategy": _strategy(optional_text(properties, "allocateMessageQueueStrategy")),
         "client_started_at": _start_timestamp(optional_text(properties, "PROP_CONSUMER_START_TIMESTAMP")),
-        "subscriptions": _subscriptions(_objects(raw, "subscriptionSet")),
+        "subscriptions": read_subscriptions(objects(raw, "subscriptionSet")),
     }
     rows = []
     for queue, process_queue in _queue_table(raw, "mqTable"):
@@ -188,7 +200,23 @@ def _consumer_running_info(raw: Fields, capture: Fields) -> Answer:
             "commit_offset": optional_number(process_queue, "commitOffset"),
         }
         rows.append(("queue_ownership", row))
-    return said, rows
+    return said, rows + _pop_assignments(raw, capture)
+
+
+def _pop_assignments(raw: Fields, capture: Fields) -> list[tuple[str, dict[str, Any]]]:
+    """Queues consumed by POP (5.0 on), which members may share; id -1 is all queues of the broker."""
+    rows = []
+    for queue, process_queue in _queue_table(raw, "mqPopTable", lowest_id=-1):
+        row = {
+            "consumer_group": capture["consumer_group"],
+            "client_id": capture["client_id"],
+            **queue,
+            "dropped": bool(optional_flag(process_queue, "droped")),
+            "wait_ack_count": optional_number(process_queue, "waitAckCount"),
+            "last_pop_at": instant_or_never(process_queue, "lastPopTimestamp"),
+        }
+        rows.append(("pop_assignment", row))
+    return rows
 
 
 def _consume_stats(raw: Fields, capture: Fields) -> Answer:
@@ -201,6 +229,7 @@ def _consume_stats(raw: Fields, capture: Fields) -> Answer:
             "broker_offset": broker,
             "consumer_offset": consumer,
             "lag": broker - consumer,
+            "pull_offset": optional_number(offsets, "pullOffset"),
             "last_timestamp": instant_or_never(offsets, "lastTimestamp"),
         }
         rows.append(("queue_progress", row))
@@ -212,10 +241,16 @@ _ANSWERS: dict[str, Callable[[Fields, Fields], Answer]] = {
     "consumerConnection": _consumer_connection,
     "consumerRunningInfo": _consumer_running_info,
     "consumeStats": _consume_stats,
+    "producerConnection": _producer_connection,
 }
 
 
-def _objects(raw: Fields, name: str) -> list[Fields]:
+def read_answer(kind: str, raw: Fields, asked: Fields) -> Answer:
+    """What an answer of this kind says, and its rows; ``asked``: group, client or topic that it is about."""
+    return _ANSWERS[kind](raw, asked)
+
+
+def objects(raw: Fields, name: str) -> list[Fields]:
     """A list of objects; absent or null is empty, as fastjson leaves out what is null."""
     values = raw.get(name) or []
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
@@ -230,7 +265,7 @@ def _table(raw: Fields, name: str) -> Mapping[Any, Any]:
     return value
 
 
-def _queue_table(raw: Fields, name: str) -> list[tuple[dict[str, Any], Fields]]:
+def _queue_table(raw: Fields, name: str, *, lowest_id: int = 0) -> list[tuple[dict[str, Any], Fields]]:
     """Entries of a map whose keys are MessageQueue objects."""
     entries: list[tuple[dict[str, Any], Fields]] = []
     for key, value in _table(raw, name).items():
@@ -240,23 +275,32 @@ def _queue_table(raw: Fields, name: str) -> list[tuple[dict[str, Any], Fields]]:
         row = {
             "topic": text_field(queue, "topic"),
             "broker_name": text_field(queue, "brokerName"),
-            "queue_id": queue_id(queue),
+            "queue_id": queue_id(queue, lowest=lowest_id),
         }
         entries.append((row, value))
     return entries
 
 
-def _subscriptions(values: list[Fields]) -> list[dict[str, Any]]:
+def read_subscriptions(values: list[Fields]) -> list[dict[str, Any]]:
+    """SubscriptionData objects as rows, by topic; an expressionType is there from 4.1.0 on."""
     rows = [
         {
             "topic": text_field(value, "topic"),
             "expression_type": optional_text(value, "expressionType"),
             "sub_string": optional_text(value, "subString"),
-            "tags": sorted(map(str, value.get("tagsSet") or []), key=java_string_key),
+            "tags": sorted(_texts(value, "tagsSet"), key=java_string_key),
         }
         for value in values
     ]
     return sorted(rows, key=lambda row: java_string_key(row["topic"]))
+
+
+def _texts(raw: Fields, name: str) -> list[str]:
+    """A list of strings; absent or null is empty."""
+    values = raw.get(name) or []
+    if not isinstance(values, list):
+        raise RefusedLineError("BAD_RAW", f"{name!r} in 'raw' is no list")
+    return [text_field({f"{name}[{i}]": value}, f"{name}[{i}]") for i, value in enumerate(values)]
 
 
 def _strategy(printed: str | None) -> str | None:
@@ -269,4 +313,5 @@ def _strategy(printed: str | None) -> str | None:
 
 
 def _start_timestamp(text: str | None) -> int | None:
-    return instant({"started": int(text)}, "started") if text and text.isascii() and text.isdigit() else None
+    is_number = text is not None and text.isascii() and text.isdigit() and len(text) < 20
+    return instant({"started": int(text or 0)}, "started") if is_number else None

@@ -1,28 +1,38 @@
-"""Lines of ``rocketmq_client.log`` in, rows of ``rebalance_result`` out.
+"""Lines of ``rocketmq_client.log`` in, rows of ``rebalance_result`` and ``client_event`` out.
 
-Taken in: "rebalanced result changed" (through 4.9.8) and "client rebalanced result changed" (5.0.0 on) of
-RebalanceImpl#rebalanceByTopic, under every layout that carries a time:
+``rebalance_result``: "rebalanced result changed" (through 4.9.8) and "client rebalanced result changed" (5.0.0 on) of
+RebalanceImpl#rebalanceByTopic. ``client_event``: the messages registered in ``client_log_events``.
+Layouts: ``log_layouts``, all that carry an instant.
 
-- 4.1-4.2    ``2026-01-05 10:15:00 INFO thread - text``          GMT+8, one-second resolution
-- 4.3-5.0    ``2026-01-05 10:15:00,123 INFO Logger - text``      zone of the JVM, not written
-- 5.1 on     ``2026-01-05 10:15:00.123 INFO  [pid] [thread] ...``  GMT+8
+A line that begins with no stamp continues the one before. The beginning of a stack trace becomes part of its line's
+row; its own lines count as ignored, since one row came of all of them and names the first as its source.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta, timezone, tzinfo
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from hashlib import blake2b
 from typing import Any
 
 from udfs.allocation import MessageQueue, sort_queues
 from udfs.bounded_lines import Line
-from udfs.parsed_line import ParsedLine, Record, RefusedLineError
+from udfs.client_log_events import find_template, read_event
+from udfs.log_layouts import STAMPLESS, begins_with_stamp, message_start, read_head, without_colours
+from udfs.log_templates import Template
+from udfs.parsed_line import ERROR_CHARS, ParsedLine, Record, RefusedLineError, java_number
 
+TEXT_CHARS = 1000  # of an event's own line, as stored
+TRACE_CHARS = 4000  # of a stack trace, as stored
+TRACE_LINES = 100  # that are held until their end is seen; those after them are only counted
+_HELD_CHARS = 256 * 1024  # as many at most, and one line more
+_REMEMBERED_LINES = 50_000  # that are told from their repetitions
+
+_HEAD_STARTS = frozenset("2\x1b%")  # of a year, a colour, and 4.0.0's broken stamp
 _MARK = "rebalanced result changed. allocateMessageQueueStrategyName="
-_OTHER_RULE = "broker rebalanced result changed."  # 5.x broker-side assignment prints other fields
-_STAMP = re.compile(r"(\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2})(?:([,.])(\d{3}))? +[A-Z]+ ")
+_STARTS = (_MARK, f"client {_MARK}")
 _FIELDS = (
     "group",
     "topic",
@@ -32,34 +42,183 @@ _FIELDS = (
     "rebalanceResultSize",
     "rebalanceResultSet",
 )
-_QUEUE = re.compile(r"MessageQueue \[topic=([^,\]]+), brokerName=([^,\]]+), queueId=(\d{1,10})\](?:, )?")
-_GMT8 = timezone(timedelta(hours=8))
+_QUEUE = re.compile(r"MessageQueue \[topic=([^,\]]++), brokerName=([^,\]]++), queueId=(\d{1,10}+)\](?:, )?")
+_RESPONSE_CODE = re.compile(r"\bCODE: (-?\d{1,9})\b")
+_THROWN = re.compile(r"(?:Caused by: )?([A-Za-z_][\w$]*+(?:\.[\w$]++)++)(?:: (.*+))?", re.DOTALL)
+# A line that continues another never holds one of these: it is a record in a layout that is not known.
+_FOREIGN = re.compile(r"rebalanced result changed\. allocate|doRebalance, |sendKernelImpl exception, |not in cidAll: ")
 
 
-def parse_client_log(lines: Iterable[Line], *, zone: tzinfo) -> Iterator[ParsedLine]:
-    """One ``ParsedLine`` per log line; ``zone``: the JVM's, for layouts that write local time without naming it."""
-    seen: Counter[str] = Counter()
-    instant_of_seen = ""
+def parse_client_log(lines: Iterable[Line], *, zone: tzinfo, file: str = "") -> Iterator[ParsedLine]:
+    """One ``ParsedLine`` per log line, in order.
+
+    Args:
+        lines: of one file.
+        zone: the JVM's, for layouts that write local time without naming it.
+        file: the file's path inside its cluster's folder; its folder names the log in rows that name no client.
+    """
+    reader = _Reader(zone, file.rpartition("/")[0])
+    held: _Held | None = None
     for line in lines:
-        if line.refusal is not None:
-            yield ParsedLine(line, refusal=line.refusal)
-        elif _MARK not in line.text or _OTHER_RULE in line.text:
-            yield ParsedLine(line)
+        text, refusal = line.text, line.refusal
+        first = text[:1]
+        if refusal is None and (first == "\t" or not (first in _HEAD_STARTS and _may_be_head(text))):
+            if held is None and first == "\t":
+                yield ParsedLine(line)
+            elif held is None:
+                yield reader.continuation(line)
+            elif held.is_full:
+                yield from held.release()
+                held = None
+                yield ParsedLine(line)
+            else:
+                held.add(line)
+            continue
+        if held is not None:
+            yield from held.release()
+            held = None
+        parsed = ParsedLine(line, refusal=refusal) if refusal is not None else reader.head(line)
+        if reader.may_be_traced:
+            held = _Held(parsed)
+            reader.may_be_traced = False
         else:
-            if line.text[:23] != instant_of_seen:
-                seen.clear()
-                instant_of_seen = line.text[:23]
-            seen[line.text] += 1
-            try:
-                row = _rebalance_result(line.text, zone) | {"occurrence": seen[line.text]}
-                yield ParsedLine(line, (Record("rebalance_result", row),))
-            except RefusedLineError as refused:
-                yield ParsedLine(line, refusal=refused.refusal)
+            yield parsed
+    if held is not None:
+        yield from held.release()
 
 
-def _rebalance_result(text: str, zone: tzinfo) -> dict[str, Any]:
-    logged_at, resolution_ms = _instant(text, zone)
-    strategy, *values = _split_fields(text[text.index(_MARK) + len(_MARK) :])
+def _may_be_head(text: str) -> bool:
+    return begins_with_stamp(text) is not None or text.startswith(("\x1b[", STAMPLESS))
+
+
+@dataclass
+class _Held:
+    """A line whose stack trace may follow, and what has followed so far."""
+
+    head: ParsedLine
+    trace: list[Line] = field(default_factory=list)
+    size: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.trace) >= TRACE_LINES or self.size >= _HELD_CHARS
+
+    def add(self, line: Line) -> None:
+        self.trace.append(line)
+        self.size += len(line.text)
+
+    def release(self) -> Iterator[ParsedLine]:
+        ((table, row),) = self.head.records
+        yield self.head._replace(records=(Record(table, row | _stack_trace(self.trace)),))
+        yield from map(ParsedLine, self.trace)
+
+
+class _Reader:
+    """Reads heads; remembers which lines this instant has had."""
+
+    def __init__(self, zone: tzinfo, folder: str) -> None:
+        self.zone = zone
+        self.folder = folder
+        self.may_be_traced = False
+        self.occurrences = Occurrences()
+
+    def continuation(self, line: Line) -> ParsedLine:
+        text = line.text
+        if text[:1] not in ("\t", " ", "") and _FOREIGN.search(text):
+            refused = RefusedLineError("UNKNOWN_LOG_LAYOUT", f"no known time stamp at the line's start: {text[:40]!r}")
+            return ParsedLine(line, refusal=refused.refusal)
+        return ParsedLine(line)
+
+    def head(self, line: Line) -> ParsedLine:
+        text = without_colours(line.text)
+        start = message_start(text)
+        is_result = text.startswith(_STARTS, start)
+        template = None if is_result else find_template(text, start)
+        if not is_result and template is None:
+            return ParsedLine(line)
+        message = text[start:]
+        try:
+            record = self._result(text, message) if template is None else self._event(text, message, template)
+        except RefusedLineError as refused:
+            return ParsedLine(line, refusal=refused.refusal)
+        self.may_be_traced = template is not None and template.traced
+        return ParsedLine(line, (record,))
+
+    def _result(self, text: str, message: str) -> Record:
+        head = read_head(text, self.zone)
+        row = {
+            **_rebalance_result(message),
+            "logged_at": head.at_ms,
+            "resolution_ms": head.resolution_ms,
+            "occurrence": self.occurrences.count(line_digest(text)),
+        }
+        return Record("rebalance_result", row)
+
+    def _event(self, text: str, message: str, template: Template) -> Record:
+        head = read_head(text, self.zone)
+        digest = line_digest(text)
+        row = {
+            **read_event(template, message),
+            "log_folder": self.folder,
+            "logged_at": head.at_ms,
+            "resolution_ms": head.resolution_ms,
+            "level": head.level,
+            "pid": head.pid,
+            "thread": head.thread,
+            "text": message[:TEXT_CHARS],
+            "line_digest": digest.hex(),
+            "occurrence": self.occurrences.count(digest),
+        }
+        return Record("client_event", row)
+
+
+class Occurrences:
+    """Numbers equal lines of a file, in bounded memory.
+
+    Equal lines are of one instant, and near each other: threads write out of order by some milliseconds.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[bytes, int] = {}
+        self._before: dict[bytes, int] = {}
+
+    def count(self, digest: bytes) -> int:
+        """1 for the first such line; of lines further apart than the memory reaches, for each."""
+        number = self._seen.get(digest, self._before.get(digest, 0)) + 1
+        if len(self._seen) >= _REMEMBERED_LINES:
+            self._seen, self._before = {}, self._seen
+        self._seen[digest] = number
+        return number
+
+
+def line_digest(text: str) -> bytes:
+    """What tells a line from others of its instant."""
+    return blake2b(text.encode(), digest_size=12).digest()
+
+
+def _stack_trace(trace: list[Line]) -> dict[str, Any]:
+    """The exception and the beginning of its trace; nothing where no line followed."""
+    if not trace:
+        return {}
+    thrown = _THROWN.fullmatch(trace[0].text)
+    error = thrown[2] if thrown and thrown[2] else None
+    code = _RESPONSE_CODE.search(error) if error else None
+    kept, room = [], TRACE_CHARS
+    for line in trace:
+        kept.append(line.text[:room])
+        room -= len(line.text) + 1
+        if room <= 0:
+            break
+    return {
+        "exception": thrown[1][:ERROR_CHARS] if thrown else None,
+        "error": error[:ERROR_CHARS] if error else None,
+        "response_code": int(code[1]) if code else None,
+        "stack_trace": "\n".join(kept),
+    }
+
+
+def _rebalance_result(message: str) -> dict[str, Any]:
+    strategy, *values = _split_fields(message[message.index(_MARK) + len(_MARK) :])
     group, topic, client_id, queue_count, member_count, size, printed = values
     queues = _queues(printed)
     if len(queues) != _count(size):
@@ -68,30 +227,12 @@ def _rebalance_result(text: str, zone: tzinfo) -> dict[str, Any]:
         "consumer_group": group,
         "topic": topic,
         "client_id": client_id,
-        "logged_at": logged_at,
-        "resolution_ms": resolution_ms,
         "strategy": strategy,
         "queue_count": _count(queue_count),
         "member_count": _count(member_count),
         "queues": [{"broker_name": q.broker_name, "queue_id": q.queue_id} for q in queues],
         "queues_text": " ".join(f"{q.broker_name}:{q.queue_id}" for q in queues),
     }
-
-
-def _instant(text: str, zone: tzinfo) -> tuple[int, int]:
-    """Epoch ms and resolution. 4.7.1 prints the seconds again as the fraction: such a fraction tells nothing."""
-    stamp = _STAMP.match(text)
-    if stamp is None:
-        raise RefusedLineError("UNKNOWN_LOG_LAYOUT", f"no known time stamp at the line's start: {text[:40]!r}")
-    day_and_time, mark, millis = stamp.groups()
-    try:
-        written = datetime.fromisoformat(day_and_time)
-    except ValueError as error:
-        raise RefusedLineError("BAD_TIMESTAMP", f"{day_and_time!r}: {error}") from None
-    at = int(written.replace(tzinfo=zone if mark == "," else _GMT8).timestamp()) * 1000
-    if millis is None or (mark == "," and int(millis) == written.second):
-        return at, 1000
-    return at + int(millis), 1
 
 
 def _split_fields(text: str) -> list[str]:
@@ -114,7 +255,7 @@ def _queues(printed: str) -> list[MessageQueue]:
         if queue is None:
             raise RefusedLineError("BAD_REBALANCE_LINE", f"no message queue at {inner[position : position + 60]!r}")
         topic, broker_name, queue_id = queue.groups()
-        queues.append(MessageQueue(topic, broker_name, int(queue_id)))
+        queues.append(MessageQueue(topic, broker_name, java_number(queue_id, 32)))
         position = queue.end()
     return sort_queues(queues)
 

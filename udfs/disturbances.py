@@ -85,8 +85,11 @@ def grace_of(
 
 
 def membership_changes(before: Iterable[str] | None, group: GroupRound, starts: Mapping[str, int]) -> list[Disturbance]:
-    """Members that came, went or started anew since the group was last listed (``before`` None: never)."""
-    changes = []
+    """Members that came, went or started anew since the group was last listed (``before`` None: never).
+
+    A broker's log tells of those, too, that no list shows because they came and went between two rounds.
+    """
+    changes = [Disturbance(*event) for event in group.events]
     if before is not None and group.listed:
         at, was, now = group.listed_at or group.at, set(before), set(group.members)
         changes += [Disturbance("join", at, client_id) for client_id in sorted(now - was)]

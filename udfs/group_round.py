@@ -56,6 +56,14 @@ class Connection(NamedTuple):
     address: str
 
 
+class MemberEvent(NamedTuple):
+    """A broker's log says that a member came (``join``) or went (``leave``); ``subject``: its id, else its address."""
+
+    kind: str
+    at: int
+    subject: str
+
+
 class Progress(NamedTuple):
     """What the last valid progress readings say of a queue; offsets in messages."""
 
@@ -123,6 +131,7 @@ class GroupRound:
     connections: tuple[Connection, ...] = ()
     shared: bool = False  # the broker assigns the queues: several owners are legal
     at: int = 0  # when the group's last capture of this round was taken
+    events: tuple[MemberEvent, ...] = ()  # since the round before
     past: Past = field(default_factory=Past)
     unanswered: tuple[str, ...] = field(init=False)
 

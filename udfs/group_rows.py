@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from udfs.group_memory import Reading
-from udfs.group_round import Connection, GroupRound, Owner, Queue, Read, Subscription, TopicRound
+from udfs.group_round import Connection, GroupRound, MemberEvent, Owner, Queue, Read, Subscription, TopicRound
 
 Row = Mapping[str, Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -52,6 +52,7 @@ def group_round(row: Row) -> GroupRound:
         connections=tuple(Connection(c["broker_name"], c["client_id"], c["address"]) for c in row["connections"] or ()),
         shared=row["shared"],
         at=to_ms(row["at"]) or 0,
+        events=tuple(MemberEvent(e["kind"], to_ms(e["at"]) or 0, e["subject"]) for e in row["member_events"] or ()),
     )
 
 

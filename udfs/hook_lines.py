@@ -19,6 +19,7 @@ from udfs.parsed_line import (
     int32,
     json_object,
     optional_flag,
+    optional_int32,
     optional_number,
     optional_text,
     queue_id,
@@ -56,6 +57,7 @@ def _attempt(fields: Fields) -> dict[str, Any]:
         "topic": text_field(fields, "topic"),
         "broker_name": text_field(fields, "broker"),
         "broker_address": optional_text(fields, "brokerAddr"),
+        "broker_named_as": text_field(fields, "broker"),
         "queue_id": queue_id(fields),
         "mode": mode,
         # In ASYNC lines `times` counts the thread's sends, not the attempts of one send.
@@ -68,8 +70,11 @@ def _attempt(fields: Fields) -> dict[str, Any]:
         "msg_id": text_field(fields, "msgId"),
         "offset_msg_id": optional_text(fields, "offsetMsgId"),
         "message_key": optional_text(fields, "key"),
+        "body_length": optional_int32(fields, "bodyLength"),
+        "delay_level": optional_int32(fields, "delayLevel"),
         "client_version": optional_text(fields, "version"),
         "latency_fault_enabled": optional_flag(fields, "sendLatencyFaultEnable"),
+        "exceptions_observable": True,
     }
     return row | _result(fields, mode) | _half(mode, end, fields)
 
@@ -113,8 +118,8 @@ def _start(fields: Fields) -> dict[str, Any]:
         "detector_enabled": _switch(fields, "startDetectorEnable", spec, "detector"),
         "latency_max_ms": _ladder(fields, "latencyMax"),
         "not_available_ms": _ladder(fields, "notAvailableDuration"),
-        "retry_times_sync": optional_number(fields, "retryTimesWhenSendFailed"),
-        "retry_times_async": optional_number(fields, "retryTimesWhenSendAsyncFailed"),
+        "retry_times_sync": optional_int32(fields, "retryTimesWhenSendFailed"),
+        "retry_times_async": optional_int32(fields, "retryTimesWhenSendAsyncFailed"),
         "retry_another_broker": _switch(fields, "retryAnotherBrokerWhenNotStoreOK", spec, "another"),
         "send_timeout_ms": optional_number(fields, "sendMsgTimeout"),
     }

@@ -8,15 +8,57 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Literal
+from typing import Literal, Protocol
 
 from udfs.admin_snapshot_lines import parse_admin_snapshots
 from udfs.bounded_lines import Line
+from udfs.broker_log_lines import parse_broker_log
+from udfs.canonical_lines import parse_canonical_sends, parse_canonical_snapshots
 from udfs.client_log_lines import parse_client_log
+from udfs.heartbeat_lines import parse_heartbeats
 from udfs.hook_lines import parse_hook_lines
-from udfs.parsed_line import ParsedLine
+from udfs.mqadmin_lines import parse_mqadmin
+from udfs.parsed_line import LandedFile, ParsedLine
+from udfs.trace_topic_lines import parse_trace_topic
 
-Parser = Callable[[Iterable[Line], tzinfo], Iterator[ParsedLine]]
+NOTHING_KNOWN = LandedFile()
+HOOK, TRACE = "producer_hook", "trace_topic"
+
+
+class Parser(Protocol):
+    """The lines of one file in, one ``ParsedLine`` each out.
+
+    ``zone``: of local times without a zone. ``file``: for formats whose lines leave to it what they are about.
+    """
+
+    def __call__(self, lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:
+        """Parse one file."""
+        ...
+
+
+def _by_itself(parse: Callable[[Iterable[Line]], Iterator[ParsedLine]]) -> Parser:
+    """A parser for lines that say everything themselves."""
+
+    def parse_file(lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:
+        return parse(lines)
+
+    return parse_file
+
+
+def _client_log(lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:
+    return parse_client_log(lines, zone=zone, file=file.path)
+
+
+def _broker_log(lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:
+    return parse_broker_log(lines, zone=zone, file=file.path)
+
+
+def _mqadmin(lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:
+    return parse_mqadmin(lines, zone=zone, file=file)
+
+
+def _canonical_snapshots(lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:
+    return parse_canonical_snapshots(lines, file=file)
 
 
 @dataclass(frozen=True)
@@ -24,25 +66,58 @@ class LandingFormat:
     """A kind of landing file.
 
     ``name`` is its folder under the landing root; ``patterns`` are the names of its files, each also with ``.gz``.
-    ``side`` says whose derived tables its rows can change.
+    ``side`` says whose derived tables its rows can change; ``releases`` which clients' (or brokers') writing is read.
+    ``distance``: of several formats that tell of one producer (or group) on one date, the nearest to it is computed
+    with, 0 being its own record. ``commands`` names a list beside a file that says which command wrote it, and when.
     """
 
     name: str
     side: Literal["producer", "consumer"]
     patterns: tuple[str, ...]
     tables: tuple[str, ...]
+    releases: str
     parse: Parser
+    distance: int = 0
+    commands: str | None = None
 
 
 FORMATS: dict[str, LandingFormat] = {
     landing_format.name: landing_format
     for landing_format in (
         LandingFormat(
-            name="producer_hook",
+            name=HOOK,
             side="producer",
             patterns=("*.jsonl",),
             tables=("send_attempt", "producer_instance"),
-            parse=lambda lines, zone: parse_hook_lines(lines),
+            releases="4.0.0 on",
+            parse=_by_itself(parse_hook_lines),
+        ),
+        LandingFormat(
+            name=TRACE,
+            side="producer",
+            patterns=("*.jsonl",),
+            tables=("send_attempt", "message_trace"),
+            releases="4.4.0 on",
+            parse=_by_itself(parse_trace_topic),
+            distance=2,
+        ),
+        LandingFormat(
+            name="canonical_sends",
+            side="producer",
+            patterns=("*.jsonl", "*.parquet"),
+            tables=("send_attempt",),
+            releases="any",
+            parse=_by_itself(parse_canonical_sends),
+            distance=1,
+        ),
+        LandingFormat(
+            name="canonical_snapshots",
+            side="consumer",
+            patterns=("*.jsonl", "*.parquet"),
+            tables=("snapshot_capture", "consumer_heartbeat", "queue_ownership", "topic_route"),
+            releases="any",
+            parse=_canonical_snapshots,
+            distance=1,
         ),
         LandingFormat(
             name="admin_snapshots",
@@ -53,20 +128,62 @@ FORMATS: dict[str, LandingFormat] = {
                 "snapshot_capture",
                 "consumer_heartbeat",
                 "queue_ownership",
+                "pop_assignment",
+                "queue_progress",
+                "topic_route",
+                "producer_connection",
+            ),
+            releases="4.0.0 on",
+            parse=_by_itself(parse_admin_snapshots),
+        ),
+        LandingFormat(
+            name="mqadmin",
+            side="consumer",
+            patterns=("*.txt", "*@*"),
+            tables=(
+                "snapshot_capture",
+                "consumer_heartbeat",
+                "queue_ownership",
+                "pop_assignment",
                 "queue_progress",
                 "topic_route",
             ),
-            parse=lambda lines, zone: parse_admin_snapshots(lines),
+            releases="4.0.0 on",
+            parse=_mqadmin,
+            distance=2,
+            commands="commands.jsonl",
+        ),
+        LandingFormat(
+            name="heartbeat",
+            side="consumer",
+            patterns=("*.jsonl",),
+            tables=("client_heartbeat",),
+            releases="4.0.0 on",
+            parse=_by_itself(parse_heartbeats),
         ),
         LandingFormat(
             name="client_log",
             side="consumer",
             patterns=("*.log", "*.log.[0-9]*"),
-            tables=("rebalance_result",),
-            parse=lambda lines, zone: parse_client_log(lines, zone=zone),
+            tables=("rebalance_result", "client_event"),
+            releases="4.1.0 on: 4.0.0 writes no time",
+            parse=_client_log,
+        ),
+        LandingFormat(
+            name="broker_log",
+            side="consumer",
+            patterns=("*.log", "*.log.[0-9]*"),
+            tables=("membership_event",),
+            releases="4.0.0 on",
+            parse=_broker_log,
         ),
     )
 }
+
+
+def distances() -> dict[str, int]:
+    """Each format's distance from what it tells of."""
+    return {name: landing_format.distance for name, landing_format in FORMATS.items()}
 
 
 def formats_of(side: Literal["producer", "consumer"]) -> tuple[str, ...]:

@@ -33,6 +33,18 @@ class ParsedLine(NamedTuple):
     refusal: Refusal | None = None
 
 
+class LandedFile(NamedTuple):
+    """What is known of a file besides its lines.
+
+    ``path``: inside its cluster's landing folder. ``args`` and ``ran_at`` (epoch ms): the command whose output it is
+    and when it ran, where a list of commands beside the file says so.
+    """
+
+    path: str = ""
+    args: str | None = None
+    ran_at: int | None = None
+
+
 class RefusedLineError(ValueError):
     """Raised by a parser for a line that must go to quarantine."""
 
@@ -82,7 +94,20 @@ def text_field(fields: Fields, name: str) -> str:
         raise RefusedLineError("MISSING_FIELD", f"{name!r} is missing")
     if not isinstance(value, str):
         raise RefusedLineError("WRONG_TYPE", f"{name!r} is {value!r:.80}, expected a string")
+    if not _is_unicode(value):
+        raise RefusedLineError("NOT_UNICODE", f"{name!r} holds half a surrogate pair: {value!r:.80}")
     return value
+
+
+def _is_unicode(text: str) -> bool:
+    """JSON can write half a surrogate pair, which no table can hold."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def optional_text(fields: Fields, name: str) -> str | None:
@@ -105,6 +130,21 @@ def whole_number(fields: Fields, name: str) -> int:
 def optional_number(fields: Fields, name: str) -> int | None:
     """An integer, or None where it is absent or null."""
     return None if fields.get(name) is None else whole_number(fields, name)
+
+
+def optional_int32(fields: Fields, name: str) -> int | None:
+    """As ``int32``, or None where it is absent or null."""
+    return None if fields.get(name) is None else int32(fields, name)
+
+
+def java_number(text: str, bits: int) -> int:
+    """The whole number that a text is, within a Java ``int`` (32) or ``long`` (64)."""
+    if not (text.isascii() and len(text) <= 20 and text.removeprefix("-").isdigit()):
+        raise RefusedLineError("WRONG_TYPE", f"{text[:40]!r} is no whole number")
+    value = int(text)
+    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        raise RefusedLineError("OUT_OF_RANGE", f"{value} does not fit {bits} bits")
+    return value
 
 
 def int32(fields: Fields, name: str) -> int:
@@ -140,9 +180,9 @@ def instant_or_never(fields: Fields, name: str) -> int | None:
     return None if fields.get(name) in (None, 0) else instant(fields, name)
 
 
-def queue_id(fields: Fields, name: str = "queueId") -> int:
-    """A queue id, >= 0."""
+def queue_id(fields: Fields, name: str = "queueId", *, lowest: int = 0) -> int:
+    """A queue id, >= ``lowest``."""
     value = int32(fields, name)
-    if value < 0:
-        raise RefusedLineError("NEGATIVE_QUEUE_ID", f"{name!r} is {value}; queue ids begin at 0")
+    if value < lowest:
+        raise RefusedLineError("NEGATIVE_QUEUE_ID", f"{name!r} is {value}; queue ids begin at {lowest}")
     return value

@@ -22,8 +22,8 @@ _MASK = 60
 MASKS = tuple(f"mask_{number}" for number in range(SLOTS_A_DAY // _MASK))
 # A quick attempt ends in its slot or early in the next one.
 _QUICK_MS = 60_000
-# What the lines say of the release and the switch; strings must be keys, not values, of a hash aggregation.
-_KEYS = ("topic", "broker_name", "event_date", "client_version")
+# What the lines say of the release, and what they are; strings must be keys, not values, of a hash aggregation.
+_KEYS = ("topic", "broker_name", "event_date", "source", "client_version")
 
 Ladders = tuple[Sequence[int] | None, Sequence[int] | None]
 
@@ -70,7 +70,7 @@ def broker_activity(attempts: DataFrame, *, slow_ms: int, who: Sequence[str] = P
         "begin_at",
         "latency_fault_enabled",
         F.greatest("begin_at", "end_at", "submit_end_at", "callback_end_at").alias("last_at"),
-        is_async.alias("sends_async"),
+        (is_async | ~F.col("exceptions_observable")).alias("partly_seen"),
         strikes.alias("strikes"),
         F.when(~strikes & ~pinned & ended, slot).alias("slot"),
     )
@@ -83,7 +83,7 @@ def broker_activity(attempts: DataFrame, *, slow_ms: int, who: Sequence[str] = P
         F.min("begin_at").alias("first_begin_at"),
         F.max("begin_at").alias("last_begin_at"),
         F.max("last_at").alias("last_attempt_at"),
-        F.max("sends_async").alias("sends_async"),
+        F.max("partly_seen").alias("partly_seen"),
         F.min("latency_fault_enabled").alias("latency_fault_enabled"),
         *masks,
     )

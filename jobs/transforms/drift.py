@@ -39,11 +39,17 @@ from udfs.group_walk import (
 )
 from udfs.pandas_udfs import walk_rows
 
+_EVENTS = "array<struct<at timestamp, kind string, subject string>>"
 _LINEAGE = ("computed_at", "run_id")
 
 
-def group_rounds(topics: DataFrame, groups: DataFrame, owned: DataFrame, progress: DataFrame) -> DataFrame:
-    """One row per round and group, with everything that its rules look at; a group without topics has none."""
+def group_rounds(
+    topics: DataFrame, groups: DataFrame, owned: DataFrame, progress: DataFrame, events: DataFrame | None = None
+) -> DataFrame:
+    """One row per round and group, with everything that its rules look at; a group without topics has none.
+
+    ``events``: what brokers' logs tell of its members (``member_events``).
+    """
     keys = list(GROUP_OF_ROUND)
     by_group = topics.groupBy(*keys).agg(
         F.array_sort(F.collect_list(_topic()), _by_topic).alias("topics"),
@@ -64,6 +70,11 @@ def group_rounds(topics: DataFrame, groups: DataFrame, owned: DataFrame, progres
         broker_assigns().alias("shared"),
     ).withColumn("member_list_hash", list_digest(F.col("members")))
     rounds = said.join(by_group, keys, "left").join(_owners(owned), keys, "left").join(progress, keys, "left")
+    rounds = (
+        rounds.withColumn("member_events", F.lit(None).cast(_EVENTS))
+        if events is None
+        else rounds.join(events, keys, "left")
+    )
     return rounds.withColumns(
         {
             "loose": F.coalesce("loose", F.lit(False)),
@@ -145,6 +156,7 @@ def _signature() -> Column:
         F.array_sort(reads),
         F.transform("topics", lambda t: t["facts_hash"]),
         "owners_hash",
+        "member_events",
     )
 
 

@@ -18,7 +18,10 @@ UPDATE_ORDER = ("at", "begin_at", "thread", "msg_id", "attempt", "phase_rank")
 
 
 def updates_of(attempts: DataFrame) -> DataFrame:
-    """One row per call of updateFaultItem that an attempt made: ASYNC makes two, at submit and at callback."""
+    """One row per call of updateFaultItem that an attempt made: ASYNC makes two, at submit and at callback.
+
+    Of an attempt without mode (a trace) only the one for the broker's answer is known.
+    """
     result = _update("result", F.col("end_at"), F.col("exception"))
     oneway = _update("submit", F.col("end_at"), F.col("exception"))
     submit = F.when(F.col("submit_end_at").isNotNull(), _update("submit", F.col("submit_end_at"), F.lit(None)))
@@ -28,7 +31,7 @@ def updates_of(attempts: DataFrame) -> DataFrame:
     # A send to a queue that the application chose tells the table nothing, but for an ASYNC callback.
     pinned = F.coalesce(F.col("queue_selected_by") != "client", F.lit(False))
     made = (
-        F.when(F.col("mode") == "SYNC", F.array(F.when(~pinned, result)))
+        F.when(F.col("mode").isNull() | (F.col("mode") == "SYNC"), F.array(F.when(~pinned, result)))
         .when(F.col("mode") == "ONEWAY", F.array(F.when(~pinned, oneway)))
         .otherwise(F.array(F.when(~pinned, submit), callback))
     )

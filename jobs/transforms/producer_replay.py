@@ -17,7 +17,7 @@ PRODUCER = ("cluster", "producer_group", "client_id")
 PROCESS = (*PRODUCER, "started_at", "life_at")
 _SETTINGS = ("client_version", "latency_fault_enabled", "detector_enabled", "latency_max_ms", "not_available_ms")
 _FAMILY = ("profile", "extend_only", "has_reachable", "reachable_gates_availability", "last_broker_rule")
-_FACTS = ("attempts", "last_attempt_at", "sends_async", *_SETTINGS)
+_FACTS = ("attempts", "last_attempt_at", "partly_seen", "sources", *_SETTINGS)
 _LIVES = "array<struct<life_at timestamp, started_at timestamp>>"
 
 
@@ -62,11 +62,15 @@ def with_process(attempts: DataFrame, lives_of: DataFrame) -> DataFrame:
 
 
 def daily_activity(activity: DataFrame) -> DataFrame:
-    """One row per process and date (``by_process`` of its brokers): how many attempts began, and what lines say."""
+    """One row per process and date (``by_process`` of its brokers): how many attempts began, and what lines say.
+
+    ``partly_seen``: a hook does not see the retries of an ASYNC send, a trace no exception.
+    """
     return activity.groupBy(*PROCESS, "event_date").agg(
         F.sum("attempts").alias("attempts"),
         F.max("last_attempt_at").alias("last_attempt_at"),
-        F.max("sends_async").alias("sends_async"),
+        F.max("partly_seen").alias("partly_seen"),
+        F.sort_array(F.collect_set("source")).alias("sources"),
         F.min("client_version").alias("client_version"),
         F.min("latency_fault_enabled").alias("latency_fault_enabled"),
     )
@@ -105,7 +109,8 @@ def replay_rules(
         "wanted",
         F.coalesce("attempts", F.lit(0)).alias("attempts"),
         F.max("last_attempt_at").over(so_far).alias("last_attempt_at"),
-        F.coalesce(F.max("sends_async").over(so_far), F.lit(False)).alias("sends_async"),
+        F.coalesce(F.max("partly_seen").over(so_far), F.lit(False)).alias("partly_seen"),
+        F.coalesce("sources", F.array().cast("array<string>")).alias("sources"),
         recorded.alias("recorded"),
         F.array_min(later).alias("next_started_at"),
     )
@@ -127,7 +132,7 @@ def _facts(activity: DataFrame, starts: DataFrame, opening: DataFrame) -> DataFr
         *PROCESS,
         "event_date",
         "last_attempt_at",
-        (F.col("certainty") == "partial").alias("sends_async"),
+        (F.col("certainty") == "partial").alias("partly_seen"),
         "recorded.*",
     )
     every = activity.unionByName(
@@ -144,7 +149,8 @@ def _facts(activity: DataFrame, starts: DataFrame, opening: DataFrame) -> DataFr
     return every.groupBy(*PROCESS, "event_date").agg(
         F.max("attempts").alias("attempts"),
         F.max("last_attempt_at").alias("last_attempt_at"),
-        F.max("sends_async").alias("sends_async"),
+        F.max("partly_seen").alias("partly_seen"),
+        F.first("sources", ignorenulls=True).alias("sources"),
         *settings,
     )
 
@@ -170,10 +176,10 @@ def _judged(days: DataFrame) -> DataFrame:
     off = ~F.coalesce("latency_fault_enabled", F.lit(False))
     verdict = F.when(no_release, "unknown").when(off, "off").when(too_short, "unknown").otherwise("replayed")
     detects = F.col("detector_enabled") & F.col("rules.has_reachable")
-    certainty = F.when(F.col("sends_async"), "partial").when(detects, "possible").otherwise("certain")
+    certainty = F.when(F.col("partly_seen"), "partial").when(detects, "possible").otherwise("certain")
     return (
         ruled.withColumn("detector_enabled", F.coalesce("detector_enabled", F.lit(False)))
         .withColumns({"verdict": verdict, "reasons": reasons, "certainty": certainty})
         .select("*", *(f"rules.{name}" for name in _FAMILY))
-        .drop("rules", "wanted", "sends_async")
+        .drop("rules", "wanted", "partly_seen")
     )

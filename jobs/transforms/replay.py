@@ -38,6 +38,8 @@ REPLAYED = (
     "error",
     "client_version",
     "latency_fault_enabled",
+    "source",
+    "exceptions_observable",
 )
 
 
@@ -173,7 +175,10 @@ class Replay(NamedTuple):
         return unknown_verdicts(self._choices(with_process(attempts, self.processes.lives_of)))
 
     def _updates(self, attempts: DataFrame) -> DataFrame:
-        return judged_updates(updates_of(attempts).where(in_dates(self.dates)), self.processes.rules)
+        named = attempts.where(F.col("broker_name").isNotNull())
+        return judged_updates(updates_of(named).where(in_dates(self.dates)), self.processes.rules)
 
     def _choices(self, attempts: DataFrame) -> DataFrame:
-        return choices(attempts.where(in_dates(self.dates)), self.processes.rules)
+        # A choice is judged by what came before it, failures too: a source that has none cannot be judged.
+        whole = attempts.where(F.col("exceptions_observable"))
+        return choices(whole.where(in_dates(self.dates)), self.processes.rules)

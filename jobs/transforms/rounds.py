@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -9,11 +11,14 @@ _COLLECTOR = ("cluster", "collector")
 CAPTURE = (*_COLLECTOR, "captured_at")
 
 
-def capture_rounds(captures: DataFrame, markers: DataFrame, *, max_round_s: int, gap_s: float) -> DataFrame:
+def capture_rounds(
+    captures: DataFrame, markers: DataFrame, *, max_round_s: int, gap_s: Mapping[str, float]
+) -> DataFrame:
     """One row per distinct capture instant of a collector: ``cluster, collector, captured_at, round_at, kind``.
 
     A capture belongs to the latest marker at or before it, if that is not older than ``max_round_s``. Captures
-    without one form rounds of their own: a pause longer than ``gap_s`` begins the next, at its first capture.
+    without one form rounds of their own: a pause longer than ``gap_s`` (by collector; "": any other) begins the next,
+    at its first capture.
     """
     marks = markers.select(*_COLLECTOR, F.col("round_at").alias("at"), F.lit(0).alias("is_capture"))
     reads = captures.select(*_COLLECTOR, F.col("captured_at").alias("at"), F.lit(1).alias("is_capture")).distinct()
@@ -34,11 +39,14 @@ def capture_rounds(captures: DataFrame, markers: DataFrame, *, max_round_s: int,
     )
 
 
-def _gap_round(gap_s: float) -> Column:
+def _gap_round(gap_s: Mapping[str, float]) -> Column:
     """First capture of the run, without a pause, to which a capture without marker belongs."""
     unmarked = Window.partitionBy(*_COLLECTOR, F.col("marker_at").isNull()).orderBy("at")
     pause_s = F.col("at").cast("double") - F.lag("at").over(unmarked).cast("double")
-    begins = F.when(F.coalesce(pause_s > gap_s, F.lit(True)), F.col("at"))
+    most_s = F.lit(gap_s[""])
+    for collector, seconds in gap_s.items():
+        most_s = F.when(F.col("collector") == collector, seconds).otherwise(most_s)
+    begins = F.when(F.coalesce(pause_s > most_s, F.lit(True)), F.col("at"))
     return F.last(begins, ignorenulls=True).over(unmarked)
 
 

@@ -1,5 +1,5 @@
 -- Which broker did each attempt go to, and could its client have chosen it? Every attempt, those beyond doubt included.
--- Grain: one row per attempt of send_attempt.
+-- Grain: one row per attempt of send_attempt that was replayed; traces know no failures and have no verdicts.
 -- Example: SELECT client_id, verdict, reason, COUNT(*) FROM send_choice GROUP BY ALL ORDER BY ALL;
 CREATE OR REPLACE VIEW send_choice (
   cluster COMMENT 'RocketMQ cluster',
@@ -27,6 +27,9 @@ AS SELECT
   COALESCE(v.rule, IF(a.queue_selected_by <> 'client', 'pinned', NULL)) AS rule,
   v.reason, v.admissible
 FROM send_attempt a
+LEFT SEMI JOIN producer_replay r
+  ON a.cluster = r.cluster AND a.event_date = r.event_date AND a.producer_group = r.producer_group
+  AND a.client_id = r.client_id AND ARRAY_CONTAINS(r.sources, a.source) AND a.exceptions_observable
 LEFT JOIN send_verdict v
   ON a.cluster = v.cluster AND a.event_date = v.event_date AND a.producer_group = v.producer_group
   AND a.client_id = v.client_id AND a.msg_id = v.msg_id AND a.mode = v.mode AND a.attempt <=> v.attempt

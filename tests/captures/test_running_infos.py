@@ -1,13 +1,18 @@
-"""The parser on every running info of the capture, against the owners that the collector itself read from it."""
+"""The parser on whole captures, against what the collector itself read and against a count of their lines."""
 
 from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
+
+import pytest
 
 from tests.conftest import CAPTURES
+from tests.kernels.line_checks import check, counts, lines_of
 from udfs.admin_snapshot_lines import parse_admin_snapshots
 from udfs.bounded_lines import Line
+from udfs.landing_formats import FORMATS
 
 SNAPSHOTS = CAPTURES / "consumers" / "admin_snapshots.jsonl.gz"
 
@@ -26,3 +31,25 @@ def test_the_ownership_of_real_running_infos_equals_the_collectors_own_reading()
         assert sorted(owned) == sorted(line["mqs"])
         checked += 1
     assert checked == 1517
+
+
+@pytest.mark.parametrize(
+    ("path", "kinds"),
+    [
+        (SNAPSHOTS, {"round": 68}),
+        (CAPTURES / "producers" / "admin_snapshots.jsonl.gz", {"round": 54}),
+    ],
+    ids=["consumers", "producers"],
+)
+def test_every_line_of_a_capture_is_a_marker_or_a_capture(path, kinds):
+    lines = [json.loads(text) for text in gzip.decompress(path.read_bytes()).decode().splitlines()]
+    parsed = check(parse_admin_snapshots, lines_of(path), FORMATS["admin_snapshots"].tables)
+    found = counts(parsed)
+    written = Counter(line["kind"] for line in lines)
+    assert found["collection_round marker"] == written.pop("round") == kinds["round"]
+    assert {kind: found[f"snapshot_capture {kind}"] for kind in written} == written
+    listed = sum(
+        line["raw"].count('"clientAddr"') for line in lines if line["kind"].endswith("Connection") and line.get("raw")
+    )
+    assert found["consumer_heartbeat"] + found["producer_connection"] == listed
+    assert sum(n for name, n in found.items() if name.isupper()) == 0

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from udfs.admin_snapshot_lines import parse_admin_snapshots
 from udfs.bounded_lines import Line
 
+POP = Path(__file__).parent.parent / "golden" / "running_info" / "pop_5.3.3.json"
 OFFSETS = '{"brokerOffset":9,"consumerOffset":4,"lastTimestamp":0}'
 
 
@@ -96,5 +98,58 @@ def test_a_broken_line_is_refused_with_its_reason(fields, code):
 
 
 def test_kinds_that_feed_no_table_are_ignored():
-    parsed = parse(kind="producerConnection", subject="pg@T", raw="{}")
+    parsed = parse(kind="brokerStats", subject="b", raw="{}")
     assert parsed.records == () and parsed.refusal is None
+
+
+def test_producer_connections_name_the_clients_of_a_group():
+    connections = '[{"clientAddr":"h:1","clientId":"c@1","language":"JAVA","version":409},{"clientId":"c@2"}]'
+    parsed = parse(kind="producerConnection", subject="pg@T", raw='{"connectionSet":' + connections + "}")
+    first, second = rows(parsed, "producer_connection")
+    assert (first["producer_group"], first["topic"], first["client_id"]) == ("pg", "T", "c@1")
+    assert (first["address"], first["language"], first["client_version"]) == ("h:1", "JAVA", 409)
+    assert (second["address"], second["language"], second["client_version"]) == ("", None, None)
+    (capture,) = rows(parsed, "snapshot_capture")
+    assert (capture["producer_group"], capture["topic"], capture.get("consumer_group")) == ("pg", "T", None)
+
+
+def test_a_failed_read_of_producer_connections_is_kept():
+    parsed = parse(kind="producerConnection", subject="pg@T", error="MQBrokerException: CODE: 1  DESC: not exist")
+    (row,) = rows(parsed, "snapshot_capture")
+    assert (row["answered"], row["error_code"], row["producer_group"]) == (False, 1, "pg")
+
+
+def test_queues_consumed_by_pop_are_no_ownership():
+    raw = POP.read_text()
+    parsed = parse(kind="consumerRunningInfo", subject="g|c@1", raw=raw)
+    (pop,) = rows(parsed, "pop_assignment")
+    assert (pop["queue_id"], pop["wait_ack_count"], pop["last_pop_at"], pop["dropped"]) == (-1, 3, 1795253661728, False)
+    (owned,) = rows(parsed, "queue_ownership")
+    assert (owned["queue_id"], owned["last_pull_at"]) == (0, None)
+
+
+@pytest.mark.parametrize("name", ["mqTable", "mqPopTable", "properties", "subscriptionSet"])
+def test_a_part_that_is_null_or_absent_is_empty(name):
+    parsed = parse(kind="consumerRunningInfo", subject="g|c@1", raw='{"' + name + '":null}')
+    assert parsed.refusal is None
+    assert len(parsed.records) == 1
+
+
+def test_a_route_tells_of_ordered_and_of_static_topics():
+    queues = '"queueDatas":[{"brokerName":"a","perm":6,"readQueueNums":4,"writeQueueNums":4,"topicSynFlag":null}]'
+    raw = (
+        '{"orderTopicConf":"a:4","topicQueueMappingByBroker":{"a":{"bname":"a"}},"filterServerTable":null,'
+        + queues
+        + "}"
+    )
+    (row,) = rows(parse(kind="topicRoute", subject="T", raw=raw), "topic_route")
+    assert (row["order_topic_conf"], row["is_static_topic"], row["has_master"]) == ("a:4", True, False)
+    (row,) = rows(parse(kind="topicRoute", subject="T", raw="{" + queues + "}"), "topic_route")
+    assert (row["order_topic_conf"], row["is_static_topic"]) == (None, False)
+
+
+@pytest.mark.parametrize(("member", "pull_offset"), [("", None), (',"pullOffset":7', 7), (',"pullOffset":null', None)])
+def test_the_pull_offset_is_known_from_5_0_on(member, pull_offset):
+    raw = stats(0).replace('"lastTimestamp":0', '"lastTimestamp":0' + member)
+    (row,) = rows(parse(kind="consumeStats", subject="g", raw=raw), "queue_progress")
+    assert row["pull_offset"] == pull_offset

@@ -1,0 +1,119 @@
+"""What every line reader must keep to, whatever the bytes: used by the readers' own tests."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from hypothesis import strategies as st
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
+
+from schemas import TABLES
+from udfs.bounded_lines import Line, read_lines
+from udfs.parsed_line import ParsedLine
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+MAX_LINE_BYTES = 1 << 20
+
+Parse = Callable[[Iterable[Line]], Iterator[ParsedLine]]
+
+
+def lines_of(path: Path) -> list[Line]:
+    chunks = [path.read_bytes()]
+    return list(read_lines(chunks, gzipped=path.suffix == ".gz", max_line_bytes=MAX_LINE_BYTES))
+
+
+def raw_lines(path: Path) -> list[bytes]:
+    raw = path.read_bytes()
+    return (gzip.decompress(raw) if path.suffix == ".gz" else raw).splitlines(keepends=True)
+
+
+def check(parse: Parse, lines: list[Line], tables: tuple[str, ...]) -> list[ParsedLine]:
+    """The parsed lines: each line comes out once and in order, and every row fits its table's columns."""
+    parsed = list(parse(lines))
+    assert [p.line for p in parsed] == lines
+    assert all(not (p.records and p.refusal) for p in parsed)
+    rows: dict[str, list[dict]] = {}
+    for one in parsed:
+        for record in one.records:
+            rows.setdefault(record.table, []).append(record.row)
+    assert rows.keys() <= set(tables)
+    for name, of_table in rows.items():
+        pa.RecordBatch.from_pylist(of_table, schema=_arrow_schema(name))
+        for row in of_table:
+            assert row.keys() <= set(TABLES[name].columns.names), name
+            missing = [c for c in _needed(name) if row.get(c) is None]
+            assert missing == [], (name, missing)
+    return parsed
+
+
+def check_bytes(parse: Parse, raw: bytes, tables: tuple[str, ...]) -> list[ParsedLine]:
+    return check(parse, list(read_lines([raw], gzipped=False, max_line_bytes=MAX_LINE_BYTES)), tables)
+
+
+def counts(parsed: Iterable[ParsedLine]) -> Counter[str]:
+    """Rows by table and kind, refused lines by reason."""
+    found: Counter[str] = Counter()
+    for one in parsed:
+        if one.refusal is not None:
+            found[one.refusal.code] += 1
+        for record in one.records:
+            kind = record.row.get("kind")
+            found[f"{record.table} {kind}" if kind else record.table] += 1
+    return found
+
+
+@st.composite
+def damaged(draw: st.DrawFn, real: list[bytes]) -> bytes:
+    """Real lines, some of them with bytes changed, cut out or doubled, or cut off."""
+    lines = [bytearray(draw(st.sampled_from(real))) for _ in range(draw(st.integers(1, 4)))]
+    for line in lines:
+        for _ in range(draw(st.integers(0, 3))):
+            if not line:
+                break
+            at = draw(st.integers(0, len(line) - 1))
+            kind = draw(st.sampled_from(("flip", "cut", "drop", "double", "digits", "other")))
+            if kind == "flip":
+                line[at] ^= 1 << draw(st.integers(0, 7))
+            elif kind == "cut":
+                del line[at:]
+            elif kind == "drop":
+                del line[at : at + draw(st.integers(1, 40))]
+            elif kind == "double":
+                line[at:at] = line[at : at + draw(st.integers(1, 40))]
+            elif kind == "digits":
+                line[at:at] = b"9" * draw(st.integers(1, 30))
+            else:
+                line[at:at] = draw(
+                    st.sampled_from((b"\\ud800", b"\0", b"null", b"-1", b"[", b"}", b'"', b"\xff", b"\n"))
+                )
+    return b"".join(lines)
+
+
+def _arrow_schema(name: str) -> pa.Schema:
+    fields = [
+        StructField(f.name, LongType() if isinstance(f.dataType, TimestampType) else f.dataType)
+        for f in TABLES[name].columns.fields
+        if f.name != "event_date"
+    ]
+    return to_arrow_schema(StructType(fields))
+
+
+_SET_BY_JOBS = {
+    "cluster",
+    "event_date",
+    "round_at",
+    "source",
+    "source_file",
+    "source_line",
+    "ingested_at",
+    "run_id",
+}
+
+
+def _needed(name: str) -> list[str]:
+    return [f.name for f in TABLES[name].columns.fields if not f.nullable and f.name not in _SET_BY_JOBS]

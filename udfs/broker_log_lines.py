@@ -1,0 +1,239 @@
+"""Lines of ``broker.log`` in, rows of ``membership_event`` out: members and subscriptions that came and went.
+
+Layout of all releases: ``2026-01-05 10:15:00 INFO thread - text``, GMT+8, one-second resolution. Every message that is
+not registered here is ignored, and so are lines that begin with no stamp (stack traces, thread dumps).
+The log does not say whose it is: the broker's name is the file's (``broker-a.log``), else its folder's.
+Source: ConsumerManager, ConsumerGroupInfo, ProducerManager, QueryAssignmentProcessor, 4.0.0 to 5.3.3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from datetime import tzinfo
+from typing import Any
+
+from udfs.bounded_lines import Line
+from udfs.client_log_lines import TEXT_CHARS, Occurrences, line_digest
+from udfs.log_layouts import begins_with_stamp, message_start, read_head
+from udfs.log_templates import Template, TemplateIndex, template
+from udfs.parsed_line import ParsedLine, Record, RefusedLineError, instant_or_never, java_number
+
+_GROUP = r"(?P<client_group>[^ ]++)"
+# Brackets stand in a channel's own text, and nowhere else in a ClientChannelInfo.
+_CHANNEL = (
+    r"ClientChannelInfo \[channel=(?P<channel>\[[^\[\]]*+\]), clientId=(?P<client_id>[^,\[\]]++), "
+    r"language=(?P<language>[^,\[\]]++), version=(?P<client_version>\d{1,10}+), "
+    r"lastUpdateTimestamp=(?P<last_update_at>\d{1,19}+)\]"
+)
+_SUBSCRIPTION = r"SubscriptionData \[(?P<subscription>.*+)"
+
+TEMPLATES: tuple[Template, ...] = (
+    template(
+        "consumer_connected",
+        "new consumer connected, ",
+        rf"new consumer connected, group: {_GROUP} (?P<consume_type>[A-Z_]++) (?P<message_model>[A-Z_]++) "
+        rf"channel: {_CHANNEL}",
+    ),
+    template(
+        "consumer_unregistered",
+        "unregister a consumer[",
+        rf"unregister a consumer\[(?P<client_group>[^\]]++)\] from consumerGroupInfo {_CHANNEL}",
+    ),
+    template(
+        "consumer_group_removed",
+        "unregister consumer ok, ",
+        rf"unregister consumer ok, no any connection, and remove consumer group, {_GROUP}",
+    ),
+    template(
+        "consumer_channel_closed",
+        "NETTY EVENT: remove not active channel[",
+        rf"NETTY EVENT: remove not active channel\[{_CHANNEL}\] from ConsumerGroupInfo groupChannelTable, "
+        rf"consumer group: {_GROUP}",
+    ),
+    template(
+        "consumer_channel_expired",
+        "SCAN: remove expired channel from ConsumerManager",
+        r"SCAN: remove expired channel from ConsumerManager consumerTable(?P<all_clear>, all clear, |\. )"
+        r"(?:channel=(?P<address>[^ ,]++), )?consumerGroup=(?P<client_group>[^ ]++)",
+    ),
+    template(
+        "consumer_id_changed",
+        "[BUG] consumer channel exist in broker, but clientId not equal. ",
+        rf"\[BUG\] consumer channel exist in broker, but clientId not equal\. GROUP: {_GROUP} "
+        rf"OLD: (?P<ignored>.*?)NEW: {_CHANNEL} ?",
+    ),
+    template(
+        "consumer_id_changed",
+        "ConsumerGroupInfo: consumer channel exists in broker, but clientId is not the same one, ",
+        r"ConsumerGroupInfo: consumer channel exists in broker, but clientId is not the same one, "
+        rf"group=(?P<client_group>[^,]++), old clientChannelInfo=(?P<ignored>.*?), new clientChannelInfo={_CHANNEL}",
+    ),
+    template(
+        "subscription_added",
+        "subscription changed, add new topic, ",
+        rf"subscription changed, add new topic, group: {_GROUP} {_SUBSCRIPTION}",
+    ),
+    template(
+        "subscription_removed",
+        "subscription changed, group: ",
+        rf"subscription changed, group: {_GROUP} remove topic (?P<topic>[^ ]++) {_SUBSCRIPTION}",
+        mark=" remove topic ",
+    ),
+    template(
+        "subscription_changed",
+        "subscription changed, group: ",
+        rf"subscription changed, group: {_GROUP} OLD: SubscriptionData \[(?P<old_subscription>.*?)\] "
+        rf"NEW: {_SUBSCRIPTION}",
+        mark=" OLD: ",
+    ),
+    template(
+        "producer_connected",
+        "new producer connected, ",
+        rf"new producer connected, group: {_GROUP} channel: {_CHANNEL}",
+    ),
+    template(
+        "producer_group_removed",
+        "unregister a producer group[",
+        r"unregister a producer group\[(?P<client_group>[^\]]++)\] from groupChannelTable",
+    ),
+    template(
+        "producer_unregistered",
+        "unregister a producer[",
+        rf"unregister a producer\[(?P<client_group>[^\]]++)\] from groupChannelTable {_CHANNEL}",
+    ),
+    template(
+        "producer_channel_closed",
+        "NETTY EVENT: remove channel[",
+        rf"NETTY EVENT: remove channel\[{_CHANNEL}\]\[(?P<address>[^\]]*+)\] from ProducerManager groupChannelTable, "
+        rf"producer group: {_GROUP}",
+    ),
+    template(
+        "producer_channel_expired",
+        "SCAN: remove expired channel[",
+        r"SCAN: remove expired channel\[(?P<address>[^\]]*+)\] from ProducerManager groupChannelTable, "
+        rf"producer group name: {_GROUP}",
+    ),
+    template(
+        "producer_channel_expired",
+        "ProducerManager#scanNotActiveChannel: remove expired channel[",
+        r"ProducerManager#scanNotActiveChannel: remove expired channel\[(?P<address>[^\]]*+)\] from ProducerManager "
+        rf"groupChannelTable, producer group name: {_GROUP}",
+    ),
+    template(
+        "group_not_known",
+        "getConsumerGroupInfo failed, ",
+        rf"getConsumerGroupInfo failed, {_GROUP} (?P<address>[^ ]++)",
+    ),
+    template(
+        "group_without_clients",
+        "getAllClientId failed, ",
+        rf"getAllClientId failed, {_GROUP} (?P<address>[^ ]++)",
+    ),
+    template(
+        "assignment_failed",
+        "QueryLoad: no assignment for group[",
+        r"QueryLoad: no assignment for group\[(?P<client_group>[^\]]++)\] topic\[(?P<topic>[^\]]++)\], "
+        r"get consumer id list failed",
+    ),
+)
+_INDEX = TemplateIndex(TEMPLATES)
+_REMOTE = re.compile(r" R:([^ \]]*+)\]")
+_LOCAL = re.compile(r" L:([^ \]]*+) ")
+_OWN_NAME = re.compile(r"broker(?:\.\d+)?").fullmatch  # what RocketMQ calls the file itself
+_ROTATED = frozenset({"otherdays", "other_days"})
+_MEMBER = {name: re.compile(rf"(?:^|, ){name}=([^,\[\]]*+)") for name in ("topic", "subVersion")}
+
+
+def parse_broker_log(lines: Iterable[Line], *, zone: tzinfo, file: str = "") -> Iterator[ParsedLine]:
+    """One ``ParsedLine`` per line.
+
+    Args:
+        lines: of one file.
+        zone: of a layout of one's own that writes a comma before milliseconds; RocketMQ's own is GMT+8.
+        file: the file's path inside its cluster's folder.
+    """
+    broker_name = broker_of(file)
+    occurrences = Occurrences()
+    for line in lines:
+        if line.refusal is not None:
+            yield ParsedLine(line, refusal=line.refusal)
+            continue
+        text = line.text
+        form = _INDEX.find(text, message_start(text)) if begins_with_stamp(text) else None
+        if form is None:
+            yield ParsedLine(line)
+            continue
+        try:
+            row = {"broker_name": broker_name, **_event(text, form, zone, occurrences)}
+            yield ParsedLine(line, (Record("membership_event", row),))
+        except RefusedLineError as refused:
+            yield ParsedLine(line, refusal=refused.refusal)
+
+
+def broker_of(file: str) -> str:
+    """``broker-a`` for ``broker-a.log.gz`` and ``broker-a/otherdays/broker.1.log.gz``; '' for a mere ``broker.log``."""
+    *folders, name = file.split("/")
+    stem = name.partition(".log")[0]
+    if not _OWN_NAME(stem):
+        return stem
+    return next((folder for folder in reversed(folders) if folder not in _ROTATED), "")
+
+
+def _event(text: str, form: Template, zone: tzinfo, occurrences: Occurrences) -> dict[str, Any]:
+    head = read_head(text, zone)
+    message = text[message_start(text) :]
+    found = form.pattern.fullmatch(message)
+    if found is None:
+        raise RefusedLineError("BAD_EVENT_LINE", f"begins as {form.kind}, but goes on otherwise: {message[:120]!r}")
+    digest = line_digest(text)
+    row: dict[str, Any] = {
+        "kind": form.kind,
+        "logged_at": head.at_ms,
+        "resolution_ms": head.resolution_ms,
+        "level": head.level,
+        "thread": head.thread,
+        "text": message[:TEXT_CHARS],
+        "line_digest": digest.hex(),
+        "occurrence": occurrences.count(digest),
+    }
+    for name, value in found.groupdict().items():
+        if value is not None:
+            row |= _READ[name](value) if name in _READ else {name: value}
+    return row
+
+
+def _channel(printed: str) -> dict[str, Any]:
+    ends = {"address": _REMOTE.search(printed), "broker_address": _LOCAL.search(printed)}
+    return {name: end[1].removeprefix("/") for name, end in ends.items() if end and end[1] not in ("", "/")}
+
+
+def _last_update(text: str) -> dict[str, Any]:
+    name = "lastUpdateTimestamp"
+    return {"last_update_at": instant_or_never({name: java_number(text, 64)}, name)}
+
+
+def _subscription(printed: str) -> dict[str, Any]:
+    topic, version = _MEMBER["topic"].search(printed), _MEMBER["subVersion"].search(printed)
+    row: dict[str, Any] = {"topic": topic[1]} if topic else {}
+    if version and version[1]:
+        row["sub_version"] = java_number(version[1], 64)
+    return row | {"sub_string": _sub_string(printed)}
+
+
+def _sub_string(printed: str) -> str | None:
+    """An SQL92 expression may hold anything: it ends where the tags begin."""
+    after = printed.partition("subString=")[2]
+    expression, found, _ = after.rpartition(", tagsSet=")
+    return expression if found else None
+
+
+_READ: dict[str, Callable[[str], dict[str, Any]]] = {
+    "channel": _channel,
+    "client_version": lambda text: {"client_version": java_number(text, 32)},
+    "last_update_at": _last_update,
+    "subscription": _subscription,
+    "old_subscription": lambda text: {"old_sub_string": _sub_string(text)},
+    "all_clear": lambda text: {},
+    "ignored": lambda text: {},
+}

@@ -1,0 +1,82 @@
+"""Heartbeats as a broker receives them in, rows of ``client_heartbeat`` out: one for each group of the client.
+
+One JSON object a line: ``ts`` (when the broker received it, epoch ms), ``broker`` (its name), ``raw`` (HeartbeatData as
+the client wrote it, JSON in a string or as an object), and, from the request's header and channel where known,
+``address`` (client's ``ip:port``), ``language``, ``version`` (MQVersion ordinal). A client without groups is ignored.
+
+A V2 heartbeat (5.1.3 on, ``withoutSub``) leaves its subscriptions out when they are those it sent before under the
+same fingerprint: its rows hold null, and ``carry_subscriptions`` finds them, across files and brokers.
+Source: HeartbeatData, ConsumerData, SubscriptionData, 4.0.0 to 5.3.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from udfs.admin_snapshot_lines import objects, raw_object, read_subscriptions
+from udfs.parsed_line import (
+    Fields,
+    Record,
+    each_line,
+    instant,
+    json_object,
+    optional_flag,
+    optional_int32,
+    optional_text,
+    text_field,
+)
+
+
+def _one(text: str) -> tuple[Record, ...]:
+    fields = json_object(text)
+    raw = fields.get("raw")
+    heartbeat = raw if isinstance(raw, dict) else raw_object(optional_text(fields, "raw"))
+    without_sub = bool(optional_flag(heartbeat, "withoutSub"))
+    of_client = {
+        "received_at": instant(fields, "ts"),
+        "broker_name": text_field(fields, "broker"),
+        "client_id": text_field(heartbeat, "clientID"),
+        "address": optional_text(fields, "address"),
+        "language": optional_text(fields, "language"),
+        "client_version": optional_int32(fields, "version"),
+        "fingerprint": optional_int32(heartbeat, "heartbeatFingerprint") or 0,
+        "without_sub": without_sub,
+    }
+    rows = [of_client | _consumer(data, without_sub) for data in objects(heartbeat, "consumerDataSet")]
+    rows += [of_client | _producer(data) for data in objects(heartbeat, "producerDataSet")]
+    return tuple(Record("client_heartbeat", row) for row in rows)
+
+
+parse_heartbeats = each_line(_one)
+
+
+def _consumer(data: Fields, without_sub: bool) -> dict[str, Any]:
+    subscriptions = objects(data, "subscriptionDataSet")
+    return {
+        "role": "consumer",
+        "client_group": text_field(data, "groupName"),
+        "consume_type": optional_text(data, "consumeType"),
+        "message_model": optional_text(data, "messageModel"),
+        "consume_from_where": optional_text(data, "consumeFromWhere"),
+        "unit_mode": optional_flag(data, "unitMode"),
+        "subscriptions": None if without_sub and not subscriptions else read_subscriptions(subscriptions),
+    }
+
+
+def _producer(data: Fields) -> dict[str, Any]:
+    return {"role": "producer", "client_group": text_field(data, "groupName")}
+
+
+def carry_subscriptions(heartbeats: Iterable[Fields]) -> Iterator[list[dict[str, Any]] | None]:
+    """For each consumer heartbeat of one (client id, group), its own subscriptions or those that it left out.
+
+    Args:
+        heartbeats: rows by ``received_at``, of all brokers: each is sent the same.
+    Returns: None where no heartbeat before has the same fingerprint: unknown.
+    """
+    last: dict[int, list[dict[str, Any]] | None] = {}
+    for heartbeat in heartbeats:
+        if heartbeat["subscriptions"] is not None:
+            last = {heartbeat["fingerprint"]: heartbeat["subscriptions"]}
+        yield last.get(heartbeat["fingerprint"])

@@ -1,0 +1,60 @@
+"""Forms of log messages in, the one that a message has out: how the readers of logs recognise what they take in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Template(NamedTuple):
+    """One form of message: ``starts`` and ``mark`` recognise it, ``pattern`` (fullmatch) reads it.
+
+    ``starts`` is the message's beginning; with a leading space, what follows a first word that is a name.
+    ``traced``: a stack trace may follow. ``lost``: its arguments were never filled in, or it has none.
+    """
+
+    kind: str
+    starts: str
+    pattern: re.Pattern[str]
+    mark: str = ""
+    traced: bool = False
+    lost: bool = False
+
+
+def template(
+    kind: str, starts: str, pattern: str, *, mark: str = "", traced: bool = False, lost: bool = False
+) -> Template:
+    """A form whose ``pattern`` is given as text; it must be linear: no text may match it in two ways."""
+    return Template(kind, starts, re.compile(pattern, re.DOTALL), mark, traced, lost)
+
+
+class TemplateIndex:
+    """Finds a message's form by its first word, without trying every form."""
+
+    def __init__(self, templates: Iterable[Template]) -> None:
+        self._by_word: dict[str, list[Template]] = {}
+        self._after_name: list[Template] = []
+        self._glued: list[Template] = []  # recognised before the first word ends
+        for one in templates:
+            if one.starts.startswith(" "):
+                self._after_name.append(one)
+            elif " " in one.starts or one.pattern.fullmatch(one.starts):
+                self._by_word.setdefault(one.starts.partition(" ")[0], []).append(one)
+            else:
+                self._glued.append(one)
+        self._after_starts = tuple(one.starts for one in self._after_name)
+        self._glued_starts = tuple(one.starts for one in self._glued)
+
+    def find(self, text: str, start: int = 0) -> Template | None:
+        """The first form that the message beginning at ``start`` has, without copying it; None: none."""
+        end = text.find(" ", start)
+        end = len(text) if end < 0 else end
+        for one in self._by_word.get(text[start:end], ()):
+            if text.startswith(one.starts, start) and text.find(one.mark, start) >= 0:
+                return one
+        if text.startswith(self._after_starts, end):
+            return next(one for one in self._after_name if text.startswith(one.starts, end))
+        if text.startswith(self._glued_starts, start):
+            return next(one for one in self._glued if text.startswith(one.starts, start))
+        return None
