@@ -300,4 +300,5 @@ def _routes(shown: Sequence[Shown]) -> dict[str, Any]:
         "write_queue_nums": each,
         "perm": np.full(len(which), 6),
         "has_master": same(True, len(which)),
+        "is_static_topic": same(False, len(which)),
     }

@@ -144,6 +144,8 @@ def _columns(
         "mode": texts(["SYNC", "ASYNC", "ONEWAY"], kind),
         "attempt": (attempt, is_async),
         "broker_name": texts(_BROKERS, broker),
+        "broker_named_as": texts(_BROKERS, broker),
+        "exceptions_observable": same(True, count),
         "last_broker_name": pc.if_else(is_retry, texts(_BROKERS, broker[send]), null),
         "queue_id": (begin % 8).astype(np.int32),
         "begin_at": at,

@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 
-from tests.kernels.line_checks import GOLDEN, check, counts, lines_of, raw_lines
+from tests.readers.line_checks import GOLDEN, check, counts, lines_of, raw_lines
 from udfs.client_log_lines import parse_client_log
 from udfs.landing_formats import FORMATS
 

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from tests.conftest import CAPTURES
-from tests.kernels.line_checks import check, counts, lines_of
+from tests.readers.line_checks import check, counts, lines_of
 from udfs.admin_snapshot_lines import parse_admin_snapshots
 from udfs.bounded_lines import Line
 from udfs.landing_formats import FORMATS

@@ -70,6 +70,8 @@ def attempt(number, serial, begin, latency, broker, mode, failed, rng):
         "mode": mode,
         "attempt": None if mode == "ASYNC" else 0,
         "broker_name": broker,
+        "broker_named_as": broker,
+        "exceptions_observable": True,
         "queue_id": 0,
         "queue_selected_by": rng.choice([None, None, None, "client", "selector"]) if number % 5 == 0 else None,
         "begin_at": at(begin),

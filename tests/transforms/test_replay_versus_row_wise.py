@@ -96,6 +96,8 @@ def attempt_rows(lines):
             "thread": line["thread"],
             "topic": line["topic"],
             "broker_name": line["broker"],
+            "broker_named_as": line["broker"],
+            "exceptions_observable": True,
             "queue_id": 0,
             "mode": line["mode"],
             "attempt": None if asynchronous else line["times"],

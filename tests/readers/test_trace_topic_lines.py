@@ -6,7 +6,7 @@ from time import process_time
 
 import pytest
 
-from tests.kernels.line_checks import GOLDEN, check, check_bytes, counts, lines_of, raw_lines
+from tests.readers.line_checks import GOLDEN, check, check_bytes, counts, lines_of, raw_lines
 from udfs.admin_snapshot_lines import parse_admin_snapshots
 from udfs.landing_formats import FORMATS
 from udfs.store_hosts import KnownAddress, StoreHosts

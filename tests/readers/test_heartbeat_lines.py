@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.kernels.line_checks import GOLDEN, check, check_bytes, counts, lines_of, raw_lines
+from tests.readers.line_checks import GOLDEN, check, check_bytes, counts, lines_of, raw_lines
 from udfs.heartbeat_lines import carry_subscriptions, parse_heartbeats
 from udfs.landing_formats import FORMATS
 

@@ -8,7 +8,7 @@ from time import process_time
 import pytest
 
 from schemas.events import MEMBERSHIP_EVENT_KINDS
-from tests.kernels.line_checks import GOLDEN, check, check_bytes, counts, lines_of, raw_lines
+from tests.readers.line_checks import GOLDEN, check, check_bytes, counts, lines_of, raw_lines
 from udfs.broker_log_lines import TEMPLATES, broker_of, parse_broker_log
 from udfs.landing_formats import FORMATS
 

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.kernels.line_checks import GOLDEN, check, check_bytes, counts, lines_of
+from tests.readers.line_checks import GOLDEN, check, check_bytes, counts, lines_of
 from udfs.bounded_lines import Line
 from udfs.landing_formats import FORMATS
 from udfs.mqadmin_lines import COLLECTOR, MOST_LINES, parse_mqadmin, version_ordinal, with_command

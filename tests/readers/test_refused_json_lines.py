@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.kernels.line_checks import check_bytes
+from tests.readers.line_checks import check_bytes
 from udfs.admin_snapshot_lines import parse_admin_snapshots
 from udfs.hook_lines import parse_hook_lines
 from udfs.landing_formats import FORMATS

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 )
 
 from schemas import TABLES
-from tests.kernels.line_checks import GOLDEN, check, check_bytes, lines_of
+from tests.readers.line_checks import GOLDEN, check, check_bytes, lines_of
 from udfs import canonical_lines
 from udfs.admin_snapshot_lines import parse_admin_snapshots
 from udfs.canonical_lines import CONTRACT, lines_of_rows, parse_canonical_sends, parse_canonical_snapshots
