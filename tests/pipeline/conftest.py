@@ -19,14 +19,14 @@ def story(spark, settings, tmp_path_factory) -> Path:
 
     root = tmp_path_factory.mktemp("story")
     landing = root / "landing"
-    shutil.copytree(CAPTURES / "producers", landing / "producer_hook" / "cluster=oracle")
+    hooks = landing / "producer_hook" / "cluster=oracle"
+    hooks.mkdir(parents=True)
+    for recorded in (CAPTURES / "producers").glob("producer_*"):
+        shutil.copy(recorded, hooks)
     shutil.copytree(CAPTURES / "consumers" / "client_logs", landing / "client_log" / "cluster=oracle")
     snapshots = landing / "admin_snapshots" / "cluster=oracle"
     snapshots.mkdir(parents=True)
     shutil.copy(CAPTURES / "consumers" / "admin_snapshots.jsonl.gz", snapshots)
-    for fault_dump in (landing / "producer_hook" / "cluster=oracle").glob("fault_*"):
-        fault_dump.unlink()
-    (landing / "producer_hook" / "cluster=oracle" / "chaos.jsonl").unlink()
     context = RunContext(str(landing))
     for job in (ingest_send_records, ingest_consumer_snapshots, rebuild_availability, flag_allocation_drift):
         job.run(spark, settings, context, str(root / "lake"))

@@ -73,7 +73,7 @@ def test_the_report_shows_the_drift_of_g_mix_and_every_isolation(spark, settings
 # -- other readers -------------------------------------------------------------------------------------------------
 
 
-def test_delta_rs_polars_and_duckdb_read_every_table(spark, story):
+def test_delta_rs_polars_and_duckdb_read_every_table(spark, story, views):
     import duckdb
     import polars
     from deltalake import DeltaTable
