@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
@@ -24,10 +23,18 @@ BUSY = "import time\nend = time.process_time() + 0.5\nheld = bytearray(80 << 20)
 
 
 def test_cpu_and_memory_of_a_process_that_a_child_started_are_counted():
-    meter = Meter(os.getpid())
-    meter.start()
-    subprocess.run([sys.executable, "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BUSY!r}])"])
-    meter.stop()
+    busy = f"subprocess.run([sys.executable, '-c', {BUSY!r}])"
+    code = f"import subprocess, sys; input(); {busy}; print('done', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        meter = Meter(child.pid)
+        meter.start()
+        child.stdin.write("begin\n")
+        child.stdin.flush()
+        assert child.stdout.readline() == "done\n"
+        meter.stop()
+        child.stdin.write("end\n")
     assert 0.4 < meter.cpu_s[PYTHON] < 5
     assert meter.wall_s > 0.4
     assert meter.peak[PYTHON] > meter.largest_python > 80 << 20

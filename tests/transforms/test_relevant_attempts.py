@@ -118,14 +118,16 @@ def both(spark, settings, tmp_path_factory):
     rng = random.Random(SEED)
     lake = Lake(spark, str(tmp_path_factory.mktemp("lake")), retention_days=1)
     context = RunContext("")
-    numbers = range(60)
+    numbers = range(36)
     for table, made in ((SEND_ATTEMPT, attempts_of), (PRODUCER_INSTANCE, starts_of)):
         rows = {tuple(row[k] for k in table.key): row for number in numbers for row in made(number, rng)}
         lineage = {"ingested_at": context.started_at, "run_id": "r"}
         stored = [tuple({**row, **lineage}.get(name) for name in table.columns.names) for row in rows.values()]
         lake.append(table, spark.createDataFrame(stored, table.columns))
     dates = [ClusterDate("c", day) for day in DAYS]
-    stretch = Stretch(lake, context, dates, {}, {}, {"c": DAYS[-1]}, frozenset(dates), frozenset())
+    stretch = Stretch(
+        lake, context, dates, {}, {}, {"c": DAYS[-1]}, frozenset(dates), frozenset(), frozenset({"producer_hook"})
+    )
     few = settings.pruning.model_copy(update={"from_attempts": 0, "below_share": 1.0})
     return [
         {name: frame.localCheckpoint() for name, frame in compute(stretch, chosen).items()}

@@ -167,7 +167,15 @@ def rebuilt(spark, settings):
     }
     dates = [ClusterDate("c", DAY)]
     stretch = Stretch(
-        Tables(spark, rows), RunContext("nowhere"), dates, {}, {}, {"c": DAY}, frozenset(dates), frozenset()
+        Tables(spark, rows),
+        RunContext("nowhere"),
+        dates,
+        {},
+        {},
+        {"c": DAY},
+        frozenset(dates),
+        frozenset(),
+        frozenset({"producer_hook"}),
     )
     made = compute(stretch, settings)
     wanted = ("send_verdict", "broker_availability_window", "fault_item_state")
