@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql import SparkSession
 
 from conf.settings import Settings
@@ -23,7 +25,8 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
 
 def write_text(spark: SparkSession, path: str, text: str) -> None:
     """Write a small file to wherever the lake is, as Spark's Hadoop client knows that place; under a dot name first."""
-    hadoop = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
+    jvm: Any = spark._jvm
+    hadoop = jvm.org.apache.hadoop.fs
     target = hadoop.Path(path)
     beside = hadoop.Path(target.getParent(), f".{target.getName()}")
     system = target.getFileSystem(spark._jsc.hadoopConfiguration())

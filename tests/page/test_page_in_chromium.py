@@ -8,20 +8,10 @@ import pytest
 
 from jobs.report_page import page
 from jobs.report_queries import report_data
-from tests.chromium import WIDTHS, NoChromiumError, check, chromium, main, tab
+from tests.chromium import WIDTHS, check, main, tab
 from tests.page.hostile import NAMES, hostile_data
 
 BROKERS, PRODUCERS = 200, 2000
-
-
-def _found() -> bool:
-    try:
-        return bool(chromium())
-    except NoChromiumError:
-        return False
-
-
-needs_chromium = pytest.mark.skipif(not _found(), reason="no Chromium on PATH")
 
 
 def test_without_a_browser_the_check_says_so_in_one_sentence(tmp_path, monkeypatch, capsys):
@@ -33,7 +23,6 @@ def test_without_a_browser_the_check_says_so_in_one_sentence(tmp_path, monkeypat
 
 
 @pytest.mark.soak
-@needs_chromium
 def test_the_check_sees_an_error_a_request_and_an_overflow(tmp_path):
     bad = tmp_path / "bad.html"
     bad.write_text(
@@ -51,7 +40,6 @@ def test_the_check_sees_an_error_a_request_and_an_overflow(tmp_path):
 
 
 @pytest.mark.soak
-@needs_chromium
 @pytest.mark.parametrize("width", WIDTHS.values())
 def test_hostile_names_are_drawn_as_text_and_do_not_run(tmp_path, width):
     path = tmp_path / "report.html"
@@ -117,7 +105,6 @@ def test_a_large_fleet_stays_under_10_mb_and_says_what_is_left_out(large):
 
 
 @pytest.mark.soak
-@needs_chromium
 def test_a_large_fleet_can_be_looked_at(large):
     assert check(large) == []
     with tab() as looked:
