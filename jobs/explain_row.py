@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
+from jobs.explained_drift import explained_drift
 from jobs.explained_window import explained_window
 from jobs.explanation import MOST, Record, Section, at_instant, rules_in_force, same, select
 from schemas import TABLES
@@ -98,71 +99,8 @@ def _verdict(spark: SparkSession, verdict: Record) -> Iterator[Section]:
     )
 
 
-# -- a drift row ---------------------------------------------------------------------------------------------------
-
-
-def _drift(spark: SparkSession, drift: Record) -> Iterator[Section]:
-    group = same(drift, "cluster", "event_date", "collector", "consumer_group", "round_at")
-    topic = f" AND {same(drift, 'topic')}" if drift["topic"] else ""
-    queue = f" AND {same(drift, 'broker_name', 'queue_id')}" if drift["queue_id"] is not None else ""
-    yield Section(
-        "The round (group_round)",
-        "Members and queues in RocketMQ's order: each client computes its share from these two lists alone.",
-        select(
-            spark,
-            f"""SELECT topic, members, queues, strategy, strategy_parameters, profile, strategy_source, member_rules,
-            spread_ms, loose, missing_inputs, verdict FROM group_round WHERE {group}{topic}
-            ORDER BY topic LIMIT {MOST}""",
-        ),
-    )
-    yield Section(
-        "Expected and observed, queue by queue (expected_queue)",
-        "expected_owner: by the group's rule; claimants: by each member's own; observed: who showed it as its own.",
-        select(
-            spark,
-            f"""SELECT topic, broker_name, queue_id, expected_owner, claimants, observed FROM expected_queue
-            WHERE {group}{topic} ORDER BY topic, broker_name, queue_id LIMIT {MOST}""",
-        ),
-    )
-    yield Section(
-        "What each member answered (snapshot_capture, queue_ownership)",
-        "Owners are of the running infos that were answered; a member that did not answer may own what nobody shows.",
-        select(
-            spark,
-            f"""SELECT c.kind, c.client_id, c.captured_at, c.answered, c.error, o.queues,
-              CONCAT(c.source_file, ':', c.source_line) AS line
-            FROM snapshot_capture AS c
-            LEFT JOIN (
-              SELECT source_file, source_line, ARRAY_SORT(COLLECT_LIST(CONCAT(broker_name, ':', queue_id,
-                IF(dropped, ' dropped', ''), IF(locked, ' locked', '')))) AS queues
-              FROM queue_ownership WHERE {group}{topic}{queue} GROUP BY source_file, source_line
-            ) AS o USING (source_file, source_line)
-            WHERE {group} ORDER BY c.kind, c.client_id, c.captured_at LIMIT {MOST}""",
-        ),
-    )
-    if queue:
-        yield Section(
-            "The queue's offsets so far (queue_progress)",
-            "A reading holds until the next one.",
-            select(
-                spark,
-                f"""SELECT captured_at, broker_offset, consumer_offset, lag,
-                CONCAT(source_file, ':', source_line) AS line
-                FROM queue_progress
-                WHERE {same(drift, "cluster", "event_date", "consumer_group")}{topic}{queue}
-                AND captured_at <= {at_instant(drift["judged_at"])} ORDER BY captured_at DESC LIMIT 5""",
-            ),
-        )
-    yield Section(
-        "The incident that took it in (drift_with_incident)",
-        "",
-        select(
-            spark,
-            f"""SELECT DISTINCT incident_id, state, root_cause, cause_key, opened_at, last_seen_at, resolved_at
-            FROM drift_with_incident WHERE {group} AND {same(drift, "code", "topic", "broker_name", "queue_id")}
-            AND {same(drift, "client_id", "kind")} AND incident_id IS NOT NULL LIMIT {MOST}""",
-        ),
-    )
-
-
-EXPLAINED = {"broker_availability_window": explained_window, "send_verdict": _verdict, "allocation_drift": _drift}
+EXPLAINED = {
+    "broker_availability_window": explained_window,
+    "send_verdict": _verdict,
+    "allocation_drift": explained_drift,
+}
