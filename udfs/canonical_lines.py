@@ -11,209 +11,21 @@ Of an ASYNC attempt one row says both halves (``submit_end_at``; ``callback_end_
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import date, datetime
-from typing import Any, NamedTuple
+from datetime import date
+from typing import Any
 
 from udfs.bounded_lines import Line
+from udfs.canonical_contract import COLLECTOR, CONTRACT, STATUSES, checked
 from udfs.parsed_line import (
-    ERROR_CHARS,
     Fields,
     LandedFile,
     ParsedLine,
     Record,
     RefusedLineError,
     each_line,
-    instant,
-    int32,
     json_object,
-    optional_flag,
-    queue_id,
-    text_field,
-    whole_number,
-)
-
-COLLECTOR = "canonical"
-MODES = ("SYNC", "ASYNC", "ONEWAY")
-STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
-OUTCOMES = (*STATUSES, "EXCEPTION", "SUBMITTED", "UNKNOWN", "NOT_STORE_OK")
-
-
-class Column(NamedTuple):
-    """How a column is read; ``required``: a row without it is refused."""
-
-    read: Callable[[Fields, str], Any]
-    required: bool = False
-
-
-def _instant(fields: Fields, name: str) -> int:
-    """Epoch ms, or ISO 8601 with a zone."""
-    value = fields[name]
-    if not isinstance(value, str):
-        return instant(fields, name)
-    try:
-        at = datetime.fromisoformat(value)
-    except ValueError:
-        raise RefusedLineError("BAD_TIMESTAMP", f"{name!r} is {value!r:.60}, no ISO 8601 time") from None
-    if at.tzinfo is None:
-        raise RefusedLineError("BAD_TIMESTAMP", f"{name!r} is {value!r:.60}, which names no zone")
-    try:
-        return instant({name: int(at.timestamp() * 1000)}, name)
-    except (OverflowError, ValueError):
-        raise RefusedLineError("TIMESTAMP_OUT_OF_RANGE", f"{name!r} is {value!r:.60}") from None
-
-
-def _one_of(*values: str) -> Callable[[Fields, str], str]:
-    def read(fields: Fields, name: str) -> str:
-        value = text_field(fields, name)
-        if value not in values:
-            raise RefusedLineError("UNKNOWN_VALUE", f"{name!r} is {value!r:.80} (known: {', '.join(values)})")
-        return value
-
-    return read
-
-
-def _flag(fields: Fields, name: str) -> bool:
-    return bool(optional_flag(fields, name))
-
-
-def _queue_id(fields: Fields, name: str) -> int:
-    return queue_id(fields, name)
-
-
-def _bounded(fields: Fields, name: str) -> str:
-    return text_field(fields, name)[:ERROR_CHARS]
-
-
-def _text_or_empty(fields: Fields, name: str) -> str:
-    return "" if fields[name] == "" else text_field(fields, name)
-
-
-def _subscriptions(fields: Fields, name: str) -> list[dict[str, Any]]:
-    values = fields[name]
-    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-        raise RefusedLineError("WRONG_TYPE", f"{name!r} is no list of objects")
-    return [_checked(value, _SUBSCRIPTION) for value in values]
-
-
-def _texts(fields: Fields, name: str) -> list[str]:
-    values = fields[name]
-    if not isinstance(values, list):
-        raise RefusedLineError("WRONG_TYPE", f"{name!r} is {values!r:.80}, expected a list of strings")
-    return [text_field({f"{name}[{i}]": value}, f"{name}[{i}]") for i, value in enumerate(values)]
-
-
-_SUBSCRIPTION = {
-    "topic": Column(text_field, required=True),
-    "expression_type": Column(text_field),
-    "sub_string": Column(text_field),
-    "tags": Column(_texts),
-}
-_CAPTURE = {
-    "collector": Column(_text_or_empty),
-    "captured_at": Column(_instant, required=True),
-}
-_QUEUE = {
-    "topic": Column(text_field, required=True),
-    "broker_name": Column(text_field, required=True),
-    "queue_id": Column(_queue_id, required=True),
-}
-_CLIENT = {
-    "consumer_group": Column(text_field, required=True),
-    "client_id": Column(text_field, required=True),
-}
-
-CONTRACT: dict[str, dict[str, Column]] = {
-    "send_attempt": {
-        "producer_group": Column(text_field, required=True),
-        "client_id": Column(text_field, required=True),
-        "thread": Column(text_field),
-        "topic": Column(text_field, required=True),
-        "broker_name": Column(text_field, required=True),
-        "broker_address": Column(text_field),
-        "broker_named_as": Column(text_field),
-        "queue_id": Column(_queue_id, required=True),
-        "mode": Column(_one_of(*MODES), required=True),
-        "attempt": Column(int32),
-        "last_broker_name": Column(text_field),
-        "queue_selected_by": Column(text_field),
-        "begin_at": Column(_instant, required=True),
-        "end_at": Column(_instant, required=True),
-        "latency_ms": Column(whole_number),
-        "outcome": Column(_one_of(*OUTCOMES), required=True),
-        "exception": Column(text_field),
-        "error": Column(_bounded),
-        "response_code": Column(int32),
-        "msg_id": Column(text_field, required=True),
-        "offset_msg_id": Column(text_field),
-        "message_key": Column(text_field),
-        "message_type": Column(text_field),
-        "body_length": Column(int32),
-        "delay_level": Column(int32),
-        "client_version": Column(text_field),
-        "latency_fault_enabled": Column(_flag),
-        "exceptions_observable": Column(_flag),
-        "submit_end_at": Column(_instant),
-        "callback_end_at": Column(_instant),
-        "callback_outcome": Column(_one_of(*STATUSES, "EXCEPTION")),
-    },
-    "consumer_heartbeat": {
-        **_CAPTURE,
-        "broker_name": Column(text_field),
-        **_CLIENT,
-        "address": Column(_text_or_empty),
-        "language": Column(text_field),
-        "client_version": Column(int32),
-        "consume_type": Column(text_field),
-        "message_model": Column(text_field),
-        "consume_from_where": Column(text_field),
-        "subscriptions": Column(_subscriptions),
-    },
-    "queue_ownership": {
-        **_CAPTURE,
-        **_CLIENT,
-        **_QUEUE,
-        "locked": Column(_flag),
-        "dropped": Column(_flag),
-        "last_pull_at": Column(_instant),
-        "last_consume_at": Column(_instant),
-        "last_lock_at": Column(_instant),
-        "cached_messages": Column(whole_number),
-        "commit_offset": Column(whole_number),
-    },
-    "topic_route": {
-        **_CAPTURE,
-        "topic": Column(text_field, required=True),
-        "broker_name": Column(text_field, required=True),
-        "read_queue_nums": Column(int32, required=True),
-        "write_queue_nums": Column(int32, required=True),
-        "perm": Column(int32, required=True),
-        "has_master": Column(_flag, required=True),
-        "master_address": Column(text_field),
-        "order_topic_conf": Column(text_field),
-        "is_static_topic": Column(_flag),
-    },
-}
-# What ingestion sets itself; also what an export of the tables holds besides.
-_PASSED_OVER = frozenset(
-    {
-        "cluster",
-        "event_date",
-        "round_at",
-        "phase",
-        "submit_file",
-        "submit_line",
-        "callback_file",
-        "callback_line",
-        "source",
-        "source_file",
-        "source_line",
-        "ingested_at",
-        "run_id",
-        "doubts",
-    }
 )
 
 
@@ -246,24 +58,8 @@ def _as_json(value: Any) -> str:
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
-def _checked(fields: Fields, columns: Mapping[str, Column]) -> dict[str, Any]:
-    """The columns of a row, those that are null left out."""
-    for name in fields:
-        if name not in columns and name not in _PASSED_OVER:
-            near = difflib.get_close_matches(str(name)[:80], columns, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise RefusedLineError("UNKNOWN_FIELD", f"no column {name!r:.80}{hint}")
-    row = {}
-    for name, column in columns.items():
-        if fields.get(name) is not None:
-            row[name] = column.read(fields, name)
-        elif column.required:
-            raise RefusedLineError("MISSING_FIELD", f"{name!r} is missing")
-    return row
-
-
 def _send(text: str) -> tuple[Record, ...]:
-    row = _checked(json_object(text), CONTRACT["send_attempt"])
+    row = checked(json_object(text), CONTRACT["send_attempt"])
     submit, callback = row.pop("submit_end_at", None), row.pop("callback_end_at", None)
     outcome = row.pop("callback_outcome", None)
     row = {"broker_named_as": row["broker_name"], "exceptions_observable": True, **row}
@@ -286,7 +82,10 @@ def _send(text: str) -> tuple[Record, ...]:
 
 
 _OF_RESULT = frozenset({"exception", "error", "response_code", "offset_msg_id", "latency_ms"})
+
+
 _HALF_END = {"submit": "submit_end_at", "callback": "callback_end_at"}
+
 
 _parse_sends = each_line(_send)
 
@@ -306,6 +105,8 @@ _CAPTURES: dict[str, tuple[str, Callable[[Fields], dict[str, str]]]] = {
     ),
     "topic_route": ("topicRoute", lambda row: {"topic": row["topic"]}),
 }
+
+
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "consumer_heartbeat": {"address": ""},
     "queue_ownership": {"locked": False, "dropped": False},
@@ -314,7 +115,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 
 
 def _snapshot(table: str, fields: Fields) -> tuple[Record, ...]:
-    row = {"collector": COLLECTOR, **_DEFAULTS[table], **_checked(fields, CONTRACT[table])}
+    row = {"collector": COLLECTOR, **_DEFAULTS[table], **checked(fields, CONTRACT[table])}
     kind, asked_for = _CAPTURES[table]
     records = [Record(table, row), _capture(row, kind, asked_for(row))]
     if table == "consumer_heartbeat" and "subscriptions" in row:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from udfs.admin_snapshot_lines import objects, raw_object, read_subscriptions
+from udfs.admin_answers import objects, raw_object, read_subscriptions
 from udfs.parsed_line import (
     Fields,
     Record,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from schemas import TABLES
 from tests.readers.line_checks import GOLDEN, check, check_bytes, damaged, lines_of, raw_lines
-from udfs.canonical_lines import COLLECTOR
+from udfs.canonical_contract import COLLECTOR
 from udfs.door import judged, severities
 from udfs.landing_formats import FORMATS
 from udfs.parsed_line import LandedFile

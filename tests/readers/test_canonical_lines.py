@@ -19,9 +19,10 @@ from pyspark.sql.types import (
 
 from schemas import TABLES
 from tests.readers.line_checks import GOLDEN, check, check_bytes, lines_of
-from udfs import canonical_lines
+from udfs import canonical_contract
 from udfs.admin_snapshot_lines import parse_admin_snapshots
-from udfs.canonical_lines import CONTRACT, lines_of_rows, parse_canonical_sends, parse_canonical_snapshots
+from udfs.canonical_contract import CONTRACT
+from udfs.canonical_lines import lines_of_rows, parse_canonical_sends, parse_canonical_snapshots
 from udfs.hook_lines import parse_hook_lines
 from udfs.landing_formats import FORMATS
 from udfs.parsed_line import LandedFile
@@ -74,7 +75,7 @@ def test_the_columns_are_those_of_the_table(table):
         LongType: {"whole_number"},
         ArrayType: {"_subscriptions"},
     }
-    set_by_ingestion = canonical_lines._PASSED_OVER
+    set_by_ingestion = canonical_contract._PASSED_OVER
     of_table = {f.name: f for f in TABLES[table].columns if f.name not in set_by_ingestion}
     assert of_table.keys() == CONTRACT[table].keys()
     for name, column in CONTRACT[table].items():

@@ -10,7 +10,8 @@ import pytest
 from tests.readers.line_checks import GOLDEN, check, check_bytes, counts, lines_of
 from udfs.bounded_lines import Line
 from udfs.landing_formats import FORMATS
-from udfs.mqadmin_lines import COLLECTOR, MOST_LINES, parse_mqadmin, version_ordinal, with_command
+from udfs.mqadmin_lines import MOST_LINES, parse_mqadmin, with_command
+from udfs.mqadmin_outputs import COLLECTOR, version_ordinal
 from udfs.parsed_line import LandedFile
 
 REAL = GOLDEN / "captures/mqadmin/t140"
