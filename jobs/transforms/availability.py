@@ -96,7 +96,6 @@ def with_stretches(rows: DataFrame) -> DataFrame:
     """
     in_order = Window.partitionBy(*ITEM).orderBy("row_rank", *UPDATE_ORDER)
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
-    after = in_order.rowsBetween(1, Window.unboundedFollowing)
     until = F.timestamp_millis(F.unix_millis("at") + F.col("duration_ms"))
     shuns = F.col("duration_ms") > 0
     if "removed" not in rows.columns:
@@ -122,7 +121,6 @@ def with_stretches(rows: DataFrame) -> DataFrame:
             "start_at": F.when(F.col("extend_only"), extended).otherwise(replaced),
             "next_at": F.lead("at").over(in_order),
             "next_removed": F.lead("removed", default=False).over(in_order),
-            "next_reachable_at": F.first(F.when(F.col("reachable"), F.col("at")), ignorenulls=True).over(after),
         }
     )
 
@@ -158,8 +156,9 @@ def stretches(rows: DataFrame) -> DataFrame:
         number="unreachable_stretch",
         state="unreachable",
         trigger="unreachable",
-        end=F.coalesce("next_reachable_at", F.lit("9999-12-31").cast("timestamp")),
-        reason=F.when(F.col("next_reachable_at").isNull(), F.lit("open")).otherwise(F.lit("reachable_again")),
+        # The next update of the stretch's last row is the one that finds the broker reachable.
+        end=F.coalesce("next_at", F.lit("9999-12-31").cast("timestamp")),
+        reason=F.when(F.col("next_at").isNull(), F.lit("open")).otherwise(F.lit("reachable_again")),
     )
     whole = unavailable.unionByName(unreachable)
     restarted = F.coalesce(F.col("next_started_at") < F.col("stretch_end"), F.lit(False))

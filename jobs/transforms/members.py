@@ -66,11 +66,12 @@ def member_events(groups: DataFrame, events: DataFrame, *, lookback_s: int) -> D
     ).where(F.col("event").isNotNull())
     rounds = groups.select(*GROUP_OF_ROUND, "at", F.struct("round_at", "at").alias("round"), F.lit(1).alias("is_round"))
     walks = groups.select(*_WALK).distinct()
-    in_order = Window.partitionBy(*_WALK).orderBy("at", "is_round").rowsBetween(0, Window.unboundedFollowing)
+    # Backwards, so that the frame grows with the rows; one that shrinks is computed anew for each row.
+    backwards = Window.partitionBy(*_WALK).orderBy(F.desc("at"), F.desc("is_round"))
     placed = (
         told.join(F.broadcast(walks), list(_GROUP))
         .unionByName(rounds, allowMissingColumns=True)
-        .withColumn("next", F.first("round", ignorenulls=True).over(in_order))
+        .withColumn("next", F.last("round", ignorenulls=True).over(backwards.rowsBetween(Window.unboundedPreceding, 0)))
         .where((F.col("is_round") == 0) & (F.unix_seconds("next.at") - F.unix_seconds("at") <= lookback_s))
     )
     last = placed.groupBy(*_WALK, F.col("next.round_at").alias("round_at"), "event", "subject").agg(

@@ -196,12 +196,15 @@ def _with_uses(seen: DataFrame, made: DataFrame) -> DataFrame:
     both = used.withColumn("use_ms", F.col("begin_ms")).unionByName(
         seen.withColumn("is_probe", F.lit(True)), allowMissingColumns=True
     )
-    by_time = Window.partitionBy(*PROCESS, "topic", "known_broker", "event_date").orderBy("begin_ms")
+    uses = Window.partitionBy(*PROCESS, "topic", "known_broker", "event_date")
+    # A frame that grows with the rows; one that shrinks is computed anew for each row.
+    by_time = uses.orderBy("begin_ms").rangeBetween(Window.unboundedPreceding, 0)
+    backwards = uses.orderBy(F.desc("begin_ms")).rangeBetween(Window.unboundedPreceding, -1)
     return (
         both.withColumns(
             {
-                "used_before_ms": F.max("use_ms").over(by_time.rangeBetween(Window.unboundedPreceding, 0)),
-                "used_after_ms": F.min("use_ms").over(by_time.rangeBetween(1, Window.unboundedFollowing)),
+                "used_before_ms": F.max("use_ms").over(by_time),
+                "used_after_ms": F.min("use_ms").over(backwards),
             }
         )
         .where("is_probe")
