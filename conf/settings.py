@@ -105,6 +105,12 @@ class ProducerFindings(_Section):
     fault_off_slow_minutes: int = Field(ge=1)
 
 
+class Confirmation(_Section):
+    """How replayed windows are compared with what clients wrote in their logs."""
+
+    within_ms: int = Field(ge=0)
+
+
 class GroupStrategy(_Section):
     """Allocation strategy of groups whose clients show none, and what no client shows of it; shell patterns."""
 
@@ -210,7 +216,7 @@ class Settings(_Section):
     rounds: Rounds
     replay: Replay
     pruning: Pruning
-
+    confirmation: Confirmation
     producer_findings: ProducerFindings
     drift: Drift
     timing: Timing

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from conf.settings import Settings, fingerprint
 from jobs.broker_naming import names_by_date
@@ -20,8 +21,10 @@ from jobs.transforms.producer_findings import Thresholds, observed, producer_fin
 from jobs.transforms.producer_replay import PRODUCER, with_process
 from jobs.transforms.replay import REPLAYED, Pruning, Replay, ReplayOptions, processes_of
 from jobs.transforms.send_verdicts import removals
+from jobs.transforms.window_confirmations import LINE, STATES, window_confirmations
 from schemas import (
     BROKER_AVAILABILITY_WINDOW,
+    CLIENT_EVENT,
     FAULT_ITEM_STATE,
     FLEET_MINUTE,
     PRODUCER_FINDING,
@@ -30,6 +33,7 @@ from schemas import (
     SEND_ATTEMPT,
     SEND_VERDICT,
     TOPIC_ROUTE,
+    WINDOW_CONFIRMATION,
 )
 from udfs.landing_formats import FORMATS, distances, formats_of
 
@@ -44,18 +48,19 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     derivation = Derivation(
         job="rebuild_availability",
         formats=formats_of("producer"),
-        beside=tuple(name for name, f in FORMATS.items() if TOPIC_ROUTE.name in f.tables),
-        inputs=(SEND_ATTEMPT, PRODUCER_INSTANCE, TOPIC_ROUTE),
+        beside=tuple(name for name, f in FORMATS.items() if {TOPIC_ROUTE.name, CLIENT_EVENT.name} & {*f.tables}),
+        inputs=(SEND_ATTEMPT, PRODUCER_INSTANCE, TOPIC_ROUTE, CLIENT_EVENT),
         tables=(
             PRODUCER_REPLAY,
             FAULT_ITEM_STATE,
             BROKER_AVAILABILITY_WINDOW,
             SEND_VERDICT,
+            WINDOW_CONFIRMATION,
             FLEET_MINUTE,
             PRODUCER_FINDING,
         ),
         closing=(PRODUCER_REPLAY, FAULT_ITEM_STATE),
-        settings_fingerprint=fingerprint(settings.replay, settings.producer_findings),
+        settings_fingerprint=fingerprint(settings.replay, settings.producer_findings, settings.confirmation),
         compute=lambda stretch: compute(stretch, settings),
         waiting=(BROKER_AVAILABILITY_WINDOW, "end_reason = 'open'"),
         corrected=names_by_date,
@@ -92,6 +97,7 @@ def compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
         FAULT_ITEM_STATE: items_by_date(rows, alive, doubted, tolerance_ms=settings.replay.clock_tolerance_ms),
         BROKER_AVAILABILITY_WINDOW: windows,
         SEND_VERDICT: verdicts,
+        WINDOW_CONFIRMATION: _confirmations(stretch, windows, own, settings.confirmation.within_ms),
         FLEET_MINUTE: given.fleet,
         PRODUCER_FINDING: producer_findings(given, limits, is_any=_is_any),
     }
@@ -103,6 +109,12 @@ def _recorded(stretch: Stretch) -> DataFrame:
     recorded = stretch.lake.read(SEND_ATTEMPT).where(in_dates(_with_neighbours(stretch.dates)))
     told_by = stretch.formats.intersection(formats_of("producer"))
     return nearest_attempts(recorded, distances()) if len(told_by) > 1 else recorded
+
+
+def _confirmations(stretch: Stretch, windows: DataFrame, attempts: DataFrame, within_ms: int) -> DataFrame:
+    told = stretch.lake.read(CLIENT_EVENT).where(in_dates(stretch.dates)).where(F.col("kind").isin(*STATES))
+    lines = staged(told.select(*LINE))
+    return window_confirmations(lines, windows, attempts, within_ms=within_ms) if _is_any(lines) else lines
 
 
 def _replay(stretch: Stretch, settings: Settings, spans: DataFrame, recorded: DataFrame, routes: DataFrame) -> Replay:

@@ -3,6 +3,7 @@
 from schemas.allocation import CLIENT_STRATEGY_STATE, EXPECTED_ALLOCATION, GROUP_ROUND
 from schemas.availability import BROKER_AVAILABILITY_WINDOW, FAULT_ITEM_STATE, PRODUCER_REPLAY, SEND_VERDICT
 from schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUALITY_RESULT, QUARANTINE
+from schemas.confirmations import WINDOW_CONFIRMATION
 from schemas.consumers import (
     COLLECTION_ROUND,
     CONSUMER_HEARTBEAT,
@@ -48,6 +49,7 @@ TABLES: dict[str, Table] = {
         FAULT_ITEM_STATE,
         PRODUCER_REPLAY,
         SEND_VERDICT,
+        WINDOW_CONFIRMATION,
         FLEET_MINUTE,
         PRODUCER_FINDING,
         GROUP_ROUND,
@@ -97,6 +99,7 @@ __all__ = [
     "SNAPSHOT_CAPTURE",
     "TABLES",
     "TOPIC_ROUTE",
+    "WINDOW_CONFIRMATION",
     "Part",
     "Table",
     "column",

@@ -15,11 +15,11 @@ from pyspark.sql.types import (
 from schemas.common_columns import CLUSTER, DOUBTS, LINEAGE, QUEUES, SOURCE, STRINGS, SUBSCRIPTION, event_date
 from schemas.table_contract import Table, column
 
-_LOGGED_AT = column("logged_at", TimestampType(), "When the line was written, UTC.", required=True)
+LOGGED_AT = column("logged_at", TimestampType(), "When the line was written, UTC.", required=True)
 _RESOLUTION = column(
     "resolution_ms", IntegerType(), "1, or 1000 where the layout has no true milliseconds.", required=True
 )
-_LOG_FOLDER = column(
+LOG_FOLDER = column(
     "log_folder",
     StringType(),
     "Folder of the log inside its cluster's landing folder, '' for none; of equal lines in two logs, the first's.",
@@ -32,7 +32,7 @@ _OCCURRENCE = column(
     "occurrence", IntegerType(), "1 for the first such line of that instant in its file.", required=True
 )
 # Not the folder: a log that lands twice brings each fact once.
-_LINE_KEY = ("cluster", "event_date", "logged_at", "line_digest", "occurrence")
+LINE_KEY = ("cluster", "event_date", "logged_at", "line_digest", "occurrence")
 
 ROUTE_BROKER = StructType(
     [
@@ -87,8 +87,8 @@ CLIENT_EVENT = Table(
         [
             CLUSTER,
             event_date("logged_at"),
-            _LOG_FOLDER,
-            _LOGGED_AT,
+            LOG_FOLDER,
+            LOGGED_AT,
             _RESOLUTION,
             column("kind", StringType(), "What happened; e.g. queue_added, lock_failed, send_failed.", required=True),
             _LEVEL,
@@ -130,7 +130,7 @@ CLIENT_EVENT = Table(
             *SOURCE,
         ]
     ),
-    key=_LINE_KEY,
+    key=LINE_KEY,
     lineage=LINEAGE,
     values=(("kind", CLIENT_EVENT_KINDS),),
 )
@@ -203,7 +203,7 @@ MEMBERSHIP_EVENT = Table(
                 "Broker, from the file's folder or name; '' where neither tells.",
                 required=True,
             ),
-            _LOGGED_AT,
+            LOGGED_AT,
             _RESOLUTION,
             column(
                 "kind", StringType(), "What happened; e.g. consumer_connected, consumer_channel_expired.", required=True

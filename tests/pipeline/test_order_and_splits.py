@@ -31,13 +31,14 @@ def inputs() -> dict[str, list[bytes]]:
     markers = [i for i, line in enumerate(snapshots) if b'"kind":"round"' in line]
     rounds = [i for n, i in enumerate(markers) if n % 5 == 0]
     chosen = [line for i in rounds for line in snapshots[i : next(m for m in [*markers, len(snapshots)] if m > i)]]
-    logs = CAPTURES / "consumers" / "client_logs"
+    logs, producers = CAPTURES / "consumers" / "client_logs", CAPTURES / "producers"
     return {
-        "producer_hook/sync.jsonl": lines_of(CAPTURES / "producers" / "producer_4.7.1_short.jsonl.gz")[:1500],
-        "producer_hook/async.jsonl": lines_of(CAPTURES / "producers" / "producer_4.9.8_async.jsonl.gz")[:1500],
+        "producer_hook/sync.jsonl": lines_of(producers / "producer_4.7.1_short.jsonl.gz")[:1500],
+        "producer_hook/async.jsonl": lines_of(producers / "producer_4.9.8_async.jsonl.gz")[:1500],
         "admin_snapshots/rounds.jsonl": chosen,
         "client_log/a/rocketmq_client.log": lines_of(logs / "consumer_4.7.1" / "rocketmq_client.log.gz"),
         "client_log/b/rocketmq_client.log": lines_of(logs / "consumer_a5" / "rocketmq_client.log.gz"),
+        "client_log/c/rocketmq_client.log": lines_of(producers / "client_logs" / "5.3.3" / "rocketmq_client.log.gz"),
         "trace_topic/trace.jsonl": lines_of(CAPTURES / "trace_topic" / "trace_4.7.1_4.9.8_5.3.3.jsonl.gz"),
         "broker_log/broker-b/broker.log": lines_of(CAPTURES / "broker_logs" / "broker-b.log.gz")[-600:],
         "heartbeat/heartbeats.jsonl": (GOLDEN / "heartbeats" / "heartbeat_5.3.3.jsonl").read_bytes().splitlines(True),

@@ -51,7 +51,7 @@ def seconds(instant: datetime) -> float:
 
 def test_every_line_is_accounted_for_and_nothing_is_refused(lake):
     files = lake("ingested_file").collect()
-    assert len(files) == 17
+    assert len(files) == 20
     for f in files:
         assert f.read == f.stored + f.duplicate + f.ignored + f.quarantined
         assert (f.duplicate, f.quarantined, f.complete) == (0, 0, True)

@@ -1,0 +1,69 @@
+"""What the clients of 5.3.3 wrote of their fault tables, against the windows that were replayed for them.
+
+Their threads bear the producer's name there (`laton-t0`), so the log itself says whose a line is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from jobs.transforms.window_confirmations import STATES, window_confirmations
+
+NAMED = re.compile(r"(\w+)-t\d+")
+
+
+@pytest.fixture(scope="module")
+def told(spark, views):
+    return spark.table("window_confirmation").collect()
+
+
+def test_every_line_of_a_fault_table_is_told_of_once(spark, told):
+    lines = spark.table("client_event").where("kind IN ('broker_isolated', 'broker_unreachable', 'broker_reachable')")
+    assert Counter(row.kind for row in told) == Counter(row.kind for row in lines.select("kind").collect())
+    assert len(told) == 84
+
+
+def test_every_replayed_window_of_these_clients_stands_in_their_log(spark, views):
+    rates = {(r.client_id.split("_")[1], r.state): r for r in spark.table("window_match_rate").collect()}
+    assert {key: (r.windows, r.confirmed) for key, r in rates.items()} == {
+        ("laton", "unavailable"): (10, 10),
+        ("async", "unavailable"): (5, 5),
+        ("detect", "unavailable"): (11, 11),
+        ("detect", "unreachable"): (5, 5),
+    }
+    assert max(r.within_ms for r in rates.values()) <= 3
+
+
+def test_a_line_is_given_to_the_producer_whose_thread_wrote_it(told):
+    for row in told:
+        named = NAMED.fullmatch(row.thread)
+        if row.client_id is not None:
+            producer = row.client_id.split("_")[1]
+            assert producer == named[1] if named else producer in ("async", "detect")
+
+
+def test_only_lines_of_a_producer_without_a_record_show_nothing(told):
+    """No hook was in `short` of 5.3.3; the selector's lines are those of `oneway`, whose failures no hook sees."""
+    silent = Counter(re.sub(r"[-_]t?\d+$", "", row.thread) for row in told if row.shows == "nothing")
+    assert silent == {"short": 27, "NettyClientSelector": 5}
+
+
+def test_the_detector_ends_a_window_before_a_send_shows_it(told):
+    ended = [row for row in told if row.kind == "broker_reachable"]
+    assert [(row.broker_name, row.shows, row.client_id[-6:]) for row in sorted(ended, key=lambda r: r.logged_at)] == [
+        ("broker-b", "ended", "detect"),
+        ("broker-c", "ended", "detect"),
+    ]
+    assert all(row.offset_ms < 0 for row in ended)
+
+
+def test_a_log_whose_clock_is_off_confirms_no_window(spark, views, settings):
+    lines = spark.table("client_event").where(f"kind IN {tuple(STATES)}")
+    late = lines.withColumn("logged_at", lines.logged_at + timedelta(milliseconds=200))
+    windows, attempts = spark.table("broker_availability_window"), spark.table("send_attempt")
+    shown = window_confirmations(late, windows, attempts, within_ms=settings.confirmation.within_ms).collect()
+    assert Counter(row.shows for row in shown)["opened"] == 0
