@@ -1,23 +1,21 @@
-"""The ``hindsight`` command: every job by its name in kebab case, and ad-hoc SQL.
-
-Exit codes: 0 done, 2 a data gate failed, 3 the run failed, 64 wrong usage, 130 interrupted.
-"""
+"""The ``hindsight`` command: every job by its name in kebab case, ad-hoc SQL, and what CI asks of the tables."""
 
 from __future__ import annotations
 
+import difflib
+import json
 import logging
 import sys
-import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from conf.settings import Settings, SettingsError, load_settings
+from conf.settings import Settings, load_settings
 from jobs import (
+    check_quality,
     flag_allocation_drift,
     ingest_consumer_snapshots,
     ingest_send_records,
@@ -25,15 +23,16 @@ from jobs import (
     render_report,
     run_pipeline,
 )
-from jobs.delta_jars import SparkEnvironmentError
 from jobs.delta_tables import Lake
+from jobs.exit_codes import exit_code
 from jobs.explain_row import EXPLAINED, NotOneRowError, explain
-from jobs.quality_gate import GateFailedError
+from jobs.open_drift import as_json, open_incidents, refuse, told
+from jobs.quality_gate import GateFailedError, failures
+from jobs.quality_gate import told as told_results
 from jobs.run_context import RunContext
-from jobs.spark_session import known_failure, spark_session
+from jobs.spark_session import spark_session
 from jobs.sql_views import create_views
-
-GATE_FAILED, RUN_FAILED, WRONG_USAGE, INTERRUPTED = 2, 3, 64, 130
+from schemas import TABLES
 
 app = typer.Typer(
     name="hindsight",
@@ -43,9 +42,11 @@ app = typer.Typer(
     help="Which brokers did each RocketMQ producer refuse, and which queues should each consumer have owned?",
 )
 
+Severity = Literal["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"]
 Landing = Annotated[str, typer.Option(help="Folder with <format>/cluster=<name>/ files; local path or URI.")]
 LakeRoot = Annotated[str, typer.Option("--lake", help="Folder of the Delta tables; made if absent.")]
 SettingsFile = Annotated[Path | None, typer.Option("--settings", help="TOML file with what differs from the defaults.")]
+Json = Annotated[bool, typer.Option("--json", help="JSON lines for machines.")]
 Master = Annotated[str | None, typer.Option(help="Spark master, e.g. local[4]; leave out under spark-submit.")]
 
 
@@ -143,6 +144,61 @@ def explain_command(
     _with_session("explain", settings, master, work)
 
 
+@app.command()
+def drift(
+    lake: LakeRoot,
+    fail_on: Annotated[
+        Severity | None, typer.Option(case_sensitive=False, help="Exit code 1 if one is so severe or worse.")
+    ] = None,
+    cluster: Annotated[str, typer.Option(help="Shell pattern.")] = "*",
+    group: Annotated[str, typer.Option(help="Consumer groups, shell pattern.")] = "*",
+    as_lines: Json = False,
+    settings: SettingsFile = None,
+    master: Master = None,
+) -> None:
+    """Show the incidents that are open now, the worst first."""
+
+    def work(spark: SparkSession, loaded: Settings) -> None:
+        _refuse_absent(lake)
+        create_views(spark, Lake(spark, _absolute(lake), retention_days=loaded.delta.retention_days))
+        found = open_incidents(spark, cluster=cluster, group=group)
+        sys.stdout.write("".join(f"{line}\n" for line in (as_json if as_lines else told)(found)))
+        if fail_on:
+            refuse(found, fail_on)
+
+    _with_session("drift", settings, master, work)
+
+
+@app.command()
+def check(
+    lake: LakeRoot,
+    table: Annotated[list[str] | None, typer.Option(help="Table to check; may be given often; else all.")] = None,
+    as_lines: Json = False,
+    settings: SettingsFile = None,
+    master: Master = None,
+) -> None:
+    """Check published tables against their contracts and invariants; exit code 2 if a critical expectation fails."""
+    unknown = sorted({*(table or ())} - TABLES.keys())
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], TABLES, n=1)
+        raise typer.BadParameter(
+            f"there is no table {unknown[0]!r}" + (f"; did you mean {near[0]!r}?" if near else ".")
+        )
+
+    def work(spark: SparkSession, loaded: Settings) -> None:
+        _refuse_absent(lake)
+        results = check_quality.run(spark, loaded, RunContext(_absolute(lake)), _absolute(lake), table or ())
+        for result in results:
+            shown = "ok" if result["success"] else f"FAILED ({result['severity']}): {result['observed']}"
+            line = f"{result['table']}: {result['expectation']}: {shown}"
+            sys.stdout.write((json.dumps(result, ensure_ascii=False) if as_lines else line) + "\n")
+        failed = failures(results)
+        if failed:
+            raise GateFailedError(f"{len(failed)} critical expectation(s) failed: {told_results(failed)}")
+
+    _with_session("check", settings, master, work)
+
+
 def _refuse_absent(lake: str) -> None:
     if not Path(_absolute(lake)).exists() and "://" not in lake:
         raise typer.BadParameter(f"there is no lake at {lake!r}; run `hindsight run-pipeline` first.")
@@ -164,35 +220,7 @@ def main(command: str | None = None) -> None:
     """Run the command line, or one command of it; ends the process with an exit code of the README's table."""
     _talk()
     arguments = [*([command] if command else []), *sys.argv[1:]]
-    sys.exit(_exit_code(arguments))
-
-
-def _exit_code(arguments: list[str]) -> int:
-    try:
-        app(args=arguments, prog_name="hindsight", standalone_mode=False)
-    except typer.TyperException as error:
-        told = getattr(error, "format_message", error.__str__)()
-        return _said(f"{told} (hindsight --help tells more)", WRONG_USAGE)
-    except SettingsError as error:
-        return _said(str(error), WRONG_USAGE)
-    except GateFailedError as error:
-        return _said(str(error), GATE_FAILED)
-    except SparkEnvironmentError as error:
-        return _said(str(error), RUN_FAILED)
-    except (KeyboardInterrupt, typer.Abort):
-        return _said("interrupted; a rerun takes up where this run stopped", INTERRUPTED)
-    except PySparkException as error:
-        return _said(known_failure(error), RUN_FAILED)
-    except Exception as error:
-        # The process's outermost edge: Python's own exit code would be 1, which means drift to CI.
-        traceback.print_exc()
-        return _said(f"the run failed: {type(error).__name__}: {error}", RUN_FAILED)
-    return 0
-
-
-def _said(message: str, code: int) -> int:
-    sys.stderr.write(f"hindsight: {message}\n")
-    return code
+    sys.exit(exit_code(lambda: app(args=arguments, prog_name="hindsight", standalone_mode=False)))
 
 
 def _talk() -> None:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-import great_expectations as gx
-import great_expectations.expectations as gxe
-from great_expectations.core.batch_definition import BatchDefinition
-from great_expectations.data_context.types.base import ProgressBarsConfig
 from pyspark.sql import DataFrame
 
 from jobs.delta_tables import Lake
 from jobs.run_context import RunContext
-from schemas import Table
+from schemas import TABLES, Table
 from schemas.bookkeeping import QUALITY_RESULT
 from schemas.expectations import INVARIANTS
-
-_OBSERVED_CHARS = 500
 
 
 class GateFailedError(RuntimeError):
@@ -27,66 +20,48 @@ class GateFailedError(RuntimeError):
 
 
 def check(lake: Lake, context: RunContext, job: str, candidates: Mapping[Table, DataFrame]) -> None:
-    """Check what is about to be published against contracts and invariants, store the results, refuse what fails.
+    """Check what is about to be published, store the results, refuse what fails.
+
+    Raises: GateFailedError: a critical expectation failed, or crashed; nothing may be published.
+    """
+    failed = failures(validated(lake, context, job, candidates))
+    if failed:
+        raise GateFailedError(f"{job} publishes nothing, {len(failed)} critical expectation(s) failed: {told(failed)}")
+
+
+def validated(lake: Lake, context: RunContext, job: str, frames: Mapping[Table, DataFrame]) -> list[dict[str, Any]]:
+    """Check frames against the contracts and invariants of their tables; the stored results, one per expectation.
 
     An expectation that crashes counts as a critical failure.
     """
-    suites = gx.get_context(mode="ephemeral")
-    suites.variables.progress_bars = ProgressBarsConfig(globally=False)
-    source = suites.data_sources.add_spark(job, persist=False)
-    results = []
-    for table, candidate in candidates.items():
-        batch = source.add_dataframe_asset(table.name).add_batch_definition_whole_dataframe(table.name)
-        results += _check(candidate, batch, table)
+    # Great Expectations takes seconds to import; most commands never check anything.
+    from jobs.expectation_suites import results_of
+
+    beside = _beside(lake, frames)
+    for name, frame in beside.items():
+        frame.createOrReplaceTempView(name)
+    results = results_of(job, frames)
+    for name in beside:
+        lake.spark.catalog.dropTempView(name)
     lake.append(QUALITY_RESULT, _result_rows(lake, context, job, results))
-    failed = [r for r in results if r["severity"] == "critical" and not r["success"]]
-    if failed:
-        what = "; ".join(f"{r['table']}: {r['expectation']} ({r['observed']})" for r in failed)
-        raise GateFailedError(f"{job} publishes nothing, {len(failed)} critical expectation(s) failed: {what}")
+    return results
 
 
-def expectations_of(table: Table) -> list[Any]:
-    """The table's key is unique, its closed columns hold known values, and its invariants hold."""
-    unique = gxe.ExpectCompoundColumnsToBeUnique(
-        column_list=list(table.key), ignore_row_if="never", severity="critical"
-    )
-    known = [
-        gxe.ExpectColumnValuesToBeInSet(column=column, value_set=list(values), severity="critical")
-        for column, values in table.values
-    ]
-    invariants = [
-        gxe.UnexpectedRowsExpectation(unexpected_rows_query=rule.query, description=rule.name, severity=rule.severity)
-        for rule in INVARIANTS.get(table.name, ())
-    ]
-    return [unique, *known, *invariants]
+def failures(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The critical expectations that failed."""
+    return [r for r in results if r["severity"] == "critical" and not r["success"]]
 
 
-def _check(candidate: DataFrame, batch: BatchDefinition, table: Table) -> list[dict[str, Any]]:
-    suite = gx.ExpectationSuite(name=table.name, expectations=expectations_of(table))
-    done = batch.get_batch(batch_parameters={"dataframe": candidate}).validate(suite, result_format="SUMMARY")
-    return [_outcome(table, result) for result in done.results]
+def told(results: list[dict[str, Any]]) -> str:
+    """Results in a sentence."""
+    return "; ".join(f"{r['table']}: {r['expectation']} ({r['observed']})" for r in results)
 
 
-def _outcome(table: Table, result: Any) -> dict[str, Any]:
-    config = result.expectation_config
-    crashed = _crash(result.exception_info)
-    shown = {k: v for k, v in config.kwargs.items() if k not in ("batch_id", "unexpected_rows_query", "value_set")}
-    observed = {k: result.result[k] for k in ("observed_value", "unexpected_count") if k in (result.result or {})}
-    return {
-        "table": table.name,
-        "expectation": config.description or f"{config.type} {json.dumps(shown, sort_keys=True)}",
-        "severity": "critical" if crashed else str(getattr(config.severity, "value", config.severity)),
-        "success": bool(result.success),
-        "observed": (crashed or json.dumps(observed, default=str))[:_OBSERVED_CHARS],
-    }
-
-
-def _crash(info: dict[str, Any]) -> str | None:
-    """The message of an expectation that raised; Great Expectations keys it by metric on some paths."""
-    for each in (info, *(value for value in info.values() if isinstance(value, dict))):
-        if each.get("raised_exception"):
-            return str(each.get("exception_message"))
-    return None
+def _beside(lake: Lake, frames: Mapping[Table, DataFrame]) -> dict[str, DataFrame]:
+    """What invariants look at beside their own table: its candidate, or its rows where none is checked."""
+    names = {name for table in frames for rule in INVARIANTS.get(table.name, ()) for name in rule.beside}
+    of_name = {table.name: frame for table, frame in frames.items()}
+    return {f"candidate_{n}": of_name[n] if n in of_name else lake.read(TABLES[n]) for n in sorted(names)}
 
 
 def _result_rows(lake: Lake, context: RunContext, job: str, results: list[dict[str, Any]]) -> Any:

@@ -1,6 +1,7 @@
 """What must hold in a candidate beyond its key and value sets: SQL that selects the rows that break a rule.
 
-``{batch}`` is the candidate. A critical rule that selects a row stops the publication; a warning is reported.
+``{batch}`` is the candidate, ``candidate_<table>`` that of another table. A critical rule that selects a row stops the
+publication; a warning is reported.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from typing import Literal, NamedTuple
 
 
 class Invariant(NamedTuple):
-    """A rule by name, and the query of the rows that break it."""
+    """A rule by name, the query of the rows that break it, and the other tables that it looks at."""
 
     name: str
     query: str
     severity: Literal["critical", "warning"] = "critical"
+    beside: tuple[str, ...] = ()
 
 
 INVARIANTS: dict[str, tuple[Invariant, ...]] = {
@@ -36,6 +38,20 @@ INVARIANTS: dict[str, tuple[Invariant, ...]] = {
             "client_id, started_at, broker_name, state ORDER BY window_start) AS following FROM {batch}) AS w "
             "WHERE following < coalesce(window_end, timestamp'9999-12-31')",
         ),
+        Invariant(
+            "a duration belongs to its producer's ladder",
+            "SELECT w.* FROM {batch} AS w JOIN candidate_producer_replay AS r ON w.cluster = r.cluster "
+            "AND w.event_date = r.event_date AND w.producer_group = r.producer_group AND w.client_id = r.client_id "
+            "AND w.started_at <=> r.started_at "
+            "WHERE w.state = 'unavailable' AND NOT array_contains(r.not_available_ms, w.not_available_ms)",
+            beside=("producer_replay",),
+        ),
+    ),
+    "window_confirmation": (
+        Invariant(
+            "a line that shows a window names it",
+            "SELECT * FROM {batch} WHERE (shows = 'nothing') <> (window_start IS NULL)",
+        ),
     ),
     "fleet_minute": (
         Invariant(
@@ -56,6 +72,12 @@ INVARIANTS: dict[str, tuple[Invariant, ...]] = {
     ),
     "allocation_drift": (
         Invariant("every finding has its evidence", "SELECT * FROM {batch} WHERE size(evidence) = 0"),
+        Invariant(
+            "a queue has one state in a round",
+            "SELECT cluster, collector, consumer_group, topic, round_at, broker_name, queue_id FROM {batch} "
+            "WHERE code IN ('ORPHAN_QUEUE', 'ORPHAN_BY_DESIGN', 'DOUBLE_OWNED', 'WRONG_OWNER') "
+            "GROUP BY ALL HAVING COUNT(DISTINCT code) > 1",
+        ),
     ),
     "drift_incident": (
         Invariant(
@@ -67,11 +89,23 @@ INVARIANTS: dict[str, tuple[Invariant, ...]] = {
             "SELECT * FROM {batch} WHERE (state = 'RESOLVED') <> (resolved_at IS NOT NULL)",
         ),
         Invariant("every incident has a finding", "SELECT * FROM {batch} WHERE size(findings) = 0"),
+        Invariant(
+            "every incident has its evidence",
+            "SELECT * FROM {batch} WHERE size(evidence) = 0",
+        ),
     ),
     "expected_allocation": (
         Invariant(
             "nothing is expected without a reason",
             "SELECT * FROM {batch} WHERE allocation IS NULL AND refusal IS NULL",
+        ),
+        Invariant(
+            "expected owners are members",
+            "SELECT e.* FROM (SELECT *, explode(allocation) AS expected FROM {batch}) AS e "
+            "JOIN (SELECT cluster, event_date, consumer_group, topic, member_list_hash, first(members) AS members "
+            "FROM candidate_group_round GROUP BY ALL) AS r USING (cluster, event_date, consumer_group, topic, "
+            "member_list_hash) WHERE NOT array_contains(r.members, e.expected.owner)",
+            beside=("group_round",),
         ),
     ),
 }

@@ -2,90 +2,186 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DateType,
+    FractionalType,
+    NumericType,
+    StringType,
+    StructType,
+    TimestampType,
+)
 
-from jobs.delta_tables import Lake
-from jobs.quality_gate import GateFailedError, check
+from jobs.delta_tables import Lake, stored_schema
+from jobs.exit_codes import GATE_FAILED, exit_code
+from jobs.publication import Derivation, publish
+from jobs.quality_gate import GateFailedError, check, validated
 from jobs.run_context import RunContext
-from schemas import ALLOCATION_DRIFT, BROKER_AVAILABILITY_WINDOW, INGESTED_FILE
+from schemas import ALLOCATION_DRIFT, BROKER_AVAILABILITY_WINDOW, INGESTED_FILE, TABLES, Table
+from schemas.expectations import INVARIANTS
+
+DAY = date(2026, 1, 5)
 
 
 def at(minute: int) -> datetime:
     return datetime(2026, 1, 5, 10, minute, tzinfo=UTC)
 
 
-def window(**changes):
-    row = {
-        "cluster": "c",
-        "event_date": date(2026, 1, 5),
-        "producer_group": "g",
-        "client_id": "p@1",
-        "started_at": None,
-        "broker_name": "broker-a",
-        "state": "unavailable",
-        "window_start": at(1),
-        "window_end": at(5),
-        "end_reason": "expired",
-        "continues_previous": False,
-        "trigger_kind": "latency",
-        "trigger_latency_ms": 600,
-        "not_available_ms": 30_000,
-        "attempts": 1,
-        "profile": "P43",
-        "certainty": "certain",
-        "computed_at": at(9),
-        "run_id": "r",
-    }
-    return {**row, **changes}
+def sound(table: Table, **values: Any) -> dict[str, Any]:
+    """A row of the contract's types, with known values where only some are known."""
+    known = {column: of[0] for column, of in table.values}
+    row = {f.name: known.get(f.name, None if f.nullable else _some(f.dataType)) for f in table.columns.fields}
+    return {**row, "event_date": DAY, **SOUND.get(table.name, {}), **values}
+
+
+def _some(kind: Any) -> Any:
+    if isinstance(kind, StructType):
+        return {f.name: _some(f.dataType) for f in kind.fields}
+    of_kind = (
+        *((StringType, "x"), (BooleanType, False), (TimestampType, at(1)), (DateType, DAY)),
+        *((FractionalType, 0.0), (NumericType, 0)),
+    )
+    return [] if isinstance(kind, ArrayType) else next(value for type_, value in of_kind if isinstance(kind, type_))
+
+
+def expected(owner: str) -> list[dict[str, Any]]:
+    return [{"broker_name": "b", "queue_id": 0, "owner": owner, "claimants": []}]
+
+
+SOUND: dict[str, dict[str, Any]] = {
+    "broker_availability_window": {"window_start": at(1), "window_end": at(5), "not_available_ms": 30_000},
+    "producer_replay": {"not_available_ms": [0, 30_000]},
+    "window_confirmation": {"shows": "opened", "window_start": at(1)},
+    "producer_finding": {"evidence": ["e"], "to": at(2)},
+    "allocation_drift": {"evidence": ["e"]},
+    "drift_incident": {"evidence": ["e"], "opened_at": at(2), "state": "OPEN", "findings": [None]},
+    "expected_allocation": {"allocation": expected("c@1"), "member_list_hash": "h"},
+    "group_round": {"members": ["c@1"], "member_list_hash": "h"},
+}
+# Per table and rule, the rows of which each breaks this rule and no other.
+BROKEN: dict[str, dict[str, list[dict[str, Any]]]] = {
+    "ingested_file": {"every line is stored, duplicate, ignored or quarantined": [{"read": 10, "stored": 9}]},
+    "broker_availability_window": {
+        "a window ends after it starts": [{"broker_name": "ends", "window_end": at(1)}],
+        "a window lies within its date": [{"broker_name": "date", "event_date": DAY - timedelta(days=1)}],
+        "windows of one producer, broker and state never overlap": [
+            {"broker_name": "over"},
+            {"broker_name": "over", "window_start": at(4)},
+        ],
+        "a duration belongs to its producer's ladder": [{"broker_name": "ladder", "not_available_ms": 29_999}],
+    },
+    "window_confirmation": {"a line that shows a window names it": [{"window_start": None}]},
+    "fleet_minute": {"no more isolate a broker than are active": [{"isolating": 1}]},
+    "producer_finding": {
+        "every finding has its evidence": [{"evidence": []}],
+        "a finding ends after it begins": [{"subject": "y", "to": at(0)}],
+    },
+    "group_round": {"a round with missing inputs is not ok": [{"verdict": "ok", "missing_inputs": ["route"]}]},
+    "allocation_drift": {
+        "every finding has its evidence": [{"evidence": []}],
+        "a queue has one state in a round": [
+            {"code": code, "topic": "T", "broker_name": "b", "queue_id": 0} for code in ("ORPHAN_QUEUE", "DOUBLE_OWNED")
+        ],
+    },
+    "drift_incident": {
+        "an incident opens after it is first seen and ends after it opens": [{"opened_at": at(0)}],
+        "an incident is resolved exactly when it has an end": [{"state": "RESOLVED"}],
+        "every incident has a finding": [{"findings": []}],
+        "every incident has its evidence": [{"evidence": []}],
+    },
+    "expected_allocation": {
+        "nothing is expected without a reason": [{"allocation": None}],
+        "expected owners are members": [{"allocation": expected("c@2")}],
+    },
+}
 
 
 @pytest.fixture
 def gate(spark, tmp_path):
     lake = Lake(spark, str(tmp_path), retention_days=7)
 
-    def run(table, *rows):
-        context = RunContext("landing")
-        check(lake, context, "a_job", {table: spark.createDataFrame(rows, table.columns)})
+    def run(rows: dict[Table, list[dict[str, Any]]], by=check):
+        frames = {table: spark.createDataFrame(of, stored_schema(table)) for table, of in rows.items()}
+        return by(lake, RunContext("landing"), "a_job", frames)
 
     run.lake = lake
     return run
 
 
-def test_sound_windows_pass_and_the_checks_are_recorded(gate):
-    gate(BROKER_AVAILABILITY_WINDOW, window(), window(window_start=at(5), window_end=at(6)))
-    results = gate.lake.spark.read.format("delta").load(f"{gate.lake.root}/quality_result").collect()
-    assert len(results) == 8 and all(r.success for r in results)
+def beside(table: Table) -> dict[Table, list[dict[str, Any]]]:
+    """Sound rows of the tables that the table's invariants look at."""
+    names = {name for rule in INVARIANTS[table.name] for name in rule.beside}
+    return {TABLES[name]: [sound(TABLES[name])] for name in sorted(names)}
+
+
+def test_no_rule_is_left_out():
+    assert {name: {rule.name for rule in rules} for name, rules in INVARIANTS.items()} == {
+        name: set(rules) for name, rules in BROKEN.items()
+    }
+
+
+@pytest.mark.parametrize("name", INVARIANTS)
+def test_each_rule_finds_the_rows_that_break_it_and_no_other(gate, name):
+    table = TABLES[name]
+    broken = [sound(table, **changes) for rows in BROKEN[name].values() for changes in rows]
+    results = gate({table: [sound(table), *broken], **beside(table)}, by=validated)
+    # Overlap and the state of a queue are told once for the rows that break them together.
+    found = {
+        r["expectation"]: r["observed"] for r in results if r["table"] == name and r["expectation"] in BROKEN[name]
+    }
+    assert found == dict.fromkeys(BROKEN[name], '{"observed_value": 1}')
+
+
+@pytest.mark.parametrize("name", INVARIANTS)
+def test_a_sound_row_breaks_none(gate, name):
+    gate({TABLES[name]: [sound(TABLES[name])], **beside(TABLES[name])})
 
 
 @pytest.mark.parametrize(
     ("rows", "rule"),
     [
-        ([window(), window()], "expect_compound_columns_to_be_unique"),
-        ([window(window_end=at(1))], "a window ends after it starts"),
-        ([window(), window(window_start=at(4), window_end=at(8))], "never overlap"),
-        ([window(end_reason="tired")], "expect_column_values_to_be_in_set"),
-        ([window(event_date=date(2026, 1, 4))], "a window lies within its date"),
+        ([{}, {}], "expect_compound_columns_to_be_unique"),
+        ([{"end_reason": "tired"}], "expect_column_values_to_be_in_set"),
     ],
 )
-def test_a_broken_window_fails_the_gate_by_the_name_of_the_rule(gate, rows, rule):
+def test_a_broken_key_or_value_is_refused_by_name_and_the_checks_are_stored(gate, rows, rule):
+    table = BROKER_AVAILABILITY_WINDOW
     with pytest.raises(GateFailedError, match=rule):
-        gate(BROKER_AVAILABILITY_WINDOW, *rows)
-
-
-def test_a_ledger_that_does_not_balance_fails_the_gate(gate):
-    row = ("c", "f", "file", 1, 10, 5, 1, 1, 2, True, [], at(1), "r")
-    with pytest.raises(GateFailedError, match="every line is stored, duplicate, ignored or quarantined"):
-        gate(INGESTED_FILE, dict(zip(INGESTED_FILE.columns.names, row, strict=True)))
+        gate({table: [sound(table, **changes) for changes in rows], **beside(table)})
+    stored = gate.lake.read(TABLES["quality_result"]).where("NOT success").collect()
+    assert {r.severity for r in stored} == {"critical"} and any(rule in r.expectation for r in stored)
 
 
 def test_an_expectation_that_crashes_counts_as_critical(gate, spark):
-    frame = spark.createDataFrame([window()], BROKER_AVAILABILITY_WINDOW.columns).drop("window_end")
+    table = BROKER_AVAILABILITY_WINDOW
+    frame = spark.createDataFrame([sound(table)], stored_schema(table)).drop("window_end")
     with pytest.raises(GateFailedError, match="a window ends after it starts"):
-        check(gate.lake, RunContext("landing"), "a_job", {BROKER_AVAILABILITY_WINDOW: frame})
+        check(gate.lake, RunContext("landing"), "a_job", {table: frame})
 
 
 def test_an_empty_candidate_passes(gate):
-    gate(ALLOCATION_DRIFT)
-    assert gate.lake.spark.read.format("delta").load(f"{gate.lake.root}/quality_result").count() > 0
+    gate({ALLOCATION_DRIFT: []})
+    assert gate.lake.read(TABLES["quality_result"]).count() > 0
+
+
+def test_what_fails_is_not_published_and_the_process_ends_with_2(gate, spark):
+    """The published table keeps its version."""
+    lake, table = gate.lake, ALLOCATION_DRIFT
+    file = sound(INGESTED_FILE, cluster="x", format="f", event_dates=[DAY])
+    lake.append(INGESTED_FILE, spark.createDataFrame([file], stored_schema(INGESTED_FILE)))
+
+    def publication(settings: str, **changes: Any) -> None:
+        rows = spark.createDataFrame([sound(table, **changes)], stored_schema(table))
+        derivation = Derivation("a_job", ("f",), (), (table,), (), settings, lambda _: {table.name: rows})
+        publish(lake, RunContext("landing"), derivation)
+
+    assert exit_code(lambda: publication("sound")) == 0
+    version, kept = lake.version(table), lake.read(table).collect()
+    assert exit_code(lambda: publication("broken", evidence=[])) == GATE_FAILED
+    assert (lake.version(table), lake.read(table).collect()) == (version, kept)
+    assert len(kept) == 1

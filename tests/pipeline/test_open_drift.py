@@ -1,0 +1,52 @@
+"""What a pipeline asks of the tables: which incidents are open, and whether one is too severe."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from jobs import check_quality
+from jobs.exit_codes import DRIFT_FOUND, exit_code
+from jobs.open_drift import DriftFoundError, as_json, open_incidents, refuse, told
+from jobs.run_context import RunContext
+
+
+@pytest.fixture(scope="module")
+def incidents(spark, views):
+    return open_incidents(spark)
+
+
+def test_the_worst_come_first_and_each_has_its_sentence(incidents):
+    ranks = [["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"].index(row.severity) for row in incidents]
+    assert ranks == sorted(ranks)
+    text = "\n".join(told(incidents))
+    assert all(row.sentence in text and row.consumer_group in text for row in incidents)
+    assert "g_mix" in text
+
+
+def test_patterns_pick_groups(spark, views, incidents):
+    assert {row.consumer_group for row in open_incidents(spark, group="g_s*")} == {"g_sub", "g_skew"}
+    assert open_incidents(spark, cluster="none") == []
+    assert list(told([])) == ["no open incident"]
+
+
+def test_machines_get_the_same_rows(incidents):
+    rows = [json.loads(line) for line in as_json(incidents)]
+    assert [row["incident_id"] for row in rows] == [row.incident_id for row in incidents]
+    assert all(row["opened_at"].endswith("Z") and isinstance(row["codes"], list) for row in rows)
+
+
+def test_only_what_is_severe_enough_ends_the_process_with_1(incidents):
+    idle = [row for row in incidents if row.severity == "INFO"]
+    assert exit_code(lambda: refuse(incidents, "HIGH")) == DRIFT_FOUND == 1
+    assert idle and exit_code(lambda: refuse(idle, "LOW")) == 0
+    with pytest.raises(DriftFoundError, match=r"g_idle"):
+        refuse(idle, "INFO")
+
+
+def test_published_tables_pass_their_own_checks(spark, settings, story):
+    tables = ("broker_availability_window", "window_confirmation", "expected_allocation", "allocation_drift")
+    results = check_quality.run(spark, settings, RunContext("landing"), str(story), tables)
+    assert {r["table"] for r in results} == set(tables)
+    assert all(r["success"] for r in results), [r for r in results if not r["success"]]
