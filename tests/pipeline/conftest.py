@@ -1,14 +1,18 @@
-"""The lake of a whole real capture, made once for all tests that only read it."""
+"""Lakes made once for all tests that only read them: of a whole real capture, and of every format there is."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from conf.settings import load_settings
 from tests.conftest import CAPTURES
+from tests.pipeline.damaged_files import write_damaged_files
+from tests.pipeline.sample_files import SETTINGS, write_samples
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +27,9 @@ def story(spark, settings, tmp_path_factory) -> Path:
     hooks.mkdir(parents=True)
     for recorded in (CAPTURES / "producers").glob("producer_*"):
         shutil.copy(recorded, hooks)
-    shutil.copytree(CAPTURES / "consumers" / "client_logs", landing / "client_log" / "cluster=oracle")
+    logs = landing / "client_log" / "cluster=oracle"
+    shutil.copytree(CAPTURES / "consumers" / "client_logs", logs)
+    shutil.copytree(CAPTURES / "producers" / "client_logs", logs / "producers")
     snapshots = landing / "admin_snapshots" / "cluster=oracle"
     snapshots.mkdir(parents=True)
     shutil.copy(CAPTURES / "consumers" / "admin_snapshots.jsonl.gz", snapshots)
@@ -41,3 +47,35 @@ def views(spark, settings, story) -> Iterator[list[str]]:
 
     yield create_views(spark, Lake(spark, str(story), retention_days=settings.delta.retention_days))
     spark.sql("USE default")
+
+
+@pytest.fixture(scope="session")
+def formats(spark, settings_file, tmp_path_factory) -> Path:
+    """Root of a landing folder and a lake: the samples of every format, and damaged files in a cluster of their own.
+
+    Files arrive in an unkind order: traces before the routes that name their brokers, mqadmin's output before the list
+    that says when it was taken (``before.json``: why lines were refused until then).
+    """
+    from jobs import ingest_consumer_snapshots, ingest_send_records, rebuild_availability
+    from jobs.run_context import RunContext
+
+    root = tmp_path_factory.mktemp("formats")
+    landing = root / "landing"
+    write_samples(landing)
+    write_damaged_files(landing)
+    told = next((landing / "mqadmin").rglob("commands.jsonl"))
+    commands = told.read_bytes()
+    told.unlink()
+    (root / "settings.toml").write_text(settings_file.read_text() + SETTINGS)
+    settings = load_settings(root / "settings.toml")
+
+    def run(*jobs):
+        for job in jobs:
+            job.run(spark, settings, RunContext(str(landing)), str(root / "lake"))
+
+    run(ingest_send_records, ingest_consumer_snapshots)
+    refused = spark.read.format("delta").load(f"{root}/lake/quarantine").where("cluster <> 'damaged'").collect()
+    (root / "before.json").write_text(json.dumps([row.reason_code for row in refused]))
+    told.write_bytes(commands)
+    run(ingest_consumer_snapshots, rebuild_availability)
+    return root

@@ -1,66 +1,24 @@
-"""Bad input gets a reason and a position and costs nothing else: everything around it is taken in."""
+"""Bad input gets a reason and a position and costs nothing else: everything around it is taken in.
+
+The damaged files stand in a cluster of their own, in the lake of all formats.
+"""
 
 from __future__ import annotations
 
-import gzip
-import json
 from pathlib import Path
 
 import pytest
+from pyspark.sql import functions as F
 
-from tests.conftest import CAPTURES
-
-CLUSTER = "cluster=oracle"
-
-
-def hook_lines(name: str, count: int) -> list[bytes]:
-    with gzip.open(CAPTURES / "producers" / f"producer_{name}.jsonl.gz") as lines:
-        return [next(lines) for _ in range(count)]
-
-
-def changed(line: bytes, **changes) -> bytes:
-    return json.dumps({**json.loads(line), **changes}).encode() + b"\n"
+from tests.pipeline.damaged_files import CLUSTER
 
 
 @pytest.fixture(scope="module")
-def taken_in(spark, settings, tmp_path_factory):
-    """A landing folder with one trouble a file, between good lines; the tables after one run."""
-    from jobs import ingest_consumer_snapshots, ingest_send_records, rebuild_availability
-    from jobs.run_context import RunContext
-
-    root = tmp_path_factory.mktemp("bad")
-    folder = root / "landing" / "producer_hook" / CLUSTER
-    folder.mkdir(parents=True)
-    good = hook_lines("5.3.3_laton", 200)
-    write = {
-        "bad_utf8": [*good[:3], good[3].replace(b'"OracleOrders"', b'"Oracle\xff\xfe"'), good[4]],
-        "no_key_field": [good[5], changed(good[6], msgId=None), good[7]],
-        "seconds": [good[8], changed(good[9], beginMs=1795252691, endMs=1795252692), good[10]],
-        "negative_queue": [good[11], changed(good[12], queueId=-1), good[13]],
-        "huge_line": [good[14], b'{"type":"attempt","pad":"' + b"x" * 20_000_000 + b'"}\n', good[15]],
-        "not_json": [good[16], b"{ nonsense\n", b"\n", good[17]],
-    }
-    for name, lines in write.items():
-        (folder / f"{name}.jsonl").write_bytes(b"".join(lines))
-    whole = gzip.compress(b"".join(good[20:120]))
-    (folder / "truncated.jsonl.gz").write_bytes(whole[: len(whole) * 2 // 3])
-    (folder / "not_gzip.jsonl.gz").write_bytes(b"plain text\n")
-    strange = changed(good[0], version="9.9.9", clientId="10.0.0.1@strange")
-    sent = [changed(line, clientId="10.0.0.1@strange") for line in good[130:140]]
-    (folder / "unknown_version.jsonl").write_bytes(b"".join([strange, *sent]))
-    snapshots = root / "landing" / "admin_snapshots" / CLUSTER
-    snapshots.mkdir(parents=True)
-    with gzip.open(CAPTURES / "consumers" / "admin_snapshots.jsonl.gz") as lines:
-        first = [next(lines) for _ in range(10)]
-    broken = json.loads(first[7])
-    broken["raw"] = broken["raw"][:200]
-    (snapshots / "s.jsonl").write_bytes(b"".join([*first[:7], json.dumps(broken).encode() + b"\n", *first[8:]]))
-    context = RunContext(str(root / "landing"))
-    for job in (ingest_send_records, ingest_consumer_snapshots, rebuild_availability):
-        job.run(spark, settings, context, str(root / "lake"))
+def taken_in(spark, formats):
+    """Rows of a table that come from the damaged files."""
 
     def read(table):
-        return spark.read.format("delta").load(f"{root}/lake/{table}")
+        return spark.read.format("delta").load(f"{formats}/lake/{table}").where(F.col("cluster") == CLUSTER)
 
     return read
 

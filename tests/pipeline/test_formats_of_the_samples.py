@@ -1,34 +1,20 @@
-"""Every format of data_samples through the real jobs: what is stored of each file equals a count of its text.
-
-Files arrive in an unkind order: traces before the routes that name their brokers, mqadmin's output before the list
-that says when it was taken. One lake serves all tests of this module; they only read.
-"""
+"""Every format of data_samples through the real jobs: what is stored of each file equals a count of its text."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import re
-import shutil
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyspark.sql import functions as F
 
-from conf.settings import SettingsError, load_settings
-
-SAMPLES = Path(__file__).parent.parent.parent / "data_samples"
-FORMATS = ("trace_topic", "admin_snapshots", "client_log", "broker_log", "heartbeat", "mqadmin")
-BEGIN = datetime(2026, 11, 21, 9, 18, 12, 980_000, UTC)
-# The trace's producers are known by no other source here, so the settings say what they are.
-SETTINGS = """
-[[replay.override]]
-client_version = "5.3.3"
-latency_fault_enabled = true
-"""
+from conf.settings import SettingsError
+from tests.pipeline import damaged_files
+from tests.pipeline.sample_files import FORMATS
 
 
 def text_of(path: Path) -> str:
@@ -36,60 +22,11 @@ def text_of(path: Path) -> str:
     return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
 
 
-def canonical_sends() -> pa.Table:
-    rows = [
-        {
-            "producer_group": "pg_own",
-            "client_id": "10.0.0.1@7",
-            "topic": "T",
-            "broker_name": "broker-a",
-            "queue_id": n % 4,
-            "mode": "SYNC",
-            "begin_at": BEGIN,
-            "end_at": BEGIN.replace(microsecond=990_000),
-            "outcome": "SEND_OK" if n < 9 else "NO_SUCH_STATUS",
-            "msg_id": f"7F00000100070000000000000A1B2C3D{n:04X}",
-        }
-        for n in range(10)
-    ]
-    return pa.Table.from_pylist(rows)
-
-
 @pytest.fixture(scope="module")
-def root(spark, settings_file, tmp_path_factory):
-    from jobs import ingest_consumer_snapshots, ingest_send_records, rebuild_availability
-    from jobs.run_context import RunContext
-
-    root = tmp_path_factory.mktemp("formats")
-    landing = root / "landing"
-    for name in FORMATS:
-        shutil.copytree(SAMPLES / name, landing / name)
-    own = landing / "canonical_sends" / "cluster=oracle"
-    own.mkdir(parents=True)
-    parquet.write_table(canonical_sends(), own / "part-0.parquet")
-    (own / "damaged.parquet").write_bytes((own / "part-0.parquet").read_bytes()[:300])
-    told = next((landing / "mqadmin").rglob("commands.jsonl"))
-    commands = told.read_bytes()
-    told.unlink()
-    (root / "settings.toml").write_text(settings_file.read_text() + SETTINGS)
-    settings = load_settings(root / "settings.toml")
-
-    def run(*jobs):
-        for job in jobs:
-            job.run(spark, settings, RunContext(str(landing)), str(root / "lake"))
-
-    run(ingest_send_records, ingest_consumer_snapshots)
-    (root / "before.json").write_text(
-        json.dumps([r.reason_code for r in spark.read.format("delta").load(f"{root}/lake/quarantine").collect()])
-    )
-    told.write_bytes(commands)
-    run(ingest_consumer_snapshots, rebuild_availability)
-    return root
-
-
-@pytest.fixture(scope="module")
-def table(spark, root):
-    return lambda name: spark.read.format("delta").load(f"{root}/lake/{name}")
+def table(spark, formats):
+    """Rows of a table that come from the samples."""
+    sound = F.col("cluster") != damaged_files.CLUSTER
+    return lambda name: spark.read.format("delta").load(f"{formats}/lake/{name}").where(sound)
 
 
 def stored(table, name: str, folder: str, column: str | None = None) -> Counter:
@@ -98,22 +35,26 @@ def stored(table, name: str, folder: str, column: str | None = None) -> Counter:
     return Counter(tuple(row) if column else row.source_file for row in rows.collect())
 
 
-def written(root, folder: str, *patterns: str) -> Counter:
+def sample_files(formats: Path, folder: str) -> dict[str, Path]:
+    """The samples of one format by their names in the tables; mqadmin's list of commands is none of its outputs."""
+    landing = formats / "landing"
+    return {
+        str(path.relative_to(landing)): path
+        for path in sorted((landing / folder).rglob("*"))
+        if path.is_file() and path.name != "commands.jsonl" and f"cluster={damaged_files.CLUSTER}" not in path.parts
+    }
+
+
+def written(formats: Path, folder: str, *patterns: str) -> Counter:
     """How often a pattern occurs in the text of each file; a file without it is left out."""
-    found: Counter = Counter()
-    for path in sorted((root / "landing" / folder).rglob("*")):
-        if path.is_file() and path.name != "commands.jsonl":
-            counts = [len(re.findall(pattern, text_of(path))) for pattern in patterns]
-            found[str(path.relative_to(root / "landing"))] += sum(counts)
-    return +found
+    texts = {name: text_of(path) for name, path in sample_files(formats, folder).items()}
+    return +Counter({name: sum(len(re.findall(p, text)) for p in patterns) for name, text in texts.items()})
 
 
-def test_every_line_of_every_file_is_accounted_for(root, table):
+def test_every_line_of_every_file_is_accounted_for(formats, table):
     files = {row.file: row for row in table("ingested_file").collect()}
-    for path in (p for name in FORMATS for p in (root / "landing" / name).rglob("*") if p.is_file()):
-        if path.name == "commands.jsonl":
-            continue
-        row = files.pop(str(path.relative_to(root / "landing")))
+    for name, path in (entry for folder in FORMATS for entry in sample_files(formats, folder).items()):
+        row = files.pop(name)
         assert row.read == len(text_of(path).splitlines()), path
         assert row.read == row.stored + row.duplicate + row.ignored + row.quarantined, path
         assert (row.quarantined, row.duplicate, row.complete) == (0, 0, True), path
@@ -123,9 +64,9 @@ def test_every_line_of_every_file_is_accounted_for(root, table):
     }
 
 
-def test_what_a_person_would_refuse_is_all_that_is_refused(root, table):
+def test_what_a_person_would_refuse_is_all_that_is_refused(formats, table):
     assert sorted(row.reason_code for row in table("quarantine").collect()) == ["NOT_PARQUET", "UNKNOWN_VALUE"]
-    assert Counter(json.loads((root / "before.json").read_text())).keys() == {
+    assert Counter(json.loads((formats / "before.json").read_text())).keys() == {
         "NO_CAPTURE_TIME",
         "NOT_PARQUET",
         "UNKNOWN_VALUE",
@@ -154,16 +95,16 @@ def test_what_a_person_would_refuse_is_all_that_is_refused(root, table):
         ("admin_snapshots", "snapshot_capture", "topicRoute", ['"kind": ?"topicRoute"']),
     ],
 )
-def test_records_are_as_many_as_the_text_says(root, table, folder, name, kind, patterns):
-    expected = written(root, folder, *patterns)
+def test_records_are_as_many_as_the_text_says(formats, table, folder, name, kind, patterns):
+    expected = written(formats, folder, *patterns)
     found = stored(table, name, folder, "kind" if kind else None)
     assert expected
     assert ({file: n for (file, k), n in found.items() if k == kind} if kind else found) == expected
 
 
-def test_sends_of_traces_are_as_many_as_different_records_say(root, table):
+def test_sends_of_traces_are_as_many_as_different_records_say(formats, table):
     """One ASYNC send of the capture left the same record twice, in one body."""
-    (path,) = (root / "landing" / "trace_topic").rglob("*.gz")
+    (path,) = (formats / "landing" / "trace_topic").rglob("*.gz")
     records = re.findall(r"Pub\\u0001.*?\\u0002", text_of(path))
     assert (len(records), len(set(records))) == (1730, 1729)
     assert table("send_attempt").where("source = 'trace_topic'").count() == 1729
