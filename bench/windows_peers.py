@@ -21,12 +21,14 @@ def by_duckdb(data: Path) -> Run:
     query = f"""
         WITH attempts AS (SELECT * FROM read_parquet('{data}/send_attempt/*.parquet')),
         calls AS (
-            SELECT {columns}, end_at AS at, exception IS NOT NULL AS isolation, 0 AS phase FROM attempts
+            SELECT {columns}, end_at AS updated_at, exception IS NOT NULL AS isolation, 0 AS phase FROM attempts
             WHERE mode <> 'ASYNC'
             UNION ALL SELECT {columns}, submit_end_at, false, 0 FROM attempts WHERE mode = 'ASYNC'
             UNION ALL SELECT {columns}, callback_end_at, exception IS NOT NULL, 1 FROM attempts WHERE mode = 'ASYNC'
         ),
-        updates AS (SELECT *, epoch_ms(at) AS at_ms, epoch_ms(at) - epoch_ms(begin_at) AS latency FROM calls),
+        updates AS (
+            SELECT *, epoch_ms(updated_at) AS at_ms, epoch_ms(updated_at) - epoch_ms(begin_at) AS latency FROM calls
+        ),
         timed AS (
             SELECT *, CASE WHEN isolation THEN {_ISOLATION_MS} {ladder} ELSE 0 END AS held FROM updates
         ),
@@ -34,7 +36,7 @@ def by_duckdb(data: Path) -> Run:
             SELECT {_PAIR}, at_ms, held, CASE WHEN held > 0 THEN at_ms + held END AS until,
                    lag(CASE WHEN held > 0 THEN at_ms + held END) OVER w AS before, lead(at_ms) OVER w AS next_ms,
                    row_number() OVER w AS place
-            FROM timed WINDOW w AS (PARTITION BY {_PAIR} ORDER BY at, begin_at, thread, msg_id, attempt, phase)
+            FROM timed WINDOW w AS (PARTITION BY {_PAIR} ORDER BY updated_at, begin_at, thread, msg_id, attempt, phase)
         ),
         numbered AS (
             SELECT *, sum(CASE WHEN before IS NULL OR at_ms > before THEN 1 ELSE 0 END)
