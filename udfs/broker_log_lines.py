@@ -17,7 +17,7 @@ from udfs.bounded_lines import Line
 from udfs.client_log_lines import TEXT_CHARS, Occurrences, line_digest
 from udfs.log_layouts import begins_with_stamp, message_start, read_head
 from udfs.log_templates import Template, TemplateIndex, template
-from udfs.parsed_line import ParsedLine, Record, RefusedLineError, instant_or_never, java_number
+from udfs.parsed_line import ParsedLine, Record, RefusedLineError, ignored, instant_or_never, java_number
 
 _GROUP = r"(?P<client_group>[^ ]++)"
 # Brackets stand in a channel's own text, and nowhere else in a ClientChannelInfo.
@@ -156,19 +156,19 @@ def parse_broker_log(lines: Iterable[Line], *, zone: tzinfo, file: str = "") -> 
     broker_name = broker_of(file)
     occurrences = Occurrences()
     for line in lines:
-        if line.refusal is not None:
-            yield ParsedLine(line, refusal=line.refusal)
-            continue
-        text = line.text
-        form = _INDEX.find(text, message_start(text)) if begins_with_stamp(text) else None
-        if form is None:
-            yield ParsedLine(line)
-            continue
-        try:
-            row = {"broker_name": broker_name, **_event(text, form, zone, occurrences)}
-            yield ParsedLine(line, (Record("membership_event", row),))
-        except RefusedLineError as refused:
-            yield ParsedLine(line, refusal=refused.refusal)
+        text, refusal = line.text, line.refusal
+        form = _INDEX.find(text, message_start(text)) if refusal is None and begins_with_stamp(text) else None
+        if form is not None:
+            try:
+                row = _event(text, form, zone, occurrences)
+                row["broker_name"] = broker_name
+                yield ParsedLine(line, (Record("membership_event", row),))
+            except RefusedLineError as refused:
+                yield ParsedLine(line, refusal=refused.refusal)
+        elif refusal is None:
+            yield ignored(line)
+        else:
+            yield ParsedLine(line, refusal=refusal)
 
 
 def broker_of(file: str) -> str:
@@ -198,8 +198,13 @@ def _event(text: str, form: Template, zone: tzinfo, occurrences: Occurrences) ->
         "occurrence": occurrences.count(digest),
     }
     for name, value in found.groupdict().items():
-        if value is not None:
-            row |= _READ[name](value) if name in _READ else {name: value}
+        if value is None:
+            continue
+        read = _READ.get(name)
+        if read is None:
+            row[name] = value
+        else:
+            row.update(read(value))
     return row
 
 

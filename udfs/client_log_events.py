@@ -31,12 +31,7 @@ _BROKER_DATA = re.compile(r"BrokerData \[(?:cluster=[^,\[\]]*+, )?brokerName=([^
 _PROPERTY = re.compile(r"(?:^|, )(KEYS|UNIQ_KEY)=([^,]++)")
 
 
-_INDEX = TemplateIndex(TEMPLATES)
-
-
-def find_template(text: str, start: int = 0) -> Template | None:
-    """The form of the message that begins at ``start``; None: not one that is taken in."""
-    return _INDEX.find(text, start)
+find_template = TemplateIndex(TEMPLATES).find  # the form of a message; None: not one that is taken in
 
 
 def read_event(form: Template, message: str) -> dict[str, Any]:
@@ -46,8 +41,13 @@ def read_event(form: Template, message: str) -> dict[str, Any]:
         raise RefusedLineError("BAD_EVENT_LINE", f"begins as {form.kind}, but goes on otherwise: {message[:120]!r}")
     row: dict[str, Any] = {"kind": form.kind, "arguments_lost": form.lost}
     for name, value in found.groupdict().items():
-        if value is not None and name != "ignored":
-            row |= _READ[name](value) if name in _READ else {name: value}
+        if value is None:
+            continue
+        read = _READ.get(name)
+        if read is None:
+            row[name] = value
+        else:
+            row.update(read(value))
     return row
 
 
@@ -90,4 +90,5 @@ _READ: dict[str, Callable[[str], dict[str, Any]]] = {
     "queues": _queues,
     "route": _route,
     "properties": _properties,
+    "ignored": lambda text: {},
 }
