@@ -132,7 +132,8 @@ def _is_unicode(text: str) -> bool:
 
 def optional_text(fields: Fields, name: str) -> str | None:
     """A string, or None where it is absent, null or empty."""
-    return None if fields.get(name) in (None, "") else text_field(fields, name)
+    value = fields.get(name)
+    return None if value is None or value == "" else text_field(fields, name)
 
 
 def whole_number(fields: Fields, name: str) -> int:
@@ -142,7 +143,7 @@ def whole_number(fields: Fields, name: str) -> int:
         raise RefusedLineError("MISSING_FIELD", f"{name!r} is missing")
     if type(value) is not int:
         raise RefusedLineError("WRONG_TYPE", f"{name!r} is {value!r:.80}, expected a whole number")
-    if not -_BEYOND[64] <= value < _BEYOND[64]:
+    if not -(2**63) <= value < 2**63:
         raise RefusedLineError("OUT_OF_RANGE", f"{name!r} does not fit 64 bits")
     return value
 
@@ -170,7 +171,7 @@ def java_number(text: str, bits: int) -> int:
 def int32(fields: Fields, name: str) -> int:
     """An integer of at most 32 bits, as Java's ``int``."""
     value = whole_number(fields, name)
-    if not -_BEYOND[32] <= value < _BEYOND[32]:
+    if not -(2**31) <= value < 2**31:
         raise RefusedLineError("OUT_OF_RANGE", f"{name!r} is {value}, which no Java int holds")
     return value
 
