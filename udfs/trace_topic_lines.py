@@ -176,11 +176,9 @@ def _need(parts: list[str], count: int) -> None:
 
 
 def _text(parts: list[str], index: int) -> str:
-    value = parts[index]
-    if value and value.isascii():
-        return value  # nearly always, and then no name of the field is needed
-    name = f"{parts[0]}[{index}]"
-    return text_field({name: value}, name)
+    if not parts[index]:
+        raise RefusedLineError("MISSING_FIELD", f"'{parts[0]}[{index}]' is missing")
+    return parts[index]
 
 
 def _optional(parts: list[str], index: int) -> str | None:
