@@ -98,7 +98,7 @@ INPUTS = (
     Input(
         "broker_log",
         "broker_log",
-        "Broker log",
+        "Broker log, every second line an event",
         400_000,
         partial(_of_files, "captures/broker_logs/*.gz"),
         is_json=False,
