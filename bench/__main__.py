@@ -14,21 +14,23 @@ from pathlib import Path
 from bench.contest import ROOT, Benchmark, Contestant, disagreements, hold
 from bench.record import machine, table, targets
 
-MODULES = ("bench.windows", "bench.allocation")
+MODULES = ("bench.windows", "bench.allocation", "bench.parser_throughput")
 BENCHMARKS = {one.name: one for module in MODULES for one in import_module(module).BENCHMARKS}
+# A name for all benchmarks of a module that has many.
+GROUPS = {"readers": [one.name for one in import_module("bench.parser_throughput").BENCHMARKS]}
 _RECORDS = ROOT / "bench" / "records"
 
 
 def main() -> None:
     """Hold the benchmarks that were named, all of them by default. Exit code 1: contestants disagree."""
     given = _options()
-    names = given.names or list(BENCHMARKS)
+    names = [name for said in given.names or BENCHMARKS for name in GROUPS.get(said, [said])]
     with tempfile.TemporaryDirectory(prefix="hindsight-bench-") as scratch:
         place = Path(given.data or scratch)
         reports = [_held(BENCHMARKS[name], place, given) for name in names]
     if not given.no_record:
         now = datetime.now(UTC)
-        record = _RECORDS / f"{now:%Y-%m-%d}-{'-'.join(names)}.md"
+        record = _RECORDS / f"{now:%Y-%m-%d}-{'-'.join(given.names) or 'all'}.md"
         head = f"# {now:%Y-%m-%d}: {', '.join(names)}\n\n{machine(given.peer_python)} {given.note}".rstrip() + "\n"
         record.write_text("\n".join([head, *reports]), encoding="utf-8")
         print(f"\nwritten to {record.relative_to(ROOT)}")
@@ -36,7 +38,8 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"benchmarks ({', '.join(BENCHMARKS)}); default: all")
+    known = f"{', '.join(BENCHMARKS)}; {', '.join(GROUPS)}: all of them"
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"benchmarks ({known}); default: all")
     parser.add_argument("--data", help="folder to keep the generated data in; default: a temporary one")
     parser.add_argument("--rows", type=int, help="rows instead of the benchmark's own number")
     parser.add_argument("--rounds", type=int, default=3, help="measured rounds, the best counts (default 3)")
@@ -46,8 +49,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--note", default="", help="what the record should say of the circumstances")
     parser.add_argument("--no-record", action="store_true", help="print only")
     given = parser.parse_args()
-    if unknown := set(given.names) - set(BENCHMARKS):
-        parser.error(f"no benchmark is called {', '.join(sorted(unknown))} (known: {', '.join(BENCHMARKS)})")
+    if unknown := set(given.names) - set(BENCHMARKS) - set(GROUPS):
+        parser.error(f"no benchmark is called {', '.join(sorted(unknown))} (known: {known})")
     return given
 
 
@@ -74,7 +77,8 @@ def _held(benchmark: Benchmark, place: Path, given: argparse.Namespace) -> str:
         f"{given.rounds} interleaved rounds after {given.warm_ups} to warm up; the best of each counts. "
         f"All contestants gave equal answers, part by part.{left_out}"
     )
-    parts = [f"## {benchmark.title}", how, table(benchmark, outcomes, rows), targets(benchmark, outcomes)]
+    size = benchmark.megabytes_of(data_of(benchmark.contestants[0])) if benchmark.megabytes_of else None
+    parts = [f"## {benchmark.title}", how, table(benchmark, outcomes, rows, size), targets(benchmark, outcomes, size)]
     report = "\n\n".join(parts) + "\n"
     print(report, flush=True)
     return report
@@ -85,8 +89,9 @@ def _with_only(benchmark: Benchmark, names: list[str]) -> tuple[Benchmark, str]:
     chosen = [c for c in benchmark.contestants if c.name in (*names, benchmark.floor)]
     there = {c.name for c in chosen}
     targets = [t for t in benchmark.targets if {t.what, t.of} <= there]
+    speeds = [t for t in benchmark.speeds if t.what in there]
     others = ", ".join(dict.fromkeys(c.name for c in benchmark.contestants if c.name not in there))
-    return replace(benchmark, contestants=chosen, targets=targets), f" Left out: {others}."
+    return replace(benchmark, contestants=chosen, targets=targets, speeds=speeds), f" Left out: {others}."
 
 
 def _data(benchmark: Benchmark, place: Path, rows: int) -> Path:

@@ -42,8 +42,20 @@ class Target:
 
 
 @dataclass(frozen=True)
+class SpeedTarget:
+    """A speed that is aimed at: ``what`` reads ``mb_per_s`` or more, per second of CPU."""
+
+    text: str
+    what: str
+    mb_per_s: float
+
+
+@dataclass(frozen=True)
 class Benchmark:
-    """What is measured. ``rows_of(data)``: rows by part of the answer, what rows/s counts; ``floor``: the scan."""
+    """What is measured. ``rows_of(data)``: rows by part of the answer, what rows/s counts; ``floor``: the scan.
+
+    ``megabytes_of(data)``: where the size of the data says more than its rows; ``speeds`` need it.
+    """
 
     name: str
     title: str
@@ -54,6 +66,8 @@ class Benchmark:
     floor: str
     targets: Sequence[Target]
     peers: Sequence[str] = ()  # contestants that the table compares all others with
+    megabytes_of: Callable[[Path], float] | None = None
+    speeds: Sequence[SpeedTarget] = ()
 
 
 @dataclass(frozen=True)

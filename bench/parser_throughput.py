@@ -1,59 +1,112 @@
-"""Bytes of a landing file in, MB per second and core of its reader out: without Spark, Arrow or Delta.
+"""The readers of landing files: bytes in, judged rows out, in MB per second and core, without Spark, Arrow or Delta.
 
 What is timed is what a worker does with a file before its rows become Arrow: bytes to lines, lines to rows, rows
-judged at the door. CPU time of this process, the best of several runs, so other work on the machine matters little.
+judged at the door. Beside it, on the same files: Spark's plain text reader (the floor), and for lines of JSON
+``json.loads`` alone and Spark's own JSON reader, which is given the schema.
 """
 
 from __future__ import annotations
 
 import json
-import time
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC
-from typing import NamedTuple
+from functools import partial
+from pathlib import Path
+from typing import Any
 
+from pyspark.sql import DataFrame
+
+from bench.contest import Benchmark, Contestant, SpeedTarget, Target
+from bench.reader_inputs import INPUTS, LINES, MAX_LINE_BYTES, Input, chunks_of, files_of, prepare
+from bench.spark import session
 from schemas import TABLES
 from udfs.bounded_lines import read_lines
 from udfs.door import judged, severities
 from udfs.landing_formats import FORMATS
-from udfs.parsed_line import LandedFile
 
-_CHUNK_BYTES = 1 << 20
-_MAX_LINE_BYTES = 8 << 20
+Run = Callable[[], Callable[[], dict[str, Any]]]
 _WITH_DOUBTS = frozenset(name for name, table in TABLES.items() if "doubts" in table.columns.names)
+_CLIENT_LOG_MB_PER_S = 20.0
 
 
-class Throughput(NamedTuple):
-    """What one core reads: ``mb_per_s`` of plain bytes; ``json_mb_per_s``: its own json.loads, None: no JSON."""
-
-    format: str
-    megabytes: float
-    lines: int
-    mb_per_s: float
-    json_mb_per_s: float | None
+def rows_of(data: Path) -> dict[str, int]:
+    """Lines."""
+    return {LINES: sum(chunk.count(b"\n") for path in files_of(data) for chunk in chunks_of(path))}
 
 
-def parser_throughput(name: str, raw: bytes, *, about: LandedFile | None = None, runs: int = 3) -> Throughput:
-    """How fast the reader of format ``name`` reads the plain (not gzipped) bytes of one file."""
-    chunks = [raw[start : start + _CHUNK_BYTES] for start in range(0, len(raw), _CHUNK_BYTES)]
-    file = about or LandedFile()
-    lines = sum(1 for _ in read_lines(chunks, gzipped=False, max_line_bytes=_MAX_LINE_BYTES))
-
-    def read() -> Iterable[object]:
-        found = read_lines(chunks, gzipped=False, max_line_bytes=_MAX_LINE_BYTES)
-        return judged(FORMATS[name].parse(found, UTC, file), severities({}), _WITH_DOUBTS)
-
-    megabytes = len(raw) / 1e6
-    is_json = raw.lstrip()[:1] == b"{"
-    loads = megabytes / _best_s(lambda: map(json.loads, raw.splitlines()), runs) if is_json else None
-    return Throughput(name, megabytes, lines, megabytes / _best_s(read, runs), loads)
+def megabytes_of(data: Path) -> float:
+    """Size of the files, plain."""
+    return sum(path.stat().st_size for path in files_of(data)) / 1e6
 
 
-def _best_s(work: Callable[[], Iterable[object]], runs: int) -> float:
-    best = float("inf")
-    for _ in range(runs):
-        begun = time.process_time()
-        deque(work(), maxlen=0)
-        best = min(best, time.process_time() - begun)
-    return best
+def _own(given: Input, data: Path) -> Run:
+    reader = FORMATS[given.format].parse
+
+    def run() -> Callable[[], dict[str, Any]]:
+        count = 0
+        for path in files_of(data):
+            lines = read_lines(chunks_of(path), gzipped=False, max_line_bytes=MAX_LINE_BYTES)
+            count += sum(1 for _ in judged(reader(lines, UTC, given.about), severities({}), _WITH_DOUBTS))
+        return lambda: {LINES: count}
+
+    return run
+
+
+def _json_loads(data: Path) -> Run:
+    def run() -> Callable[[], dict[str, Any]]:
+        count = 0
+        for path in files_of(data):
+            with path.open("rb") as file:
+                count += sum(1 for _ in map(json.loads, file))
+        return lambda: {LINES: count}
+
+    return run
+
+
+def _spark_text(data: Path) -> Run:
+    return _by_spark(session().read.text(str(data / LINES)))
+
+
+def _spark_json(data: Path) -> Run:
+    read, place = session().read, str(data / LINES)
+    return _by_spark(read.schema(read.json(place).schema).json(place))
+
+
+def _by_spark(frame: DataFrame) -> Run:
+    def run() -> Callable[[], dict[str, Any]]:
+        frame.write.format("noop").mode("overwrite").save()
+        return lambda: {LINES: frame.count()}
+
+    return run
+
+
+_HERE = "bench.parser_throughput"
+_TEXT, _LOADS, _JSON = "Spark text", "json.loads", "Spark JSON"
+CONTESTANTS: dict[str, Callable[[Path], Run]] = {
+    _TEXT: _spark_text,
+    _LOADS: _json_loads,
+    _JSON: _spark_json,
+    **{given.name: partial(_own, given) for given in INPUTS},
+}
+
+
+def _benchmark(given: Input) -> Benchmark:
+    beside = (_TEXT, *((_LOADS, _JSON) if given.is_json else ()))
+    ratio = Target("no more than 3 times the CPU of Spark's own JSON reader", given.name, _JSON, 3)
+    speed = SpeedTarget("client logs at no less than 20 MB/s per core", given.name, _CLIENT_LOG_MB_PER_S)
+    return Benchmark(
+        name=given.name,
+        title=f"Reader of {given.format}: {given.title}",
+        rows=given.rows,
+        prepare=partial(prepare, given),
+        rows_of=rows_of,
+        megabytes_of=megabytes_of,
+        contestants=[Contestant(name, _HERE, covers=(LINES,)) for name in (given.name, *beside)],
+        floor=_TEXT,
+        peers=beside[1:],
+        targets=(ratio,) if given.is_json else (),
+        speeds=(speed,) if given.format == "client_log" else (),
+    )
+
+
+BENCHMARKS = tuple(map(_benchmark, INPUTS))

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
-from bench.contest import Benchmark, Contestant, Outcome, Target
+from bench.contest import Benchmark, Contestant, Outcome, SpeedTarget, Target
 
 _HEAD = (
     *("contestant", "rows", "rows/s", "wall s", "CPU s", "JVM CPU s", "Python CPU s"),
@@ -30,20 +30,28 @@ def best(outcome: Outcome, figure: str) -> float:
     return float(min(getattr(one, figure) for one in outcome.rounds))
 
 
-def table(benchmark: Benchmark, outcomes: Sequence[Outcome], rows: Mapping[int | None, Mapping[str, int]]) -> str:
-    """All contestants: the best round of each; CPU beside the scan's, and per row beside the peers'."""
+def table(
+    benchmark: Benchmark,
+    outcomes: Sequence[Outcome],
+    rows: Mapping[int | None, Mapping[str, int]],
+    megabytes: float | None = None,
+) -> str:
+    """All contestants: the best round of each; CPU beside the scan's, and per row beside the peers'.
+
+    ``megabytes``: of the data; None: MB per second of CPU are not shown.
+    """
     floor = next(o for o in outcomes if o.contestant.name == benchmark.floor)
     peers = [o for name in benchmark.peers for o in outcomes if o.contestant.name == name and _counts(benchmark, o)]
-    lines = [[*_HEAD, *(f"x {p.contestant.name}" for p in peers)]]
+    speed = [] if megabytes is None else ["MB/s per core"]
+    lines = [[*_HEAD, *(f"x {p.contestant.name}" for p in peers), *speed]]
     lines.append(["---", *("---:" for _ in lines[0][1:])])
     for outcome in outcomes:
         count = row_count(outcome.contestant, rows)
         per_row = best(outcome, "cpu_s") / count
         beside_floor = per_row / (best(floor, "cpu_s") / row_count(floor.contestant, rows))
         ratios = [per_row / (best(p, "cpu_s") / row_count(p.contestant, rows)) for p in peers]
-        lines.append(
-            [outcome.contestant.name, f"{count:,}", *_figures(outcome, count), *map(_ratio, (beside_floor, *ratios))]
-        )
+        line = [outcome.contestant.name, f"{count:,}", *_figures(outcome, count), *map(_ratio, (beside_floor, *ratios))]
+        lines.append(line if megabytes is None else [*line, f"{megabytes / best(outcome, 'cpu_s'):,.1f}"])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -70,9 +78,11 @@ def _ratio(value: float) -> str:
     return f"{value:.2f}"
 
 
-def targets(benchmark: Benchmark, outcomes: Sequence[Outcome]) -> str:
+def targets(benchmark: Benchmark, outcomes: Sequence[Outcome], megabytes: float | None = None) -> str:
     """Each target: the ratio of the best rounds, that of each round's pair, and whether it is reached."""
-    return "\n".join(_target(target, outcomes) for target in benchmark.targets)
+    ratios = [_target(target, outcomes) for target in benchmark.targets]
+    speeds = [] if megabytes is None else [_speed(target, outcomes, megabytes) for target in benchmark.speeds]
+    return "\n".join([*ratios, *speeds])
 
 
 def _target(target: Target, outcomes: Sequence[Outcome]) -> str:
@@ -82,6 +92,14 @@ def _target(target: Target, outcomes: Sequence[Outcome]) -> str:
     word = "reached" if ratio <= target.factor else "MISSED"
     spread = f"pairs {min(pairs):.2f} to {max(pairs):.2f}, median {median(pairs):.2f}"
     return f"- {word}: {target.text}. {target.what} / {target.of}: {ratio:.2f} (aim {target.factor:.2f}; {spread})."
+
+
+def _speed(target: SpeedTarget, outcomes: Sequence[Outcome], megabytes: float) -> str:
+    what = next(o for o in outcomes if o.contestant.name == target.what)
+    speeds = [megabytes / one.cpu_s for one in what.rounds]
+    word = "reached" if max(speeds) >= target.mb_per_s else "MISSED"
+    spread = f"rounds {min(speeds):.1f} to {max(speeds):.1f}, median {median(speeds):.1f}"
+    return f"- {word}: {target.text}. {target.what}: {max(speeds):.1f} (aim {target.mb_per_s:.1f}; {spread})."
 
 
 def machine(peer_python: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
+from datetime import UTC
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +15,15 @@ import pytest
 from bench import allocation_peers
 from bench.allocation_answer import digests
 from bench.consumer_tables import write_tables
-from bench.contest import Contestant, Outcome, Round, Target, disagreements
+from bench.contest import Contestant, Outcome, Round, SpeedTarget, Target, disagreements
+from bench.parser_throughput import BENCHMARKS, CONTESTANTS, megabytes_of, rows_of
 from bench.process_tree import JVM, PYTHON, Meter
-from bench.record import row_count, targets
+from bench.reader_inputs import INPUTS, MAX_LINE_BYTES, chunks_of, files_of
+from bench.record import row_count, table, targets
 from schemas import QUEUE_OWNERSHIP
 from udfs.allocation import MessageQueue, allocate
+from udfs.bounded_lines import read_lines
+from udfs.landing_formats import FORMATS
 
 BUSY = "import time\nend = time.process_time() + 0.5\nheld = bytearray(80 << 20)\nwhile time.process_time() < end: pass"
 
@@ -61,6 +67,39 @@ def test_a_target_compares_the_best_rounds(factor, word):
 
     said = targets(One, [outcome("slow", 9, 4, 6), outcome("fast", 3, 2, 4)])
     assert said == f"- {word}: text. slow / fast: 2.00 (aim {factor:.2f}; pairs 1.50 to 3.00, median 2.00)."
+
+
+@pytest.mark.parametrize(("aim", "word"), [(25.0, "reached"), (25.1, "MISSED")])
+def test_a_speed_is_that_of_the_best_round_and_stands_in_the_table(aim, word):
+    class One:
+        floor, peers, targets, speeds = "text", ("text",), (), (SpeedTarget("aim", "own", aim),)
+        contestants = (outcome("text").contestant, outcome("own").contestant)
+
+    outcomes = [outcome("text", 1, 2), outcome("own", 5, 4)]
+    said = f"- {word}: aim. own: 25.0 (aim {aim:.1f}; rounds 20.0 to 25.0, median 22.5)."
+    assert targets(One, outcomes, 100.0) == said
+    head, _, *lines = [line.split(" | ") for line in table(One, outcomes, {None: {"lines": 10}}, 100.0).splitlines()]
+    assert head[-1] == "MB/s per core |"
+    assert [line[-1] for line in lines] == ["100.0 |", "25.0 |"]
+
+
+def test_every_format_has_a_reader_that_is_timed():
+    assert {given.format for given in INPUTS} == set(FORMATS)
+
+
+@pytest.mark.parametrize("given", INPUTS, ids=[given.name for given in INPUTS])
+def test_a_reader_is_timed_on_lines_of_which_rows_come(given, tmp_path):
+    (benchmark,) = (one for one in BENCHMARKS if one.name == given.name)
+    pickle.loads(pickle.dumps(benchmark.prepare))(tmp_path, 600)  # it runs in a process of its own
+    assert CONTESTANTS[given.name](tmp_path)()() == rows_of(tmp_path) == {"lines": 600}
+    assert megabytes_of(tmp_path) * 1e6 == sum(len(chunk) for p in files_of(tmp_path) for chunk in chunks_of(p))
+    (path,) = files_of(tmp_path)
+    lines = read_lines(chunks_of(path), gzipped=False, max_line_bytes=MAX_LINE_BYTES)
+    parsed = list(FORMATS[given.format].parse(lines, UTC, given.about))
+    assert not [one.refusal for one in parsed if one.refusal]
+    assert sum(len(one.records) for one in parsed) > 30
+    if given.is_json:
+        assert CONTESTANTS["json.loads"](tmp_path)()() == {"lines": 600}
 
 
 def test_a_contestant_is_credited_with_the_rows_of_the_parts_that_it_covers():

@@ -6,8 +6,10 @@ come out as a line with a refusal. Byte positions count in the decompressed stre
 
 import codecs
 import itertools
+import operator
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 _BLOCK_BYTES = 128 * 1024  # what is split at once; a block of one-byte lines takes some fifty times its size
@@ -36,6 +38,9 @@ class Line(NamedTuple):
     byte_end: int
     text: str
     refusal: Refusal | None
+
+
+_MAKE_LINE = partial(tuple.__new__, Line)  # of a tuple of all its fields, without a step of Python
 
 
 def read_lines(chunks: Iterable[bytes], *, gzipped: bool, max_line_bytes: int) -> Iterator[Line]:
@@ -220,30 +225,31 @@ class _Splitter:
 
 
 def _whole_lines(block: bytes, number: int, start: int, max_line_bytes: int) -> Iterator[Line]:
-    r"""Lines of a block without its last ``\n``: decoded at once where all is UTF-8, line by line where not."""
-    origin = start
+    r"""Lines of a block without its last ``\n``: all together where each is UTF-8 and short, one by one where not."""
     try:
         texts = block.decode().split("\n")
     except UnicodeDecodeError:
-        for raw in block.split(b"\n"):
-            size = len(raw) - raw.endswith(b"\r")
-            yield _line(number, start, size, raw[:size], max_line_bytes)
-            number += 1
-            start += len(raw) + 1
-        return
-    sizes = map(len, texts if block.isascii() else block.split(b"\n"))
-    for text, size in zip(texts, sizes, strict=True):
-        end = start + size
-        if text.endswith("\r"):
-            text = text[:-1]
-            end -= 1
-        if end - start > max_line_bytes:
-            at = start - origin
-            yield _line(number, start, end - start, block[at : at + _SAMPLE_BYTES], max_line_bytes)
-        else:
-            yield Line(number, start, end, text, None)
+        return _one_by_one(block, number, start, max_line_bytes)
+    sizes = list(map(len, texts if block.isascii() else block.split(b"\n")))
+    if max(sizes) > max_line_bytes:
+        return _one_by_one(block, number, start, max_line_bytes)
+    # Most lines of most files pass here: no step of Python is taken for a single one.
+    starts = list(itertools.accumulate(map((1).__add__, sizes), initial=start))
+    shown: Iterable[str] = texts
+    lengths: Iterable[int] = sizes
+    if b"\r" in block:
+        shown = map(str.removesuffix, texts, itertools.repeat("\r"))
+        lengths = map(operator.sub, sizes, map(str.endswith, texts, itertools.repeat("\r")))
+    ends = map(operator.add, starts, lengths)
+    return map(_MAKE_LINE, zip(itertools.count(number), starts, ends, shown, itertools.repeat(None)))
+
+
+def _one_by_one(block: bytes, number: int, start: int, max_line_bytes: int) -> Iterator[Line]:
+    for raw in block.split(b"\n"):
+        size = len(raw) - raw.endswith(b"\r")
+        yield _line(number, start, size, raw[:size], max_line_bytes)
         number += 1
-        start += size + 1
+        start += len(raw) + 1
 
 
 def _line(number: int, start: int, size: int, raw: bytes, max_line_bytes: int) -> Line:

@@ -9,15 +9,15 @@ Source: ConsumerManager, ConsumerGroupInfo, ProducerManager, QueryAssignmentProc
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import tzinfo
 from typing import Any
 
 from udfs.bounded_lines import Line
 from udfs.client_log_lines import TEXT_CHARS, Occurrences, line_digest
 from udfs.log_layouts import begins_with_stamp, message_start, read_head
-from udfs.log_templates import Template, TemplateIndex, template
-from udfs.parsed_line import ParsedLine, Record, RefusedLineError, instant_or_never, java_number
+from udfs.log_templates import Reader, Template, TemplateIndex, read_message, template
+from udfs.parsed_line import ParsedLine, Record, RefusedLineError, ignored, instant_or_never, java_number
 
 _GROUP = r"(?P<client_group>[^ ]++)"
 # Brackets stand in a channel's own text, and nowhere else in a ClientChannelInfo.
@@ -156,19 +156,20 @@ def parse_broker_log(lines: Iterable[Line], *, zone: tzinfo, file: str = "") -> 
     broker_name = broker_of(file)
     occurrences = Occurrences()
     for line in lines:
-        if line.refusal is not None:
-            yield ParsedLine(line, refusal=line.refusal)
-            continue
-        text = line.text
-        form = _INDEX.find(text, message_start(text)) if begins_with_stamp(text) else None
-        if form is None:
-            yield ParsedLine(line)
-            continue
-        try:
-            row = {"broker_name": broker_name, **_event(text, form, zone, occurrences)}
-            yield ParsedLine(line, (Record("membership_event", row),))
-        except RefusedLineError as refused:
-            yield ParsedLine(line, refusal=refused.refusal)
+        text, refusal = line.text, line.refusal
+        start = message_start(text) if refusal is None and begins_with_stamp(text) else -1
+        form = _INDEX.find(text, start) if start >= 0 else None
+        if form is not None:
+            try:
+                row = _event(text, start, form, zone, occurrences)
+                row["broker_name"] = broker_name
+                yield ParsedLine(line, (Record("membership_event", row),))
+            except RefusedLineError as refused:
+                yield ParsedLine(line, refusal=refused.refusal)
+        elif refusal is None:
+            yield ignored(line)
+        else:
+            yield ParsedLine(line, refusal=refusal)
 
 
 def broker_of(file: str) -> str:
@@ -180,26 +181,18 @@ def broker_of(file: str) -> str:
     return next((folder for folder in reversed(folders) if folder not in _ROTATED), "")
 
 
-def _event(text: str, form: Template, zone: tzinfo, occurrences: Occurrences) -> dict[str, Any]:
+def _event(text: str, start: int, form: Template, zone: tzinfo, occurrences: Occurrences) -> dict[str, Any]:
     head = read_head(text, zone)
-    message = text[message_start(text) :]
-    found = form.pattern.fullmatch(message)
-    if found is None:
-        raise RefusedLineError("BAD_EVENT_LINE", f"begins as {form.kind}, but goes on otherwise: {message[:120]!r}")
+    message = text[start:]
+    row = read_message(form, message, _READ)
     digest = line_digest(text)
-    row: dict[str, Any] = {
-        "kind": form.kind,
-        "logged_at": head.at_ms,
-        "resolution_ms": head.resolution_ms,
-        "level": head.level,
-        "thread": head.thread,
-        "text": message[:TEXT_CHARS],
-        "line_digest": digest.hex(),
-        "occurrence": occurrences.count(digest),
-    }
-    for name, value in found.groupdict().items():
-        if value is not None:
-            row |= _READ[name](value) if name in _READ else {name: value}
+    row["logged_at"] = head.at_ms
+    row["resolution_ms"] = head.resolution_ms
+    row["level"] = head.level
+    row["thread"] = head.thread
+    row["text"] = message[:TEXT_CHARS]
+    row["line_digest"] = digest.hex()
+    row["occurrence"] = occurrences.count(digest)
     return row
 
 
@@ -228,7 +221,7 @@ def _sub_string(printed: str) -> str | None:
     return expression if found else None
 
 
-_READ: dict[str, Callable[[str], dict[str, Any]]] = {
+_READ: dict[str, Reader] = {
     "channel": _channel,
     "client_version": lambda text: {"client_version": java_number(text, 32)},
     "last_update_at": _last_update,

@@ -10,12 +10,11 @@ MQClientInstance, DefaultMQProducerImpl, MQClientAPIImpl, MQFaultStrategy, Laten
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from udfs.client_log_templates import TEMPLATES
-from udfs.log_templates import Template, TemplateIndex
-from udfs.parsed_line import RefusedLineError, java_number
+from udfs.log_templates import Reader, Template, TemplateIndex, read_message
+from udfs.parsed_line import java_number
 
 _QUEUE = re.compile(r"MessageQueue \[topic=[^,\[\]]++, brokerName=([^,\[\]]++), queueId=(-?\d{1,10}+)\]")
 
@@ -31,23 +30,13 @@ _BROKER_DATA = re.compile(r"BrokerData \[(?:cluster=[^,\[\]]*+, )?brokerName=([^
 _PROPERTY = re.compile(r"(?:^|, )(KEYS|UNIQ_KEY)=([^,]++)")
 
 
-_INDEX = TemplateIndex(TEMPLATES)
-
-
-def find_template(text: str, start: int = 0) -> Template | None:
-    """The form of the message that begins at ``start``; None: not one that is taken in."""
-    return _INDEX.find(text, start)
+find_template = TemplateIndex(TEMPLATES).find  # the form of a message; None: not one that is taken in
 
 
 def read_event(form: Template, message: str) -> dict[str, Any]:
     """What a recognised message tells, as columns of ``client_event``; refused: BAD_EVENT_LINE."""
-    found = form.pattern.fullmatch(message)
-    if found is None:
-        raise RefusedLineError("BAD_EVENT_LINE", f"begins as {form.kind}, but goes on otherwise: {message[:120]!r}")
-    row: dict[str, Any] = {"kind": form.kind, "arguments_lost": form.lost}
-    for name, value in found.groupdict().items():
-        if value is not None and name != "ignored":
-            row |= _READ[name](value) if name in _READ else {name: value}
+    row = read_message(form, message, _READ)
+    row["arguments_lost"] = form.lost
     return row
 
 
@@ -80,7 +69,7 @@ def _properties(printed: str) -> dict[str, Any]:
     return {"msg_id": properties.get("UNIQ_KEY"), "message_key": properties.get("KEYS")}
 
 
-_READ: dict[str, Callable[[str], dict[str, Any]]] = {
+_READ: dict[str, Reader] = {
     "queue_id": lambda text: {"queue_id": java_number(text, 32)},
     "invoke_id": lambda text: {"invoke_id": java_number(text, 64)},
     "latency_ms": lambda text: {"latency_ms": java_number(text, 64)},
@@ -90,4 +79,5 @@ _READ: dict[str, Callable[[str], dict[str, Any]]] = {
     "queues": _queues,
     "route": _route,
     "properties": _properties,
+    "ignored": lambda text: {},
 }

@@ -20,9 +20,9 @@ from typing import Any
 from udfs.allocation import MessageQueue, sort_queues
 from udfs.bounded_lines import Line
 from udfs.client_log_events import find_template, read_event
-from udfs.log_layouts import STAMPLESS, begins_with_stamp, message_start, read_head, without_colours
+from udfs.log_layouts import STAMP, STAMPLESS, message_start, read_head, without_colours
 from udfs.log_templates import Template
-from udfs.parsed_line import ERROR_CHARS, ParsedLine, Record, RefusedLineError, java_number
+from udfs.parsed_line import ERROR_CHARS, ParsedLine, Record, RefusedLineError, ignored, java_number
 
 TEXT_CHARS = 1000  # of an event's own line, as stored
 TRACE_CHARS = 4000  # of a stack trace, as stored
@@ -31,6 +31,7 @@ _HELD_CHARS = 256 * 1024  # as many at most, and one line more
 _REMEMBERED_LINES = 50_000  # that are told from their repetitions
 
 _HEAD_STARTS = frozenset("2\x1b%")  # of a year, a colour, and 4.0.0's broken stamp
+_begins_as_head = re.compile(rf"{STAMP}|\x1b\[|{re.escape(STAMPLESS)}").match
 _MARK = "rebalanced result changed. allocateMessageQueueStrategyName="
 _STARTS = (_MARK, f"client {_MARK}")
 _FIELDS = (
@@ -61,18 +62,13 @@ def parse_client_log(lines: Iterable[Line], *, zone: tzinfo, file: str = "") -> 
     held: _Held | None = None
     for line in lines:
         text, refusal = line.text, line.refusal
-        first = text[:1]
-        if refusal is None and (first == "\t" or not (first in _HEAD_STARTS and _may_be_head(text))):
-            if held is None and first == "\t":
-                yield ParsedLine(line)
-            elif held is None:
-                yield reader.continuation(line)
-            elif held.is_full:
+        if refusal is None and (text[:1] not in _HEAD_STARTS or not _begins_as_head(text)):
+            if held is None:
+                yield ignored(line) if text[:1] == "\t" else reader.continuation(line)
+            elif not held.takes(line):
                 yield from held.release()
                 held = None
-                yield ParsedLine(line)
-            else:
-                held.add(line)
+                yield ignored(line)
             continue
         if held is not None:
             yield from held.release()
@@ -87,10 +83,6 @@ def parse_client_log(lines: Iterable[Line], *, zone: tzinfo, file: str = "") -> 
         yield from held.release()
 
 
-def _may_be_head(text: str) -> bool:
-    return begins_with_stamp(text) is not None or text.startswith(("\x1b[", STAMPLESS))
-
-
 @dataclass
 class _Held:
     """A line whose stack trace may follow, and what has followed so far."""
@@ -99,18 +91,18 @@ class _Held:
     trace: list[Line] = field(default_factory=list)
     size: int = 0
 
-    @property
-    def is_full(self) -> bool:
-        return len(self.trace) >= TRACE_LINES or self.size >= _HELD_CHARS
-
-    def add(self, line: Line) -> None:
+    def takes(self, line: Line) -> bool:
+        """Hold a further line; false: this is full, and it is not held."""
+        if len(self.trace) >= TRACE_LINES or self.size >= _HELD_CHARS:
+            return False
         self.trace.append(line)
         self.size += len(line.text)
+        return True
 
     def release(self) -> Iterator[ParsedLine]:
         ((table, row),) = self.head.records
         yield self.head._replace(records=(Record(table, row | _stack_trace(self.trace)),))
-        yield from map(ParsedLine, self.trace)
+        yield from map(ignored, self.trace)
 
 
 class _Reader:
@@ -127,7 +119,7 @@ class _Reader:
         if text[:1] not in ("\t", " ", "") and _FOREIGN.search(text):
             refused = RefusedLineError("UNKNOWN_LOG_LAYOUT", f"no known time stamp at the line's start: {text[:40]!r}")
             return ParsedLine(line, refusal=refused.refusal)
-        return ParsedLine(line)
+        return ignored(line)
 
     def head(self, line: Line) -> ParsedLine:
         text = without_colours(line.text)
@@ -135,7 +127,7 @@ class _Reader:
         is_result = text.startswith(_STARTS, start)
         template = None if is_result else find_template(text, start)
         if not is_result and template is None:
-            return ParsedLine(line)
+            return ignored(line)
         message = text[start:]
         try:
             record = self._result(text, message) if template is None else self._event(text, message, template)
@@ -157,18 +149,16 @@ class _Reader:
     def _event(self, text: str, message: str, template: Template) -> Record:
         head = read_head(text, self.zone)
         digest = line_digest(text)
-        row = {
-            **read_event(template, message),
-            "log_folder": self.folder,
-            "logged_at": head.at_ms,
-            "resolution_ms": head.resolution_ms,
-            "level": head.level,
-            "pid": head.pid,
-            "thread": head.thread,
-            "text": message[:TEXT_CHARS],
-            "line_digest": digest.hex(),
-            "occurrence": self.occurrences.count(digest),
-        }
+        row = read_event(template, message)
+        row["log_folder"] = self.folder
+        row["logged_at"] = head.at_ms
+        row["resolution_ms"] = head.resolution_ms
+        row["level"] = head.level
+        row["pid"] = head.pid
+        row["thread"] = head.thread
+        row["text"] = message[:TEXT_CHARS]
+        row["line_digest"] = digest.hex()
+        row["occurrence"] = self.occurrences.count(digest)
         return Record("client_event", row)
 
 

@@ -90,14 +90,15 @@ class _Judge:
 
     def _broken(self, rules: Iterable[Rule], row: Row) -> _Found:
         doubts: tuple[str, ...] = ()
-        for rule in rules:
-            for column in rule.columns:
-                if row.get(column) is None:
+        value_of = row.get
+        for code, check, _, columns, _ in rules:
+            for column in columns:
+                if value_of(column) is None:
                     break
             else:
-                said = rule.check(row)
+                said = check(row)
                 if said is not None:
-                    if self._severity_of[rule.code] == "quarantine":
-                        return Refusal(rule.code, said)
-                    doubts += (rule.code,)
+                    if self._severity_of[code] == "quarantine":
+                        return Refusal(code, said)
+                    doubts += (code,)
         return doubts

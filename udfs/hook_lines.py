@@ -76,7 +76,9 @@ def _attempt(fields: Fields) -> dict[str, Any]:
         "latency_fault_enabled": optional_flag(fields, "sendLatencyFaultEnable"),
         "exceptions_observable": True,
     }
-    return row | _result(fields, mode) | _half(mode, end, fields)
+    row |= _result(fields, mode)
+    row |= _half(mode, end, fields)
+    return row
 
 
 def _result(fields: Fields, mode: str) -> dict[str, Any]:

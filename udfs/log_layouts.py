@@ -21,7 +21,9 @@ from udfs.parsed_line import RefusedLineError
 GMT8 = timezone(timedelta(hours=8))
 STAMPLESS = "%PARSER_ERROR["  # how every line of 4.0.0 begins
 
-begins_with_stamp = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,. ]").match
+STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,. ]"  # how every other line begins that continues none
+
+begins_with_stamp = re.compile(STAMP).match
 
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:([,.])(\d{3}))? ++([A-Z]++) ")
 _BRACKETS = re.compile(r" *+\[(\d{1,18})\] \[([^\]]*+)\] ")

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from udfs.parsed_line import RefusedLineError
+
+Reader = Callable[[str], dict[str, Any]]
 
 
 class Template(NamedTuple):
@@ -27,6 +31,26 @@ def template(
 ) -> Template:
     """A form whose ``pattern`` is given as text; it must be linear: no text may match it in two ways."""
     return Template(kind, starts, re.compile(pattern, re.DOTALL), mark, traced, lost)
+
+
+def read_message(form: Template, message: str, readers: Mapping[str, Reader]) -> dict[str, Any]:
+    """The kind of a recognised message and what it tells: its named groups, as ``readers`` read them or as they are.
+
+    Refused: BAD_EVENT_LINE.
+    """
+    found = form.pattern.fullmatch(message)
+    if found is None:
+        raise RefusedLineError("BAD_EVENT_LINE", f"begins as {form.kind}, but goes on otherwise: {message[:120]!r}")
+    row: dict[str, Any] = {"kind": form.kind}
+    for name, value in found.groupdict().items():
+        if value is None:
+            continue
+        read = readers.get(name)
+        if read is None:
+            row[name] = value
+        else:
+            row.update(read(value))
+    return row
 
 
 class TemplateIndex:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from udfs.bounded_lines import Line, Refusal
@@ -16,6 +17,8 @@ from udfs.bounded_lines import Line, Refusal
 EARLIEST_MS = 1_262_304_000_000  # 2010-01-01
 LATEST_MS = 4_102_444_800_000  # 2100-01-01
 ERROR_CHARS = 1000
+_SCAN = json.JSONDecoder().raw_decode
+_BEYOND = {32: 2**31, 64: 2**63}  # the first number that a Java integer of so many bits cannot hold
 
 
 class Record(NamedTuple):
@@ -31,6 +34,14 @@ class ParsedLine(NamedTuple):
     line: Line
     records: tuple[Record, ...] = ()
     refusal: Refusal | None = None
+
+
+_MAKE_PARSED_LINE: Callable[[Iterable[Any]], ParsedLine] = partial(tuple.__new__, ParsedLine)
+
+
+def ignored(line: Line) -> ParsedLine:
+    """A line of which nothing comes: what most lines of a log are, hence made without the steps of a constructor."""
+    return _MAKE_PARSED_LINE((line, (), None))
 
 
 class LandedFile(NamedTuple):
@@ -63,8 +74,8 @@ def each_line(parse_one: Callable[[str], tuple[Record, ...]]) -> Callable[[Itera
         for line in lines:
             if line.refusal is not None:
                 yield ParsedLine(line, refusal=line.refusal)
-            elif not line.text.strip():
-                yield ParsedLine(line)
+            elif not line.text or line.text.isspace():
+                yield ignored(line)
             else:
                 try:
                     yield ParsedLine(line, parse_one(line.text))
@@ -77,7 +88,7 @@ def each_line(parse_one: Callable[[str], tuple[Record, ...]]) -> Callable[[Itera
 def json_object(text: str) -> Fields:
     """The JSON object that a whole line is; refused: NOT_JSON with the position, NOT_AN_OBJECT."""
     try:
-        value = json.loads(text)
+        value = _loads(text)
     except json.JSONDecodeError as error:
         raise RefusedLineError("NOT_JSON", f"{error.msg} at character {error.pos}") from None
     except (ValueError, RecursionError) as error:
@@ -87,9 +98,20 @@ def json_object(text: str) -> Fields:
     return value
 
 
+def _loads(text: str) -> Any:
+    """What ``json.loads`` gives, without its search for white space where there is none."""
+    if text.startswith("{"):
+        value, end = _SCAN(text)
+        if end == len(text):
+            return value
+    return json.loads(text)
+
+
 def text_field(fields: Fields, name: str) -> str:
     """A string that must be there and not empty."""
     value = fields.get(name)
+    if type(value) is str and value and value.isascii():
+        return value
     if value is None or value == "":
         raise RefusedLineError("MISSING_FIELD", f"{name!r} is missing")
     if not isinstance(value, str):
@@ -101,8 +123,6 @@ def text_field(fields: Fields, name: str) -> str:
 
 def _is_unicode(text: str) -> bool:
     """JSON can write half a surrogate pair, which no table can hold."""
-    if text.isascii():
-        return True
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -112,7 +132,8 @@ def _is_unicode(text: str) -> bool:
 
 def optional_text(fields: Fields, name: str) -> str | None:
     """A string, or None where it is absent, null or empty."""
-    return None if fields.get(name) in (None, "") else text_field(fields, name)
+    value = fields.get(name)
+    return None if value is None or value == "" else text_field(fields, name)
 
 
 def whole_number(fields: Fields, name: str) -> int:
@@ -120,7 +141,7 @@ def whole_number(fields: Fields, name: str) -> int:
     value = fields.get(name)
     if value is None:
         raise RefusedLineError("MISSING_FIELD", f"{name!r} is missing")
-    if isinstance(value, bool) or not isinstance(value, int):
+    if type(value) is not int:
         raise RefusedLineError("WRONG_TYPE", f"{name!r} is {value!r:.80}, expected a whole number")
     if not -(2**63) <= value < 2**63:
         raise RefusedLineError("OUT_OF_RANGE", f"{name!r} does not fit 64 bits")
@@ -142,7 +163,7 @@ def java_number(text: str, bits: int) -> int:
     if not (text.isascii() and len(text) <= 20 and text.removeprefix("-").isdigit()):
         raise RefusedLineError("WRONG_TYPE", f"{text[:40]!r} is no whole number")
     value = int(text)
-    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+    if not -_BEYOND[bits] <= value < _BEYOND[bits]:
         raise RefusedLineError("OUT_OF_RANGE", f"{value} does not fit {bits} bits")
     return value
 
@@ -165,12 +186,17 @@ def optional_flag(fields: Fields, name: str) -> bool | None:
     raise RefusedLineError("WRONG_TYPE", f"{name!r} is {value!r:.80}, expected true or false")
 
 
+def is_instant(value: int) -> bool:
+    """Whether a number is epoch milliseconds between 2010 and 2100."""
+    return EARLIEST_MS <= value < LATEST_MS
+
+
 def instant(fields: Fields, name: str) -> int:
     """Epoch milliseconds between 2010 and 2100; seconds are told apart from other nonsense."""
     value = whole_number(fields, name)
-    if EARLIEST_MS <= value < LATEST_MS:
+    if is_instant(value):
         return value
-    if EARLIEST_MS <= value * 1000 < LATEST_MS:
+    if is_instant(value * 1000):
         raise RefusedLineError("TIMESTAMP_IN_SECONDS", f"{name!r} is {value}, which is seconds; expected milliseconds")
     raise RefusedLineError("TIMESTAMP_OUT_OF_RANGE", f"{name!r} is {value}, not an instant in ms from 2010 to 2100")
 

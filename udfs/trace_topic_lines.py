@@ -15,7 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from udfs.parsed_line import Fields, Record, RefusedLineError, each_line, instant, java_number, json_object, text_field
+from udfs.parsed_line import (
+    Fields,
+    Record,
+    RefusedLineError,
+    each_line,
+    instant,
+    is_instant,
+    java_number,
+    json_object,
+    text_field,
+)
 
 _FIELD_END = "\x01"
 _RECORD_END = "\x02"
@@ -50,11 +60,12 @@ def _records(body: str) -> Iterator[list[str]]:
     for run in body.split(_RECORD_END):
         fields = run.split(_FIELD_END)
         start = 0
-        while fields[start : start + 1] == ["SubAfter"] and _ends_short(fields, start + _SHORT_AFTER):
+        while fields[start] == "SubAfter" and _ends_short(fields, start + _SHORT_AFTER):
             yield fields[start : start + _SHORT_AFTER]
             start += _SHORT_AFTER
-        if any(fields[start:]):
-            yield fields[start:]
+        rest = fields[start:] if start else fields
+        if any(rest):
+            yield rest
 
 
 def _ends_short(fields: list[str], end: int) -> bool:
@@ -165,7 +176,9 @@ def _need(parts: list[str], count: int) -> None:
 
 
 def _text(parts: list[str], index: int) -> str:
-    return text_field({f"{parts[0]}[{index}]": parts[index]}, f"{parts[0]}[{index}]")
+    if not parts[index]:
+        raise RefusedLineError("MISSING_FIELD", f"'{parts[0]}[{index}]' is missing")
+    return parts[index]
 
 
 def _optional(parts: list[str], index: int) -> str | None:
@@ -174,12 +187,13 @@ def _optional(parts: list[str], index: int) -> str | None:
 
 
 def _instant(parts: list[str], index: int) -> int:
-    name = f"{parts[0]}[{index}]"
-    return instant({name: java_number(parts[index], 64)}, name)
+    value = java_number(parts[index], 64)
+    return value if is_instant(value) else instant({(name := f"{parts[0]}[{index}]"): value}, name)
 
 
 def _end(begin: int, cost: int) -> int:
-    return instant({"Pub[1] + Pub[10]": begin + cost}, "Pub[1] + Pub[10]")
+    value = begin + cost
+    return value if is_instant(value) else instant({"Pub[1] + Pub[10]": value}, "Pub[1] + Pub[10]")
 
 
 def _flag(parts: list[str], index: int) -> bool:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.readers.line_checks import check_bytes
 from udfs.admin_snapshot_lines import parse_admin_snapshots
 from udfs.hook_lines import parse_hook_lines
 from udfs.landing_formats import FORMATS
+from udfs.parsed_line import RefusedLineError, json_object
 
 ATTEMPT = {
     "type": "attempt",
@@ -51,3 +54,30 @@ def test_a_value_that_no_table_holds_refuses_the_snapshot(raw, code):
     line = {"kind": "consumerRunningInfo", "ts": 1795252691980, "subject": "g|c", "error": None, "raw": raw}
     (parsed,) = check_bytes(parse_admin_snapshots, json.dumps(line).encode(), FORMATS["admin_snapshots"].tables)
     assert (parsed.refusal and parsed.refusal.code) == code
+
+
+def read_by_json_loads(text):
+    """What ``json_object`` must give: the repr of the object, since no NaN equals another, or why it is refused."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        return "NOT_JSON", f"{error.msg} at character {error.pos}"
+    return repr(value) if isinstance(value, dict) else "NOT_AN_OBJECT"
+
+
+members = st.sampled_from(
+    ['"a":1', '"a":{"b":[]}', '"a":NaN', '"a":1e400', '"a":', '"\\ud800":"é"', '"a":1,"a":2', "1:2", ""]
+)
+outside = st.sampled_from(["", " ", "\t\r\n", "\x0b", "x", "{}", ",", "}", "\ufeff"])
+
+
+@settings(max_examples=150, deadline=None)
+@given(outside, members, outside)
+def test_a_json_line_is_read_and_refused_as_json_loads_does(before, inside, after):
+    text = f"{before}{{{inside}}}{after}"
+    try:
+        found = repr(json_object(text))
+    except RefusedLineError as refused:
+        code, detail = refused.refusal
+        found = (code, detail) if code == "NOT_JSON" else code
+    assert found == read_by_json_loads(text)

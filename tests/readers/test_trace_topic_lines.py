@@ -8,6 +8,7 @@ import pytest
 
 from tests.readers.line_checks import GOLDEN, check, check_bytes, counts, lines_of, raw_lines
 from udfs.admin_snapshot_lines import parse_admin_snapshots
+from udfs.bounded_lines import Line
 from udfs.landing_formats import FORMATS
 from udfs.store_hosts import KnownAddress, StoreHosts
 from udfs.trace_topic_lines import MOST_RECORDS, parse_trace_topic
@@ -192,8 +193,22 @@ def test_an_address_is_the_brokers_that_last_had_it_and_a_vip_port_counts():
     assert [hosts.broker_of(address, 150) for address in ("h:1", "h", "", "[::1]:x")] == [None] * 4
 
 
-@pytest.mark.parametrize("text", ["SubAfter\x01" * 60_000, "\x01" * 500_000, "\x02" * 500_000, "SubAfter\x01\x01" * 9])
+UNENDED = "SubAfter\x01r\x01m\x012\x01true\x01k\x010\x01"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SubAfter\x01" * 60_000,
+        UNENDED * 9_000 + "SubAfter" + "\x01" * 400_000,
+        "\x01" * 500_000,
+        "\x02" * 500_000,
+        "SubAfter\x01\x01" * 9,
+    ],
+    ids=lambda text: ascii(text[:12]),
+)
 def test_time_is_linear_in_the_length_of_a_body(text):
+    line = json.dumps({"type": "message", "msgId": "M1", "bornTimestamp": int(TIME), "body": text})
     began = process_time()
-    parse(text)
+    list(parse_trace_topic([Line(1, 0, len(line), line, None)]))  # however long a line may be
     assert process_time() - began < 1.0
