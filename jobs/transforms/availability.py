@@ -44,7 +44,7 @@ def with_carried_items(updates: DataFrame, opening: DataFrame, rules: DataFrame)
         F.col("trigger_latency_ms").alias("latency_ms"),
         F.col("not_available_ms"),
     )
-    carried = null_safe_join(items, first, PROCESS).select(
+    carried = null_safe_join(items, F.broadcast(first), PROCESS).select(
         *ITEM,
         midnight.alias("at"),
         F.col("first_date").alias("event_date"),

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from jobs.transforms.frames import rows_of
 from jobs.transforms.null_safe_join import null_safe_semi_join
 from jobs.transforms.producer_replay import PROCESS, PRODUCER, with_process
 from udfs.release_profiles import PROFILES
@@ -97,10 +98,13 @@ def by_process(activity: DataFrame, attempts: DataFrame, lives_of: DataFrame, *,
     )
     marked = lived.withColumn("splits", F.coalesce(begins, F.lit(False))).drop("lives")
     whole = with_process(marked.where("NOT splits").withColumn("begin_at", F.col("first_begin_at")), lives_of)
+    whole = whole.drop("splits", "begin_at")
+    if not rows_of(marked.where("splits").limit(1)):
+        return whole  # and no attempt is looked at again
     key = [*PRODUCER, *_KEYS]
     split = with_process(null_safe_semi_join(attempts, marked.where("splits").select(*key), key), lives_of)
     parts = broker_activity(split, slow_ms=slow_ms, who=PROCESS)
-    return whole.drop("splits", "begin_at").unionByName(parts)
+    return whole.unionByName(parts)
 
 
 def slots_of() -> Column:

@@ -21,7 +21,7 @@ def windows_by_date(whole: DataFrame, spans: DataFrame, rules: DataFrame) -> Dat
     """
     parts = _parts(whole, spans)
     alive = rules.select(*PROCESS, "event_date", "last_attempt_at", "certainty")
-    latest = null_safe_join(parts, alive, [*PROCESS, "event_date"])
+    latest = null_safe_join(parts, F.broadcast(alive), [*PROCESS, "event_date"])
     reason, end = _end_on_date()
     opened = F.coalesce(F.col("trigger.opened_at"), F.col("stretch_start"))
     of_date = F.filter("updates", lambda u: u["event_date"] == F.col("event_date"))
@@ -101,7 +101,7 @@ def items_by_date(rows: DataFrame, replay: DataFrame, removals: DataFrame, *, to
     ).select(*PROCESS, F.col("event_date").alias("closed_date"))
     last_until = F.coalesce(F.date_sub(F.to_date("next_at"), 1), F.lit("9999-12-31").cast("date"))
     lasting = rows.where((last_until >= F.col("event_date")) & ~F.col("removed")).withColumn("last_until", last_until)
-    closed = null_safe_join(lasting, living, PROCESS).where(
+    closed = null_safe_join(lasting, F.broadcast(living), PROCESS).where(
         F.col("closed_date").between(F.col("event_date"), F.col("last_until"))
     )
     midnight = F.date_add("closed_date", 1).cast("timestamp")

@@ -74,15 +74,15 @@ def judged_updates(updates: DataFrame, rules: DataFrame) -> DataFrame:
         "next_started_at",
     )
     told = outcome_updates()("profile", "mode", "phase", "exception", "error", "detector_enabled")
-    returned = F.struct(F.lit(False).alias("isolation"), F.lit(True).alias("reachable"))
     on_ladder = not_available_durations()("profile", "latency_max_ms", "not_available_ms", "latency_ms", "isolation")
-    can_open = F.col("isolation") | (F.coalesce(F.col("latency_ms") >= F.array_min("latency_max_ms"), F.lit(False)))
-    ruled = null_safe_join(updates, own, [*PROCESS, "event_date"])
-    failed = ruled.where(F.col("exception").isNotNull()).withColumn("told", told)
-    fine = ruled.where(F.col("exception").isNull()).withColumn("told", returned)
-    known = fine.unionByName(failed).where(F.col("told.isolation").isNotNull()).select("*", "told.*").drop("told")
-    quick = known.where(~can_open).withColumn("duration_ms", F.lit(0).cast("long"))
-    slow = known.where(can_open).withColumn("duration_ms", on_ladder)
+    is_slow = F.coalesce(F.col("latency_ms") >= F.array_min("latency_max_ms"), F.lit(False))
+    # One row per process and date. Each branch below reads the join anew, so it must not shuffle all updates.
+    ruled = null_safe_join(updates, F.broadcast(own), [*PROCESS, "event_date"])
+    failed = ruled.where(F.col("exception").isNotNull()).withColumn("told", told).select("*", "told.*").drop("told")
+    fine = ruled.where(F.col("exception").isNull()).withColumns({"isolation": F.lit(False), "reachable": F.lit(True)})
+    quick = fine.where(~is_slow).withColumn("duration_ms", F.lit(0).cast("long"))
+    known = fine.where(is_slow).unionByName(failed.where(F.col("isolation").isNotNull()))
+    slow = known.withColumn("duration_ms", on_ladder)
     return quick.unionByName(slow).select(
         *ITEM,
         *UPDATE_ORDER,

@@ -108,7 +108,7 @@ def active_producers(counts: DataFrame, replay: DataFrame, *, min_sends_per_minu
         .agg(F.sum("sends").alias("sends"))
         .where(F.col("sends") >= min_sends_per_minute)
     )
-    return null_safe_join(busy, rules, PROCESS_DATE)
+    return null_safe_join(busy, F.broadcast(rules), PROCESS_DATE)
 
 
 def isolating_minutes(held: DataFrame, active: DataFrame) -> DataFrame:

@@ -1,24 +1,28 @@
 """All attempts in, those from which windows, closing items and verdicts follow out: the same results from few rows.
 
 A quick success changes nothing that anybody sees, unless it ends a stretch, is the last word of a date, or is what a
-choice in doubt looked at. So, of the quick ones, only those are kept that began in a slot of time (4 minutes) in which
-their producer's item for their broker matters; the striking ones (slow, failed, retries) are kept all. A slot too many
-is harmless: what follows from the attempts kept is what follows from all, and two slots of one hash keep a row more.
+choice in doubt looked at. So, of the quick ones, only those are kept that began in a slot of time in which their
+producer's item for their broker matters; the striking ones (slow, failed, retries) are kept all. A slot too many is
+harmless: what follows from the attempts kept is what follows from all, and two slots of one hash keep a row more.
+Stretches in which a broker is held are known to the millisecond, and most are short: they pick minutes. What is known
+from ``broker_activity`` picks its slots of 4 minutes.
 """
 
 from __future__ import annotations
 
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.transforms.broker_activity import SLOTS_A_DAY, is_striking, merged_masks, slot_of, slots_of
+from jobs.transforms.broker_activity import SLOT_MS, SLOTS_A_DAY, is_striking, merged_masks, slot_of, slots_of
 from jobs.transforms.frames import staged
 from jobs.transforms.null_safe_join import null_safe_semi_join
 from jobs.transforms.producer_replay import PRODUCER
 
 _PAIR = (*PRODUCER, "broker_name")
+_MINUTE_MS = 60_000
+_MINUTES = SLOT_MS // _MINUTE_MS
 
 
 class RelevantAttempts:
@@ -33,7 +37,7 @@ class RelevantAttempts:
         self._striking = staged(attempts.where(self._kept_always))
         self._activity = activity
         self._of_pairs = staged(_of_pairs(activity))
-        self._slots: list[DataFrame] = []
+        self._minutes: list[DataFrame] = []
 
     @property
     def striking(self) -> DataFrame:
@@ -54,27 +58,38 @@ class RelevantAttempts:
             (F.unix_millis("start_at") - F.unix_millis(midnight)).alias("duration_ms"),
         )
         told = staged(updates.select(*_PAIR, "reachable", "at", "duration_ms").unionByName(handed_over))
-        self._slots = [
+        self._minutes = [
             _held(told.where("duration_ms > 0")),
-            _after_failures(told.where("NOT reachable"), self._of_pairs),
-            _last_of_date(self._of_pairs),
+            _in_minutes(_after_failures(told.where("NOT reachable"), self._of_pairs)),
+            _in_minutes(_last_of_date(self._of_pairs)),
         ]
         return self._kept()
 
     def for_choices(self, suspects: DataFrame) -> DataFrame:
         """These and the attempts that tell what the clients knew at each of the ``suspects``."""
         at = suspects.select(*PRODUCER, slot_of(F.col("begin_at")).alias("slot")).distinct()
-        self._slots.append(_around(at, self._of_pairs))
-        self._slots.append(_first_and_last(self._activity, at.select(*PRODUCER).distinct()))
+        self._minutes.append(_in_minutes(_around(at, self._of_pairs)))
+        self._minutes.append(_in_minutes(_first_and_last(self._activity, at.select(*PRODUCER).distinct())))
         return self._kept()
 
     def _kept(self) -> DataFrame:
-        """The striking attempts and those of the slots: a semi-join with hashes, which are broadcast."""
-        every = reduce(DataFrame.unionByName, self._slots)
-        wanted = every.select(F.xxhash64(*_PAIR, "slot").alias("wanted")).distinct()
-        mine = F.xxhash64(*_PAIR, slot_of(F.col("begin_at")))
+        """The striking attempts and those of the minutes: a semi-join with hashes, which are broadcast."""
+        every = reduce(DataFrame.unionByName, self._minutes)
+        wanted = every.select(F.xxhash64(*_PAIR, "minute").alias("wanted")).distinct()
+        mine = F.xxhash64(*_PAIR, _minute_of(F.col("begin_at")))
         quick = self._attempts.where(~self._kept_always)
         return self._striking.unionByName(quick.join(F.broadcast(wanted), mine == F.col("wanted"), "left_semi"))
+
+
+def _minute_of(at: Column) -> Column:
+    """The minute in which an instant lies, as a number from the epoch on."""
+    return F.floor(F.unix_millis(at) / _MINUTE_MS)
+
+
+def _in_minutes(slots: DataFrame) -> DataFrame:
+    """Slots, minute by minute."""
+    first = F.col("slot") * _MINUTES
+    return slots.select(*_PAIR, F.explode(F.sequence(first, first + (_MINUTES - 1))).alias("minute"))
 
 
 def _of_pairs(activity: DataFrame) -> DataFrame:
@@ -84,10 +99,10 @@ def _of_pairs(activity: DataFrame) -> DataFrame:
 
 
 def _held(told: DataFrame) -> DataFrame:
-    """The slots in which a broker is held, with the one before: what ends within may have begun there."""
+    """The minutes in which a broker is held, with the one before: what ends within may have begun there."""
     until = F.timestamp_millis(F.unix_millis("at") + F.col("duration_ms"))
-    slots = F.sequence(slot_of(F.col("at")) - 1, slot_of(until) + 1)
-    return told.select(*_PAIR, F.explode(slots).alias("slot"))
+    minutes = F.sequence(_minute_of(F.col("at")) - 1, _minute_of(until) + 1)
+    return told.select(*_PAIR, F.explode(minutes).alias("minute"))
 
 
 def _after_failures(failures: DataFrame, of_pairs: DataFrame) -> DataFrame:

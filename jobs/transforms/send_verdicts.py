@@ -37,7 +37,7 @@ def choices(attempts: DataFrame, rules: DataFrame) -> DataFrame:
     """Each attempt with the rules it was made under, and whether its begin alone puts it in doubt."""
     own = rules.select(*PROCESS, "event_date", "verdict", "reasons", *_RULES)
     sent = attempts.select(*PROCESS, "event_date", *_WHO, "last_broker_name", "queue_selected_by")
-    made = null_safe_join(sent, own, [*PROCESS, "event_date"]).withColumns(
+    made = null_safe_join(sent, F.broadcast(own), [*PROCESS, "event_date"]).withColumns(
         {
             "begin_ms": F.unix_millis("begin_at"),
             "pinned": F.coalesce(F.col("queue_selected_by") != "client", F.lit(False)),
