@@ -164,10 +164,12 @@ class GroupMemory:
 
     def _take_owners(self, group: GroupRound, timing: Timing) -> None:
         since = group.at - int(timing.owner_changes_s * 1000)
-        unlocked: dict[tuple[str, TopicQueue], int] = {}
-        for topic in group.judged_topics():
+        judged = {topic.topic: topic for topic in group.judged_topics()}
+        in_route: set[TopicQueue] = set()
+        for topic in judged.values():
             for queue in topic.queues or ():
                 at: TopicQueue = (topic.topic, *queue)
+                in_route.add(at)
                 owners = topic.owners.get(queue, ())
                 if owners:
                     self.ownerless.pop(at, None)
@@ -176,30 +178,36 @@ class GroupMemory:
                     self.ownerless.setdefault(at, group.at)
                 if len(owners) == 1 and group.message_model != BROADCASTING:
                     self._take_owner(at, owners[0].client_id, topic.expected.get(queue), group.at, since)
-                for owner in owners:
-                    if not owner.locked:
-                        first = self.unlocked.get((owner.client_id, at), group.at)
-                        unlocked[owner.client_id, at] = max(first, owner.last_lock_at or 0)
-        silent = set(group.unanswered)
-        kept = {key: first for key, first in self.unlocked.items() if key[0] in silent}
-        self.unlocked = {**kept, **unlocked} if group.ordered else {}
-        in_route = {(t.topic, *queue) for t in group.judged_topics() for queue in t.queues or ()}
-        judged = {t.topic for t in group.judged_topics()}
-        self.ownerless = {q: at for q, at in self.ownerless.items() if q in in_route or q[0] not in judged}
-        self.held = {q: held for q, held in self.held.items() if q in in_route or q[0] not in judged}
+        self.unlocked = self._unlocked(group, judged.values()) if group.ordered else {}
+        gone = [q for q in (*self.held, *self.ownerless) if q not in in_route and q[0] in judged]
+        for queue_gone in gone:
+            self.held.pop(queue_gone, None)
+            self.ownerless.pop(queue_gone, None)
         self.new_queues = {q: at for q, at in self.new_queues.items() if at > since}
+
+    def _unlocked(self, group: GroupRound, topics: Iterable[TopicRound]) -> dict[tuple[str, TopicQueue], int]:
+        """Since when owners have held queues without the broker's lock, as far as they answered."""
+        silent = set(group.unanswered)
+        since = {key: first for key, first in self.unlocked.items() if key[0] in silent}
+        for topic in topics:
+            for queue in topic.queues or ():
+                for owner in topic.owners.get(queue, ()):
+                    if not owner.locked:
+                        key = (owner.client_id, (topic.topic, *queue))
+                        since[key] = max(self.unlocked.get(key, group.at), owner.last_lock_at or 0)
+        return since
 
     def _take_owner(self, queue: TopicQueue, client_id: str, expected: str | None, at: int, since: int) -> None:
         """Note a change of owner; one that another list of members calls for is no flapping."""
         held = self.held.get(queue)
         if held is None:
             self.held[queue] = _Held(client_id, expected, ())
-        elif held.client_id == client_id:
-            self.held[queue] = held._replace(changed_at=tuple(c for c in held.changed_at if c > since))
-        else:
+        elif held.client_id != client_id:
             needless = (at,) if expected == held.expected else ()
             changed = tuple(c for c in held.changed_at if c > since)
             self.held[queue] = _Held(client_id, expected, (*changed, *needless))
+        elif held.changed_at:
+            self.held[queue] = held._replace(changed_at=tuple(c for c in held.changed_at if c > since))
 
     def _take_missing(self, group: GroupRound) -> None:
         sources = {s for s in map(gap_source, group.missing_inputs) if s is not None}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 BROADCASTING = "BROADCASTING"
@@ -133,13 +135,13 @@ class GroupRound:
     at: int = 0  # when the group's last capture of this round was taken
     events: tuple[MemberEvent, ...] = ()  # since the round before
     past: Past = field(default_factory=Past)
-    unanswered: tuple[str, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        silent = (c for c in dict.fromkeys(self.members) if c not in self.reads or not self.reads[c].answered)
-        object.__setattr__(self, "unanswered", tuple(silent))
+    @cached_property
+    def unanswered(self) -> tuple[str, ...]:
+        """Members that were not asked, or did not answer."""
+        return tuple(c for c in dict.fromkeys(self.members) if c not in self.reads or not self.reads[c].answered)
 
-    @property
+    @cached_property
     def complete(self) -> bool:
         """The members are known and every one of them answered."""
         return self.listed and not self.unanswered
@@ -149,18 +151,17 @@ class GroupRound:
         """Running infos were asked for, or there is nobody to ask."""
         return bool(self.reads) or (self.listed and not self.members)
 
-    @property
+    @cached_property
     def duplicates(self) -> tuple[str, ...]:
         """Client ids with two channels on one broker, or with channels from two hosts."""
-        repeated = len(set(self.members)) < len(self.members)
-        twice = {c for c in self.members if self.members.count(c) > 1} if repeated else set()
+        twice = {client_id for client_id, count in Counter(self.members).items() if count > 1}
         hosts: dict[str, set[str]] = {}
         for connection in self.connections:
             host = connection.address.rpartition(":")[0] or connection.address
             hosts.setdefault(connection.client_id, set()).add(host)
         return tuple(sorted(twice | {client_id for client_id, seen in hosts.items() if len(seen) > 1}))
 
-    @property
+    @cached_property
     def views(self) -> dict[str | None, tuple[str, ...]]:
         """Member list by the broker that gave it; empty where no connections are recorded."""
         lists: dict[str | None, list[str]] = {}
@@ -170,7 +171,15 @@ class GroupRound:
 
     def subscribers(self, topic: str) -> list[str]:
         """Members that answered and subscribe the topic themselves."""
-        return [c for c in dict.fromkeys(self.members) if c in self.reads and topic in (self.reads[c].topics or ())]
+        return self._subscribers.get(topic, [])
+
+    @cached_property
+    def _subscribers(self) -> dict[str, list[str]]:
+        lists: dict[str, list[str]] = {}
+        for client_id in dict.fromkeys(self.members):
+            for topic in self.reads[client_id].topics or () if client_id in self.reads else ():
+                lists.setdefault(topic, []).append(client_id)
+        return lists
 
     def topic(self, name: str | None) -> TopicRound | None:
         """The topic of this name, if the group has it in this round."""
@@ -178,4 +187,8 @@ class GroupRound:
 
     def judged_topics(self) -> list[TopicRound]:
         """Topics whose queues are known."""
+        return self._judged_topics
+
+    @cached_property
+    def _judged_topics(self) -> list[TopicRound]:
         return [topic for topic in self.topics if topic.queues is not None]

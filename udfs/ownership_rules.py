@@ -98,7 +98,7 @@ def double_owned(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     channels = {c: max(2, group.members.count(c)) for c in group.duplicates}
     for topic in group.judged_topics():
         for queue, owners in sorted(topic.owners.items()):
-            processes = sum(channels.get(owner.client_id, 1) for owner in owners)
+            processes = sum(channels.get(owner.client_id, 1) for owner in owners) if channels else len(owners)
             if processes < 2:
                 continue
             ids = [owner.client_id for owner in owners]
