@@ -11,10 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from pyspark.sql import functions as F
 
-from schemas import TABLES
 from tests.conftest import CAPTURES
+from tests.pipeline.lake_contents import contents
 
 ROOT = Path(__file__).parent.parent.parent
 CLUSTER = "cluster=oracle"
@@ -59,16 +58,6 @@ def without_the_project(tmp_path_factory):
         if "hindsight" not in entry.name:
             (packages / entry.name).symlink_to(entry)
     return folder / "bin" / "python"
-
-
-def contents(spark, lake: Path) -> dict[str, list]:
-    found = {}
-    for table in TABLES.values():
-        if table.name not in ("ingested_file", "quality_result", "publication"):
-            rows = spark.read.format("delta").load(f"{lake}/{table.name}")
-            text = rows.select(F.to_json(F.struct(*table.contract_columns)).alias("row"))
-            found[table.name] = sorted(row.row for row in text.collect())
-    return found
 
 
 @pytest.mark.soak
