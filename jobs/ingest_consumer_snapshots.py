@@ -80,24 +80,21 @@ class RoundSettling:
         days = sorted({d.event_date for d in dates})
         rounds = self._rounds(None, days).persist()
         self._replace_gap_rounds(rounds, dates)
-        # Every row of a round has its capture: where no capture moves, nothing else does.
-        if self._correct(SNAPSHOT_CAPTURE, rounds, dates):
-            for table in _OF_CAPTURES:
-                self._correct(table, rounds, dates)
-        self._correct(CONSUMER_HEARTBEAT, rounds, dates)
+        # Each table, also where no capture moves: its new rows were placed among their own captures only. Heartbeats
+        # come last, with the subscriptions of captures that are right by then.
+        for table in (SNAPSHOT_CAPTURE, *_OF_CAPTURES, CONSUMER_HEARTBEAT):
+            self._correct(table, rounds, dates)
         rounds.unpersist()
 
-    def _correct(self, table: Table, rounds: DataFrame, dates: list[ClusterDate]) -> bool:
-        """Store what has become of the settled columns; tell whether a row was wrong."""
+    def _correct(self, table: Table, rounds: DataFrame, dates: list[ClusterDate]) -> None:
+        """Store what has become of the settled columns."""
         columns = ["round_at", *(["subscriptions"] if table is CONSUMER_HEARTBEAT else [])]
         days = sorted({d.event_date for d in dates})
         stored = self.lake.read(table).where(in_dates(dates)).withColumn("before", F.struct(*columns))
         right = self._completed(with_round(stored, rounds), table, days)
         moved = right.where(~F.struct(*columns).eqNullSafe(F.col("before"))).select(*table.key, *columns)
-        wrong = not moved.isEmpty()
-        if wrong:
+        if not moved.isEmpty():
             self.lake.update(table, moved, columns, days)
-        return wrong
 
     def _rounds(self, fresh: DataFrame | None, dates: Iterable[date]) -> DataFrame:
         near = _with_neighbours(dates)

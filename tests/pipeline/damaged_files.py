@@ -44,7 +44,7 @@ def write_damaged_files(landing: Path) -> None:
     snapshots = landing / "admin_snapshots" / f"cluster={CLUSTER}"
     snapshots.mkdir(parents=True)
     with gzip.open(CAPTURES / "consumers" / "admin_snapshots.jsonl.gz") as lines:
-        first = [next(lines) for _ in range(10)]
-    broken = json.loads(first[7])
+        captures = [next(lines) for _ in range(10)][1:]  # without the round's marker
+    broken = json.loads(captures[6])
     broken["raw"] = broken["raw"][:200]
-    (snapshots / "s.jsonl").write_bytes(b"".join([*first[:7], json.dumps(broken).encode() + b"\n", *first[8:]]))
+    (snapshots / "s.jsonl").write_bytes(b"".join([*captures[:6], json.dumps(broken).encode() + b"\n", *captures[7:]]))

@@ -5,6 +5,7 @@ The damaged files stand in a cluster of their own, in the lake of all formats.
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ def refused(taken_in):
         ("huge_line", "LINE_TOO_LONG", 2),
         ("not_json", "NOT_JSON", 2),
         ("not_gzip", "NOT_GZIP", 1),
-        ("s", "BAD_RAW", 8),
+        ("s", "BAD_RAW", 7),
     ],
 )
 def test_a_bad_line_stands_in_quarantine_with_its_reason_and_line(refused, file, code, line):
@@ -67,6 +68,12 @@ def test_the_good_lines_of_every_file_are_stored_and_the_accounts_balance(taken_
     assert (files["bad_utf8"].stored, files["no_key_field"].stored, files["huge_line"].stored) == (4, 2, 2)
     assert (files["not_json"].stored, files["not_json"].ignored) == (2, 1)
     assert all(files[name].quarantined == 1 for name in files if name != "unknown_version")
+
+
+def test_captures_without_a_marker_are_one_round_in_every_table(taken_in):
+    first = datetime(2026, 11, 21, 9, 30, 14, 272_000)
+    for table in ("snapshot_capture", "topic_route", "queue_ownership", "consumer_heartbeat"):
+        assert {row.round_at for row in taken_in(table).collect()} == {first}, table
 
 
 def test_a_producer_of_an_unknown_version_is_stored_and_judged_unknown(taken_in):

@@ -90,6 +90,9 @@ def test_files_split_in_three_and_arriving_in_any_order_give_the_same_tables(
             if name.startswith("admin_snapshots"):
                 after_marker = [i + 1 for i, line in enumerate(lines) if b'"kind":"round"' in line]
                 cuts[1:3] = after_marker[4], after_marker[9]
+            if name.startswith("client_log"):  # a log is rolled between records, not inside a stack trace
+                stamped = [i for i, line in enumerate(lines) if line[:2] == b"20"]
+                cuts[1:3] = (next(i for i in stamped if i >= cut) for cut in cuts[1:3])
             folder, _, rest = name.partition("/")
             write(tmp_path / "landing", f"{folder}/{part}/{rest}", lines[cuts[part] : cuts[part + 1]])
         pipeline(tmp_path / "landing", tmp_path / "lake")
