@@ -12,8 +12,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from schemas.collection import TOPIC
 from schemas.common_columns import CLUSTER, COLLECTOR, LINEAGE, QUEUES, RUN, STRINGS, event_date
-from schemas.consumers import CLIENT, GROUP, TOPIC
+from schemas.consumers import CLIENT, GROUP
 from schemas.table_contract import Table, column
 
 STRATEGY_SOURCES = ("client_log", "running_info", "settings", "default")

@@ -1,4 +1,4 @@
-"""What collectors and consumers recorded: rounds, connections, ownership, progress, routes, rebalance results."""
+"""What rounds and logs show of consumer groups: connections, ownership, progress, rebalance results."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from schemas.collection import BROKER, CAPTURE, TOPIC
 from schemas.common_columns import (
     CAPTURED_AT,
     CLUSTER,
-    COLLECTOR,
     DOUBTS,
     LINEAGE,
     QUEUES,
@@ -28,92 +28,14 @@ from schemas.table_contract import Table, column
 
 GROUP = column("consumer_group", StringType(), "Consumer group.", required=True)
 CLIENT = column("client_id", StringType(), "Consumer client id.", required=True)
-TOPIC = column("topic", StringType(), "Topic.", required=True)
-BROKER = column("broker_name", StringType(), "Broker that holds the queue.", required=True)
 QUEUE_ID = column("queue_id", IntegerType(), "Queue id on that broker, >= 0.", required=True)
-_CAPTURE = [CLUSTER, event_date("captured_at"), COLLECTOR]
-
-COLLECTION_ROUND = Table(
-    name="collection_round",
-    comment="One row per collection sweep: where its marker stands, or where a pause in the captures began one.",
-    columns=StructType(
-        [
-            CLUSTER,
-            event_date("round_at"),
-            COLLECTOR,
-            column(
-                "round_at",
-                TimestampType(),
-                "Instant of the marker, or of the first capture after a pause.",
-                required=True,
-            ),
-            column("kind", StringType(), "marker, or gap (no marker was recorded).", required=True),
-            column("round_number", LongType(), "The collector's own number; null without one."),
-            *SOURCE,
-        ]
-    ),
-    key=("cluster", "event_date", "collector", "round_at"),
-    lineage=LINEAGE,
-    values=(("kind", ("marker", "gap")),),
-)
-
-SNAPSHOT_CAPTURE = Table(
-    name="snapshot_capture",
-    comment="One row per read that a collector tried: whether it was answered, and what a client said of itself.",
-    columns=StructType(
-        [
-            *_CAPTURE,
-            column("kind", StringType(), "Admin call: topicRoute, consumerConnection, ...", required=True),
-            column("subject", StringType(), "What was asked for, as the collector wrote it.", required=True),
-            CAPTURED_AT,
-            column("captured_end_at", TimestampType(), "When the answer or the failure came, UTC."),
-            ROUND_AT,
-            column("consumer_group", StringType(), "Consumer group asked for; null for others."),
-            column("client_id", StringType(), "Client asked for; null for a group or topic."),
-            column("producer_group", StringType(), "Producer group asked for; null for others."),
-            column("topic", StringType(), "Topic asked for; null for a consumer group or client."),
-            column("answered", BooleanType(), "False: the read was tried and failed.", required=True),
-            column("error", StringType(), "Why it failed, as recorded."),
-            column("error_code", IntegerType(), "RocketMQ response code in the error; null when it names none."),
-            column("client_version", StringType(), "Running info: PROP_CLIENT_VERSION."),
-            column(
-                "consume_type",
-                StringType(),
-                "Running info: CONSUME_PASSIVELY, CONSUME_ACTIVELY or CONSUME_POP.",
-            ),
-            column("message_model", StringType(), "Running info or connection: CLUSTERING or BROADCASTING."),
-            column("consume_from_where", StringType(), "Running info: where a new group begins to consume."),
-            column("consume_orderly", BooleanType(), "Running info: PROP_CONSUMEORDERLY."),
-            column(
-                "client_rebalance",
-                BooleanType(),
-                "Running info: false where the broker assigns; null before 5.0.",
-            ),
-            column(
-                "strategy",
-                StringType(),
-                "Running info: strategy of RocketMQ's own classes by name, else `class:<name>`.",
-            ),
-            column("client_started_at", TimestampType(), "Running info: when the client started, UTC."),
-            column(
-                "subscriptions",
-                ArrayType(SUBSCRIPTION, containsNull=False),
-                "Running info: the client's own; connection: the table of whichever member sent the last heartbeat.",
-            ),
-            DOUBTS,
-            *SOURCE,
-        ]
-    ),
-    key=("cluster", "event_date", "collector", "kind", "subject", "captured_at"),
-    lineage=LINEAGE,
-)
 
 CONSUMER_HEARTBEAT = Table(
     name="consumer_heartbeat",
     comment="One row per round, broker view, group and listed connection: who a broker says the members are.",
     columns=StructType(
         [
-            *_CAPTURE,
+            *CAPTURE,
             column("broker_name", StringType(), "Broker that answered; null: not recorded, one unnamed view."),
             GROUP,
             CLIENT,
@@ -161,7 +83,7 @@ QUEUE_OWNERSHIP = Table(
     comment="One row per round, group, client and queue that the client's running info shows as its own.",
     columns=StructType(
         [
-            *_CAPTURE,
+            *CAPTURE,
             GROUP,
             CLIENT,
             TOPIC,
@@ -205,7 +127,7 @@ POP_ASSIGNMENT = Table(
     "on): members may share a queue, so this is no ownership.",
     columns=StructType(
         [
-            *_CAPTURE,
+            *CAPTURE,
             GROUP,
             CLIENT,
             TOPIC,
@@ -224,34 +146,12 @@ POP_ASSIGNMENT = Table(
     lineage=LINEAGE,
 )
 
-PRODUCER_CONNECTION = Table(
-    name="producer_connection",
-    comment="One row per capture, producer group and listed connection: which producers a broker says are there.",
-    columns=StructType(
-        [
-            *_CAPTURE,
-            column("producer_group", StringType(), "Producer group.", required=True),
-            column("topic", StringType(), "Topic by whose route the broker was found; null where not recorded."),
-            column("client_id", StringType(), "Producer client id.", required=True),
-            column("address", StringType(), "Client's remote address.", required=True),
-            CAPTURED_AT,
-            ROUND_AT,
-            column("language", StringType(), "Client language as reported."),
-            column("client_version", IntegerType(), "MQVersion ordinal as reported, e.g. 409 is 4.9.8."),
-            DOUBTS,
-            *SOURCE,
-        ]
-    ),
-    key=("cluster", "event_date", "collector", "producer_group", "topic", "client_id", "address", "captured_at"),
-    lineage=LINEAGE,
-)
-
 QUEUE_PROGRESS = Table(
     name="queue_progress",
     comment="One row per round, group and queue: the group's offset beside the broker's.",
     columns=StructType(
         [
-            *_CAPTURE,
+            *CAPTURE,
             GROUP,
             TOPIC,
             BROKER,
@@ -283,35 +183,6 @@ QUEUE_PROGRESS = Table(
         "queue_id",
         "captured_at",
     ),
-    lineage=LINEAGE,
-)
-
-TOPIC_ROUTE = Table(
-    name="topic_route",
-    comment="One row per round, topic and broker that the name server's route names.",
-    columns=StructType(
-        [
-            *_CAPTURE,
-            TOPIC,
-            BROKER,
-            CAPTURED_AT,
-            ROUND_AT,
-            column("read_queue_nums", IntegerType(), "Queues that consumers see.", required=True),
-            column("write_queue_nums", IntegerType(), "Queues that producers see.", required=True),
-            column("perm", IntegerType(), "Permission bits: 4 read, 2 write, 1 inherit.", required=True),
-            column("has_master", BooleanType(), "The route has an address with broker id 0.", required=True),
-            column("master_address", StringType(), "That address; null without a master."),
-            column(
-                "order_topic_conf",
-                StringType(),
-                "orderTopicConf, `broker:queues;...`: what producers go by instead of the counts; null without one.",
-            ),
-            column("is_static_topic", BooleanType(), "The topic has logical queues (5.0 on).", required=True),
-            DOUBTS,
-            *SOURCE,
-        ]
-    ),
-    key=("cluster", "event_date", "collector", "topic", "broker_name", "captured_at"),
     lineage=LINEAGE,
 )
 

@@ -12,8 +12,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from schemas.collection import TOPIC
 from schemas.common_columns import CLUSTER, COLLECTOR, LINEAGE, RUN, STRINGS, event_date
-from schemas.consumers import GROUP, TOPIC
+from schemas.consumers import GROUP
 from schemas.drift import CAUSE_KEY, DISTURBANCE, ROOT_CAUSE, ROOT_CAUSES, SEVERITIES
 from schemas.table_contract import Table, column
 

@@ -14,9 +14,9 @@ from datetime import tzinfo
 from typing import Any
 
 from udfs.bounded_lines import Line
-from udfs.client_log_lines import TEXT_CHARS, Occurrences, line_digest
 from udfs.log_layouts import begins_with_stamp, message_start, read_head
 from udfs.log_templates import Reader, Template, TemplateIndex, read_message, template
+from udfs.logged_lines import Occurrences, stamp
 from udfs.parsed_line import ParsedLine, Record, RefusedLineError, ignored, instant_or_never, java_number
 
 _GROUP = r"(?P<client_group>[^ ]++)"
@@ -185,14 +185,7 @@ def _event(text: str, start: int, form: Template, zone: tzinfo, occurrences: Occ
     head = read_head(text, zone)
     message = text[start:]
     row = read_message(form, message, _READ)
-    digest = line_digest(text)
-    row["logged_at"] = head.at_ms
-    row["resolution_ms"] = head.resolution_ms
-    row["level"] = head.level
-    row["thread"] = head.thread
-    row["text"] = message[:TEXT_CHARS]
-    row["line_digest"] = digest.hex()
-    row["occurrence"] = occurrences.count(digest)
+    stamp(row, head, text, message, occurrences)
     return row
 
 

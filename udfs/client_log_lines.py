@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import tzinfo
-from hashlib import blake2b
 from typing import Any
 
 from udfs.allocation import MessageQueue, sort_queues
@@ -22,13 +21,12 @@ from udfs.bounded_lines import Line
 from udfs.client_log_events import find_template, read_event
 from udfs.log_layouts import STAMP, STAMPLESS, message_start, read_head, without_colours
 from udfs.log_templates import Template
+from udfs.logged_lines import Occurrences, line_digest, stamp
 from udfs.parsed_line import ERROR_CHARS, ParsedLine, Record, RefusedLineError, ignored, java_number
 
-TEXT_CHARS = 1000  # of an event's own line, as stored
 TRACE_CHARS = 4000  # of a stack trace, as stored
 TRACE_LINES = 100  # that are held until their end is seen; those after them are only counted
 _HELD_CHARS = 256 * 1024  # as many at most, and one line more
-_REMEMBERED_LINES = 50_000  # that are told from their repetitions
 
 _HEAD_STARTS = frozenset("2\x1b%")  # of a year, a colour, and 4.0.0's broken stamp
 _begins_as_head = re.compile(rf"{STAMP}|\x1b\[|{re.escape(STAMPLESS)}").match
@@ -148,42 +146,11 @@ class _Reader:
 
     def _event(self, text: str, message: str, template: Template) -> Record:
         head = read_head(text, self.zone)
-        digest = line_digest(text)
         row = read_event(template, message)
         row["log_folder"] = self.folder
-        row["logged_at"] = head.at_ms
-        row["resolution_ms"] = head.resolution_ms
-        row["level"] = head.level
         row["pid"] = head.pid
-        row["thread"] = head.thread
-        row["text"] = message[:TEXT_CHARS]
-        row["line_digest"] = digest.hex()
-        row["occurrence"] = self.occurrences.count(digest)
+        stamp(row, head, text, message, self.occurrences)
         return Record("client_event", row)
-
-
-class Occurrences:
-    """Numbers equal lines of a file, in bounded memory.
-
-    Equal lines are of one instant, and near each other: threads write out of order by some milliseconds.
-    """
-
-    def __init__(self) -> None:
-        self._seen: dict[bytes, int] = {}
-        self._before: dict[bytes, int] = {}
-
-    def count(self, digest: bytes) -> int:
-        """1 for the first such line; of lines further apart than the memory reaches, for each."""
-        number = self._seen.get(digest, self._before.get(digest, 0)) + 1
-        if len(self._seen) >= _REMEMBERED_LINES:
-            self._seen, self._before = {}, self._seen
-        self._seen[digest] = number
-        return number
-
-
-def line_digest(text: str) -> bytes:
-    """What tells a line from others of its instant."""
-    return blake2b(text.encode(), digest_size=12).digest()
 
 
 def _stack_trace(trace: list[Line]) -> dict[str, Any]:

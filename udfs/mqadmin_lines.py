@@ -21,7 +21,9 @@ from datetime import tzinfo
 from itertools import chain
 
 from udfs.bounded_lines import Line, Refusal
-from udfs.mqadmin_outputs import Output, Rows, reader_of, running_info
+from udfs.mqadmin_output import Output, Rows
+from udfs.mqadmin_outputs import reader_of
+from udfs.mqadmin_running_info import running_info
 from udfs.parsed_line import (
     EARLIEST_MS,
     LATEST_MS,

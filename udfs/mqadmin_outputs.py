@@ -1,72 +1,37 @@
 """What one ``mqadmin`` command printed in, rows out: one reader per layout of 4.x and 5.x.
 
 Widths are minimums, so rows are split at white space, which no name holds. Times that mqadmin printed are in the zone
-of its JVM. Source: ConsumerConnectionSubCommand, ConsumerProgressSubCommand, TopicRouteSubCommand,
-ConsumerRunningInfo#formatString, 4.0.0 to 5.3.3.
+of its JVM. Source: ConsumerConnectionSubCommand, ConsumerProgressSubCommand, TopicRouteSubCommand, 4.0.0 to 5.3.3.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime, tzinfo
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from datetime import tzinfo
+from typing import Any
 
-from udfs.admin_answers import master_address, raw_object, read_answer
+from udfs.admin_answers import master_address, raw_object
 from udfs.bounded_lines import Refusal
-from udfs.fastjson import ObjectKey
+from udfs.mqadmin_output import (
+    Output,
+    Rows,
+    as_answered,
+    capture_row,
+    each_line_of,
+    no_subject,
+    place,
+    printed_time,
+)
+from udfs.mqadmin_running_info import running_info
 from udfs.parsed_line import (
-    EARLIEST_MS,
-    LATEST_MS,
     RefusedLineError,
     java_number,
-    text_field,
 )
 
-COLLECTOR = "mqadmin"
-
-
 _RELEASE = re.compile(r"V([45])_(\d)_(\d)(_SNAPSHOT)?")
-
-
 _INDEX = re.compile(r"\d{3,4}")
-
-
 _ROUTE_ROW = re.compile(r"\S++\s++(\S++)\s++\{([^{}]*+)\}\s++(\d{1,9})\s++(\d{1,9})\s++(\d{1,9})\s*+")
-
-
-_SUBSCRIPTION_ROW = re.compile(r"\d{3,} +Topic: (\S++) +ClassFilter: \S++ +SubExpression: (.*+)")
-
-
-_QUEUE_ROW = re.compile(r"(\S++)\s++(\S++)\s++(-?\d{1,10})\s++(?:Pop)?ProcessQueueInfo \[([^\[\]]*+)\]\s*+")
-
-
-# What was read off some lines of an output; a record belongs to the line by whose index it stands.
-Rows = list[tuple[int, str, dict[str, Any]]]
-
-
-class Output(NamedTuple):
-    """One command's output and what is known of it."""
-
-    texts: list[str]
-    zone: tzinfo
-    captured_at: int
-    subject: str | None
-
-    def group(self) -> str:
-        """The group asked for, by name or by its retry topic; refused: NO_SUBJECT."""
-        if self.subject:
-            return self.subject
-        for text in self.texts:
-            word = next((word for word in text.split() if word.startswith("%RETRY%")), "")
-            if word.removeprefix("%RETRY%"):
-                return word.removeprefix("%RETRY%")
-        raise _no_subject("group")
-
-
-def _no_subject(what: str) -> RefusedLineError:
-    return RefusedLineError("NO_SUBJECT", f"neither the output nor the file's name says of which {what} it is")
-
 
 Reader = Callable[[Output, dict[int, Refusal]], Rows]
 
@@ -92,29 +57,6 @@ def reader_of(texts: list[str]) -> Reader | None:
     return _connection if any(text.startswith("Below is subscription") for text in texts) else None
 
 
-def _each(
-    output: Output, refusals: dict[int, Refusal], read: Callable[[str], Iterable[tuple[str, dict[str, Any]]]]
-) -> Rows:
-    """The rows of each line; a line that cannot be read is refused by itself."""
-    rows: Rows = []
-    for index, text in enumerate(output.texts):
-        try:
-            rows += [(index, table, row) for table, row in read(text)]
-        except RefusedLineError as refused:
-            refusals[index] = refused.refusal
-    return rows
-
-
-def _capture(output: Output, kind: str, subject: str, **more: Any) -> tuple[int, str, dict[str, Any]]:
-    first = next(index for index, text in enumerate(output.texts) if text.strip())
-    row = {"kind": kind, "subject": subject, "answered": True, **_place(output), **more}
-    return first, "snapshot_capture", row
-
-
-def _place(output: Output) -> dict[str, Any]:
-    return {"collector": COLLECTOR, "captured_at": output.captured_at}
-
-
 def _connection(output: Output, refusals: dict[int, Refusal]) -> Rows:
     group = output.group()
     said = dict(text.strip().partition(": ")[::2] for text in output.texts if ": " in text)
@@ -138,7 +80,7 @@ def _connection(output: Output, refusals: dict[int, Refusal]) -> Rows:
             yield (
                 "consumer_heartbeat",
                 {
-                    **_place(output),
+                    **place(output),
                     **of_group,
                     "consumer_group": group,
                     "consume_from_where": said.get("ConsumeFromWhere") or None,
@@ -146,9 +88,9 @@ def _connection(output: Output, refusals: dict[int, Refusal]) -> Rows:
                 },
             )
 
-    rows = _each(output, refusals, read)
+    rows = each_line_of(output, refusals, read)
     capture = of_group | {"consumer_group": group, "subscriptions": subscriptions}
-    return [_capture(output, "consumerConnection", group, **capture), *rows]
+    return [capture_row(output, "consumerConnection", group, **capture), *rows]
 
 
 _TRAILERS = frozenset({"ConsumeType", "MessageModel", "ConsumeFromWhere"})
@@ -199,13 +141,13 @@ def _progress(output: Output, refusals: dict[int, Refusal]) -> Rows:
         yield (
             "queue_progress",
             {
-                **_place(output),
+                **place(output),
                 "consumer_group": group,
                 **_progress_row(words, has_client, has_inflight, output.zone),
             },
         )
 
-    return [_capture(output, "consumeStats", group, consumer_group=group), *_each(output, refusals, read)]
+    return [capture_row(output, "consumeStats", group, consumer_group=group), *each_line_of(output, refusals, read)]
 
 
 def _progress_row(words: list[str], has_client: bool, has_inflight: bool, zone: tzinfo) -> dict[str, Any]:
@@ -223,7 +165,7 @@ def _progress_row(words: list[str], has_client: bool, has_inflight: bool, zone: 
         "consumer_offset": consumer,
         "lag": broker - consumer,
         "client_ip": None if client_ip == "N/A" else client_ip,
-        "last_timestamp": None if time == ["N/A"] else _printed_time(" ".join(time), "%Y-%m-%d %H:%M:%S", zone),
+        "last_timestamp": None if time == ["N/A"] else printed_time(" ".join(time), "%Y-%m-%d %H:%M:%S", zone),
     }
 
 
@@ -234,19 +176,10 @@ def _queue_id(text: str) -> int:
     return value
 
 
-def _printed_time(text: str, layout: str, zone: tzinfo) -> int | None:
-    """Epoch ms; None for the time of a 0, which means never."""
-    try:
-        at = int(datetime.strptime(text, layout).replace(tzinfo=zone).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        raise RefusedLineError("BAD_TIMESTAMP", f"{text[:40]!r} is no time as mqadmin prints it") from None
-    return at if EARLIEST_MS <= at < LATEST_MS else None
-
-
 def _route_list(output: Output, refusals: dict[int, Refusal]) -> Rows:
     topic = output.subject
     if not topic:
-        raise _no_subject("topic")
+        raise no_subject("topic")
 
     def read(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
         if not text.strip() or text.startswith(("#", "-", "Total:")):
@@ -258,7 +191,7 @@ def _route_list(output: Output, refusals: dict[int, Refusal]) -> Rows:
         yield (
             "topic_route",
             {
-                **_place(output),
+                **place(output),
                 "topic": topic,
                 "broker_name": row[1],
                 "read_queue_nums": int(row[3]),
@@ -270,7 +203,7 @@ def _route_list(output: Output, refusals: dict[int, Refusal]) -> Rows:
             },
         )
 
-    return [_capture(output, "topicRoute", topic, topic=topic), *_each(output, refusals, read)]
+    return [capture_row(output, "topicRoute", topic, topic=topic), *each_line_of(output, refusals, read)]
 
 
 def _route_json(output: Output, refusals: dict[int, Refusal]) -> Rows:
@@ -280,66 +213,5 @@ def _route_json(output: Output, refusals: dict[int, Refusal]) -> Rows:
         return []
     topic = output.subject
     if not topic:
-        raise _no_subject("topic")
-    return _as_answered(output, "topicRoute", topic, raw, {"topic": topic})
-
-
-def _as_answered(output: Output, kind: str, subject: str, raw: Mapping[str, Any], asked: dict[str, Any]) -> Rows:
-    """The rows that the admin API's own answer gives, all of the output's first line."""
-    said, rows = read_answer(kind, raw, asked)
-    first, table, capture = _capture(output, kind, subject, **asked, **said)
-    return [(first, table, capture), *((first, table, _place(output) | row) for table, row in rows)]
-
-
-def running_info(output: Output, refusals: dict[int, Refusal]) -> Rows:
-    """ConsumerRunningInfo#formatString, read back into what it was printed from."""
-    properties: dict[str, str] = {}
-    subscriptions: list[dict[str, Any]] = []
-    tables: dict[str, dict[ObjectKey, dict[str, Any]]] = {"mqTable": {}, "mqPopTable": {}}
-    section = ""
-    for index, text in enumerate(output.texts):
-        if text.startswith("#") and text.rstrip().endswith("#"):
-            section = text.strip().strip("#")
-        elif section == "Consumer Properties" and ": " in text:
-            name, _, told = text.partition(": ")
-            properties[name.rstrip()] = told
-        elif section == "Consumer Subscription" and (found := _SUBSCRIPTION_ROW.fullmatch(text)):
-            subscriptions.append({"topic": found[1], "subString": found[2].strip()})
-        elif section in _QUEUE_SECTIONS and not text.startswith("#") and text.strip():
-            try:
-                queue, process_queue = _queue_row(text, output.zone)
-                tables[_QUEUE_SECTIONS[section]][queue] = process_queue
-            except RefusedLineError as refused:
-                refusals[index] = refused.refusal
-    group = text_field(properties, "consumerGroup")
-    client_id = (output.subject or "").removesuffix(".gz")
-    raw = {"properties": properties, "subscriptionSet": subscriptions, **tables}
-    asked = {"consumer_group": group, "client_id": client_id}
-    return _as_answered(output, "consumerRunningInfo", f"{group}|{client_id}", raw, asked)
-
-
-_QUEUE_SECTIONS = {"Consumer MQ Detail": "mqTable", "Consumer Pop Detail": "mqPopTable"}
-
-
-_TIMES = ("lastLockTimestamp", "lastPullTimestamp", "lastConsumeTimestamp")
-
-
-_TIME_DIGITS = 17  # yyyyMMddHHmmssSSS
-
-
-def _queue_row(text: str, zone: tzinfo) -> tuple[ObjectKey, dict[str, Any]]:
-    found = _QUEUE_ROW.fullmatch(text)
-    if found is None:
-        raise RefusedLineError("BAD_ROW", f"no queue and ProcessQueueInfo: {text[:120]!r}")
-    topic, broker_name, queue_id, printed = found.groups()
-    key = ObjectKey([("brokerName", broker_name), ("queueId", java_number(queue_id, 32)), ("topic", topic)])
-    value: dict[str, Any] = {}
-    for member in printed.split(", "):
-        name, _, told = member.replace(":", "=", 1).partition("=")  # POP's prints colons, and its time as a number
-        if name in _TIMES and len(told) == _TIME_DIGITS:
-            value[name] = _printed_time(f"{told}000", "%Y%m%d%H%M%S%f", zone)
-        elif told in ("true", "false"):
-            value[name] = told == "true"
-        elif told:
-            value[name] = java_number(told, 64)
-    return key, value
+        raise no_subject("topic")
+    return as_answered(output, "topicRoute", topic, raw, {"topic": topic})

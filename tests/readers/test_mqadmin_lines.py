@@ -11,7 +11,8 @@ from tests.readers.line_checks import GOLDEN, check, check_bytes, counts, lines_
 from udfs.bounded_lines import Line
 from udfs.landing_formats import FORMATS
 from udfs.mqadmin_lines import MOST_LINES, parse_mqadmin, with_command
-from udfs.mqadmin_outputs import COLLECTOR, version_ordinal
+from udfs.mqadmin_output import COLLECTOR
+from udfs.mqadmin_outputs import version_ordinal
 from udfs.parsed_line import LandedFile
 
 REAL = GOLDEN / "captures/mqadmin/t140"

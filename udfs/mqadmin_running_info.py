@@ -1,0 +1,63 @@
+"""A running-info file that ``mqadmin consumerStatus`` wrote in, rows out. Source: ConsumerRunningInfo#formatString."""
+
+from __future__ import annotations
+
+import re
+from datetime import tzinfo
+from typing import Any
+
+from udfs.bounded_lines import Refusal
+from udfs.fastjson import ObjectKey
+from udfs.mqadmin_output import Output, Rows, as_answered, printed_time
+from udfs.parsed_line import RefusedLineError, java_number, text_field
+
+_SUBSCRIPTION_ROW = re.compile(r"\d{3,} +Topic: (\S++) +ClassFilter: \S++ +SubExpression: (.*+)")
+_QUEUE_ROW = re.compile(r"(\S++)\s++(\S++)\s++(-?\d{1,10})\s++(?:Pop)?ProcessQueueInfo \[([^\[\]]*+)\]\s*+")
+_QUEUE_SECTIONS = {"Consumer MQ Detail": "mqTable", "Consumer Pop Detail": "mqPopTable"}
+_TIMES = ("lastLockTimestamp", "lastPullTimestamp", "lastConsumeTimestamp")
+_TIME_DIGITS = 17  # yyyyMMddHHmmssSSS
+
+
+def running_info(output: Output, refusals: dict[int, Refusal]) -> Rows:
+    """ConsumerRunningInfo#formatString, read back into what it was printed from."""
+    properties: dict[str, str] = {}
+    subscriptions: list[dict[str, Any]] = []
+    tables: dict[str, dict[ObjectKey, dict[str, Any]]] = {"mqTable": {}, "mqPopTable": {}}
+    section = ""
+    for index, text in enumerate(output.texts):
+        if text.startswith("#") and text.rstrip().endswith("#"):
+            section = text.strip().strip("#")
+        elif section == "Consumer Properties" and ": " in text:
+            name, _, told = text.partition(": ")
+            properties[name.rstrip()] = told
+        elif section == "Consumer Subscription" and (found := _SUBSCRIPTION_ROW.fullmatch(text)):
+            subscriptions.append({"topic": found[1], "subString": found[2].strip()})
+        elif section in _QUEUE_SECTIONS and not text.startswith("#") and text.strip():
+            try:
+                queue, process_queue = _queue_row(text, output.zone)
+                tables[_QUEUE_SECTIONS[section]][queue] = process_queue
+            except RefusedLineError as refused:
+                refusals[index] = refused.refusal
+    group = text_field(properties, "consumerGroup")
+    client_id = (output.subject or "").removesuffix(".gz")
+    raw = {"properties": properties, "subscriptionSet": subscriptions, **tables}
+    asked = {"consumer_group": group, "client_id": client_id}
+    return as_answered(output, "consumerRunningInfo", f"{group}|{client_id}", raw, asked)
+
+
+def _queue_row(text: str, zone: tzinfo) -> tuple[ObjectKey, dict[str, Any]]:
+    found = _QUEUE_ROW.fullmatch(text)
+    if found is None:
+        raise RefusedLineError("BAD_ROW", f"no queue and ProcessQueueInfo: {text[:120]!r}")
+    topic, broker_name, queue_id, printed = found.groups()
+    key = ObjectKey([("brokerName", broker_name), ("queueId", java_number(queue_id, 32)), ("topic", topic)])
+    value: dict[str, Any] = {}
+    for member in printed.split(", "):
+        name, _, told = member.replace(":", "=", 1).partition("=")  # POP's prints colons, and its time as a number
+        if name in _TIMES and len(told) == _TIME_DIGITS:
+            value[name] = printed_time(f"{told}000", "%Y%m%d%H%M%S%f", zone)
+        elif told in ("true", "false"):
+            value[name] = told == "true"
+        elif told:
+            value[name] = java_number(told, 64)
+    return key, value
