@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from jobs.explained_drift import explained_drift
 from jobs.explained_window import explained_window
-from jobs.explanation import MOST, Record, Section, at_instant, rules_in_force, same, select
+from jobs.explanation import MOST, Record, Section, at_instant, queried, rules_in_force, same, select
 from schemas import TABLES
 
 __all__ = ["EXPLAINED", "NotOneRowError", "Section", "explain"]
@@ -53,49 +53,41 @@ def _verdict(spark: SparkSession, verdict: Record) -> Iterator[Section]:
     yield rules_in_force(spark, verdict)
     producer = same(verdict, "cluster", "event_date", "producer_group", "client_id")
     at = at_instant(verdict["begin_at"])
-    yield Section(
+    yield queried(
+        spark,
         "What the producer held at the begin of the attempt (broker_availability_window)",
         "A broker is left out of the choice from window_start on, up to window_end.",
-        select(
-            spark,
-            f"""SELECT broker_name, state, window_start, window_end, trigger_kind, trigger_latency_ms, certainty
+        f"""SELECT broker_name, state, window_start, window_end, trigger_kind, trigger_latency_ms, certainty
             FROM broker_availability_window WHERE {producer}
             AND window_start <= {at} + INTERVAL 1 SECOND
             AND (window_end > {at} - INTERVAL 1 SECOND OR window_end IS NULL)
             ORDER BY broker_name, window_start LIMIT {MOST}""",
-        ),
     )
     near = f"begin_at BETWEEN {at} - INTERVAL 30 SECONDS AND {at} + INTERVAL 30 SECONDS"
-    yield Section(
+    yield queried(
+        spark,
         "Brokers that it used for the topic within 30 s",
         "A broker used before and after was in the client's list; so was the one that was chosen.",
-        select(
-            spark,
-            f"""SELECT broker_name, COUNT_IF(begin_at < {at}) AS before, COUNT_IF(begin_at > {at}) AS after
+        f"""SELECT broker_name, COUNT_IF(begin_at < {at}) AS before, COUNT_IF(begin_at > {at}) AS after
             FROM send_attempt WHERE {producer} AND {same(verdict, "topic")} AND {near}
             GROUP BY broker_name ORDER BY broker_name LIMIT {MOST}""",
-        ),
     )
-    yield Section(
+    yield queried(
+        spark,
         "Recorded routes of the topic around that time (topic_route)",
         "",
-        select(
-            spark,
-            f"""SELECT captured_at, broker_name, write_queue_nums, perm, has_master FROM topic_route
+        f"""SELECT captured_at, broker_name, write_queue_nums, perm, has_master FROM topic_route
             WHERE {same(verdict, "cluster", "event_date", "topic")}
             AND captured_at BETWEEN {at} - INTERVAL 300 SECONDS AND {at} + INTERVAL 60 SECONDS
             ORDER BY captured_at DESC, broker_name LIMIT {MOST}""",
-        ),
     )
-    yield Section(
+    yield queried(
+        spark,
         "The send's attempts",
         "lastBrokerName is the broker of the attempt before.",
-        select(
-            spark,
-            f"""SELECT attempt, begin_at, end_at, broker_name, queue_id, last_broker_name, outcome, queue_selected_by,
+        f"""SELECT attempt, begin_at, end_at, broker_name, queue_id, last_broker_name, outcome, queue_selected_by,
             CONCAT(source_file, ':', source_line) AS line FROM send_attempt
             WHERE {producer} AND {same(verdict, "msg_id")} ORDER BY begin_at LIMIT {MOST}""",
-        ),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pyspark.sql import SparkSession
 
-from jobs.explanation import MOST, Record, Section, at_instant, same, select
+from jobs.explanation import MOST, Record, Section, at_instant, queried, same
 
 
 def explained_drift(spark: SparkSession, drift: Record) -> Iterator[Section]:
@@ -24,39 +24,34 @@ def explained_drift(spark: SparkSession, drift: Record) -> Iterator[Section]:
 
 def _round(spark: SparkSession, group: str, topic: str) -> Section:
     """The lists from which every client computes its share."""
-    return Section(
+    return queried(
+        spark,
         "The round (group_round)",
         "Members and queues in RocketMQ's order: each client computes its share from these two lists alone.",
-        select(
-            spark,
-            f"""SELECT topic, members, queues, strategy, strategy_parameters, profile, strategy_source, member_rules,
+        f"""SELECT topic, members, queues, strategy, strategy_parameters, profile, strategy_source, member_rules,
             spread_ms, loose, missing_inputs, verdict FROM group_round WHERE {group}{topic}
             ORDER BY topic LIMIT {MOST}""",
-        ),
     )
 
 
 def _expected(spark: SparkSession, group: str, topic: str) -> Section:
     """The owners that follow, and those that showed."""
-    return Section(
+    return queried(
+        spark,
         "Expected and observed, queue by queue (expected_queue)",
         "expected_owner: by the group's rule; claimants: by each member's own; observed: who showed it as its own.",
-        select(
-            spark,
-            f"""SELECT topic, broker_name, queue_id, expected_owner, claimants, observed FROM expected_queue
+        f"""SELECT topic, broker_name, queue_id, expected_owner, claimants, observed FROM expected_queue
             WHERE {group}{topic} ORDER BY topic, broker_name, queue_id LIMIT {MOST}""",
-        ),
     )
 
 
 def _answers(spark: SparkSession, group: str, topic: str, queue: str) -> Section:
     """What each member answered."""
-    return Section(
+    return queried(
+        spark,
         "What each member answered (snapshot_capture, queue_ownership)",
         "Owners are of the running infos that were answered; a member that did not answer may own what nobody shows.",
-        select(
-            spark,
-            f"""SELECT c.kind, c.client_id, c.captured_at, c.answered, c.error, o.queues,
+        f"""SELECT c.kind, c.client_id, c.captured_at, c.answered, c.error, o.queues,
               CONCAT(c.source_file, ':', c.source_line) AS line
             FROM snapshot_capture AS c
             LEFT JOIN (
@@ -65,35 +60,30 @@ def _answers(spark: SparkSession, group: str, topic: str, queue: str) -> Section
               FROM queue_ownership WHERE {group}{topic}{queue} GROUP BY source_file, source_line
             ) AS o USING (source_file, source_line)
             WHERE {group} ORDER BY c.kind, c.client_id, c.captured_at LIMIT {MOST}""",
-        ),
     )
 
 
 def _offsets(spark: SparkSession, drift: Record, topic: str, queue: str) -> Section:
     """The last readings of the queue."""
-    return Section(
+    return queried(
+        spark,
         "The queue's offsets so far (queue_progress)",
         "A reading holds until the next one.",
-        select(
-            spark,
-            f"""SELECT captured_at, broker_offset, consumer_offset, lag,
+        f"""SELECT captured_at, broker_offset, consumer_offset, lag,
             CONCAT(source_file, ':', source_line) AS line
             FROM queue_progress
             WHERE {same(drift, "cluster", "event_date", "consumer_group")}{topic}{queue}
             AND captured_at <= {at_instant(drift["judged_at"])} ORDER BY captured_at DESC LIMIT 5""",
-        ),
     )
 
 
 def _incident(spark: SparkSession, drift: Record, group: str) -> Section:
     """The incident of the finding."""
-    return Section(
+    return queried(
+        spark,
         "The incident that took it in (drift_with_incident)",
         "",
-        select(
-            spark,
-            f"""SELECT DISTINCT incident_id, state, root_cause, cause_key, opened_at, last_seen_at, resolved_at
+        f"""SELECT DISTINCT incident_id, state, root_cause, cause_key, opened_at, last_seen_at, resolved_at
             FROM drift_with_incident WHERE {group} AND {same(drift, "code", "topic", "broker_name", "queue_id")}
             AND {same(drift, "client_id", "kind")} AND incident_id IS NOT NULL LIMIT {MOST}""",
-        ),
     )
