@@ -14,12 +14,25 @@ from jobs.run_context import RunContext
 from schemas import TABLES
 
 
+class AbsentTableError(ValueError):
+    """Raised when a table to check is not in the lake: without rows every rule holds, and that says nothing."""
+
+
 def run(
     spark: SparkSession, settings: Settings, context: RunContext, lake_root: str, tables: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Results of all expectations of the tables (none named: of all that exist), stored in ``quality_result`` too."""
+    """Results of all expectations of the tables (none named: of all that exist), stored in ``quality_result`` too.
+
+    Raises: AbsentTableError: a named table, or every table, is absent.
+    """
     lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days)
-    wanted = [TABLES[name] for name in tables] or [t for t in TABLES.values() if lake.version(t) is not None]
+    there = [table for table in TABLES.values() if lake.version(table) is not None]
+    absent = sorted({*tables} - {table.name for table in there})
+    if absent or not there:
+        raise AbsentTableError(
+            f"{lake.root} has no table {', '.join(absent) or 'at all'}: nothing was stored in it yet."
+        )
+    wanted = [TABLES[name] for name in tables] or there
     return validated(lake, context, "check_quality", {table: lake.read(table) for table in wanted})
 
 

@@ -26,7 +26,7 @@ from jobs import (
 from jobs.delta_tables import Lake
 from jobs.exit_codes import exit_code
 from jobs.explain_row import EXPLAINED, NotOneRowError, explain
-from jobs.open_drift import as_json, open_incidents, refuse, told
+from jobs.open_drift import as_json, judged_until, open_incidents, refuse, told
 from jobs.quality_gate import GateFailedError, failures
 from jobs.quality_gate import told as told_results
 from jobs.run_context import RunContext
@@ -161,8 +161,10 @@ def drift(
     def work(spark: SparkSession, loaded: Settings) -> None:
         _refuse_absent(lake)
         create_views(spark, Lake(spark, _absolute(lake), retention_days=loaded.delta.retention_days))
+        until = judged_until(spark, cluster=cluster, group=group)
         found = open_incidents(spark, cluster=cluster, group=group)
-        sys.stdout.write("".join(f"{line}\n" for line in (as_json if as_lines else told)(found)))
+        lines = as_json(found) if as_lines else told(found, until)
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
         if fail_on:
             refuse(found, fail_on)
 

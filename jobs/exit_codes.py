@@ -1,4 +1,4 @@
-"""The one place where failures become exit codes (README, "Exit codes")."""
+"""The one place where failures become exit codes; README has them in a table."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import typer
 from pyspark.errors import PySparkException
 
 from conf.settings import SettingsError
+from jobs.check_quality import AbsentTableError
 from jobs.delta_jars import SparkEnvironmentError
-from jobs.open_drift import DriftFoundError
+from jobs.open_drift import DriftFoundError, NothingJudgedError
 from jobs.quality_gate import GateFailedError
 from jobs.spark_session import known_failure
 
@@ -25,7 +26,7 @@ def exit_code(work: Callable[[], None]) -> int:
     except typer.TyperException as error:
         told = getattr(error, "format_message", error.__str__)()
         return _said(f"{told} (hindsight --help tells more)", WRONG_USAGE)
-    except SettingsError as error:
+    except (SettingsError, NothingJudgedError, AbsentTableError) as error:
         return _said(str(error), WRONG_USAGE)
     except DriftFoundError as error:
         return _said(str(error), DRIFT_FOUND)

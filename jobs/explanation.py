@@ -34,6 +34,11 @@ class Section:
         return f"{head}\n{table.to_string(index=False)}"
 
 
+def queried(spark: SparkSession, title: str, words: str, query: str) -> Section:
+    """A section whose rows a bounded query picks."""
+    return Section(title, words, select(spark, query))
+
+
 def rules_in_force(spark: SparkSession, row: Record) -> Section:
     """The rules by which the row's producer was replayed on its date."""
     kept = (
@@ -41,10 +46,11 @@ def rules_in_force(spark: SparkSession, row: Record) -> Section:
         "reasons, certainty"
     )
     process = same(row, "cluster", "event_date", "producer_group", "client_id", "started_at")
-    return Section(
+    return queried(
+        spark,
         "The rules in force (producer_replay)",
         "A start record wins over the settings, and these over the release's own.",
-        select(spark, f"SELECT {kept} FROM producer_replay WHERE {process}"),
+        f"SELECT {kept} FROM producer_replay WHERE {process}",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -12,19 +13,49 @@ from pyspark.sql import Row, SparkSession
 from jobs.transforms.frames import rows_of
 from schemas.drift import SEVERITIES
 
+_JUDGED = """
+    SELECT cluster, consumer_group, MAX(round_at) AS at FROM group_round WHERE verdict IS NOT NULL
+    GROUP BY cluster, consumer_group"""
+
 
 class DriftFoundError(Exception):
     """Raised when an open incident is at least as severe as the caller wants to hear of."""
 
 
+class NothingJudgedError(Exception):
+    """Raised when no round of any group was judged: that nothing is open would say more than is known."""
+
+
+def judged_until(spark: SparkSession, *, cluster: str = "*", group: str = "*") -> datetime:
+    """The latest round, UTC, that was judged of the groups that match the shell patterns.
+
+    Raises: NothingJudgedError: there is none.
+    """
+    rounds = (
+        "SELECT cluster, consumer_group, MAX(round_at) AS at FROM group_round WHERE verdict IS NOT NULL GROUP BY ALL"
+    )
+    latest = [row.at for row in _matching(rows_of(spark.sql(rounds)), cluster, group)]
+    if not latest:
+        raise NothingJudgedError(
+            f"no round of a consumer group was judged (cluster {cluster!r}, group {group!r}): nothing is known of its "
+            "drift. Take in admin snapshots and run hindsight flag-allocation-drift, or correct the patterns."
+        )
+    until: datetime = max(latest)
+    return until
+
+
 def open_incidents(spark: SparkSession, *, cluster: str = "*", group: str = "*") -> list[Row]:
     """Rows of the view ``open_incidents`` whose cluster and consumer group match the shell patterns."""
-    rows = rows_of(spark.table("open_incidents"))
+    return _matching(rows_of(spark.table("open_incidents")), cluster, group)
+
+
+def _matching(rows: list[Row], cluster: str, group: str) -> list[Row]:
     return [r for r in rows if fnmatchcase(r.cluster, cluster) and fnmatchcase(r.consumer_group, group)]
 
 
-def told(incidents: list[Row]) -> Iterator[str]:
-    """Lines for a person."""
+def told(incidents: list[Row], until: datetime) -> Iterator[str]:
+    """Lines for a person; ``until``: of what time they speak."""
+    yield f"As of the last judged round, {until:%Y-%m-%d %H:%M:%S} UTC:"
     for row in incidents:
         yield f"{row.severity:<8}  {row.cluster}  {row.consumer_group}  since {row.opened_at:%Y-%m-%d %H:%M:%S} UTC"
         yield f"          {row.sentence}"

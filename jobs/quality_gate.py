@@ -38,11 +38,13 @@ def validated(lake: Lake, context: RunContext, job: str, frames: Mapping[Table, 
     from jobs.expectation_suites import results_of
 
     beside = _beside(lake, frames)
-    for name, frame in beside.items():
-        frame.createOrReplaceTempView(name)
-    results = results_of(job, frames)
-    for name in beside:
-        lake.spark.catalog.dropTempView(name)
+    try:
+        for name, frame in beside.items():
+            frame.createOrReplaceTempView(name)
+        results = results_of(job, frames)
+    finally:
+        for name in beside:
+            lake.spark.catalog.dropTempView(name)
     lake.append(QUALITY_RESULT, _result_rows(lake, context, job, results))
     return results
 

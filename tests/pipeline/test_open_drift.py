@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 
 import pytest
 
 from jobs import check_quality
-from jobs.exit_codes import DRIFT_FOUND, exit_code
-from jobs.open_drift import DriftFoundError, as_json, open_incidents, refuse, told
+from jobs.check_quality import AbsentTableError
+from jobs.exit_codes import DRIFT_FOUND, WRONG_USAGE, exit_code
+from jobs.open_drift import (
+    DriftFoundError,
+    NothingJudgedError,
+    as_json,
+    judged_until,
+    open_incidents,
+    refuse,
+    told,
+)
 from jobs.run_context import RunContext
+
+LAST = datetime(2026, 11, 21, 9, 34, 56)  # the capture's last round
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +32,7 @@ def incidents(spark, views):
 def test_the_worst_come_first_and_each_has_its_sentence(incidents):
     ranks = [["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"].index(row.severity) for row in incidents]
     assert ranks == sorted(ranks)
-    text = "\n".join(told(incidents))
+    text = "\n".join(told(incidents, LAST))
     assert all(row.sentence in text and row.consumer_group in text for row in incidents)
     assert "g_mix" in text
 
@@ -28,7 +40,18 @@ def test_the_worst_come_first_and_each_has_its_sentence(incidents):
 def test_patterns_pick_groups(spark, views, incidents):
     assert {row.consumer_group for row in open_incidents(spark, group="g_s*")} == {"g_sub", "g_skew"}
     assert open_incidents(spark, cluster="none") == []
-    assert list(told([])) == ["no open incident"]
+    assert list(told([], LAST)) == ["As of the last judged round, 2026-11-21 09:34:56 UTC:", "no open incident"]
+
+
+def test_it_says_until_when_groups_were_judged(spark, views):
+    assert judged_until(spark).replace(microsecond=0) == LAST
+    assert judged_until(spark, group="g_idle") < judged_until(spark, group="g_mix")
+
+
+def test_that_nothing_is_open_is_not_said_of_groups_that_nobody_judged(spark, views):
+    with pytest.raises(NothingJudgedError, match="g_none"):
+        judged_until(spark, group="g_none")
+    assert exit_code(lambda: judged_until(spark, cluster="none")) == WRONG_USAGE
 
 
 def test_machines_get_the_same_rows(incidents):
@@ -43,6 +66,12 @@ def test_only_what_is_severe_enough_ends_the_process_with_1(incidents):
     assert idle and exit_code(lambda: refuse(idle, "LOW")) == 0
     with pytest.raises(DriftFoundError, match=r"g_idle"):
         refuse(idle, "INFO")
+
+
+def test_a_table_that_is_not_there_is_not_sound(spark, settings, tmp_path):
+    for tables in ((), ("allocation_drift",)):
+        with pytest.raises(AbsentTableError, match="no table"):
+            check_quality.run(spark, settings, RunContext("landing"), str(tmp_path / "lake"), tables)
 
 
 def test_published_tables_pass_their_own_checks(spark, settings, story):
