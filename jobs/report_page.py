@@ -17,11 +17,12 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from jobs.report_fleet import fleet_strips
 from jobs.report_queries import Rows
 
 # d3 7.9.0 of npm, unchanged (ISC licence beside it): axes, zoom and pinch in 280 kB. plotly.js would be 4.8 MB on every
 # page, reads markup in labels, and has neither the ownership matrix nor labels that fit a phone.
-_SCRIPTS = ("d3-7.9.0.min.js", "page.js", "timeline.js", "matrix.js", "sends.js")
+_SCRIPTS = ("d3-7.9.0.min.js", "page.js", "timeline.js", "matrix.js", "fleet.js", "sends.js")
 _GROUP = ("cluster", "collector", "consumer_group", "topic")
 _LISTED = (
     ("brokers", "brokers that were isolated"),
@@ -30,6 +31,8 @@ _LISTED = (
     ("groups", "consumer groups and topics"),
     ("incidents", "incidents"),
     ("findings", "kinds of finding"),
+    ("fleet_brokers", "brokers of the fleet"),
+    ("producer_findings", "findings about producers and brokers"),
     ("send_totals", "brokers sent to"),
     ("refused", "reasons of refusal"),
     ("refused_lines", "refused lines"),
@@ -127,6 +130,7 @@ def island(data: dict[str, Any]) -> dict[str, Any]:
         "windows": windows,
         "strips": strips,
         "matrices": _matrices(data),
+        "fleet": fleet_strips(data),
         "sends": _sends(data["sends"]),
     }
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import SparkSession
 
 from conf.settings import Report
+from jobs import report_fleet
 from jobs.delta_tables import Lake
 from jobs.transforms.frames import rows_of
 
@@ -23,14 +24,14 @@ _SEVERITIES = "ARRAY('CRITICAL', 'HIGH', 'MEDIUM', 'LOW', 'INFO')"
 
 
 class Stretch(NamedTuple):
-    """What the timeline spans: epoch milliseconds [begin, end)."""
+    """What a drawing in time spans: epoch milliseconds [begin, end)."""
 
     begin: int
     end: int
 
-    def step(self, buckets: int) -> int:
-        """Width of one of at most so many buckets, whole milliseconds, at least a second."""
-        return max(1000, -(-(self.end - self.begin) // buckets))
+    def step(self, buckets: int, unit: int = 1) -> int:
+        """Width of one of at most so many buckets, whole units of so many milliseconds, at least a second."""
+        return max(1000, -(-(self.end - self.begin) // (buckets * unit)) * unit)
 
 
 def report_data(spark: SparkSession, lake: Lake, bounds: Report) -> dict[str, Any]:
@@ -39,15 +40,23 @@ def report_data(spark: SparkSession, lake: Lake, bounds: Report) -> dict[str, An
     last = dates["last"]
     first = max(last - timedelta(days=bounds.days - 1), dates["first"]) if last else date(1970, 1, 1)
     stretch = _stretch(_one(spark, _STRETCH.format(first=first)))
+    fleet = _stretch(_one(spark, report_fleet.SPAN.format(first=first)))
     groups = _rows(spark, _GROUPS.format(first=first, **bounds.model_dump()))
     _keep_matrices(spark, groups)
-    texts = _LISTS | (_TIMELINE if stretch.end > stretch.begin else {}) | (_MATRICES if groups else {})
+    texts = (
+        _LISTS
+        | report_fleet.QUERIES
+        | (_TIMELINE if stretch.end > stretch.begin else {})
+        | (_MATRICES if groups else {})
+    )
     values = {
         "first": first,
         "begin": stretch.begin,
         "end": stretch.end,
         "step": stretch.step(_BUCKETS),
         "send_step": stretch.step(_SEND_BUCKETS),
+        "fleet_begin": fleet.begin,
+        "fleet_step": fleet.step(report_fleet.CELLS, unit=60_000),
         "worst": _SEVERITIES,
         **bounds.model_dump(),
     }
@@ -56,6 +65,7 @@ def report_data(spark: SparkSession, lake: Lake, bounds: Report) -> dict[str, An
     return {
         "dates": {"first": first.isoformat(), "last": last.isoformat()} if last else None,
         "stretch": {**stretch._asdict(), "step": values["step"], "send_step": values["send_step"]},
+        "fleet_stretch": {"begin": fleet.begin, "step": values["fleet_step"]},
         "groups": groups,
         **{name: [] for name in {**_TIMELINE, **_MATRICES}},
         **dict(zip(queries, found, strict=True)),

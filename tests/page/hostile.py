@@ -13,17 +13,20 @@ NAMES = (
     "x" * 300,
 )
 _T0 = 1795252689347
+_MINUTE = _T0 - _T0 % 60_000
 
 
 def hostile_data() -> dict:
     """One broker, producer, group and incident per hostile name."""
     lists = (
         "strip sends send_totals releases choices replayed findings files refused refused_lines checks failed_checks "
-        "publications producers brokers windows groups rounds cells incidents"
+        "publications producers brokers windows groups rounds cells incidents "
+        "fleet_brokers fleet_cells producer_findings producer_finding_codes"
     )
     data: dict = {name: [] for name in lists.split()}
     data["dates"] = {"first": "2026-11-15", "last": "2026-11-21"}
     data["stretch"] = {"begin": _T0, "end": _T0 + 600_000, "step": 2500, "send_step": 5000}
+    data["fleet_stretch"] = {"begin": _MINUTE, "step": 120_000}
     for n, name in enumerate(NAMES):
         for of, rows in _rows(n, name).items():
             data[of] += rows
@@ -54,6 +57,20 @@ def _rows(n: int, name: str) -> dict[str, list[dict]]:
         ],
         "windows": [{**producer, "broker_name": name, **window, **trigger, **counted}],
         "sends": [{"cluster": name, "broker_name": name, "bucket": 0, "attempts": 5, "failed": 1, "p99": 10}],
+        "fleet_brokers": [
+            {"cluster": name, "broker_name": name, "judged": 4, "refused": 1, "by_half": 1}
+            | {"worst": {"isolating": 1, "active": 2, "minute_at": _MINUTE + 60_000}, **counted}
+        ],
+        "fleet_cells": [
+            {"cluster": name, "broker_name": name, "bucket": 0, "judged": 2, "refused": 1}
+            | {"worst": {"isolating": 1, "active": 2, "active_unknown": 3, "minute_at": _MINUTE + 60_000}},
+            {"cluster": name, "broker_name": name, "bucket": 1, "judged": 2, "refused": 0}
+            | {"worst": {"isolating": 0, "active": 2, "active_unknown": 0, "minute_at": _MINUTE + 120_000}},
+        ],
+        "producer_findings": [
+            {"cluster": name, "code": "FLEET_SLOW", "severity": "HIGH", "subject": name, "from": _T0, "to": None}
+            | {"certainty": "certain", "sentence": name, **counted}
+        ],
         "groups": [
             {**group, "rounds": 1, "ok": 0, "drift": 1, "unknown": 0, "unjudged": 0, "matrix": True, "strategy": name}
             | {"message_model": "CLUSTERING", "strategy_source": "client_log", **counted}

@@ -50,7 +50,7 @@ def elements(html) -> Elements:
 
 
 def test_a_script_in_a_client_id_shows_as_text(elements):
-    assert elements.tags.count("script") == 6  # the island and the five of the page
+    assert elements.tags.count("script") == 7  # the island and the six of the page
     assert SCRIPT in "".join(elements.text)
     assert "img" not in elements.tags
     assert not [name for name, _ in elements.attributes if name.startswith("on")]
@@ -60,6 +60,7 @@ def test_every_hostile_name_is_whole_in_the_island_and_in_the_markup(elements):
     told = json.loads(elements.island)
     assert [p[2] for p in told["producers"]] == list(NAMES)
     assert [m["members"][0] for m in told["matrices"]] == list(NAMES)
+    assert [b[1] for b in told["fleet"]["brokers"]] == list(NAMES)
     assert [name for name in NAMES if name not in "".join(elements.text)] == []
 
 
@@ -71,7 +72,7 @@ def test_nothing_in_the_island_can_end_or_open_an_element(elements):
 def test_the_page_names_no_other_file_and_lets_only_its_own_scripts_run(html, elements):
     assert [v for n, v in elements.attributes if n in ("src", "href") and v and not v.startswith(("#", "data:"))] == []
     (policy,) = [v for n, v in elements.attributes if n == "content" and v and "default-src" in v]
-    assert policy.startswith("default-src 'none';") and policy.count("'sha256-") == 5
+    assert policy.startswith("default-src 'none';") and policy.count("'sha256-") == 6
     assert "unsafe-inline" not in re.search("script-src[^;]*", policy).group()
     assert "@import" not in html and "url(http" not in html
 
@@ -83,7 +84,7 @@ def test_the_same_rows_give_the_same_page(html):
 def test_what_is_left_out_is_said_with_its_number(html):
     said = left_out(hostile_data())
     assert "7 of 8 windows of the timeline are shown." in said
-    assert len([s for s in said if s.startswith("7 of 8 ")]) == 6
+    assert len([s for s in said if s.startswith("7 of 8 ")]) == 8
     assert all(s in html for s in said)
 
 
@@ -91,6 +92,7 @@ def test_an_empty_lake_has_a_page():
     data = {name: [] for name in hostile_data()} | {
         "dates": None,
         "stretch": {"begin": 0, "end": 0, "step": 1, "send_step": 1},
+        "fleet_stretch": {"begin": 0, "step": 60_000},
     }
     assert "The lake holds nothing yet." in page(data)
     assert left_out(data) == []
@@ -109,3 +111,40 @@ def test_a_window_and_a_cell_refer_to_their_names_by_place():
 )
 def test_a_length_of_time_is_told_in_a_unit_that_is_easily_read(seconds, told):
     assert duration(seconds) == told
+
+
+def test_a_cell_tells_of_its_worst_minute_and_of_how_many_like_it():
+    (_, name, judged, refused, by_half, worst, cells) = island(hostile_data())["fleet"]["brokers"][0]
+    assert (name, judged, refused, by_half, worst[:2]) == (NAMES[0], 4, 1, 1, [1, 2])
+    assert cells == [[0, 1, 2, 3, 1, 1, 2], [1, 0, 2, 0]]
+
+
+@pytest.mark.parametrize(
+    ("brokers", "told"),
+    [
+        ([], "In no minute was a producer active"),
+        ([{"judged": 0}], "who refused a broker is not known"),
+        ([{"judged": 9}], "No producer refused a broker in any minute"),
+    ],
+)
+def test_without_a_refusal_the_fleet_says_why_in_words(brokers, told):
+    data = hostile_data()
+    data["fleet_cells"] = []
+    data["fleet_brokers"] = [
+        {"cluster": "c", "broker_name": "b", "refused": 0, "by_half": 0, "worst": None, "of_all": 1, **b}
+        for b in brokers
+    ]
+    html = page(data)
+    assert told in html and 'id="fleet-strips"' not in html
+
+
+def test_findings_about_producers_are_listed_worst_first_the_first_ones_in_sight():
+    data = hostile_data()
+    (finding, *_) = data["producer_findings"]
+    data["producer_findings"] = [finding | {"sentence": f"finding {n}.", "of_all": 15} for n in range(15)]
+    html = page(data)
+    listed = re.findall(r"finding \d+\.", html)
+    assert listed == [f"finding {n}." for n in range(15)]
+    assert html.index("finding 11.") < html.index("The other 3 of 15") < html.index("finding 12.")
+    data["producer_findings"] = []
+    assert "Nothing stood out about a producer." in page(data)

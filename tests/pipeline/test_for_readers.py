@@ -6,6 +6,7 @@ import json
 import re
 from datetime import datetime
 from decimal import Decimal
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,27 @@ def test_the_report_shows_the_drift_of_g_mix_and_every_isolation(spark, settings
     assert len(told["windows"]) == spark.table("broker_availability_window").count() > 40
     assert "The members of g_mix share by different strategies" in html
     assert "left-out" not in html
+
+
+def test_the_report_shows_who_refused_each_broker_minute_by_minute_and_every_finding(spark, settings, views, story):
+    from jobs.delta_tables import Lake
+    from jobs.report_page import page
+    from jobs.report_queries import report_data
+
+    data = report_data(spark, Lake(spark, str(story), retention_days=7), settings.report)
+    html = unescape(page(data))
+    refused = spark.sql("SELECT broker_name, minute_at, isolating, active FROM fleet_isolation").collect()
+    step, begin = data["fleet_stretch"]["step"], data["fleet_stretch"]["begin"]
+    cells = {(c["broker_name"], begin + c["bucket"] * step): c["worst"] for c in data["fleet_cells"] if c["refused"]}
+    shown = {(broker, at, worst["isolating"], worst["active"]) for (broker, at), worst in cells.items()}
+    assert step == 60_000  # the record is so short that each cell is a minute
+    assert shown == {(r.broker_name, round(r.minute_at.timestamp() * 1000), r.isolating, r.active) for r in refused}
+    assert {broker for broker, *_ in shown} == {"broker-a", "broker-b", "broker-c"}
+    told = spark.table("producer_finding").collect()
+    assert len(told) > 20 and [row.sentence for row in told if row.sentence not in html] == []
+    ranks = [["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"].index(f["severity"]) for f in data["producer_findings"]]
+    assert ranks == sorted(ranks)
+    assert sum(row["findings"] for row in data["producer_finding_codes"]) == len(told)
 
 
 # -- other readers -------------------------------------------------------------------------------------------------
