@@ -209,6 +209,12 @@ class Delta(_Section):
     retention_days: int = Field(ge=1)
 
 
+class Quarantine(_Section):
+    """What is kept of refused lines."""
+
+    keep_days: int = Field(ge=1)
+
+
 class Settings(_Section):
     """All settings of one run."""
 
@@ -223,6 +229,7 @@ class Settings(_Section):
     report: Report
     spark: Spark
     delta: Delta
+    quarantine: Quarantine
 
     def client_log_zone(self, cluster: str) -> str:
         """Zone of a cluster's client log lines that carry local time."""

@@ -19,6 +19,7 @@ from jobs import (
     flag_allocation_drift,
     ingest_consumer_snapshots,
     ingest_send_records,
+    maintain,
     rebuild_availability,
     render_report,
     run_pipeline,
@@ -199,6 +200,26 @@ def check(
             raise GateFailedError(f"{len(failed)} critical expectation(s) failed: {told_results(failed)}")
 
     _with_session("check", settings, master, work)
+
+
+@app.command("maintain", help=maintain.__doc__)
+def maintain_command(
+    lake: LakeRoot,
+    as_lines: Json = False,
+    settings: SettingsFile = None,
+    master: Master = None,
+) -> None:
+    """Keep the lake small; no other job may write to it meanwhile."""
+
+    def work(spark: SparkSession, loaded: Settings) -> None:
+        _refuse_absent(lake)
+        context = RunContext(_absolute(lake))
+        with context.step("maintain"):
+            found = maintain.run(spark, loaded, context, _absolute(lake))
+        lines = maintain.as_json(found) if as_lines else maintain.told(found)
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+    _with_session("maintain", settings, master, work)
 
 
 def _refuse_absent(lake: str) -> None:

@@ -1,11 +1,12 @@
-"""The one reader and writer of Delta tables: create from the contract, read, merge by key, replace dates, versions."""
+"""The one reader and writer of Delta: create from the contract, read, merge by key, replace dates, versions, upkeep."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date
-from typing import Any
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
 
 from delta.tables import DeltaTable
 from pyspark import inheritable_thread_target
@@ -13,10 +14,31 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from jobs.transforms.frames import dates_sql, rows_of
+from jobs.transforms.frames import dates_sql, rows_of, sql_text
 from schemas import Part, Table
 
 _AT_ONCE = 4
+_KEPT_FILES = "delta.deletedFileRetentionDuration"
+_RETENTIONS = ("delta.logRetentionDuration", _KEPT_FILES)
+
+
+class Footprint(NamedTuple):
+    """What there is of a table: rows, files and bytes; bytes with what its history keeps, and how far that goes back.
+
+    ``oldest_version`` was current at ``oldest_at`` (UTC) and is the oldest that time travel is promised to reach.
+    """
+
+    rows: int
+    files: int
+    bytes: int
+    bytes_with_history: int
+    oldest_version: int
+    oldest_at: datetime
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The figures that tell how big it is."""
+        return self[:4]
 
 
 class Lake:
@@ -35,9 +57,13 @@ class Lake:
         """Where its candidate stands, the rows that are not published yet."""
         return f"{self.root}/_candidate/{table.name}"
 
+    def exists(self, table: Table) -> bool:
+        """Whether it was created."""
+        return DeltaTable.isDeltaTable(self.spark, self.path(table))
+
     def create(self, table: Table) -> None:
         """Create the table from its contract unless it exists; no feature that shuts other readers out."""
-        if DeltaTable.isDeltaTable(self.spark, self.path(table)):
+        if self.exists(table):
             return
         kept = f"interval {self.retention_days} days"
         builder = (
@@ -46,19 +72,18 @@ class Lake:
             .addColumns(stored_schema(table))
             .comment(table.comment)
             .property("delta.enableDeletionVectors", "false")
-            .property("delta.logRetentionDuration", kept)
-            .property("delta.deletedFileRetentionDuration", kept)
         )
+        for name in _RETENTIONS:
+            builder = builder.property(name, kept)
         if table.dated:
             builder = builder.partitionedBy("event_date")
         builder.execute()
 
     def read(self, table: Table) -> DataFrame:
         """The table's rows; an empty frame where it does not exist."""
-        path = self.path(table)
-        if not DeltaTable.isDeltaTable(self.spark, path):
+        if not self.exists(table):
             return self.spark.createDataFrame([], stored_schema(table))
-        return self.spark.read.format("delta").load(path)
+        return self.spark.read.format("delta").load(self.path(table))
 
     def append(self, table: Table, rows: DataFrame) -> None:
         """Add rows in one commit."""
@@ -97,7 +122,7 @@ class Lake:
         if table.dated:
             same_key = f"{_in_dates('t', dates)} AND {same_key}"
         (
-            DeltaTable.forPath(self.spark, self.path(table))
+            self._delta(table)
             .alias("t")
             .merge(rows.alias("s"), same_key)
             .whenMatchedUpdate(condition=" OR ".join(f"({b})" for b in better.values()), set=updates)
@@ -109,7 +134,7 @@ class Lake:
         """Set ``columns`` of the rows whose keys ``changed`` holds, in one commit."""
         same_key = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in table.key)
         (
-            DeltaTable.forPath(self.spark, self.path(table))
+            self._delta(table)
             .alias("t")
             .merge(changed.alias("s"), f"{_in_dates('t', dates)} AND {same_key}")
             .whenMatchedUpdate(set={name: F.col(f"s.{name}") for name in columns})
@@ -124,16 +149,100 @@ class Lake:
 
     def version(self, table: Table) -> int | None:
         """The latest version of a table; None: it does not exist."""
-        if not DeltaTable.isDeltaTable(self.spark, self.path(table)):
+        if not self.exists(table):
             return None
-        history = DeltaTable.forPath(self.spark, self.path(table)).history(1).select("version")
+        history = self._delta(table).history(1).select("version")
         return int(rows_of(history)[0].version)
+
+    def delete(self, table: Table, condition: str) -> None:
+        """Delete the rows that satisfy a SQL condition, in one commit; without such a row there is none."""
+        if not self.read(table).where(condition).isEmpty():
+            self._delta(table).delete(condition)
+
+    def compact(self, table: Table) -> None:
+        """Write the small files of each partition as one; a partition of a single file, or of large ones, stays."""
+        self._delta(table).optimize().executeCompaction()
+
+    def vacuum(self, table: Table) -> None:
+        """Remove the files that no version within the retention needs; Delta's own check of it stays on.
+
+        Delta goes by what the table carries and by nothing else, so a longer retention of the settings is put there.
+        """
+        properties = rows_of(self._delta(table).detail().select("properties"))[0].properties
+        if _kept(self.spark, properties) < timedelta(days=self.retention_days):
+            longer = ", ".join(f"'{name}' = 'interval {self.retention_days} days'" for name in _RETENTIONS)
+            self.spark.sql(f"ALTER TABLE delta.`{self.path(table)}` SET TBLPROPERTIES ({longer})")
+        with _quiet(self.spark):
+            self._delta(table).vacuum()
+
+    def footprint(self, table: Table) -> Footprint:
+        """Size of the table now, and how far its history goes back."""
+        detail = rows_of(self._delta(table).detail().select("numFiles", "sizeInBytes", "properties"))[0]
+        since = datetime.now(UTC) - _kept(self.spark, detail.properties)
+        commit = F.struct("version", F.unix_millis("timestamp").alias("ms"))
+        # Vacuum keeps the files of the version that was current then; the log may begin later.
+        needed = F.max(F.when(F.col("timestamp") <= F.lit(since), commit))
+        oldest = rows_of(self._delta(table).history().select(F.coalesce(needed, F.min(commit)).alias("c")))[0].c
+        return Footprint(
+            rows=self.read(table).count(),
+            files=detail.numFiles,
+            bytes=detail.sizeInBytes,
+            bytes_with_history=self._bytes_under(self.path(table)),
+            oldest_version=oldest.version,
+            oldest_at=datetime.fromtimestamp(oldest.ms / 1000, UTC),
+        )
+
+    def drop_old_candidates(self, table: Table) -> None:
+        """Remove a candidate that a run left behind; one with a file younger than the retention stays.
+
+        A run reads only candidates that it wrote itself, and none lasts that long.
+        """
+        place, files = self._place(self.candidate_path(table))
+        if not files.exists(place):
+            return
+        written = self.spark.read.format("binaryFile").option("recursiveFileLookup", True).load(place.toString())
+        youngest = rows_of(written.select(F.unix_seconds(F.max("modificationTime")).alias("at")))[0].at
+        if youngest and datetime.now(UTC).timestamp() - youngest > self.retention_days * 86_400:
+            files.delete(place, True)
+
+    def _bytes_under(self, path: str) -> int:
+        place, files = self._place(path)
+        return int(files.getContentSummary(place).getLength())
+
+    def _place(self, path: str) -> tuple[Any, Any]:
+        """A path and its file system, as Spark's Hadoop client knows them."""
+        jvm: Any = self.spark._jvm
+        place = jvm.org.apache.hadoop.fs.Path(path)
+        return place, place.getFileSystem(self.spark._jsc.hadoopConfiguration())
+
+    def _delta(self, table: Table) -> DeltaTable:
+        return DeltaTable.forPath(self.spark, self.path(table))
 
     def together(self, calls: Iterable[Callable[[], Any]]) -> list[Any]:
         """Run independent reads or writes at once, give their results: small ones keep only the driver waiting."""
         with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
             started = [pool.submit(inheritable_thread_target(self.spark)(call)) for call in calls]
             return [each.result() for each in started]
+
+
+def _kept(spark: SparkSession, properties: dict[str, str]) -> timedelta:
+    """How long a table keeps the files of earlier versions."""
+    text = properties.get(_KEPT_FILES, "interval 7 days")
+    length = f"unix_seconds(timestamp_seconds(0) + CAST({sql_text(text)} AS INTERVAL))"
+    return timedelta(seconds=rows_of(spark.sql(f"SELECT {length} AS seconds"))[0].seconds)
+
+
+@contextmanager
+def _quiet(spark: SparkSession) -> Iterator[None]:
+    """Vacuum prints a line of its own to the JVM's stdout, which belongs to the commands' own output."""
+    jvm: Any = spark._jvm
+    console = getattr(getattr(jvm.scala, "Console$"), "MODULE$")
+    before = console.out()
+    console.setOutDirect(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
+    try:
+        yield
+    finally:
+        console.setOutDirect(before)
 
 
 def stored_schema(table: Table) -> StructType:

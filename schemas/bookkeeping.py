@@ -38,7 +38,9 @@ INGESTED_FILE = Table(
             column("stored", LongType(), "Lines of which a row or half a row is stored.", required=True),
             column("duplicate", LongType(), "Lines whose facts were stored from another line.", required=True),
             column("ignored", LongType(), "Lines that hold nothing for the tables.", required=True),
-            column("quarantined", LongType(), "Lines refused, each in `quarantine`.", required=True),
+            column(
+                "quarantined", LongType(), "Lines refused, each in `quarantine` until it expires there.", required=True
+            ),
             column("complete", BooleanType(), "False: the file is truncated or damaged.", required=True),
             column(
                 "event_dates",
@@ -57,7 +59,8 @@ INGESTED_FILE = Table(
 
 QUARANTINE = Table(
     name="quarantine",
-    comment="One row per refused line, with its position and reason; everything around it was taken in.",
+    comment="One row per refused line, with its position and reason; everything around it was taken in. Rows refused "
+    "longer ago than `quarantine.keep_days` are deleted by `hindsight maintain`; `ingested_file` still counts them.",
     columns=StructType(
         [
             CLUSTER,

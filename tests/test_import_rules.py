@@ -23,6 +23,7 @@ JOBS = {
     "rebuild_availability",
     "flag_allocation_drift",
     "render_report",
+    "maintain",
     "run_pipeline",
     "command_line",
 }

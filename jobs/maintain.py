@@ -1,0 +1,87 @@
+"""Maintain the lake: compact small files, expire old quarantine rows, remove files that no kept version needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+from typing import Any, NamedTuple
+
+from pyspark.sql import SparkSession
+
+from conf.settings import Settings
+from jobs.delta_tables import Footprint, Lake
+from jobs.run_context import RunContext
+from jobs.transforms.frames import sql_text
+from schemas import TABLES, Table
+from schemas.bookkeeping import QUARANTINE
+
+_HEADER = ("table", "rows", "files", "bytes", "bytes with history", "time travel reaches")
+
+
+class Maintained(NamedTuple):
+    """A table by name, and what there was of it before and after."""
+
+    table: str
+    before: Footprint
+    after: Footprint
+
+
+def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> list[Maintained]:
+    """Maintain every table that stands in the lake, and clear away candidates that an old run left behind.
+
+    The rows of all tables stay the same, quarantine rows older than ``quarantine.keep_days`` excepted. The ledger goes
+    on counting these: it tells of what was read. What ``delta.retention_days`` keeps for time travel stays readable.
+    """
+    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days)
+    expired = context.started_at - timedelta(days=settings.quarantine.keep_days)
+    beyond = {QUARANTINE.name: f"ingested_at < TIMESTAMP{sql_text(expired.isoformat())}"}
+    there = [table for table in TABLES.values() if lake.exists(table)]
+    found = lake.together(partial(_maintained, lake, table, beyond.get(table.name)) for table in there)
+    for table in TABLES.values():
+        lake.drop_old_candidates(table)
+    return found
+
+
+def _maintained(lake: Lake, table: Table, expired: str | None) -> Maintained:
+    before = lake.footprint(table)
+    if expired:
+        lake.delete(table, expired)
+    lake.compact(table)
+    lake.vacuum(table)
+    return Maintained(table.name, before, lake.footprint(table))
+
+
+def told(found: list[Maintained]) -> Iterator[str]:
+    """Lines for a person: a table of what there was and is; a figure that stayed stands once."""
+    if not found:
+        yield "the lake holds no table yet"
+        return
+    lines = [_HEADER, *(_cells(each) for each in found)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        aligned = [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
+        yield "  ".join([line[0].ljust(widths[0]), *aligned])
+
+
+def _cells(each: Maintained) -> tuple[str, ...]:
+    pairs = zip(each.before.sizes, each.after.sizes, strict=True)
+    sizes = [f"{now:,}" if was == now else f"{was:,} -> {now:,}" for was, now in pairs]
+    reached = f"version {each.after.oldest_version}, {each.after.oldest_at:%Y-%m-%d %H:%M:%S}"
+    return each.table, *sizes, reached
+
+
+def as_json(found: list[Maintained]) -> Iterator[str]:
+    """One JSON object a table."""
+    for each in found:
+        row: dict[str, Any] = {"table": each.table}
+        for when, footprint in (("before", each.before), ("after", each.after)):
+            row[when] = footprint._asdict() | {"oldest_at": footprint.oldest_at.isoformat()}
+        yield json.dumps(row)
+
+
+if __name__ == "__main__":
+    from jobs.command_line import main
+
+    main("maintain")
