@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from conf.settings import Settings
 from jobs.delta_tables import Lake
 from jobs.quality_gate import validated
-from jobs.run_context import RunContext
+from jobs.run_context import DateRange, RunContext
 from schemas import TABLES
 
 
@@ -23,6 +24,7 @@ def run(
 ) -> list[dict[str, Any]]:
     """Results of all expectations of the tables (none named: of all that exist), stored in ``quality_result`` too.
 
+    Where the context names dates, only rows of these are checked, of tables that have dates.
     Raises: AbsentTableError: a named table, or every table, is absent.
     """
     lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days)
@@ -33,7 +35,14 @@ def run(
             f"{lake.root} has no table {', '.join(absent) or 'at all'}: nothing was stored in it yet."
         )
     wanted = [TABLES[name] for name in tables] or there
-    return validated(lake, context, "check_quality", {table: lake.read(table) for table in wanted})
+    rows = {table: lake.read(table) for table in wanted}
+    asked = {table: _of_dates(frame, context.dates) for table, frame in rows.items()}
+    return validated(lake, context, "check_quality", asked, rows)
+
+
+def _of_dates(rows: DataFrame, dates: DateRange) -> DataFrame:
+    dated = dates.is_given and "event_date" in rows.columns
+    return rows.where(dates.holds(F.col("event_date"))) if dated else rows
 
 
 if __name__ == "__main__":

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import difflib
 import json
-import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 from pyspark.sql import SparkSession
 
 from conf.settings import Settings, load_settings
-from jobs import (
-    check_quality,
-    flag_allocation_drift,
-    ingest_consumer_snapshots,
-    ingest_send_records,
-    rebuild_availability,
-    render_report,
-    run_pipeline,
-)
+from jobs import check_quality, render_report, run_pipeline
 from jobs.delta_tables import Lake
 from jobs.exit_codes import exit_code
 from jobs.explain_row import EXPLAINED, NotOneRowError, explain
 from jobs.open_drift import as_json, judged_until, open_incidents, refuse, told
 from jobs.quality_gate import GateFailedError, failures
 from jobs.quality_gate import told as told_results
-from jobs.run_context import RunContext
+from jobs.run_context import DateRange, RunContext
+from jobs.run_log import progress, start_log
+from jobs.run_summary import summary
 from jobs.spark_session import spark_session
 from jobs.sql_views import create_views
 from schemas import TABLES
@@ -40,45 +34,58 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     help="Which brokers did each RocketMQ producer refuse, and which queues should each consumer have owned?",
+    epilog=(
+        "Begin with: hindsight run-pipeline --landing DIR --lake DIR. It takes in what is new under "
+        "DIR/<format>/cluster=<name>/, computes what that changes, and writes <lake>/report.html; run it as often as "
+        "you like. Then ask: hindsight drift, hindsight sql, hindsight explain. "
+        "Exit codes: 0 done, 1 drift found (drift --fail-on), 2 a data gate failed, 3 the run failed, 64 wrong usage, "
+        "130 interrupted."
+    ),
 )
 
 Severity = Literal["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"]
 Landing = Annotated[str, typer.Option(help="Folder with <format>/cluster=<name>/ files; local path or URI.")]
 LakeRoot = Annotated[str, typer.Option("--lake", help="Folder of the Delta tables; made if absent.")]
 SettingsFile = Annotated[Path | None, typer.Option("--settings", help="TOML file with what differs from the defaults.")]
+From = Annotated[
+    datetime | None,
+    typer.Option("--from", formats=["%Y-%m-%d"], help="First UTC date; without dates: what has changed."),
+]
+To = Annotated[datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="Last UTC date.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON lines for machines.")]
 Master = Annotated[str | None, typer.Option(help="Spark master, e.g. local[4]; leave out under spark-submit.")]
 
 
-def _job(name: str, module: Any) -> None:
+def _job(job: str) -> None:
+    """A command for one job, or for ``run_pipeline``, which is all of them."""
+    every, name = job not in run_pipeline.JOBS, job.replace("_", "-")
+
     def command(
         landing: Landing,
         lake: LakeRoot,
+        first: From = None,
+        last: To = None,
         settings: SettingsFile = None,
+        as_lines: Json = False,
         master: Master = None,
     ) -> None:
+        context = RunContext(_absolute(landing), _dates(first, last))
+
         def work(spark: SparkSession, loaded: Settings) -> None:
-            context = RunContext(_absolute(landing))
-            if module is run_pipeline:
-                module.run(spark, loaded, context, _absolute(lake))
-                return
-            with context.step(name) as step:
-                run_pipeline.report(step, module.run(spark, loaded, context, _absolute(lake)))
+            given = (spark, loaded, context, _absolute(lake))
+            done = run_pipeline.run(*given) if every else [run_pipeline.run_job(job, *given)]
+            if as_lines:
+                _write(json.dumps({"run_id": context.run_id, "job": step.job, **step.facts}) for step in done)
+            elif every:
+                _write(["", *summary(spark), "", f"Report: {done[-1].facts['page']}"])
 
         _with_session(name, settings, master, work)
 
-    app.command(name, help=module.__doc__.splitlines()[0])(command)
+    app.command(name, help=(run_pipeline if every else run_pipeline.JOBS[job]).__doc__)(command)
 
 
-_JOBS = {
-    "run-pipeline": run_pipeline,
-    "ingest-send-records": ingest_send_records,
-    "ingest-consumer-snapshots": ingest_consumer_snapshots,
-    "rebuild-availability": rebuild_availability,
-    "flag-allocation-drift": flag_allocation_drift,
-}
-for _name, _module in _JOBS.items():
-    _job(_name, _module)
+for _name in ("run_pipeline", *run_pipeline.JOBS):
+    _job(_name)
 
 
 @app.command("render-report", help=render_report.__doc__)
@@ -175,11 +182,14 @@ def drift(
 def check(
     lake: LakeRoot,
     table: Annotated[list[str] | None, typer.Option(help="Table to check; may be given often; else all.")] = None,
+    first: From = None,
+    last: To = None,
     as_lines: Json = False,
     settings: SettingsFile = None,
     master: Master = None,
 ) -> None:
     """Check published tables against their contracts and invariants; exit code 2 if a critical expectation fails."""
+    context = RunContext(_absolute(lake), _dates(first, last))
     unknown = sorted({*(table or ())} - TABLES.keys())
     if unknown:
         near = difflib.get_close_matches(unknown[0], TABLES, n=1)
@@ -189,7 +199,7 @@ def check(
 
     def work(spark: SparkSession, loaded: Settings) -> None:
         _refuse_absent(lake)
-        results = check_quality.run(spark, loaded, RunContext(_absolute(lake)), _absolute(lake), table or ())
+        results = check_quality.run(spark, loaded, context, _absolute(lake), table or ())
         for result in results:
             shown = "ok" if result["success"] else f"FAILED ({result['severity']}): {result['observed']}"
             line = f"{result['table']}: {result['expectation']}: {shown}"
@@ -206,6 +216,16 @@ def _refuse_absent(lake: str) -> None:
         raise typer.BadParameter(f"there is no lake at {lake!r}; run `hindsight run-pipeline` first.")
 
 
+def _dates(first: datetime | None, last: datetime | None) -> DateRange:
+    if first and last and first > last:
+        raise typer.BadParameter(f"--from {first:%Y-%m-%d} is after --to {last:%Y-%m-%d}.")
+    return DateRange(first and first.date(), last and last.date())
+
+
+def _write(lines: Iterable[str]) -> None:
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+
+
 def _absolute(place: str) -> str:
     return place if "://" in place else str(Path(place).resolve())
 
@@ -214,24 +234,15 @@ def _with_session(
     name: str, settings: Path | None, master: str | None, work: Callable[[SparkSession, Settings], None]
 ) -> None:
     loaded = load_settings(settings)
-    with spark_session(loaded, app_name=f"hindsight {name}", master=master) as spark:
+    with spark_session(loaded, app_name=f"hindsight {name}", master=master) as spark, progress(spark.sparkContext):
         work(spark, loaded)
 
 
 def main(command: str | None = None) -> None:
     """Run the command line, or one command of it; ends the process with an exit code of the README's table."""
-    _talk()
+    start_log()
     arguments = [*([command] if command else []), *sys.argv[1:]]
     sys.exit(exit_code(lambda: app(args=arguments, prog_name="hindsight", standalone_mode=False)))
-
-
-def _talk() -> None:
-    """Progress on stderr; of libraries only what they warn of, and PySpark's JSON copies of errors not at all."""
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(lambda record: record.name == "hindsight" or record.levelno >= logging.WARNING)
-    for chatty in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        logging.getLogger(chatty).setLevel(logging.CRITICAL)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import typer
 from pyspark.errors import PySparkException
@@ -18,33 +18,47 @@ from jobs.spark_session import known_failure
 
 DONE, DRIFT_FOUND, GATE_FAILED, RUN_FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 3, 64, 130
 
+_CODES: Mapping[type[Exception], int] = {
+    SettingsError: WRONG_USAGE,
+    NothingJudgedError: WRONG_USAGE,
+    AbsentTableError: WRONG_USAGE,
+    DriftFoundError: DRIFT_FOUND,
+    GateFailedError: GATE_FAILED,
+    SparkEnvironmentError: RUN_FAILED,
+}
 
-def exit_code(work: Callable[[], None]) -> int:
+
+def exit_code(work: Callable[[], object]) -> int:
     """Do the work; what goes wrong is said on stderr in a sentence."""
     try:
-        work()
-    except typer.TyperException as error:
-        told = getattr(error, "format_message", error.__str__)()
-        return _said(f"{told} (hindsight --help tells more)", WRONG_USAGE)
-    except (SettingsError, NothingJudgedError, AbsentTableError) as error:
-        return _said(str(error), WRONG_USAGE)
-    except DriftFoundError as error:
-        return _said(str(error), DRIFT_FOUND)
-    except GateFailedError as error:
-        return _said(str(error), GATE_FAILED)
-    except SparkEnvironmentError as error:
-        return _said(str(error), RUN_FAILED)
-    except (KeyboardInterrupt, typer.Abort):
-        return _said("interrupted; a rerun takes up where this run stopped", INTERRUPTED)
-    except PySparkException as error:
-        return _said(known_failure(error), RUN_FAILED)
-    except Exception as error:
+        # Typer takes an interrupt for a result: the exit code that it would have chosen itself.
+        if work() == INTERRUPTED:
+            raise KeyboardInterrupt
+    except (Exception, KeyboardInterrupt) as error:
         # The process's outermost edge: Python's own exit code would be 1, which means drift to CI.
-        traceback.print_exc()
-        return _said(f"the run failed: {type(error).__name__}: {error}", RUN_FAILED)
+        message, code = _told(error)
+        sys.stderr.write(f"hindsight: {message}\n")
+        return code
     return DONE
 
 
-def _said(message: str, code: int) -> int:
-    sys.stderr.write(f"hindsight: {message}\n")
-    return code
+def _told(error: BaseException) -> tuple[str, int]:
+    if _was_interrupted(error):
+        return "interrupted; a rerun takes up where this run stopped", INTERRUPTED
+    if isinstance(error, typer.TyperException):
+        said = getattr(error, "format_message", error.__str__)()
+        return f"{said} (hindsight --help tells more)", WRONG_USAGE
+    for kind, code in _CODES.items():
+        if isinstance(error, kind):
+            return str(error), code
+    if isinstance(error, PySparkException):
+        return known_failure(error), RUN_FAILED
+    traceback.print_exception(error)
+    return f"the run failed: {type(error).__name__}: {error}", RUN_FAILED
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether an interrupt is behind a failure: a call to the JVM that is broken off fails in ways of its own."""
+    if error is None:
+        return False
+    return isinstance(error, (KeyboardInterrupt, typer.Abort)) or _was_interrupted(error.__context__)

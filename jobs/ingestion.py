@@ -15,7 +15,8 @@ from conf.settings import Settings, SettingsError
 from jobs.delta_tables import Lake, conformed
 from jobs.landing_files import ENDS_FILE, LandingFile, ReadOptions, list_landing, parsed_lines, record_schema
 from jobs.quality_gate import check
-from jobs.run_context import RunContext
+from jobs.run_context import EVERY_DATE, DateRange, RunContext
+from jobs.run_log import tell
 from jobs.transforms.frames import ClusterDate, rows_of, sql_text, staged
 from schemas import TABLES, Table
 from schemas.bookkeeping import INGESTED_FILE, QUARANTINE
@@ -77,12 +78,16 @@ def take_in(lake: Lake, settings: Settings, context: RunContext, intake: Intake)
     """
     for table in (INGESTED_FILE, QUARANTINE):
         lake.create(table)
-    files = new_files(lake, context.landing, intake.formats)
+    files = files_to_read(lake, context.landing, intake.formats, again=context.dates)
     if not files:
         return IntakeResult()
+    tell("reads files", files=len(files), megabytes=round(sum(file.size_bytes for file in files) / 1e6, 1))
     parsed = parsed_lines(lake.spark, files, _read_options(settings, context)).persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        fed = _fed(parsed, files)
+        counts = _counts(parsed, files)
+        for name, rows in counts.items():
+            tell("found rows", table=name, rows=rows)
+        fed = [TABLES[name] for name in counts]
         reached = _dates_reached(parsed, fed, context, intake)
         dates = {table: sorted({row.own_date for row in reached if row.table == table.name}) for table in fed}
         lake.together(
@@ -114,11 +119,11 @@ def _read_options(settings: Settings, context: RunContext) -> ReadOptions:
     )
 
 
-def _fed(parsed: DataFrame, files: list[LandingFile]) -> list[Table]:
-    """The tables for which there are rows: the others must cost nothing."""
+def _counts(parsed: DataFrame, files: list[LandingFile]) -> dict[str, int]:
+    """Rows by table, of the tables for which there are any: the others must cost nothing."""
     names = sorted({name for file in files for name in FORMATS[file.format].tables})
     counts = rows_of(parsed.agg(*(F.count(F.col(name)).alias(name) for name in names)))[0]
-    return [TABLES[name] for name in names if counts[name]]
+    return {name: counts[name] for name in names if counts[name]}
 
 
 def _arrived(files: list[LandingFile], fed: list[Table], reached: list[Row]) -> Arrived:
@@ -131,10 +136,14 @@ def _arrived(files: list[LandingFile], fed: list[Table], reached: list[Row]) -> 
     return Arrived(frozenset(file.format for file in files), dates)
 
 
-def new_files(lake: Lake, landing: str, formats: Sequence[str]) -> list[LandingFile]:
-    """Landing files that were never taken in, or whose size has changed since."""
+def files_to_read(
+    lake: Lake, landing: str, formats: Sequence[str], *, again: DateRange = EVERY_DATE
+) -> list[LandingFile]:
+    """Landing files that were never taken in, whose size has changed since, or with rows of the dates ``again``."""
     listed = list_landing(landing, [FORMATS[name] for name in formats])
     ledger = lake.read(INGESTED_FILE).where(F.col("format").isin(*formats))
+    if again.is_given:
+        ledger = ledger.where(~F.exists("event_dates", again.holds))
     known = {tuple(row) for row in rows_of(ledger.select("cluster", "format", "file", "size_bytes"))}
     return [file for file in listed if tuple(file) not in known]
 

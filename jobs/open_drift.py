@@ -13,10 +13,6 @@ from pyspark.sql import Row, SparkSession
 from jobs.transforms.frames import rows_of
 from schemas.drift import SEVERITIES
 
-_JUDGED = """
-    SELECT cluster, consumer_group, MAX(round_at) AS at FROM group_round WHERE verdict IS NOT NULL
-    GROUP BY cluster, consumer_group"""
-
 
 class DriftFoundError(Exception):
     """Raised when an open incident is at least as severe as the caller wants to hear of."""

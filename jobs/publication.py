@@ -3,12 +3,14 @@
 The one mechanism for both sides. A date is computed anew when the files that touch it or the settings have changed,
 when the state that the date before it hands over is no longer the one it began with, or when a row of it waited for
 the record of a later date that is there now. So the recomputation goes forward until a date closes as it did before.
+A run that was asked for dates computes these, changed or not, after what has changed of earlier ones, whose state they
+begin with; later dates it leaves to a run that was not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import partial, reduce
 from typing import NamedTuple
@@ -18,7 +20,8 @@ from pyspark.sql import functions as F
 
 from jobs.delta_tables import Lake
 from jobs.quality_gate import check
-from jobs.run_context import RunContext
+from jobs.run_context import EVERY_DATE, DateRange, RunContext
+from jobs.run_log import tell
 from jobs.transforms.frames import ClusterDate, in_dates, rows_of
 from schemas import SCHEMA_VERSION, Table
 from schemas.bookkeeping import INGESTED_FILE, PUBLICATION
@@ -89,6 +92,7 @@ class _Progress:
     files: dict[ClusterDate, str]
     stored: dict[ClusterDate, Computed]
     formats: frozenset[str]
+    asked: DateRange
     computed: dict[ClusterDate, Computed] = field(default_factory=dict)
 
     def known(self, cluster: str) -> list[date]:
@@ -110,15 +114,23 @@ class _Progress:
         if day is None:
             return _NOTHING
         at = ClusterDate(cluster, day)
-        return (self.computed.get(at) or self.stored[at]).closing
+        last = self.computed.get(at) or self.stored.get(at)
+        return last.closing if last else _NOTHING
+
+    def left(self) -> int:
+        """How many dates wait for a run that is not asked for earlier ones."""
+        unasked = replace(self, asked=EVERY_DATE)
+        known = {cluster: self.known(cluster) for cluster in self.clusters()}
+        return sum(_is_dirty(unasked, cluster, days, i) for cluster, days in known.items() for i in range(len(days)))
 
 
 @dataclass(frozen=True)
 class PublicationResult:
-    """What a derivation did: dates computed and rows written."""
+    """What a derivation did: dates computed, rows written, and changed ones after those it was asked for."""
 
     dates: int = 0
     rows: int = 0
+    dates_left: int = 0
 
 
 def publish(lake: Lake, context: RunContext, derivation: Derivation) -> PublicationResult:
@@ -129,11 +141,13 @@ def publish(lake: Lake, context: RunContext, derivation: Derivation) -> Publicat
     for table in derivation.tables:
         lake.create(table)
     files, formats = _file_fingerprints(lake, derivation)
-    progress = _Progress(files, _stored(lake, derivation.job), formats)
+    progress = _Progress(files, _stored(lake, derivation.job), formats, context.dates)
     stretch = _next_stretch(lake, context, derivation, progress)
     if stretch is None:
-        return PublicationResult()
+        return PublicationResult(dates_left=progress.left())
     while stretch is not None:
+        for at in stretch.dates:
+            tell("computes", cluster=at.cluster, date=str(at.event_date))
         rows = derivation.compute(stretch)
         first = not progress.computed
         lake.together(partial(lake.add_candidates, t, rows[t.name], first=first) for t in derivation.tables)
@@ -185,7 +199,7 @@ def _next_stretch(lake: Lake, context: RunContext, derivation: Derivation, progr
         if first is None:
             continue
         last = first
-        while last + 1 < len(known) and _has_new_input(progress, ClusterDate(cluster, known[last + 1])):
+        while last + 1 < len(known) and _is_to_be_computed(progress, ClusterDate(cluster, known[last + 1])):
             last += 1
         dates += [ClusterDate(cluster, day) for day in known[first : last + 1]]
         if first > 0:
@@ -202,17 +216,19 @@ def _next_stretch(lake: Lake, context: RunContext, derivation: Derivation, progr
 
 def _is_dirty(progress: _Progress, cluster: str, known: list[date], i: int) -> bool:
     at = ClusterDate(cluster, known[i])
-    if at in progress.computed:
+    if at in progress.computed or progress.asked.ends_before(at.event_date):
         return False
-    if _has_new_input(progress, at):
+    if _is_to_be_computed(progress, at):
         return True
     return progress.stored[at].opening != progress.closing(cluster, known[i - 1] if i else None)
 
 
-def _has_new_input(progress: _Progress, at: ClusterDate) -> bool:
-    """Other files or settings than at its last computation, or the later record that a row waited for."""
-    if at in progress.computed:
+def _is_to_be_computed(progress: _Progress, at: ClusterDate) -> bool:
+    """Asked for, other files or settings than at its last computation, or the later record that a row waited for."""
+    if at in progress.computed or progress.asked.ends_before(at.event_date):
         return False
+    if progress.asked.is_given and at.event_date in progress.asked:
+        return True
     stored = progress.stored.get(at)
     if stored is None or stored.files != progress.files.get(at, _NOTHING):
         return True
@@ -261,7 +277,10 @@ def _closing_fingerprints(fresh: dict[str, DataFrame], tables: tuple[Table, ...]
 def _commit(lake: Lake, context: RunContext, derivation: Derivation, progress: _Progress) -> PublicationResult:
     dates = sorted(progress.computed)
     candidates = {table: lake.candidates(table) for table in derivation.tables}
-    count = reduce(DataFrame.union, (frame.select("cluster") for frame in candidates.values())).count()
+    every = reduce(DataFrame.union, (frame.select("cluster", "event_date") for frame in candidates.values()))
+    counted = every.groupBy("cluster", "event_date").agg(F.count("*").alias("rows"))
+    counts = {ClusterDate(row.cluster, row.event_date): row.rows for row in rows_of(counted)}
+    count = sum(counts.values())
     lake.together(partial(lake.replace_where, t, rows, in_dates(dates)) for t, rows in candidates.items())
     published = (*derivation.inputs, *derivation.tables)
     found = lake.together(partial(lake.version, t) for t in published)
@@ -276,4 +295,6 @@ def _commit(lake: Lake, context: RunContext, derivation: Derivation, progress: _
         SCHEMA_VERSION,
     )
     lake.append(PUBLICATION, lake.spark.createDataFrame([record], PUBLICATION.columns))
-    return PublicationResult(len(dates), count)
+    for at in dates:
+        tell("published", cluster=at.cluster, date=str(at.event_date), rows=counts.get(at, 0))
+    return PublicationResult(len(dates), count, progress.left())

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from jobs.delta_tables import Lake
-from jobs.run_context import RunContext
+from jobs.run_context import RunContext, seconds_since
+from jobs.run_log import tell
 from schemas import TABLES, Table
 from schemas.bookkeeping import QUALITY_RESULT
 from schemas.expectations import INVARIANTS
@@ -29,15 +31,23 @@ def check(lake: Lake, context: RunContext, job: str, candidates: Mapping[Table, 
         raise GateFailedError(f"{job} publishes nothing, {len(failed)} critical expectation(s) failed: {told(failed)}")
 
 
-def validated(lake: Lake, context: RunContext, job: str, frames: Mapping[Table, DataFrame]) -> list[dict[str, Any]]:
+def validated(
+    lake: Lake,
+    context: RunContext,
+    job: str,
+    frames: Mapping[Table, DataFrame],
+    whole: Mapping[Table, DataFrame] | None = None,
+) -> list[dict[str, Any]]:
     """Check frames against the contracts and invariants of their tables; the stored results, one per expectation.
 
+    Invariants see the frames beside each other; where rows of some dates only are checked, ``whole`` has all of them.
     An expectation that crashes counts as a critical failure.
     """
     # Great Expectations takes seconds to import; most commands never check anything.
     from jobs.expectation_suites import results_of
 
-    beside = _beside(lake, frames)
+    begun = time.monotonic()
+    beside = _beside(lake, frames, whole or frames)
     try:
         for name, frame in beside.items():
             frame.createOrReplaceTempView(name)
@@ -46,6 +56,8 @@ def validated(lake: Lake, context: RunContext, job: str, frames: Mapping[Table, 
         for name in beside:
             lake.spark.catalog.dropTempView(name)
     lake.append(QUALITY_RESULT, _result_rows(lake, context, job, results))
+    failed = sum(not result["success"] for result in results)
+    tell("checked", tables=len(frames), expectations=len(results), failed=failed, seconds=seconds_since(begun))
     return results
 
 
@@ -59,10 +71,10 @@ def told(results: list[dict[str, Any]]) -> str:
     return "; ".join(f"{r['table']}: {r['expectation']} ({r['observed']})" for r in results)
 
 
-def _beside(lake: Lake, frames: Mapping[Table, DataFrame]) -> dict[str, DataFrame]:
+def _beside(lake: Lake, frames: Iterable[Table], whole: Mapping[Table, DataFrame]) -> dict[str, DataFrame]:
     """What invariants look at beside their own table: its candidate, or its rows where none is checked."""
     names = {name for table in frames for rule in INVARIANTS.get(table.name, ()) for name in rule.beside}
-    of_name = {table.name: frame for table, frame in frames.items()}
+    of_name = {table.name: frame for table, frame in whole.items()}
     return {f"candidate_{n}": of_name[n] if n in of_name else lake.read(TABLES[n]) for n in sorted(names)}
 
 

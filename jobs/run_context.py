@@ -1,35 +1,62 @@
-"""Who runs, on what, and what the terminal is told."""
+"""Who runs, on what, for which dates, and what it did."""
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from structlog.contextvars import bound_contextvars
 
-_LOG = logging.getLogger("hindsight")
+from jobs.run_log import tell
+
+
+class DateRange(NamedTuple):
+    """UTC dates that a run was asked for, both ends included; None: no bound. Without bounds: whatever has changed."""
+
+    first: date | None = None
+    last: date | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether dates were asked for, changed or not."""
+        return (self.first or self.last) is not None
+
+    def __contains__(self, day: object) -> bool:
+        return isinstance(day, date) and (self.first or date.min) <= day <= (self.last or date.max)
+
+    def ends_before(self, day: date) -> bool:
+        """Whether a date lies after the range."""
+        return self.last is not None and self.last < day
+
+    def holds(self, day: Column) -> Column:
+        """Whether a date of Spark's lies in the range."""
+        return day.between(F.lit(self.first or date.min), F.lit(self.last or date.max))
+
+
+EVERY_DATE = DateRange()
 
 
 @dataclass
 class Step:
-    """What a step reports when it ends."""
+    """A job of a run: what it did, in plain values by name."""
 
-    rows_in: int | None = None
-    rows_out: int | None = None
-    note: str = ""
+    job: str
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """One run: its id, its landing root, and the instant that lineage columns carry."""
+    """One run: its id, its landing root, the dates it was asked for, and the instant that lineage columns carry."""
 
     landing: str
+    dates: DateRange = EVERY_DATE
     run_id: str = field(default_factory=lambda: f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:8]}")
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
@@ -39,14 +66,21 @@ class RunContext:
         return [now.alias("ingested_at"), now.alias("computed_at"), F.lit(self.run_id).alias("run_id")]
 
     @contextmanager
-    def step(self, name: str) -> Iterator[Step]:
-        """Tell the terminal which step runs, and at its end the rows in, the rows out and the seconds."""
-        _LOG.info("%s ...", name)
+    def step(self, job: str) -> Iterator[Step]:
+        """Log that a job begins, how it ends and after how many seconds; what it tells meanwhile names run and job."""
         begun = time.monotonic()
-        step = Step()
-        yield step
-        rows = [
-            f"{count:,} {what}" for count, what in ((step.rows_in, "in"), (step.rows_out, "out")) if count is not None
-        ]
-        parts = [*rows, f"{time.monotonic() - begun:.1f} s", *([step.note] if step.note else [])]
-        _LOG.info("%s: %s", name, ", ".join(parts))
+        step = Step(job)
+        with bound_contextvars(run_id=self.run_id, job=job):
+            tell("begins")
+            try:
+                yield step
+            except BaseException as error:
+                tell("fails", error=type(error).__name__, seconds=seconds_since(begun))
+                raise
+            step.facts["seconds"] = seconds_since(begun)
+            tell("ends", **step.facts)
+
+
+def seconds_since(begun: float) -> float:
+    """Seconds since an instant of the monotonic clock, to a tenth."""
+    return round(time.monotonic() - begun, 1)

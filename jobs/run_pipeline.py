@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 
 from pyspark.sql import SparkSession
 
@@ -17,32 +18,31 @@ from jobs import (
 from jobs.ingestion import IntakeResult
 from jobs.publication import PublicationResult
 from jobs.run_context import RunContext, Step
-from jobs.run_summary import summary
 
-_STEPS = (ingest_send_records, ingest_consumer_snapshots, rebuild_availability, flag_allocation_drift)
-
-
-def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> None:
-    """Run every job; each step says what went in, what came out and how long it took. A rerun changes nothing."""
-    for job in _STEPS:
-        with context.step(job.__name__.rpartition(".")[2]) as step:
-            report(step, job.run(spark, settings, context, lake_root))
-    with context.step("render_report"):
-        page = render_report.run(spark, settings, context, lake_root)
-    sys.stdout.write("\n" + "\n".join([*summary(spark), "", f"Report: {page}"]) + "\n")
+Run = Callable[[SparkSession, Settings, RunContext, str], IntakeResult | PublicationResult]
 
 
-def report(step: Step, result: IntakeResult | PublicationResult) -> None:
-    """Put a job's result into the words of the terminal."""
-    if isinstance(result, IntakeResult):
-        step.rows_in, step.rows_out = result.read, result.stored
-        step.note = (
-            f"{result.files} new files; {result.duplicate:,} duplicate, {result.ignored:,} ignored, "
-            f"{result.quarantined:,} quarantined"
-        )
-    else:
-        step.rows_out = result.rows
-        step.note = f"{result.dates} dates computed" if result.dates else "nothing new"
+JOBS: Mapping[str, Run] = {
+    "ingest_send_records": ingest_send_records.run,
+    "ingest_consumer_snapshots": ingest_consumer_snapshots.run,
+    "rebuild_availability": rebuild_availability.run,
+    "flag_allocation_drift": flag_allocation_drift.run,
+}
+
+
+def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> list[Step]:
+    """Run every job; what each of them did. A rerun changes nothing."""
+    done = [run_job(job, spark, settings, context, lake_root) for job in JOBS]
+    with context.step("render_report") as step:
+        step.facts["page"] = render_report.run(spark, settings, context, lake_root)
+    return [*done, step]
+
+
+def run_job(job: str, spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> Step:
+    """Run one job of ``JOBS``; what it did."""
+    with context.step(job) as step:
+        step.facts.update(asdict(JOBS[job](spark, settings, context, lake_root)))
+    return step
 
 
 if __name__ == "__main__":

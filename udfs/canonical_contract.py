@@ -13,6 +13,7 @@ from udfs.parsed_line import (
     RefusedLineError,
     instant,
     int32,
+    is_instant,
     optional_flag,
     queue_id,
     text_field,
@@ -41,6 +42,8 @@ class Column(NamedTuple):
 def _instant(fields: Fields, name: str) -> int:
     """Epoch ms, or ISO 8601 with a zone."""
     value = fields[name]
+    if type(value) is int and is_instant(value):
+        return value
     if not isinstance(value, str):
         return instant(fields, name)
     try:
@@ -218,15 +221,20 @@ _PASSED_OVER = frozenset(
 
 def checked(fields: Fields, columns: Mapping[str, Column]) -> dict[str, Any]:
     """The columns of a row, those that are null left out."""
+    if not fields.keys() <= columns.keys():
+        _refuse_unknown(fields, columns)
+    row, value_of = {}, fields.get
+    for name, (read, required) in columns.items():
+        if value_of(name) is not None:
+            row[name] = read(fields, name)
+        elif required:
+            raise RefusedLineError("MISSING_FIELD", f"{name!r} is missing")
+    return row
+
+
+def _refuse_unknown(fields: Fields, columns: Mapping[str, Column]) -> None:
     for name in fields:
         if name not in columns and name not in _PASSED_OVER:
             near = difflib.get_close_matches(str(name)[:80], columns, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise RefusedLineError("UNKNOWN_FIELD", f"no column {name!r:.80}{hint}")
-    row = {}
-    for name, column in columns.items():
-        if fields.get(name) is not None:
-            row[name] = column.read(fields, name)
-        elif column.required:
-            raise RefusedLineError("MISSING_FIELD", f"{name!r} is missing")
-    return row

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -64,17 +64,18 @@ DAYS = {
 @pytest.fixture
 def replay(spark, settings):
     from jobs import ingest_send_records, rebuild_availability
-    from jobs.run_context import RunContext
+    from jobs.run_context import EVERY_DATE, RunContext
 
-    def run(root: Path, *names: str):
-        """Land the named days' files, run both jobs, tell how many dates were computed."""
+    def run(root: Path, *names: str, asked=EVERY_DATE):
+        """Land the named days' files, run both jobs, tell how many dates were computed, and how many are left."""
         folder = root / "landing" / FOLDER
         folder.mkdir(parents=True, exist_ok=True)
         for name in names:
             (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in DAYS[name]))
-        context = RunContext(str(root / "landing"))
+        context = RunContext(str(root / "landing"), asked)
         ingest_send_records.run(spark, settings, context, str(root / "lake"))
-        return rebuild_availability.run(spark, settings, context, str(root / "lake")).dates
+        done = rebuild_availability.run(spark, settings, context, str(root / "lake"))
+        return done.dates, done.dates_left
 
     return run
 
@@ -178,8 +179,25 @@ def test_late_input_recomputes_forward_only_until_a_date_closes_as_before(spark,
     replay(tmp_path, *DAYS)
     DAYS["late"] = [attempt(ms(6, 11, 0), "broker-d")]
     # A fast send leaves an item, gone at the restart of the same day: the days after it are not touched.
-    assert replay(tmp_path, "late") == 1
+    assert replay(tmp_path, "late") == (1, 0)
     DAYS["later"] = [attempt(ms(6, 13, 0), "broker-d")]
     # After the restart the item lasts: every later date begins with it.
-    assert replay(tmp_path, "later") == 3
-    assert replay(tmp_path) == 0
+    assert replay(tmp_path, "later") == (3, 0)
+    assert replay(tmp_path) == (0, 0)
+
+
+@pytest.mark.soak
+def test_dates_that_were_asked_for_are_done_anew_and_later_ones_wait(spark, replay, at_once, tmp_path):
+    from jobs.run_context import DateRange
+
+    if not (at_once / "lake").exists():
+        replay(at_once, *DAYS)
+    # Day 6 begins with what day 5 hands over, so that is computed too; day 8 waits.
+    assert replay(tmp_path, *DAYS, asked=DateRange(date(2026, 1, 6), date(2026, 1, 6))) == (2, 1)
+    assert windows(spark, tmp_path)[:4] == windows(spark, at_once)[:4]
+    assert {row[0] for row in windows(spark, tmp_path)} == {"5", "6"}
+    assert replay(tmp_path) == (2, 0)
+    assert everything(spark, tmp_path) == everything(spark, at_once)
+    # What has not changed is done anew where it is asked for: files are read again, and nothing becomes another.
+    assert replay(tmp_path, asked=DateRange(date(2026, 1, 8))) == (2, 0)
+    assert everything(spark, tmp_path) == everything(spark, at_once)

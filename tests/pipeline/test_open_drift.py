@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+import shutil
+from datetime import date, datetime
 
 import pytest
+from delta.tables import DeltaTable
+from pyspark.sql import functions as F
 
 from jobs import check_quality
 from jobs.check_quality import AbsentTableError
@@ -19,7 +22,7 @@ from jobs.open_drift import (
     refuse,
     told,
 )
-from jobs.run_context import RunContext
+from jobs.run_context import DateRange, RunContext
 
 LAST = datetime(2026, 11, 21, 9, 34, 56)  # the capture's last round
 
@@ -79,3 +82,17 @@ def test_published_tables_pass_their_own_checks(spark, settings, story):
     results = check_quality.run(spark, settings, RunContext("landing"), str(story), tables)
     assert {r["table"] for r in results} == set(tables)
     assert all(r["success"] for r in results), [r for r in results if not r["success"]]
+
+
+def test_rows_of_other_dates_are_not_checked(spark, settings, story, tmp_path):
+    """The window is broken on every date; of a date without rows nothing is."""
+    windows = tmp_path / "lake" / "broker_availability_window"
+    shutil.copytree(story / "broker_availability_window", windows)
+    DeltaTable.forPath(spark, str(windows)).update(set={"not_available_ms": F.lit(-1).cast("long")})
+    failed = {}
+    for day in (date(2026, 11, 20), date(2026, 11, 21)):
+        context = RunContext("landing", DateRange(day, day))
+        tables = ("broker_availability_window",)
+        results = check_quality.run(spark, settings, context, str(tmp_path / "lake"), tables)
+        failed[day.day] = any(not r["success"] for r in results)
+    assert failed == {20: False, 21: True}

@@ -10,7 +10,9 @@ from collections import Counter
 from datetime import timedelta
 
 import pytest
+from pyspark.sql import functions as F
 
+from jobs.sql_views import view_texts
 from jobs.transforms.window_confirmations import STATES, window_confirmations
 
 NAMED = re.compile(r"(\w+)-t\d+")
@@ -36,6 +38,20 @@ def test_every_replayed_window_of_these_clients_stands_in_their_log(spark, views
         ("detect", "unreachable"): (5, 5),
     }
     assert max(r.within_ms for r in rates.values()) <= 3
+
+
+def test_a_window_of_which_no_line_shows_the_opening_is_not_confirmed(spark, views, told):
+    """The view over lines of which those of one window tell of later updates only."""
+    query = view_texts()["window_match_rate"].partition("AS SELECT")[2].rstrip().rstrip(";")
+    laton = [row for row in told if (row.client_id or "").endswith("laton")]
+    first = (F.col("client_id") == laton[0].client_id) & (F.col("window_start") == min(r.window_start for r in laton))
+    later = F.when(first, "lasted").otherwise(F.col("shows"))
+    spark.table("window_confirmation").withColumn("shows", later).createOrReplaceTempView("window_confirmation")
+    try:
+        rates = spark.sql(f"SELECT {query}").where(F.col("client_id") == laton[0].client_id).collect()
+    finally:
+        spark.catalog.dropTempView("window_confirmation")
+    assert [(r.windows, r.confirmed, r.share) for r in rates] == [(10, 9, 0.9)]
 
 
 def test_a_line_is_given_to_the_producer_whose_thread_wrote_it(told):

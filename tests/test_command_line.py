@@ -1,0 +1,146 @@
+"""What the command line says: to a person on a terminal, to a machine elsewhere, and to somebody who mistyped."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.run_context import DateRange
+
+ROOT = Path(__file__).parent.parent
+STEP = """
+import logging
+from jobs.run_context import RunContext
+from jobs.run_log import start_log, tell
+start_log()
+context = RunContext("landing", run_id="run-1")
+try:
+    with context.step("a_job") as step:
+        tell("published", cluster="c", date="2026-01-05", rows=12345)
+        logging.getLogger("a_library").info("nobody needs this")
+        logging.getLogger("a_library").warning("beware of %s", "the dog")
+        step.facts["rows"] = 7
+        if FAILS:
+            raise OSError("secret")
+except OSError:
+    pass
+"""
+
+
+def hindsight(*arguments: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "jobs.command_line", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stderr
+
+
+def logged(*, fails: bool = False) -> list[dict]:
+    done = subprocess.run(
+        [sys.executable, "-c", f"FAILS = {fails}\n{STEP}"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == ""
+    return [json.loads(line) for line in done.stderr.splitlines()]
+
+
+def on_a_terminal(code: str) -> str:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=theirs) as process:
+        os.close(theirs)
+        said = b""
+        try:
+            while chunk := os.read(ours, 4096):
+                said += chunk
+        except OSError:  # the other end is closed
+            pass
+        finally:
+            os.close(ours)
+        assert process.wait(timeout=60) == 0
+    return said.decode().replace("\r\n", "\n")
+
+
+def test_elsewhere_each_event_is_a_line_of_json_with_run_and_job():
+    begins, published, warned, ends = logged()
+    assert {line["run_id"] for line in (begins, published, warned, ends)} == {"run-1"}
+    assert {line["job"] for line in (begins, published, warned, ends)} == {"a_job"}
+    assert [line["event"] for line in (begins, published, warned, ends)] == [
+        "begins",
+        "published",
+        "beware of the dog",
+        "ends",
+    ]
+    assert (published["cluster"], published["date"], published["rows"]) == ("c", "2026-01-05", 12345)
+    assert warned["level"] == "warning"
+    assert ends["rows"] == 7 and ends["seconds"] >= 0
+    assert ends["at"].endswith("Z")
+
+
+def test_a_job_that_fails_says_so_without_what_it_read():
+    *_, fails = logged(fails=True)
+    assert (fails["event"], fails["error"]) == ("fails", "OSError")
+    assert "secret" not in json.dumps(fails)
+
+
+def test_on_a_terminal_the_same_is_said_in_words():
+    said = on_a_terminal(f"FAILS = False\n{STEP}").splitlines()
+    assert said[:3] == [
+        "a_job: begins",
+        "a_job: published (cluster c, date 2026-01-05, rows 12,345)",
+        "a_job: beware of the dog",
+    ]
+    assert said[3].startswith("a_job: ends (rows 7, seconds ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("run-pipelin",), "'run-pipeline'"),
+        (("run-pipeline", "--landng", "x", "--lake", "y"), "--landing"),
+        (("run-pipeline", "--landing", "x", "--lake", "y", "--from", "2026-02-01", "--to", "2026-01-31"), "is after"),
+        (("run-pipeline", "--landing", "x", "--lake", "y", "--from", "yesterday"), "yesterday"),
+    ],
+)
+def test_who_mistypes_is_told_the_nearest_right_one_at_once(arguments, told):
+    code, said = hindsight(*arguments)
+    assert code == 64
+    assert told in said and len(said.splitlines()) == 1
+
+
+def test_ctrl_c_stops_a_run_at_once_and_in_one_sentence(tmp_path):
+    command = ("run-pipeline", "--landing", "data_samples", "--lake", str(tmp_path))
+    with subprocess.Popen(
+        [sys.executable, "-m", "jobs.command_line", *command],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stderr is not None
+        before = next(line for line in process.stderr if '"reads files"' in line)
+        os.killpg(process.pid, signal.SIGINT)
+        *_, said = process.stderr.read().splitlines()
+        assert process.wait(timeout=60) == 130
+    assert json.loads(before)["job"] == "ingest_send_records"
+    assert said == "hindsight: interrupted; a rerun takes up where this run stopped"
+
+
+DAYS = st.none() | st.dates(date(2025, 1, 1), date(2026, 12, 31))
+
+
+@given(DAYS, DAYS, st.integers(-3, 3))
+def test_a_range_of_dates_holds_its_ends_and_what_lies_between(first, last, step):
+    asked = DateRange(first, last)
+    assert asked.is_given == (first is not None or last is not None)
+    for end in filter(None, (first, last)):
+        day = end + timedelta(days=step)
+        assert (day in asked) == ((first is None or first <= day) and not asked.ends_before(day))
+        assert asked.ends_before(day) == (last is not None and day > last)

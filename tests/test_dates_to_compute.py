@@ -1,0 +1,90 @@
+"""Which dates a run computes: what has changed, what was asked for, and what these hand over to."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.publication import Computed, _next_stretch, _Progress
+from jobs.run_context import EVERY_DATE, DateRange
+from jobs.transforms.frames import ClusterDate
+
+FIRST = date(2026, 1, 1)
+# Of each date: was it computed before, has its input changed since, and will it close otherwise than it did.
+DATES = st.dictionaries(
+    st.integers(0, 12).map(lambda n: FIRST + timedelta(days=n)), st.tuples(st.booleans(), st.booleans(), st.booleans())
+)
+DAY = st.none() | st.integers(-1, 13).map(lambda n: FIRST + timedelta(days=n))
+
+
+def before(days: list[date], day: date) -> date | None:
+    return max((d for d in days if d < day), default=None)
+
+
+def state(dates: dict[date, tuple[bool, bool, bool]], asked: DateRange) -> _Progress:
+    stored = {}
+    for day in sorted(dates):
+        known, changed, _ = dates[day]
+        if known:
+            previous = before([d for d in dates if dates[d][0]], day)
+            opening = f"closed {previous}" if previous else "nothing"
+            stored[ClusterDate("c", day)] = Computed("old" if changed else "new", opening, f"closed {day}", False)
+    return _Progress({ClusterDate("c", day): "new" for day in dates}, stored, frozenset(), asked)
+
+
+def run(progress: _Progress, dates: dict[date, tuple[bool, bool, bool]]) -> list[date]:
+    """The dates a run computes, in order."""
+    done = []
+    while stretch := _next_stretch(None, None, None, progress):
+        for at in stretch.dates:
+            previous = before(list(dates), at.event_date)
+            opening = progress.closing("c", previous) if previous else "nothing"
+            anew = " anew" * dates[at.event_date][2]
+            progress.computed[at] = Computed("new", opening, f"closed {at.event_date}{anew}", False)
+            done.append(at.event_date)
+    return done
+
+
+def computed(dates: dict[date, tuple[bool, bool, bool]], asked: DateRange) -> tuple[list[date], int]:
+    """What ``run`` computes, and how many dates it leaves."""
+    progress = state(dates, asked)
+    return run(progress, dates), progress.left()
+
+
+@given(DATES)
+def test_without_dates_all_that_changed_is_computed_and_nothing_is_left(dates):
+    done, left = computed(dates, EVERY_DATE)
+    assert done == sorted(set(done))
+    assert {day for day, (known, changed, _) in dates.items() if changed or not known} <= set(done)
+    assert left == 0
+
+
+@given(DATES, DAY, DAY)
+def test_what_was_asked_for_is_computed_with_what_it_begins_with_and_nothing_later(dates, first, last):
+    asked = DateRange(first, last)
+    done, left = computed(dates, asked)
+    assert done == sorted(set(done))
+    if asked.is_given:
+        assert {day for day in dates if day in asked} <= set(done)
+    assert not any(asked.ends_before(day) for day in done)
+    unasked, _ = computed(dates, EVERY_DATE)
+    assert {day for day in done if day not in asked} <= set(unasked)
+    assert left == 0 or any(asked.ends_before(day) for day in dates)
+
+
+@given(DATES, DAY, DAY)
+def test_the_run_that_follows_leaves_what_one_run_without_dates_would(dates, first, last):
+    """Whatever was asked for before, in the end each date begins with what the one before it handed over."""
+    progress = state(dates, DateRange(first, last))
+    for asked in (DateRange(first, last), EVERY_DATE):
+        progress.asked = asked
+        progress.stored |= progress.computed
+        progress.computed = {}
+        run(progress, dates)
+    last_known = progress.stored | progress.computed
+    days = sorted(dates)
+    for previous, day in zip([None, *days], days, strict=False):
+        opening = last_known[ClusterDate("c", previous)].closing if previous else "nothing"
+        assert last_known[ClusterDate("c", day)].opening == opening
