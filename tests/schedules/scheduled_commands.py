@@ -14,7 +14,7 @@ from unittest.mock import MagicMock, patch
 
 from ruamel.yaml import YAML
 
-from jobs.run_pipeline import _STEPS
+from jobs.run_pipeline import JOBS
 
 SCHEDULES = Path(__file__).parent.parent.parent / "docs" / "schedules"
 _AIRFLOW = ("airflow", "airflow.sdk", "airflow.providers", "airflow.providers.standard")
@@ -40,7 +40,7 @@ class Command:
 
 def pipeline_jobs() -> list[str]:
     """The jobs of run-pipeline in their order, the report at the end."""
-    return [*(job.__name__.rpartition(".")[2] for job in _STEPS), "render_report"]
+    return [*JOBS, "render_report"]
 
 
 def of_cron() -> list[Command]:
