@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := .venv-bench
 PEERS_READY := $(PEERS)/.ready
+SCHEDULERS := .venv-schedules
+SCHEDULERS_READY := $(SCHEDULERS)/.ready
 # make bench BENCH="allocation --rounds 5 --data /somewhere"; python -m bench --help tells more
 BENCH ?=
 
@@ -36,13 +38,18 @@ demo: $(READY)  ## run the pipeline on data_samples into ./lake
 test: $(READY)  ## run the tests
 	$(BIN)/python -m pytest
 
-soak: $(READY)  ## run the long tests that `make test` leaves out
+soak: $(READY) $(SCHEDULERS_READY)  ## run the long tests that `make test` leaves out
 	$(BIN)/python -m pytest -m soak
 
 $(PEERS_READY): bench/requirements.lock
 	$(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r bench/requirements.lock
 	@touch $(PEERS_READY)
+
+$(SCHEDULERS_READY): tests/schedules/requirements.lock
+	$(PYTHON) -m venv $(SCHEDULERS)
+	$(SCHEDULERS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $(SCHEDULERS_READY)
 
 bench: $(READY) $(PEERS_READY)  ## measure the pipeline beside its peers, into bench/records
 	$(BIN)/python -m bench $(BENCH)
@@ -64,10 +71,10 @@ zip: $(READY)  ## dist/hindsight.zip for spark-submit --py-files
 	$(BIN)/python -m zipfile -c dist/hindsight.zip conf schemas udfs jobs
 
 lock:  ## write each requirements.lock from its requirements.in (needs uv)
-	for place in . bench; do \
+	for place in . bench tests/schedules; do \
 		uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 			--no-header $$place/requirements.in -o $$place/requirements.lock || exit 1; \
 	done
 
-clean:  ## remove what was made here, the environment excepted
+clean:  ## remove what was made here, the environments excepted
 	rm -rf dist build lake spark-warehouse .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -23,6 +23,7 @@ from jobs.quality_gate import GateFailedError, failures
 from jobs.quality_gate import told as told_results
 from jobs.run_context import DateRange, RunContext
 from jobs.run_log import progress, start_log
+from jobs.run_metrics import write_metrics
 from jobs.run_summary import summary
 from jobs.spark_session import spark_session
 from jobs.sql_views import create_views
@@ -53,6 +54,7 @@ From = Annotated[
 ]
 To = Annotated[datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="Last UTC date.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON lines for machines.")]
+Metrics = Annotated[Path | None, typer.Option(dir_okay=False, help="OpenMetrics text file to write at the end.")]
 Master = Annotated[str | None, typer.Option(help="Spark master, e.g. local[4]; leave out under spark-submit.")]
 
 
@@ -67,6 +69,7 @@ def _job(job: str) -> None:
         last: To = None,
         settings: SettingsFile = None,
         as_lines: Json = False,
+        metrics: Metrics = None,
         master: Master = None,
     ) -> None:
         context = RunContext(_absolute(landing), _dates(first, last))
@@ -74,6 +77,8 @@ def _job(job: str) -> None:
         def work(spark: SparkSession, loaded: Settings) -> None:
             given = (spark, loaded, context, _absolute(lake))
             done = run_pipeline.run(*given) if every else [run_pipeline.run_job(job, *given)]
+            if metrics:
+                write_metrics(metrics, done)
             if as_lines:
                 _write(json.dumps({"run_id": context.run_id, "job": step.job, **step.facts}) for step in done)
             elif every:

@@ -8,14 +8,17 @@ import pty
 import signal
 import subprocess
 import sys
+import time
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from jobs.run_context import DateRange
+from jobs.run_context import DateRange, Step
+from jobs.run_metrics import write_metrics
 
 ROOT = Path(__file__).parent.parent
 STEP = """
@@ -131,6 +134,32 @@ def test_ctrl_c_stops_a_run_at_once_and_in_one_sentence(tmp_path):
         assert process.wait(timeout=60) == 130
     assert json.loads(before)["job"] == "ingest_send_records"
     assert said == "hindsight: interrupted; a rerun takes up where this run stopped"
+
+
+def test_the_metrics_file_is_open_metrics_and_holds_what_each_job_told(tmp_path):
+    file = tmp_path / "hindsight.prom"
+    file.write_text("of an earlier run")
+    steps = [
+        Step("ingest_send_records", {"files": 3, "read": 120, "seconds": 1.5}),
+        Step("rebuild_availability", {"dates": 2, "seconds": 30.25}),
+        Step("render_report", {"page": "lake/report.html", "seconds": 4.0}),
+    ]
+    write_metrics(file, steps)
+    families = {family.name: family for family in text_string_to_metric_families(file.read_text())}
+    samples = {
+        (s.name, s.labels["job"]): s.value for family in families.values() for s in family.samples if "job" in s.labels
+    }
+    assert samples == {
+        ("hindsight_job_files", "ingest_send_records"): 3,
+        ("hindsight_job_read", "ingest_send_records"): 120,
+        ("hindsight_job_seconds", "ingest_send_records"): 1.5,
+        ("hindsight_job_dates", "rebuild_availability"): 2,
+        ("hindsight_job_seconds", "rebuild_availability"): 30.25,
+        ("hindsight_job_seconds", "render_report"): 4.0,
+    }
+    (ended,) = families["hindsight_run_end_timestamp_seconds"].samples
+    assert 0 <= time.time() - ended.value < 60
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
 
 
 DAYS = st.none() | st.dates(date(2025, 1, 1), date(2026, 12, 31))

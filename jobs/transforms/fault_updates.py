@@ -8,6 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from jobs.transforms.broker_activity import is_striking
 from jobs.transforms.null_safe_join import null_safe_join
 from jobs.transforms.producer_replay import PROCESS
 from udfs.pandas_udfs import not_available_durations, outcome_updates
@@ -15,6 +16,10 @@ from udfs.pandas_udfs import not_available_durations, outcome_updates
 ITEM = (*PROCESS, "broker_name")
 # A total order: end, begin, thread, message, attempt, phase.
 UPDATE_ORDER = ("at", "begin_at", "thread", "msg_id", "attempt", "phase_rank")
+# What the walk over an item's updates needs of its rule, and what only the judgement of one update does.
+_OF_RULE = ("profile", "extend_only", "has_reachable", "next_started_at")
+_ONLY_TO_JUDGE = ("detector_enabled", "latency_max_ms", "not_available_ms")
+_JUDGED = (*ITEM, *UPDATE_ORDER, "event_date", *_OF_RULE, "latency_ms", "isolation", "reachable", "duration_ms")
 
 
 def updates_of(attempts: DataFrame) -> DataFrame:
@@ -60,39 +65,38 @@ def _update(phase: str, at: Column, exception: Column) -> Column:
     )
 
 
-def judged_updates(updates: DataFrame, rules: DataFrame) -> DataFrame:
-    """Updates of replayed processes, with what they told the fault table and the duration they gave, ms."""
-    own = rules.where(F.col("verdict") == "replayed").select(
-        *PROCESS,
-        "event_date",
-        "profile",
-        "extend_only",
-        "has_reachable",
-        "detector_enabled",
-        "latency_max_ms",
-        "not_available_ms",
-        "next_started_at",
+def judged_updates(attempts: DataFrame, rules: DataFrame, dates: str, *, slow_ms: int) -> DataFrame:
+    """Updates of replayed processes on ``dates`` (SQL), with what they told the fault table and how long it held, ms.
+
+    ``slow_ms``: what is quicker is on nobody's ladder. Few attempts are not, and only they take the steps in Python.
+    """
+    strikes = is_striking(slow_ms)
+    own = F.broadcast(
+        rules.where(F.col("verdict") == "replayed").select(*PROCESS, "event_date", *_OF_RULE, *_ONLY_TO_JUDGE)
     )
+
+    def ruled(some: DataFrame) -> DataFrame:
+        # One row of rules per process and date: a broadcast, so that the updates are not shuffled.
+        return null_safe_join(updates_of(some).where(dates), own, [*PROCESS, "event_date"])
+
+    quick = _harmless(_fine(ruled(attempts.where(~strikes))))
+    return _judged(ruled(attempts.where(strikes))).unionByName(quick.select(*_JUDGED))
+
+
+def _judged(ruled: DataFrame) -> DataFrame:
     told = outcome_updates()("profile", "mode", "phase", "exception", "error", "detector_enabled")
     on_ladder = not_available_durations()("profile", "latency_max_ms", "not_available_ms", "latency_ms", "isolation")
     is_slow = F.coalesce(F.col("latency_ms") >= F.array_min("latency_max_ms"), F.lit(False))
-    # One row per process and date. Each branch below reads the join anew, so it must not shuffle all updates.
-    ruled = null_safe_join(updates, F.broadcast(own), [*PROCESS, "event_date"])
     failed = ruled.where(F.col("exception").isNotNull()).withColumn("told", told).select("*", "told.*").drop("told")
-    fine = ruled.where(F.col("exception").isNull()).withColumns({"isolation": F.lit(False), "reachable": F.lit(True)})
-    quick = fine.where(~is_slow).withColumn("duration_ms", F.lit(0).cast("long"))
-    known = fine.where(is_slow).unionByName(failed.where(F.col("isolation").isNotNull()))
-    slow = known.withColumn("duration_ms", on_ladder)
-    return quick.unionByName(slow).select(
-        *ITEM,
-        *UPDATE_ORDER,
-        "event_date",
-        "profile",
-        "extend_only",
-        "has_reachable",
-        "next_started_at",
-        "latency_ms",
-        "isolation",
-        "reachable",
-        "duration_ms",
-    )
+    fine = _fine(ruled.where(F.col("exception").isNull()))
+    quick = _harmless(fine.where(~is_slow))
+    slow = fine.where(is_slow).unionByName(failed.where(F.col("isolation").isNotNull()))
+    return quick.unionByName(slow.withColumn("duration_ms", on_ladder)).select(*_JUDGED)
+
+
+def _fine(updates: DataFrame) -> DataFrame:
+    return updates.withColumns({"isolation": F.lit(False), "reachable": F.lit(True)})
+
+
+def _harmless(updates: DataFrame) -> DataFrame:
+    return updates.withColumn("duration_ms", F.lit(0).cast("long"))

@@ -36,6 +36,7 @@ class RelevantAttempts:
         self._kept_always = is_striking(slow_ms) | F.col("last_broker_name").isNotNull()
         self._striking = staged(attempts.where(self._kept_always))
         self._activity = activity
+        self._slow_ms = slow_ms
         self._of_pairs = staged(_of_pairs(activity))
         self._minutes: list[DataFrame] = []
 
@@ -59,7 +60,7 @@ class RelevantAttempts:
         )
         told = staged(updates.select(*_PAIR, "reachable", "at", "duration_ms").unionByName(handed_over))
         self._minutes = [
-            _held(told.where("duration_ms > 0")),
+            _held(told.where("duration_ms > 0"), self._slow_ms),
             _in_minutes(_after_failures(told.where("NOT reachable"), self._of_pairs)),
             _in_minutes(_last_of_date(self._of_pairs)),
         ]
@@ -98,11 +99,11 @@ def _of_pairs(activity: DataFrame) -> DataFrame:
     return merged.select(*_PAIR, "event_date", slots_of().alias("slots"))
 
 
-def _held(told: DataFrame) -> DataFrame:
-    """The minutes in which a broker is held, with the one before: what ends within may have begun there."""
+def _held(told: DataFrame, slow_ms: int) -> DataFrame:
+    """The minutes in which the quick attempts began that ended while a broker was held."""
+    began = F.timestamp_millis(F.unix_millis("at") - slow_ms)
     until = F.timestamp_millis(F.unix_millis("at") + F.col("duration_ms"))
-    minutes = F.sequence(_minute_of(F.col("at")) - 1, _minute_of(until) + 1)
-    return told.select(*_PAIR, F.explode(minutes).alias("minute"))
+    return told.select(*_PAIR, F.explode(F.sequence(_minute_of(began), _minute_of(until))).alias("minute"))
 
 
 def _after_failures(failures: DataFrame, of_pairs: DataFrame) -> DataFrame:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from jobs.transforms.availability import stretches, with_carried_items, with_stretches
 from jobs.transforms.broker_activity import broker_activity, by_process, least_slow_ms
-from jobs.transforms.fault_updates import judged_updates, updates_of
+from jobs.transforms.fault_updates import judged_updates
 from jobs.transforms.frames import ClusterDate, in_dates, rows_of, staged
 from jobs.transforms.producer_replay import PRODUCER, daily_activity, lives, replay_rules, with_process
 from jobs.transforms.relevant_attempts import RelevantAttempts
@@ -176,7 +176,8 @@ class Replay(NamedTuple):
 
     def _updates(self, attempts: DataFrame) -> DataFrame:
         named = attempts.where(F.col("broker_name").isNotNull())
-        return judged_updates(updates_of(named).where(in_dates(self.dates)), self.processes.rules)
+        processes = self.processes
+        return judged_updates(named, processes.rules, in_dates(self.dates), slow_ms=processes.slow_ms)
 
     def _choices(self, attempts: DataFrame) -> DataFrame:
         # A choice is judged by what came before it, failures too: a source that has none cannot be judged.

@@ -1,0 +1,110 @@
+"""The examples in docs/schedules call what exists, in the right order, one run at a time."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import pytest
+import typer
+
+from conf.settings import load_settings
+from jobs.command_line import app
+from jobs.spark_session import _local
+from tests.schedules.scheduled_commands import (
+    SCHEDULED,
+    SCHEDULES,
+    cronjob,
+    crontab,
+    of_airflow,
+    of_cron,
+    of_kubernetes,
+    of_systemd,
+    of_the_page,
+    pipeline_jobs,
+    unit,
+)
+
+ROOT = SCHEDULES.parent.parent
+COMMANDS = [command for of_one in SCHEDULED for command in of_one()]
+
+
+def command_of(words: tuple[str, ...]) -> list[str]:
+    """What the command line reads of a call: the command's name, then its options."""
+    if Path(words[0]).name == "hindsight":
+        return list(words[1:])
+    (at,) = [at for at, word in enumerate(words) if word.startswith("jobs/")]
+    properties = words[words.index("--properties-file") + 1]
+    assert [name for name in (words[at], properties) if not (ROOT / name).is_file()] == []
+    job = Path(words[at]).stem
+    return [*([] if job == "command_line" else [job.replace("_", "-")]), *words[at + 1 :]]
+
+
+def parsed(words: tuple[str, ...]) -> tuple[str, dict[str, object]]:
+    """The command's name and what its options were given; wrong usage raises, and nothing is run."""
+    arguments = command_of(words)
+    group = typer.main.get_command(app)
+    context = group.make_context("hindsight", list(arguments))
+    name, command, rest = group.resolve_command(context, list(arguments))
+    return name, command.make_context(name, rest, parent=context).params
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *of_the_page()], ids=str)
+def test_the_command_line_takes_what_a_schedule_calls(command):
+    name, options = parsed(command.words)
+    assert options["lake"] in ("/srv/hindsight/lake", "s3a://bucket/lake")
+    if name == "drift":
+        assert options["fail_on"] == "HIGH"
+    else:
+        assert options["landing"] in ("/srv/hindsight/landing", "s3://bucket/landing")
+
+
+@pytest.mark.parametrize("of_one", [of_cron, of_systemd, of_kubernetes])
+def test_a_schedule_runs_the_pipeline_and_then_asks_for_drift(of_one):
+    assert [parsed(command.words)[0] for command in of_one()] == ["run-pipeline", "drift"]
+
+
+def test_the_tasks_of_the_dag_are_those_of_the_pipeline_and_then_the_alert():
+    expected = [*(job.replace("_", "-") for job in pipeline_jobs()), "drift"]
+    assert [parsed(command.words)[0] for command in of_airflow()] == expected
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c.program == "spark-submit"], ids=str)
+def test_spark_submit_is_told_its_interpreter(command):
+    assert command.environment["PYSPARK_PYTHON"] == "/opt/hindsight/.venv/bin/python"
+
+
+def test_local_conf_holds_what_hindsight_sets_for_itself_in_local_mode(monkeypatch):
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = MagicMock()
+    builder.config.return_value = builder
+    _local(builder, load_settings())
+    set_by_hindsight = dict(call.args for call in builder.config.call_args_list)
+    lines = (SCHEDULES / "local.conf").read_text(encoding="utf-8").splitlines()
+    told = dict(line.split(maxsplit=1) for line in lines if not line.startswith("#"))
+    assert told.keys() == set_by_hindsight.keys()
+    differ = {name for name, value in told.items() if value != set_by_hindsight[name]}
+    assert differ == {"spark.driver.memory", "spark.driver.extraJavaOptions"}
+
+
+def test_the_schedules_are_of_five_fields_and_start_in_the_same_minute():
+    dag = (SCHEDULES / "hindsight_dag.py").read_text(encoding="utf-8")
+    fields = crontab()[1].split()[:5]
+    assert [re.fullmatch(r"[\d*/,-]+", one) is not None for one in fields] == [True] * 5
+    assert cronjob()["spec"]["schedule"] == " ".join(fields)
+    assert f'schedule="{" ".join(fields)}"' in dag
+    assert unit("hindsight.timer")["Timer", "OnCalendar"] == [f"*:{fields[0]}"]
+
+
+def test_no_schedule_lets_two_runs_overlap():
+    assert " flock --nonblock " in crontab()[1].partition("spark-submit")[0]
+    assert unit("hindsight.service")["Service", "Type"] == ["oneshot"]
+    assert cronjob()["spec"]["concurrencyPolicy"] == "Forbid"
+    assert "max_active_runs=1," in (SCHEDULES / "hindsight_dag.py").read_text(encoding="utf-8")
+
+
+def test_the_page_names_every_example():
+    page = (SCHEDULES / "README.md").read_text(encoding="utf-8")
+    examples = [path.name for path in SCHEDULES.iterdir() if path.is_file() and path.name != "README.md"]
+    assert [name for name in examples if f"]({name})" not in page] == []
