@@ -50,7 +50,7 @@ LakeRoot = Annotated[str, typer.Option("--lake", help="Folder of the Delta table
 SettingsFile = Annotated[Path | None, typer.Option("--settings", help="TOML file with what differs from the defaults.")]
 From = Annotated[
     datetime | None,
-    typer.Option("--from", formats=["%Y-%m-%d"], help="First UTC date; without dates: what has changed."),
+    typer.Option("--from", formats=["%Y-%m-%d"], help="First UTC date."),
 ]
 To = Annotated[datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="Last UTC date.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON lines for machines.")]
@@ -97,17 +97,20 @@ for _name in ("run_pipeline", *run_pipeline.JOBS):
 def render(
     lake: LakeRoot,
     landing: Annotated[str | None, typer.Option(help="Not needed: taken because every job takes it.")] = None,
+    first: From = None,
+    last: To = None,
     settings: SettingsFile = None,
     master: Master = None,
 ) -> None:
     """Write the page anew, without any other job."""
 
+    context = RunContext(_absolute(landing or lake), _dates(first, last))
+
     def work(spark: SparkSession, loaded: Settings) -> None:
         _refuse_absent(lake)
-        context = RunContext(_absolute(landing or lake))
-        with context.step("render-report"):
+        with context.step("render_report"):
             page = render_report.run(spark, loaded, context, _absolute(lake))
-        sys.stdout.write(f"Report: {page}\n")
+        _write([f"Report: {page}"])
 
     _with_session("render-report", settings, master, work)
 
@@ -151,7 +154,7 @@ def explain_command(
             sections = explain(spark, table, where)
         except NotOneRowError as error:
             raise typer.BadParameter(str(error)) from error
-        sys.stdout.write("\n\n".join(section.text() for section in sections) + "\n")
+        _write(["\n\n".join(section.text() for section in sections)])
 
     _with_session("explain", settings, master, work)
 
@@ -176,7 +179,7 @@ def drift(
         until = judged_until(spark, cluster=cluster, group=group)
         found = open_incidents(spark, cluster=cluster, group=group)
         lines = as_json(found) if as_lines else told(found, until)
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        _write(lines)
         if fail_on:
             refuse(found, fail_on)
 
@@ -208,7 +211,7 @@ def check(
         for result in results:
             shown = "ok" if result["success"] else f"FAILED ({result['severity']}): {result['observed']}"
             line = f"{result['table']}: {result['expectation']}: {shown}"
-            sys.stdout.write((json.dumps(result, ensure_ascii=False) if as_lines else line) + "\n")
+            _write([json.dumps(result, ensure_ascii=False) if as_lines else line])
         failed = failures(results)
         if failed:
             raise GateFailedError(f"{len(failed)} critical expectation(s) failed: {told_results(failed)}")

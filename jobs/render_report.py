@@ -15,11 +15,11 @@ from jobs.sql_views import create_views
 
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> str:
-    """Write the page anew; returns its path. The same tables give the same page."""
+    """Write the page anew; returns its path. The same tables and dates give the same page."""
     lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days)
     create_views(spark, lake)
     path = f"{lake.root}/report.html"
-    write_text(spark, path, page(report_data(spark, lake, settings.report)))
+    write_text(spark, path, page(report_data(spark, lake, settings.report, context.dates)))
     return path
 
 

@@ -13,7 +13,7 @@ CELLS = 240
 
 SPAN = """
     SELECT COALESCE(MIN(unix_millis(minute_at)), 0) AS begin, COALESCE(MAX(unix_millis(minute_at)) + 60000, 0) AS end
-    FROM fleet_minute WHERE event_date >= DATE'{first}'"""
+    FROM fleet_minute WHERE {of_dates}"""
 
 _BROKERS = """
     SELECT cluster, broker_name, COUNT_IF(active > 0) AS judged, COUNT_IF(isolating > 0) AS refused,
@@ -21,7 +21,7 @@ _BROKERS = """
       MAX_BY(STRUCT(isolating, active, minute_at), STRUCT(isolating / NULLIF(active, 0), isolating,
         -unix_millis(minute_at))) FILTER (WHERE isolating > 0) AS worst,
       ROUND(SUM(COALESCE(isolating / NULLIF(active, 0), 0)), 3) AS weight, COUNT(*) OVER () AS of_all
-    FROM fleet_minute WHERE event_date >= DATE'{first}' GROUP BY cluster, broker_name
+    FROM fleet_minute WHERE {of_dates} GROUP BY cluster, broker_name
     ORDER BY weight DESC, cluster, broker_name LIMIT {brokers}"""
 
 QUERIES = {
@@ -32,16 +32,16 @@ QUERIES = {
       MAX_BY(STRUCT(isolating, active, active_unknown, minute_at), STRUCT(
         COALESCE(isolating / NULLIF(active, 0), -1), isolating, active_unknown, -unix_millis(minute_at))) AS worst
     FROM fleet_minute JOIN (SELECT cluster, broker_name FROM ({_BROKERS})) USING (cluster, broker_name)
-    WHERE event_date >= DATE'{{first}}' GROUP BY cluster, broker_name, bucket ORDER BY cluster, broker_name, bucket""",
+    WHERE {{of_dates}} GROUP BY cluster, broker_name, bucket ORDER BY cluster, broker_name, bucket""",
     "producer_findings": """
     SELECT cluster, code, severity, subject, `from`, `to`, certainty, sentence, COUNT(*) OVER () AS of_all
-    FROM producer_finding WHERE event_date >= DATE'{first}'
+    FROM producer_finding WHERE {of_dates}
     ORDER BY ARRAY_POSITION({worst}, severity), unix_millis(`to`) - unix_millis(`from`) DESC NULLS FIRST, `from`,
       cluster, subject, code LIMIT {rows}""",
     "producer_finding_codes": """
     SELECT severity, code, COUNT(*) AS findings, COUNT(DISTINCT producer_group, client_id) AS producers,
       COUNT(DISTINCT cluster, broker_name) AS brokers
-    FROM producer_finding WHERE event_date >= DATE'{first}' GROUP BY severity, code
+    FROM producer_finding WHERE {of_dates} GROUP BY severity, code
     ORDER BY ARRAY_POSITION({worst}, severity), findings DESC, code LIMIT {rows}""",
 }
 

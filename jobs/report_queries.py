@@ -14,10 +14,12 @@ from pyspark.sql import SparkSession
 from conf.settings import Report
 from jobs import report_fleet
 from jobs.delta_tables import Lake
+from jobs.run_context import EVERY_DATE, DateRange
 from jobs.transforms.frames import rows_of
 
 Rows = list[dict[str, Any]]
 
+_NEVER = date(1970, 1, 1)
 _BUCKETS = 240
 _SEND_BUCKETS = 120
 _SEVERITIES = "ARRAY('CRITICAL', 'HIGH', 'MEDIUM', 'LOW', 'INFO')"
@@ -34,14 +36,16 @@ class Stretch(NamedTuple):
         return max(1000, -(-(self.end - self.begin) // (buckets * unit)) * unit)
 
 
-def report_data(spark: SparkSession, lake: Lake, bounds: Report) -> dict[str, Any]:
-    """Everything on the page; needs the views in place. Lists of rows by name, instants as epoch milliseconds."""
-    dates = _one(spark, _DATES)
-    last = dates["last"]
-    first = max(last - timedelta(days=bounds.days - 1), dates["first"]) if last else date(1970, 1, 1)
-    stretch = _stretch(_one(spark, _STRETCH.format(first=first)))
-    fleet = _stretch(_one(spark, report_fleet.SPAN.format(first=first)))
-    groups = _rows(spark, _GROUPS.format(first=first, **bounds.model_dump()))
+def report_data(spark: SparkSession, lake: Lake, bounds: Report, asked: DateRange = EVERY_DATE) -> dict[str, Any]:
+    """Everything on the page; needs the views in place. Lists of rows by name, instants as epoch milliseconds.
+
+    Of the dates that were asked for; without a first one, of the last ``bounds.days`` up to the last.
+    """
+    dates = dates_shown(_one(spark, _DATES), bounds.days, asked)
+    of_dates = "event_date BETWEEN DATE'{}' AND DATE'{}'".format(*(dates or (_NEVER, _NEVER)))
+    stretch = _stretch(_one(spark, _STRETCH.format(of_dates=of_dates)))
+    fleet = _stretch(_one(spark, report_fleet.SPAN.format(of_dates=of_dates)))
+    groups = _rows(spark, _GROUPS.format(of_dates=of_dates, **bounds.model_dump()))
     _keep_matrices(spark, groups)
     texts = (
         _LISTS
@@ -50,7 +54,8 @@ def report_data(spark: SparkSession, lake: Lake, bounds: Report) -> dict[str, An
         | (_MATRICES if groups else {})
     )
     values = {
-        "first": first,
+        "of_dates": of_dates,
+        "last": dates[1] if dates else _NEVER,
         "begin": stretch.begin,
         "end": stretch.end,
         "step": stretch.step(_BUCKETS),
@@ -63,13 +68,22 @@ def report_data(spark: SparkSession, lake: Lake, bounds: Report) -> dict[str, An
     queries = {name: text.format(**values) for name, text in texts.items()}
     found = lake.together([partial(_rows, spark, text) for text in queries.values()])
     return {
-        "dates": {"first": first.isoformat(), "last": last.isoformat()} if last else None,
+        "dates": {"first": dates[0].isoformat(), "last": dates[1].isoformat()} if dates else None,
         "stretch": {**stretch._asdict(), "step": values["step"], "send_step": values["send_step"]},
         "fleet_stretch": {"begin": fleet.begin, "step": values["fleet_step"]},
         "groups": groups,
         **{name: [] for name in {**_TIMELINE, **_MATRICES}},
         **dict(zip(queries, found, strict=True)),
     }
+
+
+def dates_shown(recorded: dict[str, Any], days: int, asked: DateRange) -> tuple[date, date] | None:
+    """First and last date of the page; None: nothing is recorded of those that were asked for."""
+    if recorded["last"] is None:
+        return None
+    last = min(recorded["last"], asked.last or recorded["last"])
+    first = max(recorded["first"], asked.first or last - timedelta(days=days - 1))
+    return (first, last) if first <= last else None
 
 
 def _keep_matrices(spark: SparkSession, groups: Rows) -> None:
@@ -112,9 +126,9 @@ _DATES = """
 _STRETCH = """
     SELECT MIN(begin) AS begin, MAX(end) AS end FROM (
       SELECT MIN(unix_millis(window_start)) AS begin, MAX(unix_millis(COALESCE(window_end, window_start))) AS end
-      FROM broker_availability_window WHERE event_date >= DATE'{first}'
+      FROM broker_availability_window WHERE {of_dates}
       UNION ALL
-      SELECT MIN(unix_millis(begin_at)), MAX(unix_millis(end_at)) FROM send_attempt WHERE event_date >= DATE'{first}'
+      SELECT MIN(unix_millis(begin_at)), MAX(unix_millis(end_at)) FROM send_attempt WHERE {of_dates}
     )"""
 
 # A group's matrix is kept while the cells of it and of all before it are within the bound.
@@ -128,7 +142,7 @@ _GROUPS = """
           IF(COUNT(verdict) = 0, 0, LEAST(COUNT(*), {rounds}) * COALESCE(MAX(SIZE(queues)), 0)) AS cells,
           MAX_BY(message_model, round_at) AS message_model, MAX_BY(strategy, round_at) AS strategy,
           MAX_BY(strategy_source, round_at) AS strategy_source, COUNT(*) OVER () AS of_all
-        FROM group_round WHERE event_date >= DATE'{first}'
+        FROM group_round WHERE {of_dates}
         GROUP BY cluster, collector, consumer_group, topic
       )
       WINDOW worst_first AS (ORDER BY drift DESC, unknown DESC, rounds DESC, cluster, collector, consumer_group, topic)
@@ -141,11 +155,11 @@ _TIMELINE = {
         COUNT(DISTINCT producer_group, client_id) AS producers,
         SUM(unix_millis(window_end) - unix_millis(window_start)) / 1000 AS seconds,
         MAX(unix_millis(window_end) - unix_millis(window_start)) / 1000 AS longest
-      FROM broker_availability_window WHERE event_date >= DATE'{first}' GROUP BY cluster, broker_name
+      FROM broker_availability_window WHERE {of_dates} GROUP BY cluster, broker_name
     ) ORDER BY seconds DESC, cluster, broker_name LIMIT {brokers}""",
     "strip": """
     WITH kept AS (
-      SELECT cluster, broker_name FROM broker_availability_window WHERE event_date >= DATE'{first}'
+      SELECT cluster, broker_name FROM broker_availability_window WHERE {of_dates}
       GROUP BY cluster, broker_name
       ORDER BY SUM(unix_millis(window_end) - unix_millis(window_start)) DESC, cluster, broker_name LIMIT {brokers})
     SELECT cluster, broker_name, bucket, COUNT(DISTINCT producer_group, client_id) AS producers FROM (
@@ -153,19 +167,19 @@ _TIMELINE = {
         (unix_millis(window_start) - {begin}) DIV {step},
         (GREATEST(unix_millis(COALESCE(window_end, window_start)) - 1, unix_millis(window_start)) - {begin}) DIV {step}
       )) AS bucket
-      FROM broker_availability_window JOIN kept USING (cluster, broker_name) WHERE event_date >= DATE'{first}'
+      FROM broker_availability_window JOIN kept USING (cluster, broker_name) WHERE {of_dates}
     ) GROUP BY cluster, broker_name, bucket ORDER BY cluster, broker_name, bucket""",
     "producers": """
     WITH replay AS (
       SELECT cluster, producer_group, client_id, MAX_BY(client_version, event_date) AS client_version,
         MAX_BY(verdict, event_date) AS verdict, MAX_BY(reasons, event_date) AS reasons,
         MAX_BY(certainty, event_date) AS certainty, SUM(attempts) AS attempts
-      FROM producer_replay WHERE event_date >= DATE'{first}' GROUP BY cluster, producer_group, client_id),
+      FROM producer_replay WHERE {of_dates} GROUP BY cluster, producer_group, client_id),
     held AS (
       SELECT cluster, producer_group, client_id, COUNT_IF(NOT continues_previous) AS windows,
         COUNT(DISTINCT broker_name) AS brokers,
         SUM(unix_millis(window_end) - unix_millis(window_start)) / 1000 AS seconds
-      FROM broker_availability_window WHERE event_date >= DATE'{first}' GROUP BY cluster, producer_group, client_id)
+      FROM broker_availability_window WHERE {of_dates} GROUP BY cluster, producer_group, client_id)
     SELECT r.*, COALESCE(windows, 0) AS windows, COALESCE(brokers, 0) AS brokers, COALESCE(seconds, 0) AS seconds,
       COUNT(*) OVER () AS of_all
     FROM replay AS r LEFT JOIN held AS h USING (cluster, producer_group, client_id)
@@ -176,42 +190,42 @@ _TIMELINE = {
     FROM (
       SELECT *, COUNT(*) OVER () AS of_all, ROW_NUMBER() OVER (PARTITION BY cluster, broker_name ORDER BY
         unix_millis(window_end) - unix_millis(window_start) DESC, window_start, producer_group, client_id, state) AS nth
-      FROM broker_availability_window WHERE event_date >= DATE'{first}'
+      FROM broker_availability_window WHERE {of_dates}
     ) ORDER BY nth, cluster, broker_name LIMIT {windows}""",
     "sends": """
     SELECT cluster, broker_name, (unix_millis(begin_at) - {begin}) DIV {send_step} AS bucket, COUNT(*) AS attempts,
       COUNT_IF(outcome = 'EXCEPTION') AS failed, PERCENTILE_APPROX(latency_ms, 0.99) AS p99
     FROM send_attempt
     JOIN (
-      SELECT cluster, broker_name FROM send_attempt WHERE event_date >= DATE'{first}' GROUP BY cluster, broker_name
+      SELECT cluster, broker_name FROM send_attempt WHERE {of_dates} GROUP BY cluster, broker_name
       ORDER BY COUNT_IF(outcome = 'EXCEPTION') DESC, COUNT(*) DESC, cluster, broker_name LIMIT 40
     ) USING (cluster, broker_name)
-    WHERE event_date >= DATE'{first}' GROUP BY cluster, broker_name, bucket ORDER BY cluster, broker_name, bucket""",
+    WHERE {of_dates} GROUP BY cluster, broker_name, bucket ORDER BY cluster, broker_name, bucket""",
     "send_totals": """
     SELECT *, COUNT(*) OVER () AS of_all FROM (
       SELECT cluster, broker_name, COUNT(*) AS attempts, COUNT_IF(outcome = 'EXCEPTION') AS failed,
         COUNT_IF(outcome IN ('FLUSH_DISK_TIMEOUT', 'FLUSH_SLAVE_TIMEOUT', 'SLAVE_NOT_AVAILABLE')) AS not_ok,
         PERCENTILE_APPROX(latency_ms, 0.5) AS p50, PERCENTILE_APPROX(latency_ms, 0.99) AS p99
-      FROM send_attempt WHERE event_date >= DATE'{first}' GROUP BY cluster, broker_name
+      FROM send_attempt WHERE {of_dates} GROUP BY cluster, broker_name
     ) ORDER BY failed DESC, attempts DESC, cluster, broker_name LIMIT {brokers}""",
     "releases": """
     SELECT COALESCE(client_version, 'not recorded') AS client_version, verdict, COUNT(*) AS producers FROM (
       SELECT MAX_BY(client_version, event_date) AS client_version, MAX_BY(verdict, event_date) AS verdict
-      FROM producer_replay WHERE event_date >= DATE'{first}' GROUP BY cluster, producer_group, client_id
+      FROM producer_replay WHERE {of_dates} GROUP BY cluster, producer_group, client_id
     ) GROUP BY 1, 2 ORDER BY 1, 2 LIMIT {rows}""",
     "replayed": """
     SELECT cluster, COUNT(DISTINCT producer_group, client_id) AS producers FROM producer_replay
-    WHERE event_date >= DATE'{first}' AND verdict = 'replayed' GROUP BY cluster ORDER BY cluster LIMIT {rows}""",
+    WHERE {of_dates} AND verdict = 'replayed' GROUP BY cluster ORDER BY cluster LIMIT {rows}""",
     "choices": """
     SELECT verdict, COALESCE(reason, '') AS reason, COUNT(*) AS attempts FROM send_verdict
-    WHERE event_date >= DATE'{first}' GROUP BY 1, 2 ORDER BY attempts DESC, verdict, reason LIMIT {rows}""",
+    WHERE {of_dates} GROUP BY 1, 2 ORDER BY attempts DESC, verdict, reason LIMIT {rows}""",
 }
 
 _LATEST = """latest AS (
       SELECT cluster, collector, consumer_group, topic, round_at, verdict, SIZE(missing_inputs) AS missing, members,
         ROW_NUMBER() OVER (PARTITION BY cluster, collector, consumer_group, topic ORDER BY round_at DESC) AS back
       FROM group_round JOIN report_group USING (cluster, collector, consumer_group, topic)
-      WHERE event_date >= DATE'{first}')"""
+      WHERE {of_dates})"""
 
 _MATRICES = {
     "rounds": f"""
@@ -222,14 +236,14 @@ _MATRICES = {
     WITH {_LATEST}, worst AS (
       SELECT cluster, collector, consumer_group, topic, round_at, broker_name, queue_id,
         MIN_BY(STRUCT(code, finding_state), STRUCT(ARRAY_POSITION({{worst}}, severity), code)) AS finding
-      FROM allocation_drift WHERE event_date >= DATE'{{first}}' AND queue_id IS NOT NULL
+      FROM allocation_drift WHERE {{of_dates}} AND queue_id IS NOT NULL
       GROUP BY cluster, collector, consumer_group, topic, round_at, broker_name, queue_id)
     SELECT e.cluster, e.collector, e.consumer_group, e.topic, e.round_at, e.broker_name, e.queue_id, e.expected_owner,
       e.observed, w.finding.code AS code, w.finding.finding_state AS finding_state
     FROM expected_queue AS e
     JOIN latest AS l USING (cluster, collector, consumer_group, topic, round_at)
     LEFT JOIN worst AS w USING (cluster, collector, consumer_group, topic, round_at, broker_name, queue_id)
-    WHERE e.event_date >= DATE'{{first}}' AND l.back <= {{rounds}}
+    WHERE e.{{of_dates}} AND l.back <= {{rounds}}
     ORDER BY e.cluster, e.collector, e.consumer_group, e.topic, e.broker_name, e.queue_id, e.round_at
     LIMIT {{cells}}""",
 }
@@ -239,7 +253,7 @@ _LISTS = {
     SELECT *, COUNT(*) OVER () AS of_all FROM (
       SELECT cluster, consumer_group, incident_id, root_cause, cause_key, also, state, severity, trust, opened_at,
         last_seen_at, resolved_at, codes, rounds_true, rounds_informative, lag_now, messages_accrued, evidence, sentence
-      FROM drift_incident WHERE state <> 'RESOLVED' OR event_date >= DATE'{first}'
+      FROM drift_incident WHERE (state <> 'RESOLVED' OR {of_dates}) AND event_date <= DATE'{last}'
     ) ORDER BY state = 'RESOLVED', ARRAY_POSITION({worst}, severity), opened_at, consumer_group, incident_id
     LIMIT {rows}""",
     "findings": """
@@ -247,7 +261,7 @@ _LISTS = {
       SELECT cluster, consumer_group, topic, code, MIN_BY(severity, ARRAY_POSITION({worst}, severity)) AS severity,
         COUNT(DISTINCT round_at) AS rounds, MIN(round_at) AS first_at, MAX(round_at) AS last_at,
         MAX_BY(sentence, STRUCT(round_at, -COALESCE(queue_id, 0))) AS sentence
-      FROM allocation_drift WHERE event_date >= DATE'{first}' GROUP BY cluster, consumer_group, topic, code
+      FROM allocation_drift WHERE {of_dates} GROUP BY cluster, consumer_group, topic, code
     ) ORDER BY ARRAY_POSITION({worst}, severity), rounds DESC, cluster, consumer_group, topic, code LIMIT {rows}""",
     "files": """
     SELECT cluster, format, COUNT(*) AS files, SUM(read) AS read, SUM(stored) AS stored, SUM(duplicate) AS duplicate,

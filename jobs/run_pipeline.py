@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from pyspark.sql import SparkSession
 
@@ -17,7 +17,7 @@ from jobs import (
 )
 from jobs.ingestion import IntakeResult
 from jobs.publication import PublicationResult
-from jobs.run_context import RunContext, Step
+from jobs.run_context import EVERY_DATE, RunContext, Step
 
 Run = Callable[[SparkSession, Settings, RunContext, str], IntakeResult | PublicationResult]
 
@@ -34,7 +34,8 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     """Run every job; what each of them did. A rerun changes nothing."""
     done = [run_job(job, spark, settings, context, lake_root) for job in JOBS]
     with context.step("render_report") as step:
-        step.facts["page"] = render_report.run(spark, settings, context, lake_root)
+        # A page of the latest dates, whichever were done anew.
+        step.facts["page"] = render_report.run(spark, settings, replace(context, dates=EVERY_DATE), lake_root)
     return [*done, step]
 
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
@@ -27,9 +28,11 @@ _JAVA_HELP = f"install Java {_JAVA_NEEDED} or newer (Debian: openjdk-17-jre-head
 def spark_session(settings: Settings, *, app_name: str, master: str | None = None) -> Iterator[SparkSession]:
     """A session with Delta, stopped at the end.
 
+    Instants come to the driver as UTC, whatever zone the machine is in.
     ``master`` is set only where the command line names one: in code it would silently override spark-submit's.
     Raises: SparkEnvironmentError: no Java, an old one, no interpreter for the workers, no way to the Delta jars.
     """
+    count_time_in_utc()
     started_by_submit = "PYSPARK_GATEWAY_PORT" in os.environ
     one_machine = (_submitted_master() if started_by_submit else master or "local").startswith("local")
     local = one_machine and not started_by_submit
@@ -59,6 +62,12 @@ def spark_session(settings: Settings, *, app_name: str, master: str | None = Non
         yield spark
     finally:
         spark.stop()
+
+
+def count_time_in_utc() -> None:
+    """Make UTC this process's zone: PySpark gives the driver instants as local times without one."""
+    os.environ["TZ"] = "UTC"
+    time.tzset()
 
 
 def _submitted_master() -> str:

@@ -136,6 +136,18 @@ def test_ctrl_c_stops_a_run_at_once_and_in_one_sentence(tmp_path):
     assert said == "hindsight: interrupted; a rerun takes up where this run stopped"
 
 
+def test_instants_are_those_of_utc_wherever_the_machine_is():
+    code = (
+        "from jobs.spark_session import count_time_in_utc; from datetime import datetime; "
+        "count_time_in_utc(); print(datetime.fromtimestamp(0))"
+    )
+    elsewhere = {**os.environ, "TZ": "Asia/Shanghai"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=elsewhere, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "1970-01-01 00:00:00\n"
+
+
 def test_the_metrics_file_is_open_metrics_and_holds_what_each_job_told(tmp_path):
     file = tmp_path / "hindsight.prom"
     file.write_text("of an earlier run")

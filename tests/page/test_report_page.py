@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import date
 from html.parser import HTMLParser
 
 import pytest
 
 from jobs.report_page import duration, headline, island, left_out, page
+from jobs.report_queries import dates_shown
+from jobs.run_context import DateRange
 from tests.page.hostile import NAMES, SCRIPT, hostile_data
 
 
@@ -148,3 +151,21 @@ def test_findings_about_producers_are_listed_worst_first_the_first_ones_in_sight
     assert html.index("finding 11.") < html.index("The other 3 of 15") < html.index("finding 12.")
     data["producer_findings"] = []
     assert "Nothing stood out about a producer." in page(data)
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        (DateRange(), (4, 10)),  # the last seven
+        (DateRange(first=date(2026, 1, 2)), (2, 10)),
+        (DateRange(last=date(2026, 1, 8)), (2, 8)),
+        (DateRange(date(2026, 1, 3), date(2026, 1, 3)), (3, 3)),
+        (DateRange(date(2025, 1, 1), date(2027, 1, 1)), (1, 10)),
+        (DateRange(first=date(2026, 1, 11)), None),
+        (DateRange(last=date(2025, 12, 31)), None),
+    ],
+)
+def test_the_page_shows_the_dates_that_were_asked_for(asked, shown):
+    found = dates_shown({"first": date(2026, 1, 1), "last": date(2026, 1, 10)}, 7, asked)
+    assert (found and tuple(day.day for day in found)) == shown
+    assert dates_shown({"first": None, "last": None}, 7, asked) is None
