@@ -172,8 +172,19 @@ class Lake:
         if _kept(self.spark, properties) < timedelta(days=self.retention_days):
             longer = ", ".join(f"'{name}' = 'interval {self.retention_days} days'" for name in _RETENTIONS)
             self.spark.sql(f"ALTER TABLE delta.`{self.path(table)}` SET TBLPROPERTIES ({longer})")
-        with _quiet(self.spark):
-            self._delta(table).vacuum()
+        self._delta(table).vacuum()
+
+    @contextmanager
+    def silenced(self) -> Iterator[None]:
+        """Keep quiet what Delta prints itself while it vacuums: the JVM's stdout is that of the command."""
+        jvm: Any = self.spark._jvm
+        console = getattr(getattr(jvm.scala, "Console$"), "MODULE$")
+        before = console.out()
+        console.setOutDirect(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
+        try:
+            yield
+        finally:
+            console.setOutDirect(before)
 
     def footprint(self, table: Table) -> Footprint:
         """Size of the table now, and how far its history goes back."""
@@ -230,19 +241,6 @@ def _kept(spark: SparkSession, properties: dict[str, str]) -> timedelta:
     text = properties.get(_KEPT_FILES, "interval 7 days")
     length = f"unix_seconds(timestamp_seconds(0) + CAST({sql_text(text)} AS INTERVAL))"
     return timedelta(seconds=rows_of(spark.sql(f"SELECT {length} AS seconds"))[0].seconds)
-
-
-@contextmanager
-def _quiet(spark: SparkSession) -> Iterator[None]:
-    """Vacuum prints a line of its own to the JVM's stdout, which belongs to the commands' own output."""
-    jvm: Any = spark._jvm
-    console = getattr(getattr(jvm.scala, "Console$"), "MODULE$")
-    before = console.out()
-    console.setOutDirect(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
-    try:
-        yield
-    finally:
-        console.setOutDirect(before)
 
 
 def stored_schema(table: Table) -> StructType:

@@ -25,6 +25,7 @@ def results_of(job: str, frames: Mapping[Table, DataFrame]) -> list[dict[str, An
     """
     suites = gx.get_context(mode="ephemeral")
     suites.variables.progress_bars = ProgressBarsConfig(globally=False)
+    suites.variables.analytics_enabled = False
     source = suites.data_sources.add_spark(job, persist=False)
     results = []
     for table, frame in frames.items():

@@ -38,7 +38,8 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     expired = context.started_at - timedelta(days=settings.quarantine.keep_days)
     beyond = {QUARANTINE.name: f"ingested_at < TIMESTAMP{sql_text(expired.isoformat())}"}
     there = [table for table in TABLES.values() if lake.exists(table)]
-    found = lake.together(partial(_maintained, lake, table, beyond.get(table.name)) for table in there)
+    with lake.silenced():
+        found = lake.together(partial(_maintained, lake, table, beyond.get(table.name)) for table in there)
     for table in TABLES.values():
         lake.drop_old_candidates(table)
     return found
