@@ -76,7 +76,8 @@ def _job(job: str) -> None:
 
         def work(spark: SparkSession, loaded: Settings) -> None:
             given = (spark, loaded, context, _absolute(lake))
-            done = run_pipeline.run(*given) if every else [run_pipeline.run_job(job, *given)]
+            with progress(spark.sparkContext):
+                done = run_pipeline.run(*given) if every else [run_pipeline.run_job(job, *given)]
             if metrics:
                 write_metrics(metrics, done)
             if as_lines:
@@ -108,7 +109,7 @@ def render(
 
     def work(spark: SparkSession, loaded: Settings) -> None:
         _refuse_absent(lake)
-        with context.step("render_report"):
+        with context.step("render_report"), progress(spark.sparkContext):
             page = render_report.run(spark, loaded, context, _absolute(lake))
         _write([f"Report: {page}"])
 
@@ -231,7 +232,7 @@ def maintain_command(
     def work(spark: SparkSession, loaded: Settings) -> None:
         _refuse_absent(lake)
         context = RunContext(_absolute(lake))
-        with context.step("maintain") as step:
+        with context.step("maintain") as step, progress(spark.sparkContext):
             found = maintain.run(spark, loaded, context, _absolute(lake))
             step.facts["tables"] = len(found)
         _write(maintain.as_json(found) if as_lines else maintain.told(found))
@@ -262,7 +263,7 @@ def _with_session(
     name: str, settings: Path | None, master: str | None, work: Callable[[SparkSession, Settings], None]
 ) -> None:
     loaded = load_settings(settings)
-    with spark_session(loaded, app_name=f"hindsight {name}", master=master) as spark, progress(spark.sparkContext):
+    with spark_session(loaded, app_name=f"hindsight {name}", master=master) as spark:
         work(spark, loaded)
 
 

@@ -16,7 +16,8 @@ from typing import Any
 import structlog
 from pyspark import SparkContext
 from rich.console import Console
-from rich.status import Status
+from rich.live import Live
+from rich.spinner import Spinner
 from structlog.typing import EventDict, Processor
 
 _LOGGER = "hindsight"
@@ -68,8 +69,10 @@ def progress(spark: SparkContext) -> Iterator[None]:
         yield
         return
     ended = Event()
-    with _CONSOLE.status("planning") as status:
-        looker = Thread(target=_look, args=(spark, status, ended), daemon=True)
+    spinner = Spinner("dots", "planning")
+    # stdout is left alone: it may be somebody's file.
+    with Live(spinner, console=_CONSOLE, transient=True, redirect_stdout=False, redirect_stderr=False):
+        looker = Thread(target=_look, args=(spark, spinner, ended), daemon=True)
         looker.start()
         try:
             yield
@@ -78,12 +81,13 @@ def progress(spark: SparkContext) -> Iterator[None]:
             looker.join()
 
 
-def _look(spark: SparkContext, status: Status, ended: Event) -> None:
+def _look(spark: SparkContext, spinner: Spinner, ended: Event) -> None:
     tracker = spark.statusTracker()
     while not ended.wait(_LOOK_EVERY_S):
         stages = [info for info in map(tracker.getStageInfo, tracker.getActiveStageIds()) if info]
         done, every = sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)
-        status.update(f"{done} of {every} tasks, stages: {', '.join(s.name for s in stages)}" if stages else "planning")
+        at_work = f"{done} of {every} tasks, stages: {', '.join(s.name for s in stages)}"
+        spinner.update(text=at_work if stages else "planning")
 
 
 _CONSOLE = Console(stderr=True, markup=False, highlight=False, emoji=False)

@@ -55,9 +55,10 @@ def logged(*, fails: bool = False) -> list[dict]:
     return [json.loads(line) for line in done.stderr.splitlines()]
 
 
-def on_a_terminal(code: str) -> str:
+def on_a_terminal(code: str) -> tuple[str, str]:
+    """What stderr shows there, and what stdout holds, which is none."""
     ours, theirs = pty.openpty()
-    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=theirs) as process:
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=theirs) as process:
         os.close(theirs)
         said = b""
         try:
@@ -67,8 +68,10 @@ def on_a_terminal(code: str) -> str:
             pass
         finally:
             os.close(ours)
+        assert process.stdout is not None
+        printed = process.stdout.read().decode()
         assert process.wait(timeout=60) == 0
-    return said.decode().replace("\r\n", "\n")
+    return said.decode().replace("\r\n", "\n"), printed
 
 
 def test_elsewhere_each_event_is_a_line_of_json_with_run_and_job():
@@ -94,13 +97,29 @@ def test_a_job_that_fails_says_so_without_what_it_read():
 
 
 def test_on_a_terminal_the_same_is_said_in_words():
-    said = on_a_terminal(f"FAILS = False\n{STEP}").splitlines()
+    said = on_a_terminal(f"FAILS = False\n{STEP}")[0].splitlines()
     assert said[:3] == [
         "a_job: begins",
         "a_job: published (cluster c, date 2026-01-05, rows 12,345)",
         "a_job: beware of the dog",
     ]
     assert said[3].startswith("a_job: ends (rows 7, seconds ")
+
+
+def test_progress_is_shown_on_the_terminal_and_leaves_stdout_alone():
+    code = """
+import time
+from types import SimpleNamespace as Spark
+from jobs.run_log import progress
+stage = Spark(name="scan parquet", numTasks=8, numCompletedTasks=3)
+tracker = Spark(getActiveStageIds=lambda: [7], getStageInfo={7: stage}.get)
+with progress(Spark(statusTracker=lambda: tracker)):
+    time.sleep(1.5)
+    print("a row", flush=True)
+"""
+    said, printed = on_a_terminal(code)
+    assert "3 of 8 tasks, stages: scan parquet" in said
+    assert "a row" not in said and printed == "a row\n"
 
 
 @pytest.mark.parametrize(
