@@ -164,6 +164,7 @@ def check(page: Path, pictures: Path | None = None) -> list[str]:
             looked.open(page, width)
             wrong += [f"{name} ({width} px): {what}" for what in [*looked.complaints(), *looked.overflow()]]
             if pictures:
+                pictures.mkdir(parents=True, exist_ok=True)
                 looked.screenshot(pictures / f"report-{name}.png")
     return wrong
 
