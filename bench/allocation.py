@@ -17,7 +17,7 @@ from bench.allocation_answer import AVG, CIRCLE, RING, digests
 from bench.allocation_data import DAY, prepare, rows_of, stage_of
 from bench.contest import Benchmark, Contestant, Target
 from bench.spark import session
-from conf.settings import load_settings
+from conf.settings_file import load_settings
 from jobs.transforms.drift import group_rounds, rows_of_kind, verdicts, walked
 from jobs.transforms.expectations import expectation_id, expectations, with_expectation
 from jobs.transforms.frames import staged

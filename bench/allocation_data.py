@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from bench.consumer_tables import FIRST_ROUND_MS, write_tables
 from bench.spark import session
-from conf.settings import load_settings
+from conf.settings_file import load_settings
 from jobs.transforms.expectations import expectations, with_expectation
 from jobs.transforms.group_rounds import (
     GROUP_OF_ROUND,

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from pyspark.sql import SparkSession
 
-from conf.settings import load_settings
+from conf.settings_file import load_settings
 from jobs.spark_session import spark_session
 
 _MASTER = "local[*]"

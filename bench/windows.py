@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from bench.contest import Benchmark, Contestant, Target
 from bench.producer_tables import DAY, Shape, write_tables
 from bench.spark import session
-from conf.settings import load_settings
+from conf.settings_file import load_settings
 from jobs.transforms.availability import stretches
 from jobs.transforms.dated_windows import windows_by_date
 from jobs.transforms.frames import ClusterDate

@@ -1,26 +1,13 @@
-"""Settings: default.toml, overlaid with the operator's own file, checked as a whole.
-
-Goes in: paths of TOML files. Comes out: one frozen ``Settings``; a mistyped key is refused with its nearest name.
-"""
+"""The settings that there are, by section, with their bounds; ``default.toml`` says what each is for."""
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
-import tomllib
 from datetime import datetime
-from fnmatch import fnmatchcase
-from importlib.resources import files
-from pathlib import Path
-from typing import Any
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-
-
-class SettingsError(ValueError):
-    """Raised when a settings file cannot be read or holds a key or value that hindsight does not know."""
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 
 class _Section(BaseModel):
@@ -231,72 +218,8 @@ class Settings(_Section):
     delta: Delta
     quarantine: Quarantine
 
-    def client_log_zone(self, cluster: str) -> str:
-        """Zone of a cluster's client log lines that carry local time."""
-        return self.ingest.client_log_zones.get(cluster, self.ingest.client_log_zone)
-
 
 def fingerprint(*sections: BaseModel) -> str:
     """A short digest of settings sections: dates computed under other values are computed anew."""
     text = "\n".join(section.model_dump_json() for section in sections)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def first_match(patterns: tuple[Any, ...], **names: str) -> Any | None:
-    """The first entry whose shell patterns match all the names, or None."""
-    for entry in patterns:
-        if all(fnmatchcase(name, getattr(entry, field)) for field, name in names.items()):
-            return entry
-    return None
-
-
-def load_settings(path: Path | None = None) -> Settings:
-    """The defaults, overlaid with the file at ``path``.
-
-    Raises: SettingsError: with the file, the key, and the nearest key that exists.
-    """
-    values = tomllib.loads(files("conf").joinpath("default.toml").read_text(encoding="utf-8"))
-    if path is not None:
-        try:
-            own = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise SettingsError(f"settings file {str(path)!r} cannot be read: {error.strerror}.") from error
-        except tomllib.TOMLDecodeError as error:
-            raise SettingsError(f"settings file {str(path)!r} is not TOML: {error}.") from error
-        values = _overlaid(values, own)
-    try:
-        return Settings.model_validate(values)
-    except ValidationError as error:
-        raise SettingsError(f"settings file {str(path)!r}: {_explained(error)}") from error
-
-
-def _overlaid(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
-    for key, value in own.items():
-        both_tables = isinstance(value, dict) and isinstance(merged.get(key), dict)
-        merged[key] = _overlaid(merged[key], value) if both_tables else value
-    return merged
-
-
-def _explained(error: ValidationError) -> str:
-    sentences = []
-    for problem in error.errors():
-        where = ".".join(str(part) for part in problem["loc"])
-        if problem["type"] == "extra_forbidden":
-            near = difflib.get_close_matches(str(problem["loc"][-1]), _all_keys(Settings), n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            sentences.append(f"unknown key {where!r}{hint}")
-        else:
-            sentences.append(f"{where}: {problem['msg']} (found {problem['input']!r})")
-    return "; ".join(sentences)
-
-
-def _all_keys(model: type[BaseModel]) -> list[str]:
-    keys: list[str] = []
-    for name, field in model.model_fields.items():
-        keys.append(name)
-        kinds = [field.annotation, *getattr(field.annotation, "__args__", ())]
-        for kind in kinds:
-            if isinstance(kind, type) and issubclass(kind, BaseModel):
-                keys += _all_keys(kind)
-    return keys

@@ -13,7 +13,8 @@ from typing import Annotated, Literal
 import typer
 from pyspark.sql import SparkSession
 
-from conf.settings import Settings, load_settings
+from conf.settings import Settings
+from conf.settings_file import load_settings
 from jobs import check_quality, maintain, render_report, run_pipeline
 from jobs.delta_tables import Lake
 from jobs.exit_codes import exit_code

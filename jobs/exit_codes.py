@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import typer
 from pyspark.errors import PySparkException
 
-from conf.settings import SettingsError
+from conf.settings_file import SettingsError
 from jobs.check_quality import AbsentTableError
 from jobs.delta_jars import SparkEnvironmentError
 from jobs.open_drift import DriftFoundError, NothingJudgedError

@@ -11,7 +11,8 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
-from conf.settings import Settings, SettingsError
+from conf.settings import Settings
+from conf.settings_file import SettingsError
 from jobs.delta_tables import Lake, conformed
 from jobs.landing_files import ENDS_FILE, LandingFile, ReadOptions, list_landing, parsed_lines, record_schema
 from jobs.quality_gate import check

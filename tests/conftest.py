@@ -42,7 +42,7 @@ def settings_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def settings(settings_file):
-    from conf.settings import load_settings
+    from conf.settings_file import load_settings
 
     return load_settings(settings_file)
 

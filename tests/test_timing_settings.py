@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conf.settings import load_settings
+from conf.settings_file import load_settings
 from schemas.drift import DRIFT_CODES, ROOT_CAUSES
 from udfs.drift_rules import RULES
 from udfs.drift_timing import Timing

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conf.settings import load_settings
+from conf.settings_file import load_settings
 from tests.conftest import CAPTURES
 from tests.pipeline.damaged_files import write_damaged_files
 from tests.pipeline.sample_files import SETTINGS, write_samples

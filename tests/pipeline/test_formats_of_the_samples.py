@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F
 
-from conf.settings import SettingsError
+from conf.settings_file import SettingsError
 from tests.pipeline import damaged_files
 from tests.pipeline.sample_files import FORMATS
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conf.settings import SettingsError, load_settings
+from conf.settings_file import SettingsError, load_settings
 from jobs import maintain
 from jobs.delta_tables import Lake
 from jobs.ingestion import files_to_read

@@ -9,7 +9,7 @@ from unittest.mock import MagicMock
 import pytest
 import typer
 
-from conf.settings import load_settings
+from conf.settings_file import load_settings
 from jobs.command_line import app
 from jobs.spark_session import _local
 from tests.schedules.scheduled_commands import (
