@@ -12,6 +12,7 @@ from jobs.publication import Stretch
 from jobs.rebuild_availability import compute
 from jobs.run_context import RunContext
 from jobs.transforms.frames import ClusterDate
+from jobs.transforms.relevant_attempts import _held
 from schemas import PRODUCER_INSTANCE, SEND_ATTEMPT
 from tests.conftest import only_in_one
 
@@ -142,3 +143,22 @@ def test_the_attempts_that_matter_give_what_all_give(both, name):
     from_all, from_few = (tables[name] for tables in both)
     assert from_all.count() > 30
     assert only_in_one(from_all, from_few) == []
+
+
+def test_whatever_ended_while_a_broker_was_held_began_in_a_minute_that_is_kept(spark):
+    """Quick attempts at the edges of holds: begun before the hold, ended at its first and at its last instant."""
+    rng, slow_ms = random.Random(SEED), 550
+    holds, quick = [], []
+    for number in range(200):
+        held_at = 60_000 * rng.randrange(1440) + rng.choice([0, 5, 300, rng.randrange(60_000)])
+        duration = rng.choice([30_000, 60_000, 600_000, rng.randrange(1, 200_000)])
+        pair = ("c", "g", f"p{number}", "broker-a")
+        holds.append((*pair, at(held_at), duration))
+        for end in (held_at, held_at + duration, held_at + rng.randrange(duration)):
+            quick += [(pair[2], (BEGIN_MS + end - took) // 60_000) for took in (0, slow_ms - 1, rng.randrange(slow_ms))]
+    columns = "cluster string, producer_group string, client_id string, broker_name string, at timestamp"
+    kept = _held(spark.createDataFrame(holds, f"{columns}, duration_ms long"), slow_ms)
+    minutes = {(row.client_id, row.minute) for row in kept.collect()}
+    assert set(quick) <= minutes
+    # And no more than the hold needs: its own minutes, and the one before where it begins early in its first.
+    assert len(minutes) <= sum(duration // 60_000 + 3 for *_, duration in holds)
