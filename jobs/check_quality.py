@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from conf.settings import Settings
 from jobs.delta_tables import Lake
 from jobs.quality_gate import validated
-from jobs.run_context import DateRange, RunContext
+from jobs.run_context import NoSuchDatesError, RunContext
 from schemas import TABLES
 
 
@@ -25,7 +25,7 @@ def run(
     """Results of all expectations of the tables (none named: of all that exist), stored in ``quality_result`` too.
 
     Where the context names dates, only rows of these are checked, of tables that have dates.
-    Raises: AbsentTableError: a named table, or every table, is absent.
+    Raises: AbsentTableError: a named table, or every table, is absent. NoSuchDatesError: none has a row of the dates.
     """
     lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days)
     there = [table for table in TABLES.values() if lake.version(table) is not None]
@@ -36,13 +36,14 @@ def run(
         )
     wanted = [TABLES[name] for name in tables] or there
     rows = {table: lake.read(table) for table in wanted}
-    asked = {table: _of_dates(frame, context.dates) for table, frame in rows.items()}
-    return validated(lake, context, "check_quality", asked, rows)
-
-
-def _of_dates(rows: DataFrame, dates: DateRange) -> DataFrame:
-    dated = dates.is_given and "event_date" in rows.columns
-    return rows.where(dates.holds(F.col("event_date"))) if dated else rows
+    if not context.dates.is_given:
+        return validated(lake, context, "check_quality", rows)
+    dated = {
+        table: frame.where(context.dates.holds(F.col("event_date"))) for table, frame in rows.items() if table.dated
+    }
+    if all(frame.isEmpty() for frame in dated.values()):
+        raise NoSuchDatesError(f"no row of {context.dates} is in {', '.join(table.name for table in wanted)}.")
+    return validated(lake, context, "check_quality", rows | dated, rows)
 
 
 if __name__ == "__main__":

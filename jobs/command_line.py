@@ -74,6 +74,8 @@ def _job(job: str) -> None:
         master: Master = None,
     ) -> None:
         context = RunContext(_absolute(landing), _dates(first, last))
+        if metrics and not metrics.absolute().parent.is_dir():
+            raise typer.BadParameter(f"--metrics {str(metrics)!r}: there is no folder {str(metrics.parent)!r}.")
 
         def work(spark: SparkSession, loaded: Settings) -> None:
             given = (spark, loaded, context, _absolute(lake))
@@ -105,16 +107,14 @@ def render(
     master: Master = None,
 ) -> None:
     """Write the page anew, without any other job."""
-
     context = RunContext(_absolute(landing or lake), _dates(first, last))
 
     def work(spark: SparkSession, loaded: Settings) -> None:
-        _refuse_absent(lake)
         with context.step("render_report"), progress(spark.sparkContext):
             page = render_report.run(spark, loaded, context, _absolute(lake))
         _write([f"Report: {page}"])
 
-    _with_session("render-report", settings, master, work)
+    _with_lake("render-report", lake, settings, master, work)
 
 
 @app.command()
@@ -128,11 +128,10 @@ def sql(
     """Run a query with the tables and views in place."""
 
     def work(spark: SparkSession, loaded: Settings) -> None:
-        _refuse_absent(lake)
         create_views(spark, Lake(spark, _absolute(lake), retention_days=loaded.delta.retention_days))
         spark.sql(query).show(limit, truncate=False)
 
-    _with_session("sql", settings, master, work)
+    _with_lake("sql", lake, settings, master, work)
 
 
 @app.command("explain")
@@ -150,7 +149,6 @@ def explain_command(
         raise typer.BadParameter(f"{table!r} cannot be explained; one of {', '.join(EXPLAINED)} can.")
 
     def work(spark: SparkSession, loaded: Settings) -> None:
-        _refuse_absent(lake)
         create_views(spark, Lake(spark, _absolute(lake), retention_days=loaded.delta.retention_days))
         try:
             sections = explain(spark, table, where)
@@ -158,7 +156,7 @@ def explain_command(
             raise typer.BadParameter(str(error)) from error
         _write(["\n\n".join(section.text() for section in sections)])
 
-    _with_session("explain", settings, master, work)
+    _with_lake("explain", lake, settings, master, work)
 
 
 @app.command()
@@ -176,7 +174,6 @@ def drift(
     """Show the incidents that are open now, the worst first."""
 
     def work(spark: SparkSession, loaded: Settings) -> None:
-        _refuse_absent(lake)
         create_views(spark, Lake(spark, _absolute(lake), retention_days=loaded.delta.retention_days))
         until = judged_until(spark, cluster=cluster, group=group)
         found = open_incidents(spark, cluster=cluster, group=group)
@@ -185,7 +182,7 @@ def drift(
         if fail_on:
             refuse(found, fail_on)
 
-    _with_session("drift", settings, master, work)
+    _with_lake("drift", lake, settings, master, work)
 
 
 @app.command()
@@ -208,7 +205,6 @@ def check(
         )
 
     def work(spark: SparkSession, loaded: Settings) -> None:
-        _refuse_absent(lake)
         results = check_quality.run(spark, loaded, context, _absolute(lake), table or ())
         for result in results:
             shown = "ok" if result["success"] else f"FAILED ({result['severity']}): {result['observed']}"
@@ -218,7 +214,7 @@ def check(
         if failed:
             raise GateFailedError(f"{len(failed)} critical expectation(s) failed: {told_results(failed)}")
 
-    _with_session("check", settings, master, work)
+    _with_lake("check", lake, settings, master, work)
 
 
 @app.command("maintain", help=maintain.__doc__)
@@ -231,19 +227,13 @@ def maintain_command(
     """Keep the lake small; no other job may write to it meanwhile."""
 
     def work(spark: SparkSession, loaded: Settings) -> None:
-        _refuse_absent(lake)
         context = RunContext(_absolute(lake))
         with context.step("maintain") as step, progress(spark.sparkContext):
             found = maintain.run(spark, loaded, context, _absolute(lake))
             step.facts["tables"] = len(found)
         _write(maintain.as_json(found) if as_lines else maintain.told(found))
 
-    _with_session("maintain", settings, master, work)
-
-
-def _refuse_absent(lake: str) -> None:
-    if not Path(_absolute(lake)).exists() and "://" not in lake:
-        raise typer.BadParameter(f"there is no lake at {lake!r}; run `hindsight run-pipeline` first.")
+    _with_lake("maintain", lake, settings, master, work)
 
 
 def _dates(first: datetime | None, last: datetime | None) -> DateRange:
@@ -266,6 +256,15 @@ def _with_session(
     loaded = load_settings(settings)
     with spark_session(loaded, app_name=f"hindsight {name}", master=master) as spark:
         work(spark, loaded)
+
+
+def _with_lake(
+    name: str, lake: str, settings: Path | None, master: str | None, work: Callable[[SparkSession, Settings], None]
+) -> None:
+    """Work on a lake that must be there; one that is not is refused before Spark starts."""
+    if "://" not in lake and not Path(lake).exists():
+        raise typer.BadParameter(f"there is no lake at {lake!r}; run `hindsight run-pipeline` first.")
+    _with_session(name, settings, master, work)
 
 
 def main(command: str | None = None) -> None:

@@ -14,6 +14,7 @@ from jobs.check_quality import AbsentTableError
 from jobs.delta_jars import SparkEnvironmentError
 from jobs.open_drift import DriftFoundError, NothingJudgedError
 from jobs.quality_gate import GateFailedError
+from jobs.run_context import NoSuchDatesError
 from jobs.spark_session import known_failure
 
 DONE, DRIFT_FOUND, GATE_FAILED, RUN_FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 3, 64, 130
@@ -22,6 +23,7 @@ _CODES: Mapping[type[Exception], int] = {
     SettingsError: WRONG_USAGE,
     NothingJudgedError: WRONG_USAGE,
     AbsentTableError: WRONG_USAGE,
+    NoSuchDatesError: WRONG_USAGE,
     DriftFoundError: DRIFT_FOUND,
     GateFailedError: GATE_FAILED,
     SparkEnvironmentError: RUN_FAILED,

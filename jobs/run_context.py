@@ -17,6 +17,10 @@ from structlog.contextvars import bound_contextvars
 from jobs.run_log import tell
 
 
+class NoSuchDatesError(ValueError):
+    """Raised where nothing is recorded of the dates asked for: that nothing was found says more than is known."""
+
+
 class DateRange(NamedTuple):
     """UTC dates that a run was asked for, both ends included; None: no bound. Without bounds: whatever has changed."""
 
@@ -38,6 +42,9 @@ class DateRange(NamedTuple):
     def holds(self, day: Column) -> Column:
         """Whether a date of Spark's lies in the range."""
         return day.between(F.lit(self.first or date.min), F.lit(self.last or date.max))
+
+    def __str__(self) -> str:
+        return f"{self.first or 'the first date'} to {self.last or 'the last'}"
 
 
 EVERY_DATE = DateRange()

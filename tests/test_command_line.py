@@ -129,6 +129,8 @@ with progress(Spark(statusTracker=lambda: tracker)):
         (("run-pipeline", "--landng", "x", "--lake", "y"), "--landing"),
         (("run-pipeline", "--landing", "x", "--lake", "y", "--from", "2026-02-01", "--to", "2026-01-31"), "is after"),
         (("run-pipeline", "--landing", "x", "--lake", "y", "--from", "yesterday"), "yesterday"),
+        (("run-pipeline", "--landing", "x", "--lake", "y", "--metrics", "nowhere/m.prom"), "'nowhere'"),
+        (("drift", "--lake", "nowhere"), "no lake at 'nowhere'"),
     ],
 )
 def test_who_mistypes_is_told_the_nearest_right_one_at_once(arguments, told):

@@ -22,7 +22,7 @@ from jobs.open_drift import (
     refuse,
     told,
 )
-from jobs.run_context import DateRange, RunContext
+from jobs.run_context import DateRange, NoSuchDatesError, RunContext
 
 LAST = datetime(2026, 11, 21, 9, 34, 56)  # the capture's last round
 
@@ -84,15 +84,23 @@ def test_published_tables_pass_their_own_checks(spark, settings, story):
     assert all(r["success"] for r in results), [r for r in results if not r["success"]]
 
 
-def test_rows_of_other_dates_are_not_checked(spark, settings, story, tmp_path):
-    """Every window is broken; of a date without windows none is."""
+def test_only_rows_of_the_dates_asked_for_are_checked(spark, settings, story, tmp_path):
+    """The capture's windows are broken, the same a day later are not, and the day before has none."""
     windows = tmp_path / "lake" / "broker_availability_window"
     shutil.copytree(story / "broker_availability_window", windows)
-    DeltaTable.forPath(spark, str(windows)).update(set={"window_end": F.col("window_start")})
-    failed = {}
-    for day in (date(2026, 11, 20), date(2026, 11, 21)):
-        context = RunContext("landing", DateRange(day, day))
+    rows = spark.read.format("delta").load(str(windows))
+    later = {name: F.col(name) + F.expr("INTERVAL 1 DAY") for name in ("window_start", "window_end")}
+    later["event_date"] = F.date_add("event_date", 1)
+    rows.withColumns(later).write.format("delta").mode("append").save(str(windows))
+    broken = DeltaTable.forPath(spark, str(windows))
+    broken.update(condition="event_date = DATE'2026-11-21'", set={"window_end": F.col("window_start")})
+
+    def failed(day: int) -> bool:
+        context = RunContext("landing", DateRange(date(2026, 11, day), date(2026, 11, day)))
         tables = ("broker_availability_window",)
-        results = check_quality.run(spark, settings, context, str(tmp_path / "lake"), tables)
-        failed[day.day] = any(not r["success"] for r in results)
-    assert failed == {20: False, 21: True}
+        return any(not r["success"] for r in check_quality.run(spark, settings, context, f"{tmp_path}/lake", tables))
+
+    assert failed(21)
+    assert not failed(22)
+    with pytest.raises(NoSuchDatesError, match="2026-11-20"):
+        failed(20)
