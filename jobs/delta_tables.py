@@ -42,12 +42,18 @@ class Footprint(NamedTuple):
 
 
 class Lake:
-    """The tables under one root; every table at ``<root>/<name>``, candidates at ``<root>/_candidate/<name>``."""
+    """The tables under one root; every table at ``<root>/<name>``, candidates at ``<root>/_candidate/<name>``.
 
-    def __init__(self, spark: SparkSession, root: str, *, retention_days: int) -> None:
+    ``confirm`` is called before each write, and raises where the lake is no longer the run's that writes.
+    """
+
+    def __init__(
+        self, spark: SparkSession, root: str, *, retention_days: int, confirm: Callable[[], None] = lambda: None
+    ) -> None:
         self.spark = spark
         self.root = root.rstrip("/")
         self.retention_days = retention_days
+        self._confirm = confirm
 
     def path(self, table: Table) -> str:
         """Where a table stands."""
@@ -65,6 +71,7 @@ class Lake:
         """Create the table from its contract unless it exists; no feature that shuts other readers out."""
         if self.exists(table):
             return
+        self._confirm()
         kept = f"interval {self.retention_days} days"
         builder = (
             DeltaTable.createIfNotExists(self.spark)
@@ -87,6 +94,7 @@ class Lake:
 
     def append(self, table: Table, rows: DataFrame) -> None:
         """Add rows in one commit."""
+        self._confirm()
         self.create(table)
         conformed(rows, table).write.format("delta").mode("append").save(self.path(table))
 
@@ -95,6 +103,7 @@ class Lake:
 
         Plain Parquet: only this run reads it, and nobody else may.
         """
+        self._confirm()
         conformed(rows, table).write.mode("overwrite" if first else "append").parquet(self.candidate_path(table))
 
     def candidates(self, table: Table) -> DataFrame:
@@ -105,33 +114,29 @@ class Lake:
         """Store each key once, in one commit: of rival source lines the smallest wins, part by part.
 
         ``rows`` may hold a key often; ``dates`` are the event dates they fall on (ignored for undated tables).
-        The result does not depend on the order in which rows arrive. Dates without rows so far are only appended to.
+        The result does not depend on the order in which rows arrive. On dates without rows so far there is nothing to
+        compare with; it is no append all the same: that would not notice rows which another run has stored meanwhile.
         """
+        self._confirm()
         self.create(table)
         rows = conformed(one_row_per_key(rows, table), table)
-        if table.dated and self.read(table).where(F.col("event_date").isin(*dates)).isEmpty():
-            rows.write.format("delta").mode("append").save(self.path(table))
-            return
-        better = {part: _better(part) for part in table.row_parts}
-        updates: dict[str, str | Column] = {
-            name: F.expr(f"IF({better[part]}, s.`{name}`, t.`{name}`)")
-            for part in table.row_parts
-            for name in part.columns
-        }
         same_key = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in table.key)
         if table.dated:
             same_key = f"{_in_dates('t', dates)} AND {same_key}"
-        (
-            self._delta(table)
-            .alias("t")
-            .merge(rows.alias("s"), same_key)
-            .whenMatchedUpdate(condition=" OR ".join(f"({b})" for b in better.values()), set=updates)
-            .whenNotMatchedInsertAll()
-            .execute()
-        )
+        merging = self._delta(table).alias("t").merge(rows.alias("s"), same_key)
+        if not table.dated or not self.read(table).where(F.col("event_date").isin(*dates)).isEmpty():
+            better = {part: _better(part) for part in table.row_parts}
+            updates: dict[str, str | Column] = {
+                name: F.expr(f"IF({better[part]}, s.`{name}`, t.`{name}`)")
+                for part in table.row_parts
+                for name in part.columns
+            }
+            merging = merging.whenMatchedUpdate(condition=" OR ".join(f"({b})" for b in better.values()), set=updates)
+        merging.whenNotMatchedInsertAll().execute()
 
     def update(self, table: Table, changed: DataFrame, columns: list[str], dates: Iterable[date]) -> None:
         """Set ``columns`` of the rows whose keys ``changed`` holds, in one commit."""
+        self._confirm()
         same_key = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in table.key)
         (
             self._delta(table)
@@ -143,6 +148,7 @@ class Lake:
 
     def replace_where(self, table: Table, rows: DataFrame, predicate: str) -> None:
         """Replace the rows that satisfy ``predicate`` in one commit; ``rows`` must satisfy it too."""
+        self._confirm()
         self.create(table)
         writer = conformed(rows, table).write.format("delta").mode("overwrite").option("replaceWhere", predicate)
         writer.save(self.path(table))
@@ -156,11 +162,13 @@ class Lake:
 
     def delete(self, table: Table, condition: str) -> None:
         """Delete the rows that satisfy a SQL condition, in one commit; without such a row there is none."""
+        self._confirm()
         if not self.read(table).where(condition).isEmpty():
             self._delta(table).delete(condition)
 
     def compact(self, table: Table) -> None:
         """Write the small files of each partition as one; a partition of a single file, or of large ones, stays."""
+        self._confirm()
         self._delta(table).optimize().executeCompaction()
 
     def vacuum(self, table: Table) -> None:
@@ -168,6 +176,7 @@ class Lake:
 
         Delta goes by what the table carries and by nothing else, so a longer retention of the settings is put there.
         """
+        self._confirm()
         properties = rows_of(self._delta(table).detail().select("properties"))[0].properties
         if _kept(self.spark, properties) < timedelta(days=self.retention_days):
             longer = ", ".join(f"'{name}' = 'interval {self.retention_days} days'" for name in _RETENTIONS)
@@ -208,6 +217,7 @@ class Lake:
 
         A run reads only candidates that it wrote itself, and none lasts that long.
         """
+        self._confirm()
         place, files = self._place(self.candidate_path(table))
         if not files.exists(place):
             return

@@ -12,12 +12,13 @@ from pyspark.errors import PySparkException
 from conf.settings_file import SettingsError
 from jobs.check_quality import AbsentTableError
 from jobs.delta_jars import SparkEnvironmentError
+from jobs.lake_lease import LakeHeldError, LeaseLostError
 from jobs.open_drift import DriftFoundError, NothingJudgedError
 from jobs.quality_gate import GateFailedError
 from jobs.run_context import NoSuchDatesError
 from jobs.spark_session import known_failure
 
-DONE, DRIFT_FOUND, GATE_FAILED, RUN_FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 3, 64, 130
+DONE, DRIFT_FOUND, GATE_FAILED, RUN_FAILED, WRONG_USAGE, LAKE_HELD, INTERRUPTED = 0, 1, 2, 3, 64, 75, 130
 
 _CODES: Mapping[type[Exception], int] = {
     SettingsError: WRONG_USAGE,
@@ -27,6 +28,8 @@ _CODES: Mapping[type[Exception], int] = {
     DriftFoundError: DRIFT_FOUND,
     GateFailedError: GATE_FAILED,
     SparkEnvironmentError: RUN_FAILED,
+    LakeHeldError: LAKE_HELD,
+    LeaseLostError: RUN_FAILED,
 }
 
 
