@@ -139,4 +139,10 @@ def known_failure(error: Exception) -> str:
             f"a worker has no module {absent.group(1)!r}; ship dist/hindsight.zip with --py-files, and install what "
             "requirements.lock pins on every worker."
         )
+    vanished = re.search(r"FileNotFoundError: (?:\[Errno 2\] )?(.*)", text)
+    if vanished:
+        return (
+            f"a landing file was listed and is gone ({vanished.group(1)}); what was read with it is not in the ledger, "
+            "and a rerun takes in what is there."
+        )
     return text.strip().splitlines()[0] if text.strip() else type(error).__name__
