@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Event, RLock, Thread
 
 from pyspark.sql import SparkSession
 
-from jobs.lease_folder import LeaseFolder, lease_folder
+from jobs.lease_folder import LeaseFolder
 from jobs.run_context import RunContext
 from jobs.run_log import tell
 
@@ -72,14 +72,13 @@ class Lease:
 
     def __init__(self, folder: LeaseFolder, number: int, holder: Holder) -> None:
         self._folder, self._number, self._holder = folder, number, holder
-        self._word = Lock()
+        # Not every store replaces a file at once: it is not read while it is rewritten.
+        self._word = RLock()
         self._renewed_at = _now()
 
     def begin(self) -> bool:
         """Take the number; False: another run has it, or a higher one."""
-        if not self._folder.create(self._number, _text(self._holder)):
-            return False
-        if not self._is_held():
+        if not (self._folder.create(self._number, _text(self._holder)) and self._is_held()):
             return False
         for number in self._folder.numbers():
             if number < self._number:
@@ -91,9 +90,11 @@ class Lease:
 
         Raises: LeaseLostError: the lake is no longer this run's.
         """
-        if _now() - self._renewed_at > STALE_S / 2:
-            self.renew()
-        if not self._is_held():
+        with self._word:
+            if _now() - self._renewed_at > STALE_S / 2:
+                self.renew()
+            is_held = self._is_held()
+        if not is_held:
             raise LeaseLostError(
                 f"another run has taken over {self._folder.lake} from {self._holder}, which gave no sign of life for "
                 f"{STALE_S} s, or {self._folder.place} was deleted; this run stopped before its next write. A rerun "
@@ -121,7 +122,7 @@ def held(spark: SparkSession, lake: str, context: RunContext, *, wait_s: float =
 
     Raises: LakeHeldError: another run holds it, and has not ended within ``wait_s`` seconds.
     """
-    lease = take(lease_folder(spark, lake), context.run_id, wait_s=wait_s)
+    lease = take(LeaseFolder.of(spark, lake), context.run_id, wait_s=wait_s)
     ended = Event()
     renewer = Thread(target=_renew_until, args=(ended, lease), daemon=True)
     renewer.start()
@@ -149,11 +150,12 @@ def take(folder: LeaseFolder, run_id: str, *, wait_s: float = 0) -> Lease:
     begun = seen_at = _now()
     seen, renewed = folder.latest(), False
     while True:
+        looked_at = _now()
         number, text = folder.latest()
         if seen != (number, text):
             seen, seen_at, renewed = (number, text), _now(), True
         holder = _holder(text)
-        if text is None or _is_over(holder) or _now() - seen_at > STALE_S:
+        if text is None or _is_over(holder) or looked_at - seen_at > STALE_S:
             lease = Lease(folder, number + 1, own)
             if lease.begin():
                 return lease

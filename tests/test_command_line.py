@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from jobs.lake_lease import take
-from jobs.lease_folder import LeaseFolder, LocalStore
+from jobs.lease_folder import LeaseFolder
 from jobs.run_context import DateRange, Step
 from jobs.run_metrics import write_metrics
+from jobs.small_files import LocalStore
 
 ROOT = Path(__file__).parent.parent
 STEP = """

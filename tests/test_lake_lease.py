@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
+from threading import Event, Thread
 from types import SimpleNamespace
 
 import pytest
@@ -18,7 +19,8 @@ from jobs import lake_lease
 from jobs.delta_tables import Lake
 from jobs.exit_codes import LAKE_HELD, RUN_FAILED, exit_code
 from jobs.lake_lease import Holder, LakeHeldError, Lease, LeaseLostError, take
-from jobs.lease_folder import HadoopStore, LeaseFolder, LocalStore
+from jobs.lease_folder import LeaseFolder
+from jobs.small_files import HadoopStore, LocalStore
 from schemas import SEND_ATTEMPT
 
 ROOT = Path(__file__).parent.parent
@@ -27,7 +29,8 @@ RUN = """
 import os, sys, time
 from pathlib import Path
 from jobs.lake_lease import take
-from jobs.lease_folder import LeaseFolder, LocalStore
+from jobs.lease_folder import LeaseFolder
+from jobs.small_files import LocalStore
 lake, name, times, stay = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
 for n in range(times):
     lease = take(LeaseFolder(str(lake), LocalStore(lake / "_lease")), f"{name}-{n}", wait_s=60)
@@ -151,6 +154,23 @@ def test_a_holder_that_could_not_say_that_it_lives_does_so_before_it_writes(tmp_
     assert folder_of(tmp_path).latest() != before
 
 
+def test_a_store_that_rewrites_a_file_in_two_steps_ends_no_hold(tmp_path, monkeypatch):
+    held, begun = take(folder_of(tmp_path), "first"), Event()
+
+    def write(store: LocalStore, name: str, text: str) -> None:
+        store.delete(name)
+        begun.set()
+        time.sleep(0.2)
+        store.create(name, text)
+
+    monkeypatch.setattr(LocalStore, "write", write)
+    renewer = Thread(target=held.renew)
+    renewer.start()
+    begun.wait()
+    held.confirm()
+    renewer.join()
+
+
 def test_a_file_that_is_just_being_written_is_a_holder(tmp_path, quick):
     folder = folder_of(tmp_path)
     folder.create(1, "")
@@ -195,7 +215,7 @@ def test_no_write_begins_without_the_lease(write, monkeypatch):
             getattr(lake, write)(SEND_ATTEMPT, *WRITES[write])
 
 
-def test_hadoops_client_keeps_the_files_as_well(spark, tmp_path):
+def test_hadoops_client_keeps_the_files_as_well(spark, tmp_path, quick):
     path = spark._jvm.org.apache.hadoop.fs.Path(f"file:{tmp_path}/_lease")
     system = path.getFileSystem(spark._jsc.hadoopConfiguration())
     folder = LeaseFolder("lake", HadoopStore(spark._jvm, system, path))
