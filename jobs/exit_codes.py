@@ -17,6 +17,7 @@ from jobs.open_drift import DriftFoundError, NothingJudgedError
 from jobs.quality_gate import GateFailedError
 from jobs.run_context import NoSuchDatesError
 from jobs.spark_session import known_failure
+from jobs.table_schema import WrongSchemaError
 
 DONE, DRIFT_FOUND, GATE_FAILED, RUN_FAILED, WRONG_USAGE, LAKE_HELD, INTERRUPTED = 0, 1, 2, 3, 64, 75, 130
 
@@ -30,6 +31,7 @@ _CODES: Mapping[type[Exception], int] = {
     SparkEnvironmentError: RUN_FAILED,
     LakeHeldError: LAKE_HELD,
     LeaseLostError: RUN_FAILED,
+    WrongSchemaError: RUN_FAILED,
 }
 
 
