@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Mapping
 
 import typer
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from conf.settings_file import SettingsError
@@ -58,7 +59,7 @@ def _told(error: BaseException) -> tuple[str, int]:
     for kind, code in _CODES.items():
         if isinstance(error, kind):
             return str(error), code
-    if isinstance(error, PySparkException):
+    if isinstance(error, (PySparkException, Py4JJavaError, OSError)):
         return known_failure(error), RUN_FAILED
     traceback.print_exception(error)
     return f"the run failed: {type(error).__name__}: {error}", RUN_FAILED

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -145,4 +146,11 @@ def known_failure(error: Exception) -> str:
             f"a landing file was listed and is gone ({vanished.group(1)}); what was read with it is not in the ledger, "
             "and a rerun takes in what is there."
         )
-    return text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    if "No space left on device" in text:
+        return (
+            "there is no space left where the lake is, or where Spark keeps what it has no memory for "
+            "(spark.local.dir); make room and rerun: what was committed stays, and the rest is done then."
+        )
+    # What the JVM says begins on the second line, where Python could not make an error of its own of it.
+    said = [line.strip(": ") for line in text.splitlines() if line.strip(": ")]
+    return said[isinstance(error, Py4JJavaError) and len(said) > 1] if said else type(error).__name__
