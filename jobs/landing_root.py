@@ -115,7 +115,7 @@ class LandingRoot:
     def _descriptor(self, file: str) -> int:
         """Open a local file, folder by folder: since it was listed any of them may have been replaced by a link."""
         *folders, name = file.split("/")
-        place = os.open(self._path or "/", _FOLDER)
+        place = os.open(self._path, _FOLDER)
         try:
             for folder in folders:
                 outer, place = place, os.open(folder, _FOLDER | _NO_LINK, dir_fd=place)

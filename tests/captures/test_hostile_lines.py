@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tracemalloc
 from datetime import UTC
 from itertools import chain, repeat
@@ -93,6 +94,26 @@ def test_time_is_linear_in_the_length_of_a_json_line(name, text):
     began = process_time()
     list(parsed(name, [Line(1, 0, len(text), text, None)]))
     assert process_time() - began < 1.0
+
+
+DEEP = (
+    '{"type":%s}',
+    '{"type":"attempt","group":"g","clientId":"c","beginMs":%s}',
+    '{"type":"start","ts":1795252691980,"group":"g","clientId":"c","latencyMax":%s}',
+    '{"kind":"topicRoute","ts":1795252691980,"subject":%s}',
+    '{"msgId":%s,"bornTimestamp":1795252691980}',
+    '{"topic":%s}',
+)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_depth_of_json_stops_a_reader(name):
+    """Also where the line can just be read, and a refusal that shows the value has less of the stack left."""
+    for depth in (100, 500, *range(sys.getrecursionlimit() - 120, sys.getrecursionlimit() + 20), 10_000):
+        for line in DEEP:
+            text = line % ("[" * depth + "]" * depth)
+            (one,) = parsed(name, [Line(1, 0, len(text), text, None)])
+            assert one.refusal or not one.records
 
 
 PIECES = (

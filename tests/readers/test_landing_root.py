@@ -103,7 +103,7 @@ def test_no_other_folder_is_taken_for_a_cluster(folder, name):
 
 def test_a_file_in_the_place_of_a_format_s_folder_is_no_input(folder):
     (folder.parent.parent / "heartbeat").write_text("x")
-    assert listed(folder, FORMATS["heartbeat"]) == []
+    assert listed(folder, FORMATS["heartbeat"], FORMATS["trace_topic"]) == []  # the second is absent
 
 
 NAMES = [
