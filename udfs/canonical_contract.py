@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from udfs.parsed_line import (
@@ -69,11 +70,8 @@ def _one_of(*values: str) -> Callable[[Fields, str], str]:
 
 
 def _flag(fields: Fields, name: str) -> bool:
-    return bool(optional_flag(fields, name))
-
-
-def _queue_id(fields: Fields, name: str) -> int:
-    return queue_id(fields, name)
+    value = fields[name]
+    return value if type(value) is bool else bool(optional_flag(fields, name))
 
 
 def _bounded(fields: Fields, name: str) -> str:
@@ -88,7 +86,7 @@ def _subscriptions(fields: Fields, name: str) -> list[dict[str, Any]]:
     values = fields[name]
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
         raise RefusedLineError("WRONG_TYPE", f"{name!r} is no list of objects")
-    return [checked(value, _SUBSCRIPTION) for value in values]
+    return [checked(value, "subscription") for value in values]
 
 
 def _texts(fields: Fields, name: str) -> list[str]:
@@ -115,7 +113,7 @@ _CAPTURE = {
 _QUEUE = {
     "topic": Column(text_field, required=True),
     "broker_name": Column(text_field, required=True),
-    "queue_id": Column(_queue_id, required=True),
+    "queue_id": Column(queue_id, required=True),
 }
 
 
@@ -134,7 +132,7 @@ CONTRACT: dict[str, dict[str, Column]] = {
         "broker_name": Column(text_field, required=True),
         "broker_address": Column(text_field),
         "broker_named_as": Column(text_field),
-        "queue_id": Column(_queue_id, required=True),
+        "queue_id": Column(queue_id, required=True),
         "mode": Column(_one_of(*MODES), required=True),
         "attempt": Column(int32),
         "last_broker_name": Column(text_field),
@@ -198,6 +196,9 @@ CONTRACT: dict[str, dict[str, Column]] = {
 }
 
 
+_COLUMNS = CONTRACT | {"subscription": _SUBSCRIPTION}
+
+
 # What ingestion sets itself; also what an export of the tables holds besides.
 _PASSED_OVER = frozenset(
     {
@@ -219,21 +220,30 @@ _PASSED_OVER = frozenset(
 )
 
 
-def checked(fields: Fields, columns: Mapping[str, Column]) -> dict[str, Any]:
-    """The columns of a row, those that are null left out."""
-    if not fields.keys() <= columns.keys():
-        _refuse_unknown(fields, columns)
-    row, value_of = {}, fields.get
-    for name, (read, required) in columns.items():
-        if value_of(name) is not None:
+def checked(fields: Fields, table: str) -> dict[str, Any]:
+    """The columns of a table's row, or of a ``subscription`` in one, those that are null left out."""
+    row = {}
+    for name, read in _readers(table, tuple(fields)):
+        if fields[name] is not None:
             row[name] = read(fields, name)
-        elif required:
+        elif _COLUMNS[table][name].required:
             raise RefusedLineError("MISSING_FIELD", f"{name!r} is missing")
     return row
 
 
-def _refuse_unknown(fields: Fields, columns: Mapping[str, Column]) -> None:
-    for name in fields:
+@lru_cache(maxsize=1024)
+def _readers(table: str, names: tuple[str, ...]) -> list[tuple[str, Callable[[Fields, str], Any]]]:
+    """How to read a row that has these columns: the same for most rows of a file."""
+    columns = _COLUMNS[table]
+    _refuse_unknown(names, columns)
+    for name, column in columns.items():
+        if column.required and name not in names:
+            raise RefusedLineError("MISSING_FIELD", f"{name!r} is missing")
+    return [(name, column.read) for name, column in columns.items() if name in names]
+
+
+def _refuse_unknown(names: Iterable[str], columns: Mapping[str, Column]) -> None:
+    for name in names:
         if name not in columns and name not in _PASSED_OVER:
             near = difflib.get_close_matches(str(name)[:80], columns, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""

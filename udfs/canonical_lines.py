@@ -17,7 +17,7 @@ from datetime import date
 from typing import Any
 
 from udfs.bounded_lines import SAMPLE_CHARS, Line, Refusal
-from udfs.canonical_contract import COLLECTOR, CONTRACT, STATUSES, checked
+from udfs.canonical_contract import COLLECTOR, STATUSES, checked
 from udfs.parsed_line import (
     Fields,
     LandedFile,
@@ -63,7 +63,7 @@ def _as_json(value: Any) -> str:
 
 
 def _send(text: str) -> tuple[Record, ...]:
-    row = checked(json_object(text), CONTRACT["send_attempt"])
+    row = checked(json_object(text), "send_attempt")
     submit, callback = row.pop("submit_end_at", None), row.pop("callback_end_at", None)
     outcome = row.pop("callback_outcome", None)
     row = {"broker_named_as": row["broker_name"], "exceptions_observable": True, **row}
@@ -119,7 +119,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 
 
 def _snapshot(table: str, fields: Fields) -> tuple[Record, ...]:
-    row = {"collector": COLLECTOR, **_DEFAULTS[table], **checked(fields, CONTRACT[table])}
+    row = {"collector": COLLECTOR, **_DEFAULTS[table], **checked(fields, table)}
     kind, asked_for = _CAPTURES[table]
     records = [Record(table, row), _capture(row, kind, asked_for(row))]
     if table == "consumer_heartbeat" and "subscriptions" in row:
@@ -134,6 +134,15 @@ _OWN = ("subscriptions", "consume_type", "message_model", "consume_from_where")
 
 
 def _capture(row: dict[str, Any], kind: str, asked: dict[str, str], *own: str) -> Record:
-    said = {name: row[name] for name in own if name in row}
-    place = {"collector": row["collector"], "captured_at": row["captured_at"], "kind": kind, "answered": True}
-    return Record("snapshot_capture", {**place, "subject": "|".join(asked.values()), **asked, **said})
+    capture = {
+        "collector": row["collector"],
+        "captured_at": row["captured_at"],
+        "kind": kind,
+        "answered": True,
+        "subject": "|".join(asked.values()),
+        **asked,
+    }
+    for name in own:
+        if name in row:
+            capture[name] = row[name]
+    return Record("snapshot_capture", capture)

@@ -77,7 +77,7 @@ class _Judge:
             if len(self._of_names) >= _MOST_NAMES:
                 self._of_names.clear()
             found = self._of_names[names] = self._broken(by_name, row)
-        if isinstance(found, Refusal):
+        if not others or isinstance(found, Refusal):
             return found
         more = self._broken(others, row)
         return more if isinstance(more, Refusal) else found + more

@@ -4,23 +4,28 @@ Strict JSON, and two more kinds of member key that fastjson writes for Java maps
 (``{0:"127.0.0.1:10911"}``, broker addresses) and an object (``{{"brokerName":"b","queueId":0,"topic":"T"}:{}}``,
 everything keyed by a message queue).
 
-Two readers work together. The standard library's C scanner is tried on every container first; where it fails, the
-walk below goes one level down, reads the keys itself and tries the scanner on each value. The walk alone decides
-what is refused and where: the scanner's complaints are dropped, only its results are used. A container is tried
-once, so a character is read by at most one failed attempt per level above it: time is linear in the length, times
-the depth at worst.
+Two readers. The quick one writes a string in place of every such key, has a JSON library read the whole, and puts the
+keys back. Where that fails for any reason, the walk reads the text character by character: it
+alone decides what is refused and where. Time is linear in the length for both.
 """
 
 import json
 import math
 import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
+
+import orjson
 
 DEEPEST_LIMIT = 128  # the walk recurses two frames a level: far below the interpreter's own limit
 _JAVA_LONG = range(-(2**63), 2**63)
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
-_DIALECT_STARTS = frozenset("{-0123456789")
+# What must stand before is looked at second, so that the search for where a match may begin stays quick.
+_OBJECT_KEY = re.compile(r"\{(?<=[{, \t\n\r]\{)[^{}]{0,1000}+\}(?=[ \t\n\r]*+:)")
+_INTEGER_KEY = re.compile(r"[-0-9](?<=[{, \t\n\r][-0-9])[0-9]{0,19}+(?=[ \t\n\r]*+:)")
 _SPACE = re.compile(r"[ \t\n\r]*")
+_CONTAINERS = (dict, list)
 _BLOCK_CHARS = 2**18
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
 _NOT_A_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
@@ -48,18 +53,6 @@ class _NumberError(ValueError):
     """Raised inside the scanner's hooks, which do not know the position."""
 
 
-class _Text(str):
-    """The text as the scanner sees it: its error asks for line and column, which would cost a pass each time."""
-
-    __slots__ = ()
-
-    def count(self, *_: object) -> int:
-        return 0
-
-    def rfind(self, *_: object) -> int:
-        return -1
-
-
 def _finite(literal: str) -> float:
     number = float(literal)
     if math.isinf(number):
@@ -71,14 +64,20 @@ def _refuse_constant(literal: str) -> None:
     raise _NumberError(f"{literal} is not a JSON value")
 
 
-_SCANNER = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant)
+def _integer(literal: str) -> int | float:
+    number = int(literal)
+    return number if -(2**63) <= number < 2**64 else _finite(literal)
+
+
+_SCANNER = json.JSONDecoder(parse_float=_finite, parse_int=_integer, parse_constant=_refuse_constant)
 
 
 def parse_fastjson(text: str, *, max_depth: int = 32, max_chars: int = 64 * 2**20) -> Any:
     """The value of one document in fastjson's dialect.
 
     Integer keys become ``int``, object keys ``ObjectKey``, all others ``str``; of equal keys the last wins; lone
-    surrogates stay. Time is linear in the length, memory a small multiple of it and of the value.
+    surrogates stay; an integer that no 64 bits hold becomes a float. Time is linear in the length, memory a small
+    multiple of it and of the value.
 
     Args:
         text: the whole document; white space around it is allowed.
@@ -92,7 +91,12 @@ def parse_fastjson(text: str, *, max_depth: int = 32, max_chars: int = 64 * 2**2
         raise ValueError(f"max_depth must be 1 to {DEEPEST_LIMIT}, not {max_depth}")
     if len(text) > max_chars:
         raise FastjsonError(f"text of {len(text)} characters, more than {max_chars}", max_chars)
-    walk = _Walk(_Text(text), scans_containers=_is_nested_at_most(text, max_depth))
+    if _is_nested_at_most(text, max_depth):
+        try:
+            return _quickly(text)
+        except ValueError:
+            pass  # an error, or what the quick reader leaves alone: the walk finds out which and where
+    walk = _Walk(text)
     value, end = walk.value(walk.skip_space(0), max_depth)
     end = walk.skip_space(end)
     if end != len(text):
@@ -100,11 +104,60 @@ def parse_fastjson(text: str, *, max_depth: int = 32, max_chars: int = 64 * 2**2
     return value
 
 
+def _quickly(text: str) -> Any:
+    """The value of a text by orjson; ValueError: ask the walk.
+
+    A dialect key becomes the string ``"#n"``. What merely looks like one inside a string is found out: the first
+    quote of its replacement ends that string, and a ``#`` behind a string is an error.
+    """
+    if '"#' in text or '"\\' in text:
+        raise ValueError("strings of its own may look like replaced keys")
+    keys: dict[str, int | ObjectKey] = {}
+    text = _OBJECT_KEY.sub(partial(_replaced, keys, _object_key), text)
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        value = orjson.loads(_INTEGER_KEY.sub(partial(_replaced, keys, _integer_key), text))
+    return _with_keys(value, keys) if keys else value
+
+
+def _with_keys(value: Any, keys: Mapping[str, Any]) -> Any:
+    """A value with the keys in it put back."""
+    if type(value) is list:
+        return [_with_keys(item, keys) if type(item) in _CONTAINERS else item for item in value]
+    if type(value) is dict:
+        return {
+            keys.get(name, name): _with_keys(item, keys) if type(item) in _CONTAINERS else item
+            for name, item in value.items()
+        }
+    return value
+
+
+def _replaced(keys: dict[str, Any], key_of: Callable[[str], Any], found: re.Match[str]) -> str:
+    name = f"#{len(keys)}"
+    keys[name] = key_of(found[0])
+    return f'"{name}"'
+
+
+def _integer_key(digits: str) -> int:
+    if not _INTEGER.fullmatch(digits) or int(digits) not in _JAVA_LONG:
+        raise ValueError("not a key")
+    return int(digits)
+
+
+@lru_cache(maxsize=2**14)
+def _object_key(text: str) -> ObjectKey:
+    """Of an object's text its key; the same few queues are the keys of most objects that are read."""
+    members = orjson.loads(text)
+    if not all(map(_may_stand_in_key, members.values())):
+        raise ValueError("not a key")
+    return ObjectKey(sorted(members.items()))
+
+
 class _Walk(NamedTuple):
     """Recursive descent over one text; each reader takes a position and returns its value and the position after."""
 
-    text: _Text
-    scans_containers: bool  # false: the text nests too deeply for the scanner and will be refused on the way
+    text: str
 
     def skip_space(self, at: int) -> int:
         if self.text[at : at + 1] in " \t\n\r":
@@ -118,12 +171,6 @@ class _Walk(NamedTuple):
             return self._scalar(at)
         if not levels_left:
             raise FastjsonError("nested too deeply", at)
-        # A failed attempt costs an exception: none is made where the first key already shows the dialect.
-        if self.scans_containers and not (first == "{" and self.text[at + 1 : at + 2] in _DIALECT_STARTS):
-            try:
-                return _SCANNER.raw_decode(self.text, at)
-            except ValueError:
-                pass  # the dialect or an error: the walk finds out which and where
         return self._object(at, levels_left) if first == "{" else self._array(at, levels_left)
 
     def _object(self, at: int, levels_left: int, *, as_key: bool = False) -> tuple[dict[Any, Any], int]:
@@ -180,14 +227,7 @@ class _Walk(NamedTuple):
     def _object_key(self, at: int, levels_left: int) -> tuple[ObjectKey, int]:
         if not levels_left:
             raise FastjsonError("nested too deeply", at)
-        members: dict[str, Any] | None = None
-        if self.scans_containers:
-            try:
-                members, end = _SCANNER.raw_decode(self.text, at)
-            except ValueError:
-                members = None
-        if members is None or not all(map(_may_stand_in_key, members.values())):
-            members, end = self._object(at, levels_left, as_key=True)
+        members, end = self._object(at, levels_left, as_key=True)
         return ObjectKey(sorted(members.items())), end
 
     def _part_of_key(self, at: int) -> tuple[Any, int]:

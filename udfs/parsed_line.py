@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+import orjson
+
 from udfs.bounded_lines import Line, Refusal
 
 # Bounds of what can be an instant: RocketMQ is younger than 2010, and seconds or nanoseconds fall outside.
 EARLIEST_MS = 1_262_304_000_000  # 2010-01-01
 LATEST_MS = 4_102_444_800_000  # 2100-01-01
 ERROR_CHARS = 1000
-_SCAN = json.JSONDecoder().raw_decode
 _BEYOND = {32: 2**31, 64: 2**63}  # the first number that a Java integer of so many bits cannot hold
 
 
@@ -88,7 +89,7 @@ def each_line(parse_one: Callable[[str], tuple[Record, ...]]) -> Callable[[Itera
 def json_object(text: str) -> Fields:
     """The JSON object that a whole line is; refused: NOT_JSON with the position, NOT_AN_OBJECT."""
     try:
-        value = _loads(text)
+        value = read_json(text)
     except json.JSONDecodeError as error:
         raise RefusedLineError("NOT_JSON", f"{error.msg} at character {error.pos}") from None
     except (ValueError, RecursionError) as error:
@@ -98,13 +99,15 @@ def json_object(text: str) -> Fields:
     return value
 
 
-def _loads(text: str) -> Any:
-    """What ``json.loads`` gives, without its search for white space where there is none."""
-    if text.startswith("{"):
-        value, end = _SCAN(text)
-        if end == len(text):
-            return value
-    return json.loads(text)
+def read_json(text: str) -> Any:
+    """What ``json.loads`` gives, only sooner; an integer that no 64 bits hold may come as a float.
+
+    Raises what ``json.loads`` raises.
+    """
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return json.loads(text)  # takes half a surrogate pair too, and says better what is wrong
 
 
 def text_field(fields: Fields, name: str) -> str:
@@ -133,6 +136,8 @@ def _is_unicode(text: str) -> bool:
 def optional_text(fields: Fields, name: str) -> str | None:
     """A string, or None where it is absent, null or empty."""
     value = fields.get(name)
+    if type(value) is str and value and value.isascii():
+        return value
     return None if value is None or value == "" else text_field(fields, name)
 
 
@@ -141,9 +146,9 @@ def whole_number(fields: Fields, name: str) -> int:
     value = fields.get(name)
     if value is None:
         raise RefusedLineError("MISSING_FIELD", f"{name!r} is missing")
-    if type(value) is not int:
+    if type(value) is not int and not (type(value) is float and abs(value) >= 2**63):
         raise RefusedLineError("WRONG_TYPE", f"{name!r} is {value!r:.80}, expected a whole number")
-    if not -(2**63) <= value < 2**63:
+    if isinstance(value, float) or not -(2**63) <= value < 2**63:
         raise RefusedLineError("OUT_OF_RANGE", f"{name!r} does not fit 64 bits")
     return value
 
@@ -170,6 +175,9 @@ def java_number(text: str, bits: int) -> int:
 
 def int32(fields: Fields, name: str) -> int:
     """An integer of at most 32 bits, as Java's ``int``."""
+    value = fields.get(name)
+    if type(value) is int and -(2**31) <= value < 2**31:
+        return value
     value = whole_number(fields, name)
     if not -(2**31) <= value < 2**31:
         raise RefusedLineError("OUT_OF_RANGE", f"{name!r} is {value}, which no Java int holds")
@@ -193,9 +201,10 @@ def is_instant(value: int) -> bool:
 
 def instant(fields: Fields, name: str) -> int:
     """Epoch milliseconds between 2010 and 2100; seconds are told apart from other nonsense."""
-    value = whole_number(fields, name)
-    if is_instant(value):
+    value = fields.get(name)
+    if type(value) is int and EARLIEST_MS <= value < LATEST_MS:
         return value
+    value = whole_number(fields, name)
     if is_instant(value * 1000):
         raise RefusedLineError("TIMESTAMP_IN_SECONDS", f"{name!r} is {value}, which is seconds; expected milliseconds")
     raise RefusedLineError("TIMESTAMP_OUT_OF_RANGE", f"{name!r} is {value}, not an instant in ms from 2010 to 2100")
@@ -203,11 +212,15 @@ def instant(fields: Fields, name: str) -> int:
 
 def instant_or_never(fields: Fields, name: str) -> int | None:
     """As ``instant``, but RocketMQ's 0 (and an absent value) means never."""
-    return None if fields.get(name) in (None, 0) else instant(fields, name)
+    value = fields.get(name)
+    return None if value is None or value == 0 else instant(fields, name)
 
 
 def queue_id(fields: Fields, name: str = "queueId", *, lowest: int = 0) -> int:
     """A queue id, >= ``lowest``."""
+    value = fields.get(name)
+    if type(value) is int and lowest <= value < 2**31:
+        return value
     value = int32(fields, name)
     if value < lowest:
         raise RefusedLineError("NEGATIVE_QUEUE_ID", f"{name!r} is {value}; queue ids begin at {lowest}")

@@ -71,7 +71,7 @@ def test_the_columns_are_those_of_the_table(table):
         StringType: {"text_field", "_bounded", "_text_or_empty", "read"},
         TimestampType: {"_instant"},
         BooleanType: {"_flag"},
-        IntegerType: {"int32", "_queue_id"},
+        IntegerType: {"int32", "queue_id"},
         LongType: {"whole_number"},
         ArrayType: {"_subscriptions"},
     }
