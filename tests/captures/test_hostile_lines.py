@@ -16,7 +16,7 @@ from udfs import broker_log_lines, client_log_templates
 from udfs.bounded_lines import Line, read_lines
 from udfs.client_log_lines import TRACE_LINES
 from udfs.landing_formats import FORMATS
-from udfs.mqadmin_lines import MOST_LINES
+from udfs.mqadmin_lines import MOST_LINES, with_command
 from udfs.parsed_line import LandedFile
 
 MIB = 1 << 20
@@ -114,6 +114,8 @@ def test_no_depth_of_json_stops_a_reader(name):
             text = line % ("[" * depth + "]" * depth)
             (one,) = parsed(name, [Line(1, 0, len(text), text, None)])
             assert one.refusal or not one.records
+            told = '{"file":"a.txt","ts":1795252691980,"args":%s}' % ("[" * depth + "]" * depth)
+            assert with_command(LandedFile("a.txt"), [Line(1, 0, 9, told, None)]).args is None
 
 
 PIECES = (
