@@ -90,6 +90,21 @@ def test_a_query_s_rows_and_columns_are_shown_without_what_a_terminal_obeys(spar
     assert "no open incident" in said and "a\\u001bb" in said
 
 
+def test_spark_s_own_log_holds_nothing_that_a_terminal_obeys(spark):
+    lines = (ROOT / "conf/log4j2.properties").read_text(encoding="utf-8").splitlines()
+    (pattern,) = (line.partition(" = ")[2] for line in lines if line.startswith("appender.console.layout.pattern"))
+    log4j = spark._jvm.org.apache.logging.log4j
+    layout = log4j.core.layout.PatternLayout.newBuilder().withAlwaysWriteExceptions(False)
+    layout = layout.withPattern(pattern.replace("\\\\", "\\")).build()
+    event = log4j.core.impl.Log4jLogEvent.newBuilder().setLevel(log4j.Level.ERROR).setLoggerName("org.a.Task")
+    message = log4j.message.SimpleMessage(f"task failed: {NAME}")
+    thrown = spark._jvm.java.lang.RuntimeException(f"quoted {NAME}")
+    said = layout.toSerializable(event.setMessage(message).setThrown(thrown).build())
+    assert " ERROR Task: task failed: ?[2Ja?31mb?c?d?e?\nno open incident?\n" in said
+    assert "RuntimeException: quoted ?[2Ja" in said
+    assert not set(said) & set("\x1b\x9b\u202e\u2028\x07\x7f\r")
+
+
 LOGS = """
 import logging
 from jobs.run_log import start_log, tell

@@ -10,7 +10,6 @@ from pyspark.sql import functions as F
 from jobs.delta_tables import Lake
 from jobs.explain_row import NotOneRowError, explain
 from jobs.explanation import same
-from jobs.sql_views import _name as name_table
 from jobs.transforms.frames import sql_text
 from schemas.bookkeeping import QUARANTINE
 
@@ -70,11 +69,6 @@ def test_rows_of_files_with_hostile_names_are_replaced_and_no_others(substitutin
     for _ in range(2):
         lake.replace_where(QUARANTINE, rows, f"source_file IN ({', '.join(map(sql_text, HOSTILE))})")
     assert lake.read(QUARANTINE).count() == len(HOSTILE)
-    name_table(substituting, lake, QUARANTINE)
-    try:
-        assert substituting.table("quarantine").where(f"source_file = {sql_text(HOSTILE[0])}").count() == 1
-    finally:
-        substituting.sql("DROP TABLE quarantine")
 
 
 def test_a_condition_that_would_end_its_query_is_refused(spark):
