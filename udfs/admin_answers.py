@@ -235,7 +235,7 @@ def read_subscriptions(values: list[Fields]) -> list[dict[str, Any]]:
         }
         for value in values
     ]
-    return sorted(rows, key=lambda row: java_string_key(row["topic"]))
+    return rows if len(rows) < 2 else sorted(rows, key=lambda row: java_string_key(row["topic"]))
 
 
 def _texts(raw: Fields, name: str) -> list[str]:

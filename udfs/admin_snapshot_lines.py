@@ -51,7 +51,7 @@ def _one(text: str) -> tuple[Record, ...]:
     if error is not None:
         return (Record("snapshot_capture", capture),)
     said, rows = read_answer(kind, raw_object(raw), capture)
-    table_rows = (Record(table, place | row) for table, row in rows)
+    table_rows = [Record(table, place | row) for table, row in rows]
     return (Record("snapshot_capture", capture | said), *table_rows)
 
 

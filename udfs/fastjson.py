@@ -110,7 +110,8 @@ def _quickly(text: str) -> Any:
     A dialect key becomes the string ``"#n"``. What merely looks like one inside a string is found out: the first
     quote of its replacement ends that string, and a ``#`` behind a string is an error.
     """
-    if '"#' in text or '"\\' in text:
+    # The search for one character is by far the quicker one, and mostly enough.
+    if ("#" in text and '"#' in text) or ("\\" in text and '"\\' in text):
         raise ValueError("strings of its own may look like replaced keys")
     keys: dict[str, int | ObjectKey] = {}
     text = _OBJECT_KEY.sub(partial(_replaced, keys, _object_key), text)
@@ -118,19 +119,23 @@ def _quickly(text: str) -> Any:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         value = orjson.loads(_INTEGER_KEY.sub(partial(_replaced, keys, _integer_key), text))
-    return _with_keys(value, keys) if keys else value
-
-
-def _with_keys(value: Any, keys: Mapping[str, Any]) -> Any:
-    """A value with the keys in it put back."""
-    if type(value) is list:
-        return [_with_keys(item, keys) if type(item) in _CONTAINERS else item for item in value]
-    if type(value) is dict:
-        return {
-            keys.get(name, name): _with_keys(item, keys) if type(item) in _CONTAINERS else item
-            for name, item in value.items()
-        }
+    if type(value) in _CONTAINERS:
+        _put_back(value, keys)
     return value
+
+
+def _put_back(document: Any, keys: Mapping[str, Any]) -> None:
+    """Write the keys of a document's objects in place of their names; level by level, until none is left."""
+    left, level = len(keys), [document]
+    while left and level:
+        for one in level:
+            if type(one) is dict and not keys.keys().isdisjoint(one):
+                members = {keys.get(name, name): value for name, value in one.items()}
+                left -= sum(1 for name in one if name in keys)
+                one.clear()
+                one.update(members)
+        inner = (one.values() if type(one) is dict else one for one in level)
+        level = [item for items in inner for item in items if type(item) in _CONTAINERS]
 
 
 def _replaced(keys: dict[str, Any], key_of: Callable[[str], Any], found: re.Match[str]) -> str:

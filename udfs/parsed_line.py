@@ -157,7 +157,10 @@ def whole_number(fields: Fields, name: str) -> int:
 
 def optional_number(fields: Fields, name: str) -> int | None:
     """An integer, or None where it is absent or null."""
-    return None if fields.get(name) is None else whole_number(fields, name)
+    value = fields.get(name)
+    if value is None or (type(value) is int and -(2**31) <= value < 2**31):
+        return value
+    return whole_number(fields, name)
 
 
 def optional_int32(fields: Fields, name: str) -> int | None:
@@ -215,6 +218,8 @@ def instant(fields: Fields, name: str) -> int:
 def instant_or_never(fields: Fields, name: str) -> int | None:
     """As ``instant``, but RocketMQ's 0 (and an absent value) means never."""
     value = fields.get(name)
+    if type(value) is int and EARLIEST_MS <= value < LATEST_MS:
+        return value
     return None if value is None or value == 0 else instant(fields, name)
 
 
