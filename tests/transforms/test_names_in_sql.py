@@ -35,9 +35,10 @@ HOSTILE = (
 @pytest.fixture
 def substituting(spark):
     """A session in which Spark would put variables in place of their names, as it does by default."""
+    before = spark.conf.get("spark.sql.variable.substitute")
     spark.conf.set("spark.sql.variable.substitute", "true")
     yield spark
-    spark.conf.set("spark.sql.variable.substitute", "false")
+    spark.conf.set("spark.sql.variable.substitute", before)
 
 
 def test_every_text_comes_back_as_it_was(substituting):
