@@ -7,10 +7,13 @@ PEERS := .venv-bench
 PEERS_READY := $(PEERS)/.ready
 SCHEDULERS := .venv-schedules
 SCHEDULERS_READY := $(SCHEDULERS)/.ready
+AUDITOR := .venv-audit
+AUDITOR_READY := $(AUDITOR)/.ready
+LOCKED := . bench tests/schedules tests/audit
 # make bench BENCH="allocation --rounds 5 --data /somewhere"; python -m bench --help tells more
 BENCH ?=
 
-.PHONY: help demo test soak bench check page-check contracts zip lock clean
+.PHONY: help demo test soak bench check audit page-check contracts zip lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -59,6 +62,14 @@ check: $(READY)  ## lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+$(AUDITOR_READY): tests/audit/requirements.lock
+	$(PYTHON) -m venv $(AUDITOR)
+	$(AUDITOR)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $(AUDITOR_READY)
+
+audit: $(AUDITOR_READY)  ## known vulnerabilities of what the locks pin (asks the Python package index itself)
+	$(AUDITOR)/bin/python tests/audit/audit_locks.py $(AUDITOR)/bin/pip-audit $(LOCKED:%=%/requirements.lock)
+
 page-check: $(READY)  ## look at the report of ./lake in Chromium at 1440 and 390 px (make demo first)
 	$(BIN)/python -m tests.chromium lake/report.html $(PICTURES)
 
@@ -71,7 +82,7 @@ zip: $(READY)  ## dist/hindsight.zip for spark-submit --py-files
 	$(BIN)/python -m zipfile -c dist/hindsight.zip conf schemas udfs jobs
 
 lock:  ## write each requirements.lock from its requirements.in (needs uv)
-	for place in . bench tests/schedules; do \
+	for place in $(LOCKED); do \
 		uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 			--no-header $$place/requirements.in -o $$place/requirements.lock || exit 1; \
 	done

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import multiprocessing
-import shutil
 import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
-from bench.contest import ROOT, Benchmark, Contestant, disagreements, hold
-from bench.record import machine, table, targets
+from bench.contest import ROOT, Benchmark, Contestant, data_of_benchmark, disagreements, hold
+from bench.record import RECORDS, machine, table, targets
 
 MODULES = ("bench.windows", "bench.allocation", "bench.parser_throughput")
 BENCHMARKS = {one.name: one for module in MODULES for one in import_module(module).BENCHMARKS}
 # A name for all benchmarks of a module that has many.
 GROUPS = {"readers": [one.name for one in import_module("bench.parser_throughput").BENCHMARKS]}
-_RECORDS = ROOT / "bench" / "records"
 
 
 def main() -> None:
@@ -30,7 +27,7 @@ def main() -> None:
         reports = [_held(BENCHMARKS[name], place, given) for name in names]
     if not given.no_record:
         now = datetime.now(UTC)
-        record = _RECORDS / f"{now:%Y-%m-%d}-{'-'.join(given.names) or 'all'}.md"
+        record = RECORDS / f"{now:%Y-%m-%d}-{'-'.join(given.names) or 'all'}.md"
         head = f"# {now:%Y-%m-%d}: {', '.join(names)}\n\n{machine(given.peer_python)} {given.note}".rstrip() + "\n"
         record.write_text("\n".join([head, *reports]), encoding="utf-8")
         print(f"\nwritten to {record.relative_to(ROOT)}")
@@ -61,7 +58,7 @@ def _held(benchmark: Benchmark, place: Path, given: argparse.Namespace) -> str:
         benchmark, left_out = _with_only(benchmark, given.only.split(";"))
 
     def data_of(contestant: Contestant) -> Path:
-        return _data(benchmark, place, min(whole, contestant.rows or whole))
+        return data_of_benchmark(benchmark, place, min(whole, contestant.rows or whole))
 
     print(f"{benchmark.title}: {whole:,} rows", flush=True)
     log = place / f"{benchmark.name}.log"
@@ -92,24 +89,6 @@ def _with_only(benchmark: Benchmark, names: list[str]) -> tuple[Benchmark, str]:
     speeds = [t for t in benchmark.speeds if t.what in there]
     others = ", ".join(dict.fromkeys(c.name for c in benchmark.contestants if c.name not in there))
     return replace(benchmark, contestants=chosen, targets=targets, speeds=speeds), f" Left out: {others}."
-
-
-def _data(benchmark: Benchmark, place: Path, rows: int) -> Path:
-    """The folder of the benchmark's data; made once, and anew where that was interrupted."""
-    data = place / f"{benchmark.name}-{rows}"
-    done = data / "_DONE"
-    if not done.exists():
-        shutil.rmtree(data, ignore_errors=True)
-        data.mkdir(parents=True)
-        print(f"  making {rows:,} rows", flush=True)
-        # A process of its own: its memory is not that of a contestant.
-        maker = multiprocessing.get_context("spawn").Process(target=benchmark.prepare, args=(data, rows))
-        maker.start()
-        maker.join()
-        if maker.exitcode:
-            raise SystemExit(f"the data of {benchmark.name} could not be made (exit code {maker.exitcode}).")
-        done.touch()
-    return data
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bench.consumer_tables import FIRST_ROUND_MS, write_tables
+from bench.consumer_tables import FIRST_ROUND_MS, MIXED, Population, write_tables
 from bench.spark import session
 from conf.settings_file import load_settings
 from jobs.transforms.expectations import expectations, with_expectation
@@ -43,9 +43,9 @@ DIGESTS = ("member_list_hash", "queue_list_hash", "claims_hash")
 DAY = datetime.fromtimestamp(FIRST_ROUND_MS / 1000, UTC).date()
 
 
-def prepare(data: Path, rows: int) -> None:
+def prepare(data: Path, rows: int, population: Population = MIXED) -> None:
     """Write tables and stages for about ``rows`` (queue, round) rows under ``data``."""
-    write_tables(data, rows)
+    write_tables(data, rows, population)
     spark = session()
     drift, rounds = load_settings(None).drift, load_settings(None).rounds
 

@@ -37,6 +37,21 @@ _FAULTY = 0.03  # of the groups have a queue that its expected owner does not ho
 _FILES = 4
 
 
+class Population(NamedTuple):
+    """Which groups are drawn: of many sizes, one of them of 1,024 queues and 300 members; or all alike.
+
+    ``members``: of each group, each of 64 queues; None: many sizes. ``largest``: whether there is the large one among
+    these.
+    """
+
+    groups: int = GROUPS
+    members: int | None = None
+    largest: bool = True
+
+
+MIXED = Population()
+
+
 class Group(NamedTuple):
     """What stays of a group: its queues in RocketMQ's order, as places in the list of brokers and ids."""
 
@@ -45,6 +60,7 @@ class Group(NamedTuple):
     brokers: Any
     queue_ids: Any
     version: int  # MQVersion ordinal
+    members: int | None = None  # None: as many as are drawn
 
     @property
     def name(self) -> str:
@@ -61,15 +77,20 @@ class Shown(NamedTuple):
     owners: Any
 
 
-def draw_groups(rng: np.random.Generator) -> list[Group]:
-    """Groups of 1 to 1,024 queues, most of them small."""
+def draw_groups(rng: np.random.Generator, population: Population) -> list[Group]:
+    """Groups of 1 to 1,024 queues, most of them small; or of 64 queues each."""
     groups = []
-    for number in range(GROUPS):
-        brokers = 16 if number == 0 else int(rng.choice([1, 2, 3, 4, 8, 16], p=[0.1, 0.2, 0.2, 0.2, 0.2, 0.1]))
-        each = 64 if number == 0 else int(rng.choice([1, 4, 8, 16, 32], p=[0.05, 0.3, 0.35, 0.25, 0.05]))
+    for number in range(population.groups):
+        brokers, each, members = 8, 8, population.members
+        if members is None and number == 0 and population.largest:
+            brokers, each, members = 16, 64, 300
+        elif members is None:
+            brokers = int(rng.choice([1, 2, 3, 4, 8, 16], p=[0.1, 0.2, 0.2, 0.2, 0.2, 0.1]))
+            each = int(rng.choice([1, 4, 8, 16, 32], p=[0.05, 0.3, 0.35, 0.25, 0.05]))
         strategy = str(rng.choice(_STRATEGIES, p=_SHARES))
         places = np.repeat(np.arange(brokers), each)
-        groups.append(Group(number, strategy, places, np.tile(np.arange(each), brokers), int(rng.choice([355, 409]))))
+        version = int(rng.choice([355, 409]))
+        groups.append(Group(number, strategy, places, np.tile(np.arange(each), brokers), version, members))
     return groups
 
 
@@ -82,7 +103,7 @@ def walk_group(group: Group, rounds: int, rng: np.random.Generator) -> Iterator[
     """A group's rounds."""
     names = _BROKERS[group.brokers].tolist()
     queues = [MessageQueue(group.name, name, q) for name, q in zip(names, group.queue_ids.tolist(), strict=True)]
-    count = 300 if group.number == 0 else int(np.clip(rng.lognormal(1.8, 0.9), 1, 1.3 * len(queues) + 1))
+    count = group.members or int(np.clip(rng.lognormal(1.8, 0.9), 1, 1.3 * len(queues) + 1))
     serial = count
     members = [_client(group, n) for n in range(count)]
     owners = _owners(group, queues, members)
@@ -124,10 +145,10 @@ def _owners(group: Group, queues: list[MessageQueue], members: list[str]) -> Any
     return np.array([place[queue] for queue in queues])
 
 
-def write_tables(data: Path, rows: int) -> None:
+def write_tables(data: Path, rows: int, population: Population = MIXED) -> None:
     """Write the canonical tables for about ``rows`` (queue, round) rows under ``data``, one folder each."""
     rng = np.random.default_rng(_SEED)
-    groups = draw_groups(rng)
+    groups = draw_groups(rng, population)
     rounds = rounds_for(groups, rows)
     shown = [one for group in groups for one in walk_group(group, rounds, rng)]
     for number, part in enumerate(np.array_split(np.arange(len(shown)), _FILES)):

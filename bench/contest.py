@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -200,3 +202,21 @@ def disagreements(outcomes: Sequence[Outcome]) -> list[str]:
             if given != first or given is None:
                 found.append(f"{part}: {name} says {first}, {outcome.contestant.name} says {given}")
     return found
+
+
+def data_of_benchmark(benchmark: Benchmark, place: Path, rows: int) -> Path:
+    """The folder of the benchmark's data; made once, and anew where that was interrupted."""
+    data = place / f"{benchmark.name}-{rows}"
+    done = data / "_DONE"
+    if not done.exists():
+        shutil.rmtree(data, ignore_errors=True)
+        data.mkdir(parents=True)
+        print(f"  making {rows:,} rows", flush=True)
+        # A process of its own: its memory is not that of a contestant.
+        maker = multiprocessing.get_context("spawn").Process(target=benchmark.prepare, args=(data, rows))
+        maker.start()
+        maker.join()
+        if maker.exitcode:
+            raise SystemExit(f"the data of {benchmark.name} could not be made (exit code {maker.exitcode}).")
+        done.touch()
+    return data

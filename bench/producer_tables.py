@@ -22,8 +22,9 @@ DAY = date(2026, 3, 2)
 DAY_MS = int(datetime(2026, 3, 2, tzinfo=UTC).timestamp() * 1000)
 _DAY_LENGTH_MS = 86_400_000
 _SEED = 20_260_302
-_PRODUCERS, _TOPICS = 400, 8
-_BROKERS = [f"broker-{chr(ord('a') + i)}" for i in range(20)]
+_TOPICS = 8
+_MINUTE_MS = 60_000
+_CROWDED_MS = 12 * 3_600_000  # when a crowded minute begins
 _EPISODES = 90  # bad times of a broker in a day
 _RELEASES = ("V4_7_1", "V4_9_8", "V5_3_3")
 _LADDER_4X = ((50, 100, 550, 1000, 2000, 3000, 15000), (0, 0, 30000, 60000, 120000, 180000, 600000))
@@ -32,23 +33,35 @@ _TIMEOUT = "org.apache.rocketmq.remoting.exception.RemotingTimeoutException"
 
 
 class Shape(NamedTuple):
-    """What is drawn. ``giant``: share of all rows that one producer sends; ``releases``: which clients there are."""
+    """What is drawn.
+
+    ``giant``: share of all rows that one producer sends; ``crowd``: share that is sent within one minute; ``releases``:
+    which clients there are.
+    """
 
     rows: int
     unhealthy: float = 0.01
     giant: float = 0.0
+    crowd: float = 0.0
+    producers: int = 400
+    brokers: int = 20
     releases: tuple[str, ...] = _RELEASES
+
+    @property
+    def broker_names(self) -> list[str]:
+        """All brokers."""
+        return [f"broker-{chr(ord('a') + i % 26)}{i // 26 or ''}" for i in range(self.brokers)]
 
 
 def write_tables(data: Path, shape: Shape) -> None:
     """Write send_attempt, producer_instance and topic_route under ``data``, one folder each."""
     rng = np.random.default_rng(_SEED)
-    shares = 1.0 / np.arange(1, _PRODUCERS + 1)
+    shares = 1.0 / np.arange(1, shape.producers + 1)
     shares /= shares.sum()
     if shape.giant:
         shares = np.concatenate([[shape.giant], shares[1:] / shares[1:].sum() * (1 - shape.giant)])
-    producer = np.sort(rng.choice(_PRODUCERS, shape.rows, p=shares))
-    releases = rng.choice(len(shape.releases), _PRODUCERS)
+    producer = np.sort(rng.choice(shape.producers, shape.rows, p=shares))
+    releases = rng.choice(len(shape.releases), shape.producers)
     for number, part in enumerate(np.array_split(np.arange(shape.rows), _FILES)):
         write(
             data / SEND_ATTEMPT.name / f"part-{number}.parquet",
@@ -61,25 +74,31 @@ def write_tables(data: Path, shape: Shape) -> None:
 
 def _attempts(producer: Any, number: int, shape: Shape, rng: np.random.Generator) -> dict[str, Any]:
     count = len(producer)
-    begin = np.sort(rng.integers(0, _DAY_LENGTH_MS, count))
+    begin = rng.integers(0, _DAY_LENGTH_MS, count)
+    if shape.crowd:
+        begin = np.where(rng.random(count) < shape.crowd, _CROWDED_MS + begin % _MINUTE_MS, begin)
+    begin = np.sort(begin)
     producer = rng.permutation(producer)
-    broker = rng.integers(0, len(_BROKERS), count)
+    broker = rng.integers(0, shape.brokers, count)
     latency = np.minimum(rng.lognormal(1.2, 0.6, count), 400).astype(np.int64)
-    unhealthy = _unhealthy(begin, broker, shape.unhealthy, rng)
+    unhealthy = _unhealthy(begin, broker, shape, rng)
     latency[unhealthy] = np.minimum(600 + rng.exponential(1200, unhealthy.sum()), 14_000).astype(np.int64)
     failed = unhealthy & (rng.random(count) < 0.3)
     latency[failed] = 3000 + rng.integers(0, 30, failed.sum())
     kept = np.ones(count, dtype=bool)
     if shape.unhealthy <= 0.05:
-        kept = ~_shunned(producer, broker, begin, latency, unhealthy, failed) | (rng.random(count) < 0.02)
-    sends = _with_retries(producer[kept], broker[kept], begin[kept], latency[kept], failed[kept], rng)
-    return _columns(*sends, number=number)
+        shunned = _shunned(producer * shape.brokers + broker, begin, latency, unhealthy, failed)
+        kept = ~shunned | (rng.random(count) < 0.02)
+    sends = _with_retries(producer[kept], broker[kept], begin[kept], latency[kept], failed[kept], shape, rng)
+    return _columns(*sends, shape=shape, number=number)
 
 
-def _with_retries(producer: Any, broker: Any, begin: Any, latency: Any, failed: Any, rng: np.random.Generator) -> Any:
+def _with_retries(
+    producer: Any, broker: Any, begin: Any, latency: Any, failed: Any, shape: Shape, rng: np.random.Generator
+) -> Any:
     """Sends, and after each failed SYNC one its retry on another broker; last: of which send each row is, by place."""
     again = np.flatnonzero(failed & (producer % 10 > 1))
-    other = (broker[again] + rng.integers(1, len(_BROKERS), len(again))) % len(_BROKERS)
+    other = (broker[again] + rng.integers(1, shape.brokers, len(again))) % shape.brokers
     place = np.arange(len(begin))
     pairs = (
         (producer, producer[again]),
@@ -92,12 +111,13 @@ def _with_retries(producer: Any, broker: Any, begin: Any, latency: Any, failed: 
     return tuple(np.concatenate(pair) for pair in pairs)
 
 
-def _unhealthy(begin: Any, broker: Any, share: float, rng: np.random.Generator) -> Any:
+def _unhealthy(begin: Any, broker: Any, shape: Shape, rng: np.random.Generator) -> Any:
+    share = shape.unhealthy
     if share > 0.05:
         return rng.random(len(begin)) < share
     fixed = np.random.default_rng(_SEED + 1)
     start = fixed.integers(0, _DAY_LENGTH_MS, _EPISODES)
-    where = fixed.integers(0, len(_BROKERS), _EPISODES)
+    where = fixed.integers(0, shape.brokers, _EPISODES)
     length = fixed.integers(60_000, 600_000, _EPISODES)
     bad = rng.random(len(begin)) < share / 20  # here and there
     for s, w, n in zip(start, where, length, strict=True):
@@ -105,9 +125,8 @@ def _unhealthy(begin: Any, broker: Any, share: float, rng: np.random.Generator) 
     return bad
 
 
-def _shunned(producer: Any, broker: Any, begin: Any, latency: Any, unhealthy: Any, failed: Any) -> Any:
+def _shunned(pair: Any, begin: Any, latency: Any, unhealthy: Any, failed: Any) -> Any:
     """Attempts that begin while their producer holds their broker not available, by the 4.x ladder."""
-    pair = producer * len(_BROKERS) + broker
     order = np.lexsort((begin, pair))
     rungs, durations = np.array(_LADDER_4X[0]), np.array(_LADDER_4X[1])
     shun = np.zeros(len(begin), dtype=bool)
@@ -126,27 +145,27 @@ def _shunned(producer: Any, broker: Any, begin: Any, latency: Any, unhealthy: An
 
 
 def _columns(
-    producer: Any, broker: Any, begin: Any, latency: Any, failed: Any, send: Any, *, number: int
+    producer: Any, broker: Any, begin: Any, latency: Any, failed: Any, send: Any, *, shape: Shape, number: int
 ) -> dict[str, Any]:
     count = len(begin)
     at, end = DAY_MS + begin, DAY_MS + begin + latency
     kind = np.where(producer % 10 == 0, 1, np.where(producer % 10 == 1, 2, 0))
     is_async = kind == 1
     attempt = (np.arange(count) != send).astype(np.int32)
-    null = pa.scalar(None, pa.string())
+    null, brokers = pa.scalar(None, pa.string()), shape.broker_names
     has_failed, is_retry = pa.array(failed), pa.array(attempt == 1)
     return {
-        **_producer(producer),
+        **_producer(producer, shape),
         "cluster": same("prod", count),
         "event_date": at,
         "topic": texts([f"topic-{n}" for n in range(_TOPICS)], (producer + begin[send] // 7) % _TOPICS),
         "thread": texts([f"send-{n}" for n in range(16)], begin[send] % 16),
         "mode": texts(["SYNC", "ASYNC", "ONEWAY"], kind),
         "attempt": (attempt, is_async),
-        "broker_name": texts(_BROKERS, broker),
-        "broker_named_as": texts(_BROKERS, broker),
+        "broker_name": texts(brokers, broker),
+        "broker_named_as": texts(brokers, broker),
         "exceptions_observable": same(True, count),
-        "last_broker_name": pc.if_else(is_retry, texts(_BROKERS, broker[send]), null),
+        "last_broker_name": pc.if_else(is_retry, texts(brokers, broker[send]), null),
         "queue_id": (begin % 8).astype(np.int32),
         "begin_at": at,
         "end_at": end,
@@ -165,26 +184,26 @@ def _columns(
     }
 
 
-def _producer(producer: Any) -> dict[str, Any]:
-    groups = [f"p{n % 120:03d}" for n in range(_PRODUCERS)]
-    clients = [f"10.1.{n // 250}.{n % 250}@{4000 + n}#{n * 104729}" for n in range(_PRODUCERS)]
+def _producer(producer: Any, shape: Shape) -> dict[str, Any]:
+    groups = [f"p{n % 120:03d}" for n in range(shape.producers)]
+    clients = [f"10.1.{n // 250}.{n % 250}@{4000 + n}#{n * 104729}" for n in range(shape.producers)]
     return {"producer_group": texts(groups, producer), "client_id": texts(clients, producer)}
 
 
 def _starts(releases: Any, shape: Shape) -> dict[str, Any]:
-    every = np.arange(_PRODUCERS)
-    at = np.full(_PRODUCERS, DAY_MS)
+    every = np.arange(shape.producers)
+    at = np.full(shape.producers, DAY_MS)
     return {
-        **_producer(every),
-        "cluster": same("prod", _PRODUCERS),
+        **_producer(every, shape),
+        "cluster": same("prod", shape.producers),
         "event_date": at,
         "started_at": at,
         "client_version": texts(list(shape.releases), releases),
-        "latency_fault_enabled": same(True, _PRODUCERS),
-        "detector_enabled": same(False, _PRODUCERS),
-        "source": same("bench", _PRODUCERS),
-        "source_file": same("bench/starts.jsonl", _PRODUCERS),
+        "latency_fault_enabled": same(True, shape.producers),
+        "detector_enabled": same(False, shape.producers),
+        "source": same("bench", shape.producers),
+        "source_file": same("bench/starts.jsonl", shape.producers),
         "source_line": every + 1,
         "ingested_at": at,
-        "run_id": same("bench", _PRODUCERS),
+        "run_id": same("bench", shape.producers),
     }

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
-from bench.contest import Benchmark, Contestant, Outcome, SpeedTarget, Target
+from bench.contest import ROOT, Benchmark, Contestant, Outcome, SpeedTarget, Target
 
 _HEAD = (
     *("contestant", "rows", "rows/s", "wall s", "CPU s", "JVM CPU s", "Python CPU s"),
@@ -19,6 +19,7 @@ _HEAD = (
 _SECONDS = ("wall_s", "cpu_s", "cpu_jvm_s", "cpu_python_s")
 _PEAKS = ("jvm_bytes", "python_bytes", "largest_python_bytes")
 _MB = 1 << 20
+RECORDS = ROOT / "bench" / "records"
 _PEER_VERSIONS = """
 from importlib.metadata import version
 print(*(f"{name} {version(name)}" for name in ("duckdb", "polars", "numpy")), sep=", ")

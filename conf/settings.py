@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import datetime
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -26,15 +26,20 @@ class Ingest(_Section):
     @field_validator("client_log_zone")
     @classmethod
     def _zone_exists(cls, zone: str) -> str:
-        ZoneInfo(zone)
-        return zone
+        return _zone(zone)
 
     @field_validator("client_log_zones")
     @classmethod
     def _zones_exist(cls, zones: dict[str, str]) -> dict[str, str]:
-        for zone in zones.values():
-            ZoneInfo(zone)
-        return zones
+        return {cluster: _zone(zone) for cluster, zone in zones.items()}
+
+
+def _zone(zone: str) -> str:
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # the last: a folder of zones
+        raise ValueError("there is no such time zone") from None
+    return zone
 
 
 class Rounds(_Section):
@@ -174,7 +179,7 @@ class Spark(_Section):
 
     shuffle_partitions: int = Field(gt=0)
     driver_memory: str
-    options: dict[str, str] = {}
+    options: dict[str, str] = Field(default={}, repr=False)  # some may be secret keys
 
 
 class Report(_Section):

@@ -57,7 +57,9 @@ def _explained(error: ValidationError) -> str:
             hint = f"; did you mean {near[0]!r}?" if near else ""
             sentences.append(f"unknown key {where!r}{hint}")
         else:
-            sentences.append(f"{where}: {problem['msg']} (found {problem['input']!r})")
+            # Spark's options may be secret keys of a store; what stands in their place may hold one.
+            found = "" if where.startswith("spark") else f" (found {problem['input']!r})"
+            sentences.append(f"{where}: {problem['msg']}{found}")
     return "; ".join(sentences)
 
 

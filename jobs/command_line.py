@@ -6,12 +6,14 @@ import difflib
 import json
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import redirect_stdout
 from datetime import datetime
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from conf.settings import Settings
 from conf.settings_file import load_settings
@@ -21,6 +23,7 @@ from jobs.exit_codes import exit_code
 from jobs.explain_row import EXPLAINED, NotOneRowError, explain
 from jobs.lake_lease import held
 from jobs.open_drift import as_json, judged_until, open_incidents, refuse, told
+from jobs.places import lake_folder, without_password
 from jobs.quality_gate import GateFailedError, failures
 from jobs.quality_gate import told as told_results
 from jobs.run_context import DateRange, RunContext
@@ -29,6 +32,7 @@ from jobs.run_metrics import write_metrics
 from jobs.run_summary import summary
 from jobs.spark_session import spark_session
 from jobs.sql_views import create_views
+from jobs.terminal import legible
 from schemas import TABLES
 
 app = typer.Typer(
@@ -47,8 +51,12 @@ app = typer.Typer(
 )
 
 Severity = Literal["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"]
-Landing = Annotated[str, typer.Option(help="Folder with <format>/cluster=<name>/ files; local path or URI.")]
-LakeRoot = Annotated[str, typer.Option("--lake", help="Folder of the Delta tables; made if absent.")]
+Landing = Annotated[
+    str, typer.Option(callback=without_password, help="Folder with <format>/cluster=<name>/ files; local path or URI.")
+]
+LakeRoot = Annotated[
+    str, typer.Option("--lake", callback=lake_folder, help="Folder of the Delta tables; made if absent.")
+]
 SettingsFile = Annotated[Path | None, typer.Option("--settings", help="TOML file with what differs from the defaults.")]
 From = Annotated[
     datetime | None,
@@ -136,7 +144,7 @@ def sql(
 
     def work(spark: SparkSession, loaded: Settings) -> None:
         create_views(spark, Lake(spark, _absolute(lake), retention_days=loaded.delta.retention_days))
-        spark.sql(query).show(limit, truncate=False)
+        show(spark.sql(query), limit)
 
     _with_lake("sql", lake, settings, master, work)
 
@@ -161,7 +169,7 @@ def explain_command(
             sections = explain(spark, table, where)
         except NotOneRowError as error:
             raise typer.BadParameter(str(error)) from error
-        _write(["\n\n".join(section.text() for section in sections)])
+        _write("\n\n".join(section.text() for section in sections).split("\n"))
 
     _with_lake("explain", lake, settings, master, work)
 
@@ -254,8 +262,16 @@ def _dates(first: datetime | None, last: datetime | None) -> DateRange:
     return DateRange(first and first.date(), last and last.date())
 
 
+def show(frame: DataFrame, limit: int) -> None:
+    """Print rows as Spark does, but for what a terminal would obey."""
+    shown = StringIO()
+    with redirect_stdout(shown):
+        frame.show(limit, truncate=False)
+    _write(shown.getvalue().rstrip("\n").split("\n"))
+
+
 def _write(lines: Iterable[str]) -> None:
-    sys.stdout.writelines(f"{line}\n" for line in lines)
+    sys.stdout.writelines(f"{legible(line)}\n" for line in lines)
 
 
 def _absolute(place: str) -> str:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -33,13 +34,24 @@ def spark_defaults() -> dict[str, str]:
 def delta_jars() -> list[Path]:
     """The jars that Spark must be given; none where they stand beside its own.
 
-    Raises: SparkEnvironmentError: they are nowhere on this machine and cannot be fetched.
+    Raises: SparkEnvironmentError: they are nowhere on this machine and cannot be fetched, or are not the known ones.
     """
     if _jars_of_spark():
         return []
     if not _cached_jars():
         _fetch()
-    return _cached_jars()
+    return [verified(jar) for jar in _cached_jars()]
+
+
+def verified(jar: Path) -> Path:
+    """The jar, if it has the bytes that conf/delta-jars.sha256 pins.
+
+    Raises: SparkEnvironmentError: it has not; whatever it holds would run with all that hindsight may do.
+    """
+    pinned = files("conf").joinpath("delta-jars.sha256").read_text(encoding="utf-8").splitlines()
+    if f"{hashlib.sha256(jar.read_bytes()).hexdigest()}  {jar.name}" not in pinned:
+        raise SparkEnvironmentError(f"{jar} is not the jar that conf/delta-jars.sha256 pins; delete it and run again.")
+    return jar
 
 
 def _jars_of_spark() -> list[Path]:

@@ -19,6 +19,7 @@ from jobs.quality_gate import GateFailedError
 from jobs.run_context import NoSuchDatesError
 from jobs.spark_session import known_failure
 from jobs.table_schema import WrongSchemaError
+from jobs.terminal import legible, legible_lines
 
 DONE, DRIFT_FOUND, GATE_FAILED, RUN_FAILED, WRONG_USAGE, LAKE_HELD, INTERRUPTED = 0, 1, 2, 3, 64, 75, 130
 
@@ -45,7 +46,7 @@ def exit_code(work: Callable[[], object]) -> int:
     except (Exception, KeyboardInterrupt) as error:
         # The process's outermost edge: Python's own exit code would be 1, which means drift to CI.
         message, code = _told(error)
-        sys.stderr.write(f"hindsight: {message}\n")
+        sys.stderr.write(f"hindsight: {legible(message)}\n")
         return code
     return DONE
 
@@ -61,7 +62,7 @@ def _told(error: BaseException) -> tuple[str, int]:
             return str(error), code
     if isinstance(error, (PySparkException, Py4JJavaError, OSError)):
         return known_failure(error), RUN_FAILED
-    traceback.print_exception(error)
+    sys.stderr.write(legible_lines("".join(traceback.format_exception(error))))
     return f"the run failed: {type(error).__name__}: {error}", RUN_FAILED
 
 

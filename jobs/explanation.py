@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import SparkSession
 
+from jobs.terminal import legible
 from jobs.transforms.frames import rows_of, sql_text
 
 Record = dict[str, Any]
@@ -88,4 +89,4 @@ def shown(value: Any) -> str:
         return value.isoformat(sep=" ", timespec="milliseconds")
     if isinstance(value, dict):
         return " ".join(f"{name}={shown(each)}" for name, each in value.items())
-    return "; ".join(map(shown, value)) if isinstance(value, list) else "null" if value is None else str(value)
+    return "; ".join(map(shown, value)) if isinstance(value, list) else "null" if value is None else legible(str(value))

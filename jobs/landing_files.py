@@ -1,11 +1,11 @@
 """Reads bytes: lists landing files and turns them into parsed and judged lines, one Spark task a file.
 
-The only place that opens landing files, through pyarrow.fs: local paths and object stores alike. Spark's own text
-and JSON sources have no line numbers, die on a truncated gzip and read a whole line at once.
+Spark's own text and JSON sources have no line numbers, die on a truncated gzip and read a whole line at once.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
-from pyarrow import fs, parquet
+from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType, TimestampType
 
+from jobs.landing_root import LandingRoot
+from jobs.run_log import tell
 from schemas import TABLES, Table
 from udfs.bounded_lines import Line, Refusal, read_lines
 from udfs.canonical_lines import lines_of_rows
@@ -30,9 +32,12 @@ from udfs.parsed_line import ERROR_CHARS, LandedFile, ParsedLine
 _CHUNK_BYTES = 1 << 20
 _BATCH_LINES = 2_000
 _BATCH_BYTES = 4 << 20
+# Of a Parquet file: one that announces more rows was made to cost. Rows of rounds that repeat take few bytes.
+_MOST_ROWS_A_BYTE = 1_000
+_ROWS_FREELY = 10_000_000
 _CLUSTER_FOLDER = re.compile(r"cluster=([A-Za-z0-9_.\-]{1,255})")
 # Refusals that end a file: what followed is not there.
-ENDS_FILE = frozenset({"TRUNCATED_GZIP", "CORRUPT_GZIP", "NOT_GZIP", "NOT_PARQUET"})
+ENDS_FILE = frozenset({"TRUNCATED_GZIP", "CORRUPT_GZIP", "NOT_GZIP", "NOT_PARQUET", "ARCHIVE_BOMB"})
 _WITH_DOUBTS = frozenset(table.name for table in TABLES.values() if "doubts" in table.columns.names)
 _COMMON = frozenset(
     {"cluster", "event_date", "round_at", "source", "source_file", "source_line", "ingested_at", "run_id"}
@@ -86,20 +91,21 @@ LINE_COLUMNS = StructType(
 def list_landing(landing: str, formats: Iterable[LandingFormat]) -> list[LandingFile]:
     """The files under ``<landing>/<format>/cluster=<name>/``, sorted; an absent folder holds none.
 
-    Hidden files and names that no pattern of the format matches are left alone.
+    Hidden files and names that no pattern of the format matches are left alone, and so is what is no file.
     """
-    system, root = _file_system(landing)
+    root = LandingRoot(landing)
     found = []
     for landing_format in formats:
-        folder = fs.FileSelector(f"{root}/{landing_format.name}", recursive=True, allow_not_found=True)
-        infos = [info for info in system.get_file_info(folder) if info.type == fs.FileType.File]
-        commands = {_folder(info.path): info.size for info in infos if info.base_name == landing_format.commands}
-        for info in infos:
-            relative = info.path.removeprefix(root).lstrip("/")
-            cluster = _CLUSTER_FOLDER.fullmatch(relative.split("/")[1])
-            if cluster and _is_of(landing_format, info.base_name):
-                size = info.size + commands.get(_folder(info.path), 0)
-                found.append(LandingFile(cluster.group(1), landing_format.name, relative, size))
+        listing = root.list(landing_format.name)
+        if listing.left_alone:
+            beside = {"paths": len(listing.left_alone), "example": ascii(min(listing.left_alone))}
+            tell("leaves alone what is no file", format=landing_format.name, **beside)
+        commands = {_folder(file.path): file.size for file in listing.files if file.name == landing_format.commands}
+        for file in listing.files:
+            cluster = _CLUSTER_FOLDER.fullmatch(file.path.removeprefix(f"{landing_format.name}/").partition("/")[0])
+            if cluster and _is_of(landing_format, file.name):
+                size = file.size + commands.get(_folder(file.path), 0)
+                found.append(LandingFile(cluster.group(1), landing_format.name, file.path, size))
     return sorted(found)
 
 
@@ -110,13 +116,6 @@ def _folder(path: str) -> str:
 def _is_of(landing_format: LandingFormat, name: str) -> bool:
     plain = name.removesuffix(".gz")
     return not name.startswith((".", "_")) and any(fnmatchcase(plain, p) for p in landing_format.patterns)
-
-
-def _file_system(landing: str) -> tuple[fs.FileSystem, str]:
-    if "://" in landing:
-        system, path = fs.FileSystem.from_uri(landing)
-        return system, path.rstrip("/")
-    return fs.LocalFileSystem(), landing.rstrip("/")
 
 
 def record_schema(table: Table) -> StructType:
@@ -160,35 +159,34 @@ def _parse_file(file: LandingFile, options: ReadOptions) -> Iterator[ParsedLine]
     about = LandedFile(file.file.split("/", 2)[2])
     if landing_format.commands is not None:
         commands = f"{_folder(file.file)}/{landing_format.commands}"
-        about = with_command(about, _lines(commands, options) if _exists(commands, options) else ())
+        about = with_command(about, _lines(commands, options) if LandingRoot(options.landing).exists(commands) else ())
     read = _parquet_lines if file.file.endswith(".parquet") else _lines
     parsed = landing_format.parse(read(file.file, options), zone, about)
     yield from judged(parsed, options.severities, _WITH_DOUBTS)
 
 
-def _exists(file: str, options: ReadOptions) -> bool:
-    system, root = _file_system(options.landing)
-    return bool(system.get_file_info(f"{root}/{file}").type == fs.FileType.File)
-
-
 def _lines(file: str, options: ReadOptions) -> Iterator[Line]:
-    system, root = _file_system(options.landing)
-    with system.open_input_stream(f"{root}/{file}", compression=None) as stream:
+    with LandingRoot(options.landing).opened(file) as stream:
         chunks = iter(lambda: stream.read(_CHUNK_BYTES), b"")
         yield from read_lines(chunks, gzipped=file.endswith(".gz"), max_line_bytes=options.max_line_bytes)
 
 
 def _parquet_lines(file: str, options: ReadOptions) -> Iterator[Line]:
     """The rows of a Parquet file as lines; one that is damaged ends with a refused line."""
-    system, root = _file_system(options.landing)
     number = 0
     try:
-        with system.open_input_file(f"{root}/{file}") as source:
-            batches = parquet.ParquetFile(source).iter_batches(batch_size=_BATCH_LINES)
-            for line in lines_of_rows(row for batch in batches for row in batch.to_pylist()):
+        with LandingRoot(options.landing).opened(file, seekable=True) as source:
+            size, rows = source.seek(0, os.SEEK_END), parquet.ParquetFile(source)
+            if rows.metadata.num_rows > _ROWS_FREELY + _MOST_ROWS_A_BYTE * size:
+                detail = f"{rows.metadata.num_rows} rows in {size} bytes, more than {_MOST_ROWS_A_BYTE} a byte"
+                yield Line(1, 0, 0, "", Refusal("ARCHIVE_BOMB", detail))
+                return
+            batches = rows.iter_batches(batch_size=_BATCH_LINES)
+            read = (row for batch in batches for row in batch.to_pylist())
+            for line in lines_of_rows(read, max_line_bytes=options.max_line_bytes):
                 number = line.number
                 yield line
-    except (pa.ArrowException, ValueError, OverflowError, OSError) as error:
+    except (pa.ArrowException, ValueError, OverflowError, OSError, RecursionError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the file could not be read, which says nothing of what it holds
         yield Line(number + 1, 0, 0, "", Refusal("NOT_PARQUET", f"{type(error).__name__}: {error}"[:ERROR_CHARS]))

@@ -20,6 +20,8 @@ from rich.live import Live
 from rich.spinner import Spinner
 from structlog.typing import EventDict, Processor
 
+from jobs.terminal import legible_lines
+
 _LOGGER = "hindsight"
 _LOOK_EVERY_S = 0.5
 _NOT_FOR_PEOPLE = frozenset({"at", "event", "job", "level", "run_id"})
@@ -98,7 +100,7 @@ class _OnConsole(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line, of any length."""
-        _CONSOLE.print(self.format(record), soft_wrap=True)
+        _CONSOLE.print(legible_lines(self.format(record)), soft_wrap=True)
 
 
 def _words(_logger: Any, _method: str, event: EventDict) -> str:

@@ -30,6 +30,7 @@ driver_memory = "3g"
 "spark.sql.codegen.wholeStage" = "false"
 "spark.default.parallelism" = "1"
 "spark.driver.extraJavaOptions" = "-XX:+UseSerialGC"
+"spark.hadoop.fs.s3a.secret.key" = "hush-2718281828"
 """
 
 

@@ -12,18 +12,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bench import allocation_peers
+from bench import allocation_peers, daily
 from bench.allocation_answer import digests
-from bench.consumer_tables import write_tables
+from bench.consumer_tables import Population, write_tables
 from bench.contest import Contestant, Outcome, Round, SpeedTarget, Target, disagreements
+from bench.growth import AXES, exponent
 from bench.parser_throughput import BENCHMARKS, CONTESTANTS, megabytes_of, rows_of
 from bench.process_tree import JVM, PYTHON, Meter
+from bench.producer_tables import Shape
+from bench.producer_tables import write_tables as write_sends
 from bench.reader_inputs import INPUTS, MAX_LINE_BYTES, chunks_of, files_of
 from bench.record import row_count, table, targets
-from schemas import QUEUE_OWNERSHIP
+from schemas import CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, SEND_ATTEMPT
 from udfs.allocation import MessageQueue, allocate
 from udfs.bounded_lines import read_lines
 from udfs.landing_formats import FORMATS
+from udfs.parsed_line import LandedFile
 
 BUSY = "import time\nend = time.process_time() + 0.5\nheld = bytearray(80 << 20)\nwhile time.process_time() < end: pass"
 
@@ -108,10 +112,9 @@ def test_a_contestant_is_credited_with_the_rows_of_the_parts_that_it_covers():
     assert row_count(outcome("some", covers=("AVG",)).contestant, rows) == 6
 
 
-def test_equal_seeds_give_equal_tables(tmp_path, monkeypatch):
-    monkeypatch.setattr("bench.consumer_tables.GROUPS", 20)
+def test_equal_seeds_give_equal_tables(tmp_path):
     for place in ("one", "two"):
-        write_tables(tmp_path / place, 5_000)
+        write_tables(tmp_path / place, 5_000, Population(groups=20))
     one, two = (pq.read_table(tmp_path / place / QUEUE_OWNERSHIP.name) for place in ("one", "two"))
     assert one.equals(two)
     assert 4_000 < len(one) < 6_000
@@ -141,3 +144,60 @@ def test_the_numpy_peer_gives_each_queue_to_the_owner_that_the_kernel_names(memb
     assert len(digests(made)) == 3
     swapped = made.set_column(0, "snapshot", pa.array(np.arange(len(rows))[::-1], pa.int64()))
     assert digests(swapped)["CONSISTENT_HASH"] != digests(made)["CONSISTENT_HASH"]
+
+
+def test_the_exponent_of_growth_is_that_of_a_power():
+    at = [1.0, 4.0, 16.0, 64.0]
+    for power in (0.0, 1.0, 1.5):
+        assert exponent(at, [3 * x**power for x in at]) == pytest.approx(power)
+
+
+@pytest.mark.parametrize("axis", AXES.values(), ids=AXES)
+def test_a_figure_shows_who_was_measured_at_each_point(axis):
+    assert len({benchmark.name for benchmark in axis.points.values()}) == len(axis.points) > 1
+    for benchmark in axis.points.values():
+        assert [contestant.name for contestant in benchmark.contestants] == list(axis.contestants)
+
+
+@pytest.mark.parametrize(
+    ("shape", "told"),
+    [
+        (Shape(4_000, producers=3), {"producers": 3}),
+        (Shape(4_000, brokers=30), {"brokers": 30}),
+        (Shape(4_000, giant=0.5), {"giant": 0.5}),
+        (Shape(4_000, crowd=0.4), {"crowd": 0.4}),
+    ],
+)
+def test_attempts_are_drawn_as_their_shape_says(shape, told, tmp_path):
+    write_sends(tmp_path, shape)
+    sends = pq.read_table(tmp_path / SEND_ATTEMPT.name).to_pandas()
+    of_clients = sends.client_id.value_counts(normalize=True)
+    of_minutes = sends.begin_at.dt.floor("min").value_counts(normalize=True)
+    found = {
+        "producers": len(of_clients),
+        "brokers": sends.broker_name.nunique(),
+        "giant": round(of_clients.iloc[0], 1),
+        "crowd": round(of_minutes.iloc[0], 1),
+    }
+    assert {name: found[name] for name in told} == told
+
+
+def test_groups_are_drawn_as_their_population_says(tmp_path):
+    write_tables(tmp_path, 3_000, Population(groups=5, members=9))
+    members = pq.read_table(tmp_path / CONSUMER_HEARTBEAT.name).to_pandas()
+    sizes = members.groupby(["consumer_group", "round_at"]).client_id.nunique()
+    assert members.consumer_group.nunique() == 5
+    assert 7 <= sizes.min() <= sizes.max() <= 11
+    owned = pq.read_table(tmp_path / QUEUE_OWNERSHIP.name).to_pandas()
+    assert set(
+        owned.groupby("consumer_group")[["broker_name", "queue_id"]].apply(lambda g: len(g.drop_duplicates()))
+    ) == {64}
+
+
+def test_every_line_of_a_day_is_taken_in(tmp_path):
+    daily._land(tmp_path, 3)
+    for path in tmp_path.rglob("*.jsonl"):
+        format_name, _, *inside = path.relative_to(tmp_path).parts
+        lines = read_lines([path.read_bytes()], gzipped=False, max_line_bytes=MAX_LINE_BYTES)
+        parsed = list(FORMATS[format_name].parse(lines, UTC, LandedFile("/".join(inside))))
+        assert parsed and all(one.records and not one.refusal for one in parsed), path

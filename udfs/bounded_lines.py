@@ -14,8 +14,11 @@ from typing import NamedTuple
 
 _BLOCK_BYTES = 128 * 1024  # what is split at once; a block of one-byte lines takes some fifty times its size
 _GZIP_PIECE_BYTES = 32 * 1024  # zlib copies what it has not yet read at every step: pieces stay small
-_SAMPLE = 4096  # characters of a refused line's text
-_SAMPLE_BYTES = 4 * _SAMPLE  # enough for as many characters
+# Lines that carry a time deflate no further: above it only bytes that repeat within some hundred of them do.
+_MOST_TIMES_ITS_SIZE = 300
+_INFLATED_FREELY = 64 * 1024 * 1024
+SAMPLE_CHARS = 4096  # characters of a refused line's text
+_SAMPLE_BYTES = 4 * SAMPLE_CHARS  # enough for as many characters
 _BYTE_ORDER_MARK = codecs.BOM_UTF8
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -55,7 +58,8 @@ def read_lines(chunks: Iterable[bytes], *, gzipped: bool, max_line_bytes: int) -
     bad byte's position).
     Where a gzip file ends too early (``TRUNCATED_GZIP``; of zero bytes, too) or is damaged (``CORRUPT_GZIP``, also a
     wrong check sum or length and anything but zeros after the last member), the whole lines before come as usual and
-    one last line holds the rest, possibly empty. ``NOT_GZIP`` is the only line of a file that does not begin as gzip.
+    one last line holds the rest, possibly empty. So too where it inflates to more than 64 MiB and 300 times what was
+    read of it (``ARCHIVE_BOMB``). ``NOT_GZIP`` is the only line of a file that does not begin as gzip.
 
     Args:
         chunks: the file's bytes in order, cut anywhere; what iterating over them raises is passed on.
@@ -100,7 +104,9 @@ def _inflate(pieces: Iterable[bytes]) -> Iterator[bytes | Refusal]:
     """Decompressed blocks; a refusal, if any, comes last."""
     member = zlib.decompressobj(zlib.MAX_WBITS | 16)
     is_inside = True
+    read = inflated = 0
     for piece in pieces:
+        read += len(piece)
         unread = piece
         while unread:
             if not is_inside:
@@ -112,6 +118,11 @@ def _inflate(pieces: Iterable[bytes]) -> Iterator[bytes | Refusal]:
             for block in _inflate_piece(member, unread):
                 yield block
                 if isinstance(block, Refusal):
+                    return
+                inflated += len(block)
+                if inflated > _INFLATED_FREELY + _MOST_TIMES_ITS_SIZE * read:
+                    detail = f"the first {read} bytes inflate to {inflated}, more than {_MOST_TIMES_ITS_SIZE} times"
+                    yield Refusal("ARCHIVE_BOMB", detail)
                     return
             is_inside = not member.eof
             unread = member.unused_data
@@ -257,7 +268,7 @@ def _line(number: int, start: int, size: int, raw: bytes, max_line_bytes: int) -
     end = start + size
     if size > max_line_bytes:
         detail = f"{size} bytes, more than {max_line_bytes}"
-        return Line(number, start, end, _sample(raw[:size], _SAMPLE), Refusal("LINE_TOO_LONG", detail))
+        return Line(number, start, end, _sample(raw[:size], SAMPLE_CHARS), Refusal("LINE_TOO_LONG", detail))
     try:
         return Line(number, start, end, raw.decode(), None)
     except UnicodeDecodeError as error:
@@ -271,4 +282,4 @@ def _line(number: int, start: int, size: int, raw: bytes, max_line_bytes: int) -
 def _sample(raw: bytes | bytearray, most_bytes: int = _SAMPLE_BYTES) -> str:
     """A bounded beginning to look at; a character that the bound cuts in two is left out."""
     decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
-    return decoder.decode(raw[:most_bytes], final=len(raw) <= most_bytes)[:_SAMPLE]
+    return decoder.decode(raw[:most_bytes], final=len(raw) <= most_bytes)[:SAMPLE_CHARS]

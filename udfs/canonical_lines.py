@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from typing import Any
 
-from udfs.bounded_lines import Line
+from udfs.bounded_lines import SAMPLE_CHARS, Line, Refusal
 from udfs.canonical_contract import COLLECTOR, STATUSES, checked
 from udfs.parsed_line import (
     Fields,
@@ -47,11 +47,15 @@ def parse_canonical_snapshots(lines: Iterable[Line], *, file: LandedFile) -> Ite
     return each_line(parse_one)(lines)
 
 
-def lines_of_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
-    """Rows of a Parquet file as lines, numbered from 1, without byte ranges."""
+def lines_of_rows(rows: Iterable[Mapping[str, Any]], *, max_line_bytes: int) -> Iterator[Line]:
+    """Rows of a Parquet file as lines, numbered from 1, without byte ranges; refused: LINE_TOO_LONG."""
     for number, row in enumerate(rows, 1):
         text = json.dumps({k: v for k, v in row.items() if v is not None}, default=_as_json, ensure_ascii=False)
-        yield Line(number, 0, 0, text, None)
+        if len(text) > max_line_bytes:
+            detail = f"a row of {len(text)} characters, more than {max_line_bytes}"
+            yield Line(number, 0, 0, text[:SAMPLE_CHARS], Refusal("LINE_TOO_LONG", detail))
+        else:
+            yield Line(number, 0, 0, text, None)
 
 
 def _as_json(value: Any) -> str:

@@ -92,7 +92,7 @@ def with_command(file: LandedFile, commands: Iterable[Line]) -> LandedFile:
             fields = json_object(line.text) if line.refusal is None else {}
             if fields.get("file") == name:
                 file = file._replace(args=text_field(fields, "args"), ran_at=instant(fields, "ts"))
-        except RefusedLineError:
+        except (RefusedLineError, RecursionError):
             continue
     return file
 

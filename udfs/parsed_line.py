@@ -82,6 +82,8 @@ def each_line(parse_one: Callable[[str], tuple[Record, ...]]) -> Callable[[Itera
                     yield ParsedLine(line, parse_one(line.text))
                 except RefusedLineError as refused:
                     yield ParsedLine(line, refusal=refused.refusal)
+                except RecursionError:  # orjson reads deeper than Python can show, compare or write
+                    yield ParsedLine(line, refusal=Refusal("NOT_JSON", "nested too deeply"))
 
     return parse
 

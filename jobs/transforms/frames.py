@@ -29,8 +29,12 @@ def in_dates(dates: Iterable[ClusterDate]) -> str:
 
 
 def sql_text(value: str) -> str:
-    """A SQL string literal."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    """A SQL string literal, whatever the text holds.
+
+    Spark puts variables of the environment in place of ``${env:NAME}`` before it parses, inside literals too.
+    """
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("${", "$\\{")
+    return f"'{escaped}'"
 
 
 def dates_sql(dates: Iterable[date]) -> str:

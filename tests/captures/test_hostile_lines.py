@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tracemalloc
 from datetime import UTC
 from itertools import chain, repeat
@@ -15,7 +16,7 @@ from udfs import broker_log_lines, client_log_templates
 from udfs.bounded_lines import Line, read_lines
 from udfs.client_log_lines import TRACE_LINES
 from udfs.landing_formats import FORMATS
-from udfs.mqadmin_lines import MOST_LINES
+from udfs.mqadmin_lines import MOST_LINES, with_command
 from udfs.parsed_line import LandedFile
 
 MIB = 1 << 20
@@ -93,6 +94,28 @@ def test_time_is_linear_in_the_length_of_a_json_line(name, text):
     began = process_time()
     list(parsed(name, [Line(1, 0, len(text), text, None)]))
     assert process_time() - began < 1.0
+
+
+DEEP = (
+    '{"type":%s}',
+    '{"type":"attempt","group":"g","clientId":"c","beginMs":%s}',
+    '{"type":"start","ts":1795252691980,"group":"g","clientId":"c","latencyMax":%s}',
+    '{"kind":"topicRoute","ts":1795252691980,"subject":%s}',
+    '{"msgId":%s,"bornTimestamp":1795252691980}',
+    '{"topic":%s}',
+)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_depth_of_json_stops_a_reader(name):
+    """Also where the line can just be read, and a refusal that shows the value has less of the stack left."""
+    for depth in (100, 500, *range(sys.getrecursionlimit() - 120, sys.getrecursionlimit() + 20), 10_000):
+        for line in DEEP:
+            text = line % ("[" * depth + "]" * depth)
+            (one,) = parsed(name, [Line(1, 0, len(text), text, None)])
+            assert one.refusal or not one.records
+            told = '{"file":"a.txt","ts":1795252691980,"args":%s}' % ("[" * depth + "]" * depth)
+            assert with_command(LandedFile("a.txt"), [Line(1, 0, 9, told, None)]).args is None
 
 
 PIECES = (

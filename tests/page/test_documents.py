@@ -12,7 +12,9 @@ from schemas.drift import DRIFT_CODES
 from schemas.findings import FINDING_SEVERITY
 from udfs.drift_rules import RULES
 
-DOCS = Path(__file__).parent.parent.parent / "docs"
+ROOT = Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+THREAT = re.compile(r"^\| (.+) \| (.*) \| (?:`(tests/[\w/]+\.py)::(test_\w+)`)? *\|$", re.MULTILINE)
 
 
 def runbook() -> dict[str, str]:
@@ -34,3 +36,18 @@ def test_an_entry_says_what_the_code_means_what_to_check_and_what_to_do(code):
 def test_the_contracts_in_the_documents_are_current():
     told = (DOCS / "contracts.md").read_text(encoding="utf-8")
     assert told == contract_page(), "run `make contracts`"
+
+
+def threats() -> list[tuple[str, str, str, str]]:
+    """The threats in the document: what, what bounds it, and its test's file and name."""
+    table = (DOCS / "threat-model.md").read_text(encoding="utf-8").split("| threat |")[1].split("\n\n")[0]
+    rows = [line for line in table.splitlines()[2:] if not re.fullmatch(r"\| \*\*[\w ]+\*\* \| \| \|", line)]
+    found = [match.groups() for line in rows if (match := THREAT.fullmatch(line))]
+    assert len(found) == len(rows) > 30
+    return found
+
+
+@pytest.mark.parametrize(("threat", "bound", "file", "test"), threats(), ids=lambda text: str(text)[:40])
+def test_each_threat_has_what_bounds_it_and_a_test_that_exists(threat, bound, file, test):
+    assert threat and bound
+    assert re.search(rf"^def {test}\(", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)

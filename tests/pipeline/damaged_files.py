@@ -9,6 +9,8 @@ from pathlib import Path
 from tests.conftest import CAPTURES
 
 CLUSTER = "damaged"
+# Spark would put the variable in its place, take the star for a pattern, and end a literal at the quote.
+HOSTILE_NAME = "${env:HOME} it's *\x1b[31m\n"
 
 
 def hook_lines(name: str, count: int) -> list[bytes]:
@@ -31,6 +33,7 @@ def write_damaged_files(landing: Path) -> None:
         "seconds": [good[8], changed(good[9], beginMs=1795252691, endMs=1795252692), good[10]],
         "negative_queue": [good[11], changed(good[12], queueId=-1), good[13]],
         "huge_line": [good[14], b'{"type":"attempt","pad":"' + b"x" * 20_000_000 + b'"}\n', good[15]],
+        HOSTILE_NAME: [good[18], b"{ nonsense\n"],
         "not_json": [good[16], b"{ nonsense\n", b"\n", good[17]],
     }
     for name, lines in write.items():
@@ -38,6 +41,8 @@ def write_damaged_files(landing: Path) -> None:
     whole = gzip.compress(b"".join(good[20:120]))
     (folder / "truncated.jsonl.gz").write_bytes(whole[: len(whole) * 2 // 3])
     (folder / "not_gzip.jsonl.gz").write_bytes(b"plain text\n")
+    (landing / "outside.jsonl").write_bytes(b"a password\n")
+    (folder / "link.jsonl").symlink_to(landing / "outside.jsonl")
     strange = changed(good[0], version="9.9.9", clientId="10.0.0.1@strange")
     sent = [changed(line, clientId="10.0.0.1@strange") for line in good[130:140]]
     (folder / "unknown_version.jsonl").write_bytes(b"".join([strange, *sent]))

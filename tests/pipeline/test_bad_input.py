@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F
 
-from tests.pipeline.damaged_files import CLUSTER
+from tests.pipeline.damaged_files import CLUSTER, HOSTILE_NAME
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +87,25 @@ def test_a_producer_of_an_unknown_version_is_stored_and_judged_unknown(taken_in)
     assert {v.verdict for v in verdicts} == {"unknown"}
     assert len(verdicts) == 10
     assert "9.9.9" in verdicts[0].reason
+
+
+def test_a_file_of_a_hostile_name_is_taken_in_under_that_name(taken_in):
+    name = f"producer_hook/cluster={CLUSTER}/{HOSTILE_NAME}.jsonl"
+    (file,) = taken_in("ingested_file").where("file LIKE '%it_s%'").collect()
+    assert (file.file, file.stored, file.quarantined) == (name, 1, 1)
+    assert [r.source_file for r in taken_in("quarantine").where("source_file LIKE '%it_s%'").collect()] == [name]
+    assert taken_in("send_attempt").where("source_file LIKE '%it_s%'").count() == 1
+
+
+def test_what_a_link_in_the_landing_folder_points_at_is_in_no_table(taken_in):
+    assert taken_in("ingested_file").where("file LIKE '%link%' OR file LIKE '%outside%'").count() == 0
+    assert taken_in("quarantine").where("raw_text LIKE '%password%'").count() == 0
+
+
+def test_a_secret_of_the_settings_is_in_no_file_of_the_lake(spark, formats):
+    key = "spark.hadoop.fs.s3a.secret.key"
+    secret = spark.conf.get(key).encode()
+    assert secret == b"hush-2718281828"
+    files = [path for path in (formats / "lake").rglob("*") if path.is_file()]
+    assert len(files) > 100
+    assert [path for path in files if secret in path.read_bytes()] == []

@@ -231,6 +231,28 @@ def test_a_gzip_bomb_streams_through():
     assert peak < 8 * 2**20
 
 
+def test_a_gzip_bomb_is_given_up():
+    """4 GiB of zeros in 4 MB: one mebibyte, deflated once."""
+    compressor = zlib.compressobj(9, zlib.DEFLATED, 31)
+    head = compressor.flush(zlib.Z_FULL_FLUSH)
+    bomb = head + 4096 * (compressor.compress(bytes(2**20)) + compressor.flush(zlib.Z_FULL_FLUSH))
+    peak, line = peak_bytes([b"".join([gzip.compress(b"good\n"), bomb])], gzipped=True, max_line_bytes=2**20)
+    assert (line.number, line.refusal.code) == (2, "ARCHIVE_BOMB")
+    assert line.byte_end < 128 * 2**20
+    assert peak < 8 * 2**20 + len(bomb)
+
+
+def test_a_file_that_deflates_well_is_no_bomb():
+    """Lines that repeat but for their time, 80 MB of them, and as many zeros as are given freely."""
+    line = b'{"ts":%d,"kind":"topicRoute","raw":"' + b"broker-a:4:4:6," * 1000 + b'"}\n'
+    data = b"".join(line % (1795252691980 + n) for n in range(5000))
+    packed = gzip.compress(data, 9)
+    assert 100 * len(packed) < len(data) > 64 * 2**20
+    assert len(list(read_lines([packed], gzipped=True, max_line_bytes=2**20))) == 5000
+    (line,) = read_lines([gzip.compress(bytes(60 * 2**20))], gzipped=True, max_line_bytes=2**20)
+    assert line.refusal.code == "LINE_TOO_LONG"
+
+
 # Properties
 
 contents = st.lists(

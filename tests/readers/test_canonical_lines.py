@@ -208,7 +208,7 @@ def test_a_parquet_file_reads_as_its_rows():
     table = pa.Table.from_pylist(rows[:1])
     file = io.BytesIO()
     pq.write_table(table, file)
-    lines = list(lines_of_rows(pq.read_table(file).to_pylist()))
+    lines = list(lines_of_rows(pq.read_table(file).to_pylist(), max_line_bytes=1 << 20))
     parse = partial(parse_canonical_snapshots, file=LandedFile("queue_ownership/a.parquet"))
     (parsed,) = check(parse, lines, SNAPSHOTS)
     assert parsed.records[0].row == parse_snapshot("queue_ownership", OWNED).records[0].row

@@ -1,0 +1,222 @@
+"""``python -m bench.growth [AXIS ...]``: what one thing about the input costs as it grows, a table and a figure each.
+
+Each point is a benchmark of its own with the contestants of the others, in ascending order; the CPU time of the best
+round counts. ``exponent``: of the power of the axis that fits the CPU time best; 1 is linear, 0 is not at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bench import allocation_data, daily, windows
+from bench.consumer_tables import Population
+from bench.contest import ROOT, Benchmark, Contestant, Outcome, data_of_benchmark, hold
+from bench.producer_tables import Shape, write_tables
+from bench.record import RECORDS, best, machine
+
+_SENDS = 3_000_000
+_QUEUE_ROWS = 1_000_000
+_MB = 1 << 20
+
+
+class Axis(NamedTuple):
+    """What grows: what it is, the benchmark of each point, and who takes part."""
+
+    title: str
+    points: Mapping[float, Benchmark]
+    contestants: Sequence[str]
+
+
+class Measured(NamedTuple):
+    """A contestant at a point: its best round."""
+
+    at: float
+    rows: int
+    contestant: str
+    wall_s: float
+    cpu_s: float
+    jvm_mb: float
+    largest_python_mb: float
+
+
+def main() -> None:
+    """Measure the axes that were named, all of them by default."""
+    given = _options()
+    parts = []
+    with tempfile.TemporaryDirectory(prefix="hindsight-growth-") as scratch:
+        for name in given.names or AXES:
+            axis = AXES[name]
+            measured = [one for at in axis.points for one in _measured(axis, at, Path(given.data or scratch), given)]
+            figure = RECORDS / f"{datetime.now(UTC):%Y-%m-%d}-growth-{name}.svg"
+            _draw(axis, measured, figure, given.peer_python)
+            parts.append(_section(axis, measured, figure))
+            print(parts[-1], flush=True)
+    head = f"# {datetime.now(UTC):%Y-%m-%d}: growth\n\n{machine(given.peer_python)} {given.note}".rstrip()
+    record = RECORDS / f"{datetime.now(UTC):%Y-%m-%d}-growth-{'-'.join(given.names) or 'all'}.md"
+    record.write_text("\n\n".join([head, *parts]) + "\n", encoding="utf-8")
+    print(f"\nwritten to {record.relative_to(ROOT)}")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.growth", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="AXIS", help=f"axes ({', '.join(AXES)}); default: all")
+    parser.add_argument("--data", help="folder to keep the generated data in; default: a temporary one")
+    parser.add_argument("--most", type=float, help="leave out the points beyond this")
+    parser.add_argument("--rounds", type=int, default=2, help="measured rounds, the best counts (default 2)")
+    parser.add_argument("--warm-ups", type=int, default=1, help="rounds before, not counted (default 1)")
+    parser.add_argument("--peer-python", default=str(ROOT / ".venv-bench/bin/python"), help="interpreter that draws")
+    parser.add_argument("--note", default="", help="what the record should say of the circumstances")
+    given = parser.parse_args()
+    if unknown := set(given.names) - AXES.keys():
+        parser.error(f"no axis is called {', '.join(sorted(unknown))} (known: {', '.join(AXES)})")
+    return given
+
+
+def _measured(axis: Axis, at: float, place: Path, given: argparse.Namespace) -> list[Measured]:
+    if given.most and at > given.most:
+        return []
+    benchmark = axis.points[at]
+    print(f"{axis.title}: {at:,}", flush=True)
+    data = data_of_benchmark(benchmark, place, benchmark.rows)
+    log = place / f"{benchmark.name}.log"
+    outcomes = hold(
+        benchmark, lambda _: data, rounds=given.rounds, warm_ups=given.warm_ups, peer_python=given.peer_python, log=log
+    )
+    rows = max(benchmark.rows_of(data).values())
+    return [_point(at, rows, outcome) for outcome in outcomes]
+
+
+def _point(at: float, rows: int, outcome: Outcome) -> Measured:
+    figures = ("wall_s", "cpu_s", "jvm_bytes", "largest_python_bytes")
+    wall_s, cpu_s, jvm, python = (best(outcome, figure) for figure in figures)
+    return Measured(at, rows, outcome.contestant.name, wall_s, cpu_s, jvm / _MB, python / _MB)
+
+
+def exponent(at: Sequence[float], cost: Sequence[float]) -> float:
+    """The power of ``at`` that fits the cost best, by least squares of the logarithms; two points or more."""
+    return float(np.polyfit(np.log(at), np.log(cost), 1)[0])
+
+
+def _section(axis: Axis, measured: Sequence[Measured], figure: Path) -> str:
+    lines = ["| at | rows | contestant | wall s | CPU s | CPU us a row | JVM MB | largest Python MB |"]
+    lines.append("| ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |")
+    for one in measured:
+        per_row = one.cpu_s / one.rows * 1e6
+        lines.append(
+            f"| {one.at:,g} | {one.rows:,} | {one.contestant} | {one.wall_s:.1f} | {one.cpu_s:.1f} | {per_row:.2f} "
+            f"| {one.jvm_mb:,.0f} | {one.largest_python_mb:,.0f} |"
+        )
+    told = [f"- {name}: {_growth([m for m in measured if m.contestant == name])}" for name in axis.contestants]
+    return "\n".join([f"## {axis.title}", "", *lines, "", *told, "", f"![{axis.title}]({figure.name})"])
+
+
+def _growth(series: Sequence[Measured]) -> str:
+    if len(series) < 2:
+        return "one point tells of no growth."
+    power = exponent([one.at for one in series], [one.cpu_s for one in series])
+    times = series[-1].cpu_s / series[0].cpu_s
+    return f"CPU time grows with the power {power:.2f}: {times:.1f} times at {series[-1].at / series[0].at:,g} times."
+
+
+def _draw(axis: Axis, measured: Sequence[Measured], figure: Path, python: str) -> None:
+    given = {"title": axis.title, "figure": str(figure), "points": [one._asdict() for one in measured]}
+    subprocess.run([python, "-m", "bench.draw_growth"], input=json.dumps(given), text=True, check=True, cwd=ROOT)
+
+
+def _point_of(
+    name: str,
+    rows: int,
+    contestants: Sequence[Contestant],
+    prepare: Callable[[Path, int], None],
+    rows_of: Callable[[Path], Mapping[str, int]],
+) -> Benchmark:
+    return Benchmark(name, name, rows, prepare, rows_of, contestants, contestants[0].name, targets=())
+
+
+def _of_shape(shape: Shape, data: Path, rows: int) -> None:
+    write_tables(data, shape)
+
+
+def _sends(name: str, shapes: Mapping[float, Shape]) -> dict[float, Benchmark]:
+    own = [Contestant(one, "bench.windows") for one in _SENDERS]
+    return {
+        at: _point_of(f"{name}-{at:g}", shape.rows, own, partial(_of_shape, shape), windows.rows_of)
+        for at, shape in shapes.items()
+    }
+
+
+def _of_population(population: Population, data: Path, rows: int) -> None:
+    allocation_data.prepare(data, rows, population)
+
+
+def _total_rows(data: Path) -> dict[str, int]:
+    return {"all": sum(allocation_data.rows_of(data).values())}
+
+
+def _groups(name: str, populations: Mapping[float, Population]) -> dict[float, Benchmark]:
+    own = [Contestant(one, "bench.allocation") for one in _CONSUMERS]
+    return {
+        at: _point_of(f"{name}-{at:g}", _QUEUE_ROWS, own, partial(_of_population, population), _total_rows)
+        for at, population in populations.items()
+    }
+
+
+def _days(days: Sequence[int]) -> dict[float, Benchmark]:
+    own = [Contestant(daily.ONE_MORE, "bench.daily")]
+    return {n: _point_of(f"days-{n}", n, own, daily.prepare, daily.rows_of) for n in days}
+
+
+_SENDERS = ("scan", "own windows", "own windows and verdicts")
+_CONSUMERS = ("scan", "own", "findings and incidents")
+_SHAPE = Shape(_SENDS, releases=("V4_7_1", "V4_9_8"))
+AXES = {
+    "rows": Axis(
+        "Attempts",
+        _sends("rows", {n: _SHAPE._replace(rows=n) for n in (1_000_000, 3_000_000, 10_000_000, 30_000_000)}),
+        _SENDERS,
+    ),
+    "producers": Axis(
+        "Producers that send 3 million attempts",
+        _sends("producers", {n: _SHAPE._replace(producers=n) for n in (25, 100, 400, 1_600)}),
+        _SENDERS,
+    ),
+    "brokers": Axis(
+        "Brokers that 3 million attempts go to",
+        _sends("brokers", {n: _SHAPE._replace(brokers=n) for n in (5, 20, 80)}),
+        _SENDERS,
+    ),
+    "members": Axis(
+        "Members of each of 50 groups, 1 million (queue, round) rows",
+        _groups("members", {n: Population(groups=50, members=n) for n in (2, 16, 125, 1_000)}),
+        _CONSUMERS,
+    ),
+    "days": Axis("Days that the lake holds when one more is run", _days((1, 4, 16)), (daily.ONE_MORE,)),
+    "one-producer": Axis(
+        "Share of one producer in 3 million attempts",
+        _sends("one-producer", {share: _SHAPE._replace(giant=share) for share in (0.15, 0.5)}),
+        _SENDERS,
+    ),
+    "one-minute": Axis(
+        "Share of one minute in 3 million attempts",
+        _sends("one-minute", {share: _SHAPE._replace(crowd=share) for share in (0.001, 0.333)}),
+        _SENDERS,
+    ),
+    "one-group": Axis(
+        "Groups of many sizes, 1 million (queue, round) rows; at 2 one of them has 1,024 queues and 300 members",
+        _groups("one-group", {1: Population(largest=False), 2: Population()}),
+        _CONSUMERS,
+    ),
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""The locks pin every package with its hashes; an audit that looked nothing up does not pass."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from jobs import delta_jars
+from jobs.delta_jars import PACKAGES, SparkEnvironmentError, spark_defaults, verified
+from tests.audit.audit_locks import complaints, main
+
+ROOT = Path(__file__).parent.parent.parent
+LOCKS = sorted(path.relative_to(ROOT) for path in ROOT.rglob("requirements.lock") if ".venv" not in str(path))
+VULNERABLE = {"name": "jinja2", "version": "3.1.2", "vulns": [{"id": "PYSEC-2024-1", "fix_versions": ["3.1.3"]}]}
+SOUND = {"name": "typer", "version": "1.0", "vulns": []}
+SKIPPED = {"name": "rich", "skip_reason": "Dependency not found on PyPI and could not be audited: rich (1.0)"}
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=str)
+def test_every_package_of_a_lock_is_pinned_with_its_hashes(lock):
+    text = (ROOT / lock).read_text(encoding="utf-8")
+    packages = re.findall(r"^[\w.\-]+(?:\[\w+\])?==\S+.*?(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL)
+    lines = [line for line in text.splitlines() if line and line[0] not in " #"]
+    assert len(packages) == len(lines) > 0
+    assert [package for package in packages if "--hash=sha256:" not in package] == []
+
+
+def test_the_audit_and_the_locking_know_every_lock():
+    (listed,) = re.findall(r"^LOCKED := (.+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(Path(place, "requirements.lock") for place in listed.split()) == LOCKS
+
+
+def test_everything_is_installed_with_its_hashes():
+    installs = re.findall(r"^.*pip install .*$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert [
+        line for line in installs if not re.search(r"--require-hashes -r|--no-deps --no-build-isolation -e \.", line)
+    ] == []
+    assert len(installs) == len(LOCKS) + 1
+
+
+def test_the_drawing_library_is_the_one_that_was_looked_at():
+    source = (ROOT / "jobs/report/d3-7.9.0.min.js").read_bytes()
+    assert hashlib.sha256(source).hexdigest() == "f2094bbf6141b359722c4fe454eb6c4b0f0e42cc10cc7af921fc158fceb86539"
+
+
+def test_the_delta_jars_of_the_release_are_pinned_and_no_others():
+    text = (ROOT / "conf/delta-jars.sha256").read_text(encoding="utf-8")
+    _, artifact, version = spark_defaults()[PACKAGES].split(":")
+    names = [line.split("  ")[1] for line in text.splitlines()]
+    assert f"io.delta_{artifact}-{version}.jar" in names
+    assert [name for name in names if not name.endswith(f"-{version}.jar")] == []
+    known = (Path(pyspark.__file__).parent / "jars").glob("io.delta_*.jar")
+    assert [verified(jar).name for jar in sorted(known)] in ([], names)  # none: they are in a cache of Ivy's
+
+
+def test_a_jar_of_other_bytes_is_refused(tmp_path, monkeypatch):
+    (name, *_) = (line.split()[1] for line in (ROOT / "conf/delta-jars.sha256").read_text().splitlines())
+    (tmp_path / name).write_bytes(b"another jar")
+    monkeypatch.setattr(delta_jars, "_jars_of_spark", list)
+    monkeypatch.setattr(delta_jars, "_cached_jars", lambda: [tmp_path / name])
+    with pytest.raises(SparkEnvironmentError, match=f"{name} is not the jar"):
+        delta_jars.delta_jars()
+
+
+def test_only_what_was_looked_up_is_audited():
+    assert complaints("a", [SOUND]) == []
+    assert complaints("a", [SOUND, VULNERABLE]) == ["a: jinja2 3.1.2 has PYSEC-2024-1; fixed in 3.1.3."]
+    (said,) = complaints("a", [SOUND, SKIPPED])
+    assert "NOT AUDITED, 1 of 2 packages" in said and "rich (1.0)" in said
+    assert "NOT AUDITED" in complaints("a", [])[0]
+
+
+@pytest.mark.parametrize(
+    ("prints", "ends_with", "code", "told"),
+    [
+        ('{"dependencies": [{"name": "typer", "version": "1.0", "vulns": []}]}', 0, 0, "1 packages, no known"),
+        ('{"dependencies": [{"name": "rich", "skip_reason": "not found"}]}', 0, 1, "NOT AUDITED, 1 of 1"),
+        ('{"dependencies": []}', 0, 1, "NOT AUDITED, 0 of 0"),
+        ("", 1, 1, "NOT AUDITED, pip-audit gave no report: no route to the index"),
+    ],
+)
+def test_an_audit_without_a_network_fails_and_says_why(tmp_path, capsys, prints, ends_with, code, told):
+    stand_in = tmp_path / "pip-audit"
+    stand_in.write_text(f"#!/bin/sh\necho '{prints}'\necho 'no route to the index' >&2\nexit {ends_with}\n")
+    stand_in.chmod(0o755)
+    assert main(str(stand_in), "a.lock") == code
+    assert told in capsys.readouterr().out

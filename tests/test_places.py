@@ -1,0 +1,99 @@
+"""Secrets and patterns in --landing, --lake and the settings are refused in a sentence that does not repeat them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from conf.settings_file import SettingsError, load_settings
+from jobs.places import lake_folder, without_password
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "s3a://AKID:hush@bucket/lake",
+        "s3://AKID:hu%2Fsh@bucket/landing?region=eu",
+        "abfs://:hush@account.dfs.core.windows.net/c",
+        "abfs://c@account/c?client_id=a&client_secret=hush",
+        "https://host:[hush",
+    ],
+)
+def test_a_secret_in_a_uri_is_refused_and_not_repeated(uri):
+    for checked in (without_password, lake_folder):
+        with pytest.raises(typer.BadParameter) as refused:
+            checked(uri)
+        assert "hu" not in str(refused.value) and "AKID" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "place", ["lake", "/a b/it's", "s3://bucket/path", "abfs://container@account.dfs.core.windows.net/a", "file:///x"]
+)
+def test_other_places_are_taken_as_they_are(place):
+    assert (without_password(place), lake_folder(place)) == (place, place)
+
+
+@pytest.mark.parametrize("place", ["lake[1]", "/lakes/*", "a{b,c}", "what?", "a`b", "a\\b", "s3a://bucket/*"])
+def test_a_lake_that_spark_would_take_for_a_pattern_is_refused(place):
+    assert without_password(place) == place  # a landing is never one
+    with pytest.raises(typer.BadParameter, match="cannot hold"):
+        lake_folder(place)
+
+
+@pytest.mark.parametrize("option", ["--landing", "--lake"])
+def test_the_command_refuses_a_secret_before_anything_is_said_of_it(option, tmp_path):
+    options = {"--landing": str(tmp_path), "--lake": str(tmp_path)} | {option: "s3a://AKID:hush@bucket/x"}
+    command = [
+        sys.executable,
+        "-m",
+        "jobs.command_line",
+        "run-pipeline",
+        *(w for pair in options.items() for w in pair),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 64
+    assert option in done.stderr and "hush" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[spark.options]\n"spark.hadoop.fs.s3a.secret.key" = 2718281828',
+        '[spark]\noptions = "fs.s3a.secret.key=2718281828"',
+        '[spark]\n"fs.s3a.secret.key" = "2718281828"',
+        'spark = "fs.s3a.secret.key=2718281828"',
+    ],
+)
+def test_a_mistake_beside_a_secret_does_not_show_it(text, tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text(text)
+    with pytest.raises(SettingsError) as refused:
+        load_settings(own)
+    assert "2718281828" not in str(refused.value) and "spark" in str(refused.value)
+
+
+def test_settings_do_not_show_spark_s_options(tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text('[spark.options]\n"spark.hadoop.fs.s3a.secret.key" = "2718281828"')
+    settings = load_settings(own)
+    assert settings.spark.options["spark.hadoop.fs.s3a.secret.key"] == "2718281828"
+    assert "2718281828" not in repr(settings)
+
+
+@pytest.mark.parametrize("zone", ["No/Where", "../../etc/passwd", "/etc/passwd", "Europe", "", "a\x00b"])
+def test_a_zone_that_is_none_is_refused(zone, tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text(
+        f"[ingest]\nclient_log_zone = {zone!r}" if "\x00" not in zone else '[ingest]\nclient_log_zone="a\\u0000b"'
+    )
+    with pytest.raises(SettingsError, match="no such time zone"):
+        load_settings(own)
+    own.write_text('[ingest.client_log_zones]\nc = "No/Where"')
+    with pytest.raises(SettingsError, match="no such time zone"):
+        load_settings(own)

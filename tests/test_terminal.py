@@ -1,0 +1,124 @@
+"""What a terminal shows of data: an escape sequence, a forged line or a turned direction stands as visible text."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import Row
+
+from jobs.command_line import _write
+from jobs.exit_codes import exit_code
+from jobs.explanation import Section
+from jobs.open_drift import DriftFoundError, as_json, told
+from jobs.terminal import legible
+
+NAME = "\x1b[2Ja\x9b31mb\u202ec\u2028d\x07e\x7f\nno open incident\r"
+SHOWN = "\\u001b[2Ja\\u009b31mb\\u202ec\\u2028d\\u0007e\\u007f\\u000ano open incident\\u000d"
+ROOT = Path(__file__).parent.parent
+NOW = datetime(2026, 11, 21)
+
+
+def assert_harmless(text: str, lines: int) -> None:
+    assert len(text.splitlines()) == lines
+    assert all(line == legible(line) for line in text.split("\n"))
+
+
+@given(st.text())
+def test_nothing_that_a_terminal_obeys_is_left_and_nothing_else_is_changed(text):
+    shown = legible(text)
+    assert len(shown.splitlines()) <= 1
+    shown.encode()
+    assert not any(c != "\t" and (c < " " or "\x7f" <= c <= "\x9f") for c in shown)
+    if text.isascii() and text.isprintable():
+        assert shown == text
+
+
+def test_open_incidents_are_told_in_their_own_lines_only(capsys):
+    incident = Row(severity="HIGH", cluster="c", consumer_group=NAME, opened_at=NOW, sentence=f"{NAME} drifts")
+    _write(told([incident], NOW))
+    said = capsys.readouterr().out
+    assert_harmless(said, 3)
+    assert SHOWN in said
+    _write(as_json([incident]))
+    (line,) = capsys.readouterr().out.splitlines()
+    assert json.loads(line)["consumer_group"] == NAME  # escaped as JSON does it: a machine reads the name itself
+    assert line == legible(line)
+
+
+def test_an_explanation_is_told_in_its_own_lines_only(capsys):
+    one = {"client_id": NAME, "members": [NAME], "owners": {"a": NAME}}
+    for rows, lines in (([one], 4), ([one, one], 4)):
+        _write(Section("Title", "", rows).text().split("\n"))
+        said = capsys.readouterr().out
+        assert_harmless(said, lines)
+        assert SHOWN in said
+
+
+def test_what_goes_wrong_is_said_in_one_line(capsys):
+    def found() -> None:
+        raise DriftFoundError(f"1 open incident(s), in {NAME}")
+
+    assert exit_code(found) == 1
+    said = capsys.readouterr().err
+    assert_harmless(said, 1)
+    assert SHOWN in said
+
+
+def test_a_stack_trace_is_shown_without_what_a_terminal_obeys(capsys):
+    def fails() -> None:
+        raise RuntimeError(NAME)
+
+    assert exit_code(fails) == 3
+    said = capsys.readouterr().err
+    assert "Traceback" in said and SHOWN in said
+    assert not set(said) & set("\x1b\x9b\u202e\u2028\x07\r")
+
+
+def test_a_query_s_rows_and_columns_are_shown_without_what_a_terminal_obeys(spark, capsys):
+    from jobs.command_line import show
+
+    spark.createDataFrame([(NAME, 1)], "name string, `a\x1bb` int").createOrReplaceTempView("hostile")
+    show(spark.table("hostile"), 10)
+    said = capsys.readouterr().out
+    assert_harmless(said, 5)
+    assert "no open incident" in said and "a\\u001bb" in said
+
+
+def test_spark_s_own_log_holds_nothing_that_a_terminal_obeys(spark):
+    lines = (ROOT / "conf/log4j2.properties").read_text(encoding="utf-8").splitlines()
+    (pattern,) = (line.partition(" = ")[2] for line in lines if line.startswith("appender.console.layout.pattern"))
+    log4j = spark._jvm.org.apache.logging.log4j
+    layout = log4j.core.layout.PatternLayout.newBuilder().withAlwaysWriteExceptions(False)
+    layout = layout.withPattern(pattern.replace("\\\\", "\\")).build()
+    event = log4j.core.impl.Log4jLogEvent.newBuilder().setLevel(log4j.Level.ERROR).setLoggerName("org.a.Task")
+    message = log4j.message.SimpleMessage(f"task failed: {NAME}")
+    thrown = spark._jvm.java.lang.RuntimeException(f"quoted {NAME}")
+    said = layout.toSerializable(event.setMessage(message).setThrown(thrown).build())
+    assert " ERROR Task: task failed: ?[2Ja?31mb?c?d?e?\nno open incident?\n" in said
+    assert "RuntimeException: quoted ?[2Ja" in said
+    assert not set(said) & set("\x1b\x9b\u202e\u2028\x07\x7f\r")
+
+
+LOGS = """
+import logging
+from jobs.run_log import start_log, tell
+start_log()
+tell("found " + NAME, file=NAME)
+logging.getLogger("a_library").warning("cannot read %s", NAME)
+"""
+
+
+def test_a_line_of_the_log_is_one_line_whatever_a_name_holds():
+    done = subprocess.run(
+        [sys.executable, "-c", f"NAME = {NAME!r}\n{LOGS}"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    found, warned = done.stderr.split("\n")[:-1]
+    assert json.loads(found)["file"] == NAME
+    assert json.loads(warned)["event"] == f"cannot read {NAME}"
+    assert_harmless(done.stderr, 2)

@@ -1,0 +1,78 @@
+"""Text from data and settings is a literal in SQL: nothing of it is executed, nothing replaced."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from pyspark.sql import functions as F
+
+from jobs.delta_tables import Lake
+from jobs.explain_row import NotOneRowError, explain
+from jobs.explanation import same
+from jobs.transforms.frames import sql_text
+from schemas.bookkeeping import QUARANTINE
+
+HOSTILE = (
+    "'; DROP TABLE quarantine; --",
+    "' OR '1'='1",
+    "\\' OR 1=1 --",
+    "\\",
+    "\\\\'",
+    "a'b\"c`d",
+    "${env:HOME}",
+    "$${env:HOME}{env:HOME}",
+    "${spark.app.name} ${system:user.home}",
+    "\\${env:HOME}",
+    "$\\{env:HOME}",
+    "/* */ -- x\n* _ % \\% \\_ \\n \\u0041 \\101",
+    "line\nbreak\r\ttab\x00\x1b[31m\u2028\u202e😀",
+    ":name ? {0} {} %s",
+    "",
+)
+
+
+@pytest.fixture
+def substituting(spark):
+    """A session in which Spark would put variables in place of their names, as it does by default."""
+    before = spark.conf.get("spark.sql.variable.substitute")
+    spark.conf.set("spark.sql.variable.substitute", "true")
+    yield spark
+    spark.conf.set("spark.sql.variable.substitute", before)
+
+
+def test_every_text_comes_back_as_it_was(substituting):
+    row = substituting.sql(f"SELECT {', '.join(map(sql_text, HOSTILE))}").first()
+    assert tuple(row) == HOSTILE
+    assert substituting.sql("SELECT '${env:HOME}'").first()[0] == os.environ["HOME"]  # what it is held against
+
+
+def test_a_query_of_ones_own_is_taken_as_it_is_written(spark):
+    assert spark.sql("SELECT '${env:HOME}' AS a").first().a == "${env:HOME}"
+
+
+def test_a_condition_on_a_row_s_own_values_picks_that_row(substituting):
+    frame = substituting.createDataFrame([(text, n) for n, text in enumerate(HOSTILE)], "name string, n int")
+    frame.createOrReplaceTempView("hostile_names")
+    each = (f"SELECT n FROM hostile_names WHERE {same({'name': text}, 'name')}" for text in HOSTILE)
+    found = substituting.sql(" UNION ALL ".join(each)).collect()
+    assert [row.n for row in found] == list(range(len(HOSTILE)))
+
+
+def test_rows_of_files_with_hostile_names_are_replaced_and_no_others(substituting, tmp_path):
+    """As ingestion does it; Spark's own replacement made such a write fail, with the variable's value in the error."""
+    lake = Lake(substituting, str(tmp_path / "a lake's own ü"), retention_days=7)
+    rows = substituting.createDataFrame([(text,) for text in HOSTILE], "source_file string").withColumns(
+        {name: F.lit("x") for name in ("cluster", "format", "reason_code", "detail", "raw_text", "run_id")}
+        | {name: F.lit(1) for name in ("line_number", "byte_start", "byte_end")}
+        | {"ingested_at": F.current_timestamp()}
+    )
+    for _ in range(2):
+        lake.replace_where(QUARANTINE, rows, f"source_file IN ({', '.join(map(sql_text, HOSTILE))})")
+    assert lake.read(QUARANTINE).count() == len(HOSTILE)
+
+
+def test_a_condition_that_would_end_its_query_is_refused(spark):
+    for condition in ("1 = 1) UNION SELECT (", "1 = 1; DROP TABLE quarantine", "'"):
+        with pytest.raises(NotOneRowError, match="cannot be read"):
+            explain(spark, "send_verdict", condition)
