@@ -21,6 +21,7 @@ from jobs import check_quality, maintain, render_report, run_pipeline
 from jobs.delta_tables import Lake
 from jobs.exit_codes import exit_code
 from jobs.explain_row import EXPLAINED, NotOneRowError, explain
+from jobs.lake_lease import held
 from jobs.open_drift import as_json, judged_until, open_incidents, refuse, told
 from jobs.places import lake_folder, without_password
 from jobs.quality_gate import GateFailedError, failures
@@ -45,7 +46,7 @@ app = typer.Typer(
         "DIR/<format>/cluster=<name>/, computes what that changes, and writes <lake>/report.html; run it as often as "
         "you like. Then ask: hindsight drift, hindsight sql, hindsight explain. "
         "Exit codes: 0 done, 1 drift found (drift --fail-on), 2 a data gate failed, 3 the run failed, 64 wrong usage, "
-        "130 interrupted."
+        "75 another run writes to the lake, 130 interrupted."
     ),
 )
 
@@ -64,6 +65,10 @@ From = Annotated[
 To = Annotated[datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="Last UTC date.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON lines for machines.")]
 Metrics = Annotated[Path | None, typer.Option(dir_okay=False, help="OpenMetrics text file to write at the end.")]
+Wait = Annotated[
+    float,
+    typer.Option("--wait", min=0, help="Seconds to wait for another run that writes to the lake; else exit code 75."),
+]
 Master = Annotated[str | None, typer.Option(help="Spark master, e.g. local[4]; leave out under spark-submit.")]
 
 
@@ -79,6 +84,7 @@ def _job(job: str) -> None:
         settings: SettingsFile = None,
         as_lines: Json = False,
         metrics: Metrics = None,
+        wait: Wait = 0,
         master: Master = None,
     ) -> None:
         context = RunContext(_absolute(landing), _dates(first, last))
@@ -86,8 +92,9 @@ def _job(job: str) -> None:
             raise typer.BadParameter(f"--metrics {str(metrics)!r}: there is no folder {str(metrics.parent)!r}.")
 
         def work(spark: SparkSession, loaded: Settings) -> None:
-            given = (spark, loaded, context, _absolute(lake))
-            with progress(spark.sparkContext):
+            root = _absolute(lake)
+            with progress(spark.sparkContext), held(spark, root, context, wait_s=wait) as holding:
+                given = (spark, loaded, holding, root)
                 done = run_pipeline.run(*given) if every else [run_pipeline.run_job(job, *given)]
             if metrics:
                 write_metrics(metrics, done)
@@ -230,14 +237,19 @@ def maintain_command(
     lake: LakeRoot,
     as_lines: Json = False,
     settings: SettingsFile = None,
+    wait: Wait = 0,
     master: Master = None,
 ) -> None:
     """Keep the lake small; no other job may write to it meanwhile."""
 
     def work(spark: SparkSession, loaded: Settings) -> None:
-        context = RunContext(_absolute(lake))
-        with context.step("maintain") as step, progress(spark.sparkContext):
-            found = maintain.run(spark, loaded, context, _absolute(lake))
+        context, root = RunContext(_absolute(lake)), _absolute(lake)
+        with (
+            context.step("maintain") as step,
+            progress(spark.sparkContext),
+            held(spark, root, context, wait_s=wait) as holding,
+        ):
+            found = maintain.run(spark, loaded, holding, root)
             step.facts["tables"] = len(found)
         _write(maintain.as_json(found) if as_lines else maintain.told(found))
 

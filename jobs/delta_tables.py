@@ -6,16 +6,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from delta.tables import DeltaTable
 from pyspark import inheritable_thread_target
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from jobs.transforms.frames import dates_sql, rows_of, sql_text
-from schemas import Part, Table
+from jobs.merge_by_key import better_line, dates_of, one_row_per_key, same_key
+from jobs.small_files import Store, store_at
+from jobs.table_schema import conformed, is_earlier, stored_schema, with_absent_columns
+from jobs.transforms.frames import rows_of, sql_text
+from schemas import Table
 
 _AT_ONCE = 4
 _KEPT_FILES = "delta.deletedFileRetentionDuration"
@@ -42,12 +45,19 @@ class Footprint(NamedTuple):
 
 
 class Lake:
-    """The tables under one root; every table at ``<root>/<name>``, candidates at ``<root>/_candidate/<name>``."""
+    """The tables under one root; every table at ``<root>/<name>``, candidates at ``<root>/_candidate/<name>``.
 
-    def __init__(self, spark: SparkSession, root: str, *, retention_days: int) -> None:
+    ``confirm`` is called before each write, and raises where the lake is no longer the run's that writes.
+    """
+
+    def __init__(
+        self, spark: SparkSession, root: str, *, retention_days: int, confirm: Callable[[], None] = lambda: None
+    ) -> None:
         self.spark = spark
         self.root = root.rstrip("/")
         self.retention_days = retention_days
+        self._confirm = confirm
+        self._of_contract: set[str] = set()
 
     def path(self, table: Table) -> str:
         """Where a table stands."""
@@ -62,9 +72,20 @@ class Lake:
         return DeltaTable.isDeltaTable(self.spark, self.path(table))
 
     def create(self, table: Table) -> None:
-        """Create the table from its contract unless it exists; no feature that shuts other readers out."""
-        if self.exists(table):
+        """Create the table from its contract, or add the columns that this has gained since it was created.
+
+        No feature that shuts other readers out. Raises: WrongSchemaError: it differs in anything else.
+        """
+        if table.name in self._of_contract:
             return
+        if self.exists(table):
+            self._migrate(table)
+        else:
+            self._create(table)
+        self._of_contract.add(table.name)
+
+    def _create(self, table: Table) -> None:
+        self._confirm()
         kept = f"interval {self.retention_days} days"
         builder = (
             DeltaTable.createIfNotExists(self.spark)
@@ -79,14 +100,30 @@ class Lake:
             builder = builder.partitionedBy("event_date")
         builder.execute()
 
+    def _migrate(self, table: Table) -> None:
+        if is_earlier(self._stored(table).schema, table, self.path(table)):
+            self._confirm()
+            columns = self.spark.createDataFrame([], stored_schema(table))
+            columns.write.format("delta").mode("append").option("mergeSchema", "true").save(self.path(table))
+
     def read(self, table: Table) -> DataFrame:
-        """The table's rows; an empty frame where it does not exist."""
+        """The table's rows; an empty frame where it does not exist.
+
+        A column that it has not got yet is null. Raises: WrongSchemaError: it is of no earlier contract either.
+        """
         if not self.exists(table):
             return self.spark.createDataFrame([], stored_schema(table))
+        stored = self._stored(table)
+        if is_earlier(stored.schema, table, self.path(table)):
+            return with_absent_columns(stored, table)
+        return stored
+
+    def _stored(self, table: Table) -> DataFrame:
         return self.spark.read.format("delta").load(self.path(table))
 
     def append(self, table: Table, rows: DataFrame) -> None:
         """Add rows in one commit."""
+        self._confirm()
         self.create(table)
         conformed(rows, table).write.format("delta").mode("append").save(self.path(table))
 
@@ -95,6 +132,7 @@ class Lake:
 
         Plain Parquet: only this run reads it, and nobody else may.
         """
+        self._confirm()
         conformed(rows, table).write.mode("overwrite" if first else "append").parquet(self.candidate_path(table))
 
     def candidates(self, table: Table) -> DataFrame:
@@ -105,44 +143,38 @@ class Lake:
         """Store each key once, in one commit: of rival source lines the smallest wins, part by part.
 
         ``rows`` may hold a key often; ``dates`` are the event dates they fall on (ignored for undated tables).
-        The result does not depend on the order in which rows arrive. Dates without rows so far are only appended to.
+        The result does not depend on the order in which rows arrive. On dates without rows so far there is nothing to
+        compare with; it is no append all the same: that would not notice rows which another run has stored meanwhile.
         """
+        self._confirm()
         self.create(table)
         rows = conformed(one_row_per_key(rows, table), table)
-        if table.dated and self.read(table).where(F.col("event_date").isin(*dates)).isEmpty():
-            rows.write.format("delta").mode("append").save(self.path(table))
-            return
-        better = {part: _better(part) for part in table.row_parts}
-        updates: dict[str, str | Column] = {
-            name: F.expr(f"IF({better[part]}, s.`{name}`, t.`{name}`)")
-            for part in table.row_parts
-            for name in part.columns
-        }
-        same_key = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in table.key)
-        if table.dated:
-            same_key = f"{_in_dates('t', dates)} AND {same_key}"
-        (
-            self._delta(table)
-            .alias("t")
-            .merge(rows.alias("s"), same_key)
-            .whenMatchedUpdate(condition=" OR ".join(f"({b})" for b in better.values()), set=updates)
-            .whenNotMatchedInsertAll()
-            .execute()
-        )
+        matching = f"{dates_of('t', dates)} AND {same_key(table)}" if table.dated else same_key(table)
+        merging = self._delta(table).alias("t").merge(rows.alias("s"), matching)
+        if not table.dated or not self.read(table).where(F.col("event_date").isin(*dates)).isEmpty():
+            better = {part: better_line(part) for part in table.row_parts}
+            updates: dict[str, str | Column] = {
+                name: F.expr(f"IF({better[part]}, s.`{name}`, t.`{name}`)")
+                for part in table.row_parts
+                for name in part.columns
+            }
+            merging = merging.whenMatchedUpdate(condition=" OR ".join(f"({b})" for b in better.values()), set=updates)
+        merging.whenNotMatchedInsertAll().execute()
 
     def update(self, table: Table, changed: DataFrame, columns: list[str], dates: Iterable[date]) -> None:
         """Set ``columns`` of the rows whose keys ``changed`` holds, in one commit."""
-        same_key = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in table.key)
+        self._confirm()
         (
             self._delta(table)
             .alias("t")
-            .merge(changed.alias("s"), f"{_in_dates('t', dates)} AND {same_key}")
+            .merge(changed.alias("s"), f"{dates_of('t', dates)} AND {same_key(table)}")
             .whenMatchedUpdate(set={name: F.col(f"s.{name}") for name in columns})
             .execute()
         )
 
     def replace_where(self, table: Table, rows: DataFrame, predicate: str) -> None:
         """Replace the rows that satisfy ``predicate`` in one commit; ``rows`` must satisfy it too."""
+        self._confirm()
         self.create(table)
         writer = conformed(rows, table).write.format("delta").mode("overwrite").option("replaceWhere", predicate)
         writer.save(self.path(table))
@@ -156,11 +188,13 @@ class Lake:
 
     def delete(self, table: Table, condition: str) -> None:
         """Delete the rows that satisfy a SQL condition, in one commit; without such a row there is none."""
+        self._confirm()
         if not self.read(table).where(condition).isEmpty():
             self._delta(table).delete(condition)
 
     def compact(self, table: Table) -> None:
         """Write the small files of each partition as one; a partition of a single file, or of large ones, stays."""
+        self._confirm()
         self._delta(table).optimize().executeCompaction()
 
     def vacuum(self, table: Table) -> None:
@@ -168,6 +202,7 @@ class Lake:
 
         Delta goes by what the table carries and by nothing else, so a longer retention of the settings is put there.
         """
+        self._confirm()
         properties = rows_of(self._delta(table).detail().select("properties"))[0].properties
         if _kept(self.spark, properties) < timedelta(days=self.retention_days):
             longer = ", ".join(f"'{name}' = 'interval {self.retention_days} days'" for name in _RETENTIONS)
@@ -208,6 +243,7 @@ class Lake:
 
         A run reads only candidates that it wrote itself, and none lasts that long.
         """
+        self._confirm()
         place, files = self._place(self.candidate_path(table))
         if not files.exists(place):
             return
@@ -215,6 +251,22 @@ class Lake:
         youngest = rows_of(written.select(F.unix_seconds(F.max("modificationTime")).alias("at")))[0].at
         if youngest and datetime.now(UTC).timestamp() - youngest > self.retention_days * 86_400:
             files.delete(place, True)
+
+    def note(self, name: str, text: str | None) -> None:
+        """Keep a short text beside the tables until it is taken back (None)."""
+        self._confirm()
+        if text is None:
+            self._notes.delete(name)
+        else:
+            self._notes.write(name, text)
+
+    def noted(self, name: str) -> str | None:
+        """The text that was kept and not taken back."""
+        return self._notes.read(name)
+
+    @cached_property
+    def _notes(self) -> Store:
+        return store_at(self.spark, f"{self.root}/_notes")
 
     def _bytes_under(self, path: str) -> int:
         place, files = self._place(path)
@@ -241,57 +293,3 @@ def _kept(spark: SparkSession, properties: dict[str, str]) -> timedelta:
     text = properties.get(_KEPT_FILES, "interval 7 days")
     length = f"unix_seconds(timestamp_seconds(0) + CAST({sql_text(text)} AS INTERVAL))"
     return timedelta(seconds=rows_of(spark.sql(f"SELECT {length} AS seconds"))[0].seconds)
-
-
-def stored_schema(table: Table) -> StructType:
-    """The contract's columns as Delta can enforce them: NOT NULL only at the top level."""
-    return StructType(
-        [StructField(f.name, _nullable(f.dataType), f.nullable, f.metadata) for f in table.columns.fields]
-    )
-
-
-def conformed(rows: DataFrame, table: Table) -> DataFrame:
-    """Exactly the contract's columns, in order and type; an absent column is null."""
-    return rows.select(
-        *(
-            (F.col(f"`{f.name}`") if f.name in rows.columns else F.lit(None)).cast(_nullable(f.dataType)).alias(f.name)
-            for f in table.columns.fields
-        )
-    )
-
-
-def one_row_per_key(rows: DataFrame, table: Table) -> DataFrame:
-    """Of the lines that bring the same part of the same key, the smallest."""
-    rows = rows.alias("r")
-    picks = []
-    for number, part in enumerate(table.row_parts):
-        present = F.col(f"r.{part.line[0]}").isNotNull()
-        values = F.struct(*(F.col(f"r.`{name}`") for name in part.columns))
-        order = F.struct(*(F.expr(term.format(r="r")) for term in part.order))
-        picks.append(F.min_by(F.when(present, values), F.when(present, order)).alias(f"part_{number}"))
-    picked = rows.groupBy(*(F.col(f"r.`{name}`") for name in table.key)).agg(*picks)
-    columns = [
-        F.col(f"part_{number}.`{name}`").alias(name)
-        for number, part in enumerate(table.row_parts)
-        for name in part.columns
-    ]
-    return picked.select(*table.key, *columns)
-
-
-def _in_dates(alias: str, dates: Iterable[date]) -> str:
-    listed = dates_sql(dates)
-    return f"{alias}.event_date IN ({listed})" if listed else "false"
-
-
-def _better(part: Part) -> str:
-    new, old = (", ".join(term.format(r=r) for term in part.order) for r in ("s", "t"))
-    line = part.line[0]
-    return f"s.`{line}` IS NOT NULL AND (t.`{line}` IS NULL OR struct({new}) < struct({old}))"
-
-
-def _nullable(kind: DataType) -> DataType:
-    if isinstance(kind, StructType):
-        return StructType([StructField(f.name, _nullable(f.dataType), True, f.metadata) for f in kind.fields])
-    if isinstance(kind, ArrayType):
-        return ArrayType(_nullable(kind.elementType), containsNull=True)
-    return kind

@@ -7,18 +7,21 @@ import traceback
 from collections.abc import Callable, Mapping
 
 import typer
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from conf.settings_file import SettingsError
 from jobs.check_quality import AbsentTableError
 from jobs.delta_jars import SparkEnvironmentError
+from jobs.lake_lease import LakeHeldError, LeaseLostError
 from jobs.open_drift import DriftFoundError, NothingJudgedError
 from jobs.quality_gate import GateFailedError
 from jobs.run_context import NoSuchDatesError
 from jobs.spark_session import known_failure
+from jobs.table_schema import WrongSchemaError
 from jobs.terminal import legible, legible_lines
 
-DONE, DRIFT_FOUND, GATE_FAILED, RUN_FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 3, 64, 130
+DONE, DRIFT_FOUND, GATE_FAILED, RUN_FAILED, WRONG_USAGE, LAKE_HELD, INTERRUPTED = 0, 1, 2, 3, 64, 75, 130
 
 _CODES: Mapping[type[Exception], int] = {
     SettingsError: WRONG_USAGE,
@@ -28,6 +31,9 @@ _CODES: Mapping[type[Exception], int] = {
     DriftFoundError: DRIFT_FOUND,
     GateFailedError: GATE_FAILED,
     SparkEnvironmentError: RUN_FAILED,
+    LakeHeldError: LAKE_HELD,
+    LeaseLostError: RUN_FAILED,
+    WrongSchemaError: RUN_FAILED,
 }
 
 
@@ -54,7 +60,7 @@ def _told(error: BaseException) -> tuple[str, int]:
     for kind, code in _CODES.items():
         if isinstance(error, kind):
             return str(error), code
-    if isinstance(error, PySparkException):
+    if isinstance(error, (PySparkException, Py4JJavaError, OSError)):
         return known_failure(error), RUN_FAILED
     sys.stderr.write(legible_lines("".join(traceback.format_exception(error))))
     return f"the run failed: {type(error).__name__}: {error}", RUN_FAILED

@@ -50,7 +50,7 @@ from udfs.landing_formats import FORMATS, distances, formats_of
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> PublicationResult:
     """Judge the rounds of the dates that new input touched, and forward until a date closes as it did before."""
-    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days)
+    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days, confirm=context.confirm)
     derivation = Derivation(
         job="flag_allocation_drift",
         formats=formats_of("consumer"),

@@ -38,7 +38,7 @@ _OF_ROUNDS = (SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT, *_OF_CAPTURES)
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> IntakeResult:
     """Take in new files of the consumers' formats, of brokers' and clients' logs; a rerun changes nothing."""
-    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days)
+    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days, confirm=context.confirm)
     rounds = RoundSettling(lake, settings)
 
     def settle(arrived: Arrived) -> None:

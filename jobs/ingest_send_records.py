@@ -29,7 +29,7 @@ _SET_HERE = frozenset(
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> IntakeResult:
     """Take in new files of the producers' formats; a rerun changes nothing."""
-    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days)
+    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days, confirm=context.confirm)
 
     def settle(arrived: Arrived) -> None:
         if TRACE in arrived.formats:

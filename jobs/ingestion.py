@@ -13,11 +13,12 @@ from pyspark.sql.types import TimestampType
 
 from conf.settings import Settings
 from conf.settings_file import SettingsError
-from jobs.delta_tables import Lake, conformed
+from jobs.delta_tables import Lake
 from jobs.landing_files import ENDS_FILE, LandingFile, ReadOptions, list_landing, parsed_lines, record_schema
 from jobs.quality_gate import check
 from jobs.run_context import EVERY_DATE, DateRange, RunContext
 from jobs.run_log import tell
+from jobs.table_schema import conformed
 from jobs.transforms.frames import ClusterDate, rows_of, sql_text, staged
 from schemas import TABLES, Table
 from schemas.bookkeeping import INGESTED_FILE, QUARANTINE

@@ -34,7 +34,7 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     The rows of all tables stay the same, quarantine rows older than ``quarantine.keep_days`` excepted. The ledger goes
     on counting these: it tells of what was read. What ``delta.retention_days`` keeps for time travel stays readable.
     """
-    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days)
+    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days, confirm=context.confirm)
     expired = context.started_at - timedelta(days=settings.quarantine.keep_days)
     beyond = {QUARANTINE.name: f"ingested_at < TIMESTAMP{sql_text(expired.isoformat())}"}
     there = [table for table in TABLES.values() if lake.exists(table)]

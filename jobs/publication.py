@@ -1,30 +1,31 @@
 """Finds the dates that new input touched, recomputes them forward, gates the candidates, then commits them.
 
-The one mechanism for both sides. A date is computed anew when the files that touch it or the settings have changed,
-when the state that the date before it hands over is no longer the one it began with, or when a row of it waited for
-the record of a later date that is there now. So the recomputation goes forward until a date closes as it did before.
-A run that was asked for dates computes these, changed or not, after what has changed of earlier ones, whose state they
-begin with; later dates it leaves to a run that was not.
+The one mechanism for both sides. A date is computed anew when the files that touch it, the settings or the columns of
+the tables have changed, when the state that the date before it hands over is no longer the one it began with, or when a
+row of it waited for the record of a later date that is there now. So the recomputation goes forward until a date closes
+as it did before. A run that was asked for dates computes these, changed or not, after what has changed of earlier ones,
+whose state they begin with; later dates it leaves to a run that was not.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import date
 from functools import partial, reduce
-from typing import NamedTuple
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.delta_tables import Lake
+from jobs.publication_record import Computed, begin_commits, computed_before, record
 from jobs.quality_gate import check
 from jobs.run_context import EVERY_DATE, DateRange, RunContext
 from jobs.run_log import tell
 from jobs.transforms.frames import ClusterDate, in_dates, rows_of
-from schemas import SCHEMA_VERSION, Table
-from schemas.bookkeeping import INGESTED_FILE, PUBLICATION
+from schemas import Table
+from schemas.bookkeeping import INGESTED_FILE
 
 _NOTHING = "nothing"
 _EMPTY = "empty"
@@ -51,15 +52,6 @@ class Derivation:
     waiting: tuple[Table, str] | None = None
     beside: tuple[str, ...] = ()
     corrected: Callable[[Lake], DataFrame | None] = lambda _: None
-
-
-class Computed(NamedTuple):
-    """What is remembered of a date's last computation."""
-
-    files: str
-    opening: str
-    closing: str
-    is_open: bool
 
 
 @dataclass(frozen=True)
@@ -93,6 +85,7 @@ class _Progress:
     stored: dict[ClusterDate, Computed]
     formats: frozenset[str]
     asked: DateRange
+    published: int = 0  # publications so far
     computed: dict[ClusterDate, Computed] = field(default_factory=dict)
 
     def known(self, cluster: str) -> list[date]:
@@ -141,7 +134,8 @@ def publish(lake: Lake, context: RunContext, derivation: Derivation) -> Publicat
     for table in derivation.tables:
         lake.create(table)
     files, formats = _file_fingerprints(lake, derivation)
-    progress = _Progress(files, _stored(lake, derivation.job), formats, context.dates)
+    stored, published = computed_before(lake, derivation.job)
+    progress = _Progress(files, stored, formats, context.dates, published)
     stretch = _next_stretch(lake, context, derivation, progress)
     if stretch is None:
         return PublicationResult(dates_left=progress.left())
@@ -158,11 +152,11 @@ def publish(lake: Lake, context: RunContext, derivation: Derivation) -> Publicat
 
 
 def _file_fingerprints(lake: Lake, derivation: Derivation) -> tuple[dict[ClusterDate, str], frozenset[str]]:
-    """Per date, a digest of the files that touch it and of the settings it is computed under; and their formats."""
+    """Per date, a digest of the files that touch it, of the settings and of the contracts; and their formats."""
     ledger = lake.read(INGESTED_FILE).where(F.col("format").isin(*derivation.formats, *derivation.beside))
     touched = ledger.select("cluster", F.explode("event_dates").alias("event_date"), "format", "file", "size_bytes")
     files = F.array_join(F.sort_array(F.collect_list(F.concat_ws(":", "file", "size_bytes"))), "\n")
-    digest = F.sha2(F.concat(F.lit(derivation.settings_fingerprint + "\n"), files), 256)
+    digest = F.sha2(F.concat(F.lit(f"{derivation.settings_fingerprint} {_contracts(derivation.tables)}\n"), files), 256)
     own = F.count_if(F.col("format").isin(*derivation.formats))
     dated = (
         touched.groupBy("cluster", "event_date")
@@ -178,15 +172,10 @@ def _file_fingerprints(lake: Lake, derivation: Derivation) -> tuple[dict[Cluster
     return digests, frozenset(name for row in rows for name in row.formats)
 
 
-def _stored(lake: Lake, job: str) -> dict[ClusterDate, Computed]:
-    published = lake.read(PUBLICATION).where(F.col("job") == job)
-    each = published.select("published_at", F.explode("dates").alias("d")).select("published_at", "d.*")
-    latest = each.groupBy("cluster", "event_date").agg(F.max_by(F.struct("*"), "published_at").alias("last"))
-    return {ClusterDate(row.cluster, row.event_date): _computed(row.last) for row in rows_of(latest)}
-
-
-def _computed(row: Row) -> Computed:
-    return Computed(row.files_fingerprint, row.opening_fingerprint, row.closing_fingerprint, row.is_open)
+def _contracts(tables: tuple[Table, ...]) -> str:
+    """A digest of the tables' columns: rows that were computed before one was added lack it."""
+    columns = "\n".join(f"{table.name} {table.columns.simpleString()}" for table in tables)
+    return hashlib.sha256(columns.encode()).hexdigest()
 
 
 def _next_stretch(lake: Lake, context: RunContext, derivation: Derivation, progress: _Progress) -> Stretch | None:
@@ -281,20 +270,13 @@ def _commit(lake: Lake, context: RunContext, derivation: Derivation, progress: _
     counted = every.groupBy("cluster", "event_date").agg(F.count("*").alias("rows"))
     counts = {ClusterDate(row.cluster, row.event_date): row.rows for row in rows_of(counted)}
     count = sum(counts.values())
+    begin_commits(lake, derivation.job, dates)
     lake.together(partial(lake.replace_where, t, rows, in_dates(dates)) for t, rows in candidates.items())
     published = (*derivation.inputs, *derivation.tables)
     found = lake.together(partial(lake.version, t) for t in published)
     versions = {t.name: version for t, version in zip(published, found, strict=True) if version is not None}
-    record = (
-        context.run_id,
-        derivation.job,
-        datetime.now(UTC),
-        versions,
-        [(*at, *progress.computed[at]) for at in dates],
-        count,
-        SCHEMA_VERSION,
-    )
-    lake.append(PUBLICATION, lake.spark.createDataFrame([record], PUBLICATION.columns))
+    computed = {at: progress.computed[at] for at in dates}
+    record(lake, context.run_id, derivation.job, progress.published + 1, versions, computed, count)
     for at in dates:
         tell("published", cluster=at.cluster, date=str(at.event_date), rows=counts.get(at, 0))
     return PublicationResult(len(dates), count, progress.left())

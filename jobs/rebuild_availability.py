@@ -44,7 +44,7 @@ _SPAN = "cluster string, first_date date, endless_until date, last_date date, la
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> PublicationResult:
     """Rebuild the windows of the dates that new input touched, and forward until a date closes as it did before."""
-    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days)
+    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days, confirm=context.confirm)
     derivation = Derivation(
         job="rebuild_availability",
         formats=formats_of("producer"),

@@ -286,6 +286,9 @@ _LISTS = {
     JOIN (SELECT job, MAX_BY(run_id, checked_at) AS run_id FROM quality_result GROUP BY job) USING (job, run_id)
     WHERE NOT success ORDER BY severity, job, `table`, expectation LIMIT {rows}""",
     "publications": """
-    SELECT job, MAX(published_at) AS published_at, MAX_BY(run_id, published_at) AS run_id,
-      MAX_BY(table_versions, published_at) AS table_versions FROM publication GROUP BY job ORDER BY job LIMIT {rows}""",
+    SELECT job, last.* FROM (
+      SELECT job, MAX_BY(
+        STRUCT(published_at, run_id, table_versions), STRUCT(COALESCE(number, 0), published_at)) AS last
+      FROM publication GROUP BY job
+    ) ORDER BY job LIMIT {rows}""",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -60,12 +60,16 @@ class Step:
 
 @dataclass(frozen=True)
 class RunContext:
-    """One run: its id, its landing root, the dates it was asked for, and the instant that lineage columns carry."""
+    """One run: its id, its landing root, the dates it was asked for, and the instant that lineage columns carry.
+
+    ``confirm`` is called before each write, and raises where the lake is no longer this run's.
+    """
 
     landing: str
     dates: DateRange = EVERY_DATE
     run_id: str = field(default_factory=lambda: f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:8]}")
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    confirm: Callable[[], None] = field(default=lambda: None, compare=False)
 
     def lineage(self) -> list[Column]:
         """The lineage columns; a table keeps those that its contract names."""

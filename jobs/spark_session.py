@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -139,4 +140,17 @@ def known_failure(error: Exception) -> str:
             f"a worker has no module {absent.group(1)!r}; ship dist/hindsight.zip with --py-files, and install what "
             "requirements.lock pins on every worker."
         )
-    return text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    vanished = re.search(r"FileNotFoundError: (?:\[Errno 2\] )?(.*)", text)
+    if vanished:
+        return (
+            f"a landing file was listed and is gone ({vanished.group(1)}); what was read with it is not in the ledger, "
+            "and a rerun takes in what is there."
+        )
+    if "No space left on device" in text:
+        return (
+            "there is no space left where the lake is, or where Spark keeps what it has no memory for "
+            "(spark.local.dir); make room and rerun: what was committed stays, and the rest is done then."
+        )
+    # What the JVM says begins on the second line, where Python could not make an error of its own of it.
+    said = [line.strip(": ") for line in text.splitlines() if line.strip(": ")]
+    return said[isinstance(error, Py4JJavaError) and len(said) > 1] if said else type(error).__name__

@@ -117,6 +117,12 @@ PUBLICATION = Table(
         [
             _RUN_ID,
             column("job", StringType(), "Job that published.", required=True),
+            column(
+                "number",
+                LongType(),
+                "Counts the job's publications from 1: the highest is the newest, whatever the clocks said. Null: of a "
+                "release that did not count, older than all that have one.",
+            ),
             column("published_at", TimestampType(), "When its last table was committed, UTC.", required=True),
             column(
                 "table_versions",

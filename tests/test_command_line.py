@@ -17,8 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from jobs.lake_lease import take
+from jobs.lease_folder import LeaseFolder
 from jobs.run_context import DateRange, Step
 from jobs.run_metrics import write_metrics
+from jobs.small_files import LocalStore
 
 ROOT = Path(__file__).parent.parent
 STEP = """
@@ -155,6 +158,15 @@ def test_ctrl_c_stops_a_run_at_once_and_in_one_sentence(tmp_path):
         assert process.wait(timeout=60) == 130
     assert json.loads(before)["job"] == "ingest_send_records"
     assert said == "hindsight: interrupted; a rerun takes up where this run stopped"
+
+
+def test_a_run_on_a_lake_that_another_process_holds_ends_with_75_and_one_sentence(tmp_path):
+    take(LeaseFolder("the lake", LocalStore(tmp_path / "_lease")), "the-first-run")
+    code, said = hindsight("maintain", "--lake", str(tmp_path))
+    assert code == 75
+    sentence = said.splitlines()[-1]
+    assert sentence.startswith(f"hindsight: {tmp_path} is being written by another run: run the-first-run, process")
+    assert f"process {os.getpid()} on " in sentence
 
 
 def test_instants_are_those_of_utc_wherever_the_machine_is():

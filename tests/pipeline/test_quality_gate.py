@@ -17,11 +17,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from jobs.delta_tables import Lake, stored_schema
+from jobs.delta_tables import Lake
 from jobs.exit_codes import GATE_FAILED, exit_code
 from jobs.publication import Derivation, publish
 from jobs.quality_gate import GateFailedError, check, validated
 from jobs.run_context import RunContext
+from jobs.table_schema import stored_schema
 from schemas import ALLOCATION_DRIFT, BROKER_AVAILABILITY_WINDOW, INGESTED_FILE, TABLES, Table
 from schemas.expectations import INVARIANTS
 

@@ -1,0 +1,74 @@
+"""Where a run can be broken off between two commits, and what a reader without Spark sees of its tables meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+from deltalake import DeltaTable
+
+from jobs.delta_tables import Lake
+from schemas import Table
+from tests.pipeline.lake_contents import COMPARED
+
+WRITES = ("_create", "append", "add_candidates", "merge", "update", "replace_where")
+Seen = dict[str, list[str]]
+
+
+@contextmanager
+def after_each_write(call: Callable[[Lake, str, Table], None]) -> Iterator[None]:
+    """Call after every write of every lake; writes that would go on at once come one after the other."""
+    with patch("jobs.delta_tables._AT_ONCE", 1):
+        patches = [patch.object(Lake, name, _followed(name, call)) for name in WRITES]
+        for each in patches:
+            each.start()
+        try:
+            yield
+        finally:
+            for each in patches:
+                each.stop()
+
+
+def _followed(name: str, call: Callable[[Lake, str, Table], None]) -> Callable:
+    write = getattr(Lake, name)
+
+    def followed(lake: Lake, table: Table, *rest, **named) -> None:
+        write(lake, table, *rest, **named)
+        call(lake, name, table)
+
+    return followed
+
+
+def rows_of_table(path: Path, columns: list[str], version: int | None = None) -> list[str]:
+    """A table's rows as sorted text."""
+    found = DeltaTable(path, version=version).to_pyarrow_table(columns=columns)
+    return sorted(map(repr, found.to_pylist()))
+
+
+def seen(lake: Path, versions: dict[str, int] | None = None) -> Seen:
+    """Every table's rows, contract columns only; ``versions``: of these tables, at these versions."""
+    wanted = [table for table in COMPARED if versions is None or table.name in versions]
+    there = [table for table in wanted if DeltaTable.is_deltatable(str(lake / table.name))]
+    return {t.name: rows_of_table(lake / t.name, t.contract_columns, (versions or {}).get(t.name)) for t in there}
+
+
+def published(lake: Path) -> dict[str, dict[str, int]]:
+    """Per job, the table versions that its newest publication names."""
+    if not DeltaTable.is_deltatable(str(lake / "publication")):
+        return {}
+    rows = DeltaTable(lake / "publication").to_pyarrow_table().to_pylist()
+    newest = {row["job"]: row for row in sorted(rows, key=lambda row: row["number"])}
+    return {job: dict(row["table_versions"]) for job, row in newest.items()}
+
+
+def is_published_whole(lake: Path, *runs: Seen) -> bool:
+    """Whether the versions that each job's newest publication names are together what one of the runs stored."""
+    named = [seen(lake, versions) for versions in published(lake).values()]
+    return all(any(tables == {name: run.get(name, []) for name in tables} for run in runs) for tables in named)
+
+
+def without_empty(tables: Seen) -> Seen:
+    """A table without rows need not be there."""
+    return {name: rows for name, rows in tables.items() if rows}

@@ -1,0 +1,40 @@
+"""What the JVM and its workers fail of, in a sentence."""
+
+from __future__ import annotations
+
+import pytest
+from py4j.protocol import Py4JJavaError
+
+from jobs.exit_codes import RUN_FAILED, exit_code
+
+
+class OfTheJvm(Py4JJavaError):
+    """As py4j words it: what was called, then the exception with its stack."""
+
+    def __init__(self, said: str) -> None:
+        Exception.__init__(self, said)
+
+    def __str__(self) -> str:
+        return f"An error occurred while calling o42.execute.\n: {self.args[0]}\n\tat org.apache.spark.Nobody\n"
+
+
+GONE = "PythonException: trace\nFileNotFoundError: [Errno 2] Failed to open local file '/l/a.jsonl'\n\tat x"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OfTheJvm("java.io.IOException: No space left on device"), "there is no space left where the lake is"),
+        (OSError(28, "No space left on device"), "there is no space left where the lake is"),
+        (OfTheJvm(GONE), "a landing file was listed and is gone (Failed to open local file '/l/a.jsonl')"),
+        (OfTheJvm("java.lang.IllegalStateException: odd"), "java.lang.IllegalStateException: odd"),
+        (OSError(13, "Permission denied", "/lake"), "[Errno 13] Permission denied: '/lake'"),
+    ],
+)
+def test_a_failure_is_one_sentence(error, said, capsys):
+    def fails():
+        raise error
+
+    assert exit_code(fails) == RUN_FAILED
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"hindsight: {said}")
