@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import gzip
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, Phase, given
+from hypothesis import settings as property_settings
+from hypothesis import strategies as st
 
+from jobs.run_context import RunContext
+from jobs.run_pipeline import JOBS
 from tests.conftest import CAPTURES, GOLDEN
 from tests.pipeline.lake_contents import COMPARED, contents
 
@@ -47,15 +53,12 @@ def write(landing: Path, name: str, lines: list[bytes]) -> None:
 
 @pytest.fixture(scope="module")
 def one_run(spark, settings, inputs, tmp_path_factory):
-    from jobs import flag_allocation_drift, ingest_consumer_snapshots, ingest_send_records, rebuild_availability
-    from jobs.run_context import RunContext
-
     root = tmp_path_factory.mktemp("one_run")
     for name, lines in inputs.items():
         write(root / "landing", name, lines)
     context = RunContext(str(root / "landing"))
-    for job in (ingest_send_records, ingest_consumer_snapshots, rebuild_availability, flag_allocation_drift):
-        job.run(spark, settings, context, str(root / "lake"))
+    for run in JOBS.values():
+        run(spark, settings, context, str(root / "lake"))
     return root
 
 
@@ -79,36 +82,40 @@ def test_running_again_changes_nothing(spark, pipeline, one_run):
     assert after == versions
 
 
-@pytest.mark.soak
-def test_files_split_in_three_and_arriving_in_any_order_give_the_same_tables(
-    spark, pipeline, inputs, one_run, tmp_path
-):
-    """The snapshot file is cut between a marker and its captures; starts, callbacks and markers arrive last."""
-    for part in (2, 0, 1):
-        for name, lines in inputs.items():
-            cuts = [0, len(lines) // 3, 2 * len(lines) // 3, len(lines)]
-            if name.startswith("admin_snapshots"):
-                after_marker = [i + 1 for i, line in enumerate(lines) if b'"kind":"round"' in line]
-                cuts[1:3] = after_marker[4], after_marker[9]
-            if name.startswith("client_log"):  # a log is rolled between records, not inside a stack trace
-                stamped = [i for i, line in enumerate(lines) if line[:2] == b"20"]
-                cuts[1:3] = (next(i for i in stamped if i >= cut) for cut in cuts[1:3])
-            folder, _, rest = name.partition("/")
-            write(tmp_path / "landing", f"{folder}/{part}/{rest}", lines[cuts[part] : cuts[part + 1]])
-        pipeline(tmp_path / "landing", tmp_path / "lake")
-    actual = contents(spark, tmp_path / "lake", with_sources=False)
-    assert_equal(actual, contents(spark, one_run / "lake", with_sources=False))
-
-
-@pytest.mark.soak
-def test_the_same_records_in_two_files_are_stored_once(spark, pipeline, inputs, one_run, tmp_path):
+@st.composite
+def arrivals(draw, inputs):
+    """Batches: landing files by name, each some lines of an input, and the jobs that run after; in any order."""
+    batches = [
+        ({}, draw(st.permutations(list(JOBS)))[: draw(st.integers(1, 4))]) for _ in range(draw(st.integers(2, 4)))
+    ]
     for name, lines in inputs.items():
-        write(tmp_path / "landing", name, lines)
         folder, _, rest = name.partition("/")
-        write(tmp_path / "landing", f"{folder}/again/{rest}", lines)
-    pipeline(tmp_path / "landing", tmp_path / "lake")
-    actual = contents(spark, tmp_path / "lake", with_sources=False)
+        places = cuts_of(name, lines)
+        cuts = [0, *sorted(draw(st.sets(st.sampled_from(places), max_size=2))), len(lines)]
+        for part, (begin, end) in enumerate(pairwise(cuts)):
+            for copy in range(draw(st.sampled_from([1, 1, 1, 2]))):
+                files, _ = batches[draw(st.integers(0, len(batches) - 1))]
+                files[f"{folder}/{part}-{copy}/{rest}"] = (name, begin, end)
+    return batches
+
+
+def cuts_of(name: str, lines: list[bytes]) -> list[int]:
+    """Where a file may be cut: a log is rolled between records, not inside a stack trace."""
+    return [i for i in range(1, len(lines)) if not name.startswith("client_log") or lines[i][:2] == b"20"]
+
+
+@pytest.mark.soak
+@property_settings(max_examples=4, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_arrival_of_the_files_gives_the_same_tables(spark, settings, inputs, one_run, tmp_path_factory, data):
+    """Cut anywhere, late, some lines in two files; jobs run in any order meanwhile, and once in theirs at the end."""
+    root = tmp_path_factory.mktemp("arrival")
+    for files, jobs in [*data.draw(arrivals(inputs)), ({}, JOBS)]:
+        for path, (name, begin, end) in files.items():
+            write(root / "landing", path, inputs[name][begin:end])
+        for job in jobs:
+            JOBS[job](spark, settings, RunContext(str(root / "landing")), str(root / "lake"))
+    actual = contents(spark, root / "lake", with_sources=False)
     assert_equal(actual, contents(spark, one_run / "lake", with_sources=False))
-    files = spark.read.format("delta").load(f"{tmp_path}/lake/ingested_file").collect()
-    assert all(f.read == f.stored + f.duplicate + f.ignored + f.quarantined for f in files)
-    assert sum(f.duplicate for f in files) == sum(f.stored for f in files)
+    ledger = spark.read.format("delta").load(f"{root}/lake/ingested_file").collect()
+    assert all(f.read == f.stored + f.duplicate + f.ignored + f.quarantined for f in ledger)
