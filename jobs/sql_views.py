@@ -8,6 +8,7 @@ from importlib.resources import files
 from pyspark.sql import SparkSession
 
 from jobs.delta_tables import Lake
+from jobs.table_schema import stored_schema
 from jobs.transforms.frames import sql_text
 from schemas import TABLES, Table
 
@@ -17,15 +18,17 @@ DATABASE = "hindsight"
 def create_views(spark: SparkSession, lake: Lake) -> list[str]:
     """Make database ``hindsight`` the current one, with every table of the lake and every view in it.
 
-    The tables at their paths are the truth; these are names for them. Where a metastore is configured the names
-    persist, else they last as long as the session. Returns the names of the views.
+    The tables at their paths are the truth; these are names for them. One that has had no row yet is named too, and has
+    none: it is not made, since who asks may not hold the lake. Where a metastore is configured the names persist, else
+    they last as long as the session. Returns the names of the views.
     """
-    # Its folder stays empty: every table has a place of its own. Spark's default would be the working directory.
+    # Its folder holds no row: every table that was made has a place of its own. Spark's default would be the working
+    # directory.
     spark.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE} LOCATION {sql_text(lake.root + '/_database')}")
     spark.sql(f"USE {DATABASE}")
-    lake.together(partial(lake.create, table) for table in TABLES.values())
-    for table in TABLES.values():
-        _name(spark, lake, table)
+    there = lake.together(partial(_is_there, lake, table) for table in TABLES.values())
+    for table, is_there in zip(TABLES.values(), there, strict=True):
+        _name(spark, lake, table, is_there=is_there)
     return [_create(spark, name, text) for name, text in view_texts().items()]
 
 
@@ -35,11 +38,22 @@ def view_texts() -> dict[str, str]:
     return {s.name.removesuffix(".sql"): s.read_text(encoding="utf-8") for s in sources if s.name.endswith(".sql")}
 
 
-def _name(spark: SparkSession, lake: Lake, table: Table) -> None:
+def _is_there(lake: Lake, table: Table) -> bool:
+    """Whether the table was made; with the columns of its contract by then."""
+    if lake.exists(table):
+        lake.create(table)
+        return True
+    return False
+
+
+def _name(spark: SparkSession, lake: Lake, table: Table, *, is_there: bool) -> None:
     """Point the table's name at this lake; where a metastore kept it for another one, only the name is dropped."""
     if spark.catalog.tableExists(table.name):
         spark.sql(f"DROP TABLE `{table.name}`")
-    spark.sql(f"CREATE TABLE `{table.name}` USING delta LOCATION {sql_text(lake.path(table))}")
+    if is_there:
+        spark.sql(f"CREATE TABLE `{table.name}` USING delta LOCATION {sql_text(lake.path(table))}")
+    else:
+        spark.catalog.createTable(table.name, source="parquet", schema=stored_schema(table))
 
 
 def _create(spark: SparkSession, name: str, text: str) -> str:
