@@ -126,14 +126,16 @@ def _quickly(text: str) -> Any:
 
 def _put_back(document: Any, keys: Mapping[str, Any]) -> None:
     """Write the keys of a document's objects in place of their names; level by level, until none is left."""
-    left, level = len(keys), [document]
-    while left and level:
+    left, level = len(keys), [document] if keys else []
+    while level:
         for one in level:
             if type(one) is dict and not keys.keys().isdisjoint(one):
                 members = {keys.get(name, name): value for name, value in one.items()}
-                left -= sum(1 for name in one if name in keys)
+                left -= len(keys.keys() & one.keys())
                 one.clear()
                 one.update(members)
+        if not left:
+            return
         inner = (one.values() if type(one) is dict else one for one in level)
         level = [item for items in inner for item in items if type(item) in _CONTAINERS]
 
