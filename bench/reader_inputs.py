@@ -9,15 +9,16 @@ from datetime import UTC
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bench.contest import ROOT
 from udfs.bounded_lines import read_lines
+from udfs.fastjson import ObjectKey, parse_fastjson
 from udfs.landing_formats import FORMATS
 from udfs.parsed_line import LandedFile
 
 MAX_LINE_BYTES = 8 << 20
-LINES = "lines"
+LINES, UNFOLDED = "lines", "unfolded"
 _CAPTURES = ROOT / "tests/golden"
 _LINES_PER_FILE = 50_000
 
@@ -25,8 +26,8 @@ _LINES_PER_FILE = 50_000
 class Input(NamedTuple):
     """What one reader is given: ``rows`` lines, made by repeating those of real files.
 
-    ``head``: so many lines stand once at a file's beginning. ``about``: what the reader is told of each file. All of it
-    travels to another process, hence no lambda.
+    ``head``: so many lines stand once at a file's beginning. ``about``: what the reader is told of each file.
+    ``holds_documents``: ``raw`` is the text of a document. All of it travels to another process, hence no lambda.
     """
 
     name: str
@@ -37,10 +38,11 @@ class Input(NamedTuple):
     is_json: bool = True
     about: LandedFile = LandedFile()
     head: int = 0
+    holds_documents: bool = False
 
 
 def prepare(given: Input, data: Path, rows: int) -> None:
-    """Write files of ``rows`` lines in all under ``data``, plain, not gzipped."""
+    """Write files of ``rows`` lines in all under ``data``, plain, not gzipped; those that hold documents twice."""
     lines = given.lines()
     head, body = lines[: given.head], cycle(lines[given.head :])
     (data / LINES).mkdir()
@@ -49,6 +51,26 @@ def prepare(given: Input, data: Path, rows: int) -> None:
         count = min(_LINES_PER_FILE, rows - start)
         text = b"".join(line + b"\n" for line in (*head, *islice(body, count - len(head))))
         (data / LINES / f"part-{number:04}.{suffix}").write_bytes(text)
+    if given.holds_documents:
+        (data / UNFOLDED).mkdir()
+        for path in files_of(data):
+            (data / UNFOLDED / path.name).write_bytes(b"".join(map(_unfolded, path.read_bytes().splitlines())))
+
+
+def _unfolded(line: bytes) -> bytes:
+    """A line as strict JSON, with the document that it holds as a part of it."""
+    fields = json.loads(line)
+    if fields.get("raw"):
+        fields["raw"] = _strict(parse_fastjson(fields["raw"]))
+    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_strict(item) for item in value]
+    if isinstance(value, dict):
+        return {json.dumps(dict(k)) if isinstance(k, ObjectKey) else str(k): _strict(v) for k, v in value.items()}
+    return value
 
 
 def files_of(data: Path) -> list[Path]:
@@ -118,8 +140,22 @@ INPUTS = (
         "trace_topic", "trace_topic", "Trace topic", 16_000, partial(_of_files, "captures/trace_topic/trace_*.jsonl.gz")
     ),
     Input("producer_hook", "producer_hook", "Producer hook", 120_000, partial(_of_files, _HOOK)),
-    Input("admin_snapshots", "admin_snapshots", "Admin snapshots", 12_000, partial(_of_files, _ADMIN)),
-    Input("heartbeat", "heartbeat", "Heartbeats", 40_000, partial(_of_files, "heartbeats/*.jsonl")),
+    Input(
+        "admin_snapshots",
+        "admin_snapshots",
+        "Admin snapshots",
+        12_000,
+        partial(_of_files, _ADMIN),
+        holds_documents=True,
+    ),
+    Input(
+        "heartbeat",
+        "heartbeat",
+        "Heartbeats",
+        40_000,
+        partial(_of_files, "heartbeats/*.jsonl"),
+        holds_documents=True,
+    ),
     Input(
         "canonical_sends",
         "canonical_sends",
