@@ -157,6 +157,11 @@ def _inflate_up_to_damage(member: "zlib._Decompress", unread: bytes) -> bytes:
 
 
 def _lines(blocks: Iterator[bytes | Refusal], max_line_bytes: int) -> Iterator[Line]:
+    # Chained, not yielded one by one: most lines pass without a step of Python.
+    return itertools.chain.from_iterable(_lines_by_block(blocks, max_line_bytes))
+
+
+def _lines_by_block(blocks: Iterator[bytes | Refusal], max_line_bytes: int) -> Iterator[Iterable[Line]]:
     splitter = _Splitter(max_line_bytes)
     head = b""
     refusal = None
@@ -164,14 +169,14 @@ def _lines(blocks: Iterator[bytes | Refusal], max_line_bytes: int) -> Iterator[L
         if isinstance(block, Refusal):
             refusal = block
         elif splitter.is_begun:
-            yield from splitter.feed(block)
+            yield splitter.feed(block)
         else:
             head += block
             if len(head) >= len(_BYTE_ORDER_MARK):
-                yield from splitter.begin(head)
+                yield splitter.begin(head)
     if not splitter.is_begun:
-        yield from splitter.begin(head)
-    yield from splitter.end(refusal)
+        yield splitter.begin(head)
+    yield splitter.end(refusal)
 
 
 class _Splitter:
@@ -187,30 +192,32 @@ class _Splitter:
         self.hold_at_most = max(max_line_bytes, _SAMPLE_BYTES)
         self.ends_with_return = False
 
-    def begin(self, block: bytes) -> Iterator[Line]:
+    def begin(self, block: bytes) -> Iterable[Line]:
         self.is_begun = True
         if block.startswith(_BYTE_ORDER_MARK):
             self.start = len(_BYTE_ORDER_MARK)
             block = block[self.start :]
-        yield from self.feed(block)
+        return self.feed(block)
 
-    def feed(self, block: bytes) -> Iterator[Line]:
+    def feed(self, block: bytes) -> Iterable[Line]:
         last = block.rfind(b"\n")
         if last < 0:
             self._hold(block)
-            return
+            return ()
         begin = 0
+        lines: Iterable[Line] = ()
         if self.size:
             first = block.find(b"\n")
             self._hold(block[:first])
-            yield self._finish(is_terminated=True)
+            lines = (self._finish(is_terminated=True),)
             begin = first + 1
         if begin <= last:
             number, start = self.number, self.start
             self.number += block.count(b"\n", begin, last) + 1
             self.start += last + 1 - begin
-            yield from _whole_lines(block[begin:last], number, start, self.max_line_bytes)
+            lines = itertools.chain(lines, _whole_lines(block[begin:last], number, start, self.max_line_bytes))
         self._hold(block[last + 1 :])
+        return lines
 
     def end(self, refusal: Refusal | None) -> Iterator[Line]:
         if refusal is not None:

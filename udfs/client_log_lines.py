@@ -59,10 +59,11 @@ def parse_client_log(lines: Iterable[Line], *, zone: tzinfo, file: str = "") -> 
     reader = _Reader(zone, file.rpartition("/")[0])
     held: _Held | None = None
     for line in lines:
-        text, refusal = line.text, line.refusal
-        if refusal is None and (text[:1] not in _HEAD_STARTS or not _begins_as_head(text)):
+        _, _, _, text, refusal = line
+        first = text[:1]
+        if refusal is None and (first not in _HEAD_STARTS or not _begins_as_head(text)):
             if held is None:
-                yield ignored(line) if text[:1] == "\t" else reader.continuation(line)
+                yield ignored(line) if first == "\t" else reader.continuation(line)
             elif not held.takes(line):
                 yield from held.release()
                 held = None
@@ -120,7 +121,9 @@ class _Reader:
         return ignored(line)
 
     def head(self, line: Line) -> ParsedLine:
-        text = without_colours(line.text)
+        text = line.text
+        if text[0] != "2":
+            text = without_colours(text)
         start = message_start(text)
         is_result = text.startswith(_STARTS, start)
         template = None if is_result else find_template(text, start)

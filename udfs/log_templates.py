@@ -73,10 +73,13 @@ class TemplateIndex:
     def find(self, text: str, start: int = 0) -> Template | None:
         """The first form that the message beginning at ``start`` has, without copying it; None: none."""
         end = text.find(" ", start)
-        end = len(text) if end < 0 else end
-        for one in self._by_word.get(text[start:end], ()):
-            if text.startswith(one.starts, start) and text.find(one.mark, start) >= 0:
-                return one
+        if end < 0:
+            end = len(text)
+        known = self._by_word.get(text[start:end])
+        if known is not None:
+            for one in known:
+                if text.startswith(one.starts, start) and text.find(one.mark, start) >= 0:
+                    return one
         if text.startswith(self._after_starts, end):
             return next(one for one in self._after_name if text.startswith(one.starts, end))
         if text.startswith(self._glued_starts, start):
