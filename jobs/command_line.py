@@ -7,10 +7,9 @@ import json
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
-from datetime import datetime
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from pyspark.sql import DataFrame, SparkSession
@@ -18,15 +17,27 @@ from pyspark.sql import DataFrame, SparkSession
 from conf.settings import Settings
 from conf.settings_file import load_settings
 from jobs import check_quality, maintain, render_report, run_pipeline
+from jobs.command_options import (
+    From,
+    Json,
+    LakeRoot,
+    Landing,
+    Master,
+    Metrics,
+    SettingsFile,
+    Severity,
+    To,
+    Wait,
+    dates_of,
+)
 from jobs.delta_tables import Lake
 from jobs.exit_codes import exit_code
 from jobs.explain_row import EXPLAINED, NotOneRowError, explain
 from jobs.lake_lease import held
 from jobs.open_drift import as_json, judged_until, open_incidents, refuse, told
-from jobs.places import lake_folder, without_password
 from jobs.quality_gate import GateFailedError, failures
 from jobs.quality_gate import told as told_results
-from jobs.run_context import DateRange, RunContext
+from jobs.run_context import RunContext
 from jobs.run_log import progress, start_log
 from jobs.run_metrics import write_metrics
 from jobs.run_summary import summary
@@ -50,27 +61,6 @@ app = typer.Typer(
     ),
 )
 
-Severity = Literal["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"]
-Landing = Annotated[
-    str, typer.Option(callback=without_password, help="Folder with <format>/cluster=<name>/ files; local path or URI.")
-]
-LakeRoot = Annotated[
-    str, typer.Option("--lake", callback=lake_folder, help="Folder of the Delta tables; made if absent.")
-]
-SettingsFile = Annotated[Path | None, typer.Option("--settings", help="TOML file with what differs from the defaults.")]
-From = Annotated[
-    datetime | None,
-    typer.Option("--from", formats=["%Y-%m-%d"], help="First UTC date."),
-]
-To = Annotated[datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="Last UTC date.")]
-Json = Annotated[bool, typer.Option("--json", help="JSON lines for machines.")]
-Metrics = Annotated[Path | None, typer.Option(dir_okay=False, help="OpenMetrics text file to write at the end.")]
-Wait = Annotated[
-    float,
-    typer.Option("--wait", min=0, help="Seconds to wait for another run that writes to the lake; else exit code 75."),
-]
-Master = Annotated[str | None, typer.Option(help="Spark master, e.g. local[4]; leave out under spark-submit.")]
-
 
 def _job(job: str) -> None:
     """A command for one job, or for ``run_pipeline``, which is all of them."""
@@ -87,7 +77,7 @@ def _job(job: str) -> None:
         wait: Wait = 0,
         master: Master = None,
     ) -> None:
-        context = RunContext(_absolute(landing), _dates(first, last))
+        context = RunContext(_absolute(landing), dates_of(first, last))
         if metrics and not metrics.absolute().parent.is_dir():
             raise typer.BadParameter(f"--metrics {str(metrics)!r}: there is no folder {str(metrics.parent)!r}.")
 
@@ -122,7 +112,7 @@ def render(
     master: Master = None,
 ) -> None:
     """Write the page anew, without any other job."""
-    context = RunContext(_absolute(landing or lake), _dates(first, last))
+    context = RunContext(_absolute(landing or lake), dates_of(first, last))
 
     def work(spark: SparkSession, loaded: Settings) -> None:
         with context.step("render_report"), progress(spark.sparkContext):
@@ -211,7 +201,7 @@ def check(
     master: Master = None,
 ) -> None:
     """Check published tables against their contracts and invariants; exit code 2 if a critical expectation fails."""
-    context = RunContext(_absolute(lake), _dates(first, last))
+    context = RunContext(_absolute(lake), dates_of(first, last))
     unknown = sorted({*(table or ())} - TABLES.keys())
     if unknown:
         near = difflib.get_close_matches(unknown[0], TABLES, n=1)
@@ -254,12 +244,6 @@ def maintain_command(
         _write(maintain.as_json(found) if as_lines else maintain.told(found))
 
     _with_lake("maintain", lake, settings, master, work)
-
-
-def _dates(first: datetime | None, last: datetime | None) -> DateRange:
-    if first and last and first > last:
-        raise typer.BadParameter(f"--from {first:%Y-%m-%d} is after --to {last:%Y-%m-%d}.")
-    return DateRange(first and first.date(), last and last.date())
 
 
 def show(frame: DataFrame, limit: int) -> None:
