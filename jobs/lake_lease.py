@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from jobs.lease_folder import LeaseFolder
 from jobs.run_context import RunContext
 from jobs.run_log import tell
+from jobs.small_files import STORE_ERRORS
 
 RENEW_EVERY_S = 10
 # A holder on another machine that is silent for so long is taken for dead; a holder's own word is good for half of it.
@@ -132,10 +133,9 @@ def held(spark: SparkSession, lake: str, context: RunContext, *, wait_s: float =
         # What the JVM was at may still be committed: the lease passes on when the process is gone.
         ended.set()
         raise
-    except Exception:
-        _end(ended, renewer, lease)
-        raise
-    _end(ended, renewer, lease)
+    finally:
+        if not ended.is_set():
+            _end(ended, renewer, lease)
 
 
 def take(folder: LeaseFolder, run_id: str, *, wait_s: float = 0) -> Lease:
@@ -182,7 +182,7 @@ def _renew_until(ended: Event, lease: Lease) -> None:
     while not ended.wait(RENEW_EVERY_S):
         try:
             lease.renew()
-        except Exception as error:  # the store may be back for the next one; confirm() tells when it lasts
+        except STORE_ERRORS as error:  # the store may be back for the next one; confirm() tells when it lasts
             tell("could not renew the lease", error=type(error).__name__)
 
 
@@ -191,7 +191,7 @@ def _end(ended: Event, renewer: Thread, lease: Lease) -> None:
     renewer.join()
     try:
         lease.renew(released=True)
-    except Exception as error:  # the run's own result must not be lost for it; the process is about to end
+    except STORE_ERRORS as error:  # the run's own result must not be lost for it; the process is about to end
         tell("could not give the lease back", error=type(error).__name__)
 
 

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
+
+# What a store fails with; of Hadoop's client also when the JVM is gone.
+STORE_ERRORS = (OSError, Py4JError)
 
 
 class Store(Protocol):

@@ -64,7 +64,8 @@ def quick(monkeypatch):
     monkeypatch.setattr(lake_lease, "_LOOK_EVERY_S", 0.05)
 
 
-def test_a_second_process_is_refused_at_once_and_told_who_holds_the_lake_until_that_is_killed(tmp_path):
+def test_a_second_process_is_refused_at_once_and_told_who_holds_the_lake_until_that_is_killed(tmp_path, monkeypatch):
+    monkeypatch.setattr(lake_lease.time, "sleep", lambda _: pytest.fail("waited, though it was not asked to"))
     with run(tmp_path, "first", 1, 60) as first:
         try:
             assert first.stdout is not None and first.stdout.readline() == "inside\n"
@@ -120,6 +121,7 @@ def test_a_process_number_that_another_process_has_by_now_keeps_nobody_out(tmp_p
     earlier = replace(ELSEWHERE, pid=os.getpid(), machine=lake_lease._machine(), process="1")
     folder.create(3, json.dumps(asdict(earlier)))
     take(folder, "second").confirm()
+    assert folder.numbers() == [0, 4] and '"second"' in folder.latest()[1]
 
 
 def test_who_was_succeeded_while_alive_writes_nothing_more_and_takes_nothing_back(tmp_path, quick):
@@ -169,6 +171,7 @@ def test_a_store_that_rewrites_a_file_in_two_steps_ends_no_hold(tmp_path, monkey
     begun.wait()
     held.confirm()
     renewer.join()
+    assert json.loads(folder_of(tmp_path).latest()[1])["renewals"] == 1
 
 
 def test_a_file_that_is_just_being_written_is_a_holder(tmp_path, quick):
