@@ -158,7 +158,7 @@ def whole_number(fields: Fields, name: str) -> int:
 def optional_number(fields: Fields, name: str) -> int | None:
     """An integer, or None where it is absent or null."""
     value = fields.get(name)
-    if value is None or (type(value) is int and -(2**31) <= value < 2**31):
+    if value is None or (type(value) is int and -(2**63) <= value < 2**63):
         return value
     return whole_number(fields, name)
 
