@@ -18,7 +18,8 @@ from udfs.release_profiles import PROFILES
 
 # A slot is 4 minutes of a UTC date; a mask holds one bit for each of 60 slots.
 SLOT_MS = 240_000
-SLOTS_A_DAY = 86_400_000 // SLOT_MS
+_DAY_MS = 86_400_000
+SLOTS_A_DAY = _DAY_MS // SLOT_MS
 _MASK = 60
 MASKS = tuple(f"mask_{number}" for number in range(SLOTS_A_DAY // _MASK))
 # A quick attempt ends in its slot or early in the next one.
@@ -58,13 +59,16 @@ def is_striking(slow_ms: int) -> Column:
 def broker_activity(attempts: DataFrame, *, slow_ms: int, who: Sequence[str] = PRODUCER) -> DataFrame:
     """Attempts counted by ``who``, topic, broker, date and release.
 
-    The masks tell in which slots of the date quick attempts began that updated the broker's item.
+    The masks tell in which slots of the date quick attempts began that updated the broker's item, ``settled_at`` when
+    the last of them began that must have ended on the date.
     """
     strikes = is_striking(slow_ms)
     pinned = F.coalesce(F.col("queue_selected_by") != "client", F.lit(False))
     is_async = F.coalesce(F.col("mode") == "ASYNC", F.lit(False))
     ended = ~is_async | F.coalesce("submit_end_at", "callback_end_at").isNotNull()
+    quick = ~strikes & ~pinned & ended
     slot = F.expr(f"unix_millis(begin_at) div {SLOT_MS} % {SLOTS_A_DAY}")
+    settles = F.expr(f"unix_millis(begin_at) % {_DAY_MS}") < _DAY_MS - slow_ms
     seen = attempts.select(
         *who,
         *_KEYS,
@@ -73,7 +77,8 @@ def broker_activity(attempts: DataFrame, *, slow_ms: int, who: Sequence[str] = P
         F.greatest("begin_at", "end_at", "submit_end_at", "callback_end_at").alias("last_at"),
         (is_async | ~F.col("exceptions_observable")).alias("partly_seen"),
         strikes.alias("strikes"),
-        F.when(~strikes & ~pinned & ended, slot).alias("slot"),
+        F.when(quick, slot).alias("slot"),
+        F.when(quick & settles, F.col("begin_at")).alias("settled_at"),
     )
     bit = F.expr(f"shiftleft(1L, cast(slot % {_MASK} as int))")
     of_mask = F.expr(f"slot div {_MASK}")
@@ -84,6 +89,7 @@ def broker_activity(attempts: DataFrame, *, slow_ms: int, who: Sequence[str] = P
         F.min("begin_at").alias("first_begin_at"),
         F.max("begin_at").alias("last_begin_at"),
         F.max("last_at").alias("last_attempt_at"),
+        F.max("settled_at").alias("settled_at"),
         F.max("partly_seen").alias("partly_seen"),
         F.min("latency_fault_enabled").alias("latency_fault_enabled"),
         *masks,

@@ -62,7 +62,7 @@ class RelevantAttempts:
         self._minutes = [
             _held(told.where("duration_ms > 0"), self._slow_ms),
             _in_minutes(_after_failures(told.where("NOT reachable"), self._of_pairs)),
-            _in_minutes(_last_of_date(self._of_pairs)),
+            _last_of_date(self._of_pairs, self._slow_ms),
         ]
         return self._kept()
 
@@ -76,8 +76,9 @@ class RelevantAttempts:
     def _kept(self) -> DataFrame:
         """The striking attempts and those of the minutes: a semi-join with hashes, which are broadcast."""
         every = reduce(DataFrame.unionByName, self._minutes)
-        wanted = every.select(F.xxhash64(*_PAIR, "minute").alias("wanted")).distinct()
-        mine = F.xxhash64(*_PAIR, _minute_of(F.col("begin_at")))
+        # The client's id says almost always of which group and cluster it is; each text more is hashed in every row.
+        wanted = every.select(F.xxhash64("client_id", "broker_name", "minute").alias("wanted")).distinct()
+        mine = F.xxhash64("client_id", "broker_name", _minute_of(F.col("begin_at")))
         quick = self._attempts.where(~self._kept_always)
         return self._striking.unionByName(quick.join(F.broadcast(wanted), mine == F.col("wanted"), "left_semi"))
 
@@ -94,9 +95,9 @@ def _in_minutes(slots: DataFrame) -> DataFrame:
 
 
 def _of_pairs(activity: DataFrame) -> DataFrame:
-    """Per producer, broker and date, the slots in which quick updates began."""
-    merged = activity.groupBy(*_PAIR, "event_date").agg(*merged_masks())
-    return merged.select(*_PAIR, "event_date", slots_of().alias("slots"))
+    """Per producer, broker and date, the slots in which quick updates began, and ``settled_at``."""
+    merged = activity.groupBy(*_PAIR, "event_date").agg(F.max("settled_at").alias("settled_at"), *merged_masks())
+    return merged.select(*_PAIR, "event_date", "settled_at", slots_of().alias("slots"))
 
 
 def _held(told: DataFrame, slow_ms: int) -> DataFrame:
@@ -121,12 +122,19 @@ def _after_failures(failures: DataFrame, of_pairs: DataFrame) -> DataFrame:
     return around.unionByName(next_ones)
 
 
-def _last_of_date(of_pairs: DataFrame) -> DataFrame:
-    """The slots of the last update on each date: the very last slot, and the last one before it with its neighbour."""
-    midnight = F.expr(f"(unix_date(event_date) + 1) * {SLOTS_A_DAY}L")
-    last = F.array_max(F.filter("slots", lambda s: s < midnight - 1))
-    every = F.array(midnight - 1, last, last - 1)
-    return of_pairs.select(*_PAIR, F.explode(F.array_compact(every)).alias("slot"))
+def _last_of_date(of_pairs: DataFrame, slow_ms: int) -> DataFrame:
+    """The minutes in which the last quick update that ended on each date can have begun.
+
+    Just before midnight; or, where those all ended on the next date, about when the last one began that did not.
+    """
+    before_midnight = F.timestamp_millis(F.unix_millis(F.date_add("event_date", 1).cast("timestamp")) - 1)
+    both = F.array(_ends_after(before_midnight, slow_ms), _ends_after(F.col("settled_at"), slow_ms))
+    return of_pairs.select(*_PAIR, F.explode(F.flatten(F.array_compact(both))).alias("minute"))
+
+
+def _ends_after(at: Column, slow_ms: int) -> Column:
+    """The minutes in which a quick update may have begun that ended at this instant or later, and began by it."""
+    return F.sequence(_minute_of(F.timestamp_millis(F.unix_millis(at) - slow_ms)), _minute_of(at))
 
 
 def _around(at: DataFrame, of_pairs: DataFrame) -> DataFrame:

@@ -11,8 +11,9 @@ from jobs.delta_tables import Lake
 from jobs.publication import Stretch
 from jobs.rebuild_availability import compute
 from jobs.run_context import RunContext
+from jobs.transforms.broker_activity import broker_activity
 from jobs.transforms.frames import ClusterDate
-from jobs.transforms.relevant_attempts import _held
+from jobs.transforms.relevant_attempts import _held, _last_of_date, _of_pairs
 from schemas import PRODUCER_INSTANCE, SEND_ATTEMPT
 from tests.conftest import only_in_one
 
@@ -162,3 +163,28 @@ def test_whatever_ended_while_a_broker_was_held_began_in_a_minute_that_is_kept(s
     assert set(quick) <= minutes
     # And no more than the hold needs: its own minutes, and the one before where it begins early in its first.
     assert len(minutes) <= sum(duration // 60_000 + 3 for *_, duration in holds)
+
+
+def test_the_last_quick_update_that_ended_on_a_date_began_in_a_minute_that_is_kept(spark):
+    """Quick attempts in the last seconds of a date, some of which end on the next, and earlier ones, or none."""
+    rng, slow_ms = random.Random(SEED), 550
+    rows, last = [], {}
+    for number in range(300):
+        begun = [DAY_MS - rng.choice([1, 5, 549, 550, 551, rng.randrange(1_200)]) for _ in range(rng.randrange(4))]
+        begun += [rng.randrange(DAY_MS - 600) for _ in range(rng.choice([0, 1, 1, 5]))]
+        # At the seam of two minutes the one that began first may end last.
+        seam = 60_000 * rng.randrange(1, 1440)
+        begun += rng.choice([[], [seam - 1, seam], [seam - rng.randrange(1, 549), seam + rng.randrange(3)]])
+        for serial, begin in enumerate(begun):
+            latency = rng.choice([0, slow_ms - 1, rng.randrange(slow_ms)])
+            rows.append(attempt(number, serial, begin, latency, "broker-a", "SYNC", False, rng))
+            if begin + latency < DAY_MS:
+                last[f"p{number:02d}"] = max(last.get(f"p{number:02d}", (0, 0)), (begin + latency, begin))
+    given = {"queue_selected_by": None, "ingested_at": at(0), "run_id": "r"}
+    stored = [tuple({**row, **given}.get(name) for name in SEND_ATTEMPT.columns.names) for row in rows]
+    made = spark.createDataFrame(stored, SEND_ATTEMPT.columns)
+    kept = _last_of_date(_of_pairs(broker_activity(made, slow_ms=slow_ms)), slow_ms).collect()
+    minutes = {(row.client_id, row.minute) for row in kept}
+    assert len(last) > 200
+    assert {(who, (BEGIN_MS + begin) // 60_000) for who, (_, begin) in last.items()} <= minutes
+    assert len(minutes) <= 3 * len({row.client_id for row in kept})
