@@ -7,9 +7,11 @@ PEERS := .venv-bench
 PEERS_READY := $(PEERS)/.ready
 SCHEDULERS := .venv-schedules
 SCHEDULERS_READY := $(SCHEDULERS)/.ready
+STORES := .venv-stores
+STORES_READY := $(STORES)/.ready
 AUDITOR := .venv-audit
 AUDITOR_READY := $(AUDITOR)/.ready
-LOCKED := . bench tests/schedules tests/audit
+LOCKED := . bench tests/schedules tests/stores tests/audit
 # make bench BENCH="allocation --rounds 5 --data /somewhere"; python -m bench --help tells more
 BENCH ?=
 
@@ -41,7 +43,7 @@ demo: $(READY)  ## run the pipeline on data_samples into ./lake
 test: $(READY)  ## run the tests
 	$(BIN)/python -m pytest
 
-soak: $(READY) $(SCHEDULERS_READY)  ## run the long tests that `make test` leaves out
+soak: $(READY) $(SCHEDULERS_READY) $(STORES_READY)  ## run the long tests that `make test` leaves out
 	$(BIN)/python -m pytest -m soak
 
 $(PEERS_READY): bench/requirements.lock
@@ -53,6 +55,11 @@ $(SCHEDULERS_READY): tests/schedules/requirements.lock
 	$(PYTHON) -m venv $(SCHEDULERS)
 	$(SCHEDULERS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $(SCHEDULERS_READY)
+
+$(STORES_READY): tests/stores/requirements.lock
+	$(PYTHON) -m venv $(STORES)
+	$(STORES)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $(STORES_READY)
 
 bench: $(READY) $(PEERS_READY)  ## measure the pipeline beside its peers, into bench/records
 	$(BIN)/python -m bench $(BENCH)

@@ -82,7 +82,8 @@ def _local(builder: SparkSession.Builder, settings: Settings) -> SparkSession.Bu
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     log4j = str(files("conf").joinpath("log4j2.properties"))
     options = {
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j}",
+        # Frames that are kept between the steps are all old to G1, which then marks the heap for as long as they live.
+        "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -Dlog4j2.configurationFile=file:{log4j}",
         "spark.driver.memory": settings.spark.driver_memory,
         "spark.sql.shuffle.partitions": str(settings.spark.shuffle_partitions),
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
@@ -145,6 +146,11 @@ def known_failure(error: Exception) -> str:
         return (
             f"a landing file was listed and is gone ({vanished.group(1)}); what was read with it is not in the ledger, "
             "and a rerun takes in what is there."
+        )
+    if "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND" in text:
+        return (
+            "an executor was lost with the steps that it kept; rerun. With a folder that every node reaches as "
+            "spark.checkpoint.dir the steps outlive their executors."
         )
     if "No space left on device" in text:
         return (

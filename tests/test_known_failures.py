@@ -26,6 +26,10 @@ GONE = "PythonException: trace\nFileNotFoundError: [Errno 2] Failed to open loca
     [
         (OfTheJvm("java.io.IOException: No space left on device"), "there is no space left where the lake is"),
         (OSError(28, "No space left on device"), "there is no space left where the lake is"),
+        (
+            OfTheJvm("SparkException: [CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_17_1 not found!"),
+            "an executor was lost with the steps that it kept; rerun. With a folder",
+        ),
         (OfTheJvm(GONE), "a landing file was listed and is gone (Failed to open local file '/l/a.jsonl')"),
         (OfTheJvm("java.lang.IllegalStateException: odd"), "java.lang.IllegalStateException: odd"),
         (OSError(13, "Permission denied", "/lake"), "[Errno 13] Permission denied: '/lake'"),

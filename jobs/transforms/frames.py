@@ -43,8 +43,13 @@ def dates_sql(dates: Iterable[date]) -> str:
 
 
 def staged(frame: DataFrame) -> DataFrame:
-    """The frame, computed once and without its past: what is built on it is planned in a moment, not in seconds."""
-    return frame.localCheckpoint()
+    """The frame, computed once and without its past: what is built on it is planned in a moment, not in seconds.
+
+    It lies in the executors' memory and on their disks, and is lost with one of them; the run fails then. Where a
+    cluster has a folder for it (``spark.checkpoint.dir``) it lies there and outlives them, for the price of the writes.
+    """
+    outlives = frame.sparkSession.sparkContext.getCheckpointDir() is not None
+    return frame.checkpoint() if outlives else frame.localCheckpoint()
 
 
 def rows_of(frame: DataFrame) -> list[Any]:

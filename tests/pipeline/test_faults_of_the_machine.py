@@ -19,6 +19,7 @@ from jobs.exit_codes import RUN_FAILED, exit_code
 from jobs.run_context import RunContext
 from tests.conftest import CAPTURES
 from tests.pipeline.interrupted_lake import Seen, is_published_whole, seen, without_empty
+from tests.processes import processes
 
 ROOT = Path(__file__).parent.parent.parent
 CLUSTER = "cluster=oracle"
@@ -79,19 +80,6 @@ def test_a_full_disk(pipeline, landing, undisturbed, settings_file, tmp_path, ro
     assert is_published_whole(after, undisturbed)
     pipeline(landing, after)
     assert without_empty(seen(after)) == without_empty(undisturbed)
-
-
-def processes() -> dict[int, tuple[str, int]]:
-    """Of each process of this machine its command and parent."""
-    found = {}
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (process / "cmdline").read_bytes().decode().replace("\0", " ")
-            _, parent, *_ = (process / "stat").read_text().rpartition(")")[2].split()
-        except (OSError, ValueError):
-            continue
-        found[int(process.name)] = (command, int(parent))
-    return found
 
 
 def own_workers() -> list[int]:
