@@ -60,7 +60,7 @@ def _run(place: Path) -> None:
 def _land(landing: Path, day: int) -> None:
     at = int((_FIRST_DAY + timedelta(days=day)).timestamp() * 1000)
     files = {
-        "producer_hook/cluster=prod": _hook_lines(at, np.random.default_rng(day)),
+        "producer_hook/cluster=prod": hook_lines(at, np.random.default_rng(day), sends=_SENDS),
         "canonical_snapshots/cluster=prod/topic_route": _routes(at),
         "canonical_snapshots/cluster=prod/consumer_heartbeat": _members(at),
         "canonical_snapshots/cluster=prod/queue_ownership": _owners(at),
@@ -71,17 +71,18 @@ def _land(landing: Path, day: int) -> None:
         (landing / folder / f"day-{day:03}.jsonl").write_text(text, encoding="utf-8")
 
 
-def _hook_lines(at: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+def hook_lines(at: int, rng: np.random.Generator, *, sends: int, who: str = "") -> Iterator[dict[str, Any]]:
+    """What the hooks of a few producers wrote on the day that begins ``at``; ``who`` tells these from others."""
     for producer in range(_PRODUCERS):
-        who = {"clientId": f"10.0.0.{producer}@7", "group": "pg"}
-        yield {"type": "start", "ts": at, **who, "version": "4.9.8", "sendLatencyFaultEnable": True}
-    for number in range(_SENDS):
-        begin = at + 1_000 + number * (_DAY_S - 60) * 1000 // _SENDS
+        start = {"clientId": f"10.0.0.{producer}@{who}7", "group": "pg", "version": "4.9.8"}
+        yield {"type": "start", "ts": at, **start, "sendLatencyFaultEnable": True}
+    for number in range(sends):
+        begin = at + 1_000 + number * (_DAY_S - 60) * 1000 // sends
         took = int(rng.integers(1, 20)) if rng.random() > 0.01 else int(rng.integers(600, 3_000))
         yield {
             "type": "attempt",
             "group": "pg",
-            "clientId": f"10.0.0.{number % _PRODUCERS}@7",
+            "clientId": f"10.0.0.{number % _PRODUCERS}@{who}7",
             "topic": "T",
             "broker": f"broker-{rng.integers(0, _BROKERS)}",
             "queueId": number % _QUEUES,
@@ -90,7 +91,7 @@ def _hook_lines(at: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
             "endMs": begin + took,
             "mode": "SYNC",
             "status": "SEND_OK",
-            "msgId": f"{begin:032X}",
+            "msgId": f"{who}{begin:032X}",
         }
 
 

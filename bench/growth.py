@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench import allocation_data, daily, windows
+from bench import allocation_data, daily, ingestion, windows
 from bench.consumer_tables import Population
 from bench.contest import ROOT, Benchmark, Contestant, Outcome, data_of_benchmark, hold
 from bench.producer_tables import Shape, write_tables
@@ -176,6 +176,11 @@ def _days(days: Sequence[int]) -> dict[float, Benchmark]:
     return {n: _point_of(f"days-{n}", n, own, daily.prepare, daily.rows_of) for n in days}
 
 
+def _lines(counts: Sequence[int]) -> dict[float, Benchmark]:
+    own = [Contestant(one, "bench.ingestion") for one in ingestion.CONTESTANTS]
+    return {n: _point_of(f"lines-{n}", n, own, ingestion.prepare, ingestion.rows_of) for n in counts}
+
+
 _SENDERS = ("scan", "own windows", "own windows and verdicts")
 _CONSUMERS = ("scan", "own", "findings and incidents")
 _SHAPE = Shape(_SENDS, releases=("V4_7_1", "V4_9_8"))
@@ -201,6 +206,7 @@ AXES = {
         _CONSUMERS,
     ),
     "days": Axis("Days that the lake holds when one more is run", _days((1, 4, 16)), (daily.ONE_MORE,)),
+    "lines": Axis("Lines of producer hooks", _lines((100_000, 300_000, 1_000_000)), tuple(ingestion.CONTESTANTS)),
     "one-producer": Axis(
         "Share of one producer in 3 million attempts",
         _sends("one-producer", {share: _SHAPE._replace(giant=share) for share in (0.15, 0.5)}),

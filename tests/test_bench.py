@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bench import allocation_peers, daily
+from bench import allocation_peers, daily, ingestion
 from bench.allocation_answer import digests
 from bench.consumer_tables import Population, write_tables
 from bench.contest import Contestant, Outcome, Round, SpeedTarget, Target, disagreements
@@ -194,10 +194,24 @@ def test_groups_are_drawn_as_their_population_says(tmp_path):
     ) == {64}
 
 
-def test_every_line_of_a_day_is_taken_in(tmp_path):
-    daily._land(tmp_path, 3)
-    for path in tmp_path.rglob("*.jsonl"):
-        format_name, _, *inside = path.relative_to(tmp_path).parts
+def records_under(landing):
+    """What a run would take in from these files; no line may be refused."""
+    for path in landing.rglob("*.jsonl"):
+        format_name, _, *inside = path.relative_to(landing).parts
         lines = read_lines([path.read_bytes()], gzipped=False, max_line_bytes=MAX_LINE_BYTES)
         parsed = list(FORMATS[format_name].parse(lines, UTC, LandedFile("/".join(inside))))
         assert parsed and all(one.records and not one.refusal for one in parsed), path
+        yield from (record for one in parsed for record in one.records)
+
+
+def test_every_line_of_a_day_is_taken_in(tmp_path):
+    daily._land(tmp_path, 3)
+    assert list(records_under(tmp_path))
+
+
+def test_no_two_lines_that_are_taken_in_tell_of_the_same_send(tmp_path):
+    ingestion.land(tmp_path, 4_000)
+    assert ingestion.rows_of(tmp_path) == {"lines": 4_040}
+    records = [record for name in ("landing", "next") for record in records_under(tmp_path / name)]
+    sent = [(r.row["client_id"], r.row["msg_id"]) for r in records if r.table == SEND_ATTEMPT.name]
+    assert len(sent) == len(set(sent)) == 8_000
