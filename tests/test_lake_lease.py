@@ -137,6 +137,17 @@ def test_who_was_succeeded_while_alive_writes_nothing_more_and_takes_nothing_bac
     successor.confirm()
 
 
+def test_a_higher_number_ends_a_hold_whose_file_still_stands(tmp_path):
+    """The successor has written its own file, and not yet removed the earlier one; a rival has lost the race."""
+    folder = folder_of(tmp_path)
+    late = take(folder, "first")
+    folder.create(5, json.dumps(asdict(ELSEWHERE)))
+    assert sorted(folder.numbers()) == [0, 1, 5]
+    with pytest.raises(LeaseLostError):
+        late.confirm()
+    assert not Lease(folder, 4, replace(ELSEWHERE, run_id="rival")).begin()
+
+
 def test_deleting_the_folder_ends_a_hold(tmp_path):
     late = take(folder_of(tmp_path), "first")
     for file in (tmp_path / "_lease").iterdir():
