@@ -8,10 +8,12 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 
 def main() -> None:
-    """Draw CPU seconds over what grows, a line for each contestant; linear growth is the slope of the dotted line."""
+    """Draw CPU seconds over what grows, a line for each contestant, and what linear growth would be."""
     given = json.load(sys.stdin)
     mpl.rcParams.update({"svg.hashsalt": "growth", "font.size": 9})
     figure = Figure(figsize=(6, 3.6), layout="constrained")
@@ -19,8 +21,15 @@ def main() -> None:
     for name in dict.fromkeys(point["contestant"] for point in given["points"]):
         _line(axes, name, [point for point in given["points"] if point["contestant"] == name])
     axes.set(xscale="log", yscale="log", xlabel=given["title"], ylabel="CPU seconds")
-    axes.grid(visible=True, which="both", alpha=0.3)
-    axes.legend(frameon=False)
+    axes.set_xticks(sorted({point["at"] for point in given["points"]}))
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.grid(visible=True, alpha=0.3)
+    linear = Line2D([], [], label="linear", linestyle=":", linewidth=0.8, color="gray")
+    axes.legend(handles=[*axes.get_legend_handles_labels()[0], linear], frameon=False)
     figure.savefig(given["figure"], metadata={"Date": None})
 
 
