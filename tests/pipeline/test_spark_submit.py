@@ -102,7 +102,7 @@ class Submission:
     landing: Path
 
     def start(self, master: str, lake: Path | str, log: Path, **options: str) -> subprocess.Popen[bytes]:
-        """The process, its output in ``log``; ``options``: Spark's, with _ for a dot."""
+        """The process, its output in ``log``; ``options``: those of Spark, by their names."""
         wanted = {"spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false", **options}
         with log.open("wb") as output:
             return subprocess.Popen(
