@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Event, Thread
@@ -19,7 +20,9 @@ from jobs import lake_lease
 from jobs.delta_tables import Lake
 from jobs.exit_codes import LAKE_HELD, RUN_FAILED, exit_code
 from jobs.lake_lease import Holder, LakeHeldError, Lease, LeaseLostError, take
+from jobs.lake_lease import held as held_lake
 from jobs.lease_folder import LeaseFolder
+from jobs.run_context import RunContext
 from jobs.small_files import HadoopStore, LocalStore
 from schemas import SEND_ATTEMPT
 
@@ -244,3 +247,17 @@ def test_hadoops_client_keeps_the_files_as_well(spark, tmp_path, quick):
     assert folder.numbers() == [0]
     with pytest.raises(LeaseLostError):
         lease.confirm()
+
+
+@pytest.mark.parametrize(
+    ("error", "released"), [(None, True), (ValueError, True), (SystemExit, True), (KeyboardInterrupt, False)]
+)
+def test_a_lake_is_given_back_however_the_run_ends_but_not_where_its_jvm_may_go_on(
+    tmp_path, monkeypatch, error, released
+):
+    monkeypatch.setattr(LeaseFolder, "of", lambda *_: folder_of(tmp_path))
+    with suppress(error or ()), held_lake(None, str(tmp_path), RunContext("")) as context:
+        context.confirm()
+        if error:
+            raise error
+    assert json.loads(folder_of(tmp_path).latest()[1])["released"] is released
