@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-import numpy as np
 from pyspark.sql import SparkSession
 
 from jobs.explanation import MOST, Record, Section, at_instant, on_date, rules_in_force, same, select
-from udfs.fault_tolerance import FaultProfile, compute_not_available_duration
+from udfs.fault_tolerance import FaultProfile, not_available_duration
 from udfs.release_profiles import PROFILES
 from udfs.send_outcome import fault_update
 
@@ -79,7 +78,7 @@ def _updates(spark: SparkSession, window: Record, profile: FaultProfile, own: Re
             if told is None or not window["window_start"] <= at <= until:
                 continue
             latency = round((at - attempt["begin_at"]) / timedelta(milliseconds=1))
-            held = int(compute_not_available_duration(np.array([latency]), np.array([told.isolation]), profile)[0])
+            held = not_available_duration(latency, told.isolation, profile)
             line = (
                 "callback_line" if phase == "callback" else "submit_line" if attempt["submit_line"] else "source_line"
             )

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
-from udfs.fault_tolerance import FaultItem, FaultProfile, FaultTable, compute_not_available_duration
+from udfs.fault_tolerance import FaultItem, FaultProfile, FaultTable, not_available_duration
 from udfs.send_verdicts import SAME_MILLISECOND, Choice, ItemReading, Judgement, RouteReading
 
 CLOCK_TOLERANCE = "clock_tolerance"
@@ -169,8 +167,10 @@ def _ladder_edge(
     item = reading.item
     if item is None or updated_at_ms is None:
         return []
-    latencies = np.array([item.current_latency_ms, item.current_latency_ms + tolerance_ms])
-    seen, own = compute_not_available_duration(latencies, np.zeros(2, dtype=np.bool_), profile).tolist()
+    seen, own = (
+        not_available_duration(item.current_latency_ms + more, isolation=False, profile=profile)
+        for more in (0, tolerance_ms)
+    )
     isolated = not profile.extend_only and item.start_ms != updated_at_ms + seen
     start = max(updated_at_ms + own, item.start_ms or 0) if profile.extend_only else updated_at_ms + own
     if own <= seen or isolated or start == item.start_ms:

@@ -20,6 +20,7 @@ __all__ = [
     "RouteBroker",
     "UnknownReleaseError",
     "compute_not_available_duration",
+    "not_available_duration",
     "profile_for",
 ]
 
@@ -86,8 +87,12 @@ def compute_not_available_duration(latency_ms: IntArray, isolation: BoolArray, p
     return np.array((*profile.not_available_ms, 0), dtype=np.int64)[rung]
 
 
-def _not_available_duration(latency_ms: int, isolation: bool, profile: FaultProfile) -> int:
-    """The same for one send: a replay has one at a time, and numpy takes longer than all the rest of an update."""
+def not_available_duration(latency_ms: int, isolation: bool, profile: FaultProfile) -> int:
+    """Milliseconds for which a broker is shunned after one send: ``compute_not_available_duration`` of a single one.
+
+    A replay has one at a time, and numpy takes longer than all the rest of an update.
+    Raises: LadderTooShortError: where the client would throw.
+    """
     judged = profile.isolation_latency_ms if isolation else latency_ms
     for rung in reversed(range(len(profile.latency_max_ms))):
         if judged >= profile.latency_max_ms[rung]:
@@ -132,7 +137,7 @@ class FaultTable:
         """
         if not self._enabled:
             return
-        duration = _not_available_duration(latency_ms, isolation, self._profile)
+        duration = not_available_duration(latency_ms, isolation, self._profile)
         start: int | None = now_ms + duration
         if self._profile.extend_only:
             old = self._items.get(broker_name)
