@@ -83,8 +83,7 @@ def _windows(data: Path, pruning: Pruning) -> Run:
 
     def run() -> Callable[[], dict[str, Any]]:
         replay, spans = _replay(data, attempts)
-        relevant = replay.relevant(attempts, pruning)
-        history = replay.history(attempts) if relevant is None else replay.of_windows(relevant)
+        history = replay.of_all(attempts, pruning)
         _noop(windows_by_date(stretches(history.rows), spans, replay.processes.rules))
         return partial(_told, history)
 

@@ -125,6 +125,15 @@ def with_stretches(rows: DataFrame) -> DataFrame:
     )
 
 
+def without_stretches(updates: DataFrame) -> DataFrame:
+    """Updates that began, moved and ended no stretch, as rows beside those of ``with_stretches``.
+
+    From 5.1.4 on such an update leaves the item's start as it was: ``start_at`` is null then.
+    """
+    start = F.when(~F.col("extend_only"), F.col("at"))
+    return updates.withColumns({"row_rank": F.lit(1), "last_update_at": F.col("at"), "start_at": start})
+
+
 def _trigger(duration_ms: Column) -> Column:
     kind = F.when(F.col("isolation"), F.lit("isolation")).otherwise(F.lit("latency"))
     return F.struct(

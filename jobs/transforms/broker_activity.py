@@ -126,6 +126,18 @@ def _slots_of_mask(mask: Column, first: Column) -> Column:
     return F.when(mask == 0, F.array().cast("array<bigint>")).otherwise(F.transform(held, lambda bit: first + bit))
 
 
+def last_slot_before(slot: Column) -> Column:
+    """The last of a row's ``slots_of`` that is before ``slot``; null: none is."""
+    first = F.expr(f"unix_date(event_date) * {SLOTS_A_DAY}L")
+    return F.greatest(*(_last_of_mask(F.col(m), first + n * _MASK, slot) for n, m in enumerate(MASKS)))
+
+
+def _last_of_mask(mask: Column, first: Column, before: Column) -> Column:
+    count = F.greatest(F.lit(0), F.least(F.lit(_MASK), before - first)).cast("int")
+    earlier = mask.bitwiseAND(F.call_function("shiftleft", F.lit(1).cast("long"), count) - 1)
+    return F.when(earlier != 0, first + F.length(F.bin(earlier)) - 1)
+
+
 def merged_masks() -> list[Column]:
     """The masks of a group of rows as one."""
     return [F.bit_or(name).alias(name) for name in MASKS]

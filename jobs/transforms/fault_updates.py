@@ -71,16 +71,19 @@ def judged_updates(attempts: DataFrame, rules: DataFrame, dates: str, *, slow_ms
     ``slow_ms``: what is quicker is on nobody's ladder. Few attempts are not, and only they take the steps in Python.
     """
     strikes = is_striking(slow_ms)
-    own = F.broadcast(
-        rules.where(F.col("verdict") == "replayed").select(*PROCESS, "event_date", *_OF_RULE, *_ONLY_TO_JUDGE)
-    )
+    striking = _judged(_ruled(attempts.where(strikes), rules, dates))
+    return striking.unionByName(quick_updates(attempts.where(~strikes), rules, dates))
 
-    def ruled(some: DataFrame) -> DataFrame:
-        # One row of rules per process and date: a broadcast, so that the updates are not shuffled.
-        return null_safe_join(updates_of(some).where(dates), own, [*PROCESS, "event_date"])
 
-    quick = _harmless(_fine(ruled(attempts.where(~strikes))))
-    return _judged(ruled(attempts.where(strikes))).unionByName(quick.select(*_JUDGED))
+def quick_updates(attempts: DataFrame, rules: DataFrame, dates: str) -> DataFrame:
+    """The same of attempts of which none is striking."""
+    return _harmless(_fine(_ruled(attempts, rules, dates))).select(*_JUDGED)
+
+
+def _ruled(attempts: DataFrame, rules: DataFrame, dates: str) -> DataFrame:
+    own = rules.where(F.col("verdict") == "replayed").select(*PROCESS, "event_date", *_OF_RULE, *_ONLY_TO_JUDGE)
+    # One row of rules per process and date: a broadcast, so that the updates are not shuffled.
+    return null_safe_join(updates_of(attempts).where(dates), F.broadcast(own), [*PROCESS, "event_date"])
 
 
 def _judged(ruled: DataFrame) -> DataFrame:

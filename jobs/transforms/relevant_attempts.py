@@ -1,24 +1,26 @@
 """All attempts in, those from which windows, closing items and verdicts follow out: the same results from few rows.
 
 A quick success changes nothing that anybody sees, unless it ends a stretch, is the last word of a date, or is what a
-choice in doubt looked at. So, of the quick ones, only those are kept that began in a slot of time in which their
-producer's item for their broker matters; the striking ones (slow, failed, retries) are kept all. A slot too many is
-harmless: what follows from the attempts kept is what follows from all, and two slots of one hash keep a row more.
-Stretches in which a broker is held are known to the millisecond, and most are short: they pick minutes. What is known
-from ``broker_activity`` picks its slots of 4 minutes.
+choice in doubt looked at. So the striking attempts (slow, failed, retries) are kept all; of the quick ones those are
+that began in a minute in which their producer's item for their broker matters to a window, and, once the choices in
+doubt are known, those that tell what was held, happened and was in use at each. A minute too many is harmless: what
+follows from the attempts kept is what follows from all, and two minutes of one hash keep a row more. Stretches in which
+a broker is held are known to the millisecond; what ``broker_activity`` tells is known by its slots of 4 minutes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.transforms.broker_activity import SLOT_MS, SLOTS_A_DAY, is_striking, merged_masks, slot_of, slots_of
+from jobs.transforms.broker_activity import SLOT_MS, is_striking, last_slot_before, merged_masks, slot_of, slots_of
 from jobs.transforms.frames import staged
 from jobs.transforms.null_safe_join import null_safe_semi_join
 from jobs.transforms.producer_replay import PRODUCER
+from udfs.choice_readings import ROUTE_POLL_MS
 
 _PAIR = (*PRODUCER, "broker_name")
 _MINUTE_MS = 60_000
@@ -26,19 +28,19 @@ _MINUTES = SLOT_MS // _MINUTE_MS
 
 
 class RelevantAttempts:
-    """The attempts of a stretch that matter, found in two steps: for the windows, then for the choices in doubt.
+    """The attempts of a stretch that matter: those that make the windows, and those that choices in doubt looked at.
 
-    ``attempts``: all of the stretch; ``activity``: their ``broker_activity``.
+    ``attempts``: all of the stretch; ``activity``: their ``broker_activity``; ``tolerance_ms``: how far clocks may err.
     """
 
-    def __init__(self, attempts: DataFrame, activity: DataFrame, *, slow_ms: int) -> None:
-        self._attempts = attempts
-        self._kept_always = is_striking(slow_ms) | F.col("last_broker_name").isNotNull()
-        self._striking = staged(attempts.where(self._kept_always))
+    def __init__(self, attempts: DataFrame, activity: DataFrame, *, slow_ms: int, tolerance_ms: int) -> None:
+        kept_always = is_striking(slow_ms) | F.col("last_broker_name").isNotNull()
+        self._striking = staged(attempts.where(kept_always))
+        self._quick = attempts.where(~kept_always)
         self._activity = activity
         self._slow_ms = slow_ms
+        self._tolerance_ms = tolerance_ms
         self._of_pairs = staged(_of_pairs(activity))
-        self._minutes: list[DataFrame] = []
 
     @property
     def striking(self) -> DataFrame:
@@ -46,7 +48,7 @@ class RelevantAttempts:
         return self._striking
 
     def for_windows(self, updates: DataFrame, carried: DataFrame) -> DataFrame:
-        """Attempts from which the stretches and closing items follow.
+        """Attempts from which the stretches, the closing items and the choices in doubt follow.
 
         ``updates``: what the striking attempts told the fault tables; ``carried``: fault_item_state rows with which the
         stretch of dates begins.
@@ -59,33 +61,54 @@ class RelevantAttempts:
             (F.unix_millis("start_at") - F.unix_millis(midnight)).alias("duration_ms"),
         )
         told = staged(updates.select(*_PAIR, "reachable", "at", "duration_ms").unionByName(handed_over))
-        self._minutes = [
-            _held(told.where("duration_ms > 0"), self._slow_ms),
+        minutes = [
+            _held(told.where("duration_ms > 0"), self._slow_ms, self._tolerance_ms),
             _in_minutes(_after_failures(told.where("NOT reachable"), self._of_pairs)),
             _last_of_date(self._of_pairs, self._slow_ms),
         ]
-        return self._kept()
+        return self._striking.unionByName(self._quick_in(reduce(DataFrame.unionByName, minutes)))
 
-    def for_choices(self, suspects: DataFrame) -> DataFrame:
-        """These and the attempts that tell what the clients knew at each of the ``suspects``."""
-        at = suspects.select(*PRODUCER, slot_of(F.col("begin_at")).alias("slot")).distinct()
-        self._minutes.append(_in_minutes(_around(at, self._of_pairs)))
-        self._minutes.append(_in_minutes(_first_and_last(self._activity, at.select(*PRODUCER).distinct())))
-        return self._kept()
+    def that_updated_last(self, suspects: DataFrame) -> DataFrame:
+        """The quick attempts that tell what the clients' tables held at the ``suspects``."""
+        return self._quick_in(_last_updates(suspects, self._of_pairs, self._slow_ms, self._tolerance_ms))
 
-    def _kept(self) -> DataFrame:
-        """The striking attempts and those of the minutes: a semi-join with hashes, which are broadcast."""
-        every = reduce(DataFrame.unionByName, self._minutes)
-        # The client's id says almost always of which group and cluster it is; each text more is hashed in every row.
-        wanted = every.select(F.xxhash64("client_id", "broker_name", "minute").alias("wanted")).distinct()
-        mine = F.xxhash64("client_id", "broker_name", _minute_of(F.col("begin_at")))
-        quick = self._attempts.where(~self._kept_always)
-        return self._striking.unionByName(quick.join(F.broadcast(wanted), mine == F.col("wanted"), "left_semi"))
+    def that_updated_near(self, suspects: DataFrame) -> DataFrame:
+        """The quick attempts that ended when the ``suspects`` began, or nearly so."""
+        near = _around(_second_of, self._slow_ms + self._tolerance_ms, self._tolerance_ms)
+        return self._quick_in(suspects.select("client_id", near.alias("second")))
+
+    def that_used(self, suspects: DataFrame) -> DataFrame:
+        """The quick attempts that tell which brokers the clients used for the topics of the ``suspects``, and when."""
+        near = _around(_minute_of, ROUTE_POLL_MS, ROUTE_POLL_MS)
+        of_topic = suspects.select("client_id", "topic", near.alias("minute"))
+        return self._quick_in(of_topic.unionByName(_first_and_last(self._activity, suspects)))
+
+    def _quick_in(self, wanted: DataFrame) -> DataFrame:
+        """The quick attempts of these clients, brokers, topics and times: a semi-join with hashes, which are broadcast.
+
+        The client's id says almost always of which group and cluster it is; each text more is hashed in every row.
+        """
+        times = {"minute": _minute_of(F.col("begin_at")), "second": _second_of(F.col("begin_at"))}
+        names = [name for name in ("client_id", "topic", "broker_name", *times) if name in wanted.columns]
+        hashes = wanted.select(F.xxhash64(*names).alias("wanted")).distinct()
+        mine = F.xxhash64(*(times.get(name, F.col(name)) for name in names))
+        return self._quick.join(F.broadcast(hashes), mine == F.col("wanted"), "left_semi")
 
 
 def _minute_of(at: Column) -> Column:
     """The minute in which an instant lies, as a number from the epoch on."""
     return F.floor(F.unix_millis(at) / _MINUTE_MS)
+
+
+def _second_of(at: Column) -> Column:
+    return F.floor(F.unix_millis(at) / 1000)
+
+
+def _around(unit_of: Callable[[Column], Column], before_ms: int, after_ms: int) -> Column:
+    """The minutes, or seconds, that a choice's begin lies in, and those so long before and after it."""
+    begin_ms = F.unix_millis("begin_at")
+    since, until = (unit_of(F.timestamp_millis(begin_ms + ms)) for ms in (-before_ms, after_ms))
+    return F.explode(F.sequence(since, until))
 
 
 def _in_minutes(slots: DataFrame) -> DataFrame:
@@ -97,13 +120,13 @@ def _in_minutes(slots: DataFrame) -> DataFrame:
 def _of_pairs(activity: DataFrame) -> DataFrame:
     """Per producer, broker and date, the slots in which quick updates began, and ``settled_at``."""
     merged = activity.groupBy(*_PAIR, "event_date").agg(F.max("settled_at").alias("settled_at"), *merged_masks())
-    return merged.select(*_PAIR, "event_date", "settled_at", slots_of().alias("slots"))
+    return merged.withColumn("slots", slots_of())
 
 
-def _held(told: DataFrame, slow_ms: int) -> DataFrame:
-    """The minutes in which the quick attempts began that ended while a broker was held."""
-    began = F.timestamp_millis(F.unix_millis("at") - slow_ms)
-    until = F.timestamp_millis(F.unix_millis("at") + F.col("duration_ms"))
+def _held(told: DataFrame, slow_ms: int, tolerance_ms: int) -> DataFrame:
+    """The minutes in which the quick attempts began that began or ended while a broker was held, or nearly so."""
+    began = F.timestamp_millis(F.unix_millis("at") - (slow_ms + tolerance_ms))
+    until = F.timestamp_millis(F.unix_millis("at") + F.col("duration_ms") + tolerance_ms)
     return told.select(*_PAIR, F.explode(F.sequence(_minute_of(began), _minute_of(until))).alias("minute"))
 
 
@@ -137,17 +160,28 @@ def _ends_after(at: Column, slow_ms: int) -> Column:
     return F.sequence(_minute_of(F.timestamp_millis(F.unix_millis(at) - slow_ms)), _minute_of(at))
 
 
-def _around(at: DataFrame, of_pairs: DataFrame) -> DataFrame:
-    """For each producer's slot and each of its brokers: the slot, its neighbours, and the last one before these."""
-    day = F.expr(f"date_from_unix_date(cast(slot div {SLOTS_A_DAY} as int))")
-    probes = at.withColumn("event_date", day).join(of_pairs, [*PRODUCER, "event_date"])
-    before = F.array_max(F.filter("slots", lambda s: s < F.col("slot") - 1))
-    every = F.array(*(F.col("slot") + n for n in (-1, 0, 1)), before, before - 1)
-    return probes.select(*_PAIR, F.explode(F.array_compact(every)).alias("slot")).distinct()
+def _last_updates(suspects: DataFrame, of_pairs: DataFrame, slow_ms: int, tolerance_ms: int) -> DataFrame:
+    """For each choice and each broker of its client: the minutes in which the last updates before the choice began.
+
+    Those are of the slot that surely had ended by then, or, where nothing began in it, of the last one in which
+    something did; what began in a slot may end after what began later in the next one.
+    """
+    surely_ended = F.timestamp_millis(F.unix_millis("begin_at") - (slow_ms + tolerance_ms))
+    at = suspects.select(
+        *PRODUCER,
+        F.to_date("begin_at").alias("event_date"),
+        slot_of(surely_ended).alias("slot"),
+        _minute_of(F.col("begin_at")).alias("until"),
+    ).distinct()
+    before = last_slot_before(F.col("slot")) * _MINUTES
+    own = F.sequence(F.col("slot") * _MINUTES, F.col("until"))
+    both = F.array(F.sequence(before - 1, before + (_MINUTES - 1)), own)
+    probes = at.join(of_pairs, [*PRODUCER, "event_date"])
+    return probes.select("client_id", "broker_name", F.explode(F.flatten(F.array_compact(both))).alias("minute"))
 
 
-def _first_and_last(activity: DataFrame, producers: DataFrame) -> DataFrame:
-    """The first and last use of each broker for each topic, by process and date."""
-    own = null_safe_semi_join(activity, producers, PRODUCER)
-    both = F.array(slot_of(F.col("first_begin_at")), slot_of(F.col("last_begin_at")))
-    return own.select(*_PAIR, F.explode(both).alias("slot")).distinct()
+def _first_and_last(activity: DataFrame, suspects: DataFrame) -> DataFrame:
+    """The minutes in which the clients first and last used each broker for each topic, by process and date."""
+    own = null_safe_semi_join(activity, suspects, PRODUCER)
+    both = F.array(_minute_of(F.col("first_begin_at")), _minute_of(F.col("last_begin_at")))
+    return own.select("client_id", "topic", F.explode(both).alias("minute"))

@@ -9,13 +9,22 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.transforms.availability import stretches, with_carried_items, with_stretches
+from jobs.transforms.availability import stretches, with_carried_items, with_stretches, without_stretches
 from jobs.transforms.broker_activity import broker_activity, by_process, least_slow_ms
-from jobs.transforms.fault_updates import judged_updates
+from jobs.transforms.fault_updates import judged_updates, quick_updates
 from jobs.transforms.frames import ClusterDate, in_dates, rows_of, staged
 from jobs.transforms.producer_replay import PRODUCER, daily_activity, lives, replay_rules, with_process
 from jobs.transforms.relevant_attempts import RelevantAttempts
-from jobs.transforms.send_verdicts import choices, doubtful, held_routes, judged, records, unknown_verdicts
+from jobs.transforms.send_verdicts import (
+    Recorded,
+    choices,
+    doubtful,
+    held_routes,
+    judged,
+    records,
+    unknown_verdicts,
+    uses,
+)
 
 # What the replay looks at of an attempt; to read more costs more.
 REPLAYED = (
@@ -109,11 +118,15 @@ def _least_slow_ms(starts: DataFrame, opening: DataFrame, settings: ReplayOption
 
 
 class History(NamedTuple):
-    """What follows from attempts: items over time, with the stretches in which they were held, and the choices made."""
+    """What follows from attempts: items over time, with the stretches in which they were held, and the choices made.
+
+    ``relevant``: where attempts are that were left out because no stretch follows from them; None: none was.
+    """
 
     items: DataFrame
     rows: DataFrame
     made: DataFrame
+    relevant: RelevantAttempts | None = None
 
 
 class Replay(NamedTuple):
@@ -130,49 +143,58 @@ class Replay(NamedTuple):
 
     def of_all(self, recorded: DataFrame, pruning: Pruning) -> History:
         """The history of all attempts; from those that matter where ``pruning`` says that it pays."""
-        relevant = self.relevant(recorded, pruning)
+        relevant = self._relevant(recorded, pruning)
         if relevant is None:
-            return self.history(recorded)
-        return self.history(relevant.for_choices(self.doubtful(self.of_windows(relevant))))
+            return self._history(recorded)
+        striking = staged(with_process(relevant.striking, self.processes.lives_of))
+        own = self._history(relevant.for_windows(self._updates(striking), self.opening))
+        return own._replace(relevant=relevant)
 
-    def relevant(self, recorded: DataFrame, pruning: Pruning) -> RelevantAttempts | None:
+    def verdicts(self, history: History) -> DataFrame:
+        """Verdicts on the choices in doubt, with what they made their clients forget."""
+        end = max(d.event_date for d in self.dates) + timedelta(days=1)
+        until, tolerance_ms = F.lit(end.isoformat()).cast("timestamp"), self.settings.clock_tolerance_ms
+        suspects = staged(doubtful(history.made, stretches(history.rows), until=until, tolerance_ms=tolerance_ms))
+        stale_s, valid_s = self.settings.route_stale_s, self.settings.route_valid_s
+        held = held_routes(suspects, self.routes, stale_s=stale_s, valid_s=valid_s)
+        recorded = self._recorded_around(suspects, history)
+        return judged(records(suspects, recorded, held, tolerance_ms=tolerance_ms), tolerance_ms=tolerance_ms)
+
+    def unknown_verdicts(self, attempts: DataFrame) -> DataFrame:
+        """Verdicts on these attempts as far as their processes' rules are not known."""
+        return unknown_verdicts(self._choices(with_process(attempts, self.processes.lives_of)))
+
+    def _recorded_around(self, suspects: DataFrame, history: History) -> Recorded:
+        """What is recorded that the ``suspects`` may have looked at."""
+        relevant, used = history.relevant, uses(history.made)
+        if relevant is None:
+            return Recorded(history.rows, history.rows, used)
+        further = with_process(self._judgeable(relevant.that_used(suspects)), self.processes.lives_of)
+        return Recorded(
+            self._with_quick(history.rows, relevant.that_updated_last(suspects)),
+            staged(self._with_quick(history.rows, relevant.that_updated_near(suspects))),
+            staged(used.unionByName(uses(further))),
+        )
+
+    def _with_quick(self, rows: DataFrame, quick: DataFrame) -> DataFrame:
+        own = with_process(quick.where("broker_name IS NOT NULL"), self.processes.lives_of)
+        further = without_stretches(quick_updates(own, self.processes.rules, in_dates(self.dates)))
+        return rows.select(*further.columns, "forgotten_at").unionByName(further, allowMissingColumns=True)
+
+    def _relevant(self, recorded: DataFrame, pruning: Pruning) -> RelevantAttempts | None:
         """The way to the attempts that matter; None: there are few of them, or most do."""
         activity = self.processes.activity
         (total,) = rows_of(activity.agg(F.sum("attempts").alias("attempts"), F.sum("striking").alias("striking")))
         attempts = total.attempts or 0
         if attempts < pruning.from_attempts or (total.striking or 0) > pruning.below_share * attempts:
             return None
-        return RelevantAttempts(recorded, activity, slow_ms=self.processes.slow_ms)
+        tolerance_ms = self.settings.clock_tolerance_ms
+        return RelevantAttempts(recorded, activity, slow_ms=self.processes.slow_ms, tolerance_ms=tolerance_ms)
 
-    def of_windows(self, relevant: RelevantAttempts) -> History:
-        """The history as far as windows and closing items follow from it."""
-        striking = staged(with_process(relevant.striking, self.processes.lives_of))
-        return self.history(relevant.for_windows(self._updates(striking), self.opening))
-
-    def history(self, recorded: DataFrame) -> History:
-        """The history that these attempts make."""
+    def _history(self, recorded: DataFrame) -> History:
         attempts = staged(with_process(recorded, self.processes.lives_of))
         items = staged(with_carried_items(self._updates(attempts), self.opening, self.processes.rules))
         return History(items, staged(with_stretches(items)), self._choices(attempts))
-
-    def doubtful(self, history: History) -> DataFrame:
-        """The choices in doubt."""
-        end = max(d.event_date for d in self.dates) + timedelta(days=1)
-        until = F.lit(end.isoformat()).cast("timestamp")
-        tolerance_ms = self.settings.clock_tolerance_ms
-        return staged(doubtful(history.made, stretches(history.rows), until=until, tolerance_ms=tolerance_ms))
-
-    def verdicts(self, history: History) -> DataFrame:
-        """Verdicts on the choices in doubt, with what they made their clients forget."""
-        suspects, tolerance_ms = self.doubtful(history), self.settings.clock_tolerance_ms
-        stale_s, valid_s = self.settings.route_stale_s, self.settings.route_valid_s
-        held = held_routes(suspects, self.routes, stale_s=stale_s, valid_s=valid_s)
-        recorded = records(suspects, history.made, history.rows, held, tolerance_ms=tolerance_ms)
-        return judged(recorded, tolerance_ms=tolerance_ms)
-
-    def unknown_verdicts(self, attempts: DataFrame) -> DataFrame:
-        """Verdicts on these attempts as far as their processes' rules are not known."""
-        return unknown_verdicts(self._choices(with_process(attempts, self.processes.lives_of)))
 
     def _updates(self, attempts: DataFrame) -> DataFrame:
         named = attempts.where(F.col("broker_name").isNotNull())
@@ -180,6 +202,8 @@ class Replay(NamedTuple):
         return judged_updates(named, processes.rules, in_dates(self.dates), slow_ms=processes.slow_ms)
 
     def _choices(self, attempts: DataFrame) -> DataFrame:
+        return choices(self._judgeable(attempts), self.processes.rules)
+
+    def _judgeable(self, attempts: DataFrame) -> DataFrame:
         # A choice is judged by what came before it, failures too: a source that has none cannot be judged.
-        whole = attempts.where(F.col("exceptions_observable"))
-        return choices(whole.where(in_dates(self.dates)), self.processes.rules)
+        return attempts.where(F.col("exceptions_observable")).where(in_dates(self.dates))

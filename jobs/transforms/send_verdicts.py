@@ -10,11 +10,13 @@ its choices in order, because a fallback may forget a broker that later choices 
 from __future__ import annotations
 
 from functools import reduce
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from jobs.transforms.null_safe_join import null_safe_join, null_safe_semi_join
+from jobs.transforms.frames import staged
+from jobs.transforms.null_safe_join import null_safe_join
 from jobs.transforms.producer_replay import PROCESS
 from udfs.pandas_udfs import judged_choices
 
@@ -72,6 +74,7 @@ def unknown_verdicts(made: DataFrame) -> DataFrame:
 def doubtful(made: DataFrame, whole: DataFrame, *, until: Column, tolerance_ms: int) -> DataFrame:
     """The choices that need judging: of a broker that was held within the tolerance, or as a rule looks back.
 
+    ``choice`` is a number for each, the same as long as the frame is not computed anew.
     ``whole``: stretches; one without end counts up to the instant ``until``.
     """
     replayed = made.where(F.col("verdict").isin("replayed", "off") & ~F.col("pinned"))
@@ -91,71 +94,86 @@ def doubtful(made: DataFrame, whole: DataFrame, *, until: Column, tolerance_ms: 
         & ((F.col("held_state") == "unavailable") | F.col("reachable_gates_availability"))
     )
     back, fresh = replayed.where("looks_back"), replayed.where("NOT looks_back")
-    return back.unionByName(fresh.join(held, reduce(Column.__and__, keys) & at_that_time, "left_semi"))
+    in_doubt = back.unionByName(fresh.join(held, reduce(Column.__and__, keys) & at_that_time, "left_semi"))
+    return in_doubt.withColumn("choice", F.monotonically_increasing_id())
 
 
-def records(
-    suspects: DataFrame, made: DataFrame, rows: DataFrame, routes: DataFrame, *, tolerance_ms: int
-) -> DataFrame:
+def uses(attempts: DataFrame) -> DataFrame:
+    """When processes used brokers for topics."""
+    return attempts.select(*PROCESS, "event_date", "topic", "broker_name", F.unix_millis("begin_at").alias("begin_ms"))
+
+
+class Recorded(NamedTuple):
+    """What is recorded that a doubtful choice may have looked at.
+
+    ``items``: updates and carried items with the item after each (``with_stretches``), ``start_at`` null: as the one
+    before left it; ``near``: those of them that are near choices, and at least one of every broker; ``used``: ``uses``.
+    """
+
+    items: DataFrame
+    near: DataFrame
+    used: DataFrame
+
+
+def records(suspects: DataFrame, recorded: Recorded, routes: DataFrame, *, tolerance_ms: int) -> DataFrame:
     """Each doubtful choice with what is recorded of every broker that its process knew (``CHOICE_RECORD``).
 
-    ``rows``: updates and carried items with the item after each (``with_stretches``); ``routes``: what ``held_routes``
-    gives.
+    ``routes``: what ``held_routes`` gives.
     Only what lies on the choice's own date counts, so that a date says the same whichever dates are computed with it;
     a carried item is what the dates before it left.
     """
-    process = suspects.select(*PROCESS)
-    own_rows = null_safe_semi_join(rows, process, PROCESS)
-    own_made = null_safe_semi_join(made, process, PROCESS)
-    known = own_rows.select(*PROCESS, "broker_name").unionByName(own_made.select(*PROCESS, "broker_name")).distinct()
-    probe = null_safe_join(
-        suspects.select(*_CHOICE, "begin_ms"), known.withColumnRenamed("broker_name", "known_broker"), list(PROCESS)
-    )
-    seen = _with_item(probe, own_rows, tolerance_ms)
-    seen = _with_near_updates(seen, own_rows, tolerance_ms)
-    seen = _with_uses(seen, own_made)
-    each = seen.groupBy(*_CHOICE).agg(
-        F.array_sort(
-            F.collect_list(
-                F.struct("known_broker", "item", "near", "used_before_ms", "used_after_ms"),
-            )
-        ).alias("brokers")
-    )
-    with_routes = each.join(routes, ["cluster", "topic", "event_date", "begin_at"], "left")
-    return null_safe_join(suspects, with_routes, _CHOICE)
+    # A process is the number of its first choice here: one key instead of five, two of which may be null.
+    processes = F.broadcast(suspects.groupBy(*PROCESS).agg(F.min("choice").alias("process")))
+
+    def own(frame: DataFrame) -> DataFrame:
+        named = frame.withColumnRenamed("broker_name", "known_broker")
+        return null_safe_join(named, processes, PROCESS).drop(*PROCESS)
+
+    near, used = own(recorded.near), own(recorded.used)
+    known = near.select("process", "known_broker").unionByName(used.select("process", "known_broker")).distinct()
+    choice = null_safe_join(suspects, processes, PROCESS).select("choice", "process", "topic", "event_date", "begin_ms")
+    probe = staged(choice.join(known, "process"))
+    seen = _with_item(probe, own(recorded.items), tolerance_ms)
+    seen = _with_near_updates(seen, near, tolerance_ms)
+    seen = _with_uses(seen, used)
+    broker = F.struct("known_broker", "item", "near", "used_before_ms", "used_after_ms")
+    each = seen.groupBy("choice").agg(F.array_sort(F.collect_list(broker)).alias("brokers"))
+    with_routes = suspects.join(routes, ["cluster", "topic", "event_date", "begin_at"], "left")
+    return with_routes.join(each, "choice").drop("choice")
 
 
 def _with_item(probe: DataFrame, rows: DataFrame, tolerance_ms: int) -> DataFrame:
     """The item as the last update before the tolerance left it; of earlier dates, every update."""
-    item = F.struct(
+    updated = F.struct(
         F.col("latency_ms"),
-        F.unix_millis("start_at").alias("start_ms"),
         F.col("reachable"),
         F.unix_millis("last_update_at").alias("updated_at_ms"),
         F.unix_millis("forgotten_at").alias("forgotten_at_ms"),
     )
     updates = rows.select(
-        *PROCESS,
-        F.col("broker_name").alias("known_broker"),
+        "process",
+        "known_broker",
         F.unix_millis("at").alias("order_ms"),
         (F.col("row_rank") * 2).alias("order_rank"),
         F.struct("begin_at", "thread", "msg_id", "attempt", "phase_rank").alias("order_tie"),
-        item.alias("item"),
+        updated.alias("updated"),
+        F.unix_millis("start_at").alias("start_ms"),
     )
     midnight_ms = F.unix_millis(F.col("event_date").cast("timestamp"))
     probes = probe.select(
-        "*",
+        "choice",
+        "process",
+        "known_broker",
         F.greatest(F.col("begin_ms") - tolerance_ms, midnight_ms).alias("order_ms"),
         F.lit(1).alias("order_rank"),  # after a carried item, before an update of the same instant
     )
     both = updates.unionByName(probes, allowMissingColumns=True)
-    so_far = Window.partitionBy(*PROCESS, "known_broker").orderBy("order_ms", "order_rank", "order_tie")
+    so_far = Window.partitionBy("process", "known_broker").orderBy("order_ms", "order_rank", "order_tie")
     before = so_far.rowsBetween(Window.unboundedPreceding, -1)
-    return (
-        both.withColumn("item", F.last("item", ignorenulls=True).over(before))
-        .where(F.col("begin_ms").isNotNull())
-        .select(*_CHOICE, "begin_ms", "known_broker", "item")
-    )
+    last = {name: F.last(name, ignorenulls=True).over(before) for name in ("updated", "start_ms")}
+    item = F.when(F.col("updated").isNotNull(), F.col("updated").withField("start_ms", F.col("start_ms")))
+    items = both.withColumns(last).where("choice IS NOT NULL").select("choice", "known_broker", item.alias("item"))
+    return probe.join(items, ["choice", "known_broker"])
 
 
 def _with_near_updates(seen: DataFrame, rows: DataFrame, tolerance_ms: int) -> DataFrame:
@@ -175,31 +193,26 @@ def _with_near_updates(seen: DataFrame, rows: DataFrame, tolerance_ms: int) -> D
         "isolation",
         "reachable",
     )
+    slot = F.floor(F.unix_millis("at") / slot_ms)
     made = rows.where(F.col("row_rank") == 1).select(
-        *PROCESS,
-        F.col("broker_name").alias("known_broker"),
-        F.col("event_date"),
-        F.floor(F.unix_millis("at") / slot_ms).alias("slot"),
-        update.alias("update"),
+        "process", "known_broker", "event_date", slot.alias("slot"), update.alias("update")
     )
-    slots = seen.select(*_CHOICE, "begin_ms", "known_broker", F.explode(wanted).alias("slot"))
-    close = null_safe_join(slots, made, [*PROCESS, "event_date", "known_broker", "slot"]).where(
+    slots = seen.select("choice", "process", "event_date", "begin_ms", "known_broker", F.explode(wanted).alias("slot"))
+    close = slots.join(made, ["process", "event_date", "known_broker", "slot"]).where(
         F.abs(F.col("update.at_ms") - F.col("begin_ms")) <= tolerance_ms
     )
-    near = close.groupBy(*_CHOICE, "known_broker").agg(F.array_sort(F.collect_list("update")).alias("near"))
-    return null_safe_join(seen, near, [*_CHOICE, "known_broker"], "left")
+    # A set: the same update may be there for its stretch and for being near.
+    near = close.groupBy("choice", "known_broker").agg(F.array_sort(F.collect_set("update")).alias("near"))
+    return seen.join(near, ["choice", "known_broker"], "left")
 
 
-def _with_uses(seen: DataFrame, made: DataFrame) -> DataFrame:
+def _with_uses(seen: DataFrame, used: DataFrame) -> DataFrame:
     """When the process last used each broker for the topic, and when it did so next, on the same date."""
-    used = made.select(*PROCESS, "topic", F.col("broker_name").alias("known_broker"), "event_date", "begin_ms")
-    both = used.withColumn("use_ms", F.col("begin_ms")).unionByName(
-        seen.withColumn("is_probe", F.lit(True)), allowMissingColumns=True
-    )
-    uses = Window.partitionBy(*PROCESS, "topic", "known_broker", "event_date")
+    both = used.withColumn("use_ms", F.col("begin_ms")).unionByName(seen, allowMissingColumns=True)
+    of_topic = Window.partitionBy("process", "topic", "known_broker", "event_date")
     # A frame that grows with the rows; one that shrinks is computed anew for each row.
-    by_time = uses.orderBy("begin_ms").rangeBetween(Window.unboundedPreceding, 0)
-    backwards = uses.orderBy(F.desc("begin_ms")).rangeBetween(Window.unboundedPreceding, -1)
+    by_time = of_topic.orderBy("begin_ms").rangeBetween(Window.unboundedPreceding, 0)
+    backwards = of_topic.orderBy(F.desc("begin_ms")).rangeBetween(Window.unboundedPreceding, -1)
     return (
         both.withColumns(
             {
@@ -207,8 +220,8 @@ def _with_uses(seen: DataFrame, made: DataFrame) -> DataFrame:
                 "used_after_ms": F.min("use_ms").over(backwards),
             }
         )
-        .where("is_probe")
-        .drop("use_ms", "is_probe")
+        .where("choice IS NOT NULL")
+        .drop("use_ms")
     )
 
 
