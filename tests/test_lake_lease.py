@@ -60,6 +60,11 @@ def written_elsewhere(folder: LeaseFolder, renewals: int = 0) -> None:
     folder.write(3, json.dumps(asdict(replace(ELSEWHERE, renewals=renewals))))
 
 
+def sleeping(sleep):
+    """The module ``time`` with another ``sleep``, for the lease alone: other threads of this process sleep as ever."""
+    return SimpleNamespace(**{**vars(time), "sleep": sleep})
+
+
 @pytest.fixture
 def quick(monkeypatch):
     """A holder of another machine is dead after a second."""
@@ -68,7 +73,7 @@ def quick(monkeypatch):
 
 
 def test_a_second_process_is_refused_at_once_and_told_who_holds_the_lake_until_that_is_killed(tmp_path, monkeypatch):
-    monkeypatch.setattr(lake_lease.time, "sleep", lambda _: pytest.fail("waited, though it was not asked to"))
+    monkeypatch.setattr(lake_lease, "time", sleeping(lambda _: pytest.fail("waited, though it was not asked to")))
     with run(tmp_path, "first", 1, 60) as first:
         try:
             assert first.stdout is not None and first.stdout.readline() == "inside\n"
@@ -104,7 +109,7 @@ def test_a_silent_holder_on_another_machine_is_succeeded_whatever_its_clock_said
 def test_a_holder_on_another_machine_that_renews_its_lease_is_alive(tmp_path, quick, monkeypatch):
     folder, looks = folder_of(tmp_path), iter(range(1, 1000))
     written_elsewhere(folder)
-    monkeypatch.setattr(lake_lease.time, "sleep", lambda _: written_elsewhere(folder, next(looks)))
+    monkeypatch.setattr(lake_lease, "time", sleeping(lambda _: written_elsewhere(folder, next(looks))))
     with pytest.raises(LakeHeldError, match="run-elsewhere, process 7 on another-host"):
         take(folder, "second")
 
