@@ -46,7 +46,7 @@ def rows_of(data: Path) -> dict[str, int]:
     """Attempts."""
     files = (data / SEND_ATTEMPT.name).glob("*.parquet")
     count = sum(pq.read_metadata(file).num_rows for file in files)
-    return {WINDOWS: count, VERDICTS: count}
+    return {WINDOWS: count}
 
 
 def _attempts(data: Path) -> DataFrame:

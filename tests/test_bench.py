@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bench import allocation_peers, daily, ingestion
+from bench import allocation_peers, daily, ingestion, windows
 from bench.allocation_answer import digests
 from bench.consumer_tables import Population, write_tables
 from bench.contest import Contestant, Outcome, Round, SpeedTarget, Target, disagreements
@@ -104,6 +104,12 @@ def test_a_reader_is_timed_on_lines_of_which_rows_come(given, tmp_path):
     assert sum(len(one.records) for one in parsed) > 30
     if given.is_json:
         assert CONTESTANTS["json.loads"](tmp_path)()() == {"lines": 600}
+
+
+def test_who_covers_no_part_is_credited_with_each_attempt_once(tmp_path):
+    write_sends(tmp_path, Shape(2_000))
+    stored = pq.read_table(tmp_path / "send_attempt").num_rows
+    assert sum(windows.rows_of(tmp_path).values()) == stored > 1_900
 
 
 def test_a_contestant_is_credited_with_the_rows_of_the_parts_that_it_covers():
