@@ -113,7 +113,7 @@ def _section(axis: Axis, measured: Sequence[Measured], figure: Path) -> str:
     for one in measured:
         per_row = one.cpu_s / one.rows * 1e6
         lines.append(
-            f"| {one.at:,g} | {one.rows:,} | {one.contestant} | {one.wall_s:.1f} | {one.cpu_s:.1f} | {per_row:.2f} "
+            f"| {one.at:,.12g} | {one.rows:,} | {one.contestant} | {one.wall_s:.1f} | {one.cpu_s:.1f} | {per_row:.2f} "
             f"| {one.jvm_mb:,.0f} | {one.largest_python_mb:,.0f} |"
         )
     told = [f"- {name}: {_growth([m for m in measured if m.contestant == name])}" for name in axis.contestants]
@@ -125,7 +125,7 @@ def _growth(series: Sequence[Measured]) -> str:
         return "one point tells of no growth."
     power = exponent([one.at for one in series], [one.cpu_s for one in series])
     times = series[-1].cpu_s / series[0].cpu_s
-    return f"CPU time grows with the power {power:.2f}: {times:.1f} times at {series[-1].at / series[0].at:,g} times."
+    return f"CPU time grows with the power {power:.2f}: {times:.1f} times at {series[-1].at / series[0].at:,.3g} times."
 
 
 def _draw(axis: Axis, measured: Sequence[Measured], figure: Path, python: str) -> None:
