@@ -9,20 +9,22 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, StrMethodFormatter
 
 
 def main() -> None:
     """Draw CPU seconds over what grows, a line for each contestant, and what linear growth would be."""
     given = json.load(sys.stdin)
-    mpl.rcParams.update({"svg.hashsalt": "growth", "font.size": 9})
+    mpl.rcParams.update({"svg.hashsalt": "growth", "svg.fonttype": "none", "font.size": 9})
     figure = Figure(figsize=(6, 3.6), layout="constrained")
     axes = figure.add_subplot()
     for name in dict.fromkeys(point["contestant"] for point in given["points"]):
         _line(axes, name, [point for point in given["points"] if point["contestant"] == name])
     axes.set(xscale="log", yscale="log", xlabel=given["title"], ylabel="CPU seconds")
-    axes.set_xticks(sorted({point["at"] for point in given["points"]}))
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    at = sorted({point["at"] for point in given["points"]})
+    axes.set_xticks(at)
+    # A share of 0.3 is no 300m.
+    axes.xaxis.set_major_formatter(EngFormatter(sep="") if at[0] >= 1 else StrMethodFormatter("{x:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(EngFormatter(sep=""))
