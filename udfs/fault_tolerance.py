@@ -92,6 +92,7 @@ def not_available_duration(latency_ms: int, isolation: bool, profile: FaultProfi
 
     A replay has one at a time, and numpy takes longer than all the rest of an update.
     Raises: LadderTooShortError: where the client would throw.
+    Source: MQFaultStrategy#computeNotAvailableDuration, 4.2.0 to 5.3.3.
     """
     judged = profile.isolation_latency_ms if isolation else latency_ms
     for rung in reversed(range(len(profile.latency_max_ms))):

@@ -118,9 +118,8 @@ def _in_minutes(slots: DataFrame) -> DataFrame:
 
 
 def _of_pairs(activity: DataFrame) -> DataFrame:
-    """Per producer, broker and date, the slots in which quick updates began, and ``settled_at``."""
-    merged = activity.groupBy(*_PAIR, "event_date").agg(F.max("settled_at").alias("settled_at"), *merged_masks())
-    return merged.withColumn("slots", slots_of())
+    """Per producer, broker and date, the masks of the slots in which quick updates began, and ``settled_at``."""
+    return activity.groupBy(*_PAIR, "event_date").agg(F.max("settled_at").alias("settled_at"), *merged_masks())
 
 
 def _held(told: DataFrame, slow_ms: int, tolerance_ms: int) -> DataFrame:
@@ -135,7 +134,7 @@ def _after_failures(failures: DataFrame, of_pairs: DataFrame) -> DataFrame:
     failed = failures.select(
         *_PAIR, F.to_date("at").alias("failed_date"), slot_of(F.col("at")).alias("slot")
     ).distinct()
-    after = F.get(F.filter("slots", lambda s: s > F.col("slot")), F.lit(0))
+    after = F.get(F.filter(slots_of(), lambda s: s > F.col("slot")), F.lit(0))
     later = failed.join(of_pairs, list(_PAIR), "left").where("event_date IS NULL OR event_date >= failed_date")
     first = later.groupBy(*_PAIR, "slot").agg(F.min(after).alias("next"))
     around = failed.select(*_PAIR, F.explode(F.array(*(F.col("slot") + n for n in (-1, 0, 1)))).alias("slot"))
@@ -163,8 +162,9 @@ def _ends_after(at: Column, slow_ms: int) -> Column:
 def _last_updates(suspects: DataFrame, of_pairs: DataFrame, slow_ms: int, tolerance_ms: int) -> DataFrame:
     """For each choice and each broker of its client: the minutes in which the last updates before the choice began.
 
-    Those are of the slot that surely had ended by then, or, where nothing began in it, of the last one in which
-    something did; what began in a slot may end after what began later in the next one.
+    What began ``slow_ms`` and the tolerance before the choice had surely ended: the last such updates began in that
+    slot or, where none did, in the last one before it that has any. The minute before that one counts too: what began
+    in it may end after what began later.
     """
     surely_ended = F.timestamp_millis(F.unix_millis("begin_at") - (slow_ms + tolerance_ms))
     at = suspects.select(

@@ -182,7 +182,7 @@ def test_whatever_ended_while_a_broker_was_held_began_in_a_minute_that_is_kept(s
     minutes = {(row.client_id, row.minute) for row in kept.collect()}
     assert set(quick) <= minutes
     # And no more than the hold needs: its own minutes, and the one before where it begins early in its first.
-    assert len(minutes) <= sum(duration // 60_000 + 4 for *_, duration in holds)
+    assert len(minutes) <= sum(duration // 60_000 + 3 for *_, duration in holds)
 
 
 def test_the_last_quick_update_that_ended_on_a_date_began_in_a_minute_that_is_kept(spark):
