@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from bench.contest import ROOT, Benchmark, Contestant, data_of_benchmark, disagreements, hold
-from bench.record import RECORDS, machine, table, targets
+from bench.record import RECORDS, machine, made_by, table, targets
 
 MODULES = ("bench.windows", "bench.allocation", "bench.parser_throughput")
 BENCHMARKS = {one.name: one for module in MODULES for one in import_module(module).BENCHMARKS}
@@ -28,7 +28,8 @@ def main() -> None:
     if not given.no_record:
         now = datetime.now(UTC)
         record = RECORDS / f"{now:%Y-%m-%d}-{'-'.join(given.names) or 'all'}.md"
-        head = f"# {now:%Y-%m-%d}: {', '.join(names)}\n\n{machine(given.peer_python)} {given.note}".rstrip() + "\n"
+        head = f"# {now:%Y-%m-%d}: {', '.join(names)}\n\n{machine(given.peer_python)} {given.note}".rstrip()
+        head += f"\n\n{made_by('bench')}\n"
         record.write_text("\n".join([head, *reports]), encoding="utf-8")
         print(f"\nwritten to {record.relative_to(ROOT)}")
 
@@ -74,6 +75,8 @@ def _held(benchmark: Benchmark, place: Path, given: argparse.Namespace) -> str:
         f"{given.rounds} interleaved rounds after {given.warm_ups} to warm up; the best of each counts. "
         f"All contestants gave equal answers, part by part.{left_out}"
     )
+    if benchmark.about:
+        how += f" {benchmark.about(data_of(benchmark.contestants[0]))}"
     size = benchmark.megabytes_of(data_of(benchmark.contestants[0])) if benchmark.megabytes_of else None
     parts = [f"## {benchmark.title}", how, table(benchmark, outcomes, rows, size), targets(benchmark, outcomes, size)]
     report = "\n\n".join(parts) + "\n"

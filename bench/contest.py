@@ -57,6 +57,7 @@ class Benchmark:
     """What is measured. ``rows_of(data)``: rows by part of the answer, what rows/s counts; ``floor``: the scan.
 
     ``megabytes_of(data)``: where the size of the data says more than its rows; ``speeds`` need it.
+    ``about(data)``: a sentence on what in the data decides the cost beside its size.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Benchmark:
     peers: Sequence[str] = ()  # contestants that the table compares all others with
     megabytes_of: Callable[[Path], float] | None = None
     speeds: Sequence[SpeedTarget] = ()
+    about: Callable[[Path], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,8 @@ class Stage:
         self._reply()
 
     def run(self) -> Round:
-        """One round, measured."""
+        """One round, measured; what it needs to be there is made before."""
+        self._ask("prepare")
         meter = Meter(self._process.pid)
         meter.start()
         self._ask("run")

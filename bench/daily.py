@@ -24,11 +24,11 @@ _DAY_S = 86_400
 
 
 def prepare(data: Path, days: int) -> None:
-    """Land ``days`` days and run the pipeline on them; the files of the day after wait in ``next``."""
+    """Land ``days`` days, one after the other, and run the pipeline after each; the files of the next one wait."""
     for day in range(days):
-        _land(data / "landing", day)
-    _land(data / "next", days)
-    _run(data)
+        land(data / "landing", day)
+        _run(data)
+    land(data / "next", days)
 
 
 def rows_of(data: Path) -> dict[str, int]:
@@ -36,19 +36,24 @@ def rows_of(data: Path) -> dict[str, int]:
     return {"lines": sum(file.read_bytes().count(b"\n") for file in (data / "next").rglob("*.jsonl"))}
 
 
-def one_more(data: Path) -> Callable[[], Callable[[], dict[str, Any]]]:
-    """All jobs, on a copy of the lake as it was before."""
-    copy = data.parent / f"{data.name}-copy"
-    session()
+class OneMore:
+    """All jobs, on a copy of the lake as it was before, with the files of the day after landed."""
 
-    def run() -> Callable[[], dict[str, Any]]:
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(data, copy)
-        shutil.copytree(copy / "next", copy / "landing", dirs_exist_ok=True)
-        _run(copy)
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._copy = data.parent / f"{data.name}-copy"
+        session()
+
+    def prepare(self) -> None:
+        """Copy what a round before this one has changed."""
+        shutil.rmtree(self._copy, ignore_errors=True)
+        shutil.copytree(self._data, self._copy)
+        shutil.copytree(self._copy / "next", self._copy / "landing", dirs_exist_ok=True)
+
+    def __call__(self) -> Callable[[], dict[str, Any]]:
+        """One round."""
+        _run(self._copy)
         return dict
-
-    return run
 
 
 def _run(place: Path) -> None:
@@ -57,7 +62,8 @@ def _run(place: Path) -> None:
         job(session(), load_settings(None), context, str(place / "lake"))
 
 
-def _land(landing: Path, day: int) -> None:
+def land(landing: Path, day: int) -> None:
+    """Write the files of a day, counted from the first one, as they land: producer hooks' lines and snapshots."""
     at = int((_FIRST_DAY + timedelta(days=day)).timestamp() * 1000)
     files = {
         "producer_hook/cluster=prod": hook_lines(at, np.random.default_rng(day), sends=_SENDS),
@@ -130,4 +136,4 @@ def _owners(at: int) -> Iterator[dict[str, Any]]:
             }
 
 
-CONTESTANTS = {ONE_MORE: one_more}
+CONTESTANTS = {ONE_MORE: OneMore}

@@ -22,7 +22,7 @@ from bench import allocation_data, daily, ingestion, windows
 from bench.consumer_tables import Population
 from bench.contest import ROOT, Benchmark, Contestant, Outcome, data_of_benchmark, hold
 from bench.producer_tables import Shape, write_tables
-from bench.record import RECORDS, best, machine
+from bench.record import RECORDS, best, machine, made_by
 
 _SENDS = 3_000_000
 _QUEUE_ROWS = 1_000_000
@@ -38,7 +38,7 @@ class Axis(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A contestant at a point: its best round."""
+    """A contestant at a point: its best round, the highest peaks of all; ``about``: of the point's data."""
 
     at: float
     rows: int
@@ -47,6 +47,7 @@ class Measured(NamedTuple):
     cpu_s: float
     jvm_mb: float
     largest_python_mb: float
+    about: str
 
 
 def main() -> None:
@@ -62,6 +63,7 @@ def main() -> None:
             parts.append(_section(axis, measured, figure))
             print(parts[-1], flush=True)
     head = f"# {datetime.now(UTC):%Y-%m-%d}: growth\n\n{machine(given.peer_python)} {given.note}".rstrip()
+    head += f"\n\n{made_by('bench.growth')}"
     record = RECORDS / f"{datetime.now(UTC):%Y-%m-%d}-growth-{'-'.join(given.names) or 'all'}.md"
     record.write_text("\n\n".join([head, *parts]) + "\n", encoding="utf-8")
     print(f"\nwritten to {record.relative_to(ROOT)}")
@@ -93,13 +95,14 @@ def _measured(axis: Axis, at: float, place: Path, given: argparse.Namespace) -> 
         benchmark, lambda _: data, rounds=given.rounds, warm_ups=given.warm_ups, peer_python=given.peer_python, log=log
     )
     rows = max(benchmark.rows_of(data).values())
-    return [_point(at, rows, outcome) for outcome in outcomes]
+    about = benchmark.about(data) if benchmark.about else ""
+    return [_point(at, rows, outcome, about) for outcome in outcomes]
 
 
-def _point(at: float, rows: int, outcome: Outcome) -> Measured:
-    figures = ("wall_s", "cpu_s", "jvm_bytes", "largest_python_bytes")
-    wall_s, cpu_s, jvm, python = (best(outcome, figure) for figure in figures)
-    return Measured(at, rows, outcome.contestant.name, wall_s, cpu_s, jvm / _MB, python / _MB)
+def _point(at: float, rows: int, outcome: Outcome, about: str) -> Measured:
+    wall_s, cpu_s = (best(outcome, figure) for figure in ("wall_s", "cpu_s"))
+    jvm, python = (max(getattr(one, name) for one in outcome.rounds) for name in ("jvm_bytes", "largest_python_bytes"))
+    return Measured(at, rows, outcome.contestant.name, wall_s, cpu_s, jvm / _MB, python / _MB, about)
 
 
 def exponent(at: Sequence[float], cost: Sequence[float]) -> float:
@@ -116,15 +119,19 @@ def _section(axis: Axis, measured: Sequence[Measured], figure: Path) -> str:
             f"| {one.at:,.12g} | {one.rows:,} | {one.contestant} | {one.wall_s:.1f} | {one.cpu_s:.1f} | {per_row:.2f} "
             f"| {one.jvm_mb:,.0f} | {one.largest_python_mb:,.0f} |"
         )
-    told = [f"- {name}: {_growth([m for m in measured if m.contestant == name])}" for name in axis.contestants]
+    about = {one.at: one.about for one in measured if one.about}
+    told = [f"- at {at:,.12g}: {text}" for at, text in about.items()]
+    told += [f"- {name}: {_growth([m for m in measured if m.contestant == name])}" for name in axis.contestants]
     return "\n".join([f"## {axis.title}", "", *lines, "", *told, "", f"![{axis.title}]({figure.name})"])
 
 
 def _growth(series: Sequence[Measured]) -> str:
     if len(series) < 2:
         return "one point tells of no growth."
-    power = exponent([one.at for one in series], [one.cpu_s for one in series])
     times = series[-1].cpu_s / series[0].cpu_s
+    if len(series) == 2:
+        return f"CPU time is {times:.1f} times that of the first point."
+    power = exponent([one.at for one in series], [one.cpu_s for one in series])
     return f"CPU time grows with the power {power:.2f}: {times:.1f} times at {series[-1].at / series[0].at:,.3g} times."
 
 
@@ -139,8 +146,9 @@ def _point_of(
     contestants: Sequence[Contestant],
     prepare: Callable[[Path, int], None],
     rows_of: Callable[[Path], Mapping[str, int]],
+    about: Callable[[Path], str] | None = None,
 ) -> Benchmark:
-    return Benchmark(name, name, rows, prepare, rows_of, contestants, contestants[0].name, targets=())
+    return Benchmark(name, name, rows, prepare, rows_of, contestants, contestants[0].name, targets=(), about=about)
 
 
 def _of_shape(shape: Shape, data: Path, rows: int) -> None:
@@ -150,7 +158,7 @@ def _of_shape(shape: Shape, data: Path, rows: int) -> None:
 def _sends(name: str, shapes: Mapping[float, Shape]) -> dict[float, Benchmark]:
     own = [Contestant(one, "bench.windows") for one in _SENDERS]
     return {
-        at: _point_of(f"{name}-{at:g}", shape.rows, own, partial(_of_shape, shape), windows.rows_of)
+        at: _point_of(f"{name}-{at:g}", shape.rows, own, partial(_of_shape, shape), windows.rows_of, windows.about)
         for at, shape in shapes.items()
     }
 
@@ -205,7 +213,7 @@ AXES = {
         _groups("members", {n: Population(groups=50, members=n) for n in (2, 16, 125, 1_000)}),
         _CONSUMERS,
     ),
-    "days": Axis("Days that the lake holds when one more is run", _days((1, 4, 16)), (daily.ONE_MORE,)),
+    "days": Axis("Days that the lake holds when one more is run", _days((1, 3, 9)), (daily.ONE_MORE,)),
     "lines": Axis("Lines of producer hooks", _lines((100_000, 300_000, 1_000_000)), tuple(ingestion.CONTESTANTS)),
     "one-producer": Axis(
         "Share of one producer in 3 million attempts",

@@ -46,23 +46,29 @@ def rows_of(data: Path) -> dict[str, int]:
     return {"lines": sum(file.read_bytes().count(b"\n") for file in (data / "next").rglob("*.jsonl"))}
 
 
-def taken_in(onto_earlier: bool, data: Path) -> Callable[[], Callable[[], dict[str, Any]]]:
+class TakenIn:
     """The job itself, on a lake of its own: an empty one, or one that holds as many attempts of the date."""
-    lake = data.parent / f"{data.name}-{'more' if onto_earlier else 'first'}"
-    session()
 
-    def run() -> Callable[[], dict[str, Any]]:
-        shutil.rmtree(lake, ignore_errors=True)
-        if onto_earlier:
-            shutil.copytree(data / "lake", lake)
-        _take_in(data / "next", lake)
+    def __init__(self, onto_earlier: bool, data: Path) -> None:
+        self._onto_earlier = onto_earlier
+        self._data = data
+        self._lake = data.parent / f"{data.name}-{'more' if onto_earlier else 'first'}"
+        session()
+
+    def prepare(self) -> None:
+        """Make the lake as it was before the round before."""
+        shutil.rmtree(self._lake, ignore_errors=True)
+        if self._onto_earlier:
+            shutil.copytree(self._data / "lake", self._lake)
+
+    def __call__(self) -> Callable[[], dict[str, Any]]:
+        """One round."""
+        _take_in(self._data / "next", self._lake)
         return dict
-
-    return run
 
 
 def _take_in(landing: Path, lake: Path) -> None:
     ingest_send_records.run(session(), load_settings(None), RunContext(str(landing)), str(lake))
 
 
-CONTESTANTS = {FIRST: partial(taken_in, False), MORE: partial(taken_in, True)}
+CONTESTANTS = {FIRST: partial(TakenIn, False), MORE: partial(TakenIn, True)}

@@ -17,8 +17,9 @@ JVM, PYTHON = "jvm", "python"
 
 @dataclass(frozen=True)
 class Usage:
-    """One process at one instant: what it is, CPU seconds with those of its ended children, resident bytes."""
+    """One process at one instant: what it is, its own CPU seconds, resident bytes."""
 
+    pid: int
     kind: str
     cpu_s: float
     resident: int
@@ -38,8 +39,22 @@ def usages(root: int) -> Iterator[Usage]:
         waiting += below.get(pid, [])
         if pid in stats:
             name, stat = stats[pid][0], stats[pid]
-            cpu_s = sum(map(int, stat[12:16])) / _TICKS
-            yield Usage(JVM if name == "java" else PYTHON, cpu_s, int(stat[22]) * _PAGE)
+            cpu_s = sum(map(int, stat[12:14])) / _TICKS
+            yield Usage(pid, JVM if name == "java" else PYTHON, cpu_s, int(stat[22]) * _PAGE)
+
+
+def threads(pid: int) -> Iterator[tuple[int, str, float]]:
+    """The threads of a process that are alive: id, the first 15 letters of the name, CPU seconds."""
+    for entry in _listed(Path(f"/proc/{pid}/task")):
+        if (stat := _stat(entry)) is not None:
+            yield int(entry.name), stat[0], sum(map(int, stat[12:14])) / _TICKS
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def _stat(process: Path) -> list[str] | None:
@@ -52,12 +67,33 @@ def _stat(process: Path) -> list[str] | None:
     return [head.partition("(")[2], *rest.split()]
 
 
+class ProcessTree:
+    """A process and its descendants, looked at now and then; what ended between two looks is remembered.
+
+    Nobody waits for the Python workers of Spark: what they took is in no account of their parents when they end.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._last: dict[int, Usage] = {}
+
+    def look(self) -> list[Usage]:
+        """What is alive; none once the root has ended."""
+        found = [usage for usage in usages(self._root) if usage.resident]
+        self._last |= {usage.pid: usage for usage in found}
+        return found
+
+    def cpu_s(self) -> dict[str, float]:
+        """CPU seconds by kind up to the last look."""
+        return {kind: sum(u.cpu_s for u in self._last.values() if u.kind == kind) for kind in (JVM, PYTHON)}
+
+
 class Meter(threading.Thread):
     """Watches a process tree from ``start()`` to ``stop()``: wall and CPU seconds, and peaks of memory, by kind."""
 
     def __init__(self, root: int) -> None:
         super().__init__(daemon=True)
-        self._root = root
+        self._tree = ProcessTree(root)
         self._over = threading.Event()
         self.peak: dict[str, int] = {JVM: 0, PYTHON: 0}
         self.largest_python = 0
@@ -66,29 +102,28 @@ class Meter(threading.Thread):
 
     def start(self) -> None:
         """Begin to measure."""
-        self._cpu_before = self._sample()
+        self._look()
+        self._cpu_before = self._tree.cpu_s()
         self._begin = time.perf_counter()
         super().start()
 
     def run(self) -> None:
-        """Sample memory until stopped."""
+        """Sample until stopped."""
         while not self._over.wait(_SAMPLE_S):
-            self._sample()
+            self._look()
 
     def stop(self) -> None:
         """End the measurement."""
         self.wall_s = time.perf_counter() - self._begin
         self._over.set()
         self.join()
-        after = self._sample()
-        self.cpu_s = {kind: max(0.0, after[kind] - before) for kind, before in self._cpu_before.items()}
+        self._look()
+        self.cpu_s = {kind: after - self._cpu_before[kind] for kind, after in self._tree.cpu_s().items()}
 
-    def _sample(self) -> dict[str, float]:
-        cpu_s, resident = {JVM: 0.0, PYTHON: 0.0}, {JVM: 0, PYTHON: 0}
-        for usage in usages(self._root):
-            cpu_s[usage.kind] += usage.cpu_s
+    def _look(self) -> None:
+        resident = {JVM: 0, PYTHON: 0}
+        for usage in self._tree.look():
             resident[usage.kind] += usage.resident
             if usage.kind == PYTHON:
                 self.largest_python = max(self.largest_python, usage.resident)
         self.peak = {kind: max(peak, resident[kind]) for kind, peak in self.peak.items()}
-        return cpu_s

@@ -25,7 +25,7 @@ _SEED = 20_260_302
 _TOPICS = 8
 _MINUTE_MS = 60_000
 _CROWDED_MS = 12 * 3_600_000  # when a crowded minute begins
-_EPISODES = 90  # bad times of a broker in a day
+_EPISODES = 4.5  # bad times of each broker in a day
 _RELEASES = ("V4_7_1", "V4_9_8", "V5_3_3")
 _LADDER_4X = ((50, 100, 550, 1000, 2000, 3000, 15000), (0, 0, 30000, 60000, 120000, 180000, 600000))
 _FILES = 8
@@ -116,9 +116,10 @@ def _unhealthy(begin: Any, broker: Any, shape: Shape, rng: np.random.Generator) 
     if share > 0.05:
         return rng.random(len(begin)) < share
     fixed = np.random.default_rng(_SEED + 1)
-    start = fixed.integers(0, _DAY_LENGTH_MS, _EPISODES)
-    where = fixed.integers(0, shape.brokers, _EPISODES)
-    length = fixed.integers(60_000, 600_000, _EPISODES)
+    episodes = round(_EPISODES * shape.brokers)
+    start = fixed.integers(0, _DAY_LENGTH_MS, episodes)
+    where = fixed.integers(0, shape.brokers, episodes)
+    length = fixed.integers(60_000, 600_000, episodes)
     bad = rng.random(len(begin)) < share / 20  # here and there
     for s, w, n in zip(start, where, length, strict=True):
         bad |= (broker == w) & (begin >= s) & (begin < s + n) & (rng.random(len(begin)) < 0.9)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -16,9 +18,9 @@ _HEAD = (
     *("contestant", "rows", "rows/s", "wall s", "CPU s", "JVM CPU s", "Python CPU s"),
     *("JVM MB", "Python MB", "largest Python MB", "x scan CPU"),
 )
-_SECONDS = ("wall_s", "cpu_s", "cpu_jvm_s", "cpu_python_s")
 _PEAKS = ("jvm_bytes", "python_bytes", "largest_python_bytes")
 _MB = 1 << 20
+_OF_THE_MACHINE = {"--data", "--peer-python", "--note"}
 RECORDS = ROOT / "bench" / "records"
 _PEER_VERSIONS = """
 from importlib.metadata import version
@@ -37,7 +39,9 @@ def table(
     rows: Mapping[int | None, Mapping[str, int]],
     megabytes: float | None = None,
 ) -> str:
-    """All contestants: the best round of each; CPU beside the scan's, and per row beside the peers'.
+    """All contestants: the shortest round and the CPU seconds of the cheapest one; peaks of all rounds.
+
+    CPU seconds stand beside the scan's, and per row beside the peers'.
 
     ``megabytes``: of the data; None: MB per second of CPU are not shown.
     """
@@ -70,7 +74,8 @@ def _counts(benchmark: Benchmark, outcome: Outcome) -> bool:
 
 def _figures(outcome: Outcome, count: int) -> list[str]:
     wall_s = best(outcome, "wall_s")
-    seconds = [best(outcome, name) for name in _SECONDS]
+    cheapest = min(outcome.rounds, key=lambda one: one.cpu_s)
+    seconds = [wall_s, cheapest.cpu_s, cheapest.cpu_jvm_s, cheapest.cpu_python_s]
     peaks = [max(getattr(one, name) for one in outcome.rounds) // _MB for name in _PEAKS]
     return [f"{count / wall_s:,.0f}", *(f"{s:.2f}" for s in seconds), *(f"{p:,}" for p in peaks)]
 
@@ -118,6 +123,20 @@ def machine(peer_python: str) -> str:
         f"Python {platform.python_version()}, Java {java}, {own}; peers: {peers}. "
         f"Load average at the end: {load[0]:.1f} (1 min), {load[2]:.1f} (15 min)."
     )
+
+
+def made_by(module: str) -> str:
+    """The command that made a record, but for what is of this machine or stands in it, and the commit measured."""
+    words, given = ["python", "-m", module], iter(sys.argv[1:])
+    for word in given:
+        if word in _OF_THE_MACHINE:
+            next(given)
+        else:
+            words.append(word)
+    git = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return f"Made by `{shlex.join(words)}` at commit {git.stdout.strip()}."
 
 
 def _processor() -> str:

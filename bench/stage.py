@@ -1,5 +1,7 @@
 """One contestant as a process: opens it, then runs it once for each line ``run`` that it reads.
 
+A line ``prepare`` comes before each ``run``, for what is not to be measured.
+
 ``python -m bench.stage MODULE CONTESTANT DATA``; replies are lines of JSON on the descriptor that was its stdout.
 """
 
@@ -10,7 +12,15 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Prepared(Protocol):
+    """A contestant that needs something to be made anew before each round."""
+
+    def prepare(self) -> None:
+        """Make it."""
 
 
 def main() -> None:
@@ -28,7 +38,11 @@ def main() -> None:
         reply(ready=True)
         answer = None
         for line in sys.stdin:
-            if line.strip() == "run":
+            if line.strip() == "prepare":
+                if isinstance(run, Prepared):
+                    run.prepare()
+                reply(done=True)
+            elif line.strip() == "run":
                 answer = run()
                 reply(done=True)
             elif answer is not None:

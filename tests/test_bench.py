@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from datetime import UTC
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +21,10 @@ from bench.growth import AXES, exponent
 from bench.parser_throughput import BENCHMARKS, CONTESTANTS, megabytes_of, rows_of
 from bench.process_tree import JVM, PYTHON, Meter
 from bench.producer_tables import Shape
+from bench.producer_tables import _unhealthy as drawn_unhealthy
 from bench.producer_tables import write_tables as write_sends
 from bench.reader_inputs import INPUTS, MAX_LINE_BYTES, chunks_of, files_of
-from bench.record import row_count, table, targets
+from bench.record import made_by, row_count, table, targets
 from schemas import CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, SEND_ATTEMPT
 from udfs.allocation import MessageQueue, allocate
 from udfs.bounded_lines import read_lines
@@ -51,6 +53,24 @@ def test_cpu_and_memory_of_a_process_that_a_child_started_are_counted():
     assert (meter.cpu_s[JVM], meter.peak[JVM]) == (0, 0)
 
 
+def test_cpu_of_a_process_that_nobody_waited_for_is_counted_after_its_end():
+    """As the daemon of Spark's Python workers does it: a child of which the parent wants to hear nothing."""
+    unheard = "signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
+    busy = f"subprocess.run([sys.executable, '-c', {BUSY!r}])"
+    code = f"import signal, subprocess, sys; {unheard}; input(); {busy}; print('ended', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        meter = Meter(parent.pid)
+        meter.start()
+        parent.stdin.write("begin\n")
+        parent.stdin.flush()
+        assert parent.stdout.readline() == "ended\n"
+        meter.stop()
+        parent.stdin.write("end\n")
+    assert 0.4 < meter.cpu_s[PYTHON] < 5
+
+
 def outcome(name, *cpu_s, covers=(), answer=None, rows=None):
     rounds = [Round(10 * s, s, 0, 0, 0, 0) for s in cpu_s]
     return Outcome(Contestant(name, "m", covers=covers, rows=rows), rounds, answer or {})
@@ -71,6 +91,14 @@ def test_a_target_compares_the_best_rounds(factor, word):
 
     said = targets(One, [outcome("slow", 9, 4, 6), outcome("fast", 3, 2, 4)])
     assert said == f"- {word}: text. slow / fast: 2.00 (aim {factor:.2f}; pairs 1.50 to 3.00, median 2.00)."
+
+
+def test_cpu_seconds_of_the_table_are_of_one_round():
+    one = Outcome(Contestant("one", "m"), [Round(5, 6, 4, 0, 0, 0), Round(9, 9, 0, 0, 0, 0)])
+    scan = outcome("scan", 3)
+    benchmark = SimpleNamespace(floor="scan", peers=())
+    last = table(benchmark, [scan, one], {None: {"rows": 10}}).splitlines()[-1]
+    assert last.split("|")[4:8] == [" 5.00 ", " 9.00 ", " 9.00 ", " 0.00 "]
 
 
 @pytest.mark.parametrize(("aim", "word"), [(25.0, "reached"), (25.1, "MISSED")])
@@ -125,6 +153,38 @@ def test_equal_seeds_give_equal_tables(tmp_path):
     assert one.equals(two)
     assert 4_000 < len(one) < 6_000
     assert one.column_names == QUEUE_OWNERSHIP.columns.names
+
+
+def test_equal_seeds_give_equal_sends(tmp_path):
+    for place in ("one", "two"):
+        write_sends(tmp_path / place, Shape(3_000))
+    one, two = (pq.read_table(tmp_path / place / SEND_ATTEMPT.name) for place in ("one", "two"))
+    assert one.equals(two)
+    assert one.column_names == SEND_ATTEMPT.columns.names
+
+
+def test_brokers_are_as_often_slow_however_many_there_are():
+    begin = np.arange(0, 86_400_000, 500)
+    broker = np.random.default_rng(1)
+    bad = {
+        n: drawn_unhealthy(begin, broker.integers(0, n, len(begin)), Shape(0, brokers=n), np.random.default_rng(2))
+        for n in (5, 20, 80)
+    }
+    assert all(0.01 < share.mean() < 0.025 for share in bad.values())
+
+
+def test_the_data_say_how_much_of_them_is_striking(tmp_path):
+    write_sends(tmp_path, Shape(4_000, 0.5))
+    sends = pq.read_table(tmp_path / SEND_ATTEMPT.name).to_pandas()
+    slow = (sends.end_at - sends.begin_at).dt.total_seconds() >= 0.55
+    striking = slow | sends.exception.notna() | sends.last_broker_name.notna()
+    assert striking.mean() > slow.mean() > 0.3
+    assert windows.about(tmp_path).startswith(f"{striking.mean():.2%} of the attempts")
+
+
+def test_a_record_names_its_command_and_no_folder(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["x", "windows", "--data", "/some/where", "--note", "a b", "--only", "scan;own"])
+    assert made_by("bench").startswith("Made by `python -m bench windows --only 'scan;own'` at commit ")
 
 
 @pytest.mark.parametrize("members", [1, 3, 7, 12])
@@ -211,7 +271,7 @@ def records_under(landing):
 
 
 def test_every_line_of_a_day_is_taken_in(tmp_path):
-    daily._land(tmp_path, 3)
+    daily.land(tmp_path, 3)
     assert list(records_under(tmp_path))
 
 
