@@ -84,6 +84,7 @@ class Round:
     jvm_bytes: int
     python_bytes: int
     largest_python_bytes: int
+    stages_s: tuple[float, ...] = ()  # each of Spark's, in their order
 
     @property
     def cpu_s(self) -> float:
@@ -135,6 +136,7 @@ class Stage:
             meter.peak[JVM],
             meter.peak[PYTHON],
             meter.largest_python,
+            tuple(self._ask("stages")["stages_s"]),
         )
 
     def answer(self) -> dict[str, Any]:

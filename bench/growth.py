@@ -30,11 +30,12 @@ _MB = 1 << 20
 
 
 class Axis(NamedTuple):
-    """What grows: what it is, the benchmark of each point, and who takes part."""
+    """What grows: what it is, the benchmark of each point, who takes part; ``skew``: the first point is balanced."""
 
     title: str
     points: Mapping[float, Benchmark]
     contestants: Sequence[str]
+    skew: bool = False
 
 
 class Measured(NamedTuple):
@@ -48,6 +49,7 @@ class Measured(NamedTuple):
     jvm_mb: float
     largest_python_mb: float
     about: str
+    stages_s: tuple[float, ...]
 
 
 def main() -> None:
@@ -102,7 +104,8 @@ def _measured(axis: Axis, at: float, place: Path, given: argparse.Namespace) -> 
 def _point(at: float, rows: int, outcome: Outcome, about: str) -> Measured:
     wall_s, cpu_s = (best(outcome, figure) for figure in ("wall_s", "cpu_s"))
     jvm, python = (max(getattr(one, name) for one in outcome.rounds) for name in ("jvm_bytes", "largest_python_bytes"))
-    return Measured(at, rows, outcome.contestant.name, wall_s, cpu_s, jvm / _MB, python / _MB, about)
+    stages_s = min(outcome.rounds, key=lambda one: one.wall_s).stages_s
+    return Measured(at, rows, outcome.contestant.name, wall_s, cpu_s, jvm / _MB, python / _MB, about, stages_s)
 
 
 def exponent(at: Sequence[float], cost: Sequence[float]) -> float:
@@ -122,6 +125,10 @@ def _section(axis: Axis, measured: Sequence[Measured], figure: Path) -> str:
     about = {one.at: one.about for one in measured if one.about}
     told = [f"- at {at:,.12g}: {text}" for at, text in about.items()]
     told += [f"- {name}: {_growth([m for m in measured if m.contestant == name])}" for name in axis.contestants]
+    if axis.skew:
+        told += [
+            f"- {name}: {stage_by_stage([m for m in measured if m.contestant == name])}" for name in axis.contestants
+        ]
     return "\n".join([f"## {axis.title}", "", *lines, "", *told, "", f"![{axis.title}]({figure.name})"])
 
 
@@ -133,6 +140,18 @@ def _growth(series: Sequence[Measured]) -> str:
         return f"CPU time is {times:.1f} times that of the first point."
     power = exponent([one.at for one in series], [one.cpu_s for one in series])
     return f"CPU time grows with the power {power:.2f}: {times:.1f} times at {series[-1].at / series[0].at:,.3g} times."
+
+
+def stage_by_stage(series: Sequence[Measured]) -> str:
+    """How much longer a stage of Spark took at the last point than at the first; of those that took a second at all."""
+    first, last = series[0].stages_s, series[-1].stages_s
+    longest = f"the longest stage took {max(first):.1f} s, then {max(last):.1f} s"
+    if len(first) != len(last):
+        return f"{longest}; there were {len(first)} stages, then {len(last)}."
+    times = [after / max(before, 0.001) for before, after in zip(first, last, strict=True) if after >= 1]
+    return (
+        f"{longest}; of {len(times)} stages that took a second, none took more than {max(times, default=0):.1f} times."
+    )
 
 
 def _draw(axis: Axis, measured: Sequence[Measured], figure: Path, python: str) -> None:
@@ -172,11 +191,12 @@ def _total_rows(data: Path) -> dict[str, int]:
 
 
 def _groups(name: str, populations: Mapping[float, Population]) -> dict[float, Benchmark]:
+    return {at: _of_groups(f"{name}-{at:g}", _QUEUE_ROWS, one) for at, one in populations.items()}
+
+
+def _of_groups(name: str, rows: int, population: Population) -> Benchmark:
     own = [Contestant(one, "bench.allocation") for one in _CONSUMERS]
-    return {
-        at: _point_of(f"{name}-{at:g}", _QUEUE_ROWS, own, partial(_of_population, population), _total_rows)
-        for at, population in populations.items()
-    }
+    return _point_of(name, rows, own, partial(_of_population, population), _total_rows)
 
 
 def _days(days: Sequence[int]) -> dict[float, Benchmark]:
@@ -208,6 +228,11 @@ AXES = {
         _sends("brokers", {n: _SHAPE._replace(brokers=n) for n in (5, 20, 80)}),
         _SENDERS,
     ),
+    "queue-rows": Axis(
+        "(queue, round) rows of 2,000 groups",
+        {n: _of_groups(f"queue-rows-{n}", n, Population()) for n in (1_000_000, 5_000_000, 20_000_000)},
+        _CONSUMERS,
+    ),
     "members": Axis(
         "Members of each of 50 groups, 1 million (queue, round) rows",
         _groups("members", {n: Population(groups=50, members=n) for n in (2, 16, 125, 1_000)}),
@@ -219,16 +244,19 @@ AXES = {
         "Share of one producer in 3 million attempts",
         _sends("one-producer", {share: _SHAPE._replace(giant=share) for share in (0.15, 0.5)}),
         _SENDERS,
+        skew=True,
     ),
     "one-minute": Axis(
         "Share of one minute in 3 million attempts",
         _sends("one-minute", {share: _SHAPE._replace(crowd=share) for share in (0.001, 0.333)}),
         _SENDERS,
+        skew=True,
     ),
     "one-group": Axis(
         "Groups of many sizes, 1 million (queue, round) rows; at 2 one of them has 1,024 queues and 300 members",
         _groups("one-group", {1: Population(largest=False), 2: Population()}),
         _CONSUMERS,
+        skew=True,
     ),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 from contextlib import ExitStack
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -18,3 +19,20 @@ def session() -> SparkSession:
     kept = ExitStack()
     atexit.register(kept.close)
     return kept.enter_context(spark_session(load_settings(None), app_name="bench", master=_MASTER))
+
+
+def stages_s() -> list[float]:
+    """How long each stage took that has ended since the last call, in their order."""
+    context: Any = session().sparkContext
+    none = context._jvm.java.util.ArrayList()
+    quantiles = context._gateway.new_array(context._jvm.double, 0)
+    listed = context._jsc.sc().statusStore().stageList(none, False, False, quantiles, none)
+    ended = {s.stageId(): s for s in map(listed.apply, range(listed.size())) if s.completionTime().isDefined()}
+    fresh = sorted(ended.keys() - _told)
+    _told.update(fresh)
+    return [
+        (ended[n].completionTime().get().getTime() - ended[n].submissionTime().get().getTime()) / 1e3 for n in fresh
+    ]
+
+
+_told: set[int] = set()

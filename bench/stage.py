@@ -1,6 +1,6 @@
 """One contestant as a process: opens it, then runs it once for each line ``run`` that it reads.
 
-A line ``prepare`` comes before each ``run``, for what is not to be measured.
+A line ``prepare`` comes before each ``run``, and ``stages`` after it, for what is not to be measured.
 
 ``python -m bench.stage MODULE CONTESTANT DATA``; replies are lines of JSON on the descriptor that was its stdout.
 """
@@ -45,8 +45,16 @@ def main() -> None:
             elif line.strip() == "run":
                 answer = run()
                 reply(done=True)
+            elif line.strip() == "stages":
+                reply(stages_s=_stages_s())
             elif answer is not None:
                 reply(answer=answer())
+
+
+def _stages_s() -> list[float]:
+    """How long each stage of Spark took since the last call; none without Spark, as of a peer."""
+    spark = sys.modules.get("bench.spark")
+    return spark.stages_s() if spark else []
 
 
 if __name__ == "__main__":

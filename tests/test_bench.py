@@ -17,7 +17,7 @@ from bench import allocation_peers, daily, ingestion, windows
 from bench.allocation_answer import digests
 from bench.consumer_tables import Population, write_tables
 from bench.contest import Contestant, Outcome, Round, SpeedTarget, Target, disagreements
-from bench.growth import AXES, exponent
+from bench.growth import AXES, Measured, exponent, stage_by_stage
 from bench.parser_throughput import BENCHMARKS, CONTESTANTS, megabytes_of, rows_of
 from bench.process_tree import JVM, PYTHON, Meter
 from bench.producer_tables import Shape
@@ -216,6 +216,17 @@ def test_the_exponent_of_growth_is_that_of_a_power():
     at = [1.0, 4.0, 16.0, 64.0]
     for power in (0.0, 1.0, 1.5):
         assert exponent(at, [3 * x**power for x in at]) == pytest.approx(power)
+
+
+def test_of_a_skewed_point_each_stage_is_compared_with_its_balanced_self():
+    def point(*stages_s):
+        return Measured(1, 1, "own", 1, 1, 1, 1, "", stages_s)
+
+    one_by_one = stage_by_stage([point(0.4, 2.0, 4.0), point(1.2, 3.0, 5.0)])
+    assert one_by_one == (
+        "the longest stage took 4.0 s, then 5.0 s; of 3 stages that took a second, none took more than 3.0 times."
+    )
+    assert stage_by_stage([point(4.0), point(1.0, 5.0)]).endswith("; there were 1 stages, then 2.")
 
 
 @pytest.mark.parametrize("axis", AXES.values(), ids=AXES)
