@@ -5,7 +5,8 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-from datetime import UTC
+from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,6 +26,7 @@ from bench.producer_tables import _unhealthy as drawn_unhealthy
 from bench.producer_tables import write_tables as write_sends
 from bench.reader_inputs import INPUTS, MAX_LINE_BYTES, chunks_of, files_of
 from bench.record import made_by, row_count, table, targets
+from bench.small_run import Watch, seconds_by_step
 from schemas import CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, SEND_ATTEMPT
 from udfs.allocation import MessageQueue, allocate
 from udfs.bounded_lines import read_lines
@@ -69,6 +71,47 @@ def test_cpu_of_a_process_that_nobody_waited_for_is_counted_after_its_end():
         meter.stop()
         parent.stdin.write("end\n")
     assert 0.4 < meter.cpu_s[PYTHON] < 5
+
+
+IN_A_THREAD_OF_ITS_OWN = f"""
+import ctypes, threading, time
+def compile():
+    ctypes.CDLL(None).prctl(15, b"C2 CompilerThread0", 0, 0, 0)  # PR_SET_NAME
+    exec({BUSY!r}, {{}})
+one = threading.Thread(target=compile)
+one.start(); one.join(); time.sleep(0.5)
+"""
+
+
+def test_what_a_thread_of_a_jvm_did_is_remembered_after_its_end(tmp_path):
+    java = tmp_path / "java"
+    java.symlink_to(Path(sys.executable).resolve())
+    with subprocess.Popen([java, "-S", "-c", IN_A_THREAD_OF_ITS_OWN]) as process:
+        watch = Watch(process.pid)
+        watch.start()
+        process.wait()
+        watch.join()
+    spent = watch.cpu_s()
+    assert spent["JVM: compiling what ran often (C2)"] > 0.3
+    assert spent["in all"] >= spent["JVM: compiling what ran often (C2)"]
+    assert spent["JVM: tasks"] == spent["Python: driver and workers"] == 0
+
+
+def test_the_seconds_of_a_run_are_those_between_the_events_that_it_logs():
+    def event(second, name, **facts):
+        return {"at": f"2026-03-02T00:00:{second:02}Z", "event": name, **facts}
+
+    log = [
+        event(7, "begins", job="a"),
+        event(8, "checked", job="a", seconds=0.5),
+        event(10, "ends", job="a", seconds=3.0),
+        event(10, "begins", job="b"),
+        event(14, "checked", job="b", seconds=2.0),
+        event(15, "ends", job="b", seconds=5.0),
+    ]
+    begun, ended = datetime(2026, 3, 2, tzinfo=UTC), datetime(2026, 3, 2, 0, 0, 17, tzinfo=UTC)
+    before, *jobs, after, in_all, checks = seconds_by_step(log, begun, ended).values()
+    assert (before, jobs, after, in_all, checks) == (7.0, [3.0, 5.0], 2.0, 17.0, 2.5)
 
 
 def outcome(name, *cpu_s, covers=(), answer=None, rows=None):
