@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.sql import SparkSession
 
 from conf.settings import Settings
@@ -11,7 +9,10 @@ from jobs.delta_tables import Lake
 from jobs.report_page import page
 from jobs.report_queries import report_data
 from jobs.run_context import NoSuchDatesError, RunContext
+from jobs.small_files import store_at
 from jobs.sql_views import create_views
+
+_PAGE = "report.html"
 
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> str:
@@ -24,27 +25,8 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     data = report_data(spark, lake, settings.report, context.dates)
     if context.dates.is_given and data["dates"] is None:
         raise NoSuchDatesError(f"{lake.root} has no date from {context.dates}; the page stays as it was.")
-    path = f"{lake.root}/report.html"
-    write_text(spark, path, page(data))
-    return path
-
-
-def write_text(spark: SparkSession, path: str, text: str) -> None:
-    """Write a small file to wherever the lake is, as Spark's Hadoop client knows that place; under a dot name first."""
-    jvm: Any = spark._jvm
-    hadoop = jvm.org.apache.hadoop.fs
-    target = hadoop.Path(path)
-    beside = hadoop.Path(target.getParent(), f".{target.getName()}")
-    system = target.getFileSystem(spark._jsc.hadoopConfiguration())
-    system.setWriteChecksum(False)
-    stream = system.create(beside, True)
-    try:
-        stream.write(bytearray(text.encode()))
-    finally:
-        stream.close()
-    system.delete(target, False)
-    if not system.rename(beside, target):
-        raise OSError(f"{path} could not be put in place; the new page is at {beside.toString()}.")
+    store_at(spark, lake.root).write(_PAGE, page(data))
+    return f"{lake.root}/{_PAGE}"
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ class HadoopStore:
                 raise
 
     def write(self, name: str, text: str) -> None:
-        """Write a file over what is there."""
+        """Write a file over what is there; an object store shows it when it is whole, HDFS as it grows."""
         stream = self._system.create(self._path(self._folder, name), True)
         stream.write(bytearray(text.encode()))
         stream.close()
