@@ -94,11 +94,12 @@ class Round:
 
 @dataclass
 class Outcome:
-    """A contestant's rounds and its answer."""
+    """A contestant's rounds and its answer; ``fresh``: the first round of its process, measured or to warm up."""
 
     contestant: Contestant
     rounds: list[Round] = field(default_factory=list)
     answer: dict[str, Any] = field(default_factory=dict)
+    fresh: Round | None = None
 
 
 class Stage:
@@ -187,6 +188,7 @@ def hold(
             measured = stage.run()
             name = outcome.contestant.name
             print(f"  {number + 1:>2} {name:<32} {measured.wall_s:7.2f} s wall {measured.cpu_s:7.2f} s CPU", flush=True)
+            outcome.fresh = outcome.fresh or measured
             if number >= 0:
                 outcome.rounds.append(measured)
             if number == rounds - 1:

@@ -136,12 +136,13 @@ def test_a_target_compares_the_best_rounds(factor, word):
     assert said == f"- {word}: text. slow / fast: 2.00 (aim {factor:.2f}; pairs 1.50 to 3.00, median 2.00)."
 
 
-def test_cpu_seconds_of_the_table_are_of_one_round():
-    one = Outcome(Contestant("one", "m"), [Round(5, 6, 4, 0, 0, 0), Round(9, 9, 0, 0, 0, 0)])
+def test_cpu_seconds_of_the_table_are_of_one_round_and_beside_them_those_of_the_first():
+    rounds = [Round(5, 6, 4, 0, 0, 0), Round(9, 9, 0, 0, 0, 0)]
+    one = Outcome(Contestant("one", "m"), rounds, fresh=Round(20, 30, 10, 0, 0, 0))
     scan = outcome("scan", 3)
     benchmark = SimpleNamespace(floor="scan", peers=())
     last = table(benchmark, [scan, one], {None: {"rows": 10}}).splitlines()[-1]
-    assert last.split("|")[4:8] == [" 5.00 ", " 9.00 ", " 9.00 ", " 0.00 "]
+    assert last.split("|")[4:9] == [" 5.00 ", " 9.00 ", " 9.00 ", " 0.00 ", " 40.00 "]
 
 
 @pytest.mark.parametrize(("aim", "word"), [(25.0, "reached"), (25.1, "MISSED")])
@@ -263,7 +264,7 @@ def test_the_exponent_of_growth_is_that_of_a_power():
 
 def test_of_a_skewed_point_each_stage_is_compared_with_its_balanced_self():
     def point(*stages_s):
-        return Measured(1, 1, "own", 1, 1, 1, 1, "", stages_s)
+        return Measured(1, 1, "own", 1, 1, 1, 1, 1, "", stages_s)
 
     one_by_one = stage_by_stage([point(0.4, 2.0, 4.0), point(1.2, 3.0, 5.0)])
     assert one_by_one == (
