@@ -1,7 +1,8 @@
 """What stands under the landing root: a folder's files, and their bytes; a local path or an object store.
 
-Whoever may write there decides what is read, so nothing outside the root can be: a link is never followed, and only
-regular files are opened. The landing root itself may be reached through links.
+Whoever may write there decides what is read, so nothing outside the root can be: a link is never followed, only
+regular files are opened, and no path leads up or begins elsewhere. The landing root itself may be reached through
+links.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pyarrow import fs
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _NO_LINK = os.O_NOFOLLOW | os.O_NONBLOCK  # without the second a pipe would be waited for
 _LONGEST_PATH = 4096
+_LEADS_ELSEWHERE = frozenset({"", ".", ".."})  # an empty part is that of an absolute path, or of none
 _REPLACED = (errno.ELOOP, errno.ENOTDIR)  # what opening without following a link says of one
 
 
@@ -53,15 +55,19 @@ class LandingRoot:
         self._is_local = isinstance(self._system, fs.LocalFileSystem)
 
     def list(self, folder: str) -> Listing:
-        """All below a folder of the root; an absent one holds nothing."""
-        if self._is_local:
-            return self._list_locally(folder)
-        below = fs.FileSelector(f"{self._path}/{folder}", recursive=True, allow_not_found=True)
-        infos = [info for info in self._system.get_file_info(below) if info.type == fs.FileType.File]
-        return Listing([Landed(info.path.removeprefix(self._path).lstrip("/"), info.size) for info in infos], [])
+        """All below a folder of the root; an absent one holds nothing.
+
+        Raises: OSError: the folder does not lie below the root.
+        """
+        _refuse_elsewhere(folder)
+        return self._list_locally(folder) if self._is_local else self._list_store(folder)
 
     def exists(self, file: str) -> bool:
-        """Whether there is such a file."""
+        """Whether there is such a file.
+
+        Raises: OSError: its path does not lie below the root.
+        """
+        _refuse_elsewhere(file)
         if self._is_local:
             about = self._about(file)
             return about is not None and stat.S_ISREG(about.st_mode)
@@ -71,8 +77,10 @@ class LandingRoot:
     def opened(self, file: str, *, seekable: bool = False) -> Iterator[Any]:
         """A file's bytes, as an object with ``read``.
 
-        Raises: OSError: it cannot be read; also if a link or something else has taken its place.
+        Raises: OSError: it cannot be read; also if a link or something else has taken its place, or its path does not
+            lie below the root.
         """
+        _refuse_elsewhere(file)
         if self._is_local:
             opened: Any = os.fdopen(self._descriptor(file), "rb", buffering=0)
         elif seekable:
@@ -88,6 +96,18 @@ class LandingRoot:
             return Path(self._path, path).lstat()
         except (FileNotFoundError, NotADirectoryError):
             return None
+
+    def _list_store(self, folder: str) -> Listing:
+        below = fs.FileSelector(f"{self._path}/{folder}", recursive=True, allow_not_found=True)
+        found = Listing([], [])
+        for info in self._system.get_file_info(below):
+            if info.type == fs.FileType.File:
+                path = info.path.removeprefix(self._path).lstrip("/")
+                if _leads_elsewhere(path):  # to a store ".." is a name like any other
+                    found.left_alone.append(path)
+                else:
+                    found.files.append(Landed(path, info.size))
+        return found
 
     def _list_locally(self, folder: str) -> Listing:
         found = Listing([], [])
@@ -129,6 +149,15 @@ class LandingRoot:
             os.close(descriptor)
             raise _replaced(file)
         return descriptor
+
+
+def _leads_elsewhere(path: str) -> bool:
+    return not _LEADS_ELSEWHERE.isdisjoint(path.split("/"))
+
+
+def _refuse_elsewhere(path: str) -> None:
+    if _leads_elsewhere(path):
+        raise OSError(errno.EINVAL, "not a path below the landing folder: a part of it is empty, '.' or '..'", path)
 
 
 def _replaced(file: str) -> OSError:

@@ -91,9 +91,7 @@ def test_folders_too_deep_to_open_stop_no_run(folder):
     assert listed(folder) == ["honest.jsonl"]
 
 
-@pytest.mark.parametrize(
-    "name", ["cluster=a%2Fb", "cluster=", "cluster=a b", "cluster=a\n", "cluster=a'b", "other", ".."]
-)
+@pytest.mark.parametrize("name", ["cluster=a%2Fb", "cluster=", "cluster=a b", "cluster=a\n", "cluster=a'b", "other"])
 def test_no_other_folder_is_taken_for_a_cluster(folder, name):
     odd = folder.parent / name
     odd.mkdir(exist_ok=True)
@@ -124,6 +122,50 @@ def test_a_name_of_any_characters_is_opened_as_itself(folder, name):
     (folder / "ab.jsonl").write_text("another")
     with LandingRoot(str(folder.parent.parent)).opened(f"producer_hook/cluster=c/{name}") as stream:
         assert stream.read(100) == b"its own"
+
+
+ELSEWHERE = [
+    "producer_hook/cluster=c/../../../secret.jsonl",
+    "../secret.jsonl",
+    "producer_hook/../../secret.jsonl",
+    "producer_hook/cluster=../../../secret.jsonl",
+    "producer_hook/cluster=c/..",
+    "..",
+    "{outside}/secret.jsonl",
+    "producer_hook/cluster=c//honest.jsonl",
+    "producer_hook/cluster=c/./honest.jsonl",
+    "producer_hook/cluster=c/honest.jsonl/",
+    "",
+]
+
+
+@pytest.mark.parametrize("path", ELSEWHERE)
+@pytest.mark.parametrize("seekable", [False, True])
+@pytest.mark.parametrize("local", [True, False])
+def test_a_path_that_leads_elsewhere_is_refused(folder, tmp_path, path, seekable, local):
+    (folder.parent / "cluster=..").mkdir()  # through it the secret can be reached, too
+    path = path.format(outside=tmp_path)
+    root = LandingRoot(str(folder.parent.parent))
+    root._is_local = local  # else the disk stands in for a store, which it would read ".." of
+    with pytest.raises(OSError, match="not a path below") as refused, root.opened(path, seekable=seekable):
+        pass
+    assert refused.value.filename == path
+    for ask in (root.exists, root.list):
+        with pytest.raises(OSError, match="not a path below"):
+            ask(path)
+
+
+def test_names_in_a_store_that_lead_elsewhere_are_left_alone():
+    root = LandingRoot("mock:///landing")
+    for name in ("cluster=c/a.jsonl", "cluster=c/..b", "cluster=c/../../secret.jsonl", "../x.jsonl"):
+        root._system.create_dir(f"landing/producer_hook/{name}".rpartition("/")[0])
+        root._system.open_output_stream(f"landing/producer_hook/{name}").close()
+    listing = root.list("producer_hook")
+    assert sorted(file.path for file in listing.files) == [
+        "producer_hook/cluster=c/..b",
+        "producer_hook/cluster=c/a.jsonl",
+    ]
+    assert sorted(listing.left_alone) == ["producer_hook/../x.jsonl", "producer_hook/cluster=c/../../secret.jsonl"]
 
 
 def swapped_for_a_link(file: Path, secret: Path) -> None:
