@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+_QUEUE = re.compile(r".+:[0-9]{1,9}", re.DOTALL)
 
 
 class _Section(BaseModel):
@@ -113,6 +116,14 @@ class GroupStrategy(_Section):
     machine_rooms: tuple[str, ...] | None = None
     configured_queues: dict[str, tuple[str, ...]] | None = None
 
+    @field_validator("configured_queues")
+    @classmethod
+    def _queues_are_named(cls, given: dict[str, tuple[str, ...]] | None) -> dict[str, tuple[str, ...]] | None:
+        for queue in (name for names in (given or {}).values() for name in names):
+            if not _QUEUE.fullmatch(queue):
+                raise ValueError(f"{queue!r} is no queue; write broker:queueId")
+        return given
+
     @property
     def parameters(self) -> str:
         """The strategy's parameters as JSON; empty without any."""
@@ -178,7 +189,7 @@ class Spark(_Section):
     """Spark in local mode; a cluster brings its own configuration."""
 
     shuffle_partitions: int = Field(gt=0)
-    driver_memory: str
+    driver_memory: str = Field(pattern=r"^[0-9]+[kmgtKMGT]$")
     options: dict[str, str] = Field(default={}, repr=False)  # some may be secret keys
 
 

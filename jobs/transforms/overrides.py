@@ -25,4 +25,4 @@ def first_override(entries: Sequence[Mapping[str, Any]], name: str, patterns: Se
 
 def _like(column: str, pattern: str) -> Column:
     regex = "".join({"*": ".*", "?": "."}.get(c, re.escape(c)) for c in pattern)
-    return F.col(column).rlike(f"(?s)^{regex}$")
+    return F.col(column).rlike(rf"(?s)\A{regex}\z")  # Java's $ stands before a last line end, too

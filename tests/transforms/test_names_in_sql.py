@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from datetime import datetime
 
 import pytest
 from pyspark.sql import functions as F
@@ -11,6 +13,8 @@ from jobs.delta_tables import Lake
 from jobs.explain_row import NotOneRowError, explain
 from jobs.explanation import same
 from jobs.transforms.frames import sql_text
+from jobs.transforms.overrides import first_override
+from jobs.transforms.rounds import capture_rounds
 from schemas.bookkeeping import QUARANTINE
 
 HOSTILE = (
@@ -28,6 +32,10 @@ HOSTILE = (
     "/* */ -- x\n* _ % \\% \\_ \\n \\u0041 \\101",
     "line\nbreak\r\ttab\x00\x1b[31m\u2028\u202e😀",
     ":name ? {0} {} %s",
+    "{{ 7*7 }}",
+    "__import__('os').getcwd()",
+    "`",
+    "[a-z]+|.+",
     "",
 )
 
@@ -76,3 +84,23 @@ def test_a_condition_that_would_end_its_query_is_refused(spark):
     for condition in ("1 = 1) UNION SELECT (", "1 = 1; DROP TABLE quarantine", "'"):
         with pytest.raises(NotOneRowError, match="cannot be read"):
             explain(spark, "send_verdict", condition)
+
+
+def test_a_pattern_of_the_settings_matches_the_same_text_and_no_other(substituting):
+    entries = [{"cluster": text, "consumer_group": "*", "name": f"said of {text}"} for text in HOSTILE]
+    names = [*HOSTILE, "`\n", "${env:HOME}x", os.environ["HOME"], "49", "x"]
+    frame = substituting.createDataFrame([(name, "g") for name in names], "cluster string, consumer_group string")
+    said = first_override(entries, "name", ("cluster", "consumer_group"))
+    found = {row.cluster: row.said for row in frame.select("cluster", said.alias("said")).collect()}
+    assert found == {name: f"said of {name}" if name in HOSTILE else None for name in names}
+
+
+def test_a_collector_of_the_settings_is_the_one_of_that_name(substituting):
+    schema = "cluster string, collector string, captured_at timestamp"
+    seen = [("c", name, datetime(2026, 1, 5, 0, 0, s)) for name in (*HOSTILE, "x") for s in (0, 30)]
+    captures = substituting.createDataFrame(seen, schema)
+    markers = captures.limit(0).withColumnRenamed("captured_at", "round_at")
+    gaps = {"": 2.0} | {text: 60.0 for text in HOSTILE if text}
+    found = capture_rounds(captures, markers, max_round_s=120, gap_s=gaps).collect()
+    rounds = Counter(name for name, _ in {(row.collector, row.round_at) for row in found})
+    assert rounds == {name: 1 if name in gaps and name else 2 for name in (*HOSTILE, "x")}
