@@ -5,6 +5,8 @@ The damaged files stand in a cluster of their own, in the lake of all formats.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import datetime
 from pathlib import Path
 
@@ -12,6 +14,10 @@ import pytest
 from pyspark.sql import functions as F
 
 from tests.pipeline.damaged_files import CLUSTER, HOSTILE_NAME
+from tests.pipeline.sample_files import SAMPLES
+
+ROOT = SAMPLES.parent
+SECRET = b"hush-2718281828"  # of the tests' own settings
 
 
 @pytest.fixture(scope="module")
@@ -102,10 +108,36 @@ def test_what_a_link_in_the_landing_folder_points_at_is_in_no_table(taken_in):
     assert taken_in("quarantine").where("raw_text LIKE '%password%'").count() == 0
 
 
-def test_a_secret_of_the_settings_is_in_no_file_of_the_lake(spark, formats):
-    key = "spark.hadoop.fs.s3a.secret.key"
-    secret = spark.conf.get(key).encode()
-    assert secret == b"hush-2718281828"
-    files = [path for path in (formats / "lake").rglob("*") if path.is_file()]
-    assert len(files) > 100
-    assert [path for path in files if secret in path.read_bytes()] == []
+def holding(secret: bytes, there: Path, root: Path) -> list[Path]:
+    """The files below ``root`` in which the text stands; ``there`` is one of them, or a folder."""
+    assert there.exists()
+    return [path for path in root.rglob("*") if path.is_file() and secret in path.read_bytes()]
+
+
+@pytest.mark.parametrize(("lake", "table"), [("formats", "send_verdict"), ("story", "drift_incident")])
+def test_a_secret_of_the_settings_is_in_no_file_of_the_lake(spark, request, lake, table):
+    assert spark.conf.get("spark.hadoop.fs.s3a.secret.key").encode() == SECRET
+    made = request.getfixturevalue(lake)
+    root = made if lake == "story" else made / "lake"
+    assert holding(SECRET, root / table, root) == []
+
+
+def test_a_secret_of_the_settings_is_neither_told_nor_on_the_page(settings_file, tmp_path):
+    heartbeats = tmp_path / "landing" / "heartbeat" / "cluster=c"
+    heartbeats.mkdir(parents=True)
+    (sample,) = (SAMPLES / "heartbeat" / "cluster=example").iterdir()
+    (heartbeats / sample.name).write_bytes(sample.read_bytes() + b"no heartbeat\n")
+    places = ("--landing", str(tmp_path / "landing"), "--lake", str(tmp_path / "lake"))
+    done = subprocess.run(
+        [sys.executable, "-m", "jobs.command_line", "run-pipeline", *places, "--settings", str(settings_file)],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert SECRET in settings_file.read_bytes()
+    lake = tmp_path / "lake"
+    assert b'"event": "ends"' in done.stderr and b"Report: " in done.stdout
+    assert b"NOT_JSON" in (lake / "report.html").read_bytes()
+    told = {"stderr": done.stderr, "stdout": done.stdout}
+    assert [*(where for where in told if SECRET in told[where]), *holding(SECRET, lake / "quarantine", lake)] == []
