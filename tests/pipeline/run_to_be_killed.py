@@ -1,6 +1,6 @@
-"""The command line in a process of its own that kills itself, JVM and all, after its n-th write to the lake.
+"""The command line in a process of its own that kills itself, JVM and all, so many seconds after its n-th write.
 
-``python -m tests.pipeline.run_to_be_killed N ARGUMENTS...``; 0: it is left to others to kill it.
+``python -m tests.pipeline.run_to_be_killed N SECONDS ARGUMENTS...``
 """
 
 from __future__ import annotations
@@ -9,16 +9,25 @@ import os
 import signal
 import sys
 from itertools import count
+from threading import Timer
 
 from jobs.command_line import main
 from tests.pipeline.interrupted_lake import after_each_write
 
+
+def kill() -> None:
+    os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
 if __name__ == "__main__":
-    last, writes = int(sys.argv.pop(1)), count(1)
+    last, seconds, writes = int(sys.argv.pop(1)), float(sys.argv.pop(1)), count(1)
+    killer = Timer(seconds, kill)
+    # It keeps no process for itself: a run that ends before is a run that was not killed.
+    killer.daemon = True
 
     def kill_after_the_last() -> None:
         if next(writes) == last:
-            os.killpg(os.getpgid(0), signal.SIGKILL)
+            killer.start() if seconds else kill()
 
     with after_each_write(lambda *_: kill_after_the_last()):
         main()
