@@ -1,4 +1,4 @@
-"""Lakes made once for all tests that only read them: of a whole real capture, and of every format there is."""
+"""Lakes made once for all tests that only read them: of a whole real capture, of every format, of two runs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from conf.settings_file import load_settings
 from tests.conftest import CAPTURES
 from tests.pipeline.damaged_files import write_damaged_files
 from tests.pipeline.sample_files import SETTINGS, write_samples
+from tests.pipeline.undisturbed_runs import Undisturbed, jobs_of, lines, two_runs
 
 
 @pytest.fixture(scope="session")
@@ -79,3 +80,22 @@ def formats(spark, settings_file, tmp_path_factory) -> Path:
     told.write_bytes(commands)
     run(ingest_consumer_snapshots, rebuild_availability)
     return root
+
+
+@pytest.fixture(scope="session")
+def producers(spark, settings, tmp_path_factory) -> Undisturbed:
+    """One producer; the second file overlaps the first, so it has rows to compare and dates to compute anew."""
+    hook = "producers/producer_4.7.1_short.jsonl.gz"
+    batches = [{"producer_hook/a.jsonl": lines(hook, 0, 200)}, {"producer_hook/b.jsonl": lines(hook, 100, 300)}]
+    return two_runs(jobs_of("producer", spark, settings), tmp_path_factory.mktemp("producers"), batches)
+
+
+@pytest.fixture(scope="session")
+def both_sides(spark, settings, tmp_path_factory) -> Undisturbed:
+    """Producers and consumers, in two runs."""
+    hook, rounds = "producers/producer_4.7.1_short.jsonl.gz", "consumers/admin_snapshots.jsonl.gz"
+    batches = [
+        {"producer_hook/a.jsonl": lines(hook, 0, 200), "admin_snapshots/a.jsonl": lines(rounds, 0, 60)},
+        {"producer_hook/b.jsonl": lines(hook, 100, 300), "admin_snapshots/b.jsonl": lines(rounds, 60, 120)},
+    ]
+    return two_runs(jobs_of("both", spark, settings), tmp_path_factory.mktemp("both"), batches)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,6 +69,25 @@ def is_published_whole(lake: Path, *runs: Seen) -> bool:
     """Whether the versions that each job's newest publication names are together what one of the runs stored."""
     named = [seen(lake, versions) for versions in published(lake).values()]
     return all(any(tables == {name: run.get(name, []) for name in tables} for run in runs) for tables in named)
+
+
+class Reader:
+    """Reads what is published, over and over, without Spark and without asking anybody."""
+
+    def __init__(self, lake: Path, *runs: Seen) -> None:
+        self.lake, self.runs, self.reads = lake, runs, 0
+
+    def read(self) -> None:
+        """Once."""
+        self.reads += bool(published(self.lake))
+        assert is_published_whole(self.lake, *self.runs)
+
+    def until(self, process: subprocess.Popen[bytes]) -> None:
+        """While a process lives, and at most ten minutes."""
+        end = time.monotonic() + 600
+        while process.poll() is None and time.monotonic() < end:
+            self.read()
+            time.sleep(0.1)
 
 
 def without_empty(tables: Seen) -> Seen:

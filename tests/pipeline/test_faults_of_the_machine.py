@@ -1,10 +1,10 @@
-"""A full disk, a killed Python worker: the run fails clearly, and a plain rerun heals."""
+"""A full disk, a killed Python worker: the run fails clearly, readers see a whole run, a plain rerun heals."""
 
 from __future__ import annotations
 
-import gzip
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,17 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from jobs import ingest_send_records
 from jobs.exit_codes import RUN_FAILED, exit_code
 from jobs.run_context import RunContext
-from tests.conftest import CAPTURES
-from tests.pipeline.interrupted_lake import Seen, is_published_whole, seen, without_empty
+from jobs.run_pipeline import JOBS
+from tests.pipeline.interrupted_lake import Reader, is_published_whole, published, seen, without_empty
+from tests.pipeline.undisturbed_runs import Undisturbed, jobs_of
 from tests.processes import processes
 
 ROOT = Path(__file__).parent.parent.parent
-CLUSTER = "cluster=oracle"
+# The room holds the lake as it was, and so many KiB more.
 IN_A_SMALL_ROOM = """
-mount -t tmpfs -o size={size} none {room} && cp -a {before}/. {room}
+mount -t tmpfs none {room} && cp -a {before}/. {room} || exit 99
+mount -o remount,size=$(( $(df -k --output=used {room} | tail -n 1) + {room_kb} ))k {room} || exit 99
 {run}
 code=$?
 cp -a {room}/. {after}
@@ -32,54 +33,44 @@ exit $code
 """
 
 
-def land(landing: Path, name: str, capture: str, first: int, last: int) -> None:
-    folder, _, rest = name.partition("/")
-    path = landing / folder / CLUSTER / rest
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with gzip.open(CAPTURES / capture) as found:
-        path.write_bytes(b"".join(list(found)[first:last]))
-
-
-@pytest.fixture(scope="module")
-def landing(tmp_path_factory) -> Path:
-    root = tmp_path_factory.mktemp("faults") / "landing"
-    land(root, "producer_hook/a.jsonl", "producers/producer_4.7.1_short.jsonl.gz", 0, 300)
-    land(root, "admin_snapshots/a.jsonl", "consumers/admin_snapshots.jsonl.gz", 0, 90)
-    return root
-
-
-@pytest.fixture(scope="module")
-def undisturbed(spark, settings, landing, tmp_path_factory) -> Seen:
-    from jobs.run_pipeline import JOBS
-
-    lake = tmp_path_factory.mktemp("undisturbed") / "lake"
-    for job in JOBS.values():
-        job(spark, settings, RunContext(str(landing)), str(lake))
-    return seen(lake)
-
-
 def pipeline_command(landing: Path, lake: Path, settings_file: Path) -> list[str]:
     options = ["--landing", str(landing), "--lake", str(lake), "--settings", str(settings_file)]
-    return [sys.executable, "-m", "jobs.command_line", "run-pipeline", *options]
+    return [sys.executable, "-m", "jobs.run_pipeline", *options, "--master", "local[2]"]
+
+
+def copied(lake: Path, to: Path) -> Path:
+    shutil.copytree(lake, to)
+    return to
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("room_kb", [40, 200, 600, 1200])
-def test_a_full_disk(pipeline, landing, undisturbed, settings_file, tmp_path, room_kb):
-    """The lake on a file system of its own, in a mount namespace: after so many KiB a write finds no space."""
+@pytest.mark.parametrize("percent", [10, 40, 70, 95])
+def test_a_full_disk(pipeline, both_sides, settings_file, tmp_path, percent):
+    """The lake on a file system of its own, in a mount namespace, with a part of the room that its new rows need."""
     if subprocess.run(["unshare", "-rm", "true"], check=False).returncode:
         pytest.skip("this machine lets nobody mount in a namespace of his own")
-    before, room, after = (tmp_path / name for name in ("before", "room", "after"))
-    for folder in (before, room, after):
-        folder.mkdir()
-    run = shlex.join(pipeline_command(landing, room, settings_file))
-    script = IN_A_SMALL_ROOM.format(size=room_kb * 1024, before=before, room=room, after=after, run=run)
+    room, after = tmp_path / "room", tmp_path / "after"
+    room.mkdir()
+    after.mkdir()
+    room_kb = (kib(both_sides.lake) - kib(both_sides.after_first)) * percent // 100
+    run = shlex.join(pipeline_command(both_sides.landing, room, settings_file))
+    script = IN_A_SMALL_ROOM.format(before=both_sides.after_first, room=room, room_kb=room_kb, after=after, run=run)
     done = subprocess.run(["unshare", "-rm", "sh", "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == RUN_FAILED, done.stderr[-2000:]
     assert done.stderr.splitlines()[-1].startswith("hindsight: there is no space left"), done.stderr[-2000:]
-    assert is_published_whole(after, undisturbed)
-    pipeline(landing, after)
-    assert without_empty(seen(after)) == without_empty(undisturbed)
+    assert published(after) and is_published_whole(after, *both_sides.runs)
+    is_healed_by_a_rerun(pipeline, both_sides, after)
+
+
+def kib(folder: Path) -> int:
+    """What its files take, in pages of 4 KiB as on a tmpfs."""
+    return sum(-(-path.stat().st_size // 4096) * 4 for path in folder.rglob("*") if path.is_file())
+
+
+def is_healed_by_a_rerun(run, done: Undisturbed, lake: Path) -> None:
+    run(done.landing, lake)
+    assert without_empty(seen(lake)) == without_empty(done.runs[1])
+    assert published(lake) and is_published_whole(lake, done.runs[1])
 
 
 def own_workers() -> list[int]:
@@ -90,27 +81,36 @@ def own_workers() -> list[int]:
     return [pid for pid, (_, parent) in there.items() if parent in daemons]
 
 
+def kill_own_workers() -> int:
+    """How many there were."""
+    workers = own_workers()
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+    return len(workers)
+
+
 @pytest.mark.soak
-def test_a_killed_python_worker(spark, settings, tmp_path):
-    """Without retries, as in local mode, the run fails; it names no cause, since nobody knows it."""
-    landing, lake = tmp_path / "landing", tmp_path / "lake"
-    for n in range(6):
-        land(landing, f"producer_hook/{n}.jsonl", "producers/producer_4.7.1_short.jsonl.gz", 0, 20_000)
+@pytest.mark.parametrize("job", ["ingest_send_records", "rebuild_availability"])
+def test_a_killed_python_worker(spark, settings, producers, tmp_path, job):
+    """Without retries, as in local mode, the run fails; it names no cause, since nobody knows it.
 
-    def take_in(where: Path) -> None:
-        ingest_send_records.run(spark, settings, RunContext(str(landing)), str(where))
-
+    Workers that wait for work are killed too, and missed by nobody; so all are killed until the job has failed.
+    """
+    lake, context = copied(producers.after_first, tmp_path / "lake"), RunContext(str(producers.landing))
+    if job == "rebuild_availability":
+        JOBS["ingest_send_records"](spark, settings, context, str(lake))
     codes: list[int] = []
-    run = threading.Thread(target=lambda: codes.append(exit_code(lambda: take_in(lake))))
+    run = threading.Thread(
+        target=lambda: codes.append(exit_code(lambda: JOBS[job](spark, settings, context, str(lake))))
+    )
+    reader, killed = Reader(lake, *producers.runs), 0
     run.start()
-    killed = 0
-    while run.is_alive() and not killed:
-        for pid in own_workers():
-            os.kill(pid, signal.SIGKILL)
-            killed += 1
-        time.sleep(0.05)
+    while run.is_alive():
+        if now := kill_own_workers():
+            killed += now
+            reader.read()
+        time.sleep(0.02)
     run.join()
-    assert killed and codes == [RUN_FAILED]
-    take_in(lake)
-    take_in(tmp_path / "undisturbed")
-    assert seen(lake) == seen(tmp_path / "undisturbed")
+    assert killed and reader.reads and codes == [RUN_FAILED]
+    assert published(lake) and is_published_whole(lake, producers.runs[0])
+    is_healed_by_a_rerun(jobs_of("producer", spark, settings), producers, lake)

@@ -7,17 +7,14 @@ after a write that it counts, or some time later.
 
 from __future__ import annotations
 
-import gzip
 import os
 import random
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -25,102 +22,10 @@ import pytest
 from jobs.lake_lease import take
 from jobs.lease_folder import LeaseFolder
 from jobs.small_files import LocalStore
-from tests.conftest import CAPTURES
-from tests.pipeline.interrupted_lake import (
-    Seen,
-    after_each_write,
-    is_published_whole,
-    published,
-    seen,
-    without_empty,
-)
+from tests.pipeline.interrupted_lake import Reader, is_published_whole, seen, without_empty
+from tests.pipeline.undisturbed_runs import Undisturbed, jobs_of
 
 ROOT = Path(__file__).parent.parent.parent
-CLUSTER = "cluster=oracle"
-
-
-def lines(path: str, first: int, last: int) -> bytes:
-    with gzip.open(CAPTURES / path) as found:
-        return b"".join(list(found)[first:last])
-
-
-def land(landing: Path, name: str, content: bytes) -> None:
-    folder, _, rest = name.partition("/")
-    path = landing / folder / CLUSTER / rest
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-
-
-@dataclass
-class Undisturbed:
-    """Two runs, the second with more of the same; the states between their writes, and what each run ended in."""
-
-    root: Path
-    states: list[tuple[str, Path]] = field(default_factory=list)
-    runs: list[Seen] = field(default_factory=list)
-    writes: list[int] = field(default_factory=list)
-
-    @property
-    def lake(self) -> Path:
-        return self.root / "lake"
-
-    @property
-    def after_first(self) -> Path:
-        """A copy of the lake between the runs."""
-        return self.root / "after-1"
-
-    @property
-    def landing(self) -> Path:
-        return self.root / "landing"
-
-    @property
-    def states_of_second(self) -> list[tuple[str, Path]]:
-        """Those after each write of the second run."""
-        return self.states[self.writes[0] :]
-
-    def nth_write(self, write: str) -> int:
-        """Which write of the second run, from 1, the last one so named is."""
-        return max(n for n, (name, _) in enumerate(self.states_of_second, 1) if name == write)
-
-    def keep(self, lake, write: str, table) -> None:
-        copy = self.root / "states" / str(len(self.states))
-        shutil.copytree(lake.root, copy)
-        self.states.append((f"{write} {table.name}", copy))
-
-
-def two_runs(pipeline, root: Path, batches: list[dict[str, bytes]]) -> Undisturbed:
-    done = Undisturbed(root)
-    for batch in batches:
-        for name, content in batch.items():
-            land(done.landing, name, content)
-        with after_each_write(done.keep):
-            pipeline(done.landing, done.lake)
-        done.runs.append(seen(done.lake))
-        done.writes.append(len(done.states) - sum(done.writes))
-        shutil.copytree(done.lake, root / f"after-{len(done.runs)}")
-    return done
-
-
-@pytest.fixture(scope="module")
-def producers(spark, settings, tmp_path_factory) -> Undisturbed:
-    """One producer; the second file overlaps the first, so it has rows to compare and dates to compute anew."""
-    hook = "producers/producer_4.7.1_short.jsonl.gz"
-    batches = [{"producer_hook/a.jsonl": lines(hook, 0, 200)}, {"producer_hook/b.jsonl": lines(hook, 100, 300)}]
-    return two_runs(jobs_of("producer", spark, settings), tmp_path_factory.mktemp("producers"), batches)
-
-
-def jobs_of(side: str, spark, settings) -> Callable[[Path, Path], None]:
-    """The pipeline's jobs: ``producer``: of this side; ``both``: all."""
-    from jobs.run_context import RunContext
-    from jobs.run_pipeline import JOBS
-
-    chosen = [JOBS[name] for name in (("ingest_send_records", "rebuild_availability") if side == "producer" else JOBS)]
-
-    def run(landing: Path, lake: Path) -> None:
-        for job in chosen:
-            job(spark, settings, RunContext(str(landing)), str(lake))
-
-    return run
 
 
 def test_the_runs_write_often_and_the_second_one_changes_what_is_there(producers):
@@ -141,21 +46,6 @@ def test_killed_between_the_commits_of_a_job(spark, settings, producers, tmp_pat
     jobs_of("producer", spark, settings)(producers.landing, lake)
     assert without_empty(seen(lake)) == without_empty(producers.runs[1])
     assert is_published_whole(lake, producers.runs[1])
-
-
-class Reader:
-    """Reads what is published, over and over, without Spark and without asking anybody."""
-
-    def __init__(self, lake: Path, *runs: Seen) -> None:
-        self.lake, self.runs, self.reads = lake, runs, 0
-
-    def until(self, process: subprocess.Popen[bytes]) -> None:
-        """Read while a process lives, and at most ten minutes."""
-        end = time.monotonic() + 600
-        while process.poll() is None and time.monotonic() < end:
-            self.reads += bool(published(self.lake))
-            assert is_published_whole(self.lake, *self.runs)
-            time.sleep(0.1)
 
 
 @pytest.fixture
@@ -191,17 +81,6 @@ def test_a_sigkill_between_two_commits_while_somebody_reads(spark, settings, pro
     take(LeaseFolder(str(lake), LocalStore(lake / "_lease")), "the next run").renew(released=True)
     jobs_of("producer", spark, settings)(producers.landing, lake)
     assert without_empty(seen(lake)) == without_empty(producers.runs[1])
-
-
-@pytest.fixture(scope="module")
-def both_sides(spark, settings, tmp_path_factory) -> Undisturbed:
-    """Producers and consumers, in two runs."""
-    hook, rounds = "producers/producer_4.7.1_short.jsonl.gz", "consumers/admin_snapshots.jsonl.gz"
-    batches = [
-        {"producer_hook/a.jsonl": lines(hook, 0, 200), "admin_snapshots/a.jsonl": lines(rounds, 0, 60)},
-        {"producer_hook/b.jsonl": lines(hook, 100, 300), "admin_snapshots/b.jsonl": lines(rounds, 60, 120)},
-    ]
-    return two_runs(jobs_of("both", spark, settings), tmp_path_factory.mktemp("both"), batches)
 
 
 @pytest.mark.soak

@@ -1,0 +1,90 @@
+"""Two runs that nothing disturbs, the second with more of the same: what disturbed ones must end in."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jobs.run_context import RunContext
+from jobs.run_pipeline import JOBS
+from tests.conftest import CAPTURES
+from tests.pipeline.interrupted_lake import Seen, after_each_write, seen
+
+Batch = dict[str, bytes]
+
+
+@dataclass
+class Undisturbed:
+    """The states between their writes, what each run ended in, and after how many writes."""
+
+    root: Path
+    states: list[tuple[str, Path]] = field(default_factory=list)
+    runs: list[Seen] = field(default_factory=list)
+    writes: list[int] = field(default_factory=list)
+
+    @property
+    def lake(self) -> Path:
+        return self.root / "lake"
+
+    @property
+    def after_first(self) -> Path:
+        """A copy of the lake between the runs."""
+        return self.root / "after-1"
+
+    @property
+    def landing(self) -> Path:
+        return self.root / "landing"
+
+    @property
+    def states_of_second(self) -> list[tuple[str, Path]]:
+        """Those after each write of the second run."""
+        return self.states[self.writes[0] :]
+
+    def nth_write(self, write: str) -> int:
+        """Which write of the second run, from 1, the last one so named is."""
+        return max(n for n, (name, _) in enumerate(self.states_of_second, 1) if name == write)
+
+    def keep(self, lake, write: str, table) -> None:
+        copy = self.root / "states" / str(len(self.states))
+        shutil.copytree(lake.root, copy)
+        self.states.append((f"{write} {table.name}", copy))
+
+
+def two_runs(pipeline, root: Path, batches: list[Batch]) -> Undisturbed:
+    done = Undisturbed(root)
+    for batch in batches:
+        for name, content in batch.items():
+            _land(done.landing, name, content)
+        with after_each_write(done.keep):
+            pipeline(done.landing, done.lake)
+        done.runs.append(seen(done.lake))
+        done.writes.append(len(done.states) - sum(done.writes))
+        shutil.copytree(done.lake, root / f"after-{len(done.runs)}")
+    return done
+
+
+def lines(path: str, first: int, last: int) -> bytes:
+    """Of a capture."""
+    with gzip.open(CAPTURES / path) as found:
+        return b"".join(list(found)[first:last])
+
+
+def _land(landing: Path, name: str, content: bytes) -> None:
+    folder, _, rest = name.partition("/")
+    path = landing / folder / "cluster=oracle" / rest
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def jobs_of(side: str, spark, settings) -> Callable[[Path, Path], None]:
+    """The pipeline's jobs: ``producer``: of this side; ``both``: all."""
+    chosen = [JOBS[name] for name in (("ingest_send_records", "rebuild_availability") if side == "producer" else JOBS)]
+
+    def run(landing: Path, lake: Path) -> None:
+        for job in chosen:
+            job(spark, settings, RunContext(str(landing)), str(lake))
+
+    return run
