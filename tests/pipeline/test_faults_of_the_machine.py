@@ -1,4 +1,4 @@
-"""A full disk, a killed Python worker: the run fails clearly, readers see a whole run, a plain rerun heals."""
+"""A full disk, a killed Python worker, two runs at once: readers see a whole run, and a plain rerun heals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.exit_codes import RUN_FAILED, exit_code
+from jobs.exit_codes import DONE, LAKE_HELD, RUN_FAILED, exit_code
 from jobs.run_context import RunContext
 from jobs.run_pipeline import JOBS
 from tests.pipeline.interrupted_lake import Reader, is_published_whole, published, seen, without_empty
@@ -114,3 +114,23 @@ def test_a_killed_python_worker(spark, settings, producers, tmp_path, job):
     assert killed and reader.reads and codes == [RUN_FAILED]
     assert published(lake) and is_published_whole(lake, producers.runs[0])
     is_healed_by_a_rerun(jobs_of("producer", spark, settings), producers, lake)
+
+
+def started(command: list[str], log: Path) -> subprocess.Popen[bytes]:
+    with log.open("wb") as said:
+        return subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said)
+
+
+@pytest.mark.soak
+def test_of_two_whole_runs_at_once_one_does_it_all_and_the_other_nothing(both_sides, settings_file, tmp_path):
+    lake, logs = copied(both_sides.after_first, tmp_path / "lake"), [tmp_path / "0.log", tmp_path / "1.log"]
+    command, reader = pipeline_command(both_sides.landing, lake, settings_file), Reader(lake, *both_sides.runs)
+    with started(command, logs[0]) as one, started(command, logs[1]) as other:
+        reader.until(one)
+        reader.until(other)
+    said = dict(zip((one.returncode, other.returncode), (log.read_text() for log in logs), strict=True))
+    assert sorted(said) == [DONE, LAKE_HELD], said
+    (sentence,) = said[LAKE_HELD].splitlines()[-1:]
+    assert sentence.startswith(f"hindsight: {lake} is being written by another run") and reader.reads
+    assert without_empty(seen(lake)) == without_empty(both_sides.runs[1])
+    assert is_published_whole(lake, both_sides.runs[1])
