@@ -79,6 +79,8 @@ def _beside(lake: Lake, frames: Iterable[Table], whole: Mapping[Table, DataFrame
 
 
 def _result_rows(lake: Lake, context: RunContext, job: str, results: list[dict[str, Any]]) -> Any:
-    now = datetime.now(UTC)
-    rows = [{"run_id": context.run_id, "checked_at": now, "job": job, **result} for result in results]
+    # The table's own version grows with each check; a clock may go back.
+    number = (lake.version(QUALITY_RESULT) or 0) + 1
+    of_check = {"run_id": context.run_id, "checked_at": datetime.now(UTC), "job": job, "number": number}
+    rows = [{**of_check, **result} for result in results]
     return lake.spark.createDataFrame(rows, QUALITY_RESULT.columns)

@@ -63,6 +63,7 @@ def report_data(spark: SparkSession, lake: Lake, bounds: Report, asked: DateRang
         "fleet_begin": fleet.begin,
         "fleet_step": fleet.step(report_fleet.CELLS, unit=60_000),
         "worst": _SEVERITIES,
+        "newest_checks": _NEWEST_CHECKS,
         **bounds.model_dump(),
     }
     queries = {name: text.format(**values) for name, text in texts.items()}
@@ -248,6 +249,11 @@ _MATRICES = {
     LIMIT {{cells}}""",
 }
 
+# Each job's run that checked last, whatever the clocks said.
+_NEWEST_CHECKS = """(
+      SELECT job, MAX_BY(run_id, STRUCT(COALESCE(number, 0), checked_at)) AS run_id
+      FROM quality_result GROUP BY job)"""
+
 _LISTS = {
     "incidents": """
     SELECT *, COUNT(*) OVER () AS of_all FROM (
@@ -279,11 +285,11 @@ _LISTS = {
     "checks": """
     SELECT job, `table`, COUNT(*) AS checks, COUNT_IF(success) AS held, MAX(checked_at) AS checked_at
     FROM quality_result
-    JOIN (SELECT job, MAX_BY(run_id, checked_at) AS run_id FROM quality_result GROUP BY job) USING (job, run_id)
+    JOIN {newest_checks} USING (job, run_id)
     GROUP BY job, `table` ORDER BY held = checks, job, `table` LIMIT {rows}""",
     "failed_checks": """
     SELECT job, `table`, expectation, severity, observed, COUNT(*) OVER () AS of_all FROM quality_result
-    JOIN (SELECT job, MAX_BY(run_id, checked_at) AS run_id FROM quality_result GROUP BY job) USING (job, run_id)
+    JOIN {newest_checks} USING (job, run_id)
     WHERE NOT success ORDER BY severity, job, `table`, expectation LIMIT {rows}""",
     "publications": """
     SELECT job, last.* FROM (

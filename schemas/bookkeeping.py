@@ -104,6 +104,12 @@ QUALITY_RESULT = Table(
             ),
             column("success", BooleanType(), "Whether it held.", required=True),
             column("observed", StringType(), "What was found, bounded."),
+            column(
+                "number",
+                LongType(),
+                "Grows with each check: the highest of a job is its newest, whatever the clocks said. Null: of a "
+                "release that did not count, older than all that have one.",
+            ),
         ]
     ),
     key=("run_id", "job", "table", "expectation"),

@@ -1,4 +1,4 @@
-"""A full disk, a killed Python worker, two runs at once: readers see a whole run, and a plain rerun heals."""
+"""A full disk, a killed Python worker, a clock that steps, two runs at once: readers see a whole run, a rerun heals."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from jobs.exit_codes import DONE, LAKE_HELD, RUN_FAILED, exit_code
 from jobs.run_context import RunContext
@@ -134,3 +136,22 @@ def test_of_two_whole_runs_at_once_one_does_it_all_and_the_other_nothing(both_si
     assert sentence.startswith(f"hindsight: {lake} is being written by another run") and reader.reads
     assert without_empty(seen(lake)) == without_empty(both_sides.runs[1])
     assert is_published_whole(lake, both_sides.runs[1])
+
+
+class AnHourBack(datetime):
+    @classmethod
+    def now(cls, tz=None):
+        return datetime.now(tz) - timedelta(hours=1)
+
+
+def test_a_clock_that_steps_back_between_two_runs(spark, settings, producers, tmp_path, monkeypatch):
+    """By what its rows say the second run is the earlier one; readers take it for the newest all the same."""
+    lake = copied(producers.after_first, tmp_path / "lake")
+    for module in ("run_context", "publication_record", "quality_gate"):
+        monkeypatch.setattr(f"jobs.{module}.datetime", AnHourBack)
+    jobs_of("producer", spark, settings)(producers.landing, lake)
+    rows = DeltaTable(lake / "publication").to_pyarrow_table().to_pylist()
+    first, second = (row["published_at"] for row in sorted(rows, key=lambda row: row["number"]))
+    assert second < first
+    assert without_empty(seen(lake)) == without_empty(producers.runs[1]) != without_empty(producers.runs[0])
+    assert is_published_whole(lake, producers.runs[1])

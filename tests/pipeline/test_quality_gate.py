@@ -167,6 +167,27 @@ def test_an_expectation_that_crashes_counts_as_critical(gate, spark):
         check(gate.lake, RunContext("landing"), "a_job", {table: frame})
 
 
+def test_the_page_shows_the_newest_checks_whatever_the_clock_said(gate, spark, settings, monkeypatch):
+    """The clock goes back an hour after checks that held."""
+    from jobs.report_queries import report_data
+    from jobs.sql_views import create_views
+
+    class AnHourBack(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(tz) - timedelta(hours=1)
+
+    gate({ALLOCATION_DRIFT: []})
+    monkeypatch.setattr("jobs.quality_gate.datetime", AnHourBack)
+    with pytest.raises(GateFailedError):
+        gate({ALLOCATION_DRIFT: [sound(ALLOCATION_DRIFT, evidence=[])]})
+    create_views(spark, gate.lake)
+    data = report_data(spark, gate.lake, settings.report)
+    spark.sql("USE default")
+    assert [row["expectation"] for row in data["failed_checks"]] == ["every finding has its evidence"]
+    assert [row["checks"] - row["held"] for row in data["checks"]] == [1]
+
+
 def test_an_empty_candidate_passes(gate):
     gate({ALLOCATION_DRIFT: []})
     assert gate.lake.read(TABLES["quality_result"]).count() > 0
