@@ -11,11 +11,14 @@ import sys
 import threading
 import time
 from datetime import datetime, timedelta
+from errno import ENOSPC
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from deltalake import DeltaTable
 
+from jobs.delta_tables import Lake
 from jobs.exit_codes import DONE, LAKE_HELD, RUN_FAILED, exit_code
 from jobs.run_context import RunContext
 from jobs.run_pipeline import JOBS
@@ -73,6 +76,27 @@ def is_healed_by_a_rerun(run, done: Undisturbed, lake: Path) -> None:
     run(done.landing, lake)
     assert without_empty(seen(lake)) == without_empty(done.runs[1])
     assert published(lake) and is_published_whole(lake, done.runs[1])
+
+
+def test_a_write_that_finds_no_space_between_two_commits(spark, settings, producers, tmp_path, capsys):
+    """As on a full disk, after the commits of three derived tables of seven."""
+    lake, run = copied(producers.after_first, tmp_path / "lake"), jobs_of("producer", spark, settings)
+    with_space = {"ingested_file", "producer_replay", "fault_item_state", "broker_availability_window"}
+    replace = Lake.replace_where
+
+    def without_space(lake: Lake, table, *rest) -> None:
+        if table.name not in with_space:
+            raise OSError(ENOSPC, os.strerror(ENOSPC))
+        replace(lake, table, *rest)
+
+    with patch("jobs.delta_tables._AT_ONCE", 1), patch.object(Lake, "replace_where", without_space):
+        assert exit_code(lambda: run(producers.landing, lake)) == RUN_FAILED
+    assert capsys.readouterr().err.splitlines()[-1].startswith("hindsight: there is no space left")
+    (first, second), stored = producers.runs, seen(lake)
+    assert stored["producer_replay"] == second["producer_replay"] != first["producer_replay"]
+    assert stored["send_verdict"] == first["send_verdict"] != second["send_verdict"]
+    assert published(lake) and is_published_whole(lake, producers.runs[0])
+    is_healed_by_a_rerun(run, producers, lake)
 
 
 def own_workers() -> list[int]:
