@@ -35,7 +35,7 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     done = [run_job(job, spark, settings, context, lake_root) for job in JOBS]
     with context.step("render_report") as step:
         # A page of the latest dates, whichever were done anew.
-        step.facts["page"] = render_report.run(spark, settings, replace(context, dates=EVERY_DATE), lake_root)
+        step.facts["page"] = render_report.refresh(spark, settings, replace(context, dates=EVERY_DATE), lake_root)
     return [*done, step]
 
 
