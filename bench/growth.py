@@ -244,7 +244,7 @@ AXES = {
         _groups("members", {n: Population(groups=50, members=n) for n in (2, 16, 125, 1_000)}),
         _CONSUMERS,
     ),
-    "days": Axis("Days that the lake holds when one more is run", _days((1, 3, 9)), (daily.ONE_MORE,)),
+    "days": Axis("Days that the lake holds when one more is run", _days((1, 4, 16)), (daily.ONE_MORE,)),
     "lines": Axis("Lines of producer hooks", _lines((100_000, 300_000, 1_000_000)), tuple(ingestion.CONTESTANTS)),
     "one-producer": Axis(
         "Share of one producer in 3 million attempts",

@@ -130,10 +130,11 @@ def made_by(module: str) -> str:
     """The command that made a record, but for what is of this machine or stands in it, and the commit measured."""
     words, given = ["python", "-m", module], iter(sys.argv[1:])
     for word in given:
-        if word in _OF_THE_MACHINE:
-            next(given)
-        else:
+        option, has_value, _ = word.partition("=")
+        if option not in _OF_THE_MACHINE:
             words.append(word)
+        elif not has_value:
+            next(given)
     git = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -17,7 +17,7 @@ import pytest
 from bench import allocation_peers, daily, ingestion, windows
 from bench.allocation_answer import digests
 from bench.consumer_tables import Population, write_tables
-from bench.contest import Contestant, Outcome, Round, SpeedTarget, Target, disagreements
+from bench.contest import Contestant, Outcome, Round, SpeedTarget, Target, disagreements, hold
 from bench.growth import AXES, Measured, exponent, stage_by_stage
 from bench.parser_throughput import BENCHMARKS, CONTESTANTS, megabytes_of, rows_of
 from bench.process_tree import JVM, PYTHON, Meter
@@ -36,19 +36,25 @@ from udfs.parsed_line import LandedFile
 BUSY = "import time\nend = time.process_time() + 0.5\nheld = bytearray(80 << 20)\nwhile time.process_time() < end: pass"
 
 
-def test_cpu_and_memory_of_a_process_that_a_child_started_are_counted():
+def metered_parent(prelude: str = "pass") -> Meter:
+    """What a process took from before it started a busy child until after that had ended; it lives on meanwhile."""
     busy = f"subprocess.run([sys.executable, '-c', {BUSY!r}])"
-    code = f"import subprocess, sys; input(); {busy}; print('done', flush=True); input()"
+    code = f"import signal, subprocess, sys; {prelude}; input(); {busy}; print('done', flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as child:
-        meter = Meter(child.pid)
+    ) as parent:
+        meter = Meter(parent.pid)
         meter.start()
-        child.stdin.write("begin\n")
-        child.stdin.flush()
-        assert child.stdout.readline() == "done\n"
+        parent.stdin.write("begin\n")
+        parent.stdin.flush()
+        assert parent.stdout.readline() == "done\n"
         meter.stop()
-        child.stdin.write("end\n")
+        parent.stdin.write("end\n")
+    return meter
+
+
+def test_cpu_and_memory_of_a_process_that_a_child_started_are_counted():
+    meter = metered_parent()
     assert 0.4 < meter.cpu_s[PYTHON] < 5
     assert meter.wall_s > 0.4
     assert meter.peak[PYTHON] > meter.largest_python > 80 << 20
@@ -57,19 +63,7 @@ def test_cpu_and_memory_of_a_process_that_a_child_started_are_counted():
 
 def test_cpu_of_a_process_that_nobody_waited_for_is_counted_after_its_end():
     """As the daemon of Spark's Python workers does it: a child of which the parent wants to hear nothing."""
-    unheard = "signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
-    busy = f"subprocess.run([sys.executable, '-c', {BUSY!r}])"
-    code = f"import signal, subprocess, sys; {unheard}; input(); {busy}; print('ended', flush=True); input()"
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as parent:
-        meter = Meter(parent.pid)
-        meter.start()
-        parent.stdin.write("begin\n")
-        parent.stdin.flush()
-        assert parent.stdout.readline() == "ended\n"
-        meter.stop()
-        parent.stdin.write("end\n")
+    meter = metered_parent("signal.signal(signal.SIGCHLD, signal.SIG_IGN)")
     assert 0.4 < meter.cpu_s[PYTHON] < 5
 
 
@@ -125,6 +119,16 @@ def test_contestants_disagree_only_where_they_cover_the_same_part_of_the_same_da
     assert disagreements([one, outcome("small", covers=("a",), answer={"a": 5}, rows=9)]) == []
     assert disagreements([one, outcome("two", covers=("b",), answer={"b": 3})]) == ["b: one says 2, two says 3"]
     assert disagreements([outcome("none", covers=("a",))]) == ["a: none says None, none says None"]
+
+
+def test_what_a_round_needs_is_made_before_it_and_not_measured(tmp_path):
+    contestant = Contestant("prepared", "tests.prepared_contestant")
+    benchmark = SimpleNamespace(contestants=[contestant])
+    settings = {"rounds": 2, "warm_ups": 1, "peer_python": sys.executable, "log": tmp_path / "log"}
+    (held,) = hold(benchmark, lambda _: tmp_path, **settings)
+    assert held.answer == {"prepared": 3, "run": 3}
+    assert len(held.rounds) == 2 and held.fresh not in (None, *held.rounds)
+    assert all(one.cpu_s < 0.3 and one.stages_s == () for one in held.rounds)
 
 
 @pytest.mark.parametrize(("factor", "word"), [(2.0, "reached"), (1.9, "MISSED")])
@@ -227,7 +231,8 @@ def test_the_data_say_how_much_of_them_is_striking(tmp_path):
 
 
 def test_a_record_names_its_command_and_no_folder(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["x", "windows", "--data", "/some/where", "--note", "a b", "--only", "scan;own"])
+    words = ["x", "windows", "--data", "/some/where", "--note", "a b", "--only", "scan;own"]
+    monkeypatch.setattr(sys, "argv", [*words, "--data=/else/where"])
     assert made_by("bench").startswith("Made by `python -m bench windows --only 'scan;own'` at commit ")
 
 
