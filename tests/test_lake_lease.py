@@ -85,8 +85,10 @@ def test_a_second_process_is_refused_at_once_and_told_who_holds_the_lake_until_t
     with run(tmp_path, "first", 1, 60) as first:
         try:
             assert first.stdout is not None and first.stdout.readline() == "inside\n"
+            begun = time.monotonic()
             with pytest.raises(LakeHeldError) as refused:
                 take(folder_of(tmp_path), "second")
+            assert time.monotonic() - begun < 1
         finally:
             first.send_signal(signal.SIGKILL)
     holder = json.loads(next((tmp_path / "_lease").iterdir()).read_text())
@@ -109,7 +111,7 @@ def test_a_silent_holder_on_another_machine_is_succeeded_whatever_its_clock_said
     written_elsewhere(folder)
     begun = time.monotonic()
     take(folder, "second").confirm()
-    assert time.monotonic() - begun >= 1
+    assert 1 <= time.monotonic() - begun < 5
     assert sum(quick) < 1.1
 
 
@@ -126,7 +128,7 @@ def test_a_run_waits_as_long_as_it_was_asked_to(tmp_path, quick):
     begun = time.monotonic()
     with pytest.raises(LakeHeldError):
         take(folder_of(tmp_path), "second", wait_s=0.5)
-    assert time.monotonic() - begun >= 0.5
+    assert 0.5 <= time.monotonic() - begun < 3
     assert sum(quick) < 0.6
     held.renew(released=True)
     take(folder_of(tmp_path), "second").confirm()
