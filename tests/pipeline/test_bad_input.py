@@ -111,7 +111,11 @@ def test_what_a_link_in_the_landing_folder_points_at_is_in_no_table(taken_in):
 def holding(secret: bytes, there: Path, root: Path) -> list[Path]:
     """The files below ``root`` in which the text stands; ``there`` is one of them, or a folder."""
     assert there.exists()
-    return [path for path in root.rglob("*") if path.is_file() and secret in path.read_bytes()]
+    return [path for path in files_of(root) if secret in path.read_bytes()]
+
+
+def files_of(root: Path) -> list[Path]:
+    return [path for path in root.rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize(("lake", "table"), [("formats", "send_verdict"), ("story", "drift_incident")])
@@ -119,6 +123,7 @@ def test_a_secret_of_the_settings_is_in_no_file_of_the_lake(spark, request, lake
     assert spark.conf.get("spark.hadoop.fs.s3a.secret.key").encode() == SECRET
     made = request.getfixturevalue(lake)
     root = made if lake == "story" else made / "lake"
+    assert len(files_of(root)) > 100
     assert holding(SECRET, root / table, root) == []
 
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from datetime import datetime, timedelta
 from errno import ENOSPC
 from pathlib import Path
 from unittest.mock import patch
@@ -23,7 +22,8 @@ from jobs.exit_codes import DONE, LAKE_HELD, RUN_FAILED, exit_code
 from jobs.run_context import RunContext
 from jobs.run_pipeline import JOBS
 from tests.pipeline.interrupted_lake import Reader, is_published_whole, published, seen, without_empty
-from tests.pipeline.undisturbed_runs import Undisturbed, jobs_of
+from tests.pipeline.stepped_clock import AnHourBack
+from tests.pipeline.undisturbed_runs import is_healed_by_a_rerun, jobs_of
 from tests.processes import processes
 
 ROOT = Path(__file__).parent.parent.parent
@@ -64,18 +64,12 @@ def test_a_full_disk(pipeline, both_sides, settings_file, tmp_path, percent):
     assert done.returncode == RUN_FAILED, done.stderr[-2000:]
     assert done.stderr.splitlines()[-1].startswith("hindsight: there is no space left"), done.stderr[-2000:]
     assert published(after) and is_published_whole(after, *both_sides.runs)
-    is_healed_by_a_rerun(pipeline, both_sides, after)
+    assert is_healed_by_a_rerun(pipeline, both_sides, after)
 
 
 def kib(folder: Path) -> int:
     """What its files take, in pages of 4 KiB as on a tmpfs."""
     return sum(-(-path.stat().st_size // 4096) * 4 for path in folder.rglob("*") if path.is_file())
-
-
-def is_healed_by_a_rerun(run, done: Undisturbed, lake: Path) -> None:
-    run(done.landing, lake)
-    assert without_empty(seen(lake)) == without_empty(done.runs[1])
-    assert published(lake) and is_published_whole(lake, done.runs[1])
 
 
 def test_a_write_that_finds_no_space_between_two_commits(spark, settings, producers, tmp_path, capsys):
@@ -96,7 +90,7 @@ def test_a_write_that_finds_no_space_between_two_commits(spark, settings, produc
     assert stored["producer_replay"] == second["producer_replay"] != first["producer_replay"]
     assert stored["send_verdict"] == first["send_verdict"] != second["send_verdict"]
     assert published(lake) and is_published_whole(lake, producers.runs[0])
-    is_healed_by_a_rerun(run, producers, lake)
+    assert is_healed_by_a_rerun(run, producers, lake)
 
 
 def own_workers() -> list[int]:
@@ -139,7 +133,7 @@ def test_a_killed_python_worker(spark, settings, producers, tmp_path, job):
     run.join()
     assert killed and reader.reads and codes == [RUN_FAILED]
     assert published(lake) and is_published_whole(lake, producers.runs[0])
-    is_healed_by_a_rerun(jobs_of("producer", spark, settings), producers, lake)
+    assert is_healed_by_a_rerun(jobs_of("producer", spark, settings), producers, lake)
 
 
 def started(command: list[str], log: Path) -> subprocess.Popen[bytes]:
@@ -160,12 +154,6 @@ def test_of_two_whole_runs_at_once_one_does_it_all_and_the_other_nothing(both_si
     assert sentence.startswith(f"hindsight: {lake} is being written by another run") and reader.reads
     assert without_empty(seen(lake)) == without_empty(both_sides.runs[1])
     assert is_published_whole(lake, both_sides.runs[1])
-
-
-class AnHourBack(datetime):
-    @classmethod
-    def now(cls, tz=None):
-        return datetime.now(tz) - timedelta(hours=1)
 
 
 def test_a_clock_that_steps_back_between_two_runs(spark, settings, producers, tmp_path, monkeypatch):

@@ -23,7 +23,7 @@ from jobs.lake_lease import take
 from jobs.lease_folder import LeaseFolder
 from jobs.small_files import LocalStore
 from tests.pipeline.interrupted_lake import Reader, is_published_whole, seen, without_empty
-from tests.pipeline.undisturbed_runs import Undisturbed, jobs_of
+from tests.pipeline.undisturbed_runs import Undisturbed, is_healed_by_a_rerun, jobs_of
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -43,9 +43,7 @@ def test_killed_between_the_commits_of_a_job(spark, settings, producers, tmp_pat
     shutil.copytree(producers.states_of_second[nth - 1][1], lake)
     assert seen(lake) != producers.runs[0] and without_empty(seen(lake)) != without_empty(producers.runs[1])
     assert is_published_whole(lake, producers.runs[0])
-    jobs_of("producer", spark, settings)(producers.landing, lake)
-    assert without_empty(seen(lake)) == without_empty(producers.runs[1])
-    assert is_published_whole(lake, producers.runs[1])
+    assert is_healed_by_a_rerun(jobs_of("producer", spark, settings), producers, lake)
 
 
 @pytest.fixture
@@ -79,8 +77,7 @@ def test_a_sigkill_between_two_commits_while_somebody_reads(spark, settings, pro
     lake = killed_run(producers, 2)
     assert seen(lake)["send_attempt"] == producers.runs[1]["send_attempt"] != producers.runs[0]["send_attempt"]
     take(LeaseFolder(str(lake), LocalStore(lake / "_lease")), "the next run").renew(released=True)
-    jobs_of("producer", spark, settings)(producers.landing, lake)
-    assert without_empty(seen(lake)) == without_empty(producers.runs[1])
+    assert is_healed_by_a_rerun(jobs_of("producer", spark, settings), producers, lake)
 
 
 @pytest.mark.soak
@@ -121,7 +118,7 @@ def test_a_sigkill_within_each_job(pipeline, both_sides, killed_run, write):
     lake = killed_run(both_sides, nth)
     assert seen(lake) == seen(both_sides.states_of_second[nth - 1][1])
     assert without_empty(seen(lake)) != without_empty(both_sides.runs[1])
-    is_healed_by_a_rerun(pipeline, both_sides, lake)
+    assert is_healed_by_a_rerun(pipeline, both_sides, lake)
 
 
 @pytest.mark.soak
@@ -130,10 +127,4 @@ def test_a_sigkill_at_a_random_instant(pipeline, both_sides, killed_run, seed):
     """Within two seconds of any write: after the last one the run still makes the report, which takes longer."""
     instant = random.Random(seed)
     lake = killed_run(both_sides, instant.randint(1, both_sides.writes[1]), instant.uniform(0, 2))
-    is_healed_by_a_rerun(pipeline, both_sides, lake)
-
-
-def is_healed_by_a_rerun(pipeline, done: Undisturbed, lake: Path) -> None:
-    pipeline(done.landing, lake)
-    assert without_empty(seen(lake)) == without_empty(done.runs[1])
-    assert is_published_whole(lake, done.runs[1])
+    assert is_healed_by_a_rerun(pipeline, both_sides, lake)

@@ -25,6 +25,7 @@ from jobs.run_context import RunContext
 from jobs.table_schema import stored_schema
 from schemas import ALLOCATION_DRIFT, BROKER_AVAILABILITY_WINDOW, INGESTED_FILE, TABLES, Table
 from schemas.expectations import INVARIANTS
+from tests.pipeline.stepped_clock import AnHourBack
 
 DAY = date(2026, 1, 5)
 
@@ -171,11 +172,6 @@ def test_the_page_shows_the_newest_checks_whatever_the_clock_said(gate, spark, s
     """The clock goes back an hour after checks that held."""
     from jobs.report_queries import report_data
     from jobs.sql_views import create_views
-
-    class AnHourBack(datetime):
-        @classmethod
-        def now(cls, tz=None):
-            return datetime.now(tz) - timedelta(hours=1)
 
     gate({ALLOCATION_DRIFT: []})
     monkeypatch.setattr("jobs.quality_gate.datetime", AnHourBack)

@@ -11,7 +11,7 @@ from pathlib import Path
 from jobs.run_context import RunContext
 from jobs.run_pipeline import JOBS
 from tests.conftest import CAPTURES
-from tests.pipeline.interrupted_lake import Seen, after_each_write, seen
+from tests.pipeline.interrupted_lake import Seen, after_each_write, is_published_whole, published, seen, without_empty
 
 Batch = dict[str, bytes]
 
@@ -88,3 +88,10 @@ def jobs_of(side: str, spark, settings) -> Callable[[Path, Path], None]:
             job(spark, settings, RunContext(str(landing)), str(lake))
 
     return run
+
+
+def is_healed_by_a_rerun(run: Callable[[Path, Path], None], done: Undisturbed, lake: Path) -> bool:
+    """Whether a plain run of the second batch ends in what the undisturbed one did, published as a whole."""
+    run(done.landing, lake)
+    same = without_empty(seen(lake)) == without_empty(done.runs[1])
+    return same and bool(published(lake)) and is_published_whole(lake, done.runs[1])
