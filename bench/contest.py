@@ -16,6 +16,7 @@ from typing import Any
 from bench.process_tree import JVM, PYTHON, Meter
 
 ROOT = Path(__file__).parent.parent
+MASTER = "BENCH_MASTER"  # the variable that tells a contestant which Spark is its own
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Benchmark:
     """What is measured. ``rows_of(data)``: rows by part of the answer, what rows/s counts; ``floor``: the scan.
 
     ``megabytes_of(data)``: where the size of the data says more than its rows; ``speeds`` need it.
-    ``about(data)``: a sentence on what in the data decides the cost beside its size.
+    ``about(data)``: a sentence on what in the data decides the cost beside its size. ``master``: Spark's.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Benchmark:
     megabytes_of: Callable[[Path], float] | None = None
     speeds: Sequence[SpeedTarget] = ()
     about: Callable[[Path], str] | None = None
+    master: str = "local[*]"
 
 
 @dataclass(frozen=True)
@@ -105,14 +107,14 @@ class Outcome:
 class Stage:
     """A contestant's process, alive and waiting between its rounds."""
 
-    def __init__(self, contestant: Contestant, data: Path, peer_python: str, log: Path) -> None:
+    def __init__(self, contestant: Contestant, data: Path, peer_python: str, master: str, log: Path) -> None:
         python = peer_python if contestant.peer else sys.executable
         self._log = log.open("ab")
         self._name = contestant.name
         self._process = subprocess.Popen(
             [python, "-m", "bench.stage", contestant.module, contestant.name, str(data)],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "TZ": "UTC"},
+            env={**os.environ, "PYTHONPATH": str(ROOT), "TZ": "UTC", MASTER: master},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -178,7 +180,7 @@ def hold(
 ) -> list[Outcome]:
     """All contestants, in turn in each round; the order turns by one, so that nobody is always after the same one."""
     outcomes = [Outcome(contestant) for contestant in benchmark.contestants]
-    stages = [Stage(o.contestant, data_of(o.contestant), peer_python, log) for o in outcomes]
+    stages = [Stage(o.contestant, data_of(o.contestant), peer_python, benchmark.master, log) for o in outcomes]
     for stage in stages:
         stage.ready()
     pairs = list(zip(outcomes, stages, strict=True))

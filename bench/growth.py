@@ -11,6 +11,7 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -143,7 +144,8 @@ def _growth(series: Sequence[Measured]) -> str:
         return "one point tells of no growth."
     times = series[-1].cpu_s / series[0].cpu_s
     if len(series) == 2:
-        return f"CPU time is {times:.1f} times that of the first point."
+        wall_times = series[-1].wall_s / series[0].wall_s
+        return f"CPU time is {times:.2f} times that of the first point, wall time {wall_times:.2f} times."
     power = exponent([one.at for one in series], [one.cpu_s for one in series])
     return f"CPU time grows with the power {power:.2f}: {times:.1f} times at {series[-1].at / series[0].at:,.3g} times."
 
@@ -186,6 +188,11 @@ def _sends(name: str, shapes: Mapping[float, Shape]) -> dict[float, Benchmark]:
         at: _point_of(f"{name}-{at:g}", shape.rows, own, partial(_of_shape, shape), windows.rows_of, windows.about)
         for at, shape in shapes.items()
     }
+
+
+def _executors(counts: Sequence[int]) -> dict[float, Benchmark]:
+    points = _sends("executors", dict.fromkeys(counts, _SHAPE))
+    return {n: replace(point, master=f"local-cluster[{n:g},1,2048]") for n, point in points.items()}
 
 
 def _of_population(population: Population, data: Path, rows: int) -> None:
@@ -234,6 +241,7 @@ AXES = {
         _sends("brokers", {n: _SHAPE._replace(brokers=n) for n in (5, 20, 80)}),
         _SENDERS,
     ),
+    "executors": Axis("Executors of one core that share 3 million attempts", _executors((1, 2)), _SENDERS),
     "queue-rows": Axis(
         "(queue, round) rows of 2,000 groups",
         {n: _of_groups(f"queue-rows-{n}", n, Population()) for n in (1_000_000, 5_000_000, 20_000_000)},

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import atexit
+import os
 from contextlib import ExitStack
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from bench.contest import MASTER
 from conf.settings_file import load_settings
 from jobs.spark_session import spark_session
-
-_MASTER = "local[*]"
 
 
 def session() -> SparkSession:
     """A session that lasts as long as the process."""
     kept = ExitStack()
     atexit.register(kept.close)
-    return kept.enter_context(spark_session(load_settings(None), app_name="bench", master=_MASTER))
+    master = os.environ.get(MASTER, "local[*]")
+    return kept.enter_context(spark_session(load_settings(None), app_name="bench", master=master))
 
 
 def stages_s() -> list[float]:

@@ -123,10 +123,10 @@ def test_contestants_disagree_only_where_they_cover_the_same_part_of_the_same_da
 
 def test_what_a_round_needs_is_made_before_it_and_not_measured(tmp_path):
     contestant = Contestant("prepared", "tests.prepared_contestant")
-    benchmark = SimpleNamespace(contestants=[contestant])
+    benchmark = SimpleNamespace(contestants=[contestant], master="local[1]")
     settings = {"rounds": 2, "warm_ups": 1, "peer_python": sys.executable, "log": tmp_path / "log"}
     (held,) = hold(benchmark, lambda _: tmp_path, **settings)
-    assert held.answer == {"prepared": 3, "run": 3}
+    assert held.answer == {"prepared": 3, "run": 3, "master": "local[1]"}
     assert len(held.rounds) == 2 and held.fresh not in (None, *held.rounds)
     assert all(one.cpu_s < 0.3 and one.stages_s == () for one in held.rounds)
 
