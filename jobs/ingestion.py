@@ -18,6 +18,7 @@ from jobs.landing_files import ENDS_FILE, LandingFile, ReadOptions, list_landing
 from jobs.quality_gate import check
 from jobs.run_context import EVERY_DATE, DateRange, RunContext
 from jobs.run_log import tell
+from jobs.spark_plans import interpreted_plans
 from jobs.table_schema import conformed
 from jobs.transforms.frames import ClusterDate, rows_of, sql_text, staged
 from schemas import TABLES, Table
@@ -78,6 +79,13 @@ def take_in(lake: Lake, settings: Settings, context: RunContext, intake: Intake)
     The ledger is written last: after a crash at any point the same files are taken in again, and since every table
     is merged by key the result is that of one undisturbed run.
     """
+    with interpreted_plans(lake.spark) as plan_for:
+        return _take_in(lake, settings, context, intake, plan_for)
+
+
+def _take_in(
+    lake: Lake, settings: Settings, context: RunContext, intake: Intake, plan_for: Callable[[int], None]
+) -> IntakeResult:
     for table in (INGESTED_FILE, QUARANTINE):
         lake.create(table)
     files = files_to_read(lake, context.landing, intake.formats, again=context.dates)
@@ -87,6 +95,7 @@ def take_in(lake: Lake, settings: Settings, context: RunContext, intake: Intake)
     parsed = parsed_lines(lake.spark, files, _read_options(settings, context)).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         counts = _counts(parsed, files)
+        plan_for(sum(counts.values()))
         for name, rows in counts.items():
             tell("found rows", table=name, rows=rows)
         fed = [TABLES[name] for name in counts]

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial, reduce
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -23,6 +24,7 @@ from jobs.publication_record import Computed, begin_commits, computed_before, re
 from jobs.quality_gate import check
 from jobs.run_context import EVERY_DATE, DateRange, RunContext
 from jobs.run_log import tell
+from jobs.spark_plans import interpreted_plans
 from jobs.transforms.frames import ClusterDate, in_dates, rows_of
 from schemas import Table
 from schemas.bookkeeping import INGESTED_FILE
@@ -131,17 +133,25 @@ def publish(lake: Lake, context: RunContext, derivation: Derivation) -> Publicat
 
     Raises: GateFailedError: a critical expectation failed; nothing was committed.
     """
+    with interpreted_plans(lake.spark) as plan_for:
+        return _publish(lake, context, derivation, plan_for)
+
+
+def _publish(
+    lake: Lake, context: RunContext, derivation: Derivation, plan_for: Callable[[int], None]
+) -> PublicationResult:
     for table in derivation.tables:
         lake.create(table)
-    files, formats = _file_fingerprints(lake, derivation)
+    files = _files(lake, derivation)
     stored, published = computed_before(lake, derivation.job)
-    progress = _Progress(files, stored, formats, context.dates, published)
+    progress = _Progress(files.digests, stored, files.formats, context.dates, published)
     stretch = _next_stretch(lake, context, derivation, progress)
     if stretch is None:
         return PublicationResult(dates_left=progress.left())
     while stretch is not None:
         for at in stretch.dates:
             tell("computes", cluster=at.cluster, date=str(at.event_date))
+        plan_for(sum(files.lines.get(at, 0) for at in stretch.dates))
         rows = derivation.compute(stretch)
         first = not progress.computed
         lake.together(partial(lake.add_candidates, t, rows[t.name], first=first) for t in derivation.tables)
@@ -151,25 +161,39 @@ def publish(lake: Lake, context: RunContext, derivation: Derivation) -> Publicat
     return _commit(lake, context, derivation, progress)
 
 
-def _file_fingerprints(lake: Lake, derivation: Derivation) -> tuple[dict[ClusterDate, str], frozenset[str]]:
-    """Per date, a digest of the files that touch it, of the settings and of the contracts; and their formats."""
+class _Files(NamedTuple):
+    """The files that touch each date: a digest of them, the settings and the contracts; their lines. Formats of all."""
+
+    digests: dict[ClusterDate, str]
+    lines: dict[ClusterDate, int]
+    formats: frozenset[str]
+
+
+def _files(lake: Lake, derivation: Derivation) -> _Files:
     ledger = lake.read(INGESTED_FILE).where(F.col("format").isin(*derivation.formats, *derivation.beside))
-    touched = ledger.select("cluster", F.explode("event_dates").alias("event_date"), "format", "file", "size_bytes")
+    of_file = ("cluster", "format", "file", "size_bytes", "read")
+    touched = ledger.select(*of_file, F.explode("event_dates").alias("event_date"))
     files = F.array_join(F.sort_array(F.collect_list(F.concat_ws(":", "file", "size_bytes"))), "\n")
     digest = F.sha2(F.concat(F.lit(f"{derivation.settings_fingerprint} {_contracts(derivation.tables)}\n"), files), 256)
     own = F.count_if(F.col("format").isin(*derivation.formats))
     dated = (
         touched.groupBy("cluster", "event_date")
-        .agg(digest.alias("digest"), own.alias("own"), F.collect_set("format").alias("formats"))
+        .agg(
+            digest.alias("digest"),
+            own.alias("own"),
+            F.sum("read").alias("lines"),
+            F.collect_set("format").alias("formats"),
+        )
         .where("own > 0")
     )
     rows = rows_of(dated)
     digests = {ClusterDate(row.cluster, row.event_date): row.digest for row in rows}
+    lines = {ClusterDate(row.cluster, row.event_date): row.lines for row in rows}
     corrected = derivation.corrected(lake)
     for row in rows_of(corrected) if corrected is not None else ():
         at = ClusterDate(row.cluster, row.event_date)
         digests[at] = f"{digests.get(at, '')}:{row.digest}"
-    return digests, frozenset(name for row in rows for name in row.formats)
+    return _Files(digests, lines, frozenset(name for row in rows for name in row.formats))
 
 
 def _contracts(tables: tuple[Table, ...]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from conf.settings import Settings, fingerprint
 from jobs.delta_tables import Lake
@@ -12,7 +13,9 @@ from jobs.report_page import page
 from jobs.report_queries import report_data
 from jobs.run_context import NoSuchDatesError, RunContext
 from jobs.small_files import store_at
+from jobs.spark_plans import interpreted_plans
 from jobs.sql_views import create_views
+from jobs.transforms.frames import rows_of
 from schemas import SCHEMA_VERSION
 from schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUALITY_RESULT, QUARANTINE
 
@@ -53,7 +56,10 @@ def _shown(lake: Lake, settings: Settings, context: RunContext) -> str:
 
 
 def _written(lake: Lake, settings: Settings, context: RunContext, shown: str) -> str:
-    data = report_data(lake.spark, lake, settings.report, context.dates)
+    with interpreted_plans(lake.spark) as plan_for:
+        (ledger,) = rows_of(lake.read(INGESTED_FILE).agg(F.sum("read").alias("lines")))
+        plan_for(ledger.lines or 0)
+        data = report_data(lake.spark, lake, settings.report, context.dates)
     if context.dates.is_given and data["dates"] is None:
         raise NoSuchDatesError(f"{lake.root} has no date from {context.dates}; the page stays as it was.")
     store_at(lake.spark, lake.root).write(_PAGE, page(data))
