@@ -61,7 +61,8 @@ def published(lake: Path) -> dict[str, dict[str, int]]:
     if not DeltaTable.is_deltatable(str(lake / "publication")):
         return {}
     rows = DeltaTable(lake / "publication").to_pyarrow_table().to_pylist()
-    newest = {row["job"]: row for row in sorted(rows, key=lambda row: row["number"])}
+    # An earlier release did not count.
+    newest = {row["job"]: row for row in sorted(rows, key=lambda row: (row.get("number") or 0, row["published_at"]))}
     return {job: dict(row["table_versions"]) for job, row in newest.items()}
 
 

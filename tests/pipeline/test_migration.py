@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,8 +16,10 @@ from jobs.exit_codes import RUN_FAILED, exit_code
 from jobs.publication import Derivation, publish
 from jobs.run_context import RunContext
 from jobs.table_schema import WrongSchemaError, is_earlier, stored_schema
-from schemas import DRIFT_INCIDENT, INGESTED_FILE, PUBLICATION, TOPIC_ROUTE, Table
+from schemas import DRIFT_INCIDENT, INGESTED_FILE, PUBLICATION, QUALITY_RESULT, TOPIC_ROUTE, Table
+from tests.pipeline.interrupted_lake import is_published_whole
 from tests.pipeline.test_quality_gate import DAY, sound
+from tests.pipeline.undisturbed_runs import is_healed_by_a_rerun, jobs_of
 
 
 @pytest.fixture
@@ -128,15 +131,30 @@ def test_the_newest_publication_is_the_last_one_whatever_the_clock_said(with_a_f
     assert [(row.number, row.published_at.hour) for row in published] == [(1, 12), (2, 11), (3, 11)]
 
 
+def uncounted(spark, lake: Lake) -> Lake:
+    """The lake as the release before left it: neither publications nor checks had numbers."""
+    for table in (PUBLICATION, QUALITY_RESULT):
+        rows = lake.read(table).drop("number").localCheckpoint()
+        rows.write.format("delta").option("overwriteSchema", "true").mode("overwrite").save(lake.path(table))
+    return Lake(spark, lake.root, retention_days=7)
+
+
 def test_publications_that_were_not_counted_are_older_than_those_that_are(spark, with_a_file):
     lake = with_a_file
     assert (a_route(lake, "early"), a_route(lake, "late")) == (1, 1)
-    uncounted = lake.read(PUBLICATION).drop("number").localCheckpoint()
-    again = Lake(spark, lake.root, retention_days=7)
-    uncounted.write.format("delta").option("overwriteSchema", "true").mode("overwrite").save(lake.path(PUBLICATION))
+    again = uncounted(spark, lake)
     assert (a_route(again, "late"), a_route(again, "early")) == (0, 1)
     assert {row.number for row in again.read(PUBLICATION).collect()} == {None, 1}
     assert a_route(again, "early") == 0
+
+
+def test_a_whole_run_carries_on_with_a_lake_of_the_release_before(spark, settings, producers, tmp_path):
+    root = shutil.copytree(producers.after_first, tmp_path / "lake")
+    lake = uncounted(spark, Lake(spark, str(root), retention_days=7))
+    assert is_published_whole(root, producers.runs[0])
+    assert is_healed_by_a_rerun(jobs_of("producer", spark, settings), producers, root)
+    assert {row.number for row in lake.read(PUBLICATION).collect()} == {None, 1}
+    assert {row.number is None for row in lake.read(QUALITY_RESULT).collect()} == {True, False}
 
 
 def test_dates_whose_commits_were_not_published_are_computed_anew_though_the_settings_are_back(
