@@ -1,17 +1,13 @@
-"""Finds the dates that new input touched, recomputes them forward, gates the candidates, then commits them.
+"""Computes the dates that new input touched (``dates_to_compute``), gates the candidates, then commits them.
 
-The one mechanism for both sides. A date is computed anew when the files that touch it, the settings or the columns of
-the tables have changed, when the state that the date before it hands over is no longer the one it began with, or when a
-row of it waited for the record of a later date that is there now. So the recomputation goes forward until a date closes
-as it did before. A run that was asked for dates computes these, changed or not, after what has changed of earlier ones,
-whose state they begin with; later dates it leaves to a run that was not.
+The one mechanism for both sides.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import date
 from functools import partial, reduce
 from typing import NamedTuple
@@ -19,18 +15,16 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from jobs.dates_to_compute import EMPTY, NOTHING, Progress, next_dates
 from jobs.delta_tables import Lake
 from jobs.publication_record import Computed, begin_commits, computed_before, record
 from jobs.quality_gate import check
-from jobs.run_context import EVERY_DATE, DateRange, RunContext
+from jobs.run_context import RunContext
 from jobs.run_log import tell
 from jobs.spark_plans import interpreted_plans
 from jobs.transforms.frames import ClusterDate, in_dates, rows_of
 from schemas import Table
 from schemas.bookkeeping import INGESTED_FILE
-
-_NOTHING = "nothing"
-_EMPTY = "empty"
 
 
 @dataclass(frozen=True)
@@ -79,46 +73,6 @@ class Stretch:
         return stored.unionByName(self.lake.candidates(table).where(in_dates(before & self.done)))
 
 
-@dataclass
-class _Progress:
-    """Per cluster, what is known and what this run has computed."""
-
-    files: dict[ClusterDate, str]
-    stored: dict[ClusterDate, Computed]
-    formats: frozenset[str]
-    asked: DateRange
-    published: int = 0  # publications so far
-    computed: dict[ClusterDate, Computed] = field(default_factory=dict)
-
-    def known(self, cluster: str) -> list[date]:
-        """Dates with files or rows. One that lost both hands nothing on: it counts no more."""
-        every = {*self.files, *self.stored, *self.computed}
-        return sorted(d.event_date for d in every if d.cluster == cluster and not self._is_void(d))
-
-    def _is_void(self, at: ClusterDate) -> bool:
-        last = self.computed.get(at) or self.stored.get(at)
-        return at not in self.files and last is not None and last.closing == _EMPTY
-
-    def clusters(self) -> list[str]:
-        return sorted({d.cluster for d in (*self.files, *self.stored)})
-
-    def last_recorded(self) -> dict[str, date]:
-        return {c: max(d.event_date for d in self.files if d.cluster == c) for c in {d.cluster for d in self.files}}
-
-    def closing(self, cluster: str, day: date | None) -> str:
-        if day is None:
-            return _NOTHING
-        at = ClusterDate(cluster, day)
-        last = self.computed.get(at) or self.stored.get(at)
-        return last.closing if last else _NOTHING
-
-    def left(self) -> int:
-        """How many dates wait for a run that is not asked for earlier ones."""
-        unasked = replace(self, asked=EVERY_DATE)
-        known = {cluster: self.known(cluster) for cluster in self.clusters()}
-        return sum(_is_dirty(unasked, cluster, days, i) for cluster, days in known.items() for i in range(len(days)))
-
-
 @dataclass(frozen=True)
 class PublicationResult:
     """What a derivation did: dates computed, rows written, and changed ones after those it was asked for."""
@@ -144,11 +98,8 @@ def _publish(
         lake.create(table)
     files = _files(lake, derivation)
     stored, published = computed_before(lake, derivation.job)
-    progress = _Progress(files.digests, stored, files.formats, context.dates, published)
-    stretch = _next_stretch(lake, context, derivation, progress)
-    if stretch is None:
-        return PublicationResult(dates_left=progress.left())
-    while stretch is not None:
+    progress = Progress(files.digests, stored, context.dates)
+    while stretch := _next_stretch(lake, context, files, progress):
         for at in stretch.dates:
             tell("computes", cluster=at.cluster, date=str(at.event_date))
         plan_for(sum(files.lines.get(at, 0) for at in stretch.dates))
@@ -156,9 +107,18 @@ def _publish(
         first = not progress.computed
         lake.together(partial(lake.add_candidates, t, rows[t.name], first=first) for t in derivation.tables)
         _remember(lake, derivation, progress, stretch)
-        stretch = _next_stretch(lake, context, derivation, progress)
+    if not progress.computed:
+        return PublicationResult(dates_left=progress.left())
     check(lake, context, derivation.job, {t: lake.candidates(t) for t in derivation.tables})
-    return _commit(lake, context, derivation, progress)
+    return _commit(lake, context, derivation, progress, published + 1)
+
+
+def _next_stretch(lake: Lake, context: RunContext, files: _Files, progress: Progress) -> Stretch | None:
+    found = next_dates(progress)
+    if found is None:
+        return None
+    recorded, done = frozenset(progress.files), frozenset(progress.computed)
+    return Stretch(lake, context, *found, progress.last_recorded(), recorded, done, files.formats)
 
 
 class _Files(NamedTuple):
@@ -202,53 +162,7 @@ def _contracts(tables: tuple[Table, ...]) -> str:
     return hashlib.sha256(columns.encode()).hexdigest()
 
 
-def _next_stretch(lake: Lake, context: RunContext, derivation: Derivation, progress: _Progress) -> Stretch | None:
-    """Of each cluster, the first dirty date and the dirty dates right after it."""
-    dates: list[ClusterDate] = []
-    previous, following = {}, {}
-    for cluster in progress.clusters():
-        known = progress.known(cluster)
-        first = next((i for i, day in enumerate(known) if _is_dirty(progress, cluster, known, i)), None)
-        if first is None:
-            continue
-        last = first
-        while last + 1 < len(known) and _is_to_be_computed(progress, ClusterDate(cluster, known[last + 1])):
-            last += 1
-        dates += [ClusterDate(cluster, day) for day in known[first : last + 1]]
-        if first > 0:
-            previous[cluster] = known[first - 1]
-        if last + 1 < len(known):
-            following[cluster] = known[last + 1]
-    if not dates:
-        return None
-    recorded, done = frozenset(progress.files), frozenset(progress.computed)
-    return Stretch(
-        lake, context, dates, previous, following, progress.last_recorded(), recorded, done, progress.formats
-    )
-
-
-def _is_dirty(progress: _Progress, cluster: str, known: list[date], i: int) -> bool:
-    at = ClusterDate(cluster, known[i])
-    if at in progress.computed or progress.asked.ends_before(at.event_date):
-        return False
-    if _is_to_be_computed(progress, at):
-        return True
-    return progress.stored[at].opening != progress.closing(cluster, known[i - 1] if i else None)
-
-
-def _is_to_be_computed(progress: _Progress, at: ClusterDate) -> bool:
-    """Asked for, other files or settings than at its last computation, or the later record that a row waited for."""
-    if at in progress.computed or progress.asked.ends_before(at.event_date):
-        return False
-    if progress.asked.is_given and at.event_date in progress.asked:
-        return True
-    stored = progress.stored.get(at)
-    if stored is None or stored.files != progress.files.get(at, _NOTHING):
-        return True
-    return stored.is_open and at.event_date < progress.last_recorded().get(at.cluster, at.event_date)
-
-
-def _remember(lake: Lake, derivation: Derivation, progress: _Progress, stretch: Stretch) -> None:
+def _remember(lake: Lake, derivation: Derivation, progress: Progress, stretch: Stretch) -> None:
     """Note the state in which each computed date closes, dates that rows spilled into included."""
     fresh = {table.name: lake.candidates(table) for table in derivation.tables}
     earlier = set(progress.computed)
@@ -265,9 +179,9 @@ def _remember(lake: Lake, derivation: Derivation, progress: _Progress, stretch: 
         position = known.index(at.event_date)
         before = known[position - 1] if position else None
         progress.computed[at] = Computed(
-            progress.files.get(at, _NOTHING),
+            progress.files.get(at, NOTHING),
             progress.closing(at.cluster, before),
-            closing.get(at, _EMPTY),
+            closing.get(at, EMPTY),
             at in waiting,
         )
 
@@ -287,7 +201,9 @@ def _closing_fingerprints(fresh: dict[str, DataFrame], tables: tuple[Table, ...]
     return digests
 
 
-def _commit(lake: Lake, context: RunContext, derivation: Derivation, progress: _Progress) -> PublicationResult:
+def _commit(
+    lake: Lake, context: RunContext, derivation: Derivation, progress: Progress, number: int
+) -> PublicationResult:
     dates = sorted(progress.computed)
     candidates = {table: lake.candidates(table) for table in derivation.tables}
     every = reduce(DataFrame.union, (frame.select("cluster", "event_date") for frame in candidates.values()))
@@ -300,7 +216,7 @@ def _commit(lake: Lake, context: RunContext, derivation: Derivation, progress: _
     found = lake.together(partial(lake.version, t) for t in published)
     versions = {t.name: version for t, version in zip(published, found, strict=True) if version is not None}
     computed = {at: progress.computed[at] for at in dates}
-    record(lake, context.run_id, derivation.job, progress.published + 1, versions, computed, count)
+    record(lake, context.run_id, derivation.job, number, versions, computed, count)
     for at in dates:
         tell("published", cluster=at.cluster, date=str(at.event_date), rows=counts.get(at, 0))
     return PublicationResult(len(dates), count, progress.left())

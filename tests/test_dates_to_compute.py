@@ -7,7 +7,8 @@ from datetime import date, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.publication import Computed, _next_stretch, _Progress
+from jobs.dates_to_compute import Progress, next_dates
+from jobs.publication_record import Computed
 from jobs.run_context import EVERY_DATE, DateRange
 from jobs.transforms.frames import ClusterDate
 
@@ -23,7 +24,7 @@ def before(days: list[date], day: date) -> date | None:
     return max((d for d in days if d < day), default=None)
 
 
-def state(dates: dict[date, tuple[bool, bool, bool]], asked: DateRange) -> _Progress:
+def state(dates: dict[date, tuple[bool, bool, bool]], asked: DateRange) -> Progress:
     stored = {}
     for day in sorted(dates):
         known, changed, _ = dates[day]
@@ -31,14 +32,14 @@ def state(dates: dict[date, tuple[bool, bool, bool]], asked: DateRange) -> _Prog
             previous = before([d for d in dates if dates[d][0]], day)
             opening = f"closed {previous}" if previous else "nothing"
             stored[ClusterDate("c", day)] = Computed("old" if changed else "new", opening, f"closed {day}", False)
-    return _Progress({ClusterDate("c", day): "new" for day in dates}, stored, frozenset(), asked)
+    return Progress({ClusterDate("c", day): "new" for day in dates}, stored, asked)
 
 
-def run(progress: _Progress, dates: dict[date, tuple[bool, bool, bool]]) -> list[date]:
+def run(progress: Progress, dates: dict[date, tuple[bool, bool, bool]]) -> list[date]:
     """The dates a run computes, in order."""
     done = []
-    while stretch := _next_stretch(None, None, None, progress):
-        for at in stretch.dates:
+    while found := next_dates(progress):
+        for at in found.dates:
             previous = before(list(dates), at.event_date)
             opening = progress.closing("c", previous) if previous else "nothing"
             anew = " anew" * dates[at.event_date][2]
