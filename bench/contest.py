@@ -17,6 +17,7 @@ from bench.process_tree import JVM, PYTHON, Meter
 
 ROOT = Path(__file__).parent.parent
 MASTER = "BENCH_MASTER"  # the variable that tells a contestant which Spark is its own
+ONE_MACHINE = "local[*]"
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Benchmark:
     megabytes_of: Callable[[Path], float] | None = None
     speeds: Sequence[SpeedTarget] = ()
     about: Callable[[Path], str] | None = None
-    master: str = "local[*]"
+    master: str = ONE_MACHINE
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from bench.contest import MASTER
+from bench.contest import MASTER, ONE_MACHINE
 from conf.settings_file import load_settings
 from jobs.spark_session import spark_session
 
@@ -18,7 +18,7 @@ def session() -> SparkSession:
     """A session that lasts as long as the process."""
     kept = ExitStack()
     atexit.register(kept.close)
-    master = os.environ.get(MASTER, "local[*]")
+    master = os.environ.get(MASTER, ONE_MACHINE)
     return kept.enter_context(spark_session(load_settings(None), app_name="bench", master=master))
 
 

@@ -26,6 +26,7 @@ from schemas.bookkeeping import INGESTED_FILE, QUARANTINE
 from udfs.door import severities
 from udfs.landing_formats import FORMATS
 
+_LINE_BYTES = 250  # of a producer hook's line, about; packed files hold ten times as many, which are counted once read
 _LISTED = "cluster string, format string, file string, size_bytes long, event_dates array<date>"
 
 
@@ -91,7 +92,9 @@ def _take_in(
     files = files_to_read(lake, context.landing, intake.formats, again=context.dates)
     if not files:
         return IntakeResult()
-    tell("reads files", files=len(files), megabytes=round(sum(file.size_bytes for file in files) / 1e6, 1))
+    size_bytes = sum(file.size_bytes for file in files)
+    tell("reads files", files=len(files), megabytes=round(size_bytes / 1e6, 1))
+    plan_for(size_bytes // _LINE_BYTES)
     parsed = parsed_lines(lake.spark, files, _read_options(settings, context)).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         counts = _counts(parsed, files)

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs import spark_plans
+from jobs import ingest_send_records, ingestion, publication, render_report, spark_plans
 from jobs.delta_tables import Lake
+from jobs.run_context import RunContext
 from jobs.spark_plans import interpreted_plans
 from tests.pipeline.undisturbed_runs import is_healed_by_a_rerun, jobs_of
 
@@ -50,17 +51,43 @@ def test_a_run_that_fails_leaves_the_session_as_it_was(compiling):
     assert how(compiling) == COMPILED
 
 
+def watched(spark, monkeypatch, owner, name: str) -> list[tuple[str, str]]:
+    """How plans are made at each call of a function, which goes on as before."""
+    seen, call = [], getattr(owner, name)
+
+    def noted(*given, **named):
+        seen.append(how(spark))
+        return call(*given, **named)
+
+    monkeypatch.setattr(owner, name, noted)
+    return seen
+
+
 def test_a_run_on_many_lines_stores_what_one_on_few_does(compiling, settings, producers, tmp_path, monkeypatch):
     """All other runs of the tests are interpreted throughout."""
     monkeypatch.setattr(spark_plans, "_COMPILED_FROM_LINES", 1)
-    written_as, replace = set(), Lake.replace_where
-
-    def watched(lake, *rest) -> None:
-        written_as.add(how(compiling))
-        replace(lake, *rest)
-
-    monkeypatch.setattr(Lake, "replace_where", watched)
+    calls = (
+        (ingestion, "parsed_lines"),
+        (publication, "check"),
+        (Lake, "replace_where"),
+        (render_report, "report_data"),
+    )
+    seen = [watched(compiling, monkeypatch, *call) for call in calls]
     lake = shutil.copytree(producers.after_first, tmp_path / "lake")
     assert is_healed_by_a_rerun(jobs_of("producer", compiling, settings), producers, lake)
-    assert written_as == {COMPILED}
+    render_report.run(compiling, settings, RunContext(str(producers.landing)), str(lake))
+    assert [set(each) for each in seen] == [{COMPILED}] * len(calls)
     assert how(compiling) == COMPILED
+
+
+def test_plans_for_packed_files_are_compiled_once_rows_are_counted(
+    compiling, settings, producers, tmp_path, monkeypatch
+):
+    """Their size tells of fewer lines than they hold."""
+    monkeypatch.setattr(spark_plans, "_COMPILED_FROM_LINES", 150)
+    monkeypatch.setattr(ingestion, "_LINE_BYTES", 1 << 30)
+    parsing = watched(compiling, monkeypatch, ingestion, "parsed_lines")
+    writing = watched(compiling, monkeypatch, Lake, "replace_where")
+    ingest_send_records.run(compiling, settings, RunContext(str(producers.landing)), str(tmp_path / "lake"))
+    assert set(parsing) == {INTERPRETED}
+    assert set(writing) == {COMPILED}
