@@ -53,35 +53,23 @@ def member_rules(groups: DataFrame, events: DataFrame, *, configured: Sequence[M
             F.first("parameters").cast("string").alias("parameters"),
         )
     )
-    known = F.filter("member_rules", lambda r: r["strategy"].isNotNull())
-    majority = _majority(F.transform(known, lambda r: r["strategy"]), list(STRATEGIES))
-    profiles = F.filter(F.transform("member_rules", lambda r: r["profile"]), lambda p: p.isNotNull())
-    chosen = F.coalesce(F.col("set"), majority, F.lit("AVG"))
-    of_chosen = F.array_min(
-        F.transform(F.filter("member_rules", lambda r: r["strategy"] == chosen), lambda r: r["source"])
-    )
+    majority, profile = _majority("strategy", list(STRATEGIES)), _majority("profile", [])
     return of_group.select(
         *GROUP_OF_ROUND,
         "member_rules",
-        chosen.alias("strategy"),
+        F.coalesce(F.col("set"), majority["value"], F.lit("AVG")).alias("strategy"),
         F.when(F.col("set").isNotNull(), F.lit("settings"))
-        .otherwise(F.coalesce(of_chosen, F.lit("default")))
+        .otherwise(F.coalesce(majority["source"], F.lit("default")))
         .alias("strategy_source"),
-        _majority(profiles, []).alias("profile"),
+        profile["value"].alias("profile"),
         F.coalesce("parameters", F.lit("")).alias("strategy_parameters"),
     )
 
 
 def _probes(groups: DataFrame) -> DataFrame:
     """Per round, group and distinct member: when it was read, and the newest version that its connections report."""
-    probes = groups.select(
-        *GROUP_OF_ROUND,
-        F.col("read_until").alias("at"),
-        F.explode(F.array_distinct(F.transform("connections", lambda c: c["client_id"]))).alias("client_id"),
-        "connections",
-    )
-    own = F.filter("connections", lambda c: c["client_id"] == F.col("client_id"))
-    return probes.withColumn("version", F.array_max(F.transform(own, lambda c: c["version"]))).drop("connections")
+    connections = groups.select(*GROUP_OF_ROUND, F.col("read_until").alias("at"), F.inline("connections"))
+    return connections.groupBy(*GROUP_OF_ROUND, "at", "client_id").agg(F.max("version").alias("version"))
 
 
 def _last_shown(probes: DataFrame, events: DataFrame, configured: Sequence[Mapping[str, Any]]) -> DataFrame:
@@ -101,16 +89,18 @@ def _last_shown(probes: DataFrame, events: DataFrame, configured: Sequence[Mappi
     )
 
 
-def _majority(values: Column, order: list[str]) -> Column:
-    """The most frequent value; ties by ``order``, then by name."""
-    ranked = F.transform(
-        F.array_distinct(values),
-        lambda v: F.struct(
-            (-F.size(F.filter(values, lambda w: w == v))).alias("n"),
-            F.coalesce(F.nullif(F.array_position(F.array(*map(F.lit, [*order, ""])), v), F.lit(0)), F.lit(999)).alias(
-                "rank"
-            ),
-            v.alias("value"),
-        ),
-    )
-    return F.try_element_at(F.array_sort(ranked), F.lit(1))["value"]
+def _majority(name: str, order: list[str]) -> Column:
+    """The most frequent value of ``member_rules``, with its most trusted source; ties by ``order``, then by name.
+
+    Few values are distinct, members may be many: nothing here is worked out for each member.
+    """
+    place = F.array(*map(F.lit, [*order, ""]))
+
+    def ranked(value: Column) -> Column:
+        own = F.filter("member_rules", lambda r: r[name] == value)
+        rank = F.coalesce(F.nullif(F.array_position(place, value), F.lit(0)), F.lit(999))
+        source = F.array_min(F.transform(own, lambda r: r["source"]))
+        return F.struct((-F.size(own)).alias("n"), rank.alias("rank"), value.alias("value"), source.alias("source"))
+
+    values = F.array_compact(F.array_distinct(F.transform("member_rules", lambda r: r[name])))
+    return F.try_element_at(F.array_sort(F.transform(values, ranked)), F.lit(1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from jobs.transforms.group_rounds import GROUP_OF_ROUND
@@ -30,22 +30,30 @@ def heartbeat_ages(groups: DataFrame, heartbeats: DataFrame, *, lookback_s: int,
     probes = groups.select(
         *GROUP_OF_ROUND, F.unix_millis("at").alias("ms"), F.explode(F.array_distinct("members")).alias("client_id")
     )
-    since, expired = -lookback_s * 1000, -expiry_s * 1000
+    # Frames grow with the rows: one that also shrinks is computed anew for each row.
+    first, expired_ms = Window.unboundedPreceding, expiry_s * 1000
     of_client = Window.partitionBy(*_GROUP, "client_id").orderBy("ms")
     of_group = Window.partitionBy(*_GROUP).orderBy("ms")
+    heard_ms = F.when(F.col("heard_at").isNotNull(), F.col("ms"))
+
+    def lately(ms: Column) -> Column:
+        return ms >= F.col("ms") - lookback_s * 1000
+
     heard = (
         beats.unionByName(probes, allowMissingColumns=True)
         .withColumns(
             {
-                "last_heartbeat_at": F.max("heard_at").over(of_client.rangeBetween(since, 0)),
-                "of_group": F.count("heard_at").over(of_group.rangeBetween(since, 0)),
-                "of_group_before": F.count("heard_at").over(of_group.rangeBetween(since, expired)),
+                "heard_at": F.max("heard_at").over(of_client.rangeBetween(first, 0)),
+                "own_ms": F.max(heard_ms).over(of_client.rangeBetween(first, 0)),
+                "group_ms": F.max(heard_ms).over(of_group.rangeBetween(first, 0)),
+                "group_ms_before": F.max(heard_ms).over(of_group.rangeBetween(first, -expired_ms)),
             }
         )
-        .where(F.col("round_at").isNotNull() & (F.col("of_group") > 0))
+        .where(F.col("round_at").isNotNull() & lately(F.col("group_ms")))
+        .withColumn("last_heartbeat_at", F.when(lately(F.col("own_ms")), F.col("heard_at")))
     )
     age_ms = F.col("ms") - F.unix_millis("last_heartbeat_at")
-    stale = F.when(age_ms.isNotNull(), age_ms > -expired).when(F.col("of_group_before") > 0, F.lit(True))
+    stale = F.when(age_ms.isNotNull(), age_ms > expired_ms).when(lately(F.col("group_ms_before")), F.lit(True))
     member = F.struct("client_id", "last_heartbeat_at", age_ms.alias("age_ms"), stale.alias("stale"))
     return heard.groupBy(*GROUP_OF_ROUND).agg(F.array_sort(F.collect_list(member)).alias("member_heartbeats"))
 

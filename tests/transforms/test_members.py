@@ -48,6 +48,13 @@ def test_the_age_is_that_of_the_last_heartbeat_and_a_silent_member_becomes_stale
     assert found[390] == {"a": (1000, False), "b": (391_000, True)}
 
 
+def test_a_heartbeat_longer_ago_than_the_lookback_does_not_count(spark):
+    """600 s back: the other member's heartbeats tell that this one's are missed; alone it has no row at all."""
+    beats = [("consumer", "a", 0), *(("consumer", "b", s) for s in range(0, 700, 30))]
+    assert ages(spark, [(599, ["a"]), (600, ["a"])], beats) == {599: {"a": (600_000, True)}, 600: {"a": (None, True)}}
+    assert ages(spark, [(599, ["a"]), (600, ["a"])], beats[:1]).keys() == {599}
+
+
 @pytest.mark.parametrize(
     ("logged", "expected"),
     [

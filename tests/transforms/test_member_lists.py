@@ -1,0 +1,100 @@
+"""Member lists and rules of random rounds, against the same written plainly for one round at a time."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pyspark.sql import functions as F
+
+from jobs.transforms.group_rounds import listed_members
+from jobs.transforms.member_rules import member_rules
+from udfs.allocation import STRATEGIES
+from udfs.fault_tolerance import profile_for
+
+T0 = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+ROUNDS = 300
+IDS = ["a@1", "b@1", "B@1", "c@10", "c@9", "\uffff@1", "\U0001f600@1"]
+SOURCES = ("client_log", "running_info")
+HEARTBEATS = (
+    "cluster string, collector string, round_at timestamp, consumer_group string, broker_name string, "
+    "captured_at timestamp, client_id string, language string, client_version int, address string, message_model string"
+)
+EVENTS = "cluster string, consumer_group string, client_id string, at timestamp, strategy string, source string"
+
+
+def at(number: int) -> datetime:
+    return T0 + timedelta(seconds=30 * number)
+
+
+def in_java_order(ids) -> list[str]:
+    return sorted(ids, key=lambda i: i.encode("UTF-16BE"))
+
+
+@pytest.fixture(scope="module")
+def views() -> dict[int, dict[str, list[tuple[str, int]]]]:
+    """By round and broker, the ids and versions that the broker listed; some ids twice."""
+    rng = random.Random(7)
+    return {
+        number: {
+            broker: [(rng.choice(IDS), rng.choice([355, 409, 453])) for _ in range(rng.randint(1, 6))]
+            for broker in rng.sample(["x", "y", "z"], rng.randint(1, 3))
+        }
+        for number in range(ROUNDS)
+    }
+
+
+@pytest.fixture(scope="module")
+def listed(spark, views):
+    rows = [
+        ("oracle", "", at(number), "g", broker, at(number), client, "JAVA", version, "h:1", "CLUSTERING")
+        for number, of_round in views.items()
+        for broker, members in of_round.items()
+        for client, version in members
+    ]
+    return listed_members(spark.createDataFrame(rows, HEARTBEATS)).withColumn("read_until", F.col("round_at")).cache()
+
+
+def number_of(row) -> int:
+    return round((row.round_at.replace(tzinfo=UTC) - T0).total_seconds()) // 30
+
+
+def test_everybody_of_any_view_is_a_member_as_often_as_in_the_view_that_holds_it_most(listed, views):
+    found = {number_of(row): row.members for row in listed.collect()}
+    expected = {}
+    for number, of_round in views.items():
+        counts = [Counter(client for client, _ in members) for members in of_round.values()]
+        most = {client: max(count[client] for count in counts) for count in counts for client in count}
+        expected[number] = in_java_order(Counter(most).elements())
+    assert found == expected
+
+
+def test_a_group_s_rule_is_what_most_members_showed_from_the_source_that_is_trusted_most(spark, listed, views):
+    rng = random.Random(8)
+    shown = [(number, rng.choice(IDS), rng.choice(list(STRATEGIES)), rng.choice(SOURCES)) for number in range(ROUNDS)]
+    rows = [("oracle", "g", client, at(number), strategy, source) for number, client, strategy, source in shown]
+    events = spark.createDataFrame(rows, EVENTS)
+    found = {number_of(row): row for row in member_rules(listed, events, configured=[]).collect()}
+    last: dict[tuple[str, str], str] = {}
+    for number, client, strategy, source in shown:
+        last[client, source] = strategy
+        members = {client: version for of_broker in views[number].values() for client, version in of_broker}
+        rules = {m: next(((last[m, s], s) for s in SOURCES if (m, s) in last), (None, None)) for m in members}
+        known = Counter(strategy for strategy, _ in rules.values() if strategy)
+        most = min(known, key=lambda s: (-known[s], list(STRATEGIES).index(s)), default="AVG")
+        trusted = min((source for strategy, source in rules.values() if strategy == most), default="default")
+        row = found[number]
+        assert {r.client_id: (r.strategy, r.source) for r in row.member_rules} == rules
+        assert (row.strategy, row.strategy_source) == (most, trusted)
+
+
+def test_a_member_s_release_is_the_newest_that_its_connections_report(spark, listed, views):
+    found = member_rules(listed, spark.createDataFrame([], EVENTS), configured=[])
+    newest: dict[tuple[int, str], int] = {}
+    for number, of_round in views.items():
+        for client, version in (one for members in of_round.values() for one in members):
+            newest[number, client] = max(version, newest.get((number, client), 0))
+    told = {(number_of(row), r.client_id): r.profile for row in found.collect() for r in row.member_rules}
+    assert told == {key: profile_for(version).id for key, version in newest.items()}
