@@ -74,7 +74,8 @@ def prepare(data: Path, rows: int, population: Population = MIXED) -> None:
 
 
 def stage_of(spark: SparkSession, data: Path, name: str) -> DataFrame:
-    """What a stage handed on."""
+    """What a stage handed on; its rows come in small batches, as one of a thousand members holds 200 KB."""
+    spark.conf.set("spark.sql.parquet.columnarReaderBatchSize", "256")
     return spark.read.parquet(str(data / name))
 
 

@@ -203,8 +203,8 @@ def _total_rows(data: Path) -> dict[str, int]:
     return {"all": sum(allocation_data.rows_of(data).values())}
 
 
-def _groups(name: str, populations: Mapping[float, Population]) -> dict[float, Benchmark]:
-    return {at: _of_groups(f"{name}-{at:g}", _QUEUE_ROWS, one) for at, one in populations.items()}
+def _groups(name: str, rows: int, populations: Mapping[float, Population]) -> dict[float, Benchmark]:
+    return {at: _of_groups(f"{name}-{at:g}", rows, one) for at, one in populations.items()}
 
 
 def _of_groups(name: str, rows: int, population: Population) -> Benchmark:
@@ -248,8 +248,8 @@ AXES = {
         _CONSUMERS,
     ),
     "members": Axis(
-        "Members of each of 50 groups, 1 million (queue, round) rows",
-        _groups("members", {n: Population(groups=50, members=n) for n in (2, 16, 125, 1_000)}),
+        "Members of each of 50 groups, 200 thousand (queue, round) rows; as many members are read in each round",
+        _groups("members", 200_000, {n: Population(groups=50, members=n) for n in (2, 16, 125, 1_000)}),
         _CONSUMERS,
     ),
     "days": Axis("Days that the lake holds when one more is run", _days((1, 4, 16)), (daily.ONE_MORE,)),
@@ -268,7 +268,7 @@ AXES = {
     ),
     "one-group": Axis(
         "Groups of many sizes, 1 million (queue, round) rows; at 2 one of them has 1,024 queues and 300 members",
-        _groups("one-group", {1: Population(largest=False), 2: Population()}),
+        _groups("one-group", _QUEUE_ROWS, {1: Population(largest=False), 2: Population()}),
         _CONSUMERS,
         skew=True,
     ),

@@ -62,7 +62,7 @@ def by_duckdb(relevant: str, data: Path) -> Run:
             FROM numbered GROUP BY {_PAIR}, stretch
         )
         SELECT count(*), sum(until - since)::bigint, sum(updates)::bigint FROM stretches WHERE until > since"""
-    config = {"memory_limit": _MEMORY, "temp_directory": str(data / f"spilled-{os.getpid()}")}
+    config: dict[str, Any] = {"memory_limit": _MEMORY, "temp_directory": str(data / f"spilled-{os.getpid()}")}
     connection = duckdb.connect(config=config)
 
     def run() -> Callable[[], dict[str, Any]]:
