@@ -248,8 +248,8 @@ AXES = {
         _CONSUMERS,
     ),
     "members": Axis(
-        "Members of each of 50 groups, 200 thousand (queue, round) rows; as many members are read in each round",
-        _groups("members", 200_000, {n: Population(groups=50, members=n) for n in (2, 16, 125, 1_000)}),
+        "Members of each of 50 groups in 16 rounds, 64 queues each",
+        _groups("members", 50_000, {n: Population(groups=50, members=n) for n in (2, 16, 125, 1_000)}),
         _CONSUMERS,
     ),
     "days": Axis("Days that the lake holds when one more is run", _days((1, 4, 16)), (daily.ONE_MORE,)),
