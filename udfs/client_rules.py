@@ -12,7 +12,7 @@ from udfs.group_round import BROADCASTING, RETRY_PREFIX, GroupRound, Owner, Queu
 def unreachable_client(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """A listed client was asked for its running info and did not answer, or was said not to be online."""
     del timing
-    for client_id in dict.fromkeys(group.members):
+    for client_id in group.ids:
         read = group.reads.get(client_id)
         if read is None or read.answered:
             continue
@@ -35,7 +35,7 @@ def ghost_owner(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     del timing
     if not group.listed:
         return
-    listed = set(group.members)
+    listed = group.ids
     for topic in group.topics:
         held: dict[str, list[Queue]] = {}
         for queue, owners in topic.owners.items():
@@ -76,7 +76,7 @@ def duplicate_client_id(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 def subscription_inconsistent(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """Members' own subscriptions differ; one finding per topic and kind, saying who has what."""
     del timing
-    reads = [group.reads[c] for c in dict.fromkeys(group.members) if c in group.reads and group.reads[c].answered]
+    reads = [group.reads[c] for c in group.ids if c in group.reads and group.reads[c].answered]
     for kind, severity, value in _WHOLE_CLIENT:
         yield from _differing(group, reads, None, kind, severity, {r.client_id: value(r) for r in reads if value(r)})
     names = sorted({s.topic for r in reads for s in r.subscriptions if not s.topic.startswith(RETRY_PREFIX)})
@@ -93,7 +93,7 @@ def mixed_strategy(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """More than one strategy is in use among the listed members of a CLUSTERING group."""
     del timing
     used: dict[str, list[str]] = {}
-    for client_id in dict.fromkeys(group.members):
+    for client_id in group.ids:
         if client_id in group.strategies:
             used.setdefault(group.strategies[client_id][0], []).append(client_id)
     if group.message_model == BROADCASTING or group.shared or len(used) < 2:

@@ -123,7 +123,6 @@ def _drift_row(row: Row, group: GroupRound, judged: Judged, topics: Mapping[str,
     progress = None
     if finding.topic is not None and finding.queue is not None:
         progress = group.past.progress.get((finding.topic, *finding.queue))
-    members = tuple(dict.fromkeys(group.members))
     track, root = judgement.track, judgement.track.incident or judgement.track.causes[0]
     missing = rule["missing_inputs"] if topic and rule else group.missing_inputs
     return {
@@ -163,7 +162,7 @@ def _drift_row(row: Row, group: GroupRound, judged: Judged, topics: Mapping[str,
         "lag_at_open": track.lag_at_open,
         "messages_accrued": track.accrued,
         "ordered": group.ordered,
-        "coverage": 1 - len(group.unanswered) / len(members) if members else 0.0,
+        "coverage": 1 - len(group.unanswered) / len(group.ids) if group.ids else 0.0,
         "missing_inputs": list(dict.fromkeys((*missing, *finding.assumptions))),
         "evidence": list(finding.evidence),
         "sentence": finding.sentence,

@@ -93,9 +93,8 @@ def assumptions(group: GroupRound, topic: TopicRound) -> tuple[str, ...]:
     taken = []
     if topic.strategy_source == "default":
         taken.append(f"allocation strategy of {group.consumer_group}: not known, {topic.strategy} assumed")
-    unknown = [c for c in dict.fromkeys(group.members) if c not in group.strategies]
-    if unknown:
-        taken.append(f"allocation strategy of {', '.join(unknown)}: not known")
+    if group.unknown_strategies:
+        taken.append(f"allocation strategy of {', '.join(group.unknown_strategies)}: not known")
     hidden = [name for name in ("CONSISTENT_HASH",) if name in (topic.strategy or "")]
     if hidden and not topic.strategy_parameters:
         taken.append("virtual nodes of CONSISTENT_HASH: not recorded, 10 assumed")

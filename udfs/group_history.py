@@ -7,8 +7,9 @@ dates, the incidents are the same.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import NamedTuple
 
 from udfs.churn import Change, Churn
@@ -20,7 +21,7 @@ from udfs.group_memory import GroupMemory, Reading
 from udfs.group_round import GroupRound, Past, Queue, TopicQueue
 from udfs.incident import Attached, Incident, Judgement, Seen
 from udfs.incidents import Ledger
-from udfs.root_cause import causes
+from udfs.root_cause import causes, stalled_clients
 from udfs.strategy_inference import Inference
 
 _BY_ROUND = ("DOUBLE_OWNED", "WRONG_OWNER")  # what reads that lie far apart can fake
@@ -95,7 +96,8 @@ class GroupHistory:
         if not group.was_read:
             return Round(group, [], [], {})
         found = findings(group, self.timing)
-        seen = [self._seen(finding, group, found) for finding in found]
+        stalled, grace = stalled_clients(found), cache(partial(self._grace, group))
+        seen = [_seen(finding, group, stalled, grace(finding.code, finding.topic)) for finding in found]
         disturbance = self.memory.last_disturbance
         judgements = self.ledger.advance(
             group.at,
@@ -104,7 +106,7 @@ class GroupHistory:
             lambda subject, last_true_at: absence_is_told(group, subject, last_true_at),
             disturbance,
         )
-        in_grace = self._grace("MEMBERSHIP", None, group) is not None
+        in_grace = grace("MEMBERSHIP", None) is not None
         judged = [Judged(s.finding, s.grace, j) for s, j in zip(seen, judgements, strict=True)]
         changes = self.churn.take(group, in_grace=in_grace)
         inferred = {} if in_grace else self.inference.take(group)
@@ -163,25 +165,7 @@ class GroupHistory:
                 since[queue] = min(since[queue], track.since)
         return since
 
-    def _seen(self, finding: Finding, group: GroupRound, found: Sequence[Finding]) -> Seen:
-        grace = self._grace(finding.code, finding.topic, group)
-        progress = None
-        if finding.topic is not None and finding.queue is not None:
-            progress = group.past.progress.get((finding.topic, *finding.queue))
-        return Seen(
-            subject_of(finding),
-            finding,
-            causes(finding, group, found),
-            grace,
-            counts=not (group.loose and finding.code in _BY_ROUND),
-            # A double that only the list of members shows is as old as DUPLICATE_CLIENT_ID must be.
-            opens=not (finding.code == "DOUBLE_OWNED" and len(finding.observed) < 2),
-            lag=None if progress is None else progress.lag,
-            broker_offset=None if progress is None else progress.broker_offset,
-            ordered=bool(group.ordered),
-        )
-
-    def _grace(self, code: str, topic: str | None, group: GroupRound) -> Grace | None:
+    def _grace(self, group: GroupRound, code: str, topic: str | None) -> Grace | None:
         """The grace that still mutes a finding of this code in this round."""
         grace = grace_of(
             code,
@@ -193,6 +177,24 @@ class GroupHistory:
             maintenance=[m for m in self.maintenance if m.begin <= group.at < m.end],
         )
         return grace if grace is not None and group.at < grace.until else None
+
+
+def _seen(finding: Finding, group: GroupRound, stalled: Collection[str | None], grace: Grace | None) -> Seen:
+    progress = None
+    if finding.topic is not None and finding.queue is not None:
+        progress = group.past.progress.get((finding.topic, *finding.queue))
+    return Seen(
+        subject_of(finding),
+        finding,
+        causes(finding, group, stalled),
+        grace,
+        counts=not (group.loose and finding.code in _BY_ROUND),
+        # A double that only the list of members shows is as old as DUPLICATE_CLIENT_ID must be.
+        opens=not (finding.code == "DOUBLE_OWNED" and len(finding.observed) < 2),
+        lag=None if progress is None else progress.lag,
+        broker_offset=None if progress is None else progress.broker_offset,
+        ordered=bool(group.ordered),
+    )
 
 
 def folded(judged: Sequence[Judged], group: GroupRound, timing: Timing) -> list[Judged]:

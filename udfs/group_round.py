@@ -100,6 +100,11 @@ class TopicRound:
     claimants: Mapping[Queue, frozenset[str]] = field(default_factory=dict)  # by each member's own rule and view
     missing_inputs: tuple[str, ...] = ()
 
+    @cached_property
+    def all_claimants(self) -> frozenset[str]:
+        """Who takes any queue of the topic by its own rule."""
+        return frozenset().union(*self.claimants.values())
+
 
 @dataclass(frozen=True)
 class Past:
@@ -137,9 +142,29 @@ class GroupRound:
     past: Past = field(default_factory=Past)
 
     @cached_property
+    def ids(self) -> Mapping[str, None]:
+        """The members, each once, in their order."""
+        return dict.fromkeys(self.members)
+
+    @cached_property
+    def unknown_strategies(self) -> tuple[str, ...]:
+        """Members whose strategy nobody has seen."""
+        return tuple(c for c in self.ids if c not in self.strategies)
+
+    @cached_property
+    def strategies_used(self) -> frozenset[str]:
+        """What the members decide by, as far as that is known."""
+        return frozenset(self.strategies[c][0] for c in self.ids if c in self.strategies)
+
+    @cached_property
+    def models(self) -> frozenset[str]:
+        """The message models that clients said they consume by."""
+        return frozenset(read.message_model for read in self.reads.values() if read.message_model)
+
+    @cached_property
     def unanswered(self) -> tuple[str, ...]:
         """Members that were not asked, or did not answer."""
-        return tuple(c for c in dict.fromkeys(self.members) if c not in self.reads or not self.reads[c].answered)
+        return tuple(c for c in self.ids if c not in self.reads or not self.reads[c].answered)
 
     @cached_property
     def complete(self) -> bool:
@@ -169,16 +194,21 @@ class GroupRound:
             lists.setdefault(connection.broker_name, []).append(connection.client_id)
         return {broker: tuple(sorted(ids)) for broker, ids in lists.items()}
 
-    def subscribers(self, topic: str) -> list[str]:
-        """Members that answered and subscribe the topic themselves."""
-        return self._subscribers.get(topic, [])
+    @cached_property
+    def distinct_lists(self) -> frozenset[tuple[str, ...]]:
+        """The member lists that brokers gave which are known by name."""
+        return frozenset(ids for broker, ids in self.views.items() if broker is not None)
+
+    def subscribers(self, topic: str) -> Mapping[str, None]:
+        """Members that answered and subscribe the topic themselves, in their order."""
+        return self._subscribers.get(topic, {})
 
     @cached_property
-    def _subscribers(self) -> dict[str, list[str]]:
-        lists: dict[str, list[str]] = {}
-        for client_id in dict.fromkeys(self.members):
+    def _subscribers(self) -> dict[str, dict[str, None]]:
+        lists: dict[str, dict[str, None]] = {}
+        for client_id in self.ids:
             for topic in self.reads[client_id].topics or () if client_id in self.reads else ():
-                lists.setdefault(topic, []).append(client_id)
+                lists.setdefault(topic, {})[client_id] = None
         return lists
 
     def topic(self, name: str | None) -> TopicRound | None:

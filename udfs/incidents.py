@@ -70,7 +70,8 @@ class Ledger:
         """
         self._forget(round_number)
         tracks = [self._take(at, one) for one in seen]
-        for subject in [s for s in self.tracks if s not in {one.subject for one in seen}]:
+        found = {one.subject for one in seen}
+        for subject in [s for s in self.tracks if s not in found]:
             self._miss(at, subject, told)
         for one, track in zip(seen, tracks, strict=True):
             if track.incident is None and self._may_open(at, one, track):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from udfs.drift_timing import Timing
@@ -213,9 +214,10 @@ def _idle(group: GroupRound) -> Iterator[tuple[TopicRound, str, int]]:
         if not topic.expects:
             continue
         busy = {owner.client_id for owners in topic.owners.values() for owner in owners}
+        shares = Counter(topic.expected.values())
         for client_id in group.subscribers(topic.topic):
             if client_id not in busy:
-                yield topic, client_id, sum(owner == client_id for owner in topic.expected.values())
+                yield topic, client_id, shares[client_id]
 
 
 def _idle_finding(

@@ -7,7 +7,7 @@ members' own claims differ from what the group's rule wants; a strategy that is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from udfs.finding import Finding
@@ -31,7 +31,7 @@ class _Case(NamedTuple):
     finding: Finding
     group: GroupRound
     topic: TopicRound | None
-    found: Sequence[Finding]
+    stalled: Collection[str | None]
 
     @property
     def claimants(self) -> frozenset[str]:
@@ -47,22 +47,28 @@ class _Case(NamedTuple):
         if topic is None or not topic.expects:
             return False
         if self.finding.code == "IDLE_CONSUMER":
-            return not any(self.finding.client_id in claims for claims in topic.claimants.values())
+            return self.finding.client_id not in topic.all_claimants
         if queue is None or self.finding.code not in _OF_QUEUES:
             return False
-        if any(client_id not in self.group.strategies for client_id in self.group.members):
+        if self.group.unknown_strategies:
             return False  # somebody's claims are not known
         shown = {owner.client_id for owner in topic.owners.get(queue, ())}
         wanted = {topic.expected[queue]} if topic.expected.get(queue) else set()
         return shown == self.claimants and self.claimants != wanted
 
 
-def causes(finding: Finding, group: GroupRound, found: Sequence[Finding]) -> list[Cause]:
+def stalled_clients(found: Iterable[Finding]) -> frozenset[str | None]:
+    """The clients that do not lock, pull or consume what they hold, by the findings of a round."""
+    return frozenset(finding.client_id for finding in found if finding.code in _STALLS)
+
+
+def causes(finding: Finding, group: GroupRound, stalled: Collection[str | None]) -> list[Cause]:
     """Every cause that matches, in order of precedence; the first is the root cause. Never empty.
 
-    ``found``: all findings of the round.
+    ``stalled``: the ``stalled_clients`` of the round. A round has as many findings as members, or more: what a cause
+    asks of the whole group, ``GroupRound`` holds.
     """
-    case = _Case(finding, group, group.topic(finding.topic), found)
+    case = _Case(finding, group, group.topic(finding.topic), stalled)
     matches = [Cause(name, key) for name, match in CAUSES.items() if (key := match(case)) is not None]
     return matches or [Cause(UNEXPLAINED, finding.topic or finding.client_id or "")]
 
@@ -99,28 +105,30 @@ def _subscription(case: _Case) -> str | None:
         return None
     takers = case.claimants | set(finding.expected)
     lacking = [
-        c for c in takers if c in group.reads and group.reads[c].answered and c not in _subscribers(group, topic)
+        c for c in takers if c in group.reads and group.reads[c].answered and c not in group.subscribers(topic.topic)
     ]
     if finding.code in _UNOWNED and lacking:
         return "TOPIC_MISSING"
-    models = {read.message_model for read in group.reads.values() if read.message_model}
-    return "MODEL_DIFF" if len(models) > 1 else None
+    return "MODEL_DIFF" if len(group.models) > 1 else None
 
 
 def _mixed_strategy(case: _Case) -> str | None:
     """Members decide by different strategies, and their own rules lead to what is seen."""
     if case.finding.code == "MIXED_STRATEGY":
         return ""
-    used = {case.group.strategies[c][0] for c in case.group.members if c in case.group.strategies}
-    return "" if len(used) > 1 and case.claims_explain else None
+    return "" if len(case.group.strategies_used) > 1 and case.claims_explain else None
 
 
 def _view_divergence(case: _Case) -> str | None:
     """Brokers list different members, and what members compute from their lists leads to what is seen."""
     if case.finding.code == "VIEW_DIVERGENCE":
         return ""
-    lists = {ids for broker, ids in case.group.views.items() if broker is not None}
-    if len(lists) < 2 or case.topic is None or case.finding.queue is None or case.finding.code not in _OF_QUEUES:
+    if (
+        len(case.group.distinct_lists) < 2
+        or case.topic is None
+        or case.finding.queue is None
+        or case.finding.code not in _OF_QUEUES
+    ):
         return None
     shown = {owner.client_id for owner in case.finding.observed}
     return "" if shown <= case.claimants and case.claimants != set(case.finding.expected) else None
@@ -149,18 +157,12 @@ def _client_stalled(case: _Case) -> str | None:
         return case.finding.client_id
     if case.finding.code not in (*_UNOWNED, "IDLE_CONSUMER"):
         return None
-    stalled = {finding.client_id for finding in case.found if finding.code in _STALLS}
-    due = sorted((case.claimants | set(case.finding.expected)) & stalled - {None})
-    return due[0] if due else None
+    return min((c for c in case.claimants | set(case.finding.expected) if c in case.stalled), default=None)
 
 
 def _by_design(case: _Case) -> str | None:
     """The group's own rule leaves the consumer or the queue out: nothing is wrong with the clients."""
     return case.finding.code if case.finding.code in ("IDLE_BY_DESIGN", "ORPHAN_BY_DESIGN") else None
-
-
-def _subscribers(group: GroupRound, topic: TopicRound) -> set[str]:
-    return set(group.subscribers(topic.topic))
 
 
 # In order of precedence; UNEXPLAINED is what is left.
