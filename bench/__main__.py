@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from bench.contest import ROOT, Benchmark, Contestant, data_of_benchmark, disagreements, hold
-from bench.record import RECORDS, machine, made_by, table, targets
+from bench.record import RECORDS, machine, made_by, record_name, table, targets
 
 MODULES = ("bench.windows", "bench.allocation", "bench.parser_throughput")
 BENCHMARKS = {one.name: one for module in MODULES for one in import_module(module).BENCHMARKS}
@@ -27,7 +27,7 @@ def main() -> None:
         reports = [_held(BENCHMARKS[name], place, given) for name in names]
     if not given.no_record:
         now = datetime.now(UTC)
-        record = RECORDS / f"{now:%Y-%m-%d}-{'-'.join(given.names) or 'all'}.md"
+        record = RECORDS / f"{now:%Y-%m-%d}-{record_name(given.names, given.rows)}.md"
         head = f"# {now:%Y-%m-%d}: {', '.join(names)}\n\n{machine(given.peer_python)} {given.note}".rstrip()
         head += f"\n\n{made_by('bench')}\n"
         record.write_text("\n".join([head, *reports]), encoding="utf-8")

@@ -126,6 +126,11 @@ def machine(peer_python: str) -> str:
     )
 
 
+def record_name(names: Sequence[str], rows: int | None) -> str:
+    """What a record is called: by its benchmarks, and by its rows where these are not the benchmarks' own."""
+    return "-".join([*(names or ["all"]), *([f"{rows}-rows"] if rows else [])])
+
+
 def made_by(module: str) -> str:
     """The command that made a record, but for what is of this machine or stands in it, and the commit measured."""
     words, given = ["python", "-m", module], iter(sys.argv[1:])

@@ -25,7 +25,7 @@ from bench.producer_tables import Shape
 from bench.producer_tables import _unhealthy as drawn_unhealthy
 from bench.producer_tables import write_tables as write_sends
 from bench.reader_inputs import INPUTS, MAX_LINE_BYTES, chunks_of, files_of
-from bench.record import made_by, row_count, table, targets
+from bench.record import made_by, record_name, row_count, table, targets
 from bench.small_run import Watch, seconds_by_step
 from schemas import CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, SEND_ATTEMPT
 from udfs.allocation import MessageQueue, allocate
@@ -234,6 +234,19 @@ def test_a_record_names_its_command_and_no_folder(monkeypatch):
     words = ["x", "windows", "--data", "/some/where", "--note", "a b", "--only", "scan;own"]
     monkeypatch.setattr(sys, "argv", [*words, "--data=/else/where"])
     assert made_by("bench").startswith("Made by `python -m bench windows --only 'scan;own'` at commit ")
+
+
+@pytest.mark.parametrize(
+    ("names", "rows", "called"),
+    [
+        ([], None, "all"),
+        (["windows", "windows-20"], None, "windows-windows-20"),
+        (["windows"], 30_000_000, "windows-30000000-rows"),
+        ([], 1_000, "all-1000-rows"),
+    ],
+)
+def test_records_of_other_numbers_of_rows_stand_beside_each_other(names, rows, called):
+    assert record_name(names, rows) == called
 
 
 @pytest.mark.parametrize("members", [1, 3, 7, 12])
