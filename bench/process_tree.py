@@ -37,10 +37,19 @@ def usages(root: int) -> Iterator[Usage]:
     while waiting:
         pid = waiting.pop()
         waiting += below.get(pid, [])
-        if pid in stats:
-            name, stat = stats[pid][0], stats[pid]
-            cpu_s = sum(map(int, stat[12:14])) / _TICKS
-            yield Usage(pid, JVM if name == "java" else PYTHON, cpu_s, int(stat[22]) * _PAGE)
+        if pid in stats and (kind := _kind(pid, stats[pid][0])):
+            cpu_s = sum(map(int, stats[pid][12:14])) / _TICKS
+            yield Usage(pid, kind, cpu_s, int(stats[pid][22]) * _PAGE)
+
+
+def _kind(pid: int, name: str) -> str | None:
+    """What a process is; None: a thread of a JVM on its way to another program, which still shows the JVM's memory."""
+    if name == "java":
+        return JVM
+    try:
+        return None if Path(f"/proc/{pid}/exe").readlink().name == "java" else PYTHON
+    except FileNotFoundError:
+        return None  # it has ended
 
 
 def threads(pid: int) -> Iterator[tuple[int, str, float]]:

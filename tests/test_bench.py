@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -20,7 +21,7 @@ from bench.consumer_tables import Population, write_tables
 from bench.contest import Contestant, Outcome, Round, SpeedTarget, Target, disagreements, hold
 from bench.growth import AXES, Measured, exponent, stage_by_stage
 from bench.parser_throughput import BENCHMARKS, CONTESTANTS, megabytes_of, rows_of
-from bench.process_tree import JVM, PYTHON, Meter
+from bench.process_tree import JVM, PYTHON, Meter, usages
 from bench.producer_tables import Shape
 from bench.producer_tables import _unhealthy as drawn_unhealthy
 from bench.producer_tables import write_tables as write_sends
@@ -75,6 +76,19 @@ def compile():
 one = threading.Thread(target=compile)
 one.start(); one.join(); time.sleep(0.5)
 """
+
+
+@pytest.mark.parametrize(("called", "kinds"), [("java", [JVM]), ("Executor task", []), ("worker", [PYTHON])])
+def test_a_thread_of_a_jvm_that_is_about_to_start_a_program_is_not_counted_as_one(called, kinds, tmp_path):
+    binary = Path(shutil.copy(shutil.which("sleep"), tmp_path / ("worker" if called == "worker" else "java")))
+    shown = tmp_path / called  # as its name; /proc tells the binary beside it
+    if shown != binary:
+        shown.symlink_to(binary)
+    with subprocess.Popen(["sleep", "60"], executable=shown) as process:
+        try:
+            assert [one.kind for one in usages(process.pid)] == kinds
+        finally:
+            process.kill()
 
 
 def test_what_a_thread_of_a_jvm_did_is_remembered_after_its_end(tmp_path):
