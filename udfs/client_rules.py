@@ -12,7 +12,7 @@ from udfs.group_round import BROADCASTING, RETRY_PREFIX, GroupRound, Owner, Queu
 def unreachable_client(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """A listed client was asked for its running info and did not answer, or was said not to be online."""
     del timing
-    for client_id in group.ids:
+    for client_id in group.client_ids:
         read = group.reads.get(client_id)
         if read is None or read.answered:
             continue
@@ -35,7 +35,7 @@ def ghost_owner(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     del timing
     if not group.listed:
         return
-    listed = group.ids
+    listed = group.client_ids
     for topic in group.topics:
         held: dict[str, list[Queue]] = {}
         for queue, owners in topic.owners.items():
@@ -76,7 +76,7 @@ def duplicate_client_id(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 def subscription_inconsistent(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """Members' own subscriptions differ; one finding per topic and kind, saying who has what."""
     del timing
-    reads = [group.reads[c] for c in group.ids if c in group.reads and group.reads[c].answered]
+    reads = [group.reads[c] for c in group.client_ids if c in group.reads and group.reads[c].answered]
     for kind, severity, value in _WHOLE_CLIENT:
         yield from _differing(group, reads, None, kind, severity, {r.client_id: value(r) for r in reads if value(r)})
     names = sorted({s.topic for r in reads for s in r.subscriptions if not s.topic.startswith(RETRY_PREFIX)})
@@ -92,10 +92,7 @@ def subscription_inconsistent(group: GroupRound, timing: Timing) -> Iterator[Fin
 def mixed_strategy(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """More than one strategy is in use among the listed members of a CLUSTERING group."""
     del timing
-    used: dict[str, list[str]] = {}
-    for client_id in group.ids:
-        if client_id in group.strategies:
-            used.setdefault(group.strategies[client_id][0], []).append(client_id)
+    used = group.by_strategy
     if group.message_model == BROADCASTING or group.shared or len(used) < 2:
         return
     shares = ", ".join(f"{name} by {', '.join(clients)}" for name, clients in sorted(used.items()))
@@ -112,11 +109,11 @@ def mixed_strategy(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 def view_divergence(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """Brokers list different members; seen only where the answering broker is recorded."""
     del timing
-    views = {broker: ids for broker, ids in group.views.items() if broker is not None}
-    if len(set(views.values())) < 2:
+    if not group.views_differ:
         return
-    counted = ", ".join(f"{broker}: {len(ids)}" for broker, ids in sorted(views.items()))
-    partial = sorted({c for ids in views.values() for c in ids if any(c not in other for other in views.values())})
+    counted = ", ".join(f"{broker}: {len(listed)}" for broker, listed in sorted(group.named_views.items()))
+    views = [set(listed) for listed in group.named_views.values()]
+    partial = sorted(views[0].union(*views) - views[0].intersection(*views))
     yield Finding(
         "VIEW_DIVERGENCE",
         "MEDIUM",

@@ -100,7 +100,7 @@ def _right_owner_told(group: GroupRound, subject: Subject, last_true_at: int) ->
 
 def _busy_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
     """The client answered and an expectation exists, or it is no longer listed."""
-    if group.listed and subject.client_id not in group.ids:
+    if group.listed and subject.client_id not in group.client_ids:
         return True
     topic = _topic_told(group, subject)
     return topic is not None and topic.expects and _answered(group, subject.client_id)
@@ -108,17 +108,17 @@ def _busy_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
 
 def _client_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
     """The client answered, or it is no longer listed."""
-    return group.listed and (subject.client_id not in group.ids or _answered(group, subject.client_id))
+    return group.listed and (subject.client_id not in group.client_ids or _answered(group, subject.client_id))
 
 
 def _ghost_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
     """The client is listed again, or it answered and holds nothing of the topic."""
-    return group.listed and (subject.client_id in group.ids or _answered(group, subject.client_id))
+    return group.listed and (subject.client_id in group.client_ids or _answered(group, subject.client_id))
 
 
 def _stall_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
     """The client answered and the route was read, or it is no longer listed."""
-    if group.listed and subject.client_id not in group.ids:
+    if group.listed and subject.client_id not in group.client_ids:
         return True
     return _topic_told(group, subject) is not None and _answered(group, subject.client_id)
 

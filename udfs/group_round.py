@@ -142,29 +142,33 @@ class GroupRound:
     past: Past = field(default_factory=Past)
 
     @cached_property
-    def ids(self) -> Mapping[str, None]:
+    def client_ids(self) -> Mapping[str, None]:
         """The members, each once, in their order."""
         return dict.fromkeys(self.members)
 
     @cached_property
     def unknown_strategies(self) -> tuple[str, ...]:
         """Members whose strategy nobody has seen."""
-        return tuple(c for c in self.ids if c not in self.strategies)
+        return tuple(c for c in self.client_ids if c not in self.strategies)
 
     @cached_property
-    def strategies_used(self) -> frozenset[str]:
-        """What the members decide by, as far as that is known."""
-        return frozenset(self.strategies[c][0] for c in self.ids if c in self.strategies)
+    def by_strategy(self) -> Mapping[str, list[str]]:
+        """The members by what they decide by, as far as that is known."""
+        used: dict[str, list[str]] = {}
+        for client_id in self.client_ids:
+            if client_id in self.strategies:
+                used.setdefault(self.strategies[client_id][0], []).append(client_id)
+        return used
 
     @cached_property
-    def models(self) -> frozenset[str]:
+    def message_models(self) -> frozenset[str]:
         """The message models that clients said they consume by."""
         return frozenset(read.message_model for read in self.reads.values() if read.message_model)
 
     @cached_property
     def unanswered(self) -> tuple[str, ...]:
         """Members that were not asked, or did not answer."""
-        return tuple(c for c in self.ids if c not in self.reads or not self.reads[c].answered)
+        return tuple(c for c in self.client_ids if c not in self.reads or not self.reads[c].answered)
 
     @cached_property
     def complete(self) -> bool:
@@ -195,9 +199,14 @@ class GroupRound:
         return {broker: tuple(sorted(ids)) for broker, ids in lists.items()}
 
     @cached_property
-    def distinct_lists(self) -> frozenset[tuple[str, ...]]:
-        """The member lists that brokers gave which are known by name."""
-        return frozenset(ids for broker, ids in self.views.items() if broker is not None)
+    def named_views(self) -> dict[str, tuple[str, ...]]:
+        """The ``views`` of brokers that are known by name."""
+        return {broker: listed for broker, listed in self.views.items() if broker is not None}
+
+    @cached_property
+    def views_differ(self) -> bool:
+        """Brokers that are known by name list different members."""
+        return len(set(self.named_views.values())) > 1
 
     def subscribers(self, topic: str) -> Mapping[str, None]:
         """Members that answered and subscribe the topic themselves, in their order."""
@@ -206,7 +215,7 @@ class GroupRound:
     @cached_property
     def _subscribers(self) -> dict[str, dict[str, None]]:
         lists: dict[str, dict[str, None]] = {}
-        for client_id in self.ids:
+        for client_id in self.client_ids:
             for topic in self.reads[client_id].topics or () if client_id in self.reads else ():
                 lists.setdefault(topic, {})[client_id] = None
         return lists

@@ -109,26 +109,22 @@ def _subscription(case: _Case) -> str | None:
     ]
     if finding.code in _UNOWNED and lacking:
         return "TOPIC_MISSING"
-    return "MODEL_DIFF" if len(group.models) > 1 else None
+    return "MODEL_DIFF" if len(group.message_models) > 1 else None
 
 
 def _mixed_strategy(case: _Case) -> str | None:
     """Members decide by different strategies, and their own rules lead to what is seen."""
     if case.finding.code == "MIXED_STRATEGY":
         return ""
-    return "" if len(case.group.strategies_used) > 1 and case.claims_explain else None
+    return "" if len(case.group.by_strategy) > 1 and case.claims_explain else None
 
 
 def _view_divergence(case: _Case) -> str | None:
     """Brokers list different members, and what members compute from their lists leads to what is seen."""
     if case.finding.code == "VIEW_DIVERGENCE":
         return ""
-    if (
-        len(case.group.distinct_lists) < 2
-        or case.topic is None
-        or case.finding.queue is None
-        or case.finding.code not in _OF_QUEUES
-    ):
+    of_queue = case.topic is not None and case.finding.queue is not None and case.finding.code in _OF_QUEUES
+    if not (case.group.views_differ and of_queue):
         return None
     shown = {owner.client_id for owner in case.finding.observed}
     return "" if shown <= case.claimants and case.claimants != set(case.finding.expected) else None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from udfs.drift_rules import Finding, findings
-from udfs.group_round import GroupRound, Owner, Past, Progress, Read, TopicRound
+from udfs.group_round import Connection, GroupRound, Owner, Past, Progress, Read, TopicRound
 
 A0, A1, B0 = ("broker-a", 0), ("broker-a", 1), ("broker-b", 0)
 QUEUES = (A0, A1, B0)
@@ -180,6 +183,15 @@ def test_two_strategies_in_one_group_are_mixed():
     assert (finding.code, finding.severity, finding.kind) == ("MIXED_STRATEGY", "MEDIUM", "AVG + AVG_BY_CIRCLE")
 
 
+def test_the_sentence_says_who_shares_by_what_in_the_order_of_the_members():
+    by = {"c3": "AVG", "c2": "CONFIG", "c1": "AVG"}
+    strategies = {c: (name, "client_log") for c, name in by.items()}
+    made = findings(group(topic(HEALTHY), members=tuple(by), strategies=strategies))
+    assert [f.sentence for f in made if f.code == "MIXED_STRATEGY"] == [
+        "the members of g share by different strategies: AVG by c3, c1, CONFIG by c2."
+    ]
+
+
 def test_mixed_strategies_that_explain_a_double_are_high():
     mixed = {"c1": ("AVG", "client_log"), "c2": ("AVG_BY_CIRCLE", "running_info")}
     made = findings(group(topic({**HEALTHY, A0: ["c1", "c2"]}), strategies=mixed))
@@ -202,3 +214,28 @@ def test_a_topic_whose_route_was_not_read_is_not_judged():
 def test_every_broadcasting_subscriber_should_read_every_queue():
     both = {A0: ["c1", "c2"], A1: ["c1", "c2"], B0: ["c1"]}
     assert found(topic(both), message_model="BROADCASTING") == [("ORPHAN_QUEUE", B0, "c2")]
+
+
+def views(lists):
+    """The sentence on what brokers list; None: nothing to say."""
+    channels = tuple(Connection(broker, c, "10.0.0.1:1") for broker, clients in lists.items() for c in clients)
+    made = findings(group(topic(HEALTHY), connections=channels))
+    return next((f.sentence for f in made if f.code == "VIEW_DIVERGENCE"), None)
+
+
+def test_views_that_differ_name_the_members_that_not_all_brokers_know():
+    assert views({"a": ("c1", "c2"), "b": ("c2", "c3"), "c": ("c2",)}) == (
+        "the brokers list different members of g (a: 2, b: 2, c: 1): not all know c1, c3."
+    )
+    assert views({"a": ("c1", "c1"), "b": ("c1",)}) == (
+        "the brokers list the members of g a different number of times (a: 2, b: 1)."
+    )
+    assert views({"a": ("c1", "c2"), "b": ("c2", "c1")}) is None
+    assert views({"a": ("c1", "c2"), None: ("c1",)}) is None
+
+
+@given(st.dictionaries(st.sampled_from("abcd"), st.sets(st.sampled_from("12345"), min_size=1), min_size=2))
+def test_a_member_is_not_known_to_all_if_one_broker_does_not_list_it(lists):
+    lacking = sorted({c for known in lists.values() for c in "12345" if c not in known} & set().union(*lists.values()))
+    told = (views(lists) or "not all know .").rpartition("not all know ")[2].rstrip(".")
+    assert told == ", ".join(lacking)
