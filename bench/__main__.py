@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
-from bench.contest import ROOT, Benchmark, Contestant, data_of_benchmark, disagreements, hold
+from bench.contest import ROOT, Benchmark, Contestant, compared, data_of_benchmark, disagreements, hold
 from bench.record import RECORDS, machine, made_by, record_name, table, targets
 
 MODULES = ("bench.windows", "bench.allocation", "bench.parser_throughput")
@@ -71,9 +71,11 @@ def _held(benchmark: Benchmark, place: Path, given: argparse.Namespace) -> str:
     if wrong := disagreements(outcomes):
         raise SystemExit("contestants disagree:\n" + "\n".join(wrong))
     rows = {c.rows: benchmark.rows_of(data_of(c)) for c in benchmark.contestants}
+    both = compared(outcomes)
+    answers = f"Equal answers to: {', '.join(both)}." if both else "No two answer the same part."
     how = (
         f"{given.rounds} interleaved rounds after {given.warm_ups} to warm up; the best of each counts. "
-        f"All contestants gave equal answers, part by part.{left_out}"
+        f"{answers}{left_out}"
     )
     if benchmark.about:
         how += f" {benchmark.about(data_of(benchmark.contestants[0]))}"

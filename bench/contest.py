@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -212,6 +213,12 @@ def disagreements(outcomes: Sequence[Outcome]) -> list[str]:
             if given != first or given is None:
                 found.append(f"{part}: {name} says {first}, {outcome.contestant.name} says {given}")
     return found
+
+
+def compared(outcomes: Sequence[Outcome]) -> list[str]:
+    """The parts that two contestants or more answered on the same data: what ``disagreements`` can tell of."""
+    told = Counter((outcome.contestant.rows, part) for outcome in outcomes for part in outcome.contestant.covers)
+    return list(dict.fromkeys(part for (_, part), answers in told.items() if answers > 1))
 
 
 def data_of_benchmark(benchmark: Benchmark, place: Path, rows: int) -> Path:

@@ -18,7 +18,7 @@ import pytest
 from bench import allocation_peers, daily, ingestion, windows
 from bench.allocation_answer import digests
 from bench.consumer_tables import Population, write_tables
-from bench.contest import Contestant, Outcome, Round, SpeedTarget, Target, disagreements, hold
+from bench.contest import Contestant, Outcome, Round, SpeedTarget, Target, compared, disagreements, hold
 from bench.growth import AXES, Measured, exponent, stage_by_stage
 from bench.parser_throughput import BENCHMARKS, CONTESTANTS, megabytes_of, rows_of
 from bench.process_tree import JVM, PYTHON, Meter, usages
@@ -133,6 +133,14 @@ def test_contestants_disagree_only_where_they_cover_the_same_part_of_the_same_da
     assert disagreements([one, outcome("small", covers=("a",), answer={"a": 5}, rows=9)]) == []
     assert disagreements([one, outcome("two", covers=("b",), answer={"b": 3})]) == ["b: one says 2, two says 3"]
     assert disagreements([outcome("none", covers=("a",))]) == ["a: none says None, none says None"]
+
+
+def test_only_what_two_contestants_answered_of_the_same_data_was_compared():
+    one = outcome("one", covers=("a", "b"), answer={"a": 1, "b": 2})
+    assert compared([one, outcome("scan")]) == []
+    assert compared([one, outcome("two", covers=("b",)), outcome("small", covers=("a",), rows=9)]) == ["b"]
+    small = [outcome(name, covers=("a",), rows=9) for name in ("small", "smaller")]
+    assert compared([one, *small]) == ["a"]
 
 
 def test_what_a_round_needs_is_made_before_it_and_not_measured(tmp_path):
