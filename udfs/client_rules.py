@@ -6,7 +6,17 @@ from collections.abc import Callable, Iterator, Mapping
 
 from udfs.drift_timing import Timing
 from udfs.finding import Finding, clock, evidence, queue_name, read_at, rising, short
-from udfs.group_round import BROADCASTING, RETRY_PREFIX, GroupRound, Owner, Queue, Read, Subscription, TopicRound
+from udfs.group_round import (
+    BROADCASTING,
+    CONSUMER_LIST,
+    RETRY_PREFIX,
+    GroupRound,
+    Owner,
+    Queue,
+    Read,
+    Subscription,
+    TopicRound,
+)
 
 
 def unreachable_client(group: GroupRound, timing: Timing) -> Iterator[Finding]:
@@ -144,7 +154,8 @@ def group_down(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 def data_gap(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """An input that was due has not come for so long that the group's verdict is unknown (10 min)."""
     for source, since in sorted(group.past.missing_since.items()):
-        if group.at - since >= timing.data_gap_s * 1000:
+        asked_for = group.was_read or (source == CONSUMER_LIST and group.list_failed)
+        if asked_for and group.at - since >= timing.data_gap_s * 1000:
             yield Finding(
                 "DATA_GAP",
                 "MEDIUM",

@@ -25,7 +25,7 @@ from udfs.client_rules import (
 )
 from udfs.drift_timing import Timing
 from udfs.finding import NO_OWNER, Finding, Subject, lower
-from udfs.group_round import RETRY_PREFIX, GroupRound, TopicRound
+from udfs.group_round import CONSUMER_LIST, RETRY_PREFIX, GroupRound, TopicRound
 from udfs.ownership_rules import (
     double_owned,
     idle_by_design,
@@ -41,8 +41,12 @@ __all__ = ["RULES", "Finding", "Rule", "absence_is_told", "findings"]
 
 
 def findings(group: GroupRound, timing: Timing | None = None) -> list[Finding]:
-    """All findings of a round; those about a retry topic one severity lower."""
-    found = [finding for rule in RULES.values() for finding in rule.find(group, timing or Timing())]
+    """All findings of a round; those about a retry topic one severity lower.
+
+    A round in which the group was not read tells of nothing but the list of its members that did not come.
+    """
+    rules = RULES.values() if group.was_read else (RULES["DATA_GAP"],)
+    found = [finding for rule in rules for finding in rule.find(group, timing or Timing())]
     return [f._replace(severity=lower(f.severity)) if (f.topic or "").startswith(RETRY_PREFIX) else f for f in found]
 
 
@@ -51,6 +55,8 @@ def absence_is_told(group: GroupRound, subject: Subject, last_true_at: int) -> b
 
     ``last_true_at``: when it was last found, epoch milliseconds. False: an input is missing that could have shown it.
     """
+    if not group.was_read and subject.family != "DATA_GAP":
+        return False
     if subject.family == NO_OWNER and subject.client_id is not None:
         return _stall_told(group, subject, last_true_at)
     rule = RULES["ORPHAN_QUEUE" if subject.family == NO_OWNER else subject.family]
@@ -64,8 +70,8 @@ def _topic_told(group: GroupRound, subject: Subject) -> TopicRound | None:
 
 
 def _topic_gone(group: GroupRound, subject: Subject) -> bool:
-    """Everybody answered and nobody subscribes or owns the topic any more."""
-    return group.complete and bool(group.reads) and group.topic(subject.topic) is None
+    """Everybody answered, if there is anybody, and nobody subscribes or owns the topic any more."""
+    return group.complete and group.topic(subject.topic) is None
 
 
 def _queue_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
@@ -99,11 +105,13 @@ def _right_owner_told(group: GroupRound, subject: Subject, last_true_at: int) ->
 
 
 def _busy_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
-    """The client answered and an expectation exists, or it is no longer listed."""
+    """The client answered and an expectation exists, or it is no longer listed, or the topic is gone."""
     if group.listed and subject.client_id not in group.client_ids:
         return True
     topic = _topic_told(group, subject)
-    return topic is not None and topic.expects and _answered(group, subject.client_id)
+    if topic is None:
+        return _topic_gone(group, subject)
+    return topic.expects and _answered(group, subject.client_id)
 
 
 def _client_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
@@ -117,10 +125,12 @@ def _ghost_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
 
 
 def _stall_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
-    """The client answered and the route was read, or it is no longer listed."""
+    """The client answered and the route was read, or it is no longer listed, or the topic is gone."""
     if group.listed and subject.client_id not in group.client_ids:
         return True
-    return _topic_told(group, subject) is not None and _answered(group, subject.client_id)
+    if _topic_told(group, subject) is None:
+        return _topic_gone(group, subject)
+    return _answered(group, subject.client_id)
 
 
 def _list_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
@@ -143,9 +153,9 @@ def _views_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
     return len([broker for broker in group.views if broker is not None]) > 1
 
 
-def _always_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
-    """Whether an input came needs no other input."""
-    return True
+def _input_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The input was asked for: all of them are where the group is read, the list of its members in other rounds too."""
+    return group.was_read or (subject.kind == CONSUMER_LIST and group.listed_at is not None)
 
 
 def _answered(group: GroupRound, client_id: str | None) -> bool:
@@ -179,5 +189,5 @@ RULES: dict[str, Rule] = {
     "PULL_IDLE": Rule(pull_idle, _stall_told),
     "CONSUME_BLOCKED": Rule(consume_blocked, _stall_told),
     "GROUP_DOWN": Rule(group_down, _list_told),
-    "DATA_GAP": Rule(data_gap, _always_told),
+    "DATA_GAP": Rule(data_gap, _input_told),
 }

@@ -82,7 +82,7 @@ class GroupHistory:
         return True
 
     def step(self, group: GroupRound, readings: Iterable[Reading] = (), signature: int | None = None) -> Round:
-        """Judge the next round. One in which the group was not read is remembered and has no verdict."""
+        """Judge the next round. One in which the group was not read tells at most that its members are not known."""
         walked = self._step(group, readings)
         named = all(topic.strategy_source != "default" for topic in group.topics)
         settled = group.complete and bool(group.reads) and named and self.memory.settled
@@ -92,9 +92,9 @@ class GroupHistory:
 
     def _step(self, group: GroupRound, readings: Iterable[Reading]) -> Round:
         past = self.memory.observe(group, readings, self.timing)
-        group = replace(group, past=replace(past, ownerless_since=self._ownerless(past)))
-        if not group.was_read:
-            return Round(group, [], [], {})
+        group = replace(
+            group, past=replace(past, ownerless_since=self._ownerless(past)), ordered=self.memory.ordered
+        )
         found = findings(group, self.timing)
         stalled, grace = stalled_clients(found), cache(partial(self._grace, group))
         seen = [_seen(finding, group, stalled, grace(finding.code, finding.topic)) for finding in found]
@@ -106,8 +106,10 @@ class GroupHistory:
             lambda subject, last_true_at: absence_is_told(group, subject, last_true_at),
             disturbance,
         )
-        in_grace = grace("MEMBERSHIP", None) is not None
         judged = [Judged(s.finding, s.grace, j) for s, j in zip(seen, judgements, strict=True)]
+        if not group.was_read:
+            return Round(group, judged, [], {}, disturbance)
+        in_grace = grace("MEMBERSHIP", None) is not None
         changes = self.churn.take(group, in_grace=in_grace)
         inferred = {} if in_grace else self.inference.take(group)
         return Round(group, folded(judged, group, self.timing), changes, inferred, disturbance)

@@ -14,7 +14,7 @@ from udfs.disturbances import (
     route_changes,
 )
 from udfs.drift_timing import Timing
-from udfs.group_round import BROADCASTING, GroupRound, Past, Progress, Queue, TopicQueue, TopicRound
+from udfs.group_round import BROADCASTING, CONSUMER_LIST, GroupRound, Past, Progress, Queue, TopicQueue, TopicRound
 
 
 class Reading(NamedTuple):
@@ -54,6 +54,7 @@ class GroupMemory:
     last_at: int = 0
     progress_at: int = 0
     members: list[str] | None = None
+    ordered: bool | None = None  # as the last member that answered consumes
     starts: dict[str, int] = field(default_factory=dict)
     subscriptions: dict[str, list[Any]] = field(default_factory=dict)
     routes: dict[str, list[Queue]] = field(default_factory=dict)
@@ -77,12 +78,14 @@ class GroupMemory:
         if group.was_read:
             self.rounds_read += 1
             self.read_at = [*self.read_at, group.at][-(timing.interval_rounds + 1) :]
+        if group.ordered is not None:
+            self.ordered = group.ordered
         self._take_disturbances(group, timing)
         self._take_members(group)
         self.take_readings(readings)
         if group.was_read:
             self._take_owners(group, timing)
-            self._take_missing(group)
+        self._take_missing(group)
         return self._past(group, timing)
 
     def repeat(self, at: int, readings: Iterable[Reading], timing: Timing) -> None:
@@ -113,7 +116,7 @@ class GroupMemory:
             own = [[*s[:3], list(s.tags)] for s in read.subscriptions]
             if read.answered and self.subscriptions.get(client_id, own) != own:
                 fresh.append(Disturbance("subscription", read.captured_at, client_id))
-        interval, ordered = self.interval_s(timing), bool(group.ordered)
+        interval, ordered = self.interval_s(timing), bool(self.ordered)
         kept = [*self.disturbances, *fresh]
         # A disturbance that is over is forgotten: longer intervals later on do not bring it back.
         self.disturbances = [
@@ -178,7 +181,7 @@ class GroupMemory:
                     self.ownerless.setdefault(at, group.at)
                 if len(owners) == 1 and group.message_model != BROADCASTING:
                     self._take_owner(at, owners[0].client_id, topic.expected.get(queue), group.at, since)
-        self.unlocked = self._unlocked(group, judged.values()) if group.ordered else {}
+        self.unlocked = self._unlocked(group, judged.values()) if self.ordered else {}
         gone = [q for q in (*self.held, *self.ownerless) if q not in in_route and q[0] in judged]
         for queue_gone in gone:
             self.held.pop(queue_gone, None)
@@ -211,6 +214,11 @@ class GroupMemory:
 
     def _take_missing(self, group: GroupRound) -> None:
         sources = {s for s in map(gap_source, group.missing_inputs) if s is not None}
+        if group.list_failed:
+            sources.add(CONSUMER_LIST)
+        if not group.was_read:
+            # The list is all that was asked for, if anything was.
+            sources |= {s for s in self.missing if s != CONSUMER_LIST or group.listed_at is None}
         self.missing = {source: self.missing.get(source, group.at) for source in sorted(sources)}
 
     def _past(self, group: GroupRound, timing: Timing) -> Past:
@@ -245,6 +253,7 @@ class GroupMemory:
             "last_at": self.last_at,
             "progress_at": self.progress_at,
             "members": self.members,
+            "ordered": self.ordered,
             "starts": self.starts,
             "subscriptions": self.subscriptions,
             "routes": self.routes,
@@ -269,6 +278,7 @@ class GroupMemory:
         plain = ("rounds_read", "read_at", "last_at", "progress_at", "members", "starts", "subscriptions")
         return cls(
             **{name: state[name] for name in (*plain, "silent", "missing")},
+            ordered=state.get("ordered"),  # older states do not have it
             routes={topic: [(b, q) for b, q in queues] for topic, queues in state["routes"].items()},
             disturbances=[Disturbance(*d) for d in state["disturbances"]],
             last_disturbance=Disturbance(*last) if last else None,

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 BROADCASTING = "BROADCASTING"
+CONSUMER_LIST = "consumer list"  # the input that says who the members are
 RETRY_PREFIX = "%RETRY%"
 
 Queue = tuple[str, int]  # broker name, queue id
@@ -174,6 +175,11 @@ class GroupRound:
     def complete(self) -> bool:
         """The members are known and every one of them answered."""
         return self.listed and not self.unanswered
+
+    @property
+    def list_failed(self) -> bool:
+        """A broker was asked who the members are, and did not tell."""
+        return self.listed_at is not None and not self.listed
 
     @property
     def was_read(self) -> bool:

@@ -61,7 +61,7 @@ class Ledger:
         told: Callable[[Subject, int], bool],
         disturbance: Disturbance | None = None,
     ) -> list[Judgement]:
-        """Take in one round in which the group was read; judgements come in the order of ``seen``.
+        """Take in one round; judgements come in the order of ``seen``.
 
         Args:
             at: instant of the round, epoch milliseconds.

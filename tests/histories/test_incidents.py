@@ -156,6 +156,104 @@ def test_an_orphan_that_no_members_own_rule_leads_to_is_not_explained_by_mixed_s
     assert [a.subject.queue_id for a in made["UNEXPLAINED", "T"].attached.values()] == [2]
 
 
+# -- what a round does not tell --------------------------------------------------------------------------------------
+
+
+C12 = ("c1", "c2")
+EXPECTED_BY = {A0: frozenset({"c1"}), A1: frozenset({"c1"})}
+
+
+def list_failed(now):
+    """Nobody said who the members are, so nobody could be asked for anything."""
+    return world(now, members=(), topics=(), listed=False)
+
+
+def list_alone(now):
+    """Who the members are was asked, and nothing else."""
+    return world(now, topics=(), reads=[], ordered=None)
+
+
+@pytest.mark.parametrize("between", [list_failed, lambda now: world(now, listed=False)])
+def test_a_list_of_members_that_does_not_come_for_10_min_is_a_data_gap(between):
+    made = walk([world, *[between] * 41])
+    assert set(live(made)) == {("DATA_GAP", "consumer list")}
+    (incident,) = live(made).values()
+    assert (incident.first_seen_at, incident.opened_at) == (at(615), at(615))  # missed from 15 on
+    assert set(live(walk([world, *[between] * 40]))) == set()
+
+
+def test_a_list_that_came_once_in_between_is_no_gap_and_one_that_was_not_asked_for_is_no_answer():
+    def nothing(now):
+        return world(now, topics=(), reads=[], members=(), listed=False, listed_at=None)
+
+    assert not live(walk([world, *[list_failed] * 20, list_alone, *[list_failed] * 40]))
+    assert live(walk([world, *[list_failed] * 20, nothing, *[list_failed] * 21]))
+    made = walk([world, *[list_failed] * 42, *[list_alone] * 5])
+    assert [incident.state for incident in live(made).values()] == ["RESOLVED"]
+
+
+def test_while_the_list_does_not_come_what_was_open_stays_as_it_was():
+    made = walk([lambda now: world(now, {A1: ("c1", "c2")})] * 3)
+    for second in range(45, 1200, 15):
+        made.step(list_failed(at(second)))
+    double = next(i for cause, i in live(made).items() if cause[0] != "DATA_GAP")
+    assert (double.state, double.last_seen_at) == ("OPEN", at(30))
+
+
+def test_rounds_in_which_only_the_list_was_asked_for_close_nothing():
+    twice = walk([lambda now: world(now, members=("c1", "c1", "c2"))] * 12)
+    for second in range(180, 600, 15):
+        twice.step(list_alone(at(second)))
+    (incident,) = live(twice).values()
+    assert {a.code: a.is_open for a in incident.attached.values()}["DUPLICATE_CLIENT_ID"]
+
+
+@pytest.mark.parametrize("owners", [{A1: ("c1", "c2")}, {A1: "c2"}, {A1: ()}])
+def test_what_was_open_is_closed_when_the_group_is_scaled_to_nobody(owners):
+    def nobody(now):
+        return world(now, members=(), topics=())
+
+    made = walk([*[lambda now: world(now, owners)] * 6, *[nobody] * 6])
+    assert [incident.state for incident in live(made).values()] == ["RESOLVED"]
+
+
+@pytest.mark.parametrize("stalled", [False, True])
+def test_what_was_said_of_a_consumer_of_a_topic_is_closed_when_nobody_subscribes_it_any_more(stalled):
+    def before(now):
+        if stalled:
+            return world(now, {A1: [owner("c1", now, last_pull_at=now - 500_000)]})
+        return world(now, {B0: "c1"}, of_topic={"allowed": {**EXPECTED_BY, B0: frozenset({"c1", "c2"})}})
+
+    def dropped(now):
+        return world(
+            now, topics=(), reads=[read(c, now, subscriptions=[Subscription("U", "TAG", "*", ())]) for c in C12]
+        )
+
+    made = walk([*[before] * 6, *[dropped] * 6])
+    assert [incident.state for incident in live(made).values()] == ["RESOLVED"]
+
+
+def test_a_group_stays_ordered_in_rounds_in_which_nobody_says_so():
+    def ordered(now, owners=None):
+        return world(now, owners, reads=[read(c, now, started_at=at(0)) for c in C12], ordered=True)
+
+    rounds = [ordered, ordered, ordered, list_alone, *[lambda now: ordered(now, {A1: C12})] * 2]
+    assert not live(walk(rounds, Timing()))  # until 20 + 15 + 60 s after their start
+
+
+def test_a_member_that_misses_one_answer_is_starved_of_its_lock_as_before():
+    def unlocked(now):
+        return world(now, {A1: [owner("c1", now, locked=False)]}, ordered=True)
+
+    def silent(now):
+        return world(now, {A0: (), A1: (), B0: ()}, silent=C12, ordered=None)
+
+    made = walk([*[unlocked] * 8, silent, *[unlocked] * 3])
+    (incident,) = live(made).values()
+    assert (incident.cause.name, incident.state, incident.reopened) == ("CLIENT_STALLED", "OPEN", 0)
+    assert incident.last_seen_at == at(11 * 15)
+
+
 def test_with_rounds_far_apart_it_is_the_third_false_one_that_closes():
     rounds = [lambda now: world(now, {A1: ("c1", "c2")})] * 3 + [world] * 2
     assert [i.state for i in live(walk(rounds, step=60)).values()] == ["CLEARING"]

@@ -184,11 +184,11 @@ def test_two_strategies_in_one_group_are_mixed():
 
 
 def test_the_sentence_says_who_shares_by_what_in_the_order_of_the_members():
-    by = {"c3": "AVG", "c2": "CONFIG", "c1": "AVG"}
+    by = {"c2": "AVG", "c4": "CONFIG", "c3": "AVG", "c1": "AVG"}
     strategies = {c: (name, "client_log") for c, name in by.items()}
     made = findings(group(topic(HEALTHY), members=tuple(by), strategies=strategies))
     assert [f.sentence for f in made if f.code == "MIXED_STRATEGY"] == [
-        "the members of g share by different strategies: AVG by c3, c1, CONFIG by c2."
+        "the members of g share by different strategies: AVG by c2, c3, c1, CONFIG by c4."
     ]
 
 
