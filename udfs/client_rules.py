@@ -86,7 +86,7 @@ def duplicate_client_id(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 def subscription_inconsistent(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """Members' own subscriptions differ; one finding per topic and kind, saying who has what."""
     del timing
-    reads = [group.reads[c] for c in group.client_ids if c in group.reads and group.reads[c].answered]
+    reads = [group.reads[c] for c in group.client_ids if c in group.reads and group.reads[c].topics is not None]
     for kind, severity, value in _WHOLE_CLIENT:
         yield from _differing(group, reads, None, kind, severity, {r.client_id: value(r) for r in reads if value(r)})
     names = sorted({s.topic for r in reads for s in r.subscriptions if not s.topic.startswith(RETRY_PREFIX)})

@@ -138,9 +138,9 @@ def _list_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
     return group.listed
 
 
-def _everybody_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
-    """Every listed member answered."""
-    return group.complete
+def _subscriptions_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """Every listed member told what it subscribes."""
+    return group.complete and all(group.reads[c].topics is not None for c in group.client_ids)
 
 
 def _strategies_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
@@ -181,7 +181,7 @@ RULES: dict[str, Rule] = {
     "UNREACHABLE_CLIENT": Rule(unreachable_client, _client_told),
     "GHOST_OWNER": Rule(ghost_owner, _ghost_told),
     "DUPLICATE_CLIENT_ID": Rule(duplicate_client_id, _list_told),
-    "SUBSCRIPTION_INCONSISTENT": Rule(subscription_inconsistent, _everybody_told),
+    "SUBSCRIPTION_INCONSISTENT": Rule(subscription_inconsistent, _subscriptions_told),
     "MIXED_STRATEGY": Rule(mixed_strategy, _strategies_told),
     "VIEW_DIVERGENCE": Rule(view_divergence, _views_told),
     "REBALANCE_FLAP": Rule(rebalance_flap, _owners_told),

@@ -92,9 +92,7 @@ class GroupHistory:
 
     def _step(self, group: GroupRound, readings: Iterable[Reading]) -> Round:
         past = self.memory.observe(group, readings, self.timing)
-        group = replace(
-            group, past=replace(past, ownerless_since=self._ownerless(past)), ordered=self.memory.ordered
-        )
+        group = replace(group, past=replace(past, ownerless_since=self._ownerless(past)), ordered=self.memory.ordered)
         found = findings(group, self.timing)
         stalled, grace = stalled_clients(found), cache(partial(self._grace, group))
         seen = [_seen(finding, group, stalled, grace(finding.code, finding.topic)) for finding in found]

@@ -114,7 +114,7 @@ class GroupMemory:
                 fresh += self._route_disturbances(topic, group.at)
         for client_id, read in sorted(group.reads.items()):
             own = [[*s[:3], list(s.tags)] for s in read.subscriptions]
-            if read.answered and self.subscriptions.get(client_id, own) != own:
+            if read.topics is not None and self.subscriptions.get(client_id, own) != own:
                 fresh.append(Disturbance("subscription", read.captured_at, client_id))
         interval, ordered = self.interval_s(timing), bool(self.ordered)
         kept = [*self.disturbances, *fresh]
@@ -145,7 +145,8 @@ class GroupMemory:
         for client_id, read in group.reads.items():
             if read.answered:
                 self.silent.pop(client_id, None)
-                self.subscriptions[client_id] = [[*s[:3], list(s.tags)] for s in read.subscriptions]
+                if read.topics is not None:
+                    self.subscriptions[client_id] = [[*s[:3], list(s.tags)] for s in read.subscriptions]
                 if read.started_at is not None:
                     self.starts[client_id] = read.started_at
             else:

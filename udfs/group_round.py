@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 BROADCASTING = "BROADCASTING"
+OTHER_CLASS = "class:"  # stands before the name of a strategy's class that is none of RocketMQ's own
 CONSUMER_LIST = "consumer list"  # the input that says who the members are
 RETRY_PREFIX = "%RETRY%"
 
@@ -42,7 +43,7 @@ class Read(NamedTuple):
     client_id: str
     answered: bool
     error: str | None
-    topics: frozenset[str] | None  # subscribed by the client itself; None: not answered
+    topics: frozenset[str] | None  # subscribed by the client itself; None: it did not tell
     captured_at: int
     evidence: str
     subscriptions: tuple[Subscription, ...] = ()

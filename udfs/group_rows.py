@@ -10,7 +10,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from udfs.group_memory import Reading
-from udfs.group_round import Connection, GroupRound, MemberEvent, Owner, Queue, Read, Subscription, TopicRound
+from udfs.group_round import (
+    OTHER_CLASS,
+    Connection,
+    GroupRound,
+    MemberEvent,
+    Owner,
+    Queue,
+    Read,
+    Subscription,
+    TopicRound,
+)
 
 Row = Mapping[str, Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -32,7 +42,7 @@ def to_instant(at_ms: int | None) -> datetime | None:
 
 def group_round(row: Row) -> GroupRound:
     """What the rules look at, from the row that Spark brought together."""
-    reads = {read["client_id"]: _read(read) for read in sorted(row["reads"], key=lambda r: r["captured_at"])}
+    reads = _reads(row["reads"])
     listing = row["listing"]
     nobody = listing is not None and listing["error_code"] == _NOT_ONLINE
     judged = [topic for topic in row["topics"] if not topic["not_asked"]]
@@ -65,7 +75,18 @@ def readings(read_at: int, lags: Sequence[Row]) -> list[Reading]:
 
 def _is_known(rule: Row) -> bool:
     """A strategy of RocketMQ's own; what an application's class does is not known."""
-    return bool(rule["strategy"]) and not rule["strategy"].startswith("class:")
+    return bool(rule["strategy"]) and not rule["strategy"].startswith(OTHER_CLASS)
+
+
+def _reads(rows: Sequence[Row]) -> dict[str, Read]:
+    """Each client's last read; what that one does not tell of the client itself is as the one before told it."""
+    reads: dict[str, Read] = {}
+    for row in sorted(rows, key=lambda r: r["captured_at"]):
+        read, before = _read(row), reads.get(row["client_id"])
+        if read.answered and read.topics is None and before is not None:
+            read = before._replace(captured_at=read.captured_at, evidence=read.evidence, answered=True, error=None)
+        reads[read.client_id] = read
+    return reads
 
 
 def _read(read: Row) -> Read:

@@ -104,9 +104,8 @@ def _subscription(case: _Case) -> str | None:
     if topic is None or finding.code not in _OF_QUEUES:
         return None
     takers = case.claimants | set(finding.expected)
-    lacking = [
-        c for c in takers if c in group.reads and group.reads[c].answered and c not in group.subscribers(topic.topic)
-    ]
+    told = [c for c in takers if c in group.reads and group.reads[c].topics is not None]
+    lacking = [c for c in told if c not in group.subscribers(topic.topic)]
     if finding.code in _UNOWNED and lacking:
         return "TOPIC_MISSING"
     return "MODEL_DIFF" if len(group.message_models) > 1 else None

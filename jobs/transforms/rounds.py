@@ -57,13 +57,15 @@ def with_round(rows: DataFrame, rounds: DataFrame) -> DataFrame:
 
 
 def with_own_subscriptions(heartbeats: DataFrame, captures: DataFrame) -> DataFrame:
-    """Heartbeats with the member's own subscriptions: those of its running info of the same round, else null.
+    """Heartbeats with the member's own subscriptions: those its running infos of the same round last told, else null.
 
     The subscription table of the group follows whichever member sent the last heartbeat, and is not used.
     """
     member = ["cluster", "collector", "consumer_group", "client_id", "round_at"]
     own = (
-        captures.where((F.col("kind") == "consumerRunningInfo") & F.col("answered"))
+        captures.where(
+            (F.col("kind") == "consumerRunningInfo") & F.col("answered") & F.col("subscriptions").isNotNull()
+        )
         .groupBy(*member)
         .agg(F.max_by("subscriptions", "captured_at").alias("subscriptions"))
     )
