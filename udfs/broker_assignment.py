@@ -53,6 +53,8 @@ def _shared(
 ) -> list[MessageQueue] | None:
     if share <= 0 or share >= len(cid_all) - 1:
         return list(dict.fromkeys(queue._replace(queue_id=_EVERY_QUEUE) for queue in mq_all))
+    if current_cid not in cid_all:
+        return []
     place = cid_all.index(current_cid)
     if len(cid_all) > len(mq_all):
         # More clients than queues: nobody is idle, a queue has several clients.

@@ -53,7 +53,9 @@ def expectation_id() -> Column:
 
 
 def with_expectation(topics: DataFrame, expected: DataFrame, *, lookback_s: int) -> DataFrame:
-    """Rounds with the expectation that holds now and in the round before (at most ``lookback_s`` ago), or why not.
+    """Rounds with the expectation that holds now and the one before (at most ``lookback_s`` ago), or why there is none.
+
+    The one before is that of the last round that had one: in others the group may not have been asked.
 
     ``expectation``, ``expectation_before``: ``expectation_id`` of rows of ``expected``; null: none, or refused.
     """
@@ -62,16 +64,19 @@ def with_expectation(topics: DataFrame, expected: DataFrame, *, lookback_s: int)
     # Refusals are few, rounds are wide.
     asked = topics.withColumn("id", F.when(_can_expect(), expectation_id()))
     joined = asked.join(F.broadcast(refused), [*of_topic, "id"], "left")
-    before = Window.partitionBy("cluster", "collector", "consumer_group", "topic").orderBy("round_at")
-    since_s = F.unix_seconds("round_at") - F.unix_seconds(F.lag("round_at").over(before))
+    so_far = Window.partitionBy("cluster", "collector", "consumer_group", "topic").orderBy("round_at")
+    held = F.when(F.col("expectation").isNotNull(), F.struct("round_at", "expectation"))
+    before = F.last(held, ignorenulls=True).over(so_far.rowsBetween(Window.unboundedPreceding, -1))
+    since_s = F.unix_seconds("round_at") - F.unix_seconds("before.round_at")
     no_rule = F.when(F.col("refusal").isNotNull(), F.array(F.concat(F.lit("expected allocation: "), F.col("refusal"))))
     return (
         joined.withColumn("expectation", F.when(F.col("refusal").isNull(), F.col("id")))
+        .withColumn("before", before)
         .withColumns(
             {
-                "expectation_before": F.when(since_s <= lookback_s, F.lag("expectation").over(before)),
+                "expectation_before": F.when(since_s <= lookback_s, F.col("before.expectation")),
                 "missing_inputs": F.concat("missing_inputs", F.coalesce(no_rule, F.array().cast("array<string>"))),
             }
         )
-        .drop("id")
+        .drop("id", "before")
     )

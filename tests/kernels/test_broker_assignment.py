@@ -38,6 +38,13 @@ def test_pop_with_more_clients_than_queues_leaves_nobody_idle():
     assert given(POP, QUEUES[:2], 5, 1) == [{0}, {1}, {0}, {1}, {0}]
 
 
+@pytest.mark.parametrize("count", [3, 5])
+def test_a_client_that_the_broker_does_not_list_gets_nothing(count):
+    members = ids(count)
+    assert query_assignment(POP, "AVG", "other", QUEUES, members, pop_share_queue_num=1) == []
+    assert query_assignment(PULL, "AVG", "other", QUEUES, members) == []
+
+
 def test_pull_is_the_strategy_itself():
     assert given(PULL, QUEUES, 3) == [{0, 1}, {2}, {3}]
     assert given(PULL, QUEUES, 3, strategy="AVG_BY_CIRCLE") == [{0, 3}, {1}, {2}]
