@@ -11,6 +11,7 @@ from typing import Any
 
 from udfs.allocation import java_string_key
 from udfs.fastjson import FastjsonError, parse_fastjson
+from udfs.group_round import OTHER_CLASS
 from udfs.parsed_line import (
     Fields,
     RefusedLineError,
@@ -252,7 +253,8 @@ def _strategy(printed: str | None) -> str | None:
         return None
     class_name = printed.partition("@")[0]
     own = class_name.removeprefix(_STRATEGY_PACKAGE)
-    return _STRATEGY_CLASSES.get(own, f"class:{class_name}") if own != class_name else f"class:{class_name}"
+    other = f"{OTHER_CLASS}{class_name}"
+    return _STRATEGY_CLASSES.get(own, other) if own != class_name else other
 
 
 def _start_timestamp(text: str | None) -> int | None:

@@ -38,13 +38,13 @@ __all__ = [
 
 NEARBY_PREFIX = "MACHINE_ROOM_NEARBY-"
 
-# Keys are getName() of the Java classes, as clients write them to their logs.
+# Keys are getName() of the Java classes, as clients write them to their logs; ties among a group's go by their order.
 STRATEGIES: Mapping[str, Strategy] = {
     "AVG": average,
     "AVG_BY_CIRCLE": average_by_circle,
-    "CONFIG": configured,
     "CONSISTENT_HASH": consistent_hash,
     "MACHINE_ROOM": machine_room,
+    "CONFIG": configured,
 }
 
 

@@ -8,13 +8,14 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from udfs.allocation import AllocationError, MessageQueue, UnknownStrategyError, allocate, allocate_for
+from udfs.allocation import STRATEGIES, AllocationError, MessageQueue, UnknownStrategyError, allocate, allocate_for
 from udfs.group_round import BROADCASTING
 
 # Strategies whose result no log tells, by the beginning of their name, and the parameter that settings must give;
 # the rooms of MACHINE_ROOM_NEARBY are computed by the application's own code and cannot be given.
 _NEEDS = {"CONFIG": "configured_queues", "MACHINE_ROOM": "machine_rooms"}
-_OLDEST_PROFILE = "P40"
+# Where a member's release is not known, its rule is one of the two: what differs between releases changed once.
+_ANY_PROFILE = ("P40", "P533")
 
 
 class MemberRule(NamedTuple):
@@ -50,7 +51,9 @@ def expected_allocation(
     Args:
         queues: broker name and queue id, sorted as RocketMQ sorts them.
         members: listed client ids, sorted as RocketMQ sorts them, duplicates kept as the broker returned them.
-        rules: each distinct member's own; a member without a known one claims nothing.
+        profile: of the group's releases; None: not known, and what they do differently is not expected.
+        rules: each distinct member's own; a member without a known one claims nothing, one of a release that is not
+            known what any release would.
         parameters: the strategy's own, as JSON; '' for the defaults. Members under another strategy have defaults.
         views: the brokers' member lists where they differ. A client may have asked any of those that list it.
     Source: RebalanceImpl#rebalanceByTopic: a BROADCASTING client takes every queue, without a strategy.
@@ -58,7 +61,8 @@ def expected_allocation(
     if message_model == BROADCASTING:
         return Expectation((None,) * len(queues), (tuple(dict.fromkeys(members)),) * len(queues))
     mq_all = tuple(MessageQueue(topic, broker_name, queue_id) for broker_name, queue_id in queues)
-    answer = _answer(strategy, profile, mq_all, tuple(members), parameters)
+    first, *others = [_answer(strategy, p, mq_all, tuple(members), parameters) for p in _profiles(profile)]
+    answer = first if all(other == first for other in others) else f"{strategy} depends on releases that are not known"
     if isinstance(answer, str):
         return Expectation(refusal=answer)
     owners: list[str | None] = [None] * len(mq_all)
@@ -82,17 +86,28 @@ def _claimants(
         if (own_strategy, own_profile) not in by_rule:
             own = parameters if own_strategy == strategy else ""
             asked = views if own_strategy else ()
-            answers = [_answer(own_strategy or "", own_profile, mq_all, view, own) for view in asked]
+            answers = [
+                _answer(own_strategy or "", p, mq_all, view, own) for view in asked for p in _profiles(own_profile)
+            ]
             by_rule[own_strategy, own_profile] = [given for given in answers if not isinstance(given, str)]
         for place in {place for given in by_rule[own_strategy, own_profile] for place in given.get(client_id, ())}:
             claimants[place].append(client_id)
     return tuple(map(tuple, claimants))
 
 
+def _profiles(profile: str | None) -> tuple[str, ...]:
+    return (profile,) if profile else _ANY_PROFILE
+
+
+def computable(strategy: str) -> bool:
+    """Whether the name of a strategy is enough to tell what its members take: no settings of the application's own."""
+    return strategy in STRATEGIES and not strategy.startswith(tuple(_NEEDS))
+
+
 @lru_cache(maxsize=512)
 def _answer(
     strategy: str,
-    profile: str | None,
+    profile: str,
     mq_all: tuple[MessageQueue, ...],
     cid_all: tuple[str, ...],
     parameters: str,
@@ -106,7 +121,7 @@ def _answer(
     try:
         if strategy == "CONFIG":
             return _places(mq_all, {c: _configured(c, mq_all, cid_all, configured) for c in dict.fromkeys(cid_all)})
-        answers = allocate(strategy, mq_all, cid_all, profile=profile or _OLDEST_PROFILE, **given)
+        answers = allocate(strategy, mq_all, cid_all, profile=profile, **given)
     except AllocationError as error:
         return f"{strategy} refuses: {error}"
     except UnknownStrategyError:

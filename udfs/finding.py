@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from udfs.expected_allocation import computable
 from udfs.group_round import GroupRound, Owner, Progress, Queue, TopicRound
 
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
@@ -95,8 +96,12 @@ def assumptions(group: GroupRound, topic: TopicRound) -> tuple[str, ...]:
         taken.append(f"allocation strategy of {group.consumer_group}: not known, {topic.strategy} assumed")
     if group.unknown_strategies:
         taken.append(f"allocation strategy of {', '.join(group.unknown_strategies)}: not known")
-    hidden = [name for name in ("CONSISTENT_HASH",) if name in (topic.strategy or "")]
-    if hidden and not topic.strategy_parameters:
+    others = {name: members for name, members in group.by_strategy.items() if name != topic.strategy}
+    for name, members in others.items():
+        if not computable(name):
+            taken.append(f"queues of {', '.join(members)}: {name} depends on what no record holds")
+    own_nodes = "CONSISTENT_HASH" in (topic.strategy or "") and not topic.strategy_parameters
+    if own_nodes or "CONSISTENT_HASH" in others:
         taken.append("virtual nodes of CONSISTENT_HASH: not recorded, 10 assumed")
     return tuple(taken)
 

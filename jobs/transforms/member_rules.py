@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from jobs.transforms.group_rounds import GROUP_OF_ROUND, INFO
 from jobs.transforms.overrides import first_override
 from udfs.allocation import STRATEGIES
+from udfs.group_round import OTHER_CLASS
 from udfs.pandas_udfs import release_rules
 
 
@@ -30,17 +31,20 @@ def strategy_events(rebalances: DataFrame, captures: DataFrame, carried: DataFra
 def member_rules(groups: DataFrame, events: DataFrame, *, configured: Sequence[Mapping[str, Any]]) -> DataFrame:
     """Per round and group: each distinct member's strategy as last shown, its release family, and the group's own rule.
 
-    In order of trust: client log, running info, settings. The group's: configured, else the majority of the known
-    ones (ties in the order of STRATEGIES), else AVG, which is RocketMQ's default.
+    In order of trust: client log, running info, settings; a class that is none of RocketMQ's own says least. The
+    group's: configured, else the majority of the known ones (ties in the order of STRATEGIES), else AVG, which is
+    RocketMQ's default.
     """
+    known = F.when(_is_known(F.col("shown")), F.col("shown"))
     source = (
         F.when(F.col("logged").isNotNull(), F.lit("client_log"))
-        .when(F.col("shown").isNotNull(), F.lit("running_info"))
+        .when(known.isNotNull(), F.lit("running_info"))
         .when(F.col("set").isNotNull(), F.lit("settings"))
+        .when(F.col("shown").isNotNull(), F.lit("running_info"))
     )
     rule = F.struct(
         "client_id",
-        F.coalesce("logged", "shown", "set").alias("strategy"),
+        F.coalesce("logged", known, "set", "shown").alias("strategy"),
         source.alias("source"),
         F.col("rules.profile").alias("profile"),
     )
@@ -64,6 +68,10 @@ def member_rules(groups: DataFrame, events: DataFrame, *, configured: Sequence[M
         profile["value"].alias("profile"),
         F.coalesce("parameters", F.lit("")).alias("strategy_parameters"),
     )
+
+
+def _is_known(strategy: Column) -> Column:
+    return ~strategy.startswith(OTHER_CLASS)
 
 
 def _probes(groups: DataFrame) -> DataFrame:
@@ -90,7 +98,7 @@ def _last_shown(probes: DataFrame, events: DataFrame, configured: Sequence[Mappi
 
 
 def _majority(name: str, order: list[str]) -> Column:
-    """The most frequent value of ``member_rules``, with its most trusted source; ties by ``order``, then by name.
+    """The most frequent known value of ``member_rules``, with its most trusted source; ties by ``order``, then by name.
 
     Few values are distinct, members may be many: nothing here is worked out for each member.
     """
@@ -103,4 +111,4 @@ def _majority(name: str, order: list[str]) -> Column:
         return F.struct((-F.size(own)).alias("n"), rank.alias("rank"), value.alias("value"), source.alias("source"))
 
     values = F.array_compact(F.array_distinct(F.transform("member_rules", lambda r: r[name])))
-    return F.try_element_at(F.array_sort(F.transform(values, ranked)), F.lit(1))
+    return F.try_element_at(F.array_sort(F.transform(F.filter(values, _is_known), ranked)), F.lit(1))

@@ -241,6 +241,26 @@ def test_a_group_stays_ordered_in_rounds_in_which_nobody_says_so():
     assert not live(walk(rounds, Timing()))  # until 20 + 15 + 60 s after their start
 
 
+def untold(client_id, now):
+    """An answer that shows queues and does not tell what the client subscribes."""
+    return read(client_id, now)._replace(topics=None, subscriptions=())
+
+
+def test_a_member_that_does_not_tell_what_it_subscribes_differs_from_nobody():
+    other = [Subscription("U", "TAG", "*", ())]
+
+    def half_told(now):
+        return world(now, reads=[untold("c1", now), read("c2", now, subscriptions=other)])
+
+    def differ(now):
+        return world(now, reads=[read("c1", now), read("c2", now, subscriptions=other)])
+
+    assert not live(walk([half_told] * 5))
+    made = walk([*[differ] * 3, *[half_told] * 8])
+    assert [incident.state for incident in live(made).values()] == ["OPEN"]
+    assert made.memory.last_disturbance.kind == "start"
+
+
 def test_a_member_that_misses_one_answer_is_starved_of_its_lock_as_before():
     def unlocked(now):
         return world(now, {A1: [owner("c1", now, locked=False)]}, ordered=True)
@@ -467,6 +487,18 @@ def test_equal_histories_give_equal_texts():
         (
             {"of_topic": {"strategy": "CONSISTENT_HASH"}},
             "virtual nodes of CONSISTENT_HASH: not recorded, 10 assumed",
+        ),
+        (
+            {"strategies": {"c1": ("AVG", "x"), "c2": ("CONSISTENT_HASH", "x")}},
+            "virtual nodes of CONSISTENT_HASH: not recorded, 10 assumed",
+        ),
+        (
+            {"strategies": {"c1": ("AVG", "x"), "c2": ("MACHINE_ROOM", "x")}},
+            "queues of c2: MACHINE_ROOM depends on what no record holds",
+        ),
+        (
+            {"strategies": {"c1": ("AVG", "x"), "c2": ("MINE", "x")}},
+            "queues of c2: MINE depends on what no record holds",
         ),
     ],
 )

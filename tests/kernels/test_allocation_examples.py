@@ -127,7 +127,7 @@ def test_allocate_over_no_ids_is_empty():
 
 
 def test_an_unknown_strategy_is_refused_with_what_is_known():
-    with pytest.raises(UnknownStrategyError, match=r"'MINE' has no kernel .known: AVG, AVG_BY_CIRCLE, CONFIG"):
+    with pytest.raises(UnknownStrategyError, match=r"'MINE' has no kernel .known: AVG, AVG_BY_CIRCLE, CONSISTENT_HASH"):
         allocate("MACHINE_ROOM_NEARBY-MINE", queues("broker-a", 4), ["c0"], **ROOM_FUNCTIONS)
 
 

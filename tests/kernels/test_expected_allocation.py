@@ -70,6 +70,31 @@ def test_machine_rooms_from_settings_leave_other_rooms_out():
     assert made.owners == ("a", "a", None)
 
 
+# Through 4.7.1 MACHINE_ROOM takes any queues of the list, as many as the rooms have.
+ROOMS = [*(("r1@a", q) for q in range(4)), *(("r2@b", q) for q in range(4))]
+
+
+def in_rooms(profile, rooms, own_profile="P533", queues=ROOMS):
+    own = [MemberRule(c, "MACHINE_ROOM", own_profile) for c in ("c0", "c1", "c2")]
+    parameters = json.dumps({"machine_rooms": rooms})
+    members = ("c0", "c1", "c2")
+    return expected_allocation("CLUSTERING", "MACHINE_ROOM", profile, "T", queues, members, own, parameters=parameters)
+
+
+def test_what_releases_do_differently_is_not_expected_while_theirs_is_not_known():
+    assert in_rooms("P40", ["r2"]).owners != in_rooms("P533", ["r2"]).owners
+    assert in_rooms(None, ["r2"]).refusal == "MACHINE_ROOM depends on releases that are not known"
+    assert in_rooms(None, ["r1", "r2"]).owners == in_rooms("P533", ["r1", "r2"]).owners
+    assert expected_allocation("CLUSTERING", "AVG", None, "T", QUEUES, ["a"], rules("a")).owners == ("a",) * 8
+
+
+def test_a_member_of_a_release_that_is_not_known_claims_what_any_release_would():
+    old, new, either = (in_rooms("P533", ["r2"], own) for own in ("P40", "P533", None))
+    assert claimed(old, "c0") != claimed(new, "c0")
+    for client_id in ("c0", "c1", "c2"):
+        assert claimed(either, client_id) == sorted({*claimed(old, client_id), *claimed(new, client_id)})
+
+
 def test_config_gives_each_client_its_own_list():
     parameters = json.dumps({"configured_queues": {"a*": ["broker-a:0"], "b*": ["broker-a:1", "broker-z:9"]}})
     made = expected(["a1", "b1", "c1"], strategy="CONFIG", parameters=parameters)

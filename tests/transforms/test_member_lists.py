@@ -90,6 +90,30 @@ def test_a_group_s_rule_is_what_most_members_showed_from_the_source_that_is_trus
         assert (row.strategy, row.strategy_source) == (most, trusted)
 
 
+def test_a_class_that_is_none_of_rocketmqs_own_says_less_than_settings_and_is_nobodys_majority(spark, listed):
+    other = "class:com.acme.OwnStrategy"
+    shown = [*(("oracle", "g", c, at(-1), other, "running_info") for c in IDS[1:]), ("oracle", "g", IDS[0], at(-1))]
+
+    def rules_of(last, configured=()):
+        events = spark.createDataFrame([*shown[:-1], (*shown[-1], *last)], EVENTS)
+        return member_rules(listed, events, configured=configured).collect()
+
+    for row in rules_of(("CONFIG", "running_info")):
+        known = IDS[0] in {r.client_id for r in row.member_rules}
+        assert (row.strategy, row.strategy_source) == (("CONFIG", "running_info") if known else ("AVG", "default"))
+        assert {r.strategy for r in row.member_rules if r.client_id != IDS[0]} <= {other}
+    configured = [{"cluster": "*", "consumer_group": "*", "name": "AVG_BY_CIRCLE"}]
+    for row in rules_of((other, "running_info"), configured):
+        assert {(r.strategy, r.source) for r in row.member_rules} == {("AVG_BY_CIRCLE", "settings")}
+    for row in rules_of((other, "running_info")):
+        assert (row.strategy, row.strategy_source) == ("AVG", "default")
+        assert {(r.strategy, r.source) for r in row.member_rules} == {(other, "running_info")}
+
+
+def test_of_strategies_that_are_shown_equally_often_the_first_of_them_counts():
+    assert list(STRATEGIES) == ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM", "CONFIG"]
+
+
 def test_a_member_s_release_is_the_newest_that_its_connections_report(spark, listed, views):
     found = member_rules(listed, spark.createDataFrame([], EVENTS), configured=[])
     newest: dict[tuple[int, str], int] = {}
