@@ -209,6 +209,11 @@ class Lake:
             self.spark.sql(f"ALTER TABLE delta.`{self.path(table)}` SET TBLPROPERTIES ({longer})")
         self._delta(table).vacuum()
 
+    def operations_since(self, table: Table, version: int) -> set[str]:
+        """What the commits after ``version`` did, in Delta's words."""
+        later = self._delta(table).history().where(F.col("version") > version).select("operation").distinct()
+        return {row.operation for row in rows_of(later)}
+
     @contextmanager
     def silenced(self) -> Iterator[None]:
         """Keep quiet what Delta prints itself while it vacuums: the JVM's stdout is that of the command."""

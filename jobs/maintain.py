@@ -12,10 +12,11 @@ from pyspark.sql import SparkSession
 
 from conf.settings import Settings
 from jobs.delta_tables import Footprint, Lake
+from jobs.publication_record import renew
 from jobs.run_context import RunContext
 from jobs.transforms.frames import sql_text
 from schemas import TABLES, Table
-from schemas.bookkeeping import QUARANTINE
+from schemas.bookkeeping import PUBLICATION, QUARANTINE
 
 _HEADER = ("table", "rows", "files", "bytes", "bytes with history", "time travel reaches")
 
@@ -32,7 +33,8 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     """Maintain every table that stands in the lake, and clear away candidates that an old run left behind.
 
     The rows of all tables stay the same, quarantine rows older than ``quarantine.keep_days`` excepted. The ledger goes
-    on counting these: it tells of what was read. What ``delta.retention_days`` keeps for time travel stays readable.
+    on counting these: it tells of what was read. What ``delta.retention_days`` keeps for time travel stays readable,
+    and the newest publication of each job for good: one of which only the files moved is published anew.
     """
     lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days, confirm=context.confirm)
     expired = context.started_at - timedelta(days=settings.quarantine.keep_days)
@@ -40,6 +42,8 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     there = [table for table in TABLES.values() if lake.exists(table)]
     with lake.silenced():
         found = lake.together(partial(_maintained, lake, table, beyond.get(table.name)) for table in there)
+    if lake.exists(PUBLICATION):
+        renew(lake, context.run_id)
     for table in TABLES.values():
         lake.drop_old_candidates(table)
     return found

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import time
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -15,9 +15,12 @@ from conf.settings_file import SettingsError, load_settings
 from jobs import maintain
 from jobs.delta_tables import Lake
 from jobs.ingestion import files_to_read
+from jobs.publication_record import Computed, computed_before, record
 from jobs.run_context import RunContext
+from jobs.transforms.frames import ClusterDate
 from schemas import TABLES
-from schemas.bookkeeping import INGESTED_FILE, QUARANTINE
+from schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUARANTINE
+from schemas.collection import TOPIC_ROUTE
 from schemas.expectations import INVARIANTS
 from tests.pipeline.lake_contents import contents
 from udfs.landing_formats import FORMATS
@@ -105,6 +108,45 @@ def test_the_ledger_goes_on_counting_what_expired_and_a_rerun_finds_nothing_new(
     for rule in INVARIANTS[INGESTED_FILE.name]:
         assert spark.sql(rule.query.format(batch="ledger")).isEmpty(), rule.name
     assert files_to_read(lake, str(formats / "landing"), list(FORMATS)) == []
+
+
+@pytest.fixture
+def published(spark, formats, tmp_path) -> Lake:
+    """A lake with a table in many small files, which the second publication of a job names."""
+    shutil.copytree(formats / "lake" / "topic_route", tmp_path / "topic_route")
+    lake = kept(spark, tmp_path)
+    for number in (1, 2):
+        scattered = lake.read(TOPIC_ROUTE).repartition(6).localCheckpoint()
+        scattered.write.format("delta").mode("overwrite").save(lake.path(TOPIC_ROUTE))
+        versions = {TOPIC_ROUTE.name: lake.version(TOPIC_ROUTE)}
+        record(lake, f"run-{number}", "job", number, versions, {DATE: Computed("f", f"o{number}", "c", False)}, 6)
+    return lake
+
+
+DATE = ClusterDate("c", date(2026, 11, 21))
+
+
+def publications(lake) -> list:
+    return lake.read(PUBLICATION).orderBy("number").collect()
+
+
+def test_a_publication_of_which_only_the_files_moved_is_published_anew(spark, settings, published):
+    named = published.read(TOPIC_ROUTE).collect()
+    for _ in range(2):
+        maintain.run(spark, settings, RunContext(published.root), published.root)
+    _, second, again = publications(published)  # nothing is compacted the second time
+    assert (again.number, again.dates, again.rows_written) == (3, second.dates, 0)
+    assert again.table_versions[TOPIC_ROUTE.name] > second.table_versions[TOPIC_ROUTE.name]
+    version = again.table_versions[TOPIC_ROUTE.name]
+    then = spark.read.format("delta").option("versionAsOf", version).load(published.path(TOPIC_ROUTE))
+    assert sorted(map(str, then.collect())) == sorted(map(str, named))
+    assert computed_before(published, "job") == ({DATE: Computed("f", "o2", "c", False)}, 3)
+
+
+def test_a_publication_whose_tables_were_written_to_since_is_left_alone(spark, settings, published):
+    published.read(TOPIC_ROUTE).limit(1).write.format("delta").mode("append").save(published.path(TOPIC_ROUTE))
+    maintain.run(spark, settings, RunContext(published.root), published.root)
+    assert [row.number for row in publications(published)] == [1, 2]
 
 
 def test_a_second_run_at_once_finds_nothing_to_do(spark, settings, worn, done):
