@@ -34,7 +34,7 @@ from jobs.delta_tables import Lake
 from jobs.exit_codes import exit_code
 from jobs.explain_row import EXPLAINED, NotOneRowError, explain
 from jobs.lake_lease import held
-from jobs.open_drift import as_json, judged_until, open_incidents, refuse, told
+from jobs.open_drift import as_json, judged_until, open_incidents, refuse, require_published, told
 from jobs.quality_gate import GateFailedError, failures
 from jobs.quality_gate import told as told_results
 from jobs.run_context import RunContext
@@ -179,11 +179,13 @@ def drift(
     """Show the incidents that are open now, the worst first."""
 
     def work(spark: SparkSession, loaded: Settings) -> None:
-        create_views(spark, Lake(spark, _absolute(lake), retention_days=loaded.delta.retention_days))
+        tables = Lake(spark, _absolute(lake), retention_days=loaded.delta.retention_days)
+        create_views(spark, tables)
         until = judged_until(spark, cluster=cluster, group=group)
         found = open_incidents(spark, cluster=cluster, group=group)
         lines = as_json(found) if as_lines else told(found, until)
         _write(lines)
+        require_published(tables)
         if fail_on:
             refuse(found, fail_on)
 

@@ -14,7 +14,7 @@ from conf.settings_file import SettingsError
 from jobs.check_quality import AbsentTableError
 from jobs.delta_jars import SparkEnvironmentError
 from jobs.lake_lease import LakeHeldError, LeaseLostError
-from jobs.open_drift import DriftFoundError, NothingJudgedError
+from jobs.open_drift import DriftFoundError, HalfPublishedError, NothingJudgedError
 from jobs.quality_gate import GateFailedError
 from jobs.run_context import NoSuchDatesError
 from jobs.spark_session import known_failure
@@ -29,6 +29,7 @@ _CODES: Mapping[type[Exception], int] = {
     AbsentTableError: WRONG_USAGE,
     NoSuchDatesError: WRONG_USAGE,
     DriftFoundError: DRIFT_FOUND,
+    HalfPublishedError: RUN_FAILED,
     GateFailedError: GATE_FAILED,
     SparkEnvironmentError: RUN_FAILED,
     LakeHeldError: LAKE_HELD,

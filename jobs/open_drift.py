@@ -10,8 +10,12 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
+from jobs.delta_tables import Lake
+from jobs.publication_record import half_published
 from jobs.transforms.frames import rows_of
 from schemas.drift import SEVERITIES
+
+_JOB = "flag_allocation_drift"
 
 
 class DriftFoundError(Exception):
@@ -20,6 +24,21 @@ class DriftFoundError(Exception):
 
 class NothingJudgedError(Exception):
     """Raised when no round of any group was judged: that nothing is open would say more than is known."""
+
+
+class HalfPublishedError(Exception):
+    """Raised when rounds and incidents may be of two computations, and the caller goes by them."""
+
+
+def require_published(lake: Lake) -> None:
+    """Raises: HalfPublishedError: a run was broken off while it committed drift, or is committing it."""
+    dates = sorted(half_published(lake, _JOB))
+    if dates:
+        raise HalfPublishedError(
+            f"drift of {len(dates)} date(s) from {dates[0].cluster} {dates[0].event_date} on was being committed when "
+            "it was read: rounds and incidents may not belong together. If no run is at it, one was broken off: rerun "
+            "hindsight run-pipeline, which commits these dates anew."
+        )
 
 
 def judged_until(spark: SparkSession, *, cluster: str = "*", group: str = "*") -> datetime:

@@ -12,17 +12,22 @@ from pyspark.sql import functions as F
 
 from jobs import check_quality
 from jobs.check_quality import AbsentTableError
-from jobs.exit_codes import DRIFT_FOUND, WRONG_USAGE, exit_code
+from jobs.delta_tables import Lake
+from jobs.exit_codes import DRIFT_FOUND, RUN_FAILED, WRONG_USAGE, exit_code
 from jobs.open_drift import (
     DriftFoundError,
+    HalfPublishedError,
     NothingJudgedError,
     as_json,
     judged_until,
     open_incidents,
     refuse,
+    require_published,
     told,
 )
+from jobs.publication_record import begin_commits, record
 from jobs.run_context import DateRange, NoSuchDatesError, RunContext
+from jobs.transforms.frames import ClusterDate
 
 LAST = datetime(2026, 11, 21, 9, 34, 56)  # the capture's last round
 
@@ -69,6 +74,19 @@ def test_only_what_is_severe_enough_ends_the_process_with_1(incidents):
     assert idle and exit_code(lambda: refuse(idle, "LOW")) == 0
     with pytest.raises(DriftFoundError, match=r"g_idle"):
         refuse(idle, "INFO")
+
+
+def test_what_a_run_was_broken_off_at_committing_is_not_taken_for_the_truth(spark, views, tmp_path):
+    assert "flag_allocation_drift" in {row.job for row in spark.table("publication").collect()}
+    lake = Lake(spark, str(tmp_path), retention_days=7)
+    begin_commits(lake, "rebuild_availability", [ClusterDate("c", LAST.date())])
+    require_published(lake)
+    begin_commits(lake, "flag_allocation_drift", [ClusterDate("c", LAST.date())])
+    with pytest.raises(HalfPublishedError, match="from c 2026-11-21 on"):
+        require_published(lake)
+    assert exit_code(lambda: require_published(lake)) == RUN_FAILED
+    record(lake, "run", "flag_allocation_drift", 1, {}, {}, 0)
+    require_published(lake)
 
 
 def test_a_table_that_is_not_there_is_not_sound(spark, settings, tmp_path):
