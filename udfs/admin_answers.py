@@ -18,6 +18,7 @@ from udfs.parsed_line import (
     instant,
     instant_or_never,
     int32,
+    lag_between,
     optional_flag,
     optional_int32,
     optional_number,
@@ -172,7 +173,7 @@ def _consume_stats(raw: Fields, capture: Fields) -> Answer:
             **queue,
             "broker_offset": broker,
             "consumer_offset": consumer,
-            "lag": broker - consumer,
+            "lag": lag_between(broker, consumer),
             "pull_offset": optional_number(offsets, "pullOffset"),
             "last_timestamp": instant_or_never(offsets, "lastTimestamp"),
         }

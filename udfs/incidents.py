@@ -41,6 +41,8 @@ from udfs.incident import (
 )
 from udfs.root_cause import UNEXPLAINED, Cause
 
+_MOST_MESSAGES = 2**63 - 1
+
 
 @dataclass
 class Ledger:
@@ -231,9 +233,9 @@ class Ledger:
         lags = [t.lag_now for _, t in tracks if t.lag_now is not None]
         at_open = [t.lag_at_open for _, t in tracks if t.lag_at_open is not None]
         accrued = [t.accrued for _, t in tracks if t.accrued is not None]
-        incident.lag_now = sum(lags) if lags else None
-        incident.lag_at_open = sum(at_open) if at_open else None
-        incident.accrued = sum(accrued) if accrued else None
+        incident.lag_now = _total(lags)
+        incident.lag_at_open = _total(at_open)
+        incident.accrued = _total(accrued)
 
     def _forget(self, round_number: int) -> None:
         """Finish incidents that have been resolved so long that a new opening is another incident."""
@@ -287,6 +289,11 @@ class Ledger:
 def _rank(subject: Subject, track: Track) -> tuple[Any, ...]:
     """Sort key: the worst finding first, of equal ones the longest."""
     return SEVERITIES.index(track.severity), track.first_seen_at, subject_text(subject)
+
+
+def _total(messages: Sequence[int]) -> int | None:
+    """The sum, or None of nothing; held to what a column of longs takes: sums of offsets made up may lie beyond."""
+    return min(max(sum(messages), -_MOST_MESSAGES), _MOST_MESSAGES) if messages else None
 
 
 def _joined(sentences: Sequence[str]) -> str:

@@ -27,6 +27,7 @@ from udfs.mqadmin_running_info import running_info
 from udfs.parsed_line import (
     RefusedLineError,
     java_number,
+    lag_between,
 )
 
 _RELEASE = re.compile(r"V([45])_(\d)_(\d)(_SNAPSHOT)?")
@@ -163,7 +164,7 @@ def _progress_row(words: list[str], has_client: bool, has_inflight: bool, zone: 
         "queue_id": _queue_id(words[2]),
         "broker_offset": broker,
         "consumer_offset": consumer,
-        "lag": broker - consumer,
+        "lag": lag_between(broker, consumer),
         "client_ip": None if client_ip == "N/A" else client_ip,
         "last_timestamp": None if time == ["N/A"] else printed_time(" ".join(time), "%Y-%m-%d %H:%M:%S", zone),
     }

@@ -189,6 +189,16 @@ def int32(fields: Fields, name: str) -> int:
     return value
 
 
+def lag_between(broker_offset: int, consumer_offset: int) -> int:
+    """Messages between the broker's offset and the group's; refused: OUT_OF_RANGE, where no Java long holds them."""
+    lag = broker_offset - consumer_offset
+    if not -_BEYOND[64] <= lag < _BEYOND[64]:
+        raise RefusedLineError(
+            "OUT_OF_RANGE", f"between the offsets {broker_offset} and {consumer_offset} lie more than 64 bits can count"
+        )
+    return lag
+
+
 def optional_flag(fields: Fields, name: str) -> bool | None:
     """A boolean, or None where it is absent or null; RocketMQ's property texts "true" and "false" count."""
     value = fields.get(name)

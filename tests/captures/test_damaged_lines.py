@@ -111,7 +111,26 @@ def test_damaged_lines_neither_raise_nor_get_lost(name, random):
 
 
 # What stands where a reader expects something else; the last are beyond what Java, Python or a table can hold.
-ODD = (None, True, "", "null", " ", "\ud800", "é" * 300, [], {}, [[]], {"a": {}}, 0, -1, 1.5, 2**31, 2**63, 10**400)
+ODD = (
+    None,
+    True,
+    "",
+    "null",
+    " ",
+    "\ud800",
+    "é" * 300,
+    [],
+    {},
+    [[]],
+    {"a": {}},
+    0,
+    -1,
+    1.5,
+    2**31,
+    2**63 - 1,
+    2**63,
+    10**400,
+)
 
 
 def opened(line):

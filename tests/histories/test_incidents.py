@@ -14,6 +14,7 @@ from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, NO_GRAC
 from udfs.drift_timing import OPENS, Timing
 from udfs.expected_allocation import MemberRule, expected_allocation
 from udfs.group_history import GroupHistory, fold_attached
+from udfs.group_memory import Reading
 from udfs.group_round import Connection, Subscription
 from udfs.incident import incident_id
 from udfs.root_cause import Cause
@@ -94,6 +95,15 @@ def test_mixed_strategies_explain_what_the_members_own_rules_lead_to():
     assert incident.opened_at == at(15)
     codes = sorted((a.code, a.subject.queue_id) for a in incident.attached.values() if a.subject.queue)
     assert codes == [("DOUBLE_OWNED", 2), ("DOUBLE_OWNED", 5), ("ORPHAN_QUEUE", 6), ("ORPHAN_QUEUE", 7)]
+
+
+def test_lags_that_no_long_can_count_together_are_told_as_the_most_it_can():
+    made = history()
+    for now in map(at, range(0, 180, 15)):
+        readings = [Reading(("T", *queue), now, 2**63 - 1, 0) for queue in (A0, A1)]
+        made.step(world(now, {A0: (), A1: ()}), readings)
+    (incident,) = live(made).values()
+    assert (incident.lag_at_open, incident.lag_now) == (2**63 - 1, 2**63 - 1)
 
 
 def test_an_orphan_that_mixed_strategies_do_not_lead_to_is_not_explained_by_them():

@@ -62,6 +62,17 @@ def test_consume_stats_give_the_lag_of_each_queue():
     assert (row["queue_id"], row["lag"], row["last_timestamp"]) == (2, 5, None)
 
 
+def test_offsets_between_which_no_long_can_count_refuse_the_line():
+    answer = stats(2).replace(
+        '"brokerOffset":9,"consumerOffset":4', '"brokerOffset":9223372036854775807,"consumerOffset":-1'
+    )
+    parsed = parse(kind="consumeStats", subject="g", raw=answer)
+    assert (parsed.records, parsed.refusal.code) == ((), "OUT_OF_RANGE")
+    assert "offsets 9223372036854775807 and -1" in parsed.refusal.detail
+    (row,) = rows(parse(kind="consumeStats", subject="g", raw=answer.replace(":-1", ":0")), "queue_progress")
+    assert row["lag"] == 2**63 - 1
+
+
 def test_a_queue_id_below_zero_refuses_the_line():
     assert parse(kind="consumeStats", subject="g", raw=stats(-1)).refusal.code == "NEGATIVE_QUEUE_ID"
 

@@ -135,6 +135,14 @@ def test_progress_has_a_client_column_in_some_releases(column, value, client_ip)
     assert row["last_timestamp"] is None
 
 
+def test_of_progress_a_row_that_no_long_can_count_is_refused_alone():
+    output = OLD_PROGRESS.format("", "", "N/A")
+    row = next(line for line in output.splitlines() if line.startswith("T "))
+    parsed = parse(output.replace(row, row.replace("3415", "9223372036854775807") + "\n" + row))
+    assert [p.refusal.code for p in parsed if p.refusal] == ["OUT_OF_RANGE"]
+    assert [r["lag"] for r in rows(parsed, "queue_progress")] == [3416]
+
+
 def test_progress_of_5_x_has_a_column_of_messages_in_flight():
     row = next(
         r
