@@ -80,7 +80,7 @@ def minute_counts(attempts: DataFrame, *, slow_ms: int) -> DataFrame:
         F.count_if(is_first() & is_chosen()).alias("chosen"),
         F.count_if(answered).alias("answered"),
         F.count_if(answered & (F.col("latency_ms") >= slow_ms)).alias("slow"),
-        (F.max("queue_id") + 1).alias("queues"),
+        (F.max("queue_id").cast("long") + 1).alias("queues"),
     )
 
 
