@@ -66,7 +66,11 @@ GROUP_ROUND = Table(
             GROUP_ROUND_AT,
             column("message_model", StringType(), "CLUSTERING or BROADCASTING; null: not read."),
             column("members", STRINGS, "Listed client ids in RocketMQ's order, duplicates kept.", required=True),
-            column("queues", QUEUES, "Readable queues of the topic in RocketMQ's order; null: no route was read."),
+            column(
+                "queues",
+                QUEUES,
+                "Readable queues of the topic in RocketMQ's order; null: no route was read, or one of over 65,536.",
+            ),
             MEMBER_LIST_HASH,
             QUEUE_LIST_HASH,
             _CLAIMS_HASH,

@@ -20,6 +20,8 @@ _TOPIC_UNITS = 127  # 4.6.1 on, 255 before; own topics of a group may be longer:
 _TOPIC_UNITS_BEFORE_4_6_1 = 255
 _GROUP_UNITS = 255  # 120 on the development branch
 _MAX_BODY = 4 << 20  # maxMessageSize, bytes
+# Brokers check nothing above 0. A thousand brokers with 64 queues each are no more; each id is a row in memory later.
+MOST_QUEUES = 65_536
 _MAX_CLOCK_STEP_MS = 60_000
 _LONGEST_SEND_MS = 3_600_000
 _DELAY_LEVELS = 18
@@ -191,8 +193,8 @@ def _used_after_capture(row: Row) -> str | None:
 
 def _queue_counts(row: Row) -> str | None:
     read, write, perm = row["read_queue_nums"], row["write_queue_nums"], row["perm"]
-    if min(read, write) < 0 or not 0 <= perm <= 15:
-        return f"{read} queues to read, {write} to write, permission {perm}"
+    if min(read, write) < 0 or max(read, write) > MOST_QUEUES or not 0 <= perm <= 15:
+        return f"{read} queues to read, {write} to write (allowed are 0 to {MOST_QUEUES}), permission {perm} (0 to 15)"
     return None
 
 

@@ -40,6 +40,7 @@ def judge(table, row, **overrides):
         ("queue_ownership", OWNED | {"topic": "%RETRY%g+T"}),
         ("queue_progress", PROGRESS | {"consumer_offset": -1, "lag": 10}),
         ("topic_route", ROUTE),
+        ("topic_route", ROUTE | {"read_queue_nums": 65_536, "write_queue_nums": 65_536}),
         ("client_event", {"kind": "client_created", "topic": None}),
     ],
 )
@@ -64,6 +65,8 @@ def test_what_rocketmq_allows_passes_unchanged(table, row):
         ("queue_progress", PROGRESS | {"broker_offset": -1}, "IMPOSSIBLE_OFFSET"),
         ("topic_route", ROUTE | {"perm": 99}, "IMPOSSIBLE_QUEUES"),
         ("topic_route", ROUTE | {"write_queue_nums": -1}, "IMPOSSIBLE_QUEUES"),
+        ("topic_route", ROUTE | {"write_queue_nums": 65_537}, "IMPOSSIBLE_QUEUES"),
+        ("topic_route", ROUTE | {"read_queue_nums": 2**31 - 1}, "IMPOSSIBLE_QUEUES"),
         ("send_attempt", SEND | {"delay_level": 19}, "DELAY_LEVEL"),
     ],
 )
