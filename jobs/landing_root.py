@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 from pyarrow import fs
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
@@ -48,7 +49,7 @@ class LandingRoot:
 
     def __init__(self, landing: str) -> None:
         if "://" in landing:
-            self._system, path = fs.FileSystem.from_uri(landing)
+            self._system, path = _system_of(landing)
         else:
             self._system, path = fs.LocalFileSystem(), landing
         self._path = path.rstrip("/") or path[:1]
@@ -149,6 +150,19 @@ class LandingRoot:
             os.close(descriptor)
             raise _replaced(file)
         return descriptor
+
+
+def _system_of(uri: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a URI, and the path in it.
+
+    Raises: OSError: it cannot be read; Arrow's own message would repeat it, and with it a secret that it holds.
+    """
+    try:
+        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(uri)
+    except (pa.ArrowInvalid, NotImplementedError):
+        said = "the URI of the landing folder names no store that Arrow knows, or is written wrongly; correct --landing"
+        raise OSError(errno.EINVAL, said) from None
+    return found
 
 
 def _leads_elsewhere(path: str) -> bool:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from urllib.parse import SplitResult, parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import typer
 
 # Spark takes a path with these for a pattern of paths, and Delta writes paths between backticks.
 _NOT_IN_A_LAKE = frozenset("*?[]{}\\`\n")
+_HAS_PASSWORD = re.compile(r"[^/?#]*://[^/?#:]*:[^@]*@").match
+# In the name of a URI's parameter. A signed URI of Azure has its secret in `sig`.
+_SECRETS = ("secret", "password", "token", "key", "sig", "credential")
 
 
 def without_password(place: str | None) -> str | None:
     """A path or URI.
 
+    A colon before the URI's first slash and an ``@`` anywhere after it are taken for a password, which may hold slashes
+    itself. So a place with a port cannot have an ``@`` in its path; one without may.
+
     Raises: typer.BadParameter: the URI holds a password or a secret key; the message does not.
     """
     try:
-        has_secret = place is not None and _has_secret(urlsplit(place))
+        has_secret = place is not None and _has_secret(place)
     except ValueError:
         raise typer.BadParameter("this URI cannot be read.") from None
     if has_secret:
@@ -28,9 +35,11 @@ def without_password(place: str | None) -> str | None:
     return place
 
 
-def _has_secret(uri: SplitResult) -> bool:
+def _has_secret(place: str) -> bool:
+    uri = urlsplit(place)
     names = " ".join(name.lower() for name, _ in parse_qsl(uri.query))
-    return uri.password is not None or any(word in names for word in ("secret", "password", "token", "key"))
+    has_password = uri.password is not None or _HAS_PASSWORD(place) is not None
+    return has_password or any(word in names for word in _SECRETS)
 
 
 def lake_folder(place: str) -> str:
@@ -39,8 +48,11 @@ def lake_folder(place: str) -> str:
     Raises: typer.BadParameter: as ``without_password``; or Spark would read other folders than this one.
     """
     without_password(place)
-    whole = place if "://" in place else str(Path(place).resolve())
+    is_uri = "://" in place
+    whole = place if is_uri else str(Path(place).resolve())
     found = sorted(_NOT_IN_A_LAKE & set(whole))
     if found:
-        raise typer.BadParameter(f"the path of a lake cannot hold {' or '.join(map(repr, found))}: {whole!r}.")
+        # Of a URI nothing is repeated: what stands in the wrong place may be a secret.
+        shown = "as this URI does" if is_uri else repr(whole)
+        raise typer.BadParameter(f"the path of a lake cannot hold {' or '.join(map(repr, found))}: {shown}.")
     return place

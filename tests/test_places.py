@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
 import typer
 
 from conf.settings_file import SettingsError, load_settings
+from jobs.landing_root import LandingRoot
 from jobs.places import lake_folder, without_password
 
 ROOT = Path(__file__).parent.parent
@@ -23,6 +25,12 @@ ROOT = Path(__file__).parent.parent
         "abfs://:hush@account.dfs.core.windows.net/c",
         "abfs://c@account/c?client_id=a&client_secret=hush",
         "https://host:[hush",
+        "s3://AKID:hu/sh@bucket/x",
+        "s3://AKID:hu?sh@bucket/x",
+        "s3://AKID:hu#sh@bucket/x",
+        "s3://AKID:/h/u/@bucket/x@y",
+        "s3://someone@home:hu/sh@bucket/x",
+        "abfs://c@account.dfs.core.windows.net/hu?sv=1&sig=hush",
     ],
 )
 def test_a_secret_in_a_uri_is_refused_and_not_repeated(uri):
@@ -33,7 +41,18 @@ def test_a_secret_in_a_uri_is_refused_and_not_repeated(uri):
 
 
 @pytest.mark.parametrize(
-    "place", ["lake", "/a b/it's", "s3://bucket/path", "abfs://container@account.dfs.core.windows.net/a", "file:///x"]
+    "place",
+    [
+        "lake",
+        "/a b/it's",
+        "s3://bucket/path",
+        "abfs://container@account.dfs.core.windows.net/a",
+        "file:///x",
+        "s3://bucket/a@b/12:30@c",
+        "hdfs://namenode:8020/a",
+        "file:///at:12/x@y",
+        "abfs://c@account:443/a",
+    ],
 )
 def test_other_places_are_taken_as_they_are(place):
     assert (without_password(place), lake_folder(place)) == (place, place)
@@ -46,9 +65,25 @@ def test_a_lake_that_spark_would_take_for_a_pattern_is_refused(place):
         lake_folder(place)
 
 
+@pytest.mark.parametrize("uri", ["s3a://bucket/lake?x=hush", "s3a://hush*/x", "abfs://c@hush/{a}"])
+def test_what_is_refused_of_a_lake_s_uri_is_said_without_it(uri):
+    with pytest.raises(typer.BadParameter, match="cannot hold") as refused:
+        lake_folder(uri)
+    assert "hush" not in str(refused.value)
+
+
+@pytest.mark.parametrize("uri", ["s3://AKID:hu/sh@bucket/x", "hush://bucket/x", "s3://bucket/x?hush=1"])
+def test_a_landing_uri_that_cannot_be_read_is_not_repeated(uri):
+    with pytest.raises(OSError, match="correct --landing") as refused:
+        LandingRoot(uri)
+    told = "".join(traceback.format_exception(refused.value))
+    assert "hu/sh@" not in told and "hush://" not in told and "hush=1" not in told
+
+
 @pytest.mark.parametrize("option", ["--landing", "--lake"])
-def test_the_command_refuses_a_secret_before_anything_is_said_of_it(option, tmp_path):
-    options = {"--landing": str(tmp_path), "--lake": str(tmp_path)} | {option: "s3a://AKID:hush@bucket/x"}
+@pytest.mark.parametrize("uri", ["s3a://AKID:hush@bucket/x", "s3://AKID:hush/@bucket/x"])
+def test_the_command_refuses_a_secret_before_anything_is_said_of_it(option, uri, tmp_path):
+    options = {"--landing": str(tmp_path), "--lake": str(tmp_path)} | {option: uri}
     command = [
         sys.executable,
         "-m",
