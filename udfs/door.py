@@ -54,7 +54,7 @@ class _Judge:
         self._severity_of = severity_of
         self._flagged = frozenset(flagged_tables)
         self._rules: dict[str, tuple[list[Rule], list[Rule]]] = {}
-        self._of_names: dict[tuple[str | None, ...], _Found] = {}
+        self._of_names: dict[tuple[str | None, ...], tuple[str, ...]] = {}
 
     def line(self, one: ParsedLine) -> ParsedLine:
         """The line with its doubts, or refused."""
@@ -72,26 +72,32 @@ class _Judge:
     def _row(self, table: str, row: Row) -> _Found:
         by_name, others = self._rules.get(table) or self._rules_of(table)
         names = (table, *map(row.get, NAMES))
-        found = self._of_names.get(names)
+        found: _Found | None = self._of_names.get(names)
         if found is None:
-            if len(self._of_names) >= _MOST_NAMES:
-                self._of_names.clear()
-            found = self._of_names[names] = self._broken(by_name, row)
+            found = self._broken(by_name, row)
+            self._remember(names, found)
         if not others or isinstance(found, Refusal):
             return found
         more = self._broken(others, row)
         return more if isinstance(more, Refusal) else found + more
 
+    def _remember(self, names: tuple[str | None, ...], found: _Found) -> None:
+        if isinstance(found, Refusal):
+            return  # few are alike, and each may be as long as a line
+        if len(self._of_names) >= _MOST_NAMES:
+            self._of_names.clear()
+        self._of_names[names] = found
+
     def _rules_of(self, table: str) -> tuple[list[Rule], list[Rule]]:
         rules = [r for r in RULES if self._severity_of[r.code] != "ignore" and (not r.tables or table in r.tables)]
-        by_name = [rule for rule in rules if set(rule.columns) <= set(NAMES)]
+        by_name = [rule for rule in rules if {*rule.columns, *rule.optional} <= set(NAMES)]
         self._rules[table] = by_name, [rule for rule in rules if rule not in by_name]
         return self._rules[table]
 
     def _broken(self, rules: Iterable[Rule], row: Row) -> _Found:
         doubts: tuple[str, ...] = ()
         value_of = row.get
-        for code, check, _, columns, _ in rules:
+        for code, check, _, columns, _, _ in rules:
             for column in columns:
                 if value_of(column) is None:
                     break

@@ -19,6 +19,9 @@ _OWN_PREFIXES = ("%RETRY%", "%DLQ%")
 _TOPIC_UNITS = 127  # 4.6.1 on, 255 before; own topics of a group may be longer: the client does not check them
 _TOPIC_UNITS_BEFORE_4_6_1 = 255
 _GROUP_UNITS = 255  # 120 on the development branch
+# No release bounds other names, nor the topics of a group's own. Hosts, process ids, instance names and message ids
+# take some hundred characters; what is far longer only fills keys, joins and memory.
+_LONGEST_NAME = 4_096
 _MAX_BODY = 4 << 20  # maxMessageSize, bytes
 # Brokers check nothing above 0. A thousand brokers with 64 queues each are no more; each id is a row in memory later.
 MOST_QUEUES = 65_536
@@ -67,13 +70,17 @@ Row = Mapping[str, Any]
 
 
 class Rule(NamedTuple):
-    """``check`` gives a sentence where a row breaks the rule, else None; ``tables``: where it applies, empty: all."""
+    """``check`` gives a sentence where a row breaks the rule, else None; ``tables``: where it applies, empty: all.
+
+    It looks at ``columns``, where none of them is null, and at ``optional`` ones, null or not.
+    """
 
     code: str
     check: Callable[[Row], str | None]
     severity: Severity
     columns: tuple[str, ...]
     tables: frozenset[str] = frozenset()
+    optional: tuple[str, ...] = ()
 
 
 def is_system_topic(topic: str) -> bool:
@@ -107,11 +114,9 @@ def _group_charset(row: Row) -> str | None:
 
 
 def _topic_too_long(row: Row) -> str | None:
-    limit = _TOPIC_UNITS_BEFORE_4_6_1
+    limit = _LONGEST_NAME if row["topic"].startswith(_OWN_PREFIXES) else _TOPIC_UNITS_BEFORE_4_6_1
     units = _units(row["topic"])
-    if units <= limit or row["topic"].startswith(_OWN_PREFIXES):
-        return None
-    return f"a topic of {units} UTF-16 units, no release allows more than {limit}"
+    return f"a topic of {units} UTF-16 units, more than {limit}" if units > limit else None
 
 
 def _topic_long(row: Row) -> str | None:
@@ -126,6 +131,14 @@ def _group_too_long(row: Row) -> str | None:
         units = _units(row.get(column) or "")
         if units > _GROUP_UNITS:
             return f"a {column} of {units} UTF-16 units, more than {_GROUP_UNITS}"
+    return None
+
+
+def _name_too_long(row: Row) -> str | None:
+    for column in _OTHER_NAMES:
+        name = row.get(column)
+        if type(name) is str and len(name) > _LONGEST_NAME:  # client_version is a number in some tables
+            return f"a {column} of {len(name)} characters, more than {_LONGEST_NAME}: {name[:40]!r}..."
     return None
 
 
@@ -200,19 +213,44 @@ def _queue_counts(row: Row) -> str | None:
 
 _GROUPS = ("consumer_group", "producer_group", "client_group")
 NAMES = ("topic", *_GROUPS)
+_OTHER_NAMES = (
+    "client_id",
+    "broker_name",
+    "broker_named_as",
+    "broker_address",
+    "last_broker_name",
+    "thread",
+    "msg_id",
+    "offset_msg_id",
+    "queue_selected_by",
+    "client_version",
+    "collector",
+    "address",
+    "master_address",
+    "client_host",
+    "client_ip",
+    "language",
+    "consume_type",
+    "message_model",
+    "consume_from_where",
+    "strategy",
+    "request_id",
+    "trace_msg_id",
+    "transaction_id",
+)
 _SENDS = frozenset({"send_attempt"})
 _PROGRESS = frozenset({"queue_progress"})
 _USED = frozenset({"queue_ownership", "queue_progress", "pop_assignment"})
 
-# Order decides which code a refused line carries; rules that look at names alone come first. A rule is looked at
-# where none of its columns is null.
+# Order decides which code a refused line carries; rules that look at names alone come first.
 RULES: tuple[Rule, ...] = (
     Rule("ILLEGAL_TOPIC", _topic_charset, "quarantine", ("topic",)),
-    Rule("ILLEGAL_GROUP", _group_charset, "quarantine", ()),
+    Rule("ILLEGAL_GROUP", _group_charset, "quarantine", (), optional=_GROUPS),
     Rule("TOPIC_TOO_LONG", _topic_too_long, "quarantine", ("topic",)),
-    Rule("GROUP_TOO_LONG", _group_too_long, "quarantine", ()),
+    Rule("GROUP_TOO_LONG", _group_too_long, "quarantine", (), optional=_GROUPS),
     Rule("OWN_TOPIC_WITHOUT_GROUP", _own_topic_without_group, "quarantine", ("topic",)),
     Rule("TOPIC_OVER_127", _topic_long, "flag", ("topic",)),
+    Rule("NAME_TOO_LONG", _name_too_long, "quarantine", (), optional=_OTHER_NAMES),
     Rule("FORBIDDEN_TOPIC", _forbidden_topic, "flag", ("topic",), _SENDS),
     Rule("SENT_TO_OWN_TOPIC", _sent_to_own_topic, "flag", ("topic",), _SENDS),
     Rule("DEFAULT_PRODUCER", _default_producer_group, "flag", ("producer_group",), _SENDS),

@@ -42,6 +42,8 @@ def judge(table, row, **overrides):
         ("topic_route", ROUTE),
         ("topic_route", ROUTE | {"read_queue_nums": 65_536, "write_queue_nums": 65_536}),
         ("client_event", {"kind": "client_created", "topic": None}),
+        ("client_event", {"kind": "client_created", "client_id": "c" * 4096, "text": "x" * 5000}),
+        ("consumer_heartbeat", {"consumer_group": "g", "client_version": 453}),
     ],
 )
 def test_what_rocketmq_allows_passes_unchanged(table, row):
@@ -62,6 +64,7 @@ def test_what_rocketmq_allows_passes_unchanged(table, row):
         ("send_attempt", SEND | {"topic": "t" * 256}, "TOPIC_TOO_LONG"),
         ("send_attempt", SEND | {"producer_group": "g" * 256}, "GROUP_TOO_LONG"),
         ("queue_ownership", OWNED | {"topic": "%RETRY%"}, "OWN_TOPIC_WITHOUT_GROUP"),
+        ("queue_ownership", OWNED | {"topic": "%RETRY%" + "g" * 4090}, "TOPIC_TOO_LONG"),
         ("queue_progress", PROGRESS | {"broker_offset": -1}, "IMPOSSIBLE_OFFSET"),
         ("topic_route", ROUTE | {"perm": 99}, "IMPOSSIBLE_QUEUES"),
         ("topic_route", ROUTE | {"write_queue_nums": -1}, "IMPOSSIBLE_QUEUES"),
@@ -127,7 +130,7 @@ def test_one_broken_row_refuses_a_line_of_several_and_refused_lines_stay():
 
 def test_a_rule_names_only_columns_that_some_table_has():
     known = {name for table in TABLES.values() for name in table.columns.names}
-    assert {column for rule in RULES for column in rule.columns} <= known
+    assert {column for rule in RULES for column in (*rule.columns, *rule.optional)} <= known
     assert {name for rule in RULES for name in rule.tables} <= TABLES.keys()
     assert len({rule.code for rule in RULES}) == len(RULES)
 
@@ -153,6 +156,21 @@ def test_system_topics_are_known(topic, is_system):
 
 def test_system_groups_are_known():
     assert is_system_group("CID_RMQ_SYS_x") and is_system_group("TOOLS_CONSUMER") and not is_system_group("g")
+
+
+@pytest.mark.parametrize("column", ["client_id", "broker_name", "collector", "thread", "msg_id", "address"])
+def test_a_name_of_megabytes_refuses_its_line(column):
+    (table, *_) = (name for name, table in TABLES.items() if column in table.columns.names)
+    one = judge(table, {"topic": None, column: "x" * (8 << 20)})
+    assert (one.refusal.code, one.records) == ("NAME_TOO_LONG", ())
+    assert column in one.refusal.detail and "8388608 characters, more than 4096" in one.refusal.detail
+    assert len(one.refusal.detail) < 200
+
+
+def test_every_line_s_names_are_looked_at_though_its_topic_and_groups_are_known():
+    lines = [ParsedLine(LINE, (Record("send_attempt", SEND | {"client_id": "c" * size}),)) for size in (9, 5000, 9)]
+    refused = [one.refusal is not None for one in judged(lines, severities({}), FLAGGED)]
+    assert refused == [False, True, False]
 
 
 @pytest.mark.parametrize("topic", ["%RETRY%" + "a" * 500_000 + "é", "+" * 500_000, "%RETRY%" + "a+" * 300_000])
