@@ -191,7 +191,11 @@ PRODUCER_REPLAY = Table(
                 required=True,
             ),
             column("latency_max_ms", LONGS, "Ladder in force, ms; null: profile unknown."),
-            column("not_available_ms", LONGS, "Ladder in force, ms; null: profile unknown."),
+            column(
+                "not_available_ms",
+                LONGS,
+                "Ladder in force, ms; a rung of more than 366 days stands as 366 days. Null: profile unknown.",
+            ),
             column(
                 "verdict",
                 StringType(),

@@ -18,6 +18,9 @@ PROCESS = (*PRODUCER, "started_at", "life_at")
 _SETTINGS = ("client_version", "latency_fault_enabled", "detector_enabled", "latency_max_ms", "not_available_ms")
 _FAMILY = ("profile", "extend_only", "has_reachable", "reachable_gates_availability", "last_broker_rule")
 _FACTS = ("attempts", "last_attempt_at", "partly_seen", "sources", *_SETTINGS)
+# Producers may be given any long as a duration, Long.MAX_VALUE for "never again" too. What lasts longer than this is
+# told as lasting so long: no instant lies beyond what a timestamp holds, and no window has a row for each date to 9999.
+_LONGEST_MS = 366 * 86_400_000
 _LIVES = "array<struct<life_at timestamp, started_at timestamp>>"
 
 
@@ -86,6 +89,8 @@ def replay_rules(
     carry_days: int,
 ) -> DataFrame:
     """One row per process and date on which it is alive: rules, verdict and reasons (table ``producer_replay``).
+
+    Durations in force are held to 366 days: a longer window is told as one of that length.
 
     ``starts``: producer_instance rows of the dates; ``opening``: producer_replay rows of the date before; ``dates``:
     cluster and event_date to fill. A process lives until its producer's next start, or ``carry_days`` without an
@@ -162,6 +167,7 @@ def _judged(days: DataFrame) -> DataFrame:
         name: F.when(F.col("rules.profile").isNotNull(), F.coalesce(F.col(name), F.col(f"rules.{name}")))
         for name in ("latency_max_ms", "not_available_ms")
     }
+    ladders["not_available_ms"] = F.transform(ladders["not_available_ms"], lambda ms: F.least(ms, F.lit(_LONGEST_MS)))
     ruled = ruled.withColumns(ladders)
     no_release = F.col("rules.profile").isNull()
     too_short = F.size("not_available_ms") < F.size("latency_max_ms")

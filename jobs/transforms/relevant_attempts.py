@@ -62,7 +62,7 @@ class RelevantAttempts:
         )
         told = staged(updates.select(*_PAIR, "reachable", "at", "duration_ms").unionByName(handed_over))
         minutes = [
-            _held(told.where("duration_ms > 0"), self._slow_ms, self._tolerance_ms),
+            _held(_while_recorded(told, self._of_pairs), self._slow_ms, self._tolerance_ms),
             _in_minutes(_after_failures(told.where("NOT reachable"), self._of_pairs)),
             _last_of_date(self._of_pairs, self._slow_ms),
         ]
@@ -120,6 +120,14 @@ def _in_minutes(slots: DataFrame) -> DataFrame:
 def _of_pairs(activity: DataFrame) -> DataFrame:
     """Per producer, broker and date, the masks of the slots in which quick updates began, and ``settled_at``."""
     return activity.groupBy(*_PAIR, "event_date").agg(F.max("settled_at").alias("settled_at"), *merged_masks())
+
+
+def _while_recorded(told: DataFrame, of_pairs: DataFrame) -> DataFrame:
+    """The updates that held a broker, no longer than to the end of the last date with quick updates: none is later."""
+    last = of_pairs.agg(F.date_add(F.max("event_date"), 1).cast("timestamp").alias("recorded_until"))
+    recorded_ms = F.unix_millis("recorded_until") - F.unix_millis("at")
+    held = told.where("duration_ms > 0").crossJoin(F.broadcast(last))
+    return held.withColumn("duration_ms", F.greatest(F.lit(0), F.least("duration_ms", recorded_ms)))
 
 
 def _held(told: DataFrame, slow_ms: int, tolerance_ms: int) -> DataFrame:

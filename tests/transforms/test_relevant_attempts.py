@@ -14,7 +14,7 @@ from jobs.rebuild_availability import compute
 from jobs.run_context import RunContext
 from jobs.transforms.broker_activity import MASKS, broker_activity, last_slot_before
 from jobs.transforms.frames import ClusterDate
-from jobs.transforms.relevant_attempts import _held, _last_of_date, _of_pairs
+from jobs.transforms.relevant_attempts import _held, _last_of_date, _of_pairs, _while_recorded
 from schemas import PRODUCER_INSTANCE, SEND_ATTEMPT
 from tests.conftest import only_in_one
 
@@ -129,27 +129,67 @@ def starts_of(number, rng):
         }
 
 
-@pytest.fixture(scope="module")
-def both(spark, settings, tmp_path_factory):
-    """All tables of the rebuild: from all attempts, and from those that matter."""
-    rng = random.Random(SEED)
-    lake = Lake(spark, str(tmp_path_factory.mktemp("lake")), retention_days=1)
+def stretch_of(spark, folder, attempts, starts):
+    """A stretch of all dates on a new lake that holds these rows."""
+    lake = Lake(spark, str(folder), retention_days=1)
     context = RunContext("")
-    numbers = range(36)
-    for table, made in ((SEND_ATTEMPT, attempts_of), (PRODUCER_INSTANCE, starts_of)):
-        rows = {tuple(row[k] for k in table.key): row for number in numbers for row in made(number, rng)}
+    for table, made in ((SEND_ATTEMPT, attempts), (PRODUCER_INSTANCE, starts)):
+        rows = {tuple(row[k] for k in table.key): row for row in made}
         lineage = {"ingested_at": context.started_at, "run_id": "r"}
         stored = [tuple({**row, **lineage}.get(name) for name in table.columns.names) for row in rows.values()]
         lake.append(table, spark.createDataFrame(stored, table.columns))
     dates = [ClusterDate("c", day) for day in DAYS]
-    stretch = Stretch(
+    return Stretch(
         lake, context, dates, {}, {}, {"c": DAYS[-1]}, frozenset(dates), frozenset(), frozenset({"producer_hook"})
     )
+
+
+def pruned(settings):
+    """Settings under which the attempts that do not matter are left out."""
     few = settings.pruning.model_copy(update={"from_attempts": 0, "below_share": 1.0})
+    return settings.model_copy(update={"pruning": few})
+
+
+@pytest.fixture(scope="module")
+def both(spark, settings, tmp_path_factory):
+    """All tables of the rebuild: from all attempts, and from those that matter."""
+    rng = random.Random(SEED)
+    attempts, starts = ([row for n in range(36) for row in made(n, rng)] for made in (attempts_of, starts_of))
+    stretch = stretch_of(spark, tmp_path_factory.mktemp("lake"), attempts, starts)
     return [
         {name: frame.localCheckpoint() for name, frame in compute(stretch, chosen).items()}
-        for chosen in (settings, settings.model_copy(update={"pruning": few}))
+        for chosen in (settings, pruned(settings))
     ]
+
+
+def test_a_broker_shunned_for_ever_is_told_as_shunned_for_366_days(spark, settings, tmp_path):
+    """What a producer may be given for "never again" is no instant; nor may it make a row for each date to come."""
+    rng = random.Random(SEED)
+    sends = [
+        (1_000, 900, "broker-a"),
+        (5_000, 2, "broker-b"),
+        (2 * DAY_MS + 5, 3, "broker-a"),
+        (2 * DAY_MS, 2, "broker-b"),
+    ]
+    attempts = [attempt(3, n, at_ms, ms, broker, "SYNC", False, rng) for n, (at_ms, ms, broker) in enumerate(sends)]
+    start = {
+        **next(row for n in range(9) for row in starts_of(3, random.Random(n))),
+        "event_date": FIRST,
+        "started_at": at(0),
+        "client_version": "V5_3_3",
+        "latency_fault_enabled": True,
+        "latency_max_ms": [0, 550],
+        "not_available_ms": [0, 2**63 - 1],
+    }
+    tables = compute(stretch_of(spark, tmp_path, attempts, [start]), pruned(settings))
+    (rule, *_) = tables["producer_replay"].collect()
+    assert (rule.not_available_ms, rule.recorded.not_available_ms) == ([0, 366 * DAY_MS], [0, 2**63 - 1])
+    windows = tables["broker_availability_window"].orderBy("window_start").collect()
+    assert {(w.broker_name, w.state, w.not_available_ms) for w in windows} == {
+        ("broker-a", "unavailable", 366 * DAY_MS)
+    }
+    assert windows[0].window_start == at(1_900).replace(tzinfo=None)
+    assert len(windows) < 20
 
 
 @pytest.mark.parametrize(
@@ -183,6 +223,17 @@ def test_whatever_ended_while_a_broker_was_held_began_in_a_minute_that_is_kept(s
     assert set(quick) <= minutes
     # And no more than the hold needs: its own minutes, and the one before where it begins early in its first.
     assert len(minutes) <= sum(duration // 60_000 + 3 for *_, duration in holds)
+
+
+def test_a_hold_of_a_year_keeps_no_minute_after_the_last_date_with_attempts(spark):
+    pair = ("c", "g", "p", "broker-a")
+    names = "cluster string, producer_group string, client_id string, broker_name string"
+    told = spark.createDataFrame(
+        [(*pair, at(DAY_MS - 60_000), 366 * DAY_MS)], f"{names}, at timestamp, duration_ms long"
+    )
+    of_pairs = spark.createDataFrame([(*pair, day) for day in DAYS[:2]], f"{names}, event_date date")
+    minutes = {row.minute - BEGIN_MS // 60_000 for row in _held(_while_recorded(told, of_pairs), 550, 3).collect()}
+    assert minutes == set(range(1438, 2881))
 
 
 def test_the_last_quick_update_that_ended_on_a_date_began_in_a_minute_that_is_kept(spark):
