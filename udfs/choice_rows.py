@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from functools import cache
 from typing import Any
 
@@ -21,6 +22,7 @@ from udfs.release_profiles import PROFILES
 from udfs.send_verdicts import Choice, KnownBroker, judge
 
 _WRITE = 2  # PermName.PERM_WRITE
+_Row = Mapping[str, Any]
 
 
 class ChoiceJudge:
@@ -30,8 +32,9 @@ class ChoiceJudge:
         self._tolerance_ms = tolerance_ms
         self._removals = Removals(tolerance_ms)
         self._latest_ms = 0
+        self._date: date | None = None
 
-    def verdict(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def verdict(self, row: _Row) -> dict[str, Any]:
         """A row of ``records`` as a row of send_verdict, with ``removals``: what the choice made its client forget."""
         if row["begin_ms"] < self._latest_ms:
             raise ValueError(
@@ -39,10 +42,14 @@ class ChoiceJudge:
                 f"({self._latest_ms}); sort each process's choices by their begin before they are judged."
             )
         self._latest_ms = row["begin_ms"]
+        if row["event_date"] != self._date:
+            self._date = row["event_date"]
+            self._removals.close_date()
         profile = _profile(row["profile"], tuple(row["latency_max_ms"] or ()), tuple(row["not_available_ms"] or ()))
         enabled = bool(row["latency_fault_enabled"])
         choice = Choice(row["broker_name"], row["last_broker_name"], row["begin_ms"])
-        records = [_record(row, broker) for broker in _with_route_brokers(row)]
+        handed_over = [own for broker in row["brokers"] if (own := self._handed_over(broker)) is not None]
+        records = [_record(row, broker) for broker in _with_route_brokers(handed_over, row["routes"] or ())]
         known = [self._known(record, choice, profile, enabled, bool(row["detector_enabled"])) for record in records]
         judgement = judge(choice, known, profile, enabled=enabled)
         removals = self._removals.note(judgement, choice, records)
@@ -53,6 +60,16 @@ class ChoiceJudge:
             "reason": judgement.reason,
             "removals": [removal._asdict() for removal in removals],
         }
+
+    def _handed_over(self, broker: _Row) -> _Row | None:
+        """The broker as the dates before left it: what they forgot counts as in fault_item_state; None: not known."""
+        item = broker["item"]
+        removal = item and self._removals.before_date(broker["known_broker"], item["updated_at_ms"])
+        if not removal:
+            return broker
+        if removal.surely:
+            return {**broker, "item": None} if broker["on_date"] else None
+        return {**broker, "item": {**item, "forgotten_at_ms": removal.at_ms}}
 
     def _known(
         self, record: BrokerRecord, choice: Choice, profile: FaultProfile, enabled: bool, detector_enabled: bool
@@ -73,16 +90,15 @@ def _profile(profile: str, latency_max_ms: tuple[int, ...], not_available_ms: tu
     return replace(PROFILES[profile], latency_max_ms=latency_max_ms, not_available_ms=not_available_ms)
 
 
-def _with_route_brokers(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _with_route_brokers(brokers: Sequence[_Row], routes: Sequence[Sequence[_Row]]) -> list[_Row]:
     """The brokers that the process knew, and those that only a route names."""
-    brokers = list(row["brokers"])
     known = {broker["known_broker"] for broker in brokers}
-    routed = {entry["broker_name"] for route in row["routes"] or () for entry in route}
+    routed = {entry["broker_name"] for route in routes for entry in route}
     nothing = {"item": None, "near": None, "used_before_ms": None, "used_after_ms": None}
-    return brokers + [{"known_broker": name, **nothing} for name in sorted(routed - known)]
+    return [*brokers, *({"known_broker": name, **nothing} for name in sorted(routed - known))]
 
 
-def _record(row: Mapping[str, Any], broker: Mapping[str, Any]) -> BrokerRecord:
+def _record(row: _Row, broker: _Row) -> BrokerRecord:
     item, name = broker["item"], broker["known_broker"]
     forgotten_ms = item and item["forgotten_at_ms"]
     return BrokerRecord(
@@ -97,7 +113,7 @@ def _record(row: Mapping[str, Any], broker: Mapping[str, Any]) -> BrokerRecord:
     )
 
 
-def _near(row: Mapping[str, Any], update: Mapping[str, Any]) -> NearUpdate:
+def _near(row: _Row, update: _Row) -> NearUpdate:
     """A callback runs on another thread than the one that its line names."""
     by_same_thread = row["thread"] is not None and update["update_thread"] == row["thread"]
     earlier = update["update_begin_ms"] < row["begin_ms"] and update["at_ms"] <= row["begin_ms"]
@@ -105,12 +121,12 @@ def _near(row: Mapping[str, Any], update: Mapping[str, Any]) -> NearUpdate:
     return NearUpdate(update["at_ms"], update["latency_ms"], update["isolation"], update["reachable"], sure)
 
 
-def _is_own(row: Mapping[str, Any], update: Mapping[str, Any]) -> bool:
+def _is_own(row: _Row, update: _Row) -> bool:
     """An attempt never sees its own end, nor that of a later attempt of the same send."""
     return update["update_msg_id"] == row["msg_id"] and (update["update_attempt"] or 0) >= (row["attempt"] or 0)
 
 
-def _routes(row: Mapping[str, Any], name: str) -> tuple[RouteEntry, ...] | None:
+def _routes(row: _Row, name: str) -> tuple[RouteEntry, ...] | None:
     if not row["routes"]:
         return None
     absent = RouteEntry(None, writable=False, has_master=False)

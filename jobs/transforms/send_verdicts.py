@@ -80,17 +80,22 @@ def doubtful(made: DataFrame, whole: DataFrame, *, until: Column, tolerance_ms: 
     replayed = made.where(F.col("verdict").isin("replayed", "off") & ~F.col("pinned"))
     start = F.unix_millis("stretch_start") - tolerance_ms
     end = F.unix_millis(F.least("stretch_end", until)) + tolerance_ms
+    last_instant = F.least("stretch_end", until) - F.expr("INTERVAL '0.000001' SECOND")
     slots = F.sequence(F.floor(start / _SLOT_MS), F.floor(end / _SLOT_MS))
     held = whole.select(
         *(F.col(name).alias(f"held_{name}") for name in (*PROCESS, "broker_name", "state")),
         start.alias("held_from_ms"),
         end.alias("held_to_ms"),
+        # The tolerance does not reach over midnight: a date knows nothing of what another one held no more, or not yet.
+        F.to_date("stretch_start").alias("held_first"),
+        F.to_date(F.greatest("stretch_start", last_instant)).alias("held_last"),
         F.explode(slots).alias("held_slot"),
     )
     keys = (F.col(name).eqNullSafe(F.col(f"held_{name}")) for name in (*PROCESS, "broker_name"))
     at_that_time = (
         (F.floor(F.col("begin_ms") / _SLOT_MS) == F.col("held_slot"))
         & F.col("begin_ms").between(F.col("held_from_ms"), F.col("held_to_ms"))
+        & F.col("event_date").between(F.col("held_first"), F.col("held_last"))
         & ((F.col("held_state") == "unavailable") | F.col("reachable_gates_availability"))
     )
     back, fresh = replayed.where("looks_back"), replayed.where("NOT looks_back")
@@ -119,8 +124,8 @@ def records(suspects: DataFrame, recorded: Recorded, routes: DataFrame, *, toler
     """Each doubtful choice with what is recorded of every broker that its process knew (``CHOICE_RECORD``).
 
     ``routes``: what ``held_routes`` gives.
-    Only what lies on the choice's own date counts, so that a date says the same whichever dates are computed with it;
-    a carried item is what the dates before it left.
+    Only what lies on the choice's own date counts, and the items that the dates before it left, so that a date says the
+    same whichever dates are computed with it. ``on_date``: the process updated or used the broker on the date.
     """
     # A process is the number of its first choice here: one key instead of five, two of which may be null.
     processes = F.broadcast(suspects.groupBy(*PROCESS).agg(F.min("choice").alias("process")))
@@ -130,16 +135,34 @@ def records(suspects: DataFrame, recorded: Recorded, routes: DataFrame, *, toler
         return null_safe_join(named, processes, PROCESS).drop(*PROCESS)
 
     near, used = own(recorded.near), own(recorded.used)
-    known = near.select("process", "known_broker").unionByName(used.select("process", "known_broker")).distinct()
     choice = null_safe_join(suspects, processes, PROCESS).select("choice", "process", "topic", "event_date", "begin_ms")
-    probe = staged(choice.join(known, "process"))
+    probe = staged(_with_known_brokers(choice, near, used))
     seen = _with_item(probe, own(recorded.items), tolerance_ms)
     seen = _with_near_updates(seen, near, tolerance_ms)
     seen = _with_uses(seen, used)
-    broker = F.struct("known_broker", "item", "near", "used_before_ms", "used_after_ms")
+    broker = F.struct("known_broker", "on_date", "item", "near", "used_before_ms", "used_after_ms")
     each = seen.groupBy("choice").agg(F.array_sort(F.collect_list(broker)).alias("brokers"))
     with_routes = suspects.join(routes, ["cluster", "topic", "event_date", "begin_at"], "left")
     return with_routes.join(each, "choice").drop("choice")
+
+
+def _with_known_brokers(choice: DataFrame, rows: DataFrame, used: DataFrame) -> DataFrame:
+    """Each choice once per broker that its process updated or used on its date, or has an item of from before it."""
+    keys = ("process", "known_broker")
+    is_update = F.col("row_rank") == 1
+    told = rows.select(*keys, F.when(is_update, F.col("event_date")).alias("day"), F.col("event_date").alias("since"))
+    known = (
+        told.unionByName(used.select(*keys, F.col("event_date").alias("day")), allowMissingColumns=True)
+        .groupBy(*keys)
+        .agg(F.collect_set("day").alias("days"), F.min("since").alias("since"))
+    )
+    on_date, has_item = F.array_contains("days", F.col("event_date")), F.col("since") <= F.col("event_date")
+    return (
+        choice.join(known, "process")
+        .withColumn("on_date", on_date)
+        .where(on_date | F.coalesce(has_item, F.lit(False)))
+        .drop("days", "since")
+    )
 
 
 def _with_item(probe: DataFrame, rows: DataFrame, tolerance_ms: int) -> DataFrame:

@@ -1,0 +1,174 @@
+"""Small producers, each a case: both dates rebuilt at once, and one by one from the attempts that matter."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from pyspark.sql import functions as F
+
+from jobs.delta_tables import Lake
+from jobs.publication import Stretch
+from jobs.rebuild_availability import compute
+from jobs.run_context import RunContext
+from jobs.transforms.frames import ClusterDate
+from schemas import FAULT_ITEM_STATE, PRODUCER_INSTANCE, PRODUCER_REPLAY, SEND_ATTEMPT, TABLES, TOPIC_ROUTE
+
+DAYS = {5: date(2026, 1, 5), 6: date(2026, 1, 6)}
+TIMEOUT = "org.apache.rocketmq.remoting.exception.RemotingTimeoutException"
+WHERE_FROM = {"source": "test", "source_file": "f", "source_line": 1}
+COMPARED = ("producer_replay", "fault_item_state", "broker_availability_window", "send_verdict", "producer_finding")
+CASES: dict[str, Case] = {}
+ATTEMPTS: list[dict] = []
+STARTS: list[dict] = []
+ROUTES: list[dict] = []
+
+
+def at(day: int, clock: str) -> datetime:
+    return datetime.fromisoformat(f"{DAYS[day]}T{clock}").replace(tzinfo=UTC)
+
+
+class Case:
+    """A producer of its own; its topics are its own too. ``version`` None: no start of it is on record."""
+
+    def __init__(self, name: str, version: str | None = "5.3.3", *, switch: bool | None = True) -> None:
+        CASES[name] = self
+        self.who = {"cluster": "c", "producer_group": "g", "client_id": name}
+        if version is not None:
+            start = {"started_at": at(5, "09:00:00"), "client_version": version, "latency_fault_enabled": switch}
+            STARTS.append({**self.who, "event_date": DAYS[5], **start, **WHERE_FROM})
+
+    def send(
+        self,
+        day: int,
+        clock: str,
+        broker: str,
+        *,
+        took: int = 3,
+        failed: bool = False,
+        topic: str = "T",
+        outcome: str = "SEND_OK",
+        msg: str | None = None,
+        **columns,
+    ) -> Case:
+        answer = {"outcome": "EXCEPTION", "exception": TIMEOUT} if failed else {"outcome": outcome}
+        begin = at(day, clock)
+        told = {"thread": "t", "mode": "SYNC", "attempt": 0, "queue_id": 0, "phase": "result"}
+        times = {"begin_at": begin, "end_at": begin + timedelta(milliseconds=took), "latency_ms": took}
+        names = {"topic": f"{topic} of {self.who['client_id']}", "broker_name": broker, "broker_named_as": broker}
+        ATTEMPTS.append(
+            {
+                **self.who,
+                "event_date": DAYS[day],
+                "msg_id": msg or f"{clock} {broker}",
+                "exceptions_observable": True,
+                **WHERE_FROM,
+                **names,
+                **times,
+                **told,
+                **answer,
+                **columns,
+            }
+        )
+        return self
+
+    def route(self, day: int, clock: str, *brokers: str, order: str | None = None) -> Case:
+        topic = {"topic": f"T of {self.who['client_id']}", "order_topic_conf": order, "is_static_topic": False}
+        nums = {"read_queue_nums": 4, "write_queue_nums": 4, "perm": 6, "has_master": True}
+        seen = {"cluster": "c", "event_date": DAYS[day], "collector": "k", "captured_at": at(day, clock)}
+        ROUTES.extend({**seen, **topic, **nums, **WHERE_FROM, "broker_name": broker} for broker in brokers)
+        return self
+
+
+# -- what a date knows ---------------------------------------------------------------------------------------------
+
+# Only the second date shows that there is a broker c.
+new_broker = Case("new broker", "4.7.1").send(5, "10:00:00", "a", took=10, failed=True)
+new_broker.send(5, "10:00:01", "b", took=20, failed=True).send(5, "10:00:05", "a").send(6, "10:00:00", "c")
+
+# The fallback surely forgets d, which the topic's recorded route lacks; on the second date no route is recorded.
+gone = Case("surely forgotten", "4.7.1").route(5, "23:59:20", "a", "b")
+gone.send(5, "23:59:00", "d", took=10, failed=True, topic="other").send(5, "23:59:01", "a", took=20, failed=True)
+gone.send(5, "23:59:02", "b", took=30, failed=True).send(5, "23:59:30", "b", took=30, failed=True)
+gone.send(6, "00:00:10", "a")
+
+# The fallback may have forgotten d, which ties with a, on the first date, and again on the second.
+perhaps = Case("perhaps forgotten", "4.7.1").send(5, "23:55:00", "d", took=10, failed=True, topic="other")
+perhaps.send(5, "23:55:01", "a", took=10, failed=True).send(5, "23:55:02", "b", took=30, failed=True)
+perhaps.send(5, "23:56:00", "a", took=10, failed=True).send(6, "00:01:00", "a")
+
+# Held until just before midnight and chosen just after it, and the other way round.
+edges = Case("edges", "4.7.1").send(5, "23:49:59.989", "a", took=10, failed=True).send(5, "23:59:59.999", "b")
+edges.send(6, "00:00:00.001", "a").send(6, "00:00:00.000", "b", took=0, failed=True)
+
+
+@pytest.fixture(scope="module")
+def rebuilt(spark, settings, tmp_path_factory):
+    """Rows of both dates at once, and of one after the other from the attempts that matter: table, case -> rows."""
+    lake = Lake(spark, str(tmp_path_factory.mktemp("lake")), retention_days=1)
+    context = RunContext("")
+    lineage = {"ingested_at": context.started_at, "run_id": "r"}
+    for table, rows in ((SEND_ATTEMPT, ATTEMPTS), (PRODUCER_INSTANCE, STARTS), (TOPIC_ROUTE, ROUTES)):
+        stored = [tuple({**row, **lineage}.get(name) for name in table.columns.names) for row in rows]
+        lake.append(table, spark.createDataFrame(stored, table.columns))
+    both = [ClusterDate("c", day) for day in DAYS.values()]
+    few = settings.model_copy(
+        update={"pruning": settings.pruning.model_copy(update={"from_attempts": 0, "below_share": 1.0})}
+    )
+
+    def of(dates, previous, following, chosen):
+        known = ({"c": DAYS[previous]} if previous else {}, {"c": DAYS[following]} if following else {})
+        sources = frozenset({"producer_hook"})
+        return compute(
+            Stretch(lake, context, dates, *known, {"c": DAYS[6]}, frozenset(both), frozenset(), sources), chosen
+        )
+
+    together = _by_case(of(both, None, None, settings))
+    first = of(both[:1], None, 6, few)
+    for table in (PRODUCER_REPLAY, FAULT_ITEM_STATE):
+        lake.append(table, first[table.name])
+    second = of(both[1:], 5, None, few)
+    return together, _by_case({name: first[name].unionByName(second[name]) for name in COMPARED})
+
+
+def _by_case(made):
+    found = {}
+    for name in COMPARED:
+        contract = F.to_json(F.struct(*TABLES[name].contract_columns))
+        for row in made[name].select("client_id", contract.alias("row")).collect():
+            found.setdefault((name, row.client_id), []).append(row.row)
+    return {key: sorted(rows) for key, rows in found.items()}
+
+
+@pytest.fixture
+def rows(rebuilt):
+    def of(name, case):
+        return [json.loads(row) for row in rebuilt[0].get((name, case), [])]
+
+    return of
+
+
+@pytest.fixture
+def last_verdict(rows):
+    def of(case):
+        """Verdict on the case's last choice in doubt, with its admissible brokers and the reason."""
+        row = max(rows("send_verdict", case), key=lambda row: row["begin_at"])
+        return row["verdict"], row.get("admissible"), row.get("reason")
+
+    return of
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_both_dates_at_once_give_what_one_after_the_other_gives(rebuilt, case):
+    together, one_by_one = ({name: made.get((name, case), []) for name in COMPARED} for made in rebuilt)
+    assert one_by_one == together
+    assert together["producer_replay"]
+
+
+def test_a_broker_that_only_a_later_date_shows_is_none_to_choose(last_verdict):
+    assert last_verdict("new broker") == ("consistent", ["a"], None)
+
+
+def test_a_broker_that_was_surely_forgotten_the_day_before_is_none_to_choose(last_verdict):
+    assert last_verdict("surely forgotten") == ("consistent", ["a"], None)
