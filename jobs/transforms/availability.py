@@ -103,7 +103,10 @@ def with_stretches(rows: DataFrame) -> DataFrame:
     rows = rows.withColumns({"until": F.when(shuns, until), "removed": F.coalesce("removed", F.lit(False))})
     previous = F.when(F.col("extend_only"), F.max("until").over(before)).otherwise(F.lag("until").over(in_order))
     rows = rows.withColumn("held_until", previous)
-    opens = shuns & F.coalesce(F.col("at") > F.col("held_until"), F.lit(True))
+    # Stretches that adjoin are one; but of what midnight ends the next date knows nothing, and begins anew.
+    at_midnight = F.col("at") == F.to_date("at").cast("timestamp")
+    ended = (F.col("at") > F.col("held_until")) | ((F.col("at") == F.col("held_until")) & at_midnight)
+    opens = shuns & F.coalesce(ended, F.lit(True))
     moves = shuns & (~F.col("extend_only") | F.coalesce(F.col("until") > F.col("held_until"), F.lit(True)))
     goes = ~F.col("reachable") & F.coalesce(F.lag("reachable").over(in_order), F.lit(True))
     rows = rows.withColumns({"opens": opens, "extends": moves, "goes_unreachable": goes})

@@ -102,6 +102,11 @@ perhaps.send(5, "23:56:00", "a", took=10, failed=True).send(6, "00:01:00", "a")
 edges = Case("edges", "4.7.1").send(5, "23:49:59.989", "a", took=10, failed=True).send(5, "23:59:59.999", "b")
 edges.send(6, "00:00:00.001", "a").send(6, "00:00:00.000", "b", took=0, failed=True)
 
+# Held to the very midnight, and anew from that instant on.
+for version, held in (("4.9.8", "23:49:59.990"), ("5.1.4", "23:59:49.990"), ("5.3.3", "23:59:49.990")):
+    anew = Case(f"anew {version}", version).send(5, held, "a", took=10, failed=True)
+    anew.send(5, "23:59:59.990", "a", took=10, failed=True).send(6, "00:00:03", "a")
+
 
 @pytest.fixture(scope="module")
 def rebuilt(spark, settings, tmp_path_factory):
@@ -172,3 +177,11 @@ def test_a_broker_that_only_a_later_date_shows_is_none_to_choose(last_verdict):
 
 def test_a_broker_that_was_surely_forgotten_the_day_before_is_none_to_choose(last_verdict):
     assert last_verdict("surely forgotten") == ("consistent", ["a"], None)
+
+
+@pytest.mark.parametrize("case", ["anew 4.9.8", "anew 5.1.4", "anew 5.3.3"])
+def test_a_window_that_ends_at_midnight_does_not_go_on_in_the_one_that_begins_then(rows, case):
+    made = [row for row in rows("broker_availability_window", case) if row["state"] == "unavailable"]
+    shown = sorted((row["window_start"], row["end_reason"], row["continues_previous"]) for row in made)
+    assert [(start[8:19], going_on) for start, _, going_on in shown[1:]] == [("06T00:00:00", False)]
+    assert shown[0][1:] == ("expired", False)
