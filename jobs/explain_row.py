@@ -76,7 +76,8 @@ def _verdict(spark: SparkSession, verdict: Record) -> Iterator[Section]:
         spark,
         "Recorded routes of the topic around that time (topic_route)",
         "",
-        f"""SELECT captured_at, broker_name, write_queue_nums, perm, has_master FROM topic_route
+        f"""SELECT captured_at, broker_name, write_queue_nums, perm, has_master, order_topic_conf
+            FROM topic_route
             WHERE {same(verdict, "cluster", "event_date", "topic")}
             AND captured_at BETWEEN {at} - INTERVAL 300 SECONDS AND {at} + INTERVAL 60 SECONDS
             ORDER BY captured_at DESC, broker_name LIMIT {MOST}""",

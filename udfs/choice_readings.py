@@ -44,11 +44,25 @@ class NearUpdate(NamedTuple):
 
 
 class RouteEntry(NamedTuple):
-    """A recorded route's entry for the broker; ``write_queue_nums`` None: the route had none."""
+    """A recorded route's entry for the broker; ``write_queue_nums`` None: the route had none.
+
+    Attributes:
+        ordered_queues: queues that the route's orderTopicConf gives the broker; None: the route has no such text.
+    """
 
     write_queue_nums: int | None
     writable: bool
     has_master: bool
+    ordered_queues: int | None = None
+
+    def is_listed(self) -> bool:
+        """Whether a client that holds the route has a queue of the broker in its list.
+
+        Source: MQClientInstance#topicRouteData2TopicPublishInfo, 4.0.0 to 5.3.3.
+        """
+        if self.ordered_queues is not None:
+            return self.ordered_queues > 0
+        return self.writable and self.has_master and (self.write_queue_nums or 0) > 0
 
 
 class BrokerRecord(NamedTuple):
@@ -222,9 +236,7 @@ def _recorded(routes: Sequence[RouteEntry] | None) -> list[RouteReading]:
     """Distinct readings of the recorded routes, latest first."""
     readings = []
     for entry in reversed(routes or ()):
-        queues = entry.write_queue_nums
-        listed = entry.writable and entry.has_master and (queues or 0) > 0
-        readings.append(RouteReading(listed, queues, entry.writable))
+        readings.append(RouteReading(entry.is_listed(), entry.write_queue_nums, entry.writable))
     return list(dict.fromkeys(readings))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from udfs.choice_readings import (
     BrokerRecord,
@@ -18,6 +18,7 @@ from udfs.choice_readings import (
     route_readings,
 )
 from udfs.fault_tolerance import FaultItem, FaultProfile
+from udfs.order_topic_conf import ordered_queues
 from udfs.release_profiles import PROFILES
 from udfs.send_verdicts import Choice, KnownBroker, judge
 
@@ -49,7 +50,8 @@ class ChoiceJudge:
         enabled = bool(row["latency_fault_enabled"])
         choice = Choice(row["broker_name"], row["last_broker_name"], row["begin_ms"])
         handed_over = [own for broker in row["brokers"] if (own := self._handed_over(broker)) is not None]
-        records = [_record(row, broker) for broker in _with_route_brokers(handed_over, row["routes"] or ())]
+        routes = [route for route in map(_Route.of, row["routes"] or ()) if route is not None]
+        records = [_record(row, broker, routes) for broker in _with_route_brokers(handed_over, routes)]
         known = [self._known(record, choice, profile, enabled, bool(row["detector_enabled"])) for record in records]
         judgement = judge(choice, known, profile, enabled=enabled)
         removals = self._removals.note(judgement, choice, records)
@@ -90,15 +92,42 @@ def _profile(profile: str, latency_max_ms: tuple[int, ...], not_available_ms: tu
     return replace(PROFILES[profile], latency_max_ms=latency_max_ms, not_available_ms=not_available_ms)
 
 
-def _with_route_brokers(brokers: Sequence[_Row], routes: Sequence[Sequence[_Row]]) -> list[_Row]:
+class _Route(NamedTuple):
+    """A recorded route of the topic; ``ordered``: queues by broker of its orderTopicConf, None: it has none."""
+
+    entries: Mapping[str, _Row]
+    ordered: Mapping[str, int] | None
+
+    @classmethod
+    def of(cls, rows: Sequence[_Row]) -> _Route | None:
+        """None: its orderTopicConf cannot be read, so that no client goes by the route."""
+        entries = {row["broker_name"]: row for row in rows}
+        conf = next((row["order_topic_conf"] for row in rows if row["order_topic_conf"]), None)
+        if conf is None:
+            return cls(entries, None)
+        ordered = ordered_queues(conf)
+        return None if ordered is None else cls(entries, ordered)
+
+    def brokers(self) -> set[str]:
+        return {*self.entries, *(self.ordered or ())}
+
+    def entry(self, name: str) -> RouteEntry:
+        row = self.entries.get(name)
+        ordered = None if self.ordered is None else self.ordered.get(name, 0)
+        if row is None:
+            return RouteEntry(None, writable=False, has_master=False, ordered_queues=ordered)
+        return RouteEntry(row["write_queue_nums"], bool(row["perm"] & _WRITE), bool(row["has_master"]), ordered)
+
+
+def _with_route_brokers(brokers: Sequence[_Row], routes: Sequence[_Route]) -> list[_Row]:
     """The brokers that the process knew, and those that only a route names."""
     known = {broker["known_broker"] for broker in brokers}
-    routed = {entry["broker_name"] for route in routes for entry in route}
+    routed = {name for route in routes for name in route.brokers()}
     nothing = {"item": None, "near": None, "used_before_ms": None, "used_after_ms": None}
     return [*brokers, *({"known_broker": name, **nothing} for name in sorted(routed - known))]
 
 
-def _record(row: _Row, broker: _Row) -> BrokerRecord:
+def _record(row: _Row, broker: _Row, routes: Sequence[_Route]) -> BrokerRecord:
     item, name = broker["item"], broker["known_broker"]
     forgotten_ms = item and item["forgotten_at_ms"]
     return BrokerRecord(
@@ -108,7 +137,7 @@ def _record(row: _Row, broker: _Row) -> BrokerRecord:
         tuple(_near(row, update) for update in broker["near"] or () if not _is_own(row, update)),
         broker["used_before_ms"],
         broker["used_after_ms"],
-        _routes(row, name),
+        tuple(route.entry(name) for route in routes) or None,
         None if forgotten_ms is None else Removal(name, forgotten_ms, surely=False),
     )
 
@@ -124,14 +153,3 @@ def _near(row: _Row, update: _Row) -> NearUpdate:
 def _is_own(row: _Row, update: _Row) -> bool:
     """An attempt never sees its own end, nor that of a later attempt of the same send."""
     return update["update_msg_id"] == row["msg_id"] and (update["update_attempt"] or 0) >= (row["attempt"] or 0)
-
-
-def _routes(row: _Row, name: str) -> tuple[RouteEntry, ...] | None:
-    if not row["routes"]:
-        return None
-    absent = RouteEntry(None, writable=False, has_master=False)
-    entries = [next((entry for entry in route if entry["broker_name"] == name), None) for route in row["routes"]]
-    return tuple(
-        absent if e is None else RouteEntry(e["write_queue_nums"], bool(e["perm"] & _WRITE), bool(e["has_master"]))
-        for e in entries
-    )

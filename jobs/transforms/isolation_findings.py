@@ -163,9 +163,23 @@ def _held_of_known(given: Observed) -> DataFrame:
 
 
 def writable(routes: DataFrame) -> DataFrame:
-    """Brokers that a producer keeps of the topic_route rows: perm has W, a master is there, queues to write to."""
+    """Brokers that a producer keeps of the topic_route rows: perm has W, a master is there, queues to write to.
+
+    Or, where the route has an orderTopicConf, those that it gives queues, and no others.
+    Source: MQClientInstance#topicRouteData2TopicPublishInfo, 4.0.0 to 5.3.3.
+    """
+    topic_date = ["cluster", "event_date", "topic"]
+    is_ordered = F.coalesce(F.col("order_topic_conf") != "", F.lit(False))
     kept = (F.col("perm").bitwiseAND(_PERM_WRITE) != 0) & F.col("has_master") & (F.col("write_queue_nums") > 0)
-    return routes.where(kept).select("cluster", "event_date", "topic", "broker_name").distinct()
+    by_count = routes.where(kept & ~is_ordered).select(*topic_date, "broker_name")
+    entries = F.transform(F.split("order_topic_conf", ";"), lambda entry: F.split(entry, ":"))
+    ordered = routes.where(is_ordered).select(*topic_date, "order_topic_conf").distinct()
+    by_conf = (
+        ordered.select(*topic_date, F.explode(entries).alias("entry"))
+        .where(F.get("entry", F.lit(1)).try_cast("int") > 0)
+        .select(*topic_date, F.get("entry", F.lit(0)).alias("broker_name"))
+    )
+    return by_count.unionByName(by_conf).distinct()
 
 
 def _overlaps(held: DataFrame) -> DataFrame:

@@ -254,7 +254,7 @@ def held_routes(begins: DataFrame, routes: DataFrame, *, stale_s: int, valid_s: 
 
     ``begins``: cluster, topic, begin_at; ``routes``: topic_route rows. Returns these and ``routes``, oldest first.
     """
-    entry = F.struct("broker_name", "write_queue_nums", "perm", "has_master")
+    entry = F.struct("broker_name", "write_queue_nums", "perm", "has_master", "order_topic_conf")
     captures = routes.groupBy("cluster", "topic", "event_date", F.unix_millis("captured_at").alias("captured_ms")).agg(
         F.array_sort(F.collect_list(entry)).alias("entries")
     )

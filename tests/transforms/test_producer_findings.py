@@ -22,7 +22,7 @@ WINDOW = f"""{PROCESS}, broker_name string, state string, event_date date, windo
 REPLAY = f"""{PROCESS}, event_date date, verdict string, profile string, latency_fault_enabled boolean,
     certainty string, last_attempt_at timestamp"""
 ROUTE = """cluster string, event_date date, topic string, broker_name string, perm int, write_queue_nums int,
-    has_master boolean"""
+    has_master boolean, order_topic_conf string"""
 VERDICT = """cluster string, event_date date, producer_group string, client_id string, started_at timestamp,
     begin_at timestamp, topic string, thread string, msg_id string, attempt int, broker_name string,
     admissible array<string>, rule string, verdict string, reason string"""
@@ -104,12 +104,16 @@ def pair(case, second_start, **options):
 pair("all", at("10:00:20"))
 pair("all, one after the other", at("10:00:30"))
 pair("all, by the route", at("10:00:20"))
-ROWS["routes"] += [("all, by the route", TODAY, "T", broker, 6, 4, True) for broker in ("a", "b")]
+ROWS["routes"] += [("all, by the route", TODAY, "T", broker, 6, 4, True, None) for broker in ("a", "b")]
 # Nobody sends to brokers that are not writable, have no queues to write to, or no master.
-ROWS["routes"] += [("all, by the route", TODAY, "T", *rest) for rest in (("c", 4, 4, True), ("d", 6, 0, True))]
-ROWS["routes"] += [("all, by the route", TODAY, "T", "e", 6, 4, False)]
+ROWS["routes"] += [("all, by the route", TODAY, "T", *rest, None) for rest in (("c", 4, 4, True), ("d", 6, 0, True))]
+ROWS["routes"] += [("all, by the route", TODAY, "T", "e", 6, 4, False, None)]
 pair("all, but for one in the route", at("10:00:20"))
-ROWS["routes"] += [("all, but for one in the route", TODAY, "T", broker, 2, 1, True) for broker in ("a", "b", "c")]
+ROWS["routes"] += [("all, but for one in the route", TODAY, "T", b, 2, 1, True, None) for b in ("a", "b", "c")]
+# An orderTopicConf counts instead: it names brokers without permission or master, and leaves others out.
+for ordered, conf in (("all, by the order", "a:4;b:4;c:0;"), ("all, but for one in the order", "a:4;b:4;c:1")):
+    pair(ordered, at("10:00:20"))
+    ROWS["routes"] += [(ordered, TODAY, "T", "z", 6, 4, True, conf), (ordered, TODAY, "T", "a", 4, 4, False, conf)]
 pair("all, but for one that others use", at("10:00:20"))
 Producer("all, but for one that others use", "q").sends("c", at("12:00:00"), 1)
 
@@ -308,6 +312,8 @@ def test_what_lasts_over_midnight_is_told_by_the_date_on_which_it_became_long(ma
         ("all, one after the other", []),
         ("all, by the route", [("p", None, "10:00:20", "10:00:30", "certain")]),
         ("all, but for one in the route", []),
+        ("all, by the order", [("p", None, "10:00:20", "10:00:30", "certain")]),
+        ("all, but for one in the order", []),
         ("all, but for one that others use", []),
     ],
 )

@@ -107,6 +107,14 @@ for version, held in (("4.9.8", "23:49:59.990"), ("5.1.4", "23:59:49.990"), ("5.
     anew = Case(f"anew {version}", version).send(5, held, "a", took=10, failed=True)
     anew.send(5, "23:59:59.990", "a", took=10, failed=True).send(6, "00:00:03", "a")
 
+# -- orderTopicConf ------------------------------------------------------------------------------------------------
+
+# It names a alone: a is chosen again though it is held, for it is reachable. Or it names c, which has no entry.
+for name, brokers, order in (("ordered", "ab", "a:4"), ("not ordered", "ab", None), ("elsewhere", "a", "a:4;b:0;c:1")):
+    Case(name).route(5, "10:00:00", *brokers, order=order).send(5, "10:00:10", "a", took=1800).send(
+        5, "10:00:12.800", "a"
+    )
+
 
 @pytest.fixture(scope="module")
 def rebuilt(spark, settings, tmp_path_factory):
@@ -185,3 +193,15 @@ def test_a_window_that_ends_at_midnight_does_not_go_on_in_the_one_that_begins_th
     shown = sorted((row["window_start"], row["end_reason"], row["continues_previous"]) for row in made)
     assert [(start[8:19], going_on) for start, _, going_on in shown[1:]] == [("06T00:00:00", False)]
     assert shown[0][1:] == ("expired", False)
+
+
+def test_an_order_topic_conf_says_which_brokers_are_listed(last_verdict):
+    assert last_verdict("not ordered") == ("impossible", ["b"], None)
+    assert last_verdict("ordered") == ("consistent", ["a"], None)
+    assert last_verdict("elsewhere") == ("impossible", ["c"], None)
+
+
+def test_what_an_order_topic_conf_lists_is_all_that_there_is_to_isolate(rows):
+    told = {case: [r for r in rows("producer_finding", case) if r["code"] == "ALL_ISOLATED"] for case in CASES}
+    assert [row["certainty"] for row in told["ordered"]] == ["certain"]
+    assert not told["not ordered"] and not told["elsewhere"]
