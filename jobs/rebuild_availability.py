@@ -15,6 +15,7 @@ from jobs.run_context import RunContext
 from jobs.transforms.availability import stretches, with_removals, with_stretches
 from jobs.transforms.dated_windows import items_by_date, windows_by_date, with_doubtful_ends
 from jobs.transforms.frames import ClusterDate, in_dates, rows_of, staged
+from jobs.transforms.last_brokers import with_last_brokers
 from jobs.transforms.nearest_source import nearest_attempts
 from jobs.transforms.null_safe_join import null_safe_semi_join
 from jobs.transforms.producer_findings import Thresholds, observed, producer_findings
@@ -73,7 +74,7 @@ def compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     lake, dates = stretch.lake, stretch.dates
     spans = lake.spark.createDataFrame(_spans(stretch), _SPAN)
     stored = _recorded(stretch)
-    recorded = stored.select(*REPLAYED)
+    recorded = with_last_brokers(stored.select(*REPLAYED))
     routes = lake.read(TOPIC_ROUTE).where(in_dates(dates))
     replay = _replay(stretch, settings, spans, recorded, routes)
     rules, history = replay.processes.rules, replay.of_all(recorded, Pruning(**settings.pruning.model_dump()))

@@ -30,7 +30,9 @@ ATTEMPT = column(
     "0 for the first attempt of a send; null for ASYNC, whose retries no hook sees, and trace.",
 )
 LAST_BROKER_NAME = column(
-    "last_broker_name", StringType(), "Broker of the previous attempt of the same send; null on the first."
+    "last_broker_name",
+    StringType(),
+    "Broker of the previous attempt of the same send; null: the first, or not recorded.",
 )
 MSG_ID = column("msg_id", StringType(), "Client's unique message id; attempts of one send share it.", required=True)
 

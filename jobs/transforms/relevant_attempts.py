@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from jobs.transforms.broker_activity import SLOT_MS, is_striking, last_slot_before, merged_masks, slot_of, slots_of
 from jobs.transforms.frames import staged
+from jobs.transforms.last_brokers import is_retry
 from jobs.transforms.null_safe_join import null_safe_semi_join
 from jobs.transforms.producer_replay import PRODUCER
 from udfs.choice_readings import ROUTE_POLL_MS
@@ -34,7 +35,7 @@ class RelevantAttempts:
     """
 
     def __init__(self, attempts: DataFrame, activity: DataFrame, *, slow_ms: int, tolerance_ms: int) -> None:
-        kept_always = is_striking(slow_ms) | F.col("last_broker_name").isNotNull()
+        kept_always = is_striking(slow_ms) | F.col("last_broker_name").isNotNull() | is_retry()
         self._striking = staged(attempts.where(kept_always))
         self._quick = attempts.where(~kept_always)
         self._activity = activity

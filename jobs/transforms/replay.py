@@ -151,18 +151,21 @@ class Replay(NamedTuple):
         return own._replace(relevant=relevant)
 
     def verdicts(self, history: History) -> DataFrame:
-        """Verdicts on the choices in doubt, with what they made their clients forget."""
+        """Verdicts on the choices in doubt, with what they made their clients forget; and where they lack something."""
         end = max(d.event_date for d in self.dates) + timedelta(days=1)
         until, tolerance_ms = F.lit(end.isoformat()).cast("timestamp"), self.settings.clock_tolerance_ms
         suspects = staged(doubtful(history.made, stretches(history.rows), until=until, tolerance_ms=tolerance_ms))
         stale_s, valid_s = self.settings.route_stale_s, self.settings.route_valid_s
         held = held_routes(suspects, self.routes, stale_s=stale_s, valid_s=valid_s)
         recorded = self._recorded_around(suspects, history)
-        return judged(records(suspects, recorded, held, tolerance_ms=tolerance_ms), tolerance_ms=tolerance_ms)
+        told = judged(records(suspects, recorded, held, tolerance_ms=tolerance_ms), tolerance_ms=tolerance_ms)
+        lacking = unknown_verdicts(history.made.where("verdict <> 'unknown'"))
+        return told.unionByName(lacking, allowMissingColumns=True)
 
     def unknown_verdicts(self, attempts: DataFrame) -> DataFrame:
         """Verdicts on these attempts as far as their processes' rules are not known."""
-        return unknown_verdicts(self._choices(with_process(attempts, self.processes.lives_of)))
+        made = self._choices(with_process(attempts, self.processes.lives_of))
+        return unknown_verdicts(made.where("verdict = 'unknown'"))
 
     def _recorded_around(self, suspects: DataFrame, history: History) -> Recorded:
         """What is recorded that the ``suspects`` may have looked at."""

@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from jobs.transforms.frames import staged
+from jobs.transforms.last_brokers import is_retry
 from jobs.transforms.null_safe_join import null_safe_join
 from jobs.transforms.producer_replay import PROCESS
 from udfs.pandas_udfs import judged_choices
@@ -32,11 +33,14 @@ _RULES = (
 _WHO = ("topic", "thread", "msg_id", "mode", "attempt", "broker_name", "queue_id", "begin_at")
 _CHOICE = (*PROCESS, "event_date", *_WHO)
 _SLOT_MS = 60_000
+_NO_LAST = "last_broker_name of a retry is not recorded, and no one attempt before it tells it"
 _FOREVER = "9999-12-31"
 
 
 def choices(attempts: DataFrame, rules: DataFrame) -> DataFrame:
-    """Each attempt with the rules it was made under, and whether its begin alone puts it in doubt."""
+    """Each attempt with the rules it was made under, whether its begin alone puts it in doubt, and what is ``missing``
+    to judge it (null: nothing).
+    """
     own = rules.select(*PROCESS, "event_date", "verdict", "reasons", *_RULES)
     sent = attempts.select(*PROCESS, "event_date", *_WHO, "last_broker_name", "queue_selected_by")
     made = null_safe_join(sent, F.broadcast(own), [*PROCESS, "event_date"]).withColumns(
@@ -48,25 +52,28 @@ def choices(attempts: DataFrame, rules: DataFrame) -> DataFrame:
     last, rule = F.col("last_broker_name"), F.col("last_broker_rule")
     on_again = F.coalesce(last == F.col("broker_name"), F.lit(False))
     off = F.col("verdict") == "off"
+    # Switched on, 4.8.0 to 5.1.0 do not look at the last broker; without the switch every release does.
+    lacks_last = is_retry() & last.isNull() & (off | (rule != "none")) & ~F.col("pinned")
+    missing = F.when(F.col("verdict") == "unknown", F.array_join("reasons", "; ")).when(lacks_last, F.lit(_NO_LAST))
     looks_back = (
         F.when(off, on_again)
         .when(rule == "equals", last.isNotNull())
         .when(rule.isin("not_equal", "filter"), on_again)
         .otherwise(F.lit(False))
     )
-    return made.withColumn("looks_back", looks_back & ~F.col("pinned"))
+    return made.withColumns({"looks_back": looks_back & ~F.col("pinned"), "missing": missing})
 
 
 def unknown_verdicts(made: DataFrame) -> DataFrame:
-    """Verdicts on the attempts of producers whose rules are not known."""
-    return made.where(F.col("verdict") == "unknown").select(
+    """Verdicts on the attempts of which it is not known by what their clients went."""
+    return made.where("missing IS NOT NULL").select(
         *_CHOICE,
         "last_broker_name",
         F.col("queue_selected_by").isNull().alias("choice_assumed"),
         F.lit(None).cast("array<string>").alias("admissible"),
         F.lit(None).cast("string").alias("rule"),
         F.lit("unknown").alias("verdict"),
-        F.array_join("reasons", "; ").alias("reason"),
+        F.col("missing").alias("reason"),
         "profile",
     )
 
@@ -77,7 +84,7 @@ def doubtful(made: DataFrame, whole: DataFrame, *, until: Column, tolerance_ms: 
     ``choice`` is a number for each, the same as long as the frame is not computed anew.
     ``whole``: stretches; one without end counts up to the instant ``until``.
     """
-    replayed = made.where(F.col("verdict").isin("replayed", "off") & ~F.col("pinned"))
+    replayed = made.where(F.col("missing").isNull() & ~F.col("pinned"))
     start = F.unix_millis("stretch_start") - tolerance_ms
     end = F.unix_millis(F.least("stretch_end", until)) + tolerance_ms
     last_instant = F.least("stretch_end", until) - F.expr("INTERVAL '0.000001' SECOND")

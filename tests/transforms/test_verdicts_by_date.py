@@ -115,6 +115,26 @@ for name, brokers, order in (("ordered", "ab", "a:4"), ("not ordered", "ab", Non
         5, "10:00:12.800", "a"
     )
 
+# -- the last broker of a retry ------------------------------------------------------------------------------------
+
+
+def retried(name, version="5.3.3", **start):
+    """A retry to a, which is held, whose line does not name its last broker."""
+    case = Case(name, version, **start).route(5, "10:00:00", "a", "b", "c").send(5, "10:00:10", "a", failed=True)
+    return case.send(5, "10:00:12.003", "a", attempt=1, msg="m")
+
+
+FLUSHED_LATE = {"outcome": "FLUSH_DISK_TIMEOUT", "msg": "m"}
+retried("told by the attempt before").send(5, "10:00:12", "b", **FLUSHED_LATE).send(5, "10:00:11", "c", failed=True)
+retried("not told")
+retried("told twice").send(5, "10:00:12", "b", **FLUSHED_LATE).send(5, "10:00:11", "c", **FLUSHED_LATE)
+retried("not looked at", "4.9.8")
+retried("not told, off", switch=False)
+midnight = (
+    Case("told the day before").send(5, "23:59:58", "a", failed=True).send(5, "23:59:59.999", "b", **FLUSHED_LATE)
+)
+midnight.send(6, "00:00:00.002", "a", attempt=1, msg="m").send(6, "00:00:01", "b")
+
 
 @pytest.fixture(scope="module")
 def rebuilt(spark, settings, tmp_path_factory):
@@ -205,3 +225,19 @@ def test_what_an_order_topic_conf_lists_is_all_that_there_is_to_isolate(rows):
     told = {case: [r for r in rows("producer_finding", case) if r["code"] == "ALL_ISOLATED"] for case in CASES}
     assert [row["certainty"] for row in told["ordered"]] == ["certain"]
     assert not told["not ordered"] and not told["elsewhere"]
+
+
+@pytest.mark.parametrize("case", ["told by the attempt before", "told the day before"])
+def test_a_retry_without_last_broker_has_that_of_the_attempt_before_it(rows, case):
+    (row,) = (row for row in rows("send_verdict", case) if row["attempt"] == 1)
+    assert (row["verdict"], row["last_broker_name"]) == ("consistent", "b")
+
+
+@pytest.mark.parametrize("case", ["not told", "told twice", "not told, off"])
+def test_a_retry_whose_last_broker_nothing_tells_is_not_judged(last_verdict, case):
+    reason = "last_broker_name of a retry is not recorded, and no one attempt before it tells it"
+    assert last_verdict(case) == ("unknown", None, reason)
+
+
+def test_a_release_that_does_not_look_at_the_last_broker_needs_none(last_verdict):
+    assert last_verdict("not looked at") == ("impossible", ["b", "c"], None)
