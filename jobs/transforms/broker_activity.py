@@ -60,7 +60,8 @@ def broker_activity(attempts: DataFrame, *, slow_ms: int, who: Sequence[str] = P
     """Attempts counted by ``who``, topic, broker, date and release.
 
     The masks tell in which slots of the date quick attempts began that updated the broker's item, ``settled_at`` when
-    the last of them began that must have ended on the date.
+    the last of them began that must have ended on the date; ``said_on_at`` and ``said_off_at`` when the lines last said
+    that the switch is on, or off.
     """
     strikes = is_striking(slow_ms)
     pinned = F.coalesce(F.col("queue_selected_by") != "client", F.lit(False))
@@ -91,7 +92,8 @@ def broker_activity(attempts: DataFrame, *, slow_ms: int, who: Sequence[str] = P
         F.max("last_at").alias("last_attempt_at"),
         F.max("settled_at").alias("settled_at"),
         F.max("partly_seen").alias("partly_seen"),
-        F.min("latency_fault_enabled").alias("latency_fault_enabled"),
+        F.max(F.when(F.col("latency_fault_enabled"), F.col("begin_at"))).alias("said_on_at"),
+        F.max(F.when(~F.col("latency_fault_enabled"), F.col("begin_at"))).alias("said_off_at"),
         *masks,
     )
 

@@ -21,6 +21,7 @@ _FACTS = ("attempts", "last_attempt_at", "partly_seen", "sources", *_SETTINGS)
 # Producers may be given any long as a duration, Long.MAX_VALUE for "never again" too. What lasts longer than this is
 # told as lasting so long: no instant lies beyond what a timestamp holds, and no window has a row for each date to 9999.
 _LONGEST_MS = 366 * 86_400_000
+_TOLD = ("client_version", "latency_fault_enabled")  # of these an attempt's line may tell
 _LIVES = "array<struct<life_at timestamp, started_at timestamp>>"
 
 
@@ -53,6 +54,40 @@ def _life(life_at: Column, started_at: Column) -> Column:
     return F.struct(life_at.alias("life_at"), started_at.cast("timestamp").alias("started_at"))
 
 
+def changed_lives(daily: DataFrame, opening: DataFrame, overrides: Sequence[Mapping[str, Any]]) -> DataFrame:
+    """Processes without a start on record whose lines tell other rules than before: PRODUCER and ``life_at``.
+
+    A release does not change while a process runs, so another one began unseen, its fault table empty. It counts from
+    the midnight of the first date that tells so. The switch is taken likewise. ``daily``: ``daily_activity``;
+    ``opening``: producer_replay rows of the date before.
+    """
+    carried = opening.withColumn("life_at", F.col("started_at")).select(
+        *PROCESS, "event_date", *(F.col(f"recorded.{name}").alias(name) for name in _TOLD)
+    )
+    told = daily.select(*PROCESS, "event_date", *_TOLD).unionByName(carried).where("started_at IS NULL")
+    in_order = Window.partitionBy(*PROCESS).orderBy("event_date")
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, 0)
+    known = told.withColumns(
+        {
+            name: F.coalesce(
+                F.last(name, ignorenulls=True).over(so_far),
+                first_override(overrides, name, ("cluster", "producer_group")),
+            )
+            for name in _TOLD
+        }
+    ).withColumn("release", F.coalesce(release_rules()(F.col("client_version"))["profile"], F.col("client_version")))
+    differs = [F.col(name) != F.lag(name).over(in_order) for name in ("release", "latency_fault_enabled")]
+    changes = known.withColumn("changes", F.coalesce(differs[0], F.lit(False)) | F.coalesce(differs[1], F.lit(False)))
+    return changes.where("changes").select(*PRODUCER, F.col("event_date").cast("timestamp").alias("life_at"))
+
+
+def with_lives(lives_of: DataFrame, more: DataFrame) -> DataFrame:
+    """Lives and those that ``changed_lives`` gives."""
+    began = more.groupBy(*PRODUCER).agg(F.collect_set(_life(F.col("life_at"), F.lit(None))).cast(_LIVES).alias("more"))
+    both = F.array_sort(F.concat("lives", F.coalesce("more", F.array().cast(_LIVES))))
+    return lives_of.join(began, list(PRODUCER), "left").withColumn("lives", both).drop("more")
+
+
 def with_process(attempts: DataFrame, lives_of: DataFrame) -> DataFrame:
     """Attempts with ``started_at`` and ``life_at`` of their process: the producer's last life begun by their begin."""
     earlier = F.filter("lives", lambda life: life["life_at"] <= F.col("begin_at"))
@@ -65,17 +100,19 @@ def with_process(attempts: DataFrame, lives_of: DataFrame) -> DataFrame:
 
 
 def daily_activity(activity: DataFrame) -> DataFrame:
-    """One row per process and date (``by_process`` of its brokers): how many attempts began, and what lines say.
+    """One row per process and date (``by_process`` of its brokers): how many attempts began, what lines last say.
 
     ``partly_seen``: a hook does not see the retries of an ASYNC send, a trace no exception.
     """
+    said = F.when(F.col("client_version").isNotNull(), F.struct("last_begin_at", "client_version"))
+    on, off = F.max("said_on_at"), F.max("said_off_at")
     return activity.groupBy(*PROCESS, "event_date").agg(
         F.sum("attempts").alias("attempts"),
         F.max("last_attempt_at").alias("last_attempt_at"),
         F.max("partly_seen").alias("partly_seen"),
         F.sort_array(F.collect_set("source")).alias("sources"),
-        F.min("client_version").alias("client_version"),
-        F.min("latency_fault_enabled").alias("latency_fault_enabled"),
+        F.max(said)["client_version"].alias("client_version"),
+        F.when(on.isNotNull() | off.isNotNull(), F.coalesce(on > off, on.isNotNull())).alias("latency_fault_enabled"),
     )
 
 
@@ -94,7 +131,8 @@ def replay_rules(
 
     ``starts``: producer_instance rows of the dates; ``opening``: producer_replay rows of the date before; ``dates``:
     cluster and event_date to fill. A process lives until its producer's next start, or ``carry_days`` without an
-    attempt. What lines say is known from their own date on, never before.
+    attempt. What lines say is known from their own date on, never before, and what they say last counts; of a process
+    whose start is on record, what is said first.
     """
     facts = _facts(activity, starts, opening)
     first = facts.groupBy(*PROCESS).agg(F.min("event_date").alias("first_date"))
@@ -105,9 +143,15 @@ def replay_rules(
         .agg(*(F.first(name, ignorenulls=True).alias(name) for name in (*_FACTS, "wanted")))
     )
     so_far = Window.partitionBy(*PROCESS).orderBy("event_date").rowsBetween(Window.unboundedPreceding, 0)
-    recorded = F.struct(*(F.first(name, ignorenulls=True).over(so_far).alias(name) for name in _SETTINGS))
-    all_starts = F.collect_set("started_at").over(Window.partitionBy(*PRODUCER))
-    later = F.filter(all_starts, lambda start: F.coalesce(start > F.col("life_at"), F.lit(True)))
+    first_said, last_said = (
+        {name: said(name, ignorenulls=True).over(so_far) for name in _SETTINGS} for said in (F.first, F.last)
+    )
+    started = F.col("started_at").isNotNull()
+    recorded = F.struct(
+        *(F.when(started, first_said[name]).otherwise(last_said[name]).alias(name) for name in _SETTINGS)
+    )
+    every_life = F.collect_set("life_at").over(Window.partitionBy(*PRODUCER))
+    later = F.filter(every_life, lambda life: F.coalesce(life > F.col("life_at"), F.lit(True)))
     known = days.select(
         *PROCESS,
         "event_date",
@@ -119,7 +163,7 @@ def replay_rules(
         recorded.alias("recorded"),
         F.array_min(later).alias("next_started_at"),
     )
-    superseded = F.coalesce(F.to_date("next_started_at") < F.col("event_date"), F.lit(False))
+    superseded = F.coalesce(F.col("next_started_at") <= F.col("event_date").cast("timestamp"), F.lit(False))
     forgotten = F.datediff("event_date", F.to_date("last_attempt_at")) > carry_days
     alive = known.where(F.col("wanted") & ~superseded & ~forgotten)
     for name in _SETTINGS:

@@ -13,7 +13,15 @@ from jobs.transforms.availability import stretches, with_carried_items, with_str
 from jobs.transforms.broker_activity import broker_activity, by_process, least_slow_ms
 from jobs.transforms.fault_updates import judged_updates, quick_updates
 from jobs.transforms.frames import ClusterDate, in_dates, rows_of, staged
-from jobs.transforms.producer_replay import PRODUCER, daily_activity, lives, replay_rules, with_process
+from jobs.transforms.producer_replay import (
+    PRODUCER,
+    changed_lives,
+    daily_activity,
+    lives,
+    replay_rules,
+    with_lives,
+    with_process,
+)
 from jobs.transforms.relevant_attempts import RelevantAttempts
 from jobs.transforms.send_verdicts import (
     Recorded,
@@ -97,6 +105,10 @@ def processes_of(
     by_producer = staged(broker_activity(recorded, slow_ms=slow_ms))
     lives_of = staged(lives(by_producer.where(in_dates(dates)), starts, opening, carry_days=carry_days))
     activity = staged(by_process(by_producer, recorded, lives_of, slow_ms=slow_ms))
+    more = staged(changed_lives(daily_activity(activity.where(in_dates(dates))), opening, settings.override))
+    if rows_of(more.limit(1)):
+        lives_of = staged(with_lives(lives_of, more))
+        activity = staged(by_process(by_producer, recorded, lives_of, slow_ms=slow_ms))
     rules = replay_rules(
         daily_activity(activity.where(in_dates(dates))),
         starts,

@@ -135,6 +135,29 @@ midnight = (
 )
 midnight.send(6, "00:00:00.002", "a", attempt=1, msg="m").send(6, "00:00:01", "b")
 
+# -- what lines say, without a start on record ---------------------------------------------------------------------
+
+
+def said(version: str, switch: bool = True) -> dict:
+    return {"client_version": version, "latency_fault_enabled": switch}
+
+
+def told_by_lines(name: str, before: dict, after: dict) -> Case:
+    """Held over midnight by what lines say ``before``; on the next date they say ``after``."""
+    case = Case(name, None).send(5, "23:55:00", "a", took=10, failed=True, **before)
+    case.send(5, "23:59:59.990", "b", took=20, failed=True, **before).send(6, "00:00:01", "a", **after)
+    return case.send(6, "10:00:00", "a", took=10, failed=True, **after).send(6, "10:00:05", "a", **after)
+
+
+told_by_lines("another release", said("4.9.8"), said("5.3.3"))
+told_by_lines("older release", said("5.3.3"), said("4.7.1"))
+told_by_lines("unknown release", said("4.9.8"), said("9.9.9"))
+told_by_lines("same family", said("4.9.4"), said("4.9.5"))
+told_by_lines("switched off", said("4.9.8"), said("4.9.8", switch=False))
+told_by_lines("nothing more said", said("4.9.8"), {})
+changed = told_by_lines("changed on a date", said("4.9.8"), said("5.3.3"))
+changed.send(5, "10:00:00", "c", **said("5.3.3", switch=False)).send(6, "09:00:00", "c", **said("4.9.8", switch=False))
+
 
 @pytest.fixture(scope="module")
 def rebuilt(spark, settings, tmp_path_factory):
@@ -241,3 +264,28 @@ def test_a_retry_whose_last_broker_nothing_tells_is_not_judged(last_verdict, cas
 
 def test_a_release_that_does_not_look_at_the_last_broker_needs_none(last_verdict):
     assert last_verdict("not looked at") == ("impossible", ["b", "c"], None)
+
+
+@pytest.mark.parametrize(
+    ("case", "rules"),
+    [
+        ("another release", [("P498", "replayed"), ("P533", "replayed")]),
+        ("older release", [("P533", "replayed"), ("P43", "replayed")]),
+        ("unknown release", [("P498", "replayed"), (None, "unknown")]),
+        ("same family", [("P49c", "replayed"), ("P49c", "replayed")]),
+        ("switched off", [("P498", "replayed"), ("P498", "off")]),
+        ("nothing more said", [("P498", "replayed"), ("P498", "replayed")]),
+        ("changed on a date", [("P498", "replayed"), ("P533", "replayed")]),
+    ],
+)
+def test_each_date_is_replayed_under_what_lines_last_said(rows, case, rules):
+    found = sorted((r["event_date"], r.get("profile"), r["verdict"]) for r in rows("producer_replay", case))
+    assert [(profile, verdict) for day, profile, verdict in found if day <= "2026-01-06"] == rules
+
+
+def test_what_another_release_held_is_gone(rows):
+    def over_midnight(case):
+        return [r for r in rows("broker_availability_window", case) if r["continues_previous"]]
+
+    assert over_midnight("same family") and over_midnight("nothing more said")
+    assert not over_midnight("another release") and not over_midnight("switched off")
