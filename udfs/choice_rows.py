@@ -23,6 +23,7 @@ from udfs.release_profiles import PROFILES
 from udfs.send_verdicts import Choice, KnownBroker, judge
 
 _WRITE = 2  # PermName.PERM_WRITE
+_NO_SWITCH = "latency_fault_enabled is not recorded: with the switch off the choice would be impossible"
 _Row = Mapping[str, Any]
 
 
@@ -55,6 +56,9 @@ class ChoiceJudge:
         known = [self._known(record, choice, profile, enabled, bool(row["detector_enabled"])) for record in records]
         judgement = judge(choice, known, profile, enabled=enabled)
         removals = self._removals.note(judgement, choice, records)
+        if judgement.verdict == "impossible" and row["latency_fault_enabled"] is None:
+            # The client may have been switched on, and gone by a table of which no update is known.
+            return {"admissible": None, "rule": None, "verdict": "unknown", "reason": _NO_SWITCH, "removals": []}
         return {
             "admissible": sorted(judgement.admissible),
             "rule": judgement.rule,

@@ -135,6 +135,15 @@ midnight = (
 )
 midnight.send(6, "00:00:00.002", "a", attempt=1, msg="m").send(6, "00:00:01", "b")
 
+# -- the switch ----------------------------------------------------------------------------------------------------
+
+# Through 4.7.1 a client that is switched on goes back to the broker that just failed; one that is not never does.
+for switch in (False, None):
+    case = Case(f"switch {switch}", "4.7.1", switch=switch).route(5, "10:00:00", "a", "b")
+    case.send(5, "10:00:09", "b").send(5, "10:00:12", "b").send(5, "10:00:10", "a", failed=True, msg="m").send(
+        5, "10:00:10.003", "a", attempt=1, last_broker_name="a", msg="m"
+    )
+
 # -- what lines say, without a start on record ---------------------------------------------------------------------
 
 
@@ -264,6 +273,14 @@ def test_a_retry_whose_last_broker_nothing_tells_is_not_judged(last_verdict, cas
 
 def test_a_release_that_does_not_look_at_the_last_broker_needs_none(last_verdict):
     assert last_verdict("not looked at") == ("impossible", ["b", "c"], None)
+
+
+def test_without_a_recorded_switch_no_choice_is_impossible(last_verdict, rows):
+    assert last_verdict("switch False") == ("impossible", ["b"], None)
+    assert [row["code"] for row in rows("producer_finding", "switch False")] == ["IMPOSSIBLE_CHOICE"]
+    reason = "latency_fault_enabled is not recorded: with the switch off the choice would be impossible"
+    assert last_verdict("switch None") == ("unknown", None, reason)
+    assert rows("producer_finding", "switch None") == []
 
 
 @pytest.mark.parametrize(
