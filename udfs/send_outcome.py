@@ -23,8 +23,10 @@ _FAILURES: dict[str, _Failure] = {
     "OffsetNotFoundException": "broker",
     "InterruptedException": "interrupted",
 }
-# Thrown outside of any attempt. "sendKernelImpl call timeout" is thrown inside of one, and isolates.
+# Thrown outside of any attempt.
 _NOT_AN_ATTEMPT = ("sendDefaultImpl call timeout", "sendSelectImpl call timeout", "call timeout")
+# Thrown inside of one, and isolates; an ASYNC send's too goes back to sendDefaultImpl, before invokeAsync is called.
+_BEFORE_THE_REQUEST = ("sendKernelImpl call timeout",)
 _PHASES = (("SYNC", "result"), ("ASYNC", "submit"), ("ASYNC", "callback"), ("ONEWAY", "submit"))
 
 
@@ -56,7 +58,8 @@ def fault_update(
         detector_enabled: the producer's startDetectorEnable; of no effect before 5.1.4.
 
     Returns: None as well for a class that sendDefaultImpl does not catch (a RuntimeException, say): it leaves the
-        send call without an update. A callback isolates whatever the class.
+        send call without an update. A callback isolates whatever the class; what is thrown before there is a request
+        goes back to sendDefaultImpl, though an ASYNC line tells it as a callback.
     Raises: ValueError: for a mode and phase that do not belong together.
     Source: DefaultMQProducerImpl#sendDefaultImpl and MQClientAPIImpl#sendMessageAsync, 4.2.0 to 5.5.0.
     """
@@ -68,19 +71,19 @@ def fault_update(
     if exception is None:
         return FaultUpdate(isolation=False, reachable=True)
     simple_name = exception.rpartition(".")[2]
-    if _ended_outside_of_an_attempt(simple_name, error):
+    if _is_too_much_request(simple_name, error, _NOT_AN_ATTEMPT):
         return None
     failure = _FAILURES.get(simple_name)
-    if phase == "callback":
+    if phase == "callback" and not _is_too_much_request(simple_name, error, _BEFORE_THE_REQUEST):
         return _after_failed_callback(profile, simple_name, failure)
     if failure is None:
         return None
     return _after_failed_attempt(profile, failure, detector_enabled)
 
 
-def _ended_outside_of_an_attempt(simple_name: str, error: str | None) -> bool:
+def _is_too_much_request(simple_name: str, error: str | None, messages: tuple[str, ...]) -> bool:
     message = (error or "").rpartition(": ")[2].strip()  # hooks may write Throwable#toString: class and message
-    return simple_name == "RemotingTooMuchRequestException" and message in _NOT_AN_ATTEMPT
+    return simple_name == "RemotingTooMuchRequestException" and message in messages
 
 
 def _after_failed_attempt(profile: FaultProfile, failure: _Failure, detector_enabled: bool) -> FaultUpdate:

@@ -101,6 +101,17 @@ def test_a_call_timeout_counts_against_a_broker_only_inside_of_an_attempt(profil
     assert broker_error.isolation
 
 
+def test_what_an_async_send_throws_before_its_request_is_no_callback_s() -> None:
+    """sendKernelImpl throws it, so sendDefaultImpl catches it: only a detector can find the broker again."""
+    too_much = REMOTING + "RemotingTooMuchRequestException"
+    for error in ("sendKernelImpl call timeout", f"{too_much}: sendKernelImpl call timeout"):
+        for profile in PROFILES.values():
+            assert end_of(profile, too_much, error, "ASYNC", "callback") == ISOLATED
+        for profile in SINCE_5_1_4:
+            told = end_of(profile, too_much, error, "ASYNC", "callback", detector_enabled=True)
+            assert told == ISOLATED_AND_UNREACHABLE
+
+
 @pytest.mark.parametrize(
     ("mode", "phase"),
     [("SYNC", "submit"), ("SYNC", "callback"), ("ASYNC", "result"), ("ONEWAY", "callback"), ("sync", "result")],
