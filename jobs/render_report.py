@@ -62,7 +62,10 @@ def _written(lake: Lake, settings: Settings, context: RunContext, shown: str) ->
         data = report_data(lake.spark, lake, settings.report, context.dates)
     if context.dates.is_given and data["dates"] is None:
         raise NoSuchDatesError(f"{lake.root} has no date from {context.dates}; the page stays as it was.")
-    store_at(lake.spark, lake.root).write(_PAGE, page(data))
+    made = page(data)
+    # A run that ends between the two leaves a page without a note, which the next one makes anew.
+    lake.note(_SHOWN, None)
+    store_at(lake.spark, lake.root).write(_PAGE, made)
     lake.note(_SHOWN, shown)
     return f"{lake.root}/{_PAGE}"
 

@@ -54,3 +54,22 @@ def test_after_a_page_of_some_dates_the_next_run_makes_one_of_all(spark, setting
     render_report.run(spark, settings, context, str(refreshed.lake))
     assert refreshed()
     assert not refreshed()
+
+
+def test_a_page_whose_run_ended_before_it_was_noted_is_made_anew(spark, settings, tmp_path, monkeypatch):
+    context, page = RunContext(""), tmp_path / "report.html"
+    render_report.refresh(spark, settings, context, str(tmp_path))
+    note = Lake.note
+
+    def killed(lake, name, text):
+        if text is not None:
+            raise KeyboardInterrupt
+        note(lake, name, text)
+
+    more = settings.report.model_copy(update={"rows": settings.report.rows + 1})
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Lake, "note", killed)
+        render_report.run(spark, settings.model_copy(update={"report": more}), context, str(tmp_path))
+    page.write_text(LEFT)
+    render_report.refresh(spark, settings, context, str(tmp_path))
+    assert page.read_text() != LEFT
