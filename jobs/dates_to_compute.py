@@ -9,6 +9,8 @@ later dates it leaves to a run that was not.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import NamedTuple
@@ -62,6 +64,25 @@ class Progress:
         at = ClusterDate(cluster, day)
         last = self.computed.get(at) or self.stored.get(at)
         return last.closing if last else NOTHING
+
+    def remember(
+        self, dates: Iterable[ClusterDate], closing: Mapping[ClusterDate, str], waiting: Collection[ClusterDate]
+    ) -> None:
+        """Note of dates that were computed with which state each began, and with which it closed.
+
+        ``closing``: a digest of the state that a date hands on; ``waiting``: those that a later record may change.
+        """
+        ordered = sorted(dates)
+        known = {cluster: self.known(cluster) for cluster in {at.cluster for at in ordered}}
+        for at in ordered:
+            days = known[at.cluster]
+            position = bisect_left(days, at.event_date)
+            opening = self.closing(at.cluster, days[position - 1] if position else None)
+            closed = closing.get(at, EMPTY)
+            self.computed[at] = Computed(self.files.get(at, NOTHING), opening, closed, at in waiting)
+            # A date that hands nothing on may count no more, one that had no rows may count now.
+            counted = days[position : position + 1] == [at.event_date]
+            days[position : position + counted] = [] if self._is_void(at) else [at.event_date]
 
     def left(self) -> int:
         """How many dates wait for a run that is not asked for earlier ones."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from conf.settings import Settings, fingerprint
@@ -46,6 +46,8 @@ from schemas import (
 from udfs.drift_timing import Timing
 from udfs.group_walk import CHANGE, DRIFT, INCIDENT, INFERRED, STATE, WalkSettings
 from udfs.landing_formats import FORMATS, distances, formats_of
+
+_DAY_S = 86_400
 
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> PublicationResult:
@@ -160,15 +162,10 @@ def _dates(stretch: Stretch) -> DataFrame:
 
 def _of_rounds(stretch: Stretch, table: Table, lookback_s: int) -> DataFrame:
     """Rows of the rounds of the stretch's dates, and of the rounds up to ``lookback_s`` before them."""
-    rows = _of_days(stretch, table)
-    wanted: Column = F.lit(False)
-    for cluster, day in stretch.dates:
-        midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        begin, end = midnight - timedelta(seconds=lookback_s), midnight + timedelta(days=1)
-        wanted = wanted | (
-            (F.col("cluster") == cluster) & (F.col("round_at") >= F.lit(begin)) & (F.col("round_at") < F.lit(end))
-        )
-    return rows.where(wanted)
+    # Steps of a day at most: with a longer one a round might pass over its date.
+    steps = [*range(0, lookback_s, _DAY_S), lookback_s]
+    wanted = (in_dates(stretch.dates, f"to_date(timestampadd(SECOND, {step}, round_at))") for step in steps)
+    return _of_days(stretch, table).where(" OR ".join(wanted))
 
 
 def _of_days(stretch: Stretch, table: Table) -> DataFrame:

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.dates_to_compute import EMPTY, NOTHING, Progress, next_dates
+from jobs.dates_to_compute import Progress, next_dates
 from jobs.delta_tables import Lake
-from jobs.publication_record import Computed, begin_commits, computed_before, record
+from jobs.publication_record import begin_commits, computed_before, record
 from jobs.quality_gate import check
 from jobs.run_context import RunContext
 from jobs.run_log import tell
@@ -174,16 +174,7 @@ def _remember(lake: Lake, derivation: Derivation, progress: Progress, stretch: S
         table, condition = derivation.waiting
         open_dates = fresh[table.name].where(condition).select("cluster", "event_date").distinct()
         waiting = {ClusterDate(*row) for row in rows_of(open_dates)}
-    for at in sorted(dates):
-        known = sorted({*progress.known(at.cluster), at.event_date})
-        position = known.index(at.event_date)
-        before = known[position - 1] if position else None
-        progress.computed[at] = Computed(
-            progress.files.get(at, NOTHING),
-            progress.closing(at.cluster, before),
-            closing.get(at, EMPTY),
-            at in waiting,
-        )
+    progress.remember(dates, closing, waiting)
 
 
 def _closing_fingerprints(fresh: dict[str, DataFrame], tables: tuple[Table, ...]) -> dict[ClusterDate, str]:

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.dates_to_compute import Progress, next_dates
+from jobs.dates_to_compute import EMPTY, NOTHING, Progress, next_dates
 from jobs.publication_record import Computed
 from jobs.run_context import EVERY_DATE, DateRange
 from jobs.transforms.frames import ClusterDate
@@ -89,3 +89,44 @@ def test_the_run_that_follows_leaves_what_one_run_without_dates_would(dates, fir
     for previous, day in zip([None, *days], days, strict=False):
         opening = last_known[ClusterDate("c", previous)].closing if previous else "nothing"
         assert last_known[ClusterDate("c", day)].opening == opening
+
+
+class CountedProgress(Progress):
+    asked_for_known = 0
+
+    def known(self, cluster):
+        self.asked_for_known += 1
+        return super().known(cluster)
+
+
+def remembered_one_by_one(progress: Progress, dates, closing) -> dict[ClusterDate, Computed]:
+    for at in sorted(dates):
+        known = {*progress.known(at.cluster), at.event_date}
+        opening = progress.closing(at.cluster, before(list(known), at.event_date))
+        computed = Computed(progress.files.get(at, NOTHING), opening, closing.get(at, EMPTY), False)
+        progress.computed[at] = computed
+    return progress.computed
+
+
+CLOSED = st.dictionaries(
+    st.integers(0, 12).map(lambda n: FIRST + timedelta(days=n)), st.sampled_from(["a", "b", EMPTY])
+)
+
+
+@given(DATES, CLOSED, CLOSED)
+def test_dates_remembered_at_once_are_what_they_are_one_by_one(dates, earlier, closed):
+    at_once, one_by_one = (state(dates, EVERY_DATE) for _ in range(2))
+    for progress in (at_once, one_by_one):
+        # Dates that have lost their files, and rows that spilled into a date without any.
+        progress.stored |= {ClusterDate("c", day): Computed("old", "x", end, False) for day, end in earlier.items()}
+    closing = {ClusterDate("c", day): end for day, end in closed.items()}
+    at_once.remember(closing, closing, set())
+    assert at_once.computed == remembered_one_by_one(one_by_one, closing, closing)
+
+
+def test_of_many_dates_each_cluster_s_are_looked_up_once():
+    files = {ClusterDate(c, FIRST + timedelta(days=n)): "new" for c in ("c", "d") for n in range(50)}
+    progress = CountedProgress(files, {}, EVERY_DATE)
+    progress.remember(files, dict.fromkeys(files, "closed"), set())
+    assert progress.asked_for_known == 2
+    assert progress.computed[ClusterDate("d", FIRST)].opening == NOTHING

@@ -16,13 +16,16 @@ class ClusterDate(NamedTuple):
     event_date: date
 
 
-def in_dates(dates: Iterable[ClusterDate]) -> str:
-    """SQL: the row belongs to one of these dates of these clusters."""
+def in_dates(dates: Iterable[ClusterDate], date_of_row: str = "event_date") -> str:
+    """SQL: the row belongs to one of these dates of these clusters; ``date_of_row`` is SQL.
+
+    However many dates there are, the condition is no deeper: one list for each cluster.
+    """
     by_cluster: dict[str, list[date]] = {}
     for cluster, day in dates:
         by_cluster.setdefault(cluster, []).append(day)
     terms = [
-        f"(cluster = {sql_text(cluster)} AND event_date IN ({dates_sql(days)}))"
+        f"(cluster = {sql_text(cluster)} AND {date_of_row} IN ({dates_sql(days)}))"
         for cluster, days in sorted(by_cluster.items())
     ]
     return " OR ".join(terms) or "false"
