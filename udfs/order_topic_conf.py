@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 
-_PARSED_INT = re.compile(r"[+-]?[0-9]{1,10}")  # Integer.parseInt, as far as a queue count goes
+_PARSED_INT = re.compile(r"[+-]?0*[0-9]{1,10}")  # Integer.parseInt, but for digits of other scripts
+_INTS = range(-(2**31), 2**31)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def ordered_queues(order_topic_conf: str) -> dict[str, int] | None:
     """Queues by broker; None: the text cannot be read, and the client keeps the list that it has.
 
@@ -19,7 +20,7 @@ def ordered_queues(order_topic_conf: str) -> dict[str, int] | None:
     written = order_topic_conf.rstrip(";")  # Java's split drops empty entries at the end
     for entry in written.split(";") if written else ():
         broker_name, *rest = entry.split(":")
-        if not rest or _PARSED_INT.fullmatch(rest[0]) is None:
+        if not rest or _PARSED_INT.fullmatch(rest[0]) is None or int(rest[0]) not in _INTS:
             return None
         queues[broker_name] = queues.get(broker_name, 0) + max(int(rest[0]), 0)
     return queues
