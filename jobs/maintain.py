@@ -33,8 +33,8 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     """Maintain every table that stands in the lake, and clear away candidates that an old run left behind.
 
     The rows of all tables stay the same, quarantine rows older than ``quarantine.keep_days`` excepted. The ledger goes
-    on counting these: it tells of what was read. What ``delta.retention_days`` keeps for time travel stays readable,
-    and the newest publication of each job for good: one of which only the files moved is published anew.
+    on counting these: it tells of what was read. What ``delta.retention_days`` keeps for time travel stays readable.
+    The newest publication of a job is published anew where only the files of its tables moved since.
     """
     lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days, confirm=context.confirm)
     expired = context.started_at - timedelta(days=settings.quarantine.keep_days)
