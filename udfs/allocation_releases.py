@@ -1,6 +1,8 @@
 """A profile id in, what the allocation strategies of those releases do out: read off ``PROFILES``."""
 
-from udfs.release_profiles import PROFILES
+from functools import cache
+
+from udfs.release_profiles import PROFILES, FaultProfile
 
 KNOWN_PROFILES = tuple(PROFILES)
 
@@ -47,3 +49,17 @@ def hashes_in_platform_charset(profile: str) -> bool:
     Source: ConsistentHashRouter.MD5Hash#hash, 4.9.8 and 5.0.0.
     """
     return PROFILES[profile].hash_charset == "platform"
+
+
+@cache
+def profiles_that_differ(strategy: str) -> tuple[str, ...]:
+    """One profile for each rule that the releases have for a strategy; of most strategies they have one.
+
+    Whoever does not know a client's release asks them all. Which charset a JVM has by default no record tells: with
+    UTF-8 CONSISTENT_HASH is the same in all of them.
+    """
+
+    def rule(profile: FaultProfile) -> tuple[object, ...]:
+        return (profile.machine_room_fixed, profile.machine_room_check) if strategy == "MACHINE_ROOM" else ()
+
+    return tuple({rule(profile): name for name, profile in PROFILES.items()}.values())

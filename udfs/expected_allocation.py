@@ -9,13 +9,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from udfs.allocation import STRATEGIES, AllocationError, MessageQueue, UnknownStrategyError, allocate, allocate_for
+from udfs.allocation_releases import profiles_that_differ
 from udfs.group_round import BROADCASTING
 
 # Strategies whose result no log tells, by the beginning of their name, and the parameter that settings must give;
 # the rooms of MACHINE_ROOM_NEARBY are computed by the application's own code and cannot be given.
 _NEEDS = {"CONFIG": "configured_queues", "MACHINE_ROOM": "machine_rooms"}
-# Where a member's release is not known, its rule is one of the two: what differs between releases changed once.
-_ANY_PROFILE = ("P40", "P533")
 
 
 class MemberRule(NamedTuple):
@@ -61,7 +60,7 @@ def expected_allocation(
     if message_model == BROADCASTING:
         return Expectation((None,) * len(queues), (tuple(dict.fromkeys(members)),) * len(queues))
     mq_all = tuple(MessageQueue(topic, broker_name, queue_id) for broker_name, queue_id in queues)
-    first, *others = [_answer(strategy, p, mq_all, tuple(members), parameters) for p in _profiles(profile)]
+    first, *others = [_answer(strategy, p, mq_all, tuple(members), parameters) for p in _profiles(strategy, profile)]
     answer = first if all(other == first for other in others) else f"{strategy} depends on releases that are not known"
     if isinstance(answer, str):
         return Expectation(refusal=answer)
@@ -86,17 +85,16 @@ def _claimants(
         if (own_strategy, own_profile) not in by_rule:
             own = parameters if own_strategy == strategy else ""
             asked = views if own_strategy else ()
-            answers = [
-                _answer(own_strategy or "", p, mq_all, view, own) for view in asked for p in _profiles(own_profile)
-            ]
+            profiles = _profiles(own_strategy or "", own_profile)
+            answers = [_answer(own_strategy or "", p, mq_all, view, own) for view in asked for p in profiles]
             by_rule[own_strategy, own_profile] = [given for given in answers if not isinstance(given, str)]
         for place in {place for given in by_rule[own_strategy, own_profile] for place in given.get(client_id, ())}:
             claimants[place].append(client_id)
     return tuple(map(tuple, claimants))
 
 
-def _profiles(profile: str | None) -> tuple[str, ...]:
-    return (profile,) if profile else _ANY_PROFILE
+def _profiles(strategy: str, profile: str | None) -> tuple[str, ...]:
+    return (profile,) if profile else profiles_that_differ(strategy)
 
 
 def computable(strategy: str) -> bool:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from udfs.allocation_releases import KNOWN_PROFILES
 from udfs.expected_allocation import MemberRule, expected_allocation
 
 QUEUES = [("broker-a", q) for q in range(8)]
@@ -93,6 +98,36 @@ def test_a_member_of_a_release_that_is_not_known_claims_what_any_release_would()
     assert claimed(old, "c0") != claimed(new, "c0")
     for client_id in ("c0", "c1", "c2"):
         assert claimed(either, client_id) == sorted({*claimed(old, client_id), *claimed(new, client_id)})
+
+
+@pytest.mark.parametrize("blank", [" ", "\t"])
+def test_a_refusal_of_some_releases_is_none_of_a_release_that_is_not_known(blank):
+    def answered(profile):
+        parameters = json.dumps({"machine_rooms": ["r1"]})
+        return expected_allocation(
+            "CLUSTERING", "MACHINE_ROOM", profile, "T", ROOMS[:4], [blank], [], parameters=parameters
+        )
+
+    refusing = {profile for profile in KNOWN_PROFILES if answered(profile).refusal}
+    assert refusing == {"P49b3"}
+    assert answered(None).refusal == "MACHINE_ROOM depends on releases that are not known"
+
+
+@given(
+    rooms=st.lists(st.sampled_from(["r1", "r2", ""]), max_size=2),
+    members=st.lists(st.sampled_from(["a", "b", " ", "ä"]), min_size=1, max_size=4),
+    strategy=st.sampled_from(["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM"]),
+)
+def test_a_member_whose_release_is_not_known_claims_what_some_release_gives_it(rooms, members, strategy):
+    def claims(profile):
+        own = [MemberRule(client_id, strategy, profile) for client_id in sorted(set(members))]
+        parameters = json.dumps({"machine_rooms": rooms} if strategy == "MACHINE_ROOM" else {})
+        arguments = ("CLUSTERING", strategy, "P533", "T", ROOMS, sorted(members), own)
+        made = expected_allocation(*arguments, parameters=parameters)
+        assume(made.refusal is None)
+        return [set(claimants) for claimants in made.claimants]
+
+    assert claims(None) == [set().union(*each) for each in zip(*map(claims, KNOWN_PROFILES), strict=True)]
 
 
 def test_config_gives_each_client_its_own_list():
