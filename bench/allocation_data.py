@@ -21,13 +21,13 @@ from jobs.transforms.expectations import expectations, with_expectation
 from jobs.transforms.group_rounds import (
     GROUP_OF_ROUND,
     group_reads,
-    listed_members,
     progress_at,
-    round_routes,
     topic_rounds,
     with_digests,
 )
+from jobs.transforms.member_lists import listed_members
 from jobs.transforms.member_rules import member_rules, strategy_events
+from jobs.transforms.round_routes import round_routes
 from schemas import (
     CLIENT_STRATEGY_STATE,
     CONSUMER_HEARTBEAT,

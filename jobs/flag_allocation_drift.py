@@ -17,14 +17,14 @@ from jobs.transforms.frames import ClusterDate, in_dates, staged
 from jobs.transforms.group_rounds import (
     GROUP_OF_ROUND,
     group_reads,
-    listed_members,
     progress_at,
-    round_routes,
     topic_rounds,
 )
+from jobs.transforms.member_lists import listed_members
 from jobs.transforms.member_rules import member_rules, strategy_events
 from jobs.transforms.members import heartbeat_ages, member_events
 from jobs.transforms.nearest_source import nearest_captures
+from jobs.transforms.round_routes import round_routes
 from schemas import (
     ALLOCATION_DRIFT,
     CLIENT_HEARTBEAT,

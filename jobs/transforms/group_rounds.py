@@ -1,21 +1,14 @@
-"""Captures of a group's rounds in; per round, group and topic what was read and by which rule it is judged, out.
-
-Lists are sorted as RocketMQ sorts them: Java compares strings by UTF-16 code units, which is the order of their
-UTF-16BE bytes.
-"""
+"""Captures of a group's rounds in; per round, group and topic what was read and by which rule it is judged, out."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from udfs.door_rules import MOST_QUEUES
-
 ROUND = ("cluster", "collector", "round_at")
 GROUP_OF_ROUND = (*ROUND, "consumer_group")
 TOPIC_OF_ROUND = (*GROUP_OF_ROUND, "topic")
-_READABLE = 4
-INFO, _LISTING, _ROUTE, _STATS = "consumerRunningInfo", "consumerConnection", "topicRoute", "consumeStats"
+INFO, _LISTING, _STATS = "consumerRunningInfo", "consumerConnection", "consumeStats"
 # Semantics of system names: MixAll and TopicValidator, 4.7.1 on.
 _SYSTEM_TOPICS = (
     r"^(TBW102|SCHEDULE_TOPIC_XXXX|BenchmarkTest|RMQ_SYS_.*|rmq_sys_.*|TRANS_CHECK_MAX_TIME_TOPIC|SELF_TEST_TOPIC"
@@ -25,12 +18,6 @@ _SYSTEM_GROUPS = (
     r"^(DEFAULT_CONSUMER|DEFAULT_PRODUCER|TOOLS_CONSUMER|FILTERSRV_CONSUMER|SELF_TEST_C_GROUP|CID_ONS-HTTP-PROXY"
     r"|CID_ONSAPI_.*|CID_RMQ_SYS_.*)$"
 )
-
-
-def in_java_order(array: Column) -> Column:
-    """An array of strings sorted as Java's String.compareTo sorts them, duplicates kept."""
-    keyed = F.transform(array, lambda s: F.struct(F.encode(s, "UTF-16BE").alias("k"), s.alias("s")))
-    return F.transform(F.array_sort(keyed), lambda pair: pair["s"])
 
 
 def digest(*columns: Column) -> Column:
@@ -49,52 +36,6 @@ def list_digest(array: Column) -> Column:
 def evidence(frame: DataFrame) -> Column:
     """``file:line`` of a row's source."""
     return F.concat_ws(":", frame["source_file"], frame["source_line"])
-
-
-def listed_members(heartbeats: DataFrame) -> DataFrame:
-    """Per round and group: the member list, duplicates kept as the broker gave them, and what its connections say."""
-    view = [*GROUP_OF_ROUND, "broker_name"]
-    latest = F.max("captured_at").over(Window.partitionBy(*view))
-    connection = F.struct(
-        "client_id",
-        F.when(F.coalesce("language", F.lit("JAVA")) == "JAVA", F.col("client_version")).alias("version"),
-        "broker_name",
-        "address",
-    )
-    views = (
-        heartbeats.withColumn("latest", latest)
-        .where(F.col("captured_at") == F.col("latest"))
-        .groupBy(*view)
-        .agg(
-            in_java_order(F.collect_list("client_id")).alias("members"),
-            F.collect_list(connection).alias("connections"),
-            F.first("message_model").alias("message_model"),
-        )
-    )
-    return (
-        views.groupBy(*GROUP_OF_ROUND)
-        .agg(
-            F.array_sort(F.collect_set("members")).alias("views"),
-            F.array_sort(F.flatten(F.collect_list("connections"))).alias("connections"),
-            F.min("message_model").alias("listed_model"),
-        )
-        .withColumns({"members": _everybody(F.col("views")), "distinct_views": F.size("views")})
-    )
-
-
-def _everybody(views: Column) -> Column:
-    """Whoever is in a view; an id that one view holds twice is there twice. Views are sorted.
-
-    Ids are counted only where they are doubled: to count each of a thousand members takes a million steps a round.
-    """
-    doubled = F.flatten(F.transform(views, lambda view: F.filter(view, lambda c, i: c == F.get(view, i - 1))))
-
-    def further(client_id: Column) -> Column:
-        most = F.array_max(F.transform(views, lambda view: F.size(F.filter(view, lambda c: c == client_id))))
-        return F.array_repeat(client_id, most - 1)
-
-    again = F.flatten(F.transform(F.array_distinct(doubled), further))
-    return in_java_order(F.concat(F.array_distinct(F.flatten(views)), again))
 
 
 def group_reads(captures: DataFrame) -> DataFrame:
@@ -136,42 +77,6 @@ def group_reads(captures: DataFrame) -> DataFrame:
         F.max("captured_at").alias("swept_until"),
     )
     return groups.where(F.col("at").isNotNull())
-
-
-def round_routes(captures: DataFrame, routes: DataFrame) -> DataFrame:
-    """Per round and topic whose route was asked for: its readable queues in RocketMQ's order.
-
-    Null if unanswered, and where a route tells of more queues than ``MOST_QUEUES``: it is as good as unread.
-    """
-    of_topic = [*ROUND, "topic"]
-    asked = captures.where(F.col("kind") == _ROUTE).withColumn("evidence", evidence(captures))
-    latest = asked.groupBy(*of_topic).agg(
-        F.max_by(F.struct("captured_at", "answered", "error", "evidence"), "captured_at").alias("route")
-    )
-    readable = (F.col("perm").bitwiseAND(_READABLE) > 0) & (F.col("read_queue_nums") > 0)
-    of_broker = F.struct(F.encode("broker_name", "UTF-16BE").alias("k"), "broker_name", "read_queue_nums")
-    listed = (
-        routes.where(readable)
-        .groupBy(*of_topic, "captured_at")
-        .agg(F.array_sort(F.collect_list(of_broker)).alias("brokers"), F.sum("read_queue_nums").alias("queue_count"))
-    )
-    joined = latest.withColumn("captured_at", F.col("route.captured_at")).join(
-        listed, [*of_topic, "captured_at"], "left"
-    )
-    none = F.array().cast("array<struct<broker_name string, queue_id int>>")
-    # Settings may let rows in that the door refuses, and many brokers make many queues: none may fill the memory.
-    known = F.col("route.answered") & (F.coalesce("queue_count", F.lit(0)) <= MOST_QUEUES)
-    return joined.select(
-        *of_topic,
-        "route",
-        F.when(known, F.coalesce(F.flatten(F.transform("brokers", _queues)), none)).alias("queues"),
-    )
-
-
-def _queues(broker: Column) -> Column:
-    """The readable queues of a broker's entry in a route."""
-    ids = F.sequence(F.lit(0), broker["read_queue_nums"] - 1)
-    return F.transform(ids, lambda i: F.struct(broker["broker_name"], i.cast("int").alias("queue_id")))
 
 
 def topic_rounds(

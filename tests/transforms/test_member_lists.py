@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pyspark.sql import functions as F
 
-from jobs.transforms.group_rounds import listed_members
+from jobs.transforms.member_lists import listed_members
 from jobs.transforms.member_rules import member_rules
 from udfs.allocation import STRATEGIES
 from udfs.fault_tolerance import profile_for

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from jobs.transforms.group_rounds import round_routes
+from jobs.transforms.round_routes import round_routes
 
 AT = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 ROUND = "cluster string, collector string, round_at timestamp, topic string, captured_at timestamp"
