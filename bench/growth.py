@@ -253,7 +253,7 @@ AXES = {
         _CONSUMERS,
     ),
     "days": Axis("Days that the lake holds when one more is run", _days((1, 4, 16)), (daily.ONE_MORE,)),
-    "lines": Axis("Lines of producer hooks", _lines((100_000, 300_000, 1_000_000)), tuple(ingestion.CONTESTANTS)),
+    "lines": Axis("Lines of producer hooks", _lines((100_000, 1_000_000, 10_000_000)), tuple(ingestion.CONTESTANTS)),
     "one-producer": Axis(
         "Share of one producer in 3 million attempts",
         _sends("one-producer", {share: _SHAPE._replace(giant=share) for share in (0.15, 0.5)}),
