@@ -88,7 +88,7 @@ class Round:
     jvm_bytes: int
     python_bytes: int
     largest_python_bytes: int
-    stages_s: tuple[float, ...] = ()  # each of Spark's, in their order
+    stages_s: tuple[float, ...] = ()  # each of Spark's by itself, the longest first
 
     @property
     def cpu_s(self) -> float:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -151,15 +152,16 @@ def _growth(series: Sequence[Measured]) -> str:
 
 
 def stage_by_stage(series: Sequence[Measured]) -> str:
-    """How much longer a stage of Spark took at the last point than at the first; of those that took a second at all."""
-    first, last = series[0].stages_s, series[-1].stages_s
-    longest = f"the longest stage took {max(first):.1f} s, then {max(last):.1f} s"
-    if len(first) != len(last):
-        return f"{longest}; there were {len(first)} stages, then {len(last)}."
-    times = [after / max(before, 0.001) for before, after in zip(first, last, strict=True) if after >= 1]
-    return (
-        f"{longest}; of {len(times)} stages that took a second, none took more than {max(times, default=0):.1f} times."
-    )
+    """How much longer a stage of Spark took at the last point than at the first; of those that took a second at all.
+
+    The longest is compared with the longest, the next with the next: numbers and order of stages differ from run to
+    run, for the sides of joins are computed at the same time.
+    """
+    first, last = (sorted(one.stages_s, reverse=True) for one in (series[0], series[-1]))
+    pairs = [(before, after) for before, after in zip_longest(first, last, fillvalue=0.0) if after >= 1]
+    before, after = max(pairs, key=lambda pair: pair[1] / max(pair[0], 0.001), default=(0.0, 0.0))
+    longest = f"the longest stage took {first[0]:.1f} s, then {last[0]:.1f} s"
+    return f"{longest}; of {len(pairs)} that took a second, by rank, {before:.1f} s became {after:.1f} s at most."
 
 
 def _draw(axis: Axis, measured: Sequence[Measured], figure: Path, python: str) -> None:

@@ -23,17 +23,34 @@ def session() -> SparkSession:
 
 
 def stages_s() -> list[float]:
-    """How long each stage took that has ended since the last call, in their order."""
+    """What each stage that has ended since the last call takes by itself, on the cores there are; the longest first.
+
+    That is the time of its tasks shared evenly, or its longest task; not how long it stood, for it may have waited for
+    others.
+    """
     context: Any = session().sparkContext
+    store = context._jsc.sc().statusStore()
     none = context._jvm.java.util.ArrayList()
-    quantiles = context._gateway.new_array(context._jvm.double, 0)
-    listed = context._jsc.sc().statusStore().stageList(none, False, False, quantiles, none)
-    ended = {s.stageId(): s for s in map(listed.apply, range(listed.size())) if s.completionTime().isDefined()}
-    fresh = sorted(ended.keys() - _told)
+    listed = store.stageList(none, False, False, _doubles(context), none)
+    stages = {s.stageId(): s for s in map(listed.apply, range(listed.size())) if s.completionTime().isDefined()}
+    fresh = stages.keys() - _told
     _told.update(fresh)
-    return [
-        (ended[n].completionTime().get().getTime() - ended[n].submissionTime().get().getTime()) / 1e3 for n in fresh
-    ]
+    executors = store.executorList(True)
+    cores = sum(executors.apply(n).totalCores() for n in range(executors.size()))
+    return sorted((_alone_s(context, store, stages[n], cores) for n in fresh), reverse=True)
+
+
+def _alone_s(context: Any, store: Any, stage: Any, cores: int) -> float:
+    summary = store.taskSummary(stage.stageId(), stage.attemptId(), _doubles(context, 1.0))
+    longest_ms = summary.get().executorRunTime().apply(0) if summary.isDefined() else 0.0
+    return float(max(longest_ms, stage.executorRunTime() / cores)) / 1e3
+
+
+def _doubles(context: Any, *values: float) -> Any:
+    array = context._gateway.new_array(context._jvm.double, len(values))
+    for place, value in enumerate(values):
+        array[place] = value
+    return array
 
 
 _told: set[int] = set()

@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def _stages_s() -> list[float]:
-    """How long each stage of Spark took since the last call; none without Spark, as of a peer."""
+    """What each stage of Spark took by itself since the last call; none without Spark, as of a peer."""
     spark = sys.modules.get("bench.spark")
     return spark.stages_s() if spark else []
 

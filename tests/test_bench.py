@@ -6,6 +6,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import bench.spark
 from bench import allocation_peers, daily, ingestion, windows
 from bench.allocation_answer import digests
 from bench.consumer_tables import Population, write_tables
@@ -28,6 +30,7 @@ from bench.producer_tables import write_tables as write_sends
 from bench.reader_inputs import INPUTS, MAX_LINE_BYTES, chunks_of, files_of
 from bench.record import made_by, record_name, row_count, table, targets
 from bench.small_run import Watch, seconds_by_step
+from bench.spark import stages_s
 from schemas import CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, SEND_ATTEMPT
 from udfs.allocation import MessageQueue, allocate
 from udfs.bounded_lines import read_lines
@@ -306,11 +309,27 @@ def test_of_a_skewed_point_each_stage_is_compared_with_its_balanced_self():
     def point(*stages_s):
         return Measured(1, 1, "own", 1, 1, 1, 1, 1, "", stages_s)
 
-    one_by_one = stage_by_stage([point(0.4, 2.0, 4.0), point(1.2, 3.0, 5.0)])
-    assert one_by_one == (
-        "the longest stage took 4.0 s, then 5.0 s; of 3 stages that took a second, none took more than 3.0 times."
+    by_rank = stage_by_stage([point(0.4, 2.0, 4.0), point(3.0, 5.0, 1.2)])
+    assert by_rank == (
+        "the longest stage took 4.0 s, then 5.0 s; of 3 that took a second, by rank, 0.4 s became 1.2 s at most."
     )
-    assert stage_by_stage([point(4.0), point(1.0, 5.0)]).endswith("; there were 1 stages, then 2.")
+    one_more = stage_by_stage([point(4.0), point(1.0, 5.0)])
+    assert one_more.endswith("of 2 that took a second, by rank, 0.0 s became 1.0 s at most.")
+
+
+def test_a_stage_takes_as_long_as_its_longest_task(spark, monkeypatch):
+    def rest(rows):
+        time.sleep(1.2 if 0 in rows else 0.0)
+        return [0]
+
+    monkeypatch.setattr(bench.spark, "session", lambda: spark)
+    rests = spark.sparkContext.parallelize(range(4), 4).mapPartitions(rest)
+    rests.count()  # Python starts
+    stages_s()
+    rests.count()
+    [longest] = stages_s()
+    assert longest >= 1.2  # shared evenly by two cores it were 0.6
+    assert stages_s() == []
 
 
 @pytest.mark.parametrize("axis", AXES.values(), ids=AXES)
