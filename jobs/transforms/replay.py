@@ -13,6 +13,7 @@ from jobs.transforms.availability import stretches, with_carried_items, with_str
 from jobs.transforms.broker_activity import broker_activity, by_process, least_slow_ms
 from jobs.transforms.fault_updates import judged_updates, quick_updates
 from jobs.transforms.frames import ClusterDate, in_dates, rows_of, staged
+from jobs.transforms.held_routes import held_routes
 from jobs.transforms.producer_replay import (
     PRODUCER,
     changed_lives,
@@ -27,7 +28,6 @@ from jobs.transforms.send_verdicts import (
     Recorded,
     choices,
     doubtful,
-    held_routes,
     judged,
     records,
     unknown_verdicts,

@@ -130,7 +130,7 @@ class Recorded(NamedTuple):
 def records(suspects: DataFrame, recorded: Recorded, routes: DataFrame, *, tolerance_ms: int) -> DataFrame:
     """Each doubtful choice with what is recorded of every broker that its process knew (``CHOICE_RECORD``).
 
-    ``routes``: what ``held_routes`` gives.
+    ``routes``: of ``held_routes``.
     Only what lies on the choice's own date counts, and the items that the dates before it left, so that a date says the
     same whichever dates are computed with it. ``on_date``: the process updated or used the broker on the date.
     """
@@ -252,37 +252,6 @@ def _with_uses(seen: DataFrame, used: DataFrame) -> DataFrame:
         )
         .where("choice IS NOT NULL")
         .drop("use_ms")
-    )
-
-
-def held_routes(begins: DataFrame, routes: DataFrame, *, stale_s: int, valid_s: int) -> DataFrame:
-    """The routes that a client may have held at each begin: those recorded in the ``stale_s`` before it, and the one
-    before these, unless it is older than ``valid_s``.
-
-    ``begins``: cluster, topic, begin_at; ``routes``: topic_route rows. Returns these and ``routes``, oldest first.
-    """
-    entry = F.struct("broker_name", "write_queue_nums", "perm", "has_master", "order_topic_conf")
-    captures = routes.groupBy("cluster", "topic", "event_date", F.unix_millis("captured_at").alias("captured_ms")).agg(
-        F.array_sort(F.collect_list(entry)).alias("entries")
-    )
-    of_topic = captures.groupBy("cluster", "topic", "event_date").agg(
-        F.array_sort(F.collect_list(F.struct("captured_ms", "entries"))).alias("captures")
-    )
-    begun = begins.select("cluster", "topic", "event_date", "begin_at").distinct()
-    now = F.unix_millis("begin_at")
-    valid = F.filter("captures", lambda c: c["captured_ms"].between(now - 1000 * valid_s, now))
-    recent = F.filter("valid", lambda c: c["captured_ms"] > now - 1000 * stale_s)
-    before = F.filter("valid", lambda c: c["captured_ms"] <= now - 1000 * stale_s)
-    return (
-        begun.join(of_topic, ["cluster", "topic", "event_date"])
-        .withColumn("valid", valid)
-        .select(
-            "cluster",
-            "topic",
-            "event_date",
-            "begin_at",
-            F.concat(F.slice(before, -1, 1), recent)["entries"].alias("routes"),
-        )
     )
 
 
