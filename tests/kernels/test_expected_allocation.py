@@ -113,12 +113,12 @@ def test_a_refusal_of_some_releases_is_none_of_a_release_that_is_not_known(blank
     assert answered(None).refusal == "MACHINE_ROOM depends on releases that are not known"
 
 
+@pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM"])
 @given(
     rooms=st.lists(st.sampled_from(["r1", "r2", ""]), max_size=2),
     members=st.lists(st.sampled_from(["a", "b", " ", "ä"]), min_size=1, max_size=4),
-    strategy=st.sampled_from(["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM"]),
 )
-def test_a_member_whose_release_is_not_known_claims_what_some_release_gives_it(rooms, members, strategy):
+def test_a_member_whose_release_is_not_known_claims_what_some_release_gives_it(strategy, rooms, members):
     def claims(profile):
         own = [MemberRule(client_id, strategy, profile) for client_id in sorted(set(members))]
         parameters = json.dumps({"machine_rooms": rooms} if strategy == "MACHINE_ROOM" else {})
