@@ -105,7 +105,8 @@ def large(spark, settings, tmp_path_factory) -> Path:
         f"""SELECT {COLUMNS}, '4.9.8' AS client_version, true AS latency_fault_enabled, false AS detector_enabled,
         NAMED_STRUCT('client_version', '4.9.8', 'latency_fault_enabled', true, 'detector_enabled', false,
           'latency_max_ms', ARRAY(0L), 'not_available_ms', ARRAY(0L)) AS recorded,
-        'replayed' AS verdict, ARRAY() AS reasons, 1000L AS attempts, TIMESTAMP'2026-11-21 23:00:00' AS last_attempt_at
+        'replayed' AS verdict, ARRAY() AS reasons, 1000L AS attempts, ARRAY('producer_hook') AS sources,
+        TIMESTAMP'2026-11-21 23:00:00' AS last_attempt_at
         FROM (SELECT id AS p FROM RANGE({PRODUCERS}))"""
     )
     windows = spark.sql(
@@ -115,11 +116,11 @@ def large(spark, settings, tmp_path_factory) -> Path:
         1L AS attempts, TIMESTAMP'2026-11-21 00:00:00' + MAKE_DT_INTERVAL(0, 0, 0, (p * 37 + b * 311) % 80000)
         AS window_start FROM (SELECT id % {BROKERS} AS b, id DIV {BROKERS} AS p FROM RANGE({BROKERS * PRODUCERS})))"""
     )
-    create_views(spark, lake)
     lake.append(TABLES["fleet_minute"], fleet_minutes(spark))
     lake.append(TABLES["producer_finding"], findings(spark))
     lake.append(TABLES["producer_replay"], replayed)
     lake.append(TABLES["broker_availability_window"], windows)
+    create_views(spark, lake)
     path = root / "report.html"
     path.write_text(page(report_data(spark, lake, settings.report)), encoding="utf-8")
     spark.sql("USE default")
@@ -145,6 +146,6 @@ def test_a_large_fleet_can_be_looked_at(large):
         assert any("Show more: 40 of 100 lanes are drawn" in row for row in rows)
         assert any("100 of its 2000 windows are on this page, the longest" in row for row in rows)
         assert looked.value("document.querySelectorAll('#fleet-strips .broker').length") == 40
-        assert looked.value("document.querySelectorAll('#fleet-strips .broker:first-of-type .mark').length") == 240
+        assert looked.value("document.querySelector('#fleet-strips .broker').querySelectorAll('.mark').length") == 240
         looked.value("document.querySelector('#fleet-strips button').click()")
         assert looked.value("document.querySelectorAll('#fleet-strips .broker').length") == 80
