@@ -18,6 +18,7 @@ __all__ = [
     "FaultTable",
     "LadderTooShortError",
     "RouteBroker",
+    "Selection",
     "UnknownReleaseError",
     "compute_not_available_duration",
     "not_available_duration",
@@ -57,6 +58,20 @@ class RouteBroker(NamedTuple):
     broker_name: str
     write_queue_nums: int
     writable: bool
+
+
+class Selection(NamedTuple):
+    """What one selectOneMessageQueue could do.
+
+    Attributes:
+        admissible: every broker that it could return; empty: the list of queues is.
+        removable: brokers of which it may forget one: the fallback's picks for which the topic has no write queues.
+        kept_picks: the fallback's other picks; empty too where it was not asked.
+    """
+
+    admissible: frozenset[str]
+    removable: frozenset[str] = frozenset()
+    kept_picks: frozenset[str] = frozenset()
 
 
 def compute_not_available_duration(latency_ms: IntArray, isolation: BoolArray, profile: FaultProfile) -> IntArray:
@@ -221,16 +236,7 @@ class FaultTable:
 
         The choice may also forget a broker (see ``possible_removals``); this method changes nothing.
         """
-        brokers = frozenset(queue_brokers)
-        if not brokers:
-            return brokers
-        preferred = self.preferred(brokers, now_ms, last_broker_name)
-        if preferred or not self.falls_back():
-            return preferred or brokers
-        picks = self.pick_one_at_least(now_ms)
-        with_queues = picks & _brokers_with_write_queues(route, self._profile)
-        # A pick without write queues, and no pick at all (an exception, swallowed), lead to any queue of the list.
-        return with_queues if picks and with_queues == picks else with_queues | brokers
+        return self.select(queue_brokers, route, now_ms, last_broker_name).admissible
 
     def possible_removals(
         self,
@@ -244,10 +250,25 @@ class FaultTable:
         The fallback removes a pick for which the topic has no write queues, for all topics. It is certain where the
         result equals ``pick_one_at_least`` and has one name. Empty from 5.1.4 on.
         """
+        return self.select(queue_brokers, route, now_ms, last_broker_name).removable
+
+    def select(
+        self,
+        queue_brokers: Sequence[str],
+        route: Sequence[RouteBroker],
+        now_ms: int,
+        last_broker_name: str | None = None,
+    ) -> Selection:
+        """All that one choice could return and forget; arguments as of ``admissible``."""
         brokers = frozenset(queue_brokers)
-        if not brokers or not self.falls_back() or self.preferred(brokers, now_ms, last_broker_name):
-            return frozenset()
-        return self.pick_one_at_least(now_ms) - _brokers_with_write_queues(route, self._profile)
+        preferred = self.preferred(brokers, now_ms, last_broker_name) if brokers else brokers
+        if preferred or not brokers or not self.falls_back():
+            return Selection(preferred or brokers)
+        picks = self.pick_one_at_least(now_ms)
+        with_queues = picks & _brokers_with_write_queues(route, self._profile)
+        # A pick without write queues, and no pick at all (an exception, swallowed), lead to any queue of the list.
+        certain = picks and with_queues == picks
+        return Selection(with_queues if certain else with_queues | brokers, picks - with_queues, with_queues)
 
     def falls_back(self) -> bool:
         """Whether a choice without a preferred broker asks pickOneAtLeast (before 5.1.4)."""
@@ -256,7 +277,7 @@ class FaultTable:
     def preferred(self, brokers: frozenset[str], now_ms: int, last: str | None) -> frozenset[str]:
         """What the release's rule takes before it falls back; a random start makes every one of them possible."""
         rule = self._profile.last_broker_rule
-        others = frozenset(name for name in brokers if name != last)
+        others = brokers - {last}
         if not self._enabled:
             return others
         if rule == "none" or (rule == "equals" and last is None):
@@ -265,7 +286,9 @@ class FaultTable:
             candidates = brokers - others
         else:
             candidates = others
-        available = frozenset(name for name in candidates if self.is_available(name, now_ms))
+        available = candidates.difference(
+            [n for n, item in self._items.items() if not self._is_available(item, now_ms)]
+        )
         if available or rule != "filter":
             return available
         return frozenset(name for name in candidates if self.is_reachable(name))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Literal, NamedTuple
 
-from udfs.fault_tolerance import FaultItem, FaultProfile, FaultTable, RouteBroker
+from udfs.fault_tolerance import FaultItem, FaultProfile, FaultTable, RouteBroker, Selection
 
 Rule = Literal["available", "reachable", "best_half", "round_robin", "pinned"]
 Verdict = Literal["consistent", "possible", "impossible"]
@@ -92,9 +92,19 @@ class Judgement(NamedTuple):
     surely_removed: str | None
 
 
+class _Option(NamedTuple):
+    """What one reading of a broker gives to one of the table."""
+
+    broker_name: str
+    item: FaultItem | None
+    listed: bool
+    entry: RouteBroker | None
+    reasons: tuple[str, ...]
+
+
 class _Reading(NamedTuple):
     table: FaultTable
-    queue_brokers: frozenset[str]
+    queue_brokers: tuple[str, ...]
     route: tuple[RouteBroker, ...]
     reasons: tuple[str, ...]
 
@@ -113,14 +123,14 @@ def judge(choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile,
     """
     admissible = frozenset[str]()
     admitting: list[_Reading] = []
+    removals: list[frozenset[str]] = []
     certain = True
     for reading in _readings(brokers, profile, enabled):
-        could = reading.table.admissible(
-            sorted(reading.queue_brokers), reading.route, choice.now_ms, choice.last_broker_name
-        )
-        admissible |= could
-        if choice.broker_name in could:
+        could = reading.table.select(reading.queue_brokers, reading.route, choice.now_ms, choice.last_broker_name)
+        admissible |= could.admissible
+        if choice.broker_name in could.admissible:
             admitting.append(reading)
+            removals.append(_removals(choice, could))
         elif reading.is_first():
             certain = False
     if not admitting:
@@ -128,7 +138,6 @@ def judge(choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile,
         return Judgement("impossible", _rule(choice, first, enabled), None, admissible, frozenset(), None)
     likeliest = min(admitting, key=lambda reading: len(reading.reasons))
     rule = _rule(choice, likeliest, enabled)
-    removals = [_removals(choice, reading) for reading in admitting]
     removable = frozenset[str]().union(*removals) - {_NOTHING}
     surely = next(iter(removable)) if all(each == removable for each in removals) and len(removable) == 1 else None
     if certain and likeliest.is_first():
@@ -139,25 +148,26 @@ def judge(choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile,
 
 
 def _readings(brokers: Sequence[KnownBroker], profile: FaultProfile, enabled: bool) -> Iterator[_Reading]:
-    options = [list(product(b.items, b.routes)) for b in brokers]
+    # Of each broker's options every combination takes one: what they give is made once.
+    options = [[_option(b.broker_name, *pair) for pair in product(b.items, b.routes)] for b in brokers]
     for combination in _combinations(options):
-        named = list(zip(brokers, combination, strict=True))
-        items = {b.broker_name: item.item for b, (item, _) in named if item.item is not None}
+        items = {option.broker_name: option.item for option in combination if option.item is not None}
         yield _Reading(
             FaultTable(profile, enabled=enabled, items=items),
-            frozenset(b.broker_name for b, (_, route) in named if route.listed),
-            tuple(
-                RouteBroker(b.broker_name, route.write_queue_nums, route.writable)
-                for b, (_, route) in named
-                if route.write_queue_nums is not None
-            ),
-            tuple(sorted({r.reason for _, pair in named for r in pair if r.reason is not None})),
+            tuple([option.broker_name for option in combination if option.listed]),
+            tuple([option.entry for option in combination if option.entry is not None]),
+            tuple(sorted({reason for option in combination for reason in option.reasons})),
         )
 
 
-def _combinations(
-    options: list[list[tuple[ItemReading, RouteReading]]],
-) -> Iterator[tuple[tuple[ItemReading, RouteReading], ...]]:
+def _option(broker_name: str, item: ItemReading, route: RouteReading) -> _Option:
+    queues = route.write_queue_nums
+    entry = None if queues is None else RouteBroker(broker_name, queues, route.writable)
+    reasons = tuple(told.reason for told in (item, route) if told.reason is not None)
+    return _Option(broker_name, item.item, route.listed, entry, reasons)
+
+
+def _combinations(options: list[list[_Option]]) -> Iterator[tuple[_Option, ...]]:
     count = 1
     for each in options:
         count *= len(each)
@@ -173,24 +183,18 @@ def _combinations(
     yield tuple(each[-1] for each in options)
 
 
-def _removals(choice: Choice, reading: _Reading) -> frozenset[str]:
+def _removals(choice: Choice, could: Selection) -> frozenset[str]:
     """The brokers of which the fallback forgot one, if the reading is right; ``_NOTHING`` among them: or none."""
-    without_queues = reading.table.possible_removals(
-        sorted(reading.queue_brokers), reading.route, choice.now_ms, choice.last_broker_name
-    )
-    if not without_queues:
-        return without_queues
-    picks = reading.table.pick_one_at_least(choice.now_ms)
-    if choice.broker_name in picks - without_queues:
-        return without_queues | {_NOTHING}
-    return without_queues
+    if could.removable and choice.broker_name in could.kept_picks:
+        return could.removable | {_NOTHING}
+    return could.removable
 
 
 def _rule(choice: Choice, reading: _Reading, enabled: bool) -> Rule:
     if not enabled:
         return "round_robin"
     table, now = reading.table, choice.now_ms
-    preferred = table.preferred(reading.queue_brokers, now, choice.last_broker_name)
+    preferred = table.preferred(frozenset(reading.queue_brokers), now, choice.last_broker_name)
     if any(table.is_available(name, now) for name in preferred):
         return "available"
     if preferred:
