@@ -20,6 +20,8 @@ from udfs.release_profiles import PROFILES
 SLOT_MS = 240_000
 _DAY_MS = 86_400_000
 SLOTS_A_DAY = _DAY_MS // SLOT_MS
+# SQL: the slot of its date in which an attempt began.
+SLOT_OF_DATE = f"unix_millis(begin_at) div {SLOT_MS} % {SLOTS_A_DAY}"
 _MASK = 60
 MASKS = tuple(f"mask_{number}" for number in range(SLOTS_A_DAY // _MASK))
 # A quick attempt ends in its slot or early in the next one.
@@ -56,6 +58,15 @@ def is_striking(slow_ms: int) -> Column:
     return F.col("exception").isNotNull() | (F.greatest(*ends) >= slow_ms) | (F.least(*ends) < 0) | chosen
 
 
+def updates_quickly(slow_ms: int) -> Column:
+    """An attempt that is not striking and updated its broker's item."""
+    pinned = F.coalesce(F.col("queue_selected_by") != "client", F.lit(False))
+    ended = (
+        F.coalesce(F.col("mode") != "ASYNC", F.lit(True)) | F.coalesce("submit_end_at", "callback_end_at").isNotNull()
+    )
+    return ~is_striking(slow_ms) & ~pinned & ended
+
+
 def broker_activity(attempts: DataFrame, *, slow_ms: int, who: Sequence[str] = PRODUCER) -> DataFrame:
     """Attempts counted by ``who``, topic, broker, date and release.
 
@@ -63,12 +74,9 @@ def broker_activity(attempts: DataFrame, *, slow_ms: int, who: Sequence[str] = P
     the last of them began that must have ended on the date; ``said_on_at`` and ``said_off_at`` when the lines last said
     that the switch is on, or off.
     """
-    strikes = is_striking(slow_ms)
-    pinned = F.coalesce(F.col("queue_selected_by") != "client", F.lit(False))
+    strikes, quick = is_striking(slow_ms), updates_quickly(slow_ms)
     is_async = F.coalesce(F.col("mode") == "ASYNC", F.lit(False))
-    ended = ~is_async | F.coalesce("submit_end_at", "callback_end_at").isNotNull()
-    quick = ~strikes & ~pinned & ended
-    slot = F.expr(f"unix_millis(begin_at) div {SLOT_MS} % {SLOTS_A_DAY}")
+    slot = F.expr(SLOT_OF_DATE)
     settles = F.expr(f"unix_millis(begin_at) % {_DAY_MS}") < _DAY_MS - slow_ms
     seen = attempts.select(
         *who,
@@ -126,18 +134,6 @@ def _slots_of_mask(mask: Column, first: Column) -> Column:
     every = F.sequence(F.lit(0), F.lit(_MASK - 1))
     held = F.filter(every, lambda bit: F.getbit(mask, bit) == 1)
     return F.when(mask == 0, F.array().cast("array<bigint>")).otherwise(F.transform(held, lambda bit: first + bit))
-
-
-def last_slot_before(slot: Column) -> Column:
-    """The last of a row's ``slots_of`` that is before ``slot``; null: none is."""
-    first = F.expr(f"unix_date(event_date) * {SLOTS_A_DAY}L")
-    return F.greatest(*(_last_of_mask(F.col(m), first + n * _MASK, slot) for n, m in enumerate(MASKS)))
-
-
-def _last_of_mask(mask: Column, first: Column, before: Column) -> Column:
-    count = F.greatest(F.lit(0), F.least(F.lit(_MASK), before - first)).cast("int")
-    earlier = mask.bitwiseAND(F.call_function("shiftleft", F.lit(1).cast("long"), count) - 1)
-    return F.when(earlier != 0, first + F.length(F.bin(earlier)) - 1)
 
 
 def merged_masks() -> list[Column]:

@@ -5,7 +5,8 @@ choice in doubt looked at. So the striking attempts (slow, failed, retries) are 
 that began in a minute in which their producer's item for their broker matters to a window, and, once the choices in
 doubt are known, those that tell what was held, happened and was in use at each. A minute too many is harmless: what
 follows from the attempts kept is what follows from all, and two minutes of one hash keep a row more. Stretches in which
-a broker is held are known to the millisecond; what ``broker_activity`` tells is known by its slots of 4 minutes.
+a broker is held, and the last updates before choices in doubt, are known to the millisecond; what ``broker_activity``
+tells is known by its slots of 4 minutes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.transforms.broker_activity import SLOT_MS, is_striking, last_slot_before, merged_masks, slot_of, slots_of
+from jobs.transforms.broker_activity import (
+    SLOT_MS,
+    SLOT_OF_DATE,
+    SLOTS_A_DAY,
+    is_striking,
+    merged_masks,
+    slot_of,
+    slots_of,
+    updates_quickly,
+)
 from jobs.transforms.frames import staged
 from jobs.transforms.last_brokers import is_retry
 from jobs.transforms.null_safe_join import null_safe_semi_join
@@ -70,8 +80,13 @@ class RelevantAttempts:
         return self._striking.unionByName(self._quick_in(reduce(DataFrame.unionByName, minutes)))
 
     def that_updated_last(self, suspects: DataFrame) -> DataFrame:
-        """The quick attempts that tell what the clients' tables held at the ``suspects``."""
-        return self._quick_in(_last_updates(suspects, self._of_pairs, self._slow_ms, self._tolerance_ms))
+        """The quick attempts that tell what the clients' tables held shortly before the ``suspects``."""
+        surely_ended_ms = F.unix_millis("begin_at") - (self._slow_ms + self._tolerance_ms)
+        updates = self._quick.where(updates_quickly(self._slow_ms))
+        last = _last_begun_before(suspects.select(*PRODUCER, "event_date", surely_ended_ms.alias("cut_ms")), updates)
+        # What began earlier, by less than a quick attempt takes, may have ended later.
+        seconds = F.sequence(*(_second_of(F.timestamp_millis(F.col("last_ms") - ms)) for ms in (self._slow_ms, 0)))
+        return self._quick_in(last.select("client_id", "broker_name", F.explode(seconds).alias("second")))
 
     def that_updated_near(self, suspects: DataFrame) -> DataFrame:
         """The quick attempts that ended when the ``suspects`` began, or nearly so."""
@@ -168,25 +183,30 @@ def _ends_after(at: Column, slow_ms: int) -> Column:
     return F.sequence(_minute_of(F.timestamp_millis(F.unix_millis(at) - slow_ms)), _minute_of(at))
 
 
-def _last_updates(suspects: DataFrame, of_pairs: DataFrame, slow_ms: int, tolerance_ms: int) -> DataFrame:
-    """For each choice and each broker of its client: the minutes in which the last updates before the choice began.
+def _last_begun_before(cuts: DataFrame, updates: DataFrame) -> DataFrame:
+    """For each cut of a producer's date and each of its brokers: when the last of the ``updates`` before it began.
 
-    What began ``slow_ms`` and the tolerance before the choice had surely ended: the last such updates began in that
-    slot or, where none did, in the last one before it that has any. The minute before that one counts too: what began
-    in it may end after what began later.
+    By a hash aggregation over the time between two cuts; nothing is sorted. Where nothing began in such a time, the
+    last before its end is that of an earlier one. ``cuts``: producer, date and instant ``cut_ms``.
     """
-    surely_ended = F.timestamp_millis(F.unix_millis("begin_at") - (slow_ms + tolerance_ms))
-    at = suspects.select(
-        *PRODUCER,
-        F.to_date("begin_at").alias("event_date"),
-        slot_of(surely_ended).alias("slot"),
-        _minute_of(F.col("begin_at")).alias("until"),
-    ).distinct()
-    before = last_slot_before(F.col("slot")) * _MINUTES
-    own = F.sequence(F.col("slot") * _MINUTES, F.col("until"))
-    both = F.array(F.sequence(before - 1, before + (_MINUTES - 1)), own)
-    probes = at.join(of_pairs, [*PRODUCER, "event_date"])
-    return probes.select("client_id", "broker_name", F.explode(F.flatten(F.array_compact(both))).alias("minute"))
+    begin_ms = F.unix_millis("begin_at")
+    made = updates.select(*_PAIR, "event_date", F.expr(SLOT_OF_DATE).alias("slot"), begin_ms.alias("ms"))
+    in_slot = F.get("in_slots", F.col("slot"))
+    later = F.get(F.filter(in_slot, lambda cut: cut > F.col("ms")), F.lit(0))
+    next_cut = F.coalesce(F.when(F.size(in_slot) > 0, later), F.get("after_slots", F.col("slot")))
+    before = made.join(F.broadcast(_by_slot(cuts)), [*PRODUCER, "event_date"]).withColumn("cut", next_cut)
+    times = before.where("cut IS NOT NULL").groupBy(*_PAIR, "event_date", "cut")
+    return times.agg(F.max("ms").alias("last_ms"))
+
+
+def _by_slot(cuts: DataFrame) -> DataFrame:
+    """Per producer and date, the cuts in each of its slots, in order, and the first one after each."""
+    date_ms = F.unix_date("event_date").cast("long") * SLOTS_A_DAY * SLOT_MS
+    slots = F.transform(F.sequence(F.lit(0), F.lit(SLOTS_A_DAY - 1)), lambda slot: date_ms + slot * SLOT_MS)
+    within = F.transform(slots, lambda ms: F.filter("cuts", lambda cut: (cut >= ms) & (cut < ms + SLOT_MS)))
+    after = F.transform(slots, lambda ms: F.get(F.filter("cuts", lambda cut: cut >= ms + SLOT_MS), F.lit(0)))
+    by_date = cuts.groupBy(*PRODUCER, "event_date").agg(F.array_sort(F.collect_set("cut_ms")).alias("cuts"))
+    return by_date.select(*PRODUCER, "event_date", within.alias("in_slots"), after.alias("after_slots"))
 
 
 def _first_and_last(activity: DataFrame, suspects: DataFrame) -> DataFrame:

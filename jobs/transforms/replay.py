@@ -185,11 +185,9 @@ class Replay(NamedTuple):
         if relevant is None:
             return Recorded(history.rows, history.rows, used)
         further = with_process(self._judgeable(relevant.that_used(suspects)), self.processes.lives_of)
-        return Recorded(
-            self._with_quick(history.rows, relevant.that_updated_last(suspects)),
-            staged(self._with_quick(history.rows, relevant.that_updated_near(suspects))),
-            staged(used.unionByName(uses(further))),
-        )
+        near = staged(self._with_quick(history.rows, relevant.that_updated_near(suspects)))
+        items = self._with_quick(near, relevant.that_updated_last(suspects))
+        return Recorded(items, near, staged(used.unionByName(uses(further))))
 
     def _with_quick(self, rows: DataFrame, quick: DataFrame) -> DataFrame:
         own = with_process(quick.where("broker_name IS NOT NULL"), self.processes.lives_of)

@@ -6,15 +6,14 @@ import random
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from pyspark.sql import functions as F
 
 from jobs.delta_tables import Lake
 from jobs.publication import Stretch
 from jobs.rebuild_availability import compute
 from jobs.run_context import RunContext
-from jobs.transforms.broker_activity import MASKS, broker_activity, last_slot_before
+from jobs.transforms.broker_activity import broker_activity
 from jobs.transforms.frames import ClusterDate
-from jobs.transforms.relevant_attempts import _held, _last_of_date, _of_pairs, _while_recorded
+from jobs.transforms.relevant_attempts import _held, _last_begun_before, _last_of_date, _of_pairs, _while_recorded
 from schemas import PRODUCER_INSTANCE, SEND_ATTEMPT
 from tests.conftest import only_in_one
 
@@ -261,19 +260,28 @@ def test_the_last_quick_update_that_ended_on_a_date_began_in_a_minute_that_is_ke
     assert len(minutes) <= 3 * len({row.client_id for row in kept})
 
 
-def test_the_last_slot_before_another_one(spark):
-    """Of slots at the borders of masks and of the date, as masks, beside the same slots in a list."""
-    rng = random.Random(SEED)
-    day = FIRST.toordinal() - date(1970, 1, 1).toordinal()
-    rows, expected = [], []
-    for _ in range(400):
-        held = {rng.choice([0, 59, 60, 119, 120, 359, rng.randrange(360)]) for _ in range(rng.randrange(4))}
-        before = rng.choice([-1, 0, 59, 60, 61, 120, 359, 360, rng.randrange(360)])
-        masks = [sum(1 << slot % 60 for slot in held if slot // 60 == n) for n in range(6)]
-        rows.append((len(rows), FIRST, day * 360 + before, *masks))
-        expected.append(max((day * 360 + slot for slot in held if slot < before), default=None))
-    columns = ["row int", "event_date date", "slot long", *(f"{name} long" for name in MASKS)]
-    given = spark.createDataFrame(rows, ", ".join(columns))
-    told = given.select("row", last_slot_before(F.col("slot")).alias("last")).orderBy("row").collect()
-    assert [row["last"] for row in told] == expected
-    assert None in expected and len(set(expected)) > 30
+def test_the_last_update_before_each_cut(spark):
+    """Of instants at the borders of slots and dates, cuts among them, for clients that two groups share."""
+    rng, slot_ms = random.Random(SEED), 240_000
+    border = [0, slot_ms - 1, slot_ms, 60 * slot_ms, DAY_MS - slot_ms, DAY_MS - 1]
+
+    def drawn(most):
+        return [rng.choice([rng.choice(border), rng.randrange(DAY_MS), rng.randrange(3_000)]) for _ in range(most)]
+
+    begun, cuts, expected = [], [], set()
+    for number in range(200):
+        who, day = ("c", f"g{number % 2}", f"p{number // 4}"), number % 4 // 2
+        some = {cut - rng.choice([0, 0, 553]) for cut in drawn(rng.choice([0, 1, 3, 30]))}
+        cuts += [(*who, DAYS[day], BEGIN_MS + day * DAY_MS + cut) for cut in some for _ in range(2)]
+        for broker in BROKERS[: rng.randint(1, 3)]:
+            sent = drawn(rng.choice([1, 5, 60]))
+            begun += [(*who, broker, DAYS[day], at(day * DAY_MS + ms)) for ms in sent]
+            before = ([ms for ms in sent if ms < cut] for cut in some)
+            expected |= {(*who, broker, DAYS[day], BEGIN_MS + day * DAY_MS + max(found)) for found in before if found}
+    names = "cluster string, producer_group string, client_id string"
+    given = spark.createDataFrame(cuts, f"{names}, event_date date, cut_ms long")
+    updates = spark.createDataFrame(begun, f"{names}, broker_name string, event_date date, begin_at timestamp")
+    told = _last_begun_before(given, updates).drop("cut").collect()
+    assert len(expected) > 500
+    assert {tuple(row) for row in told} == expected
+    assert len(told) == len(expected)
