@@ -175,12 +175,12 @@ def test_days_arriving_in_any_order_give_the_tables_of_one_run(spark, replay, at
 
 
 @pytest.mark.soak
-def test_late_input_recomputes_forward_only_until_a_date_closes_as_before(spark, replay, tmp_path):
+def test_late_input_recomputes_forward_only_until_a_date_closes_as_before(spark, replay, tmp_path, monkeypatch):
     replay(tmp_path, *DAYS)
-    DAYS["late"] = [attempt(ms(6, 11, 0), "broker-d")]
+    monkeypatch.setitem(DAYS, "late", [attempt(ms(6, 11, 0), "broker-d")])
     # A fast send leaves an item, gone at the restart of the same day: the days after it are not touched.
     assert replay(tmp_path, "late") == (1, 0)
-    DAYS["later"] = [attempt(ms(6, 13, 0), "broker-d")]
+    monkeypatch.setitem(DAYS, "later", [attempt(ms(6, 13, 0), "broker-d")])
     # After the restart the item lasts: every later date begins with it.
     assert replay(tmp_path, "later") == (3, 0)
     assert replay(tmp_path) == (0, 0)
