@@ -93,3 +93,9 @@ def route(order, *brokers):
 def test_a_verdict_goes_by_the_order_topic_conf(order, verdict, admissible):
     judged = ChoiceJudge(tolerance_ms=3).verdict(row(route(order, "a", "b")))
     assert (judged["verdict"], judged["admissible"]) == (verdict, admissible)
+
+
+def test_a_choice_that_only_an_earlier_route_admits_names_it():
+    judged = ChoiceJudge(tolerance_ms=3).verdict(row(route(None, "a"), route(None, "a", "b")))
+    assert (judged["verdict"], judged["reason"]) == ("possible", "stale_route")
+    assert judged["admissible"] == ["a", "b"]
