@@ -5,8 +5,8 @@ choice in doubt looked at. So the striking attempts (slow, failed, retries) are 
 that began in a minute in which their producer's item for their broker matters to a window, and, once the choices in
 doubt are known, those that tell what was held, happened and was in use at each. A minute too many is harmless: what
 follows from the attempts kept is what follows from all, and two minutes of one hash keep a row more. Stretches in which
-a broker is held, and the last updates before choices in doubt, are known to the millisecond; what ``broker_activity``
-tells is known by its slots of 4 minutes.
+a broker is held are known to the millisecond, the last updates before choices in doubt by their second; what
+``broker_activity`` tells is known by its slots of 4 minutes.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ class RelevantAttempts:
 
     def that_updated_last(self, suspects: DataFrame) -> DataFrame:
         """The quick attempts that tell what the clients' tables held shortly before the ``suspects``."""
-        surely_ended_ms = F.unix_millis("begin_at") - (self._slow_ms + self._tolerance_ms)
-        updates = self._quick.where(updates_quickly(self._slow_ms))
-        last = _last_begun_before(suspects.select(*PRODUCER, "event_date", surely_ended_ms.alias("cut_ms")), updates)
+        surely_ended = F.timestamp_millis(F.unix_millis("begin_at") - (self._slow_ms + self._tolerance_ms))
+        cuts = suspects.select(*PRODUCER, "event_date", _second_of(surely_ended).alias("cut"))
+        last = _last_begun_before(cuts, self._quick.where(updates_quickly(self._slow_ms)))
         # What began earlier, by less than a quick attempt takes, may have ended later.
         seconds = F.sequence(*(_second_of(F.timestamp_millis(F.col("last_ms") - ms)) for ms in (self._slow_ms, 0)))
         return self._quick_in(last.select("client_id", "broker_name", F.explode(seconds).alias("second")))
@@ -187,12 +187,18 @@ def _last_begun_before(cuts: DataFrame, updates: DataFrame) -> DataFrame:
     """For each cut of a producer's date and each of its brokers: when the last of the ``updates`` before it began.
 
     By a hash aggregation over the time between two cuts; nothing is sorted. Where nothing began in such a time, the
-    last before its end is that of an earlier one. ``cuts``: producer, date and instant ``cut_ms``.
+    last before its end is that of an earlier one. ``cuts``: producer, date and a second ``cut``, whose own updates
+    are read anyway (``that_updated_near``): seconds bound how many cuts a slot has, whatever a producer sends.
     """
-    begin_ms = F.unix_millis("begin_at")
-    made = updates.select(*_PAIR, "event_date", F.expr(SLOT_OF_DATE).alias("slot"), begin_ms.alias("ms"))
+    made = updates.select(
+        *_PAIR,
+        "event_date",
+        F.expr(SLOT_OF_DATE).alias("slot"),
+        _second_of(F.col("begin_at")).alias("second"),
+        F.unix_millis("begin_at").alias("ms"),
+    )
     in_slot = F.get("in_slots", F.col("slot"))
-    later = F.get(F.filter(in_slot, lambda cut: cut > F.col("ms")), F.lit(0))
+    later = F.get(F.filter(in_slot, lambda cut: cut > F.col("second")), F.lit(0))
     next_cut = F.coalesce(F.when(F.size(in_slot) > 0, later), F.get("after_slots", F.col("slot")))
     before = made.join(F.broadcast(_by_slot(cuts)), [*PRODUCER, "event_date"]).withColumn("cut", next_cut)
     times = before.where("cut IS NOT NULL").groupBy(*_PAIR, "event_date", "cut")
@@ -201,11 +207,12 @@ def _last_begun_before(cuts: DataFrame, updates: DataFrame) -> DataFrame:
 
 def _by_slot(cuts: DataFrame) -> DataFrame:
     """Per producer and date, the cuts in each of its slots, in order, and the first one after each."""
-    date_ms = F.unix_date("event_date").cast("long") * SLOTS_A_DAY * SLOT_MS
-    slots = F.transform(F.sequence(F.lit(0), F.lit(SLOTS_A_DAY - 1)), lambda slot: date_ms + slot * SLOT_MS)
-    within = F.transform(slots, lambda ms: F.filter("cuts", lambda cut: (cut >= ms) & (cut < ms + SLOT_MS)))
-    after = F.transform(slots, lambda ms: F.get(F.filter("cuts", lambda cut: cut >= ms + SLOT_MS), F.lit(0)))
-    by_date = cuts.groupBy(*PRODUCER, "event_date").agg(F.array_sort(F.collect_set("cut_ms")).alias("cuts"))
+    slot_s = SLOT_MS // 1000
+    date_s = F.unix_date("event_date").cast("long") * SLOTS_A_DAY * slot_s
+    slots = F.transform(F.sequence(F.lit(0), F.lit(SLOTS_A_DAY - 1)), lambda slot: date_s + slot * slot_s)
+    within = F.transform(slots, lambda begin: F.filter("cuts", lambda cut: (cut >= begin) & (cut < begin + slot_s)))
+    after = F.transform(slots, lambda begin: F.get(F.filter("cuts", lambda cut: cut >= begin + slot_s), F.lit(0)))
+    by_date = cuts.groupBy(*PRODUCER, "event_date").agg(F.array_sort(F.collect_set("cut")).alias("cuts"))
     return by_date.select(*PRODUCER, "event_date", within.alias("in_slots"), after.alias("after_slots"))
 
 

@@ -263,7 +263,7 @@ def test_the_last_quick_update_that_ended_on_a_date_began_in_a_minute_that_is_ke
 def test_the_last_update_before_each_cut(spark):
     """Of instants at the borders of slots and dates, cuts among them, for clients that two groups share."""
     rng, slot_ms = random.Random(SEED), 240_000
-    border = [0, slot_ms - 1, slot_ms, 60 * slot_ms, DAY_MS - slot_ms, DAY_MS - 1]
+    border = [0, 999, slot_ms - 1, slot_ms, 60 * slot_ms, DAY_MS - slot_ms, DAY_MS - 1]
 
     def drawn(most):
         return [rng.choice([rng.choice(border), rng.randrange(DAY_MS), rng.randrange(3_000)]) for _ in range(most)]
@@ -271,15 +271,16 @@ def test_the_last_update_before_each_cut(spark):
     begun, cuts, expected = [], [], set()
     for number in range(200):
         who, day = ("c", f"g{number % 2}", f"p{number // 4}"), number % 4 // 2
-        some = {cut - rng.choice([0, 0, 553]) for cut in drawn(rng.choice([0, 1, 3, 30]))}
-        cuts += [(*who, DAYS[day], BEGIN_MS + day * DAY_MS + cut) for cut in some for _ in range(2)]
+        day_ms = BEGIN_MS + day * DAY_MS
+        some = {(cut - rng.choice([0, 0, 1_553])) // 1000 for cut in drawn(rng.choice([0, 1, 3, 30]))}
+        cuts += [(*who, DAYS[day], day_ms // 1000 + cut) for cut in some for _ in range(2)]
         for broker in BROKERS[: rng.randint(1, 3)]:
             sent = drawn(rng.choice([1, 5, 60]))
             begun += [(*who, broker, DAYS[day], at(day * DAY_MS + ms)) for ms in sent]
-            before = ([ms for ms in sent if ms < cut] for cut in some)
-            expected |= {(*who, broker, DAYS[day], BEGIN_MS + day * DAY_MS + max(found)) for found in before if found}
+            before = ([ms for ms in sent if ms // 1000 < cut] for cut in some)
+            expected |= {(*who, broker, DAYS[day], day_ms + max(found)) for found in before if found}
     names = "cluster string, producer_group string, client_id string"
-    given = spark.createDataFrame(cuts, f"{names}, event_date date, cut_ms long")
+    given = spark.createDataFrame(cuts, f"{names}, event_date date, cut long")
     updates = spark.createDataFrame(begun, f"{names}, broker_name string, event_date date, begin_at timestamp")
     told = _last_begun_before(given, updates).drop("cut").collect()
     assert len(expected) > 500
