@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from pyspark.sql import SparkSession
 
 from jobs.explanation import MOST, Record, Section, at_instant, on_date, rules_in_force, same, select
-from udfs.fault_tolerance import FaultProfile, not_available_duration
-from udfs.release_profiles import PROFILES
+from udfs.not_available_duration import not_available_duration
+from udfs.release_profiles import PROFILES, FaultProfile
 from udfs.send_outcome import fault_update
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from udfs.fault_tolerance import FaultItem, FaultProfile, FaultTable, not_available_duration
+from udfs.fault_tolerance import FaultItem, FaultProfile, FaultTable
+from udfs.not_available_duration import not_available_duration
 from udfs.send_verdicts import SAME_MILLISECOND, Choice, ItemReading, Judgement, RouteReading
 
 CLOCK_TOLERANCE = "clock_tolerance"

@@ -20,8 +20,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from udfs.choice_rows import ChoiceJudge
-from udfs.fault_tolerance import FaultProfile, UnknownReleaseError, compute_not_available_duration, profile_for
-from udfs.release_profiles import PROFILES
+from udfs.not_available_duration import compute_not_available_duration
+from udfs.release_profiles import PROFILES, FaultProfile, UnknownReleaseError, profile_for
 from udfs.send_outcome import fault_update
 
 RULES = (
