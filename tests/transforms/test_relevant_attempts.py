@@ -13,7 +13,14 @@ from jobs.rebuild_availability import compute
 from jobs.run_context import RunContext
 from jobs.transforms.broker_activity import broker_activity
 from jobs.transforms.frames import ClusterDate
-from jobs.transforms.relevant_attempts import _held, _last_begun_before, _last_of_date, _of_pairs, _while_recorded
+from jobs.transforms.relevant_attempts import (
+    RelevantAttempts,
+    _held,
+    _last_begun_before,
+    _last_of_date,
+    _of_pairs,
+    _while_recorded,
+)
 from schemas import PRODUCER_INSTANCE, SEND_ATTEMPT
 from tests.conftest import only_in_one
 
@@ -143,6 +150,12 @@ def stretch_of(spark, folder, attempts, starts):
     )
 
 
+def attempts_frame(spark, rows):
+    lineage = {"ingested_at": at(0), "run_id": "r"}
+    stored = [tuple({**row, **lineage}.get(name) for name in SEND_ATTEMPT.columns.names) for row in rows]
+    return spark.createDataFrame(stored, SEND_ATTEMPT.columns)
+
+
 def pruned(settings):
     """Settings under which the attempts that do not matter are left out."""
     few = settings.pruning.model_copy(update={"from_attempts": 0, "below_share": 1.0})
@@ -250,9 +263,7 @@ def test_the_last_quick_update_that_ended_on_a_date_began_in_a_minute_that_is_ke
             rows.append(attempt(number, serial, begin, latency, "broker-a", "SYNC", False, rng))
             if begin + latency < DAY_MS:
                 last[f"p{number:02d}"] = max(last.get(f"p{number:02d}", (0, 0)), (begin + latency, begin))
-    given = {"queue_selected_by": None, "ingested_at": at(0), "run_id": "r"}
-    stored = [tuple({**row, **given}.get(name) for name in SEND_ATTEMPT.columns.names) for row in rows]
-    made = spark.createDataFrame(stored, SEND_ATTEMPT.columns)
+    made = attempts_frame(spark, [{**row, "queue_selected_by": None} for row in rows])
     kept = _last_of_date(_of_pairs(broker_activity(made, slow_ms=slow_ms)), slow_ms).collect()
     minutes = {(row.client_id, row.minute) for row in kept}
     assert len(last) > 200
@@ -286,3 +297,40 @@ def test_the_last_update_before_each_cut(spark):
     assert len(expected) > 500
     assert {tuple(row) for row in told} == expected
     assert len(told) == len(expected)
+
+
+def test_what_a_choice_found_in_the_table_is_kept(spark):
+    """Quick attempts about the turn of a second, and choices just after or later: of each broker the last update.
+
+    Some end long after others that began later, some after the choice; and some update nothing, whenever they began.
+    """
+    rng, slow_ms, tolerance_ms = random.Random(SEED), 550, 3
+    rows, choices_ms = [], {}
+    for number in range(60):
+        turns = [1000 * rng.randrange(3_600, 80_000) for _ in range(12)]
+        choices_ms[number] = [turn + rng.choice([rng.randrange(1_500), rng.randrange(900_000)]) for turn in turns[:6]]
+        for serial in range(80):
+            begin, took = rng.choice(turns) + rng.randrange(-700, 700), rng.choice([1, 549, rng.randrange(slow_ms)])
+            row = attempt(number, serial, begin, took, rng.choice(BROKERS[:2]), "SYNC", False, rng)
+            kind = rng.choice(["sync", "sync", "selector", "async without an end"])
+            row["queue_selected_by"] = "selector" if kind == "selector" else None
+            rows.append({**row, "mode": "ASYNC"} if kind.startswith("async") else row)
+    made = attempts_frame(spark, rows)
+    told = [(*producer(n).values(), FIRST, at(ms)) for n, begun in choices_ms.items() for ms in begun]
+    names = "cluster string, producer_group string, client_id string, event_date date, begin_at timestamp"
+    suspects = spark.createDataFrame(told, names)
+    activity = broker_activity(made, slow_ms=slow_ms)
+    relevant = RelevantAttempts(made, activity, slow_ms=slow_ms, tolerance_ms=tolerance_ms)
+    kept = relevant.that_updated_last(suspects).unionByName(relevant.that_updated_near(suspects))
+    kept_ids = {row.msg_id for row in kept.select("msg_id").collect()}
+    updates = [row for row in rows if row["queue_selected_by"] is None and row["mode"] == "SYNC"]
+    found = set()
+    for number, begun in choices_ms.items():
+        for broker in BROKERS[:2]:
+            own = [r for r in updates if (r["client_id"], r["broker_name"]) == (f"p{number:02d}", broker)]
+            for ms in begun:
+                ended = [r for r in own if r["end_at"] < at(ms - tolerance_ms)]
+                found |= {r["msg_id"] for r in ended if r["end_at"] == max(e["end_at"] for e in ended)}
+    assert len(found) > 300
+    assert found <= kept_ids
+    assert len(kept_ids) < len(rows)
