@@ -45,6 +45,12 @@ SOURCE = [
     column("ingested_at", TimestampType(), "When the row was stored (lineage).", required=True),
     column("run_id", StringType(), "Run that stored it (lineage).", required=True),
 ]
+OCCURRENCE = column(
+    "occurrence",
+    IntegerType(),
+    "1 for the first such line of that instant in its file. Equal lines of one instant in two files count as copies.",
+    required=True,
+)
 DOUBTS = column(
     "doubts",
     ArrayType(StringType(), containsNull=False),

@@ -18,6 +18,7 @@ from schemas.common_columns import (
     CLUSTER,
     DOUBTS,
     LINEAGE,
+    OCCURRENCE,
     QUEUES,
     ROUND_AT,
     SOURCE,
@@ -208,12 +209,7 @@ REBALANCE_RESULT = Table(
             column("member_count", IntegerType(), "cidAllSize: members the client saw.", required=True),
             column("queues", QUEUES, "The queues it took, in RocketMQ's order.", required=True),
             column("queues_text", StringType(), "The same as text, part of the key.", required=True),
-            column(
-                "occurrence",
-                IntegerType(),
-                "1 for the first such line of that instant in its file.",
-                required=True,
-            ),
+            OCCURRENCE,
             DOUBTS,
             *SOURCE,
         ]

@@ -12,7 +12,17 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from schemas.common_columns import CLUSTER, DOUBTS, LINEAGE, QUEUES, SOURCE, STRINGS, SUBSCRIPTION, event_date
+from schemas.common_columns import (
+    CLUSTER,
+    DOUBTS,
+    LINEAGE,
+    OCCURRENCE,
+    QUEUES,
+    SOURCE,
+    STRINGS,
+    SUBSCRIPTION,
+    event_date,
+)
 from schemas.table_contract import Table, column
 
 LOGGED_AT = column("logged_at", TimestampType(), "When the line was written, UTC.", required=True)
@@ -28,9 +38,6 @@ LOG_FOLDER = column(
 _LEVEL = column("level", StringType(), "Log level as written.", required=True)
 _TEXT = column("text", StringType(), "The message as written, its first 1000 characters.", required=True)
 _DIGEST = column("line_digest", StringType(), "BLAKE2b (96 bits) of the whole line.", required=True)
-_OCCURRENCE = column(
-    "occurrence", IntegerType(), "1 for the first such line of that instant in its file.", required=True
-)
 # Not the folder: a log that lands twice brings each fact once.
 LINE_KEY = ("cluster", "event_date", "logged_at", "line_digest", "occurrence")
 
@@ -125,7 +132,7 @@ CLIENT_EVENT = Table(
             column("stack_trace", StringType(), "Beginning of the lines that follow, at most 4000 characters."),
             _TEXT,
             _DIGEST,
-            _OCCURRENCE,
+            OCCURRENCE,
             DOUBTS,
             *SOURCE,
         ]
@@ -227,7 +234,7 @@ MEMBERSHIP_EVENT = Table(
             column("sub_version", LongType(), "Subscription: subVersion, ms, after the change."),
             _TEXT,
             _DIGEST,
-            _OCCURRENCE,
+            OCCURRENCE,
             DOUBTS,
             *SOURCE,
         ]

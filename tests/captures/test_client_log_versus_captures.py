@@ -8,10 +8,11 @@ import re
 from collections import defaultdict
 from datetime import UTC
 from functools import partial
+from random import Random
 
 import pytest
 
-from tests.readers.line_checks import GOLDEN, check, counts, lines_of, raw_lines
+from tests.readers.line_checks import GOLDEN, check, check_bytes, counts, lines_of, raw_lines
 from udfs.client_log_lines import parse_client_log
 from udfs.landing_formats import FORMATS
 
@@ -77,6 +78,25 @@ def test_each_result_of_a_log_is_an_allocate_call_of_the_same_client_at_that_tim
                 assert any(-200 <= row["logged_at"] - t <= 1000 or abs(row["logged_at"] - t) < 1000 for t in ts), row
                 matched += 1
     assert matched == 254
+
+
+@pytest.mark.parametrize("path", [*CONSUMERS, *PRODUCERS], ids=lambda p: p.parts[-2])
+def test_a_log_that_is_cut_tells_the_same_and_nothing_twice(path):
+    """Cut anywhere between records: equal lines of one instant in two files are copies of each other."""
+    lines, rng = raw_lines(path), Random(20261123)
+    places = [i for i, line in enumerate(lines) if i and line.startswith(b"20")]
+    whole = logged_rows(lines)
+    for _ in range(3):
+        at = rng.choice(places)
+        parts = logged_rows(lines[:at]) | logged_rows(lines[at:])
+        assert parts <= whole
+        assert {row for row, _ in parts} == {row for row, _ in whole}
+
+
+def logged_rows(lines: list[bytes]) -> set[tuple[str, int]]:
+    """What a log tells, and the how manieth equal line of its instant it was."""
+    made = [r.row for p in check_bytes(parse, b"".join(lines), TABLES) for r in p.records]
+    return {(str({name: row[name] for name in row if name != "occurrence"}), row["occurrence"]) for row in made}
 
 
 def test_the_13_members_that_were_not_listed_name_the_list_they_were_not_in():

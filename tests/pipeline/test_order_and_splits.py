@@ -7,7 +7,7 @@ import json
 import random
 import shutil
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
@@ -62,7 +62,7 @@ def inputs() -> Inputs:
         "client_log/c/rocketmq_client.log": lines_of(producers / "client_logs" / "5.3.3" / "rocketmq_client.log.gz"),
         "canonical_sends/own.parquet": whole(canonical_sends()),
         "trace_topic/trace.jsonl": lines_of(CAPTURES / "trace_topic" / "trace_4.7.1_4.9.8_5.3.3.jsonl.gz"),
-        "broker_log/broker-b/broker.log": lines_of(CAPTURES / "broker_logs" / "broker-b.log.gz")[-600:],
+        "broker_log/broker-b.log": lines_of(CAPTURES / "broker_logs" / "broker-b.log.gz")[-600:],
         "heartbeat/heartbeats.jsonl": (GOLDEN / "heartbeats" / "heartbeat_5.3.3.jsonl").read_bytes().splitlines(True),
         "canonical_snapshots/topic_route/routes.jsonl": canonical_routes(),
         **{f"mqadmin/{path.relative_to(printed)}": [path.read_bytes()] for path in files_in(printed)},
@@ -139,8 +139,19 @@ def arrivals(rng: random.Random, inputs: Inputs, jobs: Sequence[str]) -> list[tu
 
 
 def cuts_of(name: str, lines: list[bytes]) -> list[int]:
-    """Where a file may be cut: a log is rolled between records, not inside a stack trace."""
-    return [i for i in range(1, len(lines)) if not name.startswith("client_log") or lines[i][:2] == b"20"]
+    """Where a file may be cut: a log between records, of which none is equal to one before. Such count as copies."""
+    if not name.startswith(("client_log", "broker_log")):
+        return list(range(1, len(lines)))
+    last = {line: i for i, line in enumerate(lines) if begins_record(line)}
+    reach = accumulate((last.get(line, 0) for line in lines), max)
+    return [
+        i for i, (far, line) in enumerate(zip(reach, lines[1:], strict=False), 1) if far < i and begins_record(line)
+    ]
+
+
+def begins_record(line: bytes) -> bool:
+    """Lines of a stack trace do not."""
+    return line.startswith(b"20")
 
 
 def landed_as(name: str, part: int, copy: int) -> str:
