@@ -40,8 +40,8 @@ demo: $(READY)  ## run the pipeline on data_samples into ./lake
 	@echo "The report, for a browser:"
 	@echo "  $(CURDIR)/lake/report.html"
 
-test: $(READY)  ## run the tests
-	$(BIN)/python -m pytest
+test: $(READY)  ## run the tests, in two processes where there are two cores
+	$(BIN)/python -m pytest -n auto --maxprocesses 2 --dist loadfile
 
 soak: $(READY) $(SCHEDULERS_READY) $(STORES_READY)  ## run the long tests that `make test` leaves out
 	$(BIN)/python -m pytest -m soak
