@@ -106,6 +106,7 @@ def topic_rounds(
     rows = rows.withColumns(
         {
             "members": F.coalesce("members", none),
+            "queues": readable_queues(F.col("brokers")),
             "member_rules": F.coalesce(
                 "member_rules",
                 F.array().cast("array<struct<client_id string, strategy string, source string, profile string>>"),
@@ -119,7 +120,18 @@ def topic_rounds(
             "shared": broker_assigns(),
         }
     )
-    return with_digests(rows.withColumn("missing_inputs", F.concat(F.col("not_asked"), _unanswered())))
+    rows = rows.withColumn("missing_inputs", F.concat(F.col("not_asked"), _unanswered()))
+    return with_digests(rows.drop("brokers"))
+
+
+def readable_queues(brokers: Column) -> Column:
+    """The queues of ``round_routes``' brokers, in RocketMQ's order."""
+
+    def of(broker: Column) -> Column:
+        ids = F.sequence(F.lit(0), broker["read_queue_nums"] - 1)
+        return F.transform(ids, lambda i: F.struct(broker["broker_name"], i.cast("int").alias("queue_id")))
+
+    return F.flatten(F.transform(brokers, of))
 
 
 def with_digests(topics: DataFrame) -> DataFrame:

@@ -1,8 +1,8 @@
-"""Captures and routes in; per round and topic the queues that could be read, in RocketMQ's order, out."""
+"""Captures and routes in; per round and topic the brokers that could be read, in RocketMQ's order, out."""
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.transforms.group_rounds import ROUND, evidence
@@ -13,9 +13,11 @@ _READABLE = 4
 
 
 def round_routes(captures: DataFrame, routes: DataFrame) -> DataFrame:
-    """Per round and topic whose route was asked for: its readable queues in RocketMQ's order.
+    """Per round and topic whose route was asked for: ``brokers`` in RocketMQ's order, with how many queues can be read.
 
-    Null if unanswered, and where a route tells of more queues than ``MOST_QUEUES``: it is as good as unread.
+    Null if unanswered, and where a route tells of more queues than ``MOST_QUEUES``: it is as good as unread. The queues
+    themselves are written out where a group's row is made (``readable_queues``): Spark takes routes for small, by
+    the size of their files, and hands them to every executor.
     """
     of_topic = [*ROUND, "topic"]
     asked = captures.where(F.col("kind") == _ROUTE).withColumn("evidence", evidence(captures))
@@ -23,26 +25,19 @@ def round_routes(captures: DataFrame, routes: DataFrame) -> DataFrame:
         F.max_by(F.struct("captured_at", "answered", "error", "evidence"), "captured_at").alias("route")
     )
     readable = (F.col("perm").bitwiseAND(_READABLE) > 0) & (F.col("read_queue_nums") > 0)
-    of_broker = F.struct(F.encode("broker_name", "UTF-16BE").alias("k"), "broker_name", "read_queue_nums")
+    in_order = F.array_sort(
+        F.collect_list(F.struct(F.encode("broker_name", "UTF-16BE").alias("k"), "broker_name", "read_queue_nums"))
+    )
+    brokers = F.transform(in_order, lambda broker: F.struct(broker["broker_name"], broker["read_queue_nums"]))
     listed = (
         routes.where(readable)
         .groupBy(*of_topic, "captured_at")
-        .agg(F.array_sort(F.collect_list(of_broker)).alias("brokers"), F.sum("read_queue_nums").alias("queue_count"))
+        .agg(brokers.alias("brokers"), F.sum("read_queue_nums").alias("queue_count"))
     )
     joined = latest.withColumn("captured_at", F.col("route.captured_at")).join(
         listed, [*of_topic, "captured_at"], "left"
     )
-    none = F.array().cast("array<struct<broker_name string, queue_id int>>")
+    none = F.array().cast("array<struct<broker_name string, read_queue_nums int>>")
     # Settings may let rows in that the door refuses, and many brokers make many queues: none may fill the memory.
     known = F.col("route.answered") & (F.coalesce("queue_count", F.lit(0)) <= MOST_QUEUES)
-    return joined.select(
-        *of_topic,
-        "route",
-        F.when(known, F.coalesce(F.flatten(F.transform("brokers", _queues)), none)).alias("queues"),
-    )
-
-
-def _queues(broker: Column) -> Column:
-    """The readable queues of a broker's entry in a route."""
-    ids = F.sequence(F.lit(0), broker["read_queue_nums"] - 1)
-    return F.transform(ids, lambda i: F.struct(broker["broker_name"], i.cast("int").alias("queue_id")))
+    return joined.select(*of_topic, "route", F.when(known, F.coalesce("brokers", none)).alias("brokers"))

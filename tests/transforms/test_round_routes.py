@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from pyspark.sql import functions as F
 
+from jobs.transforms.group_rounds import readable_queues
 from jobs.transforms.round_routes import round_routes
 
 AT = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
@@ -22,7 +24,7 @@ def queues_of(spark):
         asked = ("c", "", AT, "T", AT)
         captures = spark.createDataFrame([(*asked, "topicRoute", answered, None, "f", 1)], CAPTURES)
         routes = spark.createDataFrame([(*asked, *broker) for broker in brokers], ROUTES)
-        (row,) = round_routes(captures, routes).collect()
+        (row,) = round_routes(captures, routes).select(readable_queues(F.col("brokers")).alias("queues")).collect()
         return row.queues
 
     return found
