@@ -94,7 +94,7 @@ def test_a_log_that_is_cut_tells_the_same_and_nothing_twice(path):
 
 
 def logged_rows(lines: list[bytes]) -> set[tuple[str, int]]:
-    """What a log tells, and the how manieth equal line of its instant it was."""
+    """What each line tells, and which of the equal lines of its instant it is."""
     made = [r.row for p in check_bytes(parse, b"".join(lines), TABLES) for r in p.records]
     return {(str({name: row[name] for name in row if name != "occurrence"}), row["occurrence"]) for row in made}
 
