@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench import allocation_data, daily, ingestion, windows
+from bench import allocation_data, daily, ingestion, whole_jobs, windows
 from bench.consumer_tables import Population
 from bench.contest import ROOT, Benchmark, Contestant, Outcome, data_of_benchmark, hold
 from bench.producer_tables import Shape, write_tables
@@ -214,6 +214,20 @@ def _of_groups(name: str, rows: int, population: Population) -> Benchmark:
     return _point_of(name, rows, own, partial(_of_population, population), _total_rows)
 
 
+def _rebuilt(counts: Sequence[int]) -> dict[float, Benchmark]:
+    own = [Contestant("scan", "bench.windows"), Contestant(whole_jobs.REBUILD, "bench.whole_jobs")]
+    points = {n: partial(whole_jobs.prepare_sends, _SHAPE._replace(rows=n)) for n in counts}
+    return {
+        n: _point_of(f"rebuild-{n}", n, own, prepare, windows.rows_of, windows.about) for n, prepare in points.items()
+    }
+
+
+def _flagged(counts: Sequence[int]) -> dict[float, Benchmark]:
+    own = [Contestant(whole_jobs.FLAG_DRIFT, "bench.whole_jobs")]
+    prepare = partial(whole_jobs.prepare_rounds, Population())
+    return {n: _point_of(f"flag-drift-{n}", n, own, prepare, whole_jobs.queue_rows_of) for n in counts}
+
+
 def _days(days: Sequence[int]) -> dict[float, Benchmark]:
     own = [Contestant(daily.ONE_MORE, "bench.daily")]
     return {n: _point_of(f"days-{n}", n, own, daily.prepare, daily.rows_of) for n in days}
@@ -248,6 +262,16 @@ AXES = {
         "(queue, round) rows of 2,000 groups",
         {n: _of_groups(f"queue-rows-{n}", n, Population()) for n in (1_000_000, 5_000_000, 20_000_000)},
         _CONSUMERS,
+    ),
+    "rebuild": Axis(
+        "Attempts of a day whose availability is rebuilt, by the whole job",
+        _rebuilt((1_000_000, 3_000_000, 10_000_000)),
+        ("scan", whole_jobs.REBUILD),
+    ),
+    "flag-drift": Axis(
+        "(queue, round) rows of a day that is judged, by the whole job",
+        _flagged((250_000, 1_000_000, 4_000_000)),
+        (whole_jobs.FLAG_DRIFT,),
     ),
     "members": Axis(
         "Members of each of 50 groups in 16 rounds, 64 queues each",

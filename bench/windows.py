@@ -32,7 +32,7 @@ from udfs.release_profiles import PROFILES
 
 Run = Callable[[], Callable[[], dict[str, Any]]]
 WINDOWS, VERDICTS = "windows", "verdicts"
-_RELEASES = ("V4_7_1", "V4_9_8")
+RELEASES = ("V4_7_1", "V4_9_8")
 _PLAIN = Pruning(from_attempts=1 << 62, below_share=0)
 _SPAN = "cluster string, first_date date, endless_until date, last_date date, last_recorded date"
 _ROW_WISE = 1_000_000
@@ -228,19 +228,19 @@ def _benchmark(name: str, title: str, shape: Callable[[int], Shape], **values: A
 
 
 def _few(rows: int) -> Shape:
-    return Shape(rows, releases=_RELEASES)
+    return Shape(rows, releases=RELEASES)
 
 
 def _fifth(rows: int) -> Shape:
-    return Shape(rows, 0.2, releases=_RELEASES)
+    return Shape(rows, 0.2, releases=RELEASES)
 
 
 def _half(rows: int) -> Shape:
-    return Shape(rows, 0.5, releases=_RELEASES)
+    return Shape(rows, 0.5, releases=RELEASES)
 
 
 def _giant(rows: int) -> Shape:
-    return Shape(rows, giant=0.5, releases=_RELEASES)
+    return Shape(rows, giant=0.5, releases=RELEASES)
 
 
 _GIVES_WAY = (Target("at most 15 % over plain window functions", "own windows", "plain window functions", 1.15),)

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import bench.spark
-from bench import allocation_peers, daily, ingestion, windows
+from bench import allocation_peers, daily, ingestion, whole_jobs, windows
 from bench.allocation_answer import digests
 from bench.consumer_tables import Population, write_tables
 from bench.contest import Contestant, Outcome, Round, SpeedTarget, Target, compared, disagreements, hold
@@ -31,10 +31,18 @@ from bench.reader_inputs import INPUTS, MAX_LINE_BYTES, chunks_of, files_of
 from bench.record import made_by, record_name, row_count, table, targets
 from bench.small_run import Watch, seconds_by_step
 from bench.spark import stages_s
-from schemas import CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, SEND_ATTEMPT
+from jobs.delta_tables import Lake
+from schemas import (
+    BROKER_AVAILABILITY_WINDOW,
+    CONSUMER_HEARTBEAT,
+    INGESTED_FILE,
+    PRODUCER_INSTANCE,
+    QUEUE_OWNERSHIP,
+    SEND_ATTEMPT,
+)
 from udfs.allocation import MessageQueue, allocate
 from udfs.bounded_lines import read_lines
-from udfs.landing_formats import FORMATS
+from udfs.landing_formats import FORMATS, formats_of
 from udfs.parsed_line import LandedFile
 
 BUSY = "import time\nend = time.process_time() + 0.5\nheld = bytearray(80 << 20)\nwhile time.process_time() < end: pass"
@@ -330,6 +338,26 @@ def test_a_stage_takes_as_long_as_its_longest_task(spark, monkeypatch):
     [longest] = stages_s()
     assert longest >= 1.2  # shared evenly by two cores it were 0.6
     assert stages_s() == []
+
+
+def test_a_whole_job_finds_the_day_that_was_drawn_to_be_computed(spark, monkeypatch, tmp_path):
+    monkeypatch.setattr(whole_jobs, "session", lambda: spark)
+    whole_jobs.prepare_sends(Shape(300, producers=3, brokers=2), tmp_path, 300)
+    lake = Lake(spark, str(tmp_path / "lake"), retention_days=7)
+    (file,) = lake.read(INGESTED_FILE).collect()
+    days = lake.read(SEND_ATTEMPT).groupBy("event_date").count().collect()
+    assert [(day.event_date, day["count"]) for day in days] == [(file.event_dates[0], file.read)]
+    assert lake.read(PRODUCER_INSTANCE).count() == 3 and file.format in formats_of("producer")
+
+
+def test_a_window_that_midnight_cuts_is_told_as_one(spark):
+    midnight = datetime(2026, 3, 3, tzinfo=UTC)
+    minute = timedelta(minutes=1)
+    halves = [(False, midnight - minute, midnight, 2), (True, midnight, midnight + minute, 1)]
+    schema = "continues_previous boolean, window_start timestamp, window_end timestamp, attempts long"
+    rows = spark.createDataFrame(halves, schema).selectExpr("*", "'unavailable' AS state")
+    lake = SimpleNamespace(read={BROKER_AVAILABILITY_WINDOW: rows}.__getitem__)
+    assert whole_jobs._windows_told(lake) == {windows.WINDOWS: [1, 120_000, 3]}
 
 
 @pytest.mark.parametrize("axis", AXES.values(), ids=AXES)
