@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import date
 from typing import Any, NamedTuple
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 
@@ -48,11 +49,12 @@ def dates_sql(dates: Iterable[date]) -> str:
 def staged(frame: DataFrame) -> DataFrame:
     """The frame, computed once and without its past: what is built on it is planned in a moment, not in seconds.
 
-    It lies in the executors' memory and on their disks, and is lost with one of them; the run fails then. Where a
-    cluster has a folder for it (``spark.checkpoint.dir``) it lies there and outlives them, for the price of the writes.
+    It lies on the executors' disks, and is lost with one of them; the run fails then. Where a cluster has a folder for
+    it (``spark.checkpoint.dir``) it lies there and outlives them. It is not kept in memory: what is read from there
+    cannot be moved out meanwhile, and leaves a sort beside it so little that it spills until its files fill the heap.
     """
     outlives = frame.sparkSession.sparkContext.getCheckpointDir() is not None
-    return frame.checkpoint() if outlives else frame.localCheckpoint()
+    return frame.checkpoint() if outlives else frame.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
 
 
 def rows_of(frame: DataFrame) -> list[Any]:
