@@ -270,7 +270,7 @@ AXES = {
     ),
     "flag-drift": Axis(
         "(queue, round) rows of a day that is judged, by the whole job",
-        _flagged((250_000, 1_000_000, 4_000_000)),
+        _flagged((250_000, 1_000_000, 4_000_000, 20_000_000)),
         (whole_jobs.FLAG_DRIFT,),
     ),
     "members": Axis(
