@@ -140,10 +140,17 @@ def made_by(module: str) -> str:
             words.append(word)
         elif not has_value:
             next(given)
-    git = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return f"Made by `{shlex.join(words)}` at commit {git.stdout.strip()}."
+    return f"Made by `{shlex.join(words)}` at commit {commit_of(ROOT)}."
+
+
+def commit_of(root: Path) -> str:
+    """The commit of a working tree, and ``-dirty`` where it was changed since, records aside: each run writes one."""
+
+    def told(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
+
+    changed = told("diff", "--name-only", "HEAD", "--", ".", ":(exclude)bench/records")
+    return told("describe", "--always") + ("-dirty" if changed else "")
 
 
 def _processor() -> str:

@@ -28,7 +28,7 @@ from bench.producer_tables import Shape
 from bench.producer_tables import _unhealthy as drawn_unhealthy
 from bench.producer_tables import write_tables as write_sends
 from bench.reader_inputs import INPUTS, MAX_LINE_BYTES, chunks_of, files_of
-from bench.record import made_by, record_name, row_count, table, targets
+from bench.record import commit_of, made_by, record_name, row_count, table, targets
 from bench.small_run import Watch, seconds_by_step
 from bench.spark import stages_s
 from jobs.delta_tables import Lake
@@ -267,6 +267,24 @@ def test_a_record_names_its_command_and_no_folder(monkeypatch):
     words = ["x", "windows", "--data", "/some/where", "--note", "a b", "--only", "scan;own"]
     monkeypatch.setattr(sys, "argv", [*words, "--data=/else/where"])
     assert made_by("bench").startswith("Made by `python -m bench windows --only 'scan;own'` at commit ")
+
+
+def test_a_record_of_the_same_day_does_not_change_what_is_measured(tmp_path):
+    def git(*words):
+        subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t", *words], cwd=tmp_path, check=True)
+
+    record, code = tmp_path / "bench" / "records" / "day.md", tmp_path / "bench" / "own.py"
+    record.parent.mkdir(parents=True)
+    for file in (record, code):
+        file.write_text("as committed", encoding="utf-8")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "all")
+    clean = commit_of(tmp_path)
+    record.write_text("measured again", encoding="utf-8")
+    assert commit_of(tmp_path) == clean
+    code.write_text("another", encoding="utf-8")
+    assert commit_of(tmp_path) == f"{clean}-dirty"
 
 
 @pytest.mark.parametrize(
