@@ -154,7 +154,7 @@ def known_failure(error: Exception) -> str:
         )
     if "No space left on device" in text:
         return (
-            "there is no space left where the lake is, or where Spark keeps what it has no memory for "
+            "there is no space left where the lake is, or where Spark keeps the steps of a run "
             "(spark.local.dir); make room and rerun: what was committed stays, and the rest is done then."
         )
     # What the JVM says begins on the second line, where Python could not make an error of its own of it.
