@@ -82,7 +82,7 @@ def _local(builder: SparkSession.Builder, settings: Settings) -> SparkSession.Bu
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     log4j = str(files("conf").joinpath("log4j2.properties"))
     options = {
-        # Frames that are kept between the steps are all old to G1, which then marks the heap for as long as they live.
+        # Rows that are kept in memory are all old to G1, which then marks the heap for as long as they live.
         "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -Dlog4j2.configurationFile=file:{log4j}",
         "spark.driver.memory": settings.spark.driver_memory,
         "spark.sql.shuffle.partitions": str(settings.spark.shuffle_partitions),
