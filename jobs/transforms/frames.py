@@ -58,5 +58,8 @@ def staged(frame: DataFrame) -> DataFrame:
 
 
 def rows_of(frame: DataFrame) -> list[Any]:
-    """Bring a bounded frame to the driver: dates, counts, versions, never recorded data."""
+    """Bring a bounded frame to the driver: dates, counts, versions, the answer to a reader's question.
+
+    Never what was recorded, row by row: that stays with the executors.
+    """
     return frame.collect()
