@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import json
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Annotated
@@ -34,13 +35,13 @@ from jobs.delta_tables import Lake
 from jobs.exit_codes import exit_code
 from jobs.explain_row import EXPLAINED, NotOneRowError, explain
 from jobs.lake_lease import held
+from jobs.last_run import last_run
 from jobs.open_drift import as_json, judged_until, open_incidents, refuse, require_published, told
 from jobs.quality_gate import GateFailedError, failures
 from jobs.quality_gate import told as told_results
 from jobs.run_context import RunContext
 from jobs.run_log import progress, start_log
 from jobs.run_metrics import write_metrics
-from jobs.run_summary import summary
 from jobs.spark_session import spark_session
 from jobs.sql_views import create_views
 from jobs.terminal import legible
@@ -80,22 +81,34 @@ def _job(job: str) -> None:
         context = RunContext(_absolute(landing), dates_of(first, last))
         if metrics and not metrics.absolute().parent.is_dir():
             raise typer.BadParameter(f"--metrics {str(metrics)!r}: there is no folder {str(metrics.parent)!r}.")
-
-        def work(spark: SparkSession, loaded: Settings) -> None:
-            root = _absolute(lake)
-            with progress(spark.sparkContext), held(spark, root, context, wait_s=wait) as holding:
-                given = (spark, loaded, holding, root)
-                done = run_pipeline.run(*given) if every else [run_pipeline.run_job(job, *given)]
-            if metrics:
-                write_metrics(metrics, done)
-            if as_lines:
-                _write(json.dumps({"run_id": context.run_id, "job": step.job, **step.facts}) for step in done)
-            elif every:
-                _write(["", *summary(spark), "", f"Report: {done[-1].facts['page']}"])
-
-        _with_session(name, settings, master, work)
+        root, loaded = _absolute(lake), load_settings(settings)
+        lake_held = partial(_lake_held, name, root, loaded, context, master=master, wait_s=wait)
+        if every:
+            before = None if context.dates.is_given else last_run(root, context.landing, loaded, master)
+            done, shown = run_pipeline.run_or_recall(lake_held, loaded, context, root, before, is_told=not as_lines)
+        else:
+            with lake_held() as (spark, holding):
+                done, shown = [run_pipeline.run_job(job, spark, loaded, holding, root)], []
+        if metrics:
+            write_metrics(metrics, done)
+        if as_lines:
+            _write(json.dumps({"run_id": context.run_id, "job": step.job, **step.facts}) for step in done)
+        elif every:
+            _write(["", *shown, "", f"Report: {done[-1].facts['page']}"])
 
     app.command(name, help=(run_pipeline if every else run_pipeline.JOBS[job]).__doc__)(command)
+
+
+@contextmanager
+def _lake_held(
+    name: str, root: str, loaded: Settings, context: RunContext, *, master: str | None, wait_s: float
+) -> Iterator[tuple[SparkSession, RunContext]]:
+    with (
+        spark_session(loaded, app_name=f"hindsight {name}", master=master) as spark,
+        progress(spark.sparkContext),
+        held(spark, root, context, wait_s=wait_s) as holding,
+    ):
+        yield spark, holding
 
 
 for _name in ("run_pipeline", *run_pipeline.JOBS):

@@ -20,6 +20,7 @@ from jobs.table_schema import conformed, is_earlier, stored_schema, with_absent_
 from jobs.transforms.frames import rows_of, sql_text
 from schemas import Table
 
+NOTES = "_notes"  # the folder of what jobs note beside the tables
 _AT_ONCE = 4
 _KEPT_FILES = "delta.deletedFileRetentionDuration"
 _RETENTIONS = ("delta.logRetentionDuration", _KEPT_FILES)
@@ -271,7 +272,7 @@ class Lake:
 
     @cached_property
     def _notes(self) -> Store:
-        return store_at(self.spark, f"{self.root}/_notes")
+        return store_at(self.spark, f"{self.root}/{NOTES}")
 
     def _bytes_under(self, path: str) -> int:
         place, files = self._place(path)

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType, TimestampType
 
-from jobs.landing_root import LandingRoot
+from jobs.landing_root import LandingRoot, Listing
 from jobs.run_log import tell
 from schemas import TABLES, Table
 from udfs.bounded_lines import Line, Refusal, read_lines
@@ -94,19 +94,24 @@ def list_landing(landing: str, formats: Iterable[LandingFormat]) -> list[Landing
     Hidden files and names that no pattern of the format matches are left alone, and so is what is no file.
     """
     root = LandingRoot(landing)
-    found = []
+    found: list[LandingFile] = []
     for landing_format in formats:
         listing = root.list(landing_format.name)
         if listing.left_alone:
             beside = {"paths": len(listing.left_alone), "example": ascii(min(listing.left_alone))}
             tell("leaves alone what is no file", format=landing_format.name, **beside)
-        commands = {_folder(file.path): file.size for file in listing.files if file.name == landing_format.commands}
-        for file in listing.files:
-            cluster = _CLUSTER_FOLDER.fullmatch(file.path.removeprefix(f"{landing_format.name}/").partition("/")[0])
-            if cluster and _is_of(landing_format, file.name):
-                size = file.size + commands.get(_folder(file.path), 0)
-                found.append(LandingFile(cluster.group(1), landing_format.name, file.path, size))
+        found += files_of(landing_format, listing)
     return sorted(found)
+
+
+def files_of(landing_format: LandingFormat, listing: Listing) -> Iterator[LandingFile]:
+    """The files to take in of what stands in the folder of a format."""
+    commands = {_folder(file.path): file.size for file in listing.files if file.name == landing_format.commands}
+    for file in listing.files:
+        cluster = _CLUSTER_FOLDER.fullmatch(file.path.removeprefix(f"{landing_format.name}/").partition("/")[0])
+        if cluster and _is_of(landing_format, file.name):
+            size = file.size + commands.get(_folder(file.path), 0)
+            yield LandingFile(cluster.group(1), landing_format.name, file.path, size)
 
 
 def _folder(path: str) -> str:

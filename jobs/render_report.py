@@ -34,12 +34,17 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     return _written(lake, settings, context, _shown(lake, settings, context))
 
 
+def page_of(lake_root: str) -> str:
+    """Where the page of a lake stands."""
+    return f"{lake_root.rstrip('/')}/{_PAGE}"
+
+
 def refresh(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> str:
     """Write the page anew unless it shows what the tables hold; returns its path."""
     lake = _lake(spark, settings, context, lake_root)
     shown = _shown(lake, settings, context)
     if lake.noted(_SHOWN) == shown and _PAGE in store_at(spark, lake.root).names():
-        return f"{lake.root}/{_PAGE}"
+        return page_of(lake.root)
     return _written(lake, settings, context, shown)
 
 
@@ -67,7 +72,7 @@ def _written(lake: Lake, settings: Settings, context: RunContext, shown: str) ->
     lake.note(_SHOWN, None)
     store_at(lake.spark, lake.root).write(_PAGE, made)
     lake.note(_SHOWN, shown)
-    return f"{lake.root}/{_PAGE}"
+    return page_of(lake.root)
 
 
 if __name__ == "__main__":

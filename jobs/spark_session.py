@@ -34,8 +34,7 @@ def spark_session(settings: Settings, *, app_name: str, master: str | None = Non
     Raises: SparkEnvironmentError: no Java, an old one, no interpreter for the workers, no way to the Delta jars.
     """
     count_time_in_utc()
-    started_by_submit = "PYSPARK_GATEWAY_PORT" in os.environ
-    one_machine = (_submitted_master() if started_by_submit else master or "local").startswith("local")
+    started_by_submit, one_machine = _is_submitted(), is_on_one_machine(master)
     local = one_machine and not started_by_submit
     if not started_by_submit:
         check_java()
@@ -69,6 +68,15 @@ def count_time_in_utc() -> None:
     """Make UTC this process's zone: PySpark gives the driver instants as local times without one."""
     os.environ["TZ"] = "UTC"
     time.tzset()
+
+
+def is_on_one_machine(master: str | None) -> bool:
+    """Whether Spark runs, or would run, on this machine alone; ``master``: what the command line names."""
+    return (_submitted_master() if _is_submitted() else master or "local").startswith("local")
+
+
+def _is_submitted() -> bool:
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _submitted_master() -> str:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,8 +16,10 @@ import pytest
 from conf.settings_file import load_settings
 from tests.conftest import CAPTURES
 from tests.pipeline.damaged_files import write_damaged_files
-from tests.pipeline.sample_files import SETTINGS, write_samples
+from tests.pipeline.sample_files import SAMPLES, SETTINGS, write_samples
 from tests.pipeline.undisturbed_runs import Undisturbed, jobs_of, lines, two_runs
+
+ROOT = SAMPLES.parent
 
 
 @pytest.fixture(scope="session")
@@ -80,6 +86,40 @@ def formats(spark, settings_file, tmp_path_factory) -> Path:
     told.write_bytes(commands)
     run(ingest_consumer_snapshots, rebuild_availability)
     return root
+
+
+@dataclass(frozen=True)
+class Commanded:
+    """What the command itself did on a landing folder and a lake, which it made."""
+
+    landing: Path
+    lake: Path
+    arguments: tuple[str, ...]
+    done: subprocess.CompletedProcess[str]
+
+    def again(self, *more: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return _command(*self.arguments, *more, **environment)
+
+
+def _command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "jobs.command_line", *arguments]
+    given = {**os.environ, **environment}
+    return subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="session")
+def commanded(settings_file, tmp_path_factory) -> Commanded:
+    """A run on heartbeats, of which one line is none."""
+    root = tmp_path_factory.mktemp("commanded")
+    heartbeats = root / "landing" / "heartbeat" / "cluster=c"
+    heartbeats.mkdir(parents=True)
+    (sample,) = (SAMPLES / "heartbeat" / "cluster=example").iterdir()
+    (heartbeats / sample.name).write_bytes(sample.read_bytes() + b"no heartbeat\n")
+    places = ("--landing", str(root / "landing"), "--lake", str(root / "lake"))
+    arguments = ("run-pipeline", *places, "--settings", str(settings_file))
+    done = _command(*arguments)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return Commanded(root / "landing", root / "lake", arguments, done)
 
 
 @pytest.fixture(scope="session")

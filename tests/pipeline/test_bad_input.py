@@ -5,8 +5,6 @@ The damaged files stand in a cluster of their own, in the lake of all formats.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from datetime import datetime
 from pathlib import Path
 
@@ -14,9 +12,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from tests.pipeline.damaged_files import CLUSTER, HOSTILE_NAME
-from tests.pipeline.sample_files import SAMPLES
 
-ROOT = SAMPLES.parent
 SECRET = b"hush-2718281828"  # of the tests' own settings
 
 
@@ -118,31 +114,23 @@ def files_of(root: Path) -> list[Path]:
     return [path for path in root.rglob("*") if path.is_file()]
 
 
-@pytest.mark.parametrize(("lake", "table"), [("formats", "send_verdict"), ("story", "drift_incident")])
-def test_a_secret_of_the_settings_is_in_no_file_of_the_lake(spark, request, lake, table):
+def test_a_secret_of_the_settings_is_in_no_file_of_the_lake(spark, formats):
     assert spark.conf.get("spark.hadoop.fs.s3a.secret.key").encode() == SECRET
-    made = request.getfixturevalue(lake)
-    root = made if lake == "story" else made / "lake"
-    assert len(files_of(root)) > 100
-    assert holding(SECRET, root / table, root) == []
+    assert len(files_of(formats / "lake")) > 100
+    assert holding(SECRET, formats / "lake" / "send_verdict", formats / "lake") == []
 
 
-def test_a_secret_of_the_settings_is_neither_told_nor_on_the_page(settings_file, tmp_path):
-    heartbeats = tmp_path / "landing" / "heartbeat" / "cluster=c"
-    heartbeats.mkdir(parents=True)
-    (sample,) = (SAMPLES / "heartbeat" / "cluster=example").iterdir()
-    (heartbeats / sample.name).write_bytes(sample.read_bytes() + b"no heartbeat\n")
-    places = ("--landing", str(tmp_path / "landing"), "--lake", str(tmp_path / "lake"))
-    done = subprocess.run(
-        [sys.executable, "-m", "jobs.command_line", "run-pipeline", *places, "--settings", str(settings_file)],
-        cwd=ROOT,
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+def test_a_secret_of_the_settings_is_in_no_file_of_a_capture_s_lake(spark, story):
+    assert spark.conf.get("spark.hadoop.fs.s3a.secret.key").encode() == SECRET
+    assert len(files_of(story)) > 100
+    assert holding(SECRET, story / "drift_incident", story) == []
+
+
+def test_a_secret_of_the_settings_is_neither_told_nor_on_the_page(settings_file, commanded):
+    done, lake = commanded.done, commanded.lake
     assert SECRET in settings_file.read_bytes()
-    lake = tmp_path / "lake"
-    assert b'"event": "ends"' in done.stderr and b"Report: " in done.stdout
+    assert '"event": "ends"' in done.stderr and "Report: " in done.stdout
     assert b"NOT_JSON" in (lake / "report.html").read_bytes()
     told = {"stderr": done.stderr, "stdout": done.stdout}
-    assert [*(where for where in told if SECRET in told[where]), *holding(SECRET, lake / "quarantine", lake)] == []
+    secret = SECRET.decode()
+    assert [*(where for where in told if secret in told[where]), *holding(SECRET, lake / "quarantine", lake)] == []
