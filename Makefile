@@ -41,7 +41,7 @@ demo: $(READY)  ## run the pipeline on data_samples into ./lake
 	@echo "  $(CURDIR)/lake/report.html"
 
 test: $(READY)  ## run the tests, in two processes where there are two cores
-	$(BIN)/python -m pytest -n auto --maxprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest -n auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder
 
 soak: $(READY) $(SCHEDULERS_READY) $(STORES_READY)  ## run the long tests that `make test` leaves out
 	$(BIN)/python -m pytest -m soak

@@ -7,9 +7,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings as hypothesis_settings
+from xdist.scheduler import LoadFileScheduling
 
 # No test is timed: on a busy machine an example takes as long as it takes.
 hypothesis_settings.register_profile("untimed", deadline=None)
@@ -38,6 +40,61 @@ driver_memory = "3g"
 "spark.driver.extraJavaOptions" = "-XX:+UseSerialGC"
 "spark.hadoop.fs.s3a.secret.key" = "hush-2718281828"
 """
+
+
+# Lakes are made once a process, and dear: who reads one runs where it is made. pytest-xdist's own groups do not hold
+# under pytest 9.2. A name that is part of a test's id; the first group counts.
+MADE_ONCE = {
+    "story": (
+        "test_explanations.py",
+        "test_for_readers.py",
+        "test_open_drift.py",
+        "test_story_of_the_capture.py",
+        "test_window_confirmations.py",
+        "::test_running_again_on_a_whole_capture_writes_nothing",
+        "::test_a_secret_of_the_settings_is_in_no_file_of_a_capture_s_lake",
+    ),
+    "commanded": ("test_nothing_new.py", "::test_a_secret_of_the_settings_is_neither_told_nor_on_the_page"),
+    "formats": (
+        "test_bad_input.py",
+        "test_formats_of_the_samples.py",
+        "test_maintain.py",
+        "::test_running_again_on_every_format_writes_nothing",
+    ),
+    "producers": (
+        "test_faults_of_the_machine.py",
+        "test_kills.py",
+        "test_migration.py",
+        "test_refreshed_page.py",
+        "test_spark_plans.py",
+        "::test_any_arrival_of_a_producer_s_lines_gives_the_same_tables",
+    ),
+}
+WITH_SPARK = ("tests/pipeline/", "tests/transforms/")
+
+
+class WhereLakesAre(LoadFileScheduling):
+    """Tests of a file run in one process, and so do those that share a lake."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _lake_of(nodeid) or super()._split_scope(nodeid)
+
+
+def _lake_of(nodeid: str) -> str | None:
+    return next((lake for lake, readers in MADE_ONCE.items() if any(name in nodeid for name in readers)), None)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WhereLakesAre:
+    return WhereLakesAre(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long begins first, so that the processes end at about the same time."""
+    for item in items:
+        used = MADE_ONCE.keys() & set(getattr(item, "fixturenames", ()))
+        if used - {_lake_of(item.nodeid)}:
+            raise pytest.UsageError(f"{item.nodeid} uses {', '.join(used)}: name it there in MADE_ONCE")
+    items.sort(key=lambda item: 0 if _lake_of(item.nodeid) else 1 if item.nodeid.startswith(WITH_SPARK) else 2)
 
 
 @pytest.fixture(scope="session")
