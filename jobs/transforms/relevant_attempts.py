@@ -58,11 +58,11 @@ class RelevantAttempts:
         """Attempts that are kept whatever else there is."""
         return self._striking
 
-    def for_windows(self, updates: DataFrame, carried: DataFrame) -> DataFrame:
-        """Attempts from which the stretches, the closing items and the choices in doubt follow.
+    def quick_for_windows(self, updates: DataFrame, carried: DataFrame) -> DataFrame:
+        """The quick attempts from which, with the striking ones, stretches, closing items and choices in doubt follow.
 
         ``updates``: what the striking attempts told the fault tables; ``carried``: fault_item_state rows with which the
-        stretch of dates begins.
+        stretch of dates begins. Both are read twice.
         """
         midnight = F.date_add("event_date", 1).cast("timestamp")
         handed_over = carried.select(
@@ -71,13 +71,13 @@ class RelevantAttempts:
             midnight.alias("at"),
             (F.unix_millis("start_at") - F.unix_millis(midnight)).alias("duration_ms"),
         )
-        told = staged(updates.select(*_PAIR, "reachable", "at", "duration_ms").unionByName(handed_over))
+        told = updates.select(*_PAIR, "reachable", "at", "duration_ms").unionByName(handed_over)
         minutes = [
             _held(_while_recorded(told, self._of_pairs), self._slow_ms, self._tolerance_ms),
             _in_minutes(_after_failures(told.where("NOT reachable"), self._of_pairs)),
             _last_of_date(self._of_pairs, self._slow_ms),
         ]
-        return self._striking.unionByName(self._quick_in(reduce(DataFrame.unionByName, minutes)))
+        return self._quick_in(reduce(DataFrame.unionByName, minutes))
 
     def that_updated_last(self, suspects: DataFrame) -> DataFrame:
         """The quick attempts that tell what the clients' tables held shortly before the ``suspects``."""

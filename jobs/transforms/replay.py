@@ -158,9 +158,12 @@ class Replay(NamedTuple):
         relevant = self._relevant(recorded, pruning)
         if relevant is None:
             return self._history(recorded)
-        striking = staged(with_process(relevant.striking, self.processes.lives_of))
-        own = self._history(relevant.for_windows(self._updates(striking), self.opening))
-        return own._replace(relevant=relevant)
+        lives_of = self.processes.lives_of
+        striking = staged(with_process(relevant.striking, lives_of))
+        told = staged(self._updates(striking))
+        quick = staged(with_process(relevant.quick_for_windows(told, self.opening), lives_of))
+        updates = told.unionByName(self._quick_updates(quick))
+        return self._history_of(striking.unionByName(quick), updates)._replace(relevant=relevant)
 
     def verdicts(self, history: History) -> DataFrame:
         """Verdicts on the choices in doubt, with what they made their clients forget; and where they lack something."""
@@ -190,8 +193,7 @@ class Replay(NamedTuple):
         return Recorded(items, near, staged(used.unionByName(uses(further))))
 
     def _with_quick(self, rows: DataFrame, quick: DataFrame) -> DataFrame:
-        own = with_process(quick.where("broker_name IS NOT NULL"), self.processes.lives_of)
-        further = without_stretches(quick_updates(own, self.processes.rules, in_dates(self.dates)))
+        further = without_stretches(self._quick_updates(with_process(quick, self.processes.lives_of)))
         return rows.select(*further.columns, "forgotten_at").unionByName(further, allowMissingColumns=True)
 
     def _relevant(self, recorded: DataFrame, pruning: Pruning) -> RelevantAttempts | None:
@@ -206,13 +208,19 @@ class Replay(NamedTuple):
 
     def _history(self, recorded: DataFrame) -> History:
         attempts = staged(with_process(recorded, self.processes.lives_of))
-        items = staged(with_carried_items(self._updates(attempts), self.opening, self.processes.rules))
-        return History(items, staged(with_stretches(items)), self._choices(attempts))
+        return self._history_of(attempts, self._updates(attempts))
+
+    def _history_of(self, attempts: DataFrame, updates: DataFrame) -> History:
+        items = with_carried_items(updates, self.opening, self.processes.rules)
+        rows = staged(with_stretches(items))
+        return History(rows.select(*items.columns), rows, self._choices(attempts))
 
     def _updates(self, attempts: DataFrame) -> DataFrame:
-        named = attempts.where(F.col("broker_name").isNotNull())
         processes = self.processes
-        return judged_updates(named, processes.rules, in_dates(self.dates), slow_ms=processes.slow_ms)
+        return judged_updates(_named(attempts), processes.rules, in_dates(self.dates), slow_ms=processes.slow_ms)
+
+    def _quick_updates(self, attempts: DataFrame) -> DataFrame:
+        return quick_updates(_named(attempts), self.processes.rules, in_dates(self.dates))
 
     def _choices(self, attempts: DataFrame) -> DataFrame:
         return choices(self._judgeable(attempts), self.processes.rules)
@@ -220,3 +228,8 @@ class Replay(NamedTuple):
     def _judgeable(self, attempts: DataFrame) -> DataFrame:
         # A choice is judged by what came before it, failures too: a source that has none cannot be judged.
         return attempts.where(F.col("exceptions_observable")).where(in_dates(self.dates))
+
+
+def _named(attempts: DataFrame) -> DataFrame:
+    """A trace may not tell the broker."""
+    return attempts.where(F.col("broker_name").isNotNull())
