@@ -19,8 +19,6 @@ from pyspark.sql import functions as F
 
 from jobs.transforms.broker_activity import (
     SLOT_MS,
-    SLOT_OF_DATE,
-    SLOTS_A_DAY,
     is_striking,
     merged_masks,
     slot_of,
@@ -190,30 +188,35 @@ def _last_begun_before(cuts: DataFrame, updates: DataFrame) -> DataFrame:
     last before its end is that of an earlier one. ``cuts``: producer, date and a second ``cut``, whose own updates
     are read anyway (``that_updated_near``): seconds bound how many cuts a slot has, whatever a producer sends.
     """
+    began = F.col("begin_at")
     made = updates.select(
         *_PAIR,
         "event_date",
-        F.expr(SLOT_OF_DATE).alias("slot"),
-        _second_of(F.col("begin_at")).alias("second"),
-        F.unix_millis("begin_at").alias("ms"),
+        slot_of(began).alias("slot"),
+        _second_of(began).alias("second"),
+        F.unix_millis(began).alias("ms"),
     )
-    in_slot = F.get("in_slots", F.col("slot"))
-    later = F.get(F.filter(in_slot, lambda cut: cut > F.col("second")), F.lit(0))
-    next_cut = F.coalesce(F.when(F.size(in_slot) > 0, later), F.get("after_slots", F.col("slot")))
-    before = made.join(F.broadcast(_by_slot(cuts)), [*PRODUCER, "event_date"]).withColumn("cut", next_cut)
-    times = before.where("cut IS NOT NULL").groupBy(*_PAIR, "event_date", "cut")
+    between = made.join(F.broadcast(_between_cuts(cuts)), [*PRODUCER, "slot"])
+    times = between.where("second >= since AND second < cut").groupBy(*_PAIR, "event_date", "cut")
     return times.agg(F.max("ms").alias("last_ms"))
 
 
-def _by_slot(cuts: DataFrame) -> DataFrame:
-    """Per producer and date, the cuts in each of its slots, in order, and the first one after each."""
-    slot_s = SLOT_MS // 1000
-    date_s = F.unix_date("event_date").cast("long") * SLOTS_A_DAY * slot_s
-    slots = F.transform(F.sequence(F.lit(0), F.lit(SLOTS_A_DAY - 1)), lambda slot: date_s + slot * slot_s)
-    within = F.transform(slots, lambda begin: F.filter("cuts", lambda cut: (cut >= begin) & (cut < begin + slot_s)))
-    after = F.transform(slots, lambda begin: F.get(F.filter("cuts", lambda cut: cut >= begin + slot_s), F.lit(0)))
+def _between_cuts(cuts: DataFrame) -> DataFrame:
+    """Per producer, the seconds from one cut, or the date's first one, up to the next, once in each slot they reach.
+
+    Rows of their own, not lists to be searched: Spark compiles a join, and interprets what it does with lists.
+    """
+    midnight = F.unix_seconds(F.col("event_date").cast("timestamp"))
     by_date = cuts.groupBy(*PRODUCER, "event_date").agg(F.array_sort(F.collect_set("cut")).alias("cuts"))
-    return by_date.select(*PRODUCER, "event_date", within.alias("in_slots"), after.alias("after_slots"))
+    own = F.filter("cuts", lambda cut: cut > midnight)
+    each = by_date.select(*PRODUCER, F.posexplode(own).alias("n", "cut"), own.alias("own"), midnight.alias("midnight"))
+    since = F.coalesce(F.get("own", F.col("n") - 1), F.col("midnight"))
+    slots = F.sequence(_slot_of_second(since), _slot_of_second(F.col("cut") - 1))
+    return each.select(*PRODUCER, F.explode(slots).alias("slot"), since.alias("since"), "cut")
+
+
+def _slot_of_second(second: Column) -> Column:
+    return F.floor(second * 1000 / SLOT_MS)
 
 
 def _first_and_last(activity: DataFrame, suspects: DataFrame) -> DataFrame:
