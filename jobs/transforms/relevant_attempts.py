@@ -211,12 +211,9 @@ def _between_cuts(cuts: DataFrame) -> DataFrame:
     own = F.filter("cuts", lambda cut: cut > midnight)
     each = by_date.select(*PRODUCER, F.posexplode(own).alias("n", "cut"), own.alias("own"), midnight.alias("midnight"))
     since = F.coalesce(F.get("own", F.col("n") - 1), F.col("midnight"))
-    slots = F.sequence(_slot_of_second(since), _slot_of_second(F.col("cut") - 1))
+    first, last = F.timestamp_seconds(since), F.timestamp_seconds(F.col("cut") - 1)
+    slots = F.sequence(slot_of(first), slot_of(last))
     return each.select(*PRODUCER, F.explode(slots).alias("slot"), since.alias("since"), "cut")
-
-
-def _slot_of_second(second: Column) -> Column:
-    return F.floor(second * 1000 / SLOT_MS)
 
 
 def _first_and_last(activity: DataFrame, suspects: DataFrame) -> DataFrame:
