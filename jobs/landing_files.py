@@ -220,6 +220,7 @@ def _rows(file: LandingFile, parsed: Iterable[ParsedLine], max_raw_text_chars: i
         if refusal is not None:
             said = {"reason_code": refusal.code, "detail": refusal.detail, "raw_text": line.text[:max_raw_text_chars]}
             rows.append({**place, "lines": 1, **said})
+            rows += [{**place, "lines": 0, record.table: record.row} for record in records]
         elif records:
             rows += [{**place, "lines": int(i == 0), record.table: record.row} for i, record in enumerate(records)]
         else:

@@ -9,6 +9,7 @@ from udfs.finding import Finding, clock, evidence, queue_name, read_at, rising, 
 from udfs.group_round import (
     BROADCASTING,
     CONSUMER_LIST,
+    NOT_SUPPORTED,
     RETRY_PREFIX,
     GroupRound,
     Owner,
@@ -18,13 +19,16 @@ from udfs.group_round import (
     TopicRound,
 )
 
+# Before the topic, in the kind of a divergence of routes.
+ROUTE_OF = "route of "
+
 
 def unreachable_client(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """A listed client was asked for its running info and did not answer, or was said not to be online."""
     del timing
     for client_id in group.client_ids:
         read = group.reads.get(client_id)
-        if read is None or read.answered:
+        if read is None or read.answered or _was_asked_elsewhere(group, read):
             continue
         since = group.past.silent_since.get(client_id)
         starving = any(rising(group, t.topic, _claimed(t, client_id)) for t in group.judged_topics())
@@ -38,6 +42,15 @@ def unreachable_client(group: GroupRound, timing: Timing) -> Iterator[Finding]:
             captured_at=read.captured_at,
             since=since,
         )
+
+
+def _was_asked_elsewhere(group: GroupRound, read: Read) -> bool:
+    """The one that was asked for a client's running info could not know it: a proxy, or a broker that does not list it.
+
+    rocketmq-tools ask the first broker of the route; which one that was is not recorded.
+    """
+    unlisted = any(read.client_id not in listed for listed in group.named_views.values())
+    return read.error_code == NOT_SUPPORTED or (read.is_not_online and unlisted)
 
 
 def ghost_owner(group: GroupRound, timing: Timing) -> Iterator[Finding]:
@@ -86,7 +99,8 @@ def duplicate_client_id(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 def subscription_inconsistent(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """Members' own subscriptions differ; one finding per topic and kind, saying who has what."""
     del timing
-    reads = [group.reads[c] for c in group.client_ids if c in group.reads and group.reads[c].topics is not None]
+    told = [c for c in group.client_ids if c in group.reads and group.reads[c].topics is not None]
+    reads = [group.reads[c] for c in told if c not in group.by_hand]  # who chooses queues subscribes nothing
     for kind, severity, value in _WHOLE_CLIENT:
         yield from _differing(group, reads, None, kind, severity, {r.client_id: value(r) for r in reads if value(r)})
     names = sorted({s.topic for r in reads for s in r.subscriptions if not s.topic.startswith(RETRY_PREFIX)})
@@ -103,7 +117,7 @@ def mixed_strategy(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """More than one strategy is in use among the listed members of a CLUSTERING group."""
     del timing
     used = group.by_strategy
-    if group.message_model == BROADCASTING or group.shared or len(used) < 2:
+    if group.message_model == BROADCASTING or not group.by_rule or len(used) < 2:
         return
     shares = ", ".join(f"{name} by {', '.join(clients)}" for name, clients in sorted(used.items()))
     yield Finding(
@@ -117,9 +131,10 @@ def mixed_strategy(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
 
 def view_divergence(group: GroupRound, timing: Timing) -> Iterator[Finding]:
-    """Brokers list different members; seen only where the answering broker is recorded."""
+    """Brokers list different members, or name servers tell different routes; seen where it is recorded who said it."""
     del timing
-    if not group.views_differ:
+    yield from _differing_routes(group)
+    if not group.views_differ or group.by_hand:  # who chooses queues by hand asks no broker for the members
         return
     counted = ", ".join(f"{broker}: {len(listed)}" for broker, listed in sorted(group.named_views.items()))
     views = [set(listed) for listed in group.named_views.values()]
@@ -135,19 +150,42 @@ def view_divergence(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     )
 
 
+def _differing_routes(group: GroupRound) -> Iterator[Finding]:
+    for topic in group.judged_topics():
+        if topic.routes_differ:
+            yield Finding(
+                "VIEW_DIVERGENCE",
+                "MEDIUM",
+                f"the name servers tell different routes of {topic.topic}: consumers of {group.consumer_group} share "
+                "different queues, as the one has it that they ask.",
+                kind=f"{ROUTE_OF}{topic.topic}",
+                evidence=topic.evidence,
+                captured_at=group.at,
+            )
+
+
 def group_down(group: GroupRound, timing: Timing) -> Iterator[Finding]:
-    """The group has no live member and messages wait for it."""
-    del timing
-    if not group.listed or group.members:
+    """Wherever it was asked nobody is connected, and no offset of the group moves while messages come.
+
+    Possible only: a proxy knows clients of its own, and was not asked. A group that never consumed is none.
+    """
+    if not group.listed or group.members or group.through_proxy:
         return
-    lag = sum(progress.lag for progress in group.past.progress.values() if progress.lag > 0)
-    if lag > 0:
+    consumed = [progress for progress in group.past.progress.values() if progress.consumer_offset > 0]
+    stood = all(progress.stood_ms() >= timing.standstill_s * 1000 for progress in consumed)
+    if stood and any(progress.accrued > 0 for progress in consumed):
+        since = max(progress.standing_since for progress in consumed)
+        lag = sum(progress.lag for progress in group.past.progress.values() if progress.lag > 0)
         yield Finding(
             "GROUP_DOWN",
             "CRITICAL",
-            f"{group.consumer_group} has no live member, and {lag} messages wait for it.",
+            f"{group.consumer_group} has no member at the brokers, none of its offsets has moved since {clock(since)}, "
+            f"and {lag} messages wait for it.",
+            trust="possible",
             evidence=group.evidence,
             captured_at=group.listed_at,
+            since=since,
+            assumptions=("members behind a proxy: a proxy was not asked",),
         )
 
 
