@@ -53,7 +53,8 @@ class Absence:
             return group
         listed = set(group.members)
         self.came_back = {c: at for c, at in self.came_back.items() if group.at - at < _REMEMBERED_MS}
-        self.came_back |= {c: group.at for c in listed & self.members.keys() if self._is_as_it_was(c, group)}
+        returned = frozenset(c for c in listed & self.members.keys() if self._is_as_it_was(c, group))
+        self.came_back |= dict.fromkeys(returned, group.at)
         lacking = {*members, *self.members} - listed
         absent = {c: self.members.get(c) or Absent(group.at, starts.get(c), c in silent) for c in lacking}
         self.members = {c: one for c, one in absent.items() if group.at - one.since < _EXPIRY_MS}
@@ -62,11 +63,12 @@ class Absence:
         missed = [
             c for c, one in self.members.items() if c not in doubted and not one.was_silent and one.since > lately
         ]
-        if not doubted and not missed:
-            return group
-        everybody = sort_client_ids((*group.members, *doubted))
         return replace(
-            group, members=tuple(everybody), doubted=tuple(sort_client_ids(doubted)), missed=tuple(sorted(missed))
+            group,
+            members=tuple(sort_client_ids((*group.members, *doubted))) if doubted else group.members,
+            doubted=tuple(sort_client_ids(doubted)),
+            missed=tuple(sorted(missed)),
+            returned=returned,
         )
 
     def _is_as_it_was(self, client_id: str, group: GroupRound) -> bool:

@@ -9,7 +9,6 @@ from udfs.finding import Finding, clock, evidence, queue_name, read_at, rising, 
 from udfs.group_round import (
     BROADCASTING,
     CONSUMER_LIST,
-    NOT_SUPPORTED,
     RETRY_PREFIX,
     GroupRound,
     Owner,
@@ -28,7 +27,7 @@ def unreachable_client(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     del timing
     for client_id in group.client_ids:
         read = group.reads.get(client_id)
-        if read is None or read.answered or _was_asked_elsewhere(group, read):
+        if read is None or read.answered or group.was_asked_elsewhere(read):
             continue
         since = group.past.silent_since.get(client_id)
         starving = any(rising(group, t.topic, _claimed(t, client_id)) for t in group.judged_topics())
@@ -42,15 +41,6 @@ def unreachable_client(group: GroupRound, timing: Timing) -> Iterator[Finding]:
             captured_at=read.captured_at,
             since=since,
         )
-
-
-def _was_asked_elsewhere(group: GroupRound, read: Read) -> bool:
-    """The one that was asked for a client's running info could not know it: a proxy, or a broker that does not list it.
-
-    rocketmq-tools ask the first broker of the route; which one that was is not recorded.
-    """
-    unlisted = any(read.client_id not in listed for listed in group.named_views.values())
-    return read.error_code == NOT_SUPPORTED or (read.is_not_online and unlisted)
 
 
 def ghost_owner(group: GroupRound, timing: Timing) -> Iterator[Finding]:
@@ -169,7 +159,8 @@ def group_down(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
     Possible only: a proxy knows clients of its own, and was not asked. A group that never consumed is none.
     """
-    if not group.listed or group.members or group.through_proxy:
+    all_told = group.listed and all(listing.told for listing in group.listings)
+    if not all_told or group.members or group.through_proxy:
         return
     consumed = [progress for progress in group.past.progress.values() if progress.consumer_offset > 0]
     stood = all(progress.stood_ms() >= timing.standstill_s * 1000 for progress in consumed)

@@ -98,7 +98,7 @@ def membership_changes(before: Iterable[str] | None, group: GroupRound, starts: 
     changes = [Disturbance(*event) for event in group.events]
     if before is not None and group.listed:
         at, was, now = group.listed_at or group.at, set(before), set(group.members)
-        changes += [Disturbance("join", at, client_id) for client_id in sorted(now - was)]
+        changes += [Disturbance("join", at, client_id) for client_id in sorted(now - was - group.returned)]
         changes += [Disturbance("leave", at, client_id) for client_id in sorted(was - now)]
     for client_id, read in sorted(group.reads.items()):
         if read.started_at is not None and starts.get(client_id) != read.started_at:

@@ -180,7 +180,7 @@ class GroupMemory:
                     self.subscriptions[client_id] = [[*s[:3], list(s.tags)] for s in read.subscriptions]
                 if read.started_at is not None:
                     self.starts[client_id] = read.started_at
-            else:
+            elif not group.was_asked_elsewhere(read):
                 self.silent.setdefault(client_id, read.captured_at)
 
     def _take_reading(self, reading: Reading) -> None:

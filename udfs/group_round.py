@@ -186,6 +186,7 @@ class GroupRound:
     through_proxy: bool = False  # what was asked is a proxy
     doubted: tuple[str, ...] = ()  # members that this list lacks, and that other brokers most likely list
     missed: tuple[str, ...] = ()  # no members, but a short while ago they were in a list
+    returned: frozenset[str] = frozenset()  # members that the list before lacked, by lot
     events: tuple[MemberEvent, ...] = ()  # since the round before
     past: Past = field(default_factory=Past)
 
@@ -236,14 +237,33 @@ class GroupRound:
         return (*self.unanswered, *self.opaque)
 
     @cached_property
+    def unheard(self) -> tuple[str, ...]:
+        """Brokers that a client of the group may ask, and that told no list where others did: they may list more."""
+        told = {broker for broker in self.views if broker is not None}
+        failed = {listing.broker_name for listing in self.listings if listing.broker_name and not listing.told}
+        return tuple(sorted((self._brokers | failed) - told)) if told else ()
+
+    @cached_property
     def complete(self) -> bool:
         """The members are known, and every one of them answered and shows what it holds."""
-        return self.listed and not self.hidden
+        return self.listed and not self.hidden and not self.unheard
 
     @cached_property
     def by_rule(self) -> bool:
-        """The members share by a strategy, and show what they hold: the one can be held against the other."""
-        return not (self.shared or self.opaque or self.by_hand)
+        """All members are known, share by a strategy, and show what they hold: what is seen can be held against it."""
+        return not (self.shared or self.opaque or self.by_hand or self.unheard)
+
+    @cached_property
+    def _brokers(self) -> frozenset[str]:
+        return frozenset(broker for topic in self.topics for broker in topic.brokers)
+
+    def was_asked_elsewhere(self, read: Read) -> bool:
+        """Whoever was asked for a client's running info cannot know it: a proxy, or a broker that does not list it.
+
+        rocketmq-tools ask the first broker of the route; which one that was is not recorded.
+        """
+        unlisted = any(read.client_id not in listed for listed in self.named_views.values())
+        return read.error_code == NOT_SUPPORTED or (read.is_not_online and unlisted)
 
     def kind_of(self, client_id: str) -> str | None:
         """The kind of client that a member is; None: not known."""
@@ -289,9 +309,8 @@ class GroupRound:
     @cached_property
     def named_views(self) -> dict[str, tuple[str, ...]]:
         """The ``views`` of brokers that are known by name, and that a client of the group may ask."""
-        asked = {broker for topic in self.topics for broker in topic.brokers}
         named = {broker: listed for broker, listed in self.views.items() if broker is not None}
-        return {broker: listed for broker, listed in named.items() if not asked or broker in asked}
+        return {broker: listed for broker, listed in named.items() if not self._brokers or broker in self._brokers}
 
     @cached_property
     def views_differ(self) -> bool:
@@ -301,9 +320,8 @@ class GroupRound:
     @cached_property
     def is_drawn_by_lot(self) -> bool:
         """The members are those that one of several brokers lists, and nobody recorded which."""
-        brokers = {broker for topic in self.topics for broker in topic.brokers}
         by_name = any(broker is not None for broker in self.views)
-        return self.listed and not by_name and not self.through_proxy and len(brokers) != 1
+        return self.listed and not by_name and not self.through_proxy and len(self._brokers) != 1
 
     def subscribers(self, topic: str) -> Mapping[str, None]:
         """Members that answered and subscribe the topic themselves, in their order."""

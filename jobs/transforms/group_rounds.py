@@ -248,6 +248,11 @@ def _unanswered() -> Column:
             _fate(p["error"], p["error_code"]),
         ),
     )
+    named = F.array_compact(F.transform("listings", lambda p: p["broker_name"]))
+    unasked = F.transform(
+        F.array_except("route_brokers", named),
+        lambda b: F.concat(F.lit("consumer list of "), b, F.lit(": not asked for")),
+    )
     of_route = F.concat(F.lit("topic_route of "), F.col("topic"), F.lit(": "))
     route_fate = F.when(F.col("route").isNull(), F.lit("not read in this round")).otherwise(
         _fate(F.col("route.error"), F.col("route.error_code"))
@@ -273,7 +278,8 @@ def _unanswered() -> Column:
             F.transform(unread, lambda c: F.concat(F.lit("running info of "), c, F.lit(": not asked for"))),
         ),
     ).otherwise(F.array().cast("array<string>"))
-    return F.concat(of_broker, single, infos)
+    of_others = F.when(F.size(named) > 0, unasked)
+    return F.concat(of_broker, F.coalesce(of_others, F.array().cast("array<string>")), single, infos)
 
 
 _LISTINGS = (
