@@ -12,10 +12,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
 from conf.settings import Settings
-from conf.settings_file import SettingsError
 from jobs.delta_tables import Lake
-from jobs.landing_files import ENDS_FILE, LandingFile, ReadOptions, list_landing, parsed_lines, record_schema
+from jobs.landing_files import parsed_lines, record_schema
+from jobs.landing_lines import ENDS_FILE
+from jobs.landing_survey import LandingFile, survey
 from jobs.quality_gate import check
+from jobs.read_options import read_options
 from jobs.run_context import EVERY_DATE, DateRange, RunContext
 from jobs.run_log import tell
 from jobs.spark_plans import interpreted_plans
@@ -23,7 +25,6 @@ from jobs.table_schema import conformed
 from jobs.transforms.frames import ClusterDate, rows_of, sql_text, staged
 from schemas import TABLES, Table
 from schemas.bookkeeping import INGESTED_FILE, QUARANTINE
-from udfs.door import severities
 from udfs.landing_formats import FORMATS
 
 _LINE_BYTES = 250  # of a producer hook's line, about; packed files hold ten times as many, which are counted once read
@@ -95,7 +96,9 @@ def _take_in(
     size_bytes = sum(file.size_bytes for file in files)
     tell("reads files", files=len(files), megabytes=round(size_bytes / 1e6, 1))
     plan_for(size_bytes // _LINE_BYTES)
-    parsed = parsed_lines(lake.spark, files, _read_options(settings, context)).persist(StorageLevel.MEMORY_AND_DISK)
+    parsed = parsed_lines(lake.spark, files, read_options(context.landing, settings)).persist(
+        StorageLevel.MEMORY_AND_DISK
+    )
     try:
         counts = _counts(parsed, files)
         plan_for(sum(counts.values()))
@@ -116,21 +119,6 @@ def _take_in(
         return _result(ledger, files)
     finally:
         parsed.unpersist()
-
-
-def _read_options(settings: Settings, context: RunContext) -> ReadOptions:
-    try:
-        of_rules = severities(settings.ingest.rules)
-    except ValueError as error:
-        raise SettingsError(f"ingest.rules: {error}") from error
-    return ReadOptions(
-        context.landing,
-        settings.ingest.max_line_bytes,
-        settings.ingest.max_raw_text_chars,
-        dict(settings.ingest.client_log_zones),
-        settings.ingest.client_log_zone,
-        of_rules,
-    )
 
 
 def _counts(parsed: DataFrame, files: list[LandingFile]) -> dict[str, int]:
@@ -154,7 +142,7 @@ def files_to_read(
     lake: Lake, landing: str, formats: Sequence[str], *, again: DateRange = EVERY_DATE
 ) -> list[LandingFile]:
     """Landing files that were never taken in, whose size has changed since, or with rows of the dates ``again``."""
-    listed = list_landing(landing, [FORMATS[name] for name in formats])
+    listed = survey(landing, formats).files
     ledger = lake.read(INGESTED_FILE).where(F.col("format").isin(*formats))
     if again.is_given:
         ledger = ledger.where(~F.exists("event_dates", again.holds))

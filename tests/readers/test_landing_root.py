@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from jobs.landing_files import ReadOptions, _parse_file, list_landing
+from jobs.landing_lines import ReadOptions, parse_file
 from jobs.landing_root import LandingRoot
 from udfs.door import severities
 from udfs.landing_formats import FORMATS
@@ -207,7 +207,7 @@ def test_a_parquet_file_that_was_replaced_is_not_called_damaged(tmp_path):
     (file,) = list_landing(str(tmp_path), [FORMATS["canonical_sends"]])
     swapped_for_a_pipe(folder / "a.parquet", folder)
     with pytest.raises(OSError, match="has taken the place"):
-        list(_parse_file(file, options(tmp_path)))
+        list(parse_file(file, options(tmp_path)))
 
 
 def test_a_list_of_commands_that_is_a_link_says_nothing(tmp_path):
@@ -226,7 +226,7 @@ def test_files_are_read_through_a_uri_as_through_a_path(folder):
     landing = folder.parent.parent
     for place in (str(landing), f"file://{landing}"):
         files = list_landing(place, [HOOK])
-        read = [len(list(_parse_file(file, options(landing)._replace(landing=place)))) for file in files]
+        read = [len(list(parse_file(file, options(landing)._replace(landing=place)))) for file in files]
         assert read == [2, 1]
 
 
@@ -235,7 +235,7 @@ def rows_in(folder: Path, table: pa.Table, **how) -> Iterator[ParsedLine]:
     folder.mkdir(parents=True)
     parquet.write_table(table, folder / "a.parquet", **how)
     (file,) = list_landing(str(folder.parent.parent), [FORMATS["canonical_sends"]])
-    return _parse_file(file, options(folder.parent.parent))
+    return parse_file(file, options(folder.parent.parent))
 
 
 def test_a_parquet_file_of_far_more_rows_than_bytes_is_refused_whole(tmp_path):
