@@ -31,7 +31,7 @@ def summary(spark: SparkSession) -> Iterator[str]:
     yield from _lines(spark, _REFUSED, _refused, "none")
     yield ""
     yield "Files of which nothing was stored"
-    yield from _lines(spark, _NOTHING_STORED, _nothing_stored, "none")
+    yield from _without_rows(spark)
 
 
 _ISOLATIONS = f"""
@@ -60,9 +60,9 @@ _REFUSED = f"SELECT * FROM quarantine_by_reason ORDER BY lines DESC, reason_code
 
 # Those taken in last come first.
 _NOTHING_STORED = f"""
-    SELECT file, read, ignored, quarantined, COUNT(*) OVER () - {_MOST} AS more, ROW_NUMBER() OVER (ORDER BY
-      ingested_at DESC, file) AS nth
-    FROM ingested_file WHERE stored = 0 AND duplicate = 0 ORDER BY nth LIMIT {_MOST}"""
+    WITH without_rows AS (SELECT * FROM ingested_file WHERE stored = 0 AND duplicate = 0)
+    SELECT file, read, ignored, quarantined, (SELECT COUNT(*) FROM without_rows) AS files FROM without_rows
+    ORDER BY ingested_at DESC, file LIMIT {_MOST}"""
 
 
 def _lines(spark: SparkSession, query: str, line: Callable[[Row], list[str]], nothing: str) -> Iterator[str]:
@@ -95,6 +95,10 @@ def _refused(row: Row) -> list[str]:
     return [f"{row.lines} x {row.reason_code} ({row.format}), e.g. {where}: {row.example_detail}"]
 
 
-def _nothing_stored(row: Row) -> list[str]:
-    more = [f"and {row.more:,} more"] if row.nth == _MOST and row.more > 0 else []
-    return [f"{row.file}: {nothing_stored(row.read, row.ignored, row.quarantined)}", *more]
+def _without_rows(spark: SparkSession) -> Iterator[str]:
+    rows = rows_of(spark.sql(_NOTHING_STORED))
+    for row in rows:
+        yield f"  {row.file}: {nothing_stored(row.read, row.ignored, row.quarantined)}"
+    more = rows[0].files - len(rows) if rows else 0
+    if more or not rows:
+        yield f"  and {more:,} more" if more else "  none"

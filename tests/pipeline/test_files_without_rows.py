@@ -38,7 +38,7 @@ def test_files_that_leave_no_row_are_named_with_their_counts(spark, settings, tm
         "  and 4 more"
     ]
 
-    (heartbeats / "again.jsonl").write_bytes(sample.read_bytes())
+    (heartbeats / "thrice.jsonl").write_bytes(sample.read_bytes())
     result, told = take_in()
     assert (result.files, result.stored, result.nothing_stored) == (1, 0, 0)
     assert "stored nothing of files" not in told

@@ -24,7 +24,10 @@ NAMES = st.sampled_from(
         *("commands.jsonl", "cluster=c.txt", "cluster=c", "client_log", "README.md", "a b", "\udcff.log"),
     )
 )
-PATHS = st.tuples(st.lists(FOLDERS, max_size=4), NAMES).map(lambda path: "/".join([*path[0], path[1]]))
+ANYWHERE = st.tuples(st.lists(FOLDERS, max_size=4), NAMES).map(lambda path: [*path[0], path[1]])
+IN_PLACE = st.tuples(st.sampled_from(sorted(FORMATS)), st.just("cluster=c"), NAMES)
+WITH_COMMANDS = st.tuples(st.just("mqadmin"), st.sampled_from(["cluster=c", "run"]), st.just("commands.jsonl"))
+PATHS = (ANYWHERE | IN_PLACE | WITH_COMMANDS).map("/".join)
 
 
 def fates(found: Survey, path: str) -> list[str]:
@@ -84,7 +87,7 @@ def test_a_file_that_is_left_alone_is_named_with_what_is_wrong(tmp_path, path):
 
 UNKNOWN = {
     "client_logs/cluster=c/a.log": ("client_logs/", "nearest: client_log/"),
-    "Client-Log/a.log": ("Client-Log/", "nearest: client_log/"),
+    "CLIENT LOGS/a.log": ("CLIENT LOGS/", "nearest: client_log/"),
     "heartbeats/a": ("heartbeats/", "nearest: heartbeat/"),
     "truth/a": ("truth/", "no format has this name"),
     "cluster=c/a.log": ("cluster=c/", "folders of clusters stand in the folder of a format"),
