@@ -32,6 +32,7 @@ def check_landing(
     settings: SettingsFile = None,
     cluster: Annotated[str, typer.Option(help="Clusters to read, shell pattern.")] = "*",
     refused: Annotated[int, typer.Option(min=0, help="Refused lines to show of each format and reason.")] = 3,
+    most_lines: Annotated[int | None, typer.Option(min=1, help="Lines to read of each file; else all.")] = None,
     as_lines: Json = False,
 ) -> None:
     """Print it; refused as by a run into a new lake: a folder that is absent, or that holds no file for any job."""
@@ -39,7 +40,7 @@ def check_landing(
     place = look_at(options.landing)
     place.require(lake_has_input=False)
     files = _of_clusters(place.survey.files if place.survey else [], cluster)
-    tally = tally_of(files, options, most_refused=refused)
+    tally = tally_of(files, options, most_refused=refused, most_lines=most_lines)
     write((as_json if as_lines else told)(place, tally))
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 
 from jobs.exit_codes import exit_code
 from jobs.run_log import start_log
 
-_CHECK_LANDING = "check-landing"
+# Commands that need no lake, each with the module whose ``app`` it is: they do not wait for Spark's modules.
+_WITHOUT_LAKE = {"check-landing": "jobs.check_landing"}
 
 
 def main(command: str | None = None) -> None:
@@ -20,14 +22,10 @@ def main(command: str | None = None) -> None:
 
 
 def _asked(arguments: list[str]) -> Callable[..., object]:
-    """What the arguments ask for; a command that needs no lake does not wait for Spark's modules."""
-    if arguments[:1] == [_CHECK_LANDING]:
-        from jobs.check_landing import app as alone
-
-        return partial(alone, args=arguments[1:], prog_name=f"hindsight {_CHECK_LANDING}")
-    from jobs.lake_commands import app
-
-    return partial(app, args=arguments, prog_name="hindsight")
+    name, *others = arguments or [""]
+    if name in _WITHOUT_LAKE:
+        return partial(import_module(_WITHOUT_LAKE[name]).app, args=others, prog_name=f"hindsight {name}")
+    return partial(import_module("jobs.lake_commands").app, args=arguments, prog_name="hindsight")
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def _job(job: str) -> None:
             place.require(lake_has_input=has_input)
             place.tell(context.run_id)
             said = place.said()
-            if has_input is None:
+            if has_input is None and not place.has_files:
                 lake_held = partial(_landing_held, lake_held, place, root, loaded)
         if every:
             before = None if context.dates.is_given else last_run(root, context.landing, loaded, master)

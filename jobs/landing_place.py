@@ -33,6 +33,11 @@ class LandingPlace(NamedTuple):
     landing: str
     survey: Survey | None
 
+    @property
+    def has_files(self) -> bool:
+        """Whether there is a file that a job knows: then nothing is refused, whatever the lake holds."""
+        return bool(self.survey and self.survey.files)
+
     def require(self, *, lake_has_input: bool | None) -> None:
         """Refuse what cannot be meant; ``lake_has_input``: whether the lake has taken in files, None: not known yet.
 
@@ -43,7 +48,7 @@ class LandingPlace(NamedTuple):
         if self.survey is None:
             if lake_has_input is False or LandingRoot(self.landing).keeps_empty_folders():
                 raise NotALandingError(_absent(self.landing))
-        elif lake_has_input is False and not self.survey.files:
+        elif lake_has_input is False and not self.has_files:
             stands = [one for one in self.others() if not is_hidden(one.path)]
             if stands:
                 raise NotALandingError(_of_no_job(self.landing, stands))
@@ -61,7 +66,7 @@ class LandingPlace(NamedTuple):
 
     def nothing_to_take_in(self) -> list[str]:
         """A sentence, where it is so."""
-        if self.survey and self.survey.files:
+        if self.has_files:
             return []
         found = "holds no file that a job knows" if self.others() else "holds no file at all"
         return [f"nothing to take in: {self.landing!r} {found}; expected: {_EXPECTED}"]

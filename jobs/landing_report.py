@@ -24,7 +24,8 @@ _NUMBERS = ("files", "lines", "stored", "ignored", "refused")
 def told(place: LandingPlace, tally: LandingTally) -> Iterator[str]:
     """What a run would make of the landing folder, for a person."""
     total = tally.total()
-    yield f"What a run would make of {place.landing}"
+    read = "" if tally.most_lines is None else f", by the first {_some(tally.most_lines, 'line')} of each file"
+    yield f"What a run would make of {place.landing}{read}"
     if total.files:
         yield ""
         yield from _table(tally, total)
@@ -50,7 +51,7 @@ def as_json(place: LandingPlace, tally: LandingTally) -> Iterator[str]:
             yield _line("left_alone", **one._asdict())
         for one in place.survey.unknown:
             yield _line("unknown", **one._asdict())
-    yield _line("total", landing=place.landing, **_counts(tally.total()))
+    yield _line("total", landing=place.landing, most_lines=tally.most_lines, **_counts(tally.total()))
 
 
 def _line(kind: str, **facts: object) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from jobs.landing_lines import ReadOptions, parse_file
@@ -65,11 +66,13 @@ class LandingTally:
     """The tally of each format and cluster, and what a person will ask about next.
 
     ``nothing_stored``: the files of which nothing would be stored. ``refused``: the first refused lines.
+    ``most_lines``: read of each file, None: all.
     """
 
     inputs: dict[tuple[str, str], Tally] = field(default_factory=dict)
     nothing_stored: list[tuple[str, Tally]] = field(default_factory=list)
     refused: list[RefusedLine] = field(default_factory=list)
+    most_lines: int | None = None
 
     def in_order(self) -> list[tuple[tuple[str, str], Tally]]:
         """The inputs by format, then cluster."""
@@ -83,16 +86,18 @@ class LandingTally:
         return found
 
 
-def tally_of(files: Iterable[LandingFile], options: ReadOptions, *, most_refused: int) -> LandingTally:
-    """Read the files; ``most_refused``: lines kept of each format and reason.
+def tally_of(
+    files: Iterable[LandingFile], options: ReadOptions, *, most_refused: int, most_lines: int | None = None
+) -> LandingTally:
+    """Read the files; ``most_refused``: lines kept of each format and reason. ``most_lines``: of each file, None: all.
 
     Raises: OSError: a file cannot be read.
     """
-    found = LandingTally()
+    found = LandingTally(most_lines=most_lines)
     kept: Counter[tuple[str, str]] = Counter()
     for file in files:
         tally = Tally(files=1)
-        for line in parse_file(file, options):
+        for line in islice(parse_file(file, options), most_lines):
             tally.add(line)
             if line.refusal is not None and kept[file.format, line.refusal.code] < most_refused:
                 kept[file.format, line.refusal.code] += 1

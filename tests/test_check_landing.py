@@ -159,6 +159,13 @@ def test_a_rule_at_the_door_refuses_here_too(tmp_path):
     assert as_json(landing, "--settings", own)["total"][0]["rows"] == {"send_attempt": 1}
 
 
+def test_of_large_files_the_first_lines_are_enough(landing):
+    told = as_json(landing, "--most-lines", 5)
+    assert {one["cluster"]: one["lines"] for one in told["input"]} == {"c": 5 + 5 + 0 + 1, "d": 5}
+    assert told["total"][0]["most_lines"] == 5
+    assert f"{landing}, by the first 5 lines of each file\n" in check(landing, "--most-lines", 5).stdout
+
+
 def test_one_cluster_can_be_asked_for(landing):
     assert [one["cluster"] for one in as_json(landing, "--cluster", "d*")["input"]] == ["d"]
     done = check(landing, "--cluster", "prod")
