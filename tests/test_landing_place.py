@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 from pyarrow import fs
 
-from jobs import lake_commands, landing_root
+from jobs import job_commands, landing_root
 from jobs.landing_place import NotALandingError, look_at
 from jobs.run_pipeline import JOBS, READ_LANDING
 
@@ -187,7 +187,7 @@ def test_a_job_that_does_not_read_the_landing_folder_does_not_ask_for_it(tmp_pat
 def test_a_lake_that_only_spark_can_see_is_asked_for_its_input(tmp_path, monkeypatch, has_input):
     ledger = SimpleNamespace(isEmpty=lambda: not has_input)
     lake = SimpleNamespace(read=lambda table: ledger)
-    monkeypatch.setattr(lake_commands, "Lake", lambda spark, root, retention_days: lake)
+    monkeypatch.setattr(job_commands, "Lake", lambda spark, root, retention_days: lake)
     settings = SimpleNamespace(delta=SimpleNamespace(retention_days=1))
     place = look_at(str(write(tmp_path, "client_logs/a.log")))
 
@@ -196,11 +196,11 @@ def test_a_lake_that_only_spark_can_see_is_asked_for_its_input(tmp_path, monkeyp
         yield "spark", "holding"
 
     if has_input:
-        with lake_commands._landing_held(lake_held, place, "s3a://b/lake", settings) as held:
+        with job_commands._landing_held(lake_held, place, "s3a://b/lake", settings) as held:
             assert held == ("spark", "holding")
     else:
         with (
             pytest.raises(NotALandingError),
-            lake_commands._landing_held(lake_held, place, "s3a://b/lake", settings),
+            job_commands._landing_held(lake_held, place, "s3a://b/lake", settings),
         ):
             pass
