@@ -95,13 +95,16 @@ def tally_of(
     """
     found = LandingTally(most_lines=most_lines)
     kept: Counter[tuple[str, str]] = Counter()
+    most_chars = min(_TEXT_CHARS, options.max_raw_text_chars)
     for file in files:
         tally = Tally(files=1)
-        for line in islice(parse_file(file, options), most_lines):
-            tally.add(line)
-            if line.refusal is not None and kept[file.format, line.refusal.code] < most_refused:
-                kept[file.format, line.refusal.code] += 1
-                found.refused.append(_refused(file.file, line))
+        for parsed in islice(parse_file(file, options), most_lines):
+            tally.add(parsed)
+            line, _, refusal = parsed
+            if refusal is not None and kept[file.format, refusal.code] < most_refused:
+                kept[file.format, refusal.code] += 1
+                text = line.text[:most_chars]
+                found.refused.append(RefusedLine(file.file, line.number, refusal.code, refusal.detail, text))
         if not tally.stored:
             found.nothing_stored.append((file.file, tally))
         found.inputs.setdefault((file.format, file.cluster), Tally()).add_all(tally)
@@ -112,8 +115,3 @@ def nothing_stored(lines: int, ignored: int, refused: int) -> str:
     """What became of the lines of a file that left no row."""
     fates = ", ".join(f"{count:,} {fate}" for count, fate in ((ignored, "ignored"), (refused, "refused")) if count)
     return f"{lines:,} line{'' if lines == 1 else 's'}, none stored: {fates}" if lines else "empty"
-
-
-def _refused(file: str, line: ParsedLine) -> RefusedLine:
-    assert line.refusal is not None
-    return RefusedLine(file, line.line.number, line.refusal.code, line.refusal.detail, line.line.text[:_TEXT_CHARS])

@@ -139,10 +139,11 @@ def test_a_person_is_told_the_same_in_words(landing):
 
 def test_settings_hold_as_in_a_run(landing, tmp_path):
     own = tmp_path / "own.toml"
-    own.write_text("[ingest]\nmax_line_bytes = 1024\n")
+    own.write_text("[ingest]\nmax_line_bytes = 1024\nmax_raw_text_chars = 2\n")
     write(landing, {"heartbeat/cluster=c/long.jsonl": b"y" * 2000})
-    (total,) = as_json(landing, "--settings", own)["total"]
-    assert total["reasons"].get("LINE_TOO_LONG", 0) >= 1
+    told = as_json(landing, "--settings", own)
+    assert told["total"][0]["reasons"].get("LINE_TOO_LONG", 0) >= 1
+    assert {len(one["text"]) for one in told["refused_line"]} == {2}
     own.write_text('[ingest.rules]\nNO_SUCH_RULE = "flag"\n')
     done = check(landing, "--settings", own)
     assert done.returncode == 64 and "NO_SUCH_RULE" in done.stderr
