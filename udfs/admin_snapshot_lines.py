@@ -2,17 +2,19 @@
 
 One JSON object a line: ``round`` markers, and captures whose ``raw`` is the admin API's answer in fastjson's dialect:
 TopicRouteData, ConsumerConnection, ConsumerRunningInfo, ConsumeStats, ProducerConnection; the names of 4.x and of 5.x.
-What a release leaves out, or writes as null, is null here. Kinds that feed no table are ignored.
+rocketmq-dashboard's ``{"status":0,"data":...}`` around it is taken off. Kinds that feed no table are ignored.
+A line with an ``error`` is a read that failed, whatever its ``raw`` holds; one with neither is refused, and so is a
+``raw`` that is empty or no answer of its kind: nobody said that nobody is there.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from udfs.admin_answers import ANSWERS, raw_object, read_answer
+from udfs.admin_answers import ANSWERS, read_answer
 from udfs.parsed_line import (
     ERROR_CHARS,
+    Fields,
     Record,
     RefusedLineError,
     each_line,
@@ -23,8 +25,7 @@ from udfs.parsed_line import (
     optional_text,
     text_field,
 )
-
-_ERROR_CODE = re.compile(r"CODE: (-?\d{1,9})\b")
+from udfs.raw_answers import UnansweredError, error_code, raw_object, unwrapped
 
 
 def _one(text: str) -> tuple[Record, ...]:
@@ -37,7 +38,13 @@ def _one(text: str) -> tuple[Record, ...]:
     if kind not in ANSWERS:
         return ()
     place = {"collector": collector, "captured_at": instant(fields, "ts")}
-    error, raw = optional_text(fields, "error"), optional_text(fields, "raw")
+    error = optional_text(fields, "error")
+    answer: Fields = {}
+    if error is None:
+        try:
+            answer = unwrapped(raw_object(_raw(fields)))
+        except UnansweredError as unanswered:
+            error = str(unanswered)
     capture = {
         **place,
         "kind": kind,
@@ -45,12 +52,12 @@ def _one(text: str) -> tuple[Record, ...]:
         "captured_end_at": instant_or_never(fields, "ts_end"),
         "answered": error is None,
         "error": error[:ERROR_CHARS] if error else None,
-        "error_code": _error_code(error),
+        "error_code": error_code(error),
         **_asked_for(kind, text_field(fields, "subject")),
     }
     if error is not None:
         return (Record("snapshot_capture", capture),)
-    said, rows = read_answer(kind, raw_object(raw), capture)
+    said, rows = read_answer(kind, answer, capture)
     table_rows = [Record(table, place | row) for table, row in rows]
     return (Record("snapshot_capture", capture | said), *table_rows)
 
@@ -75,6 +82,6 @@ def _asked_for(kind: str, subject: str) -> dict[str, Any]:
     return {"consumer_group": group, "client_id": client_id}
 
 
-def _error_code(error: str | None) -> int | None:
-    code = _ERROR_CODE.search(error) if error else None
-    return int(code.group(1)) if code else None
+def _raw(fields: Fields) -> str | None:
+    """The text of the answer; an empty one is text too, though no answer."""
+    return "" if fields.get("raw") == "" else optional_text(fields, "raw")
