@@ -11,6 +11,7 @@ from conf.settings import Settings, fingerprint
 from jobs.delta_tables import Lake
 from jobs.publication import Derivation, PublicationResult, Stretch, publish
 from jobs.run_context import RunContext
+from jobs.transforms.cut_names import with_whole_names
 from jobs.transforms.drift import group_rounds, rows_of_kind, strategy_states, verdicts, walked
 from jobs.transforms.expectations import expectations, with_expectation
 from jobs.transforms.frames import ClusterDate, in_dates, staged
@@ -95,8 +96,9 @@ def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     listed = groups.where(F.col("connections").isNotNull())
     configured = [entry.model_dump() | {"parameters": entry.parameters or None} for entry in drift.strategy]
     rules = staged(member_rules(listed, events, configured=configured))
-    routes = staged(round_routes(captures, _of_rounds(stretch, TOPIC_ROUTE, drift.lookback_s)))
-    progress = _of_rounds(stretch, QUEUE_PROGRESS, drift.lookback_s)
+    told_routes = _of_rounds(stretch, TOPIC_ROUTE, drift.lookback_s)
+    routes = staged(round_routes(captures, told_routes))
+    progress = with_whole_names(_of_rounds(stretch, QUEUE_PROGRESS, drift.lookback_s), captures, told_routes)
     readings = staged(progress_at(groups, progress, valid_s=drift.progress_valid_s))
     known = group_topics(groups, owned, readings, lookback_s=drift.lookback_s)
     topics = staged(topic_rounds(groups, known, rules, routes, loose_spread_s=settings.rounds.loose_spread_s))

@@ -14,7 +14,7 @@ from jobs.delta_tables import Lake
 from jobs.ingestion import Arrived, Intake, IntakeResult, Reach, take_in
 from jobs.run_context import RunContext
 from jobs.transforms.frames import ClusterDate, in_dates, rows_of
-from jobs.transforms.rounds import CAPTURE, capture_rounds, with_own_words, with_round
+from jobs.transforms.rounds import CAPTURE, asked, capture_rounds, with_own_words, with_round
 from schemas import (
     CLIENT_HEARTBEAT,
     COLLECTION_ROUND,
@@ -82,7 +82,7 @@ class RoundSettling:
         if table not in _OF_ROUNDS:
             return rows
         dates = [row.event_date for row in rows_of(rows.select("event_date").distinct())]
-        settled = with_round(rows, self._rounds(rows.select(*CAPTURE), dates))
+        settled = with_round(rows, self._rounds(asked(rows), dates))
         return self._completed(settled, table, dates)
 
     def settle(self, dates: list[ClusterDate]) -> None:
@@ -110,7 +110,7 @@ class RoundSettling:
 
     def _rounds(self, fresh: DataFrame | None, dates: Iterable[date]) -> DataFrame:
         near = _with_neighbours(dates)
-        stored = self.lake.read(SNAPSHOT_CAPTURE).where(F.col("event_date").isin(near)).select(*CAPTURE)
+        stored = asked(self.lake.read(SNAPSHOT_CAPTURE).where(F.col("event_date").isin(near)))
         markers = self.lake.read(COLLECTION_ROUND).where(F.col("event_date").isin(near) & (F.col("kind") == "marker"))
         captures = stored if fresh is None else stored.unionByName(fresh)
         gaps = {"": self.rounds.gap_s, **self.rounds.collector_gap_s}
@@ -123,7 +123,7 @@ class RoundSettling:
         return with_own_words(rows, self.lake.read(SNAPSHOT_CAPTURE).where(near))
 
     def _replace_gap_rounds(self, rounds: DataFrame, dates: list[ClusterDate]) -> None:
-        """Rounds that only a pause began stand in the table too, sourced from their first capture."""
+        """Rounds that no marker began stand in the table too, sourced from their first capture."""
         first = rounds.where((F.col("kind") == "gap") & (F.col("captured_at") == F.col("round_at")))
         line = F.struct("source_file", "source_line")
         source = F.min_by(F.struct("source", "source_file", "source_line", "ingested_at", "run_id"), line)

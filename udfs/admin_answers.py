@@ -1,18 +1,19 @@
 """An answer of the admin API, as fastjson wrote it, in; what it says of the one who gave it, and rows, out.
 
 TopicRouteData, ConsumerConnection, ConsumerRunningInfo, ConsumeStats, ProducerConnection, GetConsumerListByGroup,
-TopicStatsTable, TopicConfig, SubscriptionGroupConfig; the names of 4.x and of 5.x.
-What a release leaves out, or writes as null, is null here.
+TopicStatsTable, TopicConfig, SubscriptionGroupConfig; the names of 4.x and of 5.x, and of the Go and C++ clients. What
+a release leaves out, or writes as null, is null here; an object without the members that every answer of its kind has
+is no answer.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from udfs.allocation import java_string_key
 from udfs.client_kinds import kind_of_running_info
-from udfs.fastjson import FastjsonError, parse_fastjson
 from udfs.group_round import OTHER_CLASS
 from udfs.parsed_line import (
     Fields,
@@ -20,6 +21,7 @@ from udfs.parsed_line import (
     instant,
     instant_or_never,
     int32,
+    java_number,
     lag_between,
     optional_flag,
     optional_int32,
@@ -46,28 +48,21 @@ _STRATEGY_CLASSES = {
 Answer = tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]
 
 
-def raw_object(raw: str | None) -> Fields:
-    """The object that the text of ``raw`` is, in fastjson's dialect; refused: MISSING_FIELD, BAD_RAW."""
-    if raw is None:
-        raise RefusedLineError("MISSING_FIELD", "the line has neither 'raw' nor 'error'")
-    try:
-        value = parse_fastjson(raw)
-    except FastjsonError as error:
-        raise RefusedLineError("BAD_RAW", f"'raw': {error}") from None
-    if not isinstance(value, dict):
-        raise RefusedLineError("BAD_RAW", f"'raw' is a JSON {type(value).__name__}, expected an object")
-    return value
-
-
-def raw_list(raw: str) -> list[Any]:
-    """The list that the text of ``raw`` is; refused: BAD_RAW."""
-    try:
-        value = parse_fastjson(raw)
-    except FastjsonError as error:
-        raise RefusedLineError("BAD_RAW", f"'raw': {error}") from None
-    if not isinstance(value, list):
-        raise RefusedLineError("BAD_RAW", f"'raw' is a JSON {type(value).__name__}, expected a list")
-    return value
+# These classes make the lists and tables themselves, so that no release leaves them out: 4.0.0 to 5.5.0, Go, C++.
+_ALWAYS_THERE = {
+    "topicRoute": ("brokerDatas", "queueDatas"),
+    "consumerConnection": ("connectionSet", "subscriptionTable"),
+    "consumerRunningInfo": ("mqTable", "properties", "subscriptionSet"),
+    "consumeStats": ("offsetTable",),
+    "producerConnection": ("connectionSet",),
+    "consumerIdList": ("consumerIdList",),
+    "topicStatus": ("offsetTable",),
+    "topicConfig": ("readQueueNums", "writeQueueNums", "perm"),
+    "subscriptionGroupConfig": ("groupName",),
+    "subscriptionGroups": ("subscriptionGroupTable",),
+}
+# MessageQueue#toString: how Jackson, and with it the dashboard, writes the key of a map.
+_QUEUE_TEXT = re.compile(r"MessageQueue \[topic=([^\[\],]++), brokerName=([^\[\],]++), queueId=(-?\d{1,10})\]")
 
 
 def _topic_route(raw: Fields, capture: Fields) -> Answer:
@@ -177,7 +172,7 @@ def _consumer_running_info(raw: Fields, capture: Fields) -> Answer:
             "client_id": capture["client_id"],
             **queue,
             "locked": bool(optional_flag(process_queue, "locked")),
-            "dropped": bool(optional_flag(process_queue, "droped")),
+            "dropped": _is_dropped(process_queue),
             "last_pull_at": instant_or_never(process_queue, "lastPullTimestamp"),
             "last_consume_at": instant_or_never(process_queue, "lastConsumeTimestamp"),
             "last_lock_at": instant_or_never(process_queue, "lastLockTimestamp"),
@@ -188,6 +183,11 @@ def _consumer_running_info(raw: Fields, capture: Fields) -> Answer:
     return said, rows + pops
 
 
+def _is_dropped(process_queue: Fields) -> bool:
+    """Java and C++ write ``droped``, Go ``dropped``."""
+    return bool(optional_flag(process_queue, "droped") or optional_flag(process_queue, "dropped"))
+
+
 def _pop_assignments(raw: Fields, capture: Fields) -> list[tuple[str, dict[str, Any]]]:
     """Queues consumed by POP (5.0 on), which members may share; id -1 is all queues of the broker."""
     rows = []
@@ -196,7 +196,7 @@ def _pop_assignments(raw: Fields, capture: Fields) -> list[tuple[str, dict[str, 
             "consumer_group": capture["consumer_group"],
             "client_id": capture["client_id"],
             **queue,
-            "dropped": bool(optional_flag(process_queue, "droped")),
+            "dropped": _is_dropped(process_queue),
             "wait_ack_count": optional_number(process_queue, "waitAckCount"),
             "last_pop_at": instant_or_never(process_queue, "lastPopTimestamp"),
         }
@@ -306,7 +306,14 @@ ANSWERS: dict[str, Callable[[Fields, Fields], Answer]] = {
 
 
 def read_answer(kind: str, raw: Fields, asked: Fields) -> Answer:
-    """What an answer of this kind says, and its rows; ``asked``: group, client or topic that it is about."""
+    """What an answer of this kind says, and its rows; ``asked``: group, client or topic that it is about.
+
+    Refused: BAD_RAW, for an object that lacks what every such answer has.
+    """
+    missing = [name for name in _ALWAYS_THERE[kind] if raw.get(name) is None]
+    if missing:
+        found = ", ".join(str(name) for name in list(raw)[:8]) or "nothing"
+        raise RefusedLineError("BAD_RAW", f"no answer to {kind}: it lacks {', '.join(missing)}; it holds {found:.200}")
     return ANSWERS[kind](raw, asked)
 
 
@@ -326,19 +333,35 @@ def _table(raw: Fields, name: str) -> Mapping[Any, Any]:
 
 
 def _queue_table(raw: Fields, name: str, *, lowest_id: int = 0) -> list[tuple[dict[str, Any], Fields]]:
-    """Entries of a map whose keys are MessageQueue objects."""
+    """Entries of a map whose keys are MessageQueue objects, or what MessageQueue#toString makes of them."""
     entries: list[tuple[dict[str, Any], Fields]] = []
     for key, value in _table(raw, name).items():
-        if not isinstance(key, tuple) or not isinstance(value, dict):
+        queue = dict(key) if isinstance(key, tuple) else _printed_queue(key)
+        if queue is None or not isinstance(value, dict):
             raise RefusedLineError("BAD_RAW", f"{name!r} in 'raw' has an entry that is no message queue: {key!r:.80}")
-        queue = dict(key)
         row = {
             "topic": text_field(queue, "topic"),
             "broker_name": text_field(queue, "brokerName"),
             "queue_id": queue_id(queue, lowest=lowest_id),
         }
-        entries.append((row, value))
+        entries.append((row, _with_numbers(value)))
     return entries
+
+
+def _printed_queue(key: object) -> Fields | None:
+    found = _QUEUE_TEXT.fullmatch(key) if isinstance(key, str) else None
+    return {"topic": found[1], "brokerName": found[2], "queueId": int(found[3])} if found else None
+
+
+def _with_numbers(value: Fields) -> Fields:
+    """The members of a queue, numbers that a C++ client wrote as text read as such."""
+    if not any(type(told) is str for told in value.values()):
+        return value
+    return {name: _number_of(told) if type(told) is str else told for name, told in value.items()}
+
+
+def _number_of(told: str) -> int | str:
+    return java_number(told, 64) if told.isascii() and told.removeprefix("-").isdigit() else told
 
 
 def read_subscriptions(values: list[Fields]) -> list[dict[str, Any]]:

@@ -1,16 +1,18 @@
 """Collector lines in, rows of the consumer-side tables out.
 
 One JSON object a line: ``round`` markers, and captures whose ``raw`` is the admin API's answer in fastjson's dialect:
-those that ``admin_answers`` reads. What a release leaves out, or writes as null, is null here. ``broker`` or
-``name_server`` of a line names the one that was asked. Kinds that feed no table are ignored.
+those that ``admin_answers`` reads. ``broker`` or ``name_server`` of a line names the one that was asked.
+rocketmq-dashboard's ``{"status":0,"data":...}`` around it is taken off. Kinds that feed no table are ignored.
+A line with an ``error`` is a read that failed, whatever its ``raw`` holds; one with neither is refused, and so is a
+``raw`` that is empty or no answer of its kind: nobody said that nobody is there. What was asked stays known: the
+capture of a refused answer is stored as a read without one.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from udfs.admin_answers import ANSWERS, raw_list, raw_object, read_answer
+from udfs.admin_answers import ANSWERS, Answer, read_answer
 from udfs.parsed_line import (
     ERROR_CHARS,
     Fields,
@@ -24,10 +26,12 @@ from udfs.parsed_line import (
     optional_text,
     text_field,
 )
+from udfs.raw_answers import UnansweredError, error_code, raw_list, raw_object, unwrapped
 from udfs.unread_answers import asked_in_vain
 
 _OF_TOPICS = frozenset({"topicRoute", "topicStatus", "topicConfig"})
-_ERROR_CODE = re.compile(r"CODE: (-?\d{1,9})\b")
+# Which column of its rows names the one that was asked.
+_PLACES = {"topicRoute": "name_server", "consumerConnection": "broker_name"}
 
 
 def _one(text: str) -> tuple[Record, ...]:
@@ -40,40 +44,46 @@ def _one(text: str) -> tuple[Record, ...]:
     if kind not in ANSWERS:
         return ()
     place = {"collector": collector, "captured_at": instant(fields, "ts")}
-    error, raw = optional_text(fields, "error"), optional_text(fields, "raw")
     subject = _subject(fields, kind)
-    capture = {
+    asked = {
         **place,
         "kind": kind,
         "subject": subject,
         "broker_name": optional_text(fields, "broker"),
         "name_server": optional_text(fields, "name_server"),
         "captured_end_at": instant_or_never(fields, "ts_end"),
-        "answered": error is None,
-        "error": error[:ERROR_CHARS] if error else None,
-        "error_code": _error_code(error),
         **_asked_for(kind, subject),
     }
-    if error is not None:
-        return (Record("snapshot_capture", capture),)
     try:
-        said, rows = read_answer(kind, _object_of(kind, raw), capture)
+        said, rows = _answer(fields, kind, asked)
+    except UnansweredError as unanswered:
+        error = str(unanswered)
+        failed = {"answered": False, "error": error[:ERROR_CHARS], "error_code": error_code(error)}
+        return (Record("snapshot_capture", asked | failed),)
     except RefusedLineError as refused:
-        asked = asked_in_vain([Record("snapshot_capture", capture)], refused.refusal.code)
-        raise refused.leaving(asked) from None
-    if kind == "topicRoute":
-        place |= {"name_server": capture["name_server"]}
-    elif kind == "consumerConnection":
-        place |= {"broker_name": capture["broker_name"]}
+        raise refused.leaving(asked_in_vain([Record("snapshot_capture", asked)], refused.refusal.code)) from None
+    if kind in _PLACES:
+        place[_PLACES[kind]] = asked[_PLACES[kind]]
     table_rows = [Record(table, place | row) for table, row in rows]
-    return (Record("snapshot_capture", capture | said), *table_rows)
+    return (
+        Record("snapshot_capture", asked | {"answered": True, "error": None, "error_code": None} | said),
+        *table_rows,
+    )
 
 
-def _object_of(kind: str, raw: str | None) -> Fields:
-    """The answer's object; rocketmq-tools hands out the list of ids bare."""
+def _answer(fields: Fields, kind: str, asked: Fields) -> Answer:
+    """What the line's answer says.
+
+    Raises: UnansweredError: the read failed, as the line says, or as the answer itself does.
+    """
+    error = optional_text(fields, "error")
+    if error is not None:
+        raise UnansweredError(error)
+    # An empty text is text too, though no answer.
+    raw = "" if fields.get("raw") == "" else optional_text(fields, "raw")
     if kind == "consumerIdList" and raw is not None and raw.lstrip().startswith("["):
-        return {"consumerIdList": raw_list(raw)}
-    return raw_object(raw)
+        return read_answer(kind, {"consumerIdList": raw_list(raw)}, asked)  # rocketmq-tools hand out the bare list
+    return read_answer(kind, unwrapped(raw_object(raw)), asked)
 
 
 def _subject(fields: Fields, kind: str) -> str:
@@ -103,8 +113,3 @@ def _asked_for(kind: str, subject: str) -> dict[str, Any]:
     if not (found and group and client_id):
         raise RefusedLineError("BAD_SUBJECT", f"'subject' is {subject!r:.120}, expected group|clientId")
     return {"consumer_group": group, "client_id": client_id}
-
-
-def _error_code(error: str | None) -> int | None:
-    code = _ERROR_CODE.search(error) if error else None
-    return int(code.group(1)) if code else None

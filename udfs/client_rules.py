@@ -135,6 +135,7 @@ def view_divergence(group: GroupRound, timing: Timing) -> Iterator[Finding]:
         f"the brokers list different members of {group.consumer_group} ({counted}): not all know {', '.join(partial)}."
         if partial
         else f"the brokers list the members of {group.consumer_group} a different number of times ({counted}).",
+        trust="possible" if group.may_choose_by_hand else "certain",
         evidence=group.evidence,
         captured_at=group.listed_at,
     )

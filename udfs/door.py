@@ -36,6 +36,8 @@ def judged(
 ) -> Iterator[ParsedLine]:
     """The lines, those refused that hold a broken row; doubtful rows with ``doubts``, their codes in order.
 
+    Doubts that a reader has itself come first.
+
     ``flagged_tables``: those that have a column ``doubts``; elsewhere a doubt is not recorded.
     """
     judge = _Judge(severity_of, flagged_tables)
@@ -65,7 +67,7 @@ class _Judge:
             if isinstance(found, Refusal):
                 return self._refused(one, found)
             if found and table in self._flagged:
-                doubtful[index] = Record(table, {**row, "doubts": list(found)})
+                doubtful[index] = Record(table, {**row, "doubts": [*(row.get("doubts") or ()), *found]})
         if not doubtful:
             return one
         return one._replace(records=tuple(doubtful.get(i, record) for i, record in enumerate(one.records)))

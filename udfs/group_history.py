@@ -98,7 +98,7 @@ class GroupHistory:
         return walked
 
     def _step(self, group: GroupRound, readings: Iterable[Reading]) -> Round:
-        group = self.memory.with_doubted(group, self.timing)
+        group = self.memory.with_earlier(group, self.timing)
         past = self.memory.observe(group, readings, self.timing)
         group = replace(group, past=replace(past, ownerless_since=self._ownerless(past)), ordered=self.memory.ordered)
         found = findings(group, self.timing)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from udfs.absent_members import Absence
@@ -84,14 +84,18 @@ class GroupMemory:
     missing: dict[str, int] = field(default_factory=dict)
     new_queues: dict[TopicQueue, int] = field(default_factory=dict)
     absence: Absence = field(default_factory=Absence)
+    by_hand: dict[str, bool] = field(default_factory=dict)  # members that told it: do they choose their queues by hand?
 
     def interval_s(self, timing: Timing) -> float:
         """The group's usual time between rounds in which it was read."""
         return interval_s(self.read_at, timing.interval_rounds)
 
-    def with_doubted(self, group: GroupRound, timing: Timing) -> GroupRound:
-        """The round with the members that its list lacks by lot, as far as earlier lists tell."""
-        return self.absence.take(group, self.members or (), self.starts, self.silent, timing)
+    def with_earlier(self, group: GroupRound, timing: Timing) -> GroupRound:
+        """The round with what earlier ones tell: members that its list lacks by lot, who chooses queues by hand."""
+        group = self.absence.take(group, self.members or (), self.starts, self.silent, timing)
+        return replace(
+            group, chose_by_hand={c: by_hand for c, by_hand in self.by_hand.items() if c in group.client_ids}
+        )
 
     def observe(self, group: GroupRound, readings: Iterable[Reading], timing: Timing) -> Past:
         """Take in a round and say what it needs of the past, itself included."""
@@ -173,11 +177,13 @@ class GroupMemory:
             self.starts = {c: at for c, at in self.starts.items() if c in listed}
             self.subscriptions = {c: own for c, own in self.subscriptions.items() if c in listed}
             self.silent = {c: at for c, at in self.silent.items() if c in listed}
+            self.by_hand = {c: by_hand for c, by_hand in self.by_hand.items() if c in listed}
         for client_id, read in group.reads.items():
             if read.answered:
                 self.silent.pop(client_id, None)
                 if read.topics is not None:
                     self.subscriptions[client_id] = [[*s[:3], list(s.tags)] for s in read.subscriptions]
+                    self.by_hand[client_id] = client_id in group.by_hand
                 if read.started_at is not None:
                     self.starts[client_id] = read.started_at
             elif not group.was_asked_elsewhere(read):
@@ -211,7 +217,8 @@ class GroupMemory:
                 elif group.complete:
                     # While a member is silent, nobody knows.
                     self.ownerless.setdefault(at, group.at)
-                if len(owners) == 1 and group.message_model != BROADCASTING:
+                # One that shows it alone may not be alone while another has not answered.
+                if len(owners) == 1 and group.complete and group.message_model != BROADCASTING:
                     self._take_owner(at, owners[0].client_id, topic.expected.get(queue), group.at, since)
         self.unlocked = self._unlocked(group, judged.values()) if self.ordered else {}
         gone = [q for q in (*self.held, *self.ownerless) if q not in in_route and q[0] in judged]
@@ -303,6 +310,7 @@ class GroupMemory:
             "missing": self.missing,
             "new_queues": [[*queue, at] for queue, at in sorted(self.new_queues.items())],
             "absence": self.absence.to_state(),
+            "by_hand": self.by_hand,
         }
 
     @classmethod
@@ -322,6 +330,7 @@ class GroupMemory:
             unlocked={(client_id, (t, b, q)): at for client_id, t, b, q, at in state["unlocked"]},
             new_queues={(t, b, q): at for t, b, q, at in state["new_queues"]},
             absence=Absence.of_state(state.get("absence", {})),
+            by_hand=dict(state.get("by_hand", {})),
         )
 
 

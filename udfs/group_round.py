@@ -187,6 +187,7 @@ class GroupRound:
     doubted: tuple[str, ...] = ()  # members that this list lacks, and that other brokers most likely list
     missed: tuple[str, ...] = ()  # no members, but a short while ago they were in a list
     returned: frozenset[str] = frozenset()  # members that the list before lacked, by lot
+    chose_by_hand: Mapping[str, bool] = field(default_factory=dict)  # members that told it in earlier rounds
     events: tuple[MemberEvent, ...] = ()  # since the round before
     past: Past = field(default_factory=Past)
 
@@ -228,8 +229,19 @@ class GroupRound:
     @cached_property
     def by_hand(self) -> tuple[str, ...]:
         """Members whose application chooses the queues itself: they pull, and subscribe nothing."""
-        answered = (self.reads[c] for c in self.client_ids if c in self.reads and self.reads[c].answered)
-        return tuple(r.client_id for r in answered if r.topics == frozenset() and pulls(self.kind_of(r.client_id)))
+        return tuple(c for c in self.client_ids if self._chooses_by_hand(c))
+
+    def _chooses_by_hand(self, client_id: str) -> bool | None:
+        """As it says now, or said before; None: it never did."""
+        read = self.reads.get(client_id)
+        if read is None or not read.answered or read.topics is None:
+            return self.chose_by_hand.get(client_id)
+        return not read.topics and pulls(self.kind_of(client_id))
+
+    @cached_property
+    def may_choose_by_hand(self) -> bool:
+        """A member never said whether it goes by the lists of brokers."""
+        return any(self._chooses_by_hand(client_id) is None for client_id in self.client_ids)
 
     @cached_property
     def hidden(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from udfs.admin_answers import objects, raw_object, read_subscriptions
+from udfs.admin_answers import objects, read_subscriptions
 from udfs.parsed_line import (
     Fields,
     Record,
@@ -26,6 +26,7 @@ from udfs.parsed_line import (
     optional_text,
     text_field,
 )
+from udfs.raw_answers import raw_object
 
 
 def _one(text: str) -> tuple[Record, ...]:

@@ -23,6 +23,7 @@ from udfs.trace_topic_lines import parse_trace_topic
 
 NOTHING_KNOWN = LandedFile()
 HOOK, TRACE = "producer_hook", "trace_topic"
+OWN_SNAPSHOTS = "canonical_snapshots"
 
 
 class Parser(Protocol):
@@ -111,7 +112,7 @@ FORMATS: dict[str, LandingFormat] = {
             distance=1,
         ),
         LandingFormat(
-            name="canonical_snapshots",
+            name=OWN_SNAPSHOTS,
             side="consumer",
             patterns=("*.jsonl", "*.parquet"),
             tables=("snapshot_capture", "consumer_heartbeat", "queue_ownership", "topic_route"),
@@ -142,7 +143,7 @@ FORMATS: dict[str, LandingFormat] = {
         LandingFormat(
             name="mqadmin",
             side="consumer",
-            patterns=("*.txt", "*@*"),
+            patterns=("*.txt", "*.stderr", "*.err", "*@*"),
             tables=(
                 "snapshot_capture",
                 "consumer_heartbeat",
@@ -150,6 +151,7 @@ FORMATS: dict[str, LandingFormat] = {
                 "pop_assignment",
                 "queue_progress",
                 "topic_route",
+                "producer_connection",
             ),
             releases="4.0.0 on",
             parse=_mqadmin,

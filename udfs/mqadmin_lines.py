@@ -1,16 +1,17 @@
 """Text that ``mqadmin`` printed in, rows of the consumer-side tables out; for those who have a cron job and no more.
 
-One file is one command's output. What it is shows in the text itself, in the column layouts of 4.x and 5.x:
-``consumerConnection``, ``consumerProgress -g``, ``topicRoute`` (JSON, or the list of ``-l``), and the running-info
-files that ``consumerStatus`` writes (named by their client, in a folder named by epoch ms). Others are ignored whole.
-Widths are minimums, so rows are split at white space, which no name holds.
+One file is one command's output: ``consumerConnection``, ``consumerProgress``, ``topicRoute``, ``producerConnection``,
+``brokerConsumeStats``, ``consumerStatus``, and the running-info files that it writes. What it is shows in the text
+itself, wherever in it: warnings before and between the lines are passed over. Other commands are ignored whole.
 
 No output says when it was taken, and most do not say of what. ``ran_at`` and ``args`` of ``LandedFile`` say both;
 without them the time is a 13-digit epoch ms in the file's name or else its folder's, and the subject stands in the
 name: ``<command>_<subject>[_<epoch ms>].txt``. A group is found in its ``%RETRY%`` topic as well.
 Times that mqadmin printed are in the zone of its JVM.
-Source: ConsumerConnectionSubCommand, ConsumerProgressSubCommand, TopicRouteSubCommand,
-ConsumerRunningInfo#formatString, 4.0.0 to 5.3.3.
+
+A command that failed, that printed nothing, or nothing of its own, is a read that failed: one row of
+``snapshot_capture``, of the question that it put. ``.stderr`` and ``.err`` hold the error output of the ``.txt`` beside
+them. An output that ends too early is refused as a whole: its last lines may be those that matter.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from datetime import tzinfo
 from itertools import chain
 
 from udfs.bounded_lines import Line, Refusal
-from udfs.mqadmin_output import Output, Rows
+from udfs.mqadmin_command import Command, command_of, failed_command, question_of, question_of_a_member
+from udfs.mqadmin_failures import Failure, failed_whole, failure_in, unexplained
+from udfs.mqadmin_output import CUT_SHORT, Output, Rows, failed_read
 from udfs.mqadmin_outputs import reader_of
 from udfs.mqadmin_running_info import running_info
 from udfs.parsed_line import (
@@ -45,16 +48,15 @@ MOST_CHARS = 16 << 20
 _EPOCH_MS = re.compile(r"(?<!\d)(\d{13})(?!\d)")
 
 
-_OPTION = re.compile(r" -([gt]) (\S++)")
-
-
-_NAMED = re.compile(r"([A-Za-z]++)_(.++)")
+_ERROR_OUTPUT = (".stderr", ".err")
+_NO_ANSWER = (CUT_SHORT, "BAD_RAW")
 
 
 def parse_mqadmin(lines: Iterable[Line], *, zone: tzinfo, file: LandedFile) -> Iterator[ParsedLine]:
     """One ``ParsedLine`` per line of the output, in order; ``zone``: of the JVM that printed it.
 
-    Refused as a whole (each line that is not empty): NO_CAPTURE_TIME, NO_SUBJECT, BAD_RAW, OUTPUT_TOO_LONG.
+    Refused as a whole (each line that is not empty, or the first): NO_CAPTURE_TIME, NO_SUBJECT, BAD_RAW,
+    OUTPUT_TOO_LONG, OUTPUT_CUT_SHORT. A file without any line counts as one empty line where that tells something.
     """
     held, rest = _held(iter(lines))
     texts = [line.text if line.refusal is None else "" for line in held]
@@ -64,14 +66,13 @@ def parse_mqadmin(lines: Iterable[Line], *, zone: tzinfo, file: LandedFile) -> I
     try:
         if rest is not None:
             raise RefusedLineError("OUTPUT_TOO_LONG", f"more than {MOST_LINES} lines or {MOST_CHARS} characters")
-        read = reader_of(texts)
-        if read is running_info:  # its name is a client id, which may hold 13 digits
-            folder, _, client_id = file.path.rpartition("/")
-            rows = read(Output(texts, zone, _captured_at(LandedFile(folder, None, file.ran_at)), client_id), refusals)
-        elif read is not None:
-            rows = read(Output(texts, zone, _captured_at(file), _subject(file)), refusals)
+        rows = _rows(texts, zone, file, refusals)
     except RefusedLineError as refused:
         whole = refused.refusal
+    if whole is not None and not any(text.strip() for text in texts):
+        refusals = {0: whole}
+    if not held and (rows or refusals):
+        held = [Line(1, 0, 0, "", None)]
     records: dict[int, list[Record]] = {}
     for index, table, row in rows:
         records.setdefault(index, []).append(Record(table, row))
@@ -80,21 +81,60 @@ def parse_mqadmin(lines: Iterable[Line], *, zone: tzinfo, file: LandedFile) -> I
         yield ParsedLine(line, refusal=refusal) if refusal else ParsedLine(line, tuple(records.get(index, ())))
 
 
+def _rows(texts: list[str], zone: tzinfo, file: LandedFile, refusals: dict[int, Refusal]) -> Rows:
+    folder, _, name = file.path.rpartition("/")
+    command = command_of(file)
+    if name.removesuffix(".gz").endswith(_ERROR_OUTPUT):
+        failure = failure_in(texts)
+        return _failed(texts, zone, file, command, failure) if failure else []
+    read = reader_of(texts, command)
+    if read is None:
+        if "@" in name and file.args is None and not command.is_taken:
+            raise RefusedLineError(CUT_SHORT, "the running info of a client, which does not even say of which group")
+        return _failed(texts, zone, file, command, failure_in(texts))
+    # The name of a running info is a client id, which may hold 13 digits.
+    dated = LandedFile(folder, None, file.ran_at) if read is running_info else file
+    try:
+        return read(Output(texts, zone, _captured_at(dated), command, name), refusals)
+    except RefusedLineError as refused:
+        failure = failure_in(texts) if refused.refusal.code in _NO_ANSWER else None
+        if failure is None:
+            raise
+        refusals.clear()
+        return _failed(texts, zone, file, command, failure)
+
+
+def _failed(texts: list[str], zone: tzinfo, file: LandedFile, known: Command, failure: Failure | None) -> Rows:
+    """The row of a read that failed; none where the command is one that is not taken, or there is no sign of any."""
+    command = known if file.args is not None else failed_command(known, texts)
+    if not command.is_taken and (command.name or failure is None):
+        return []
+    # What consumerStatus printed beside its table tells of a member; without one it tells of the command.
+    beside = file.path.removesuffix(".gz").endswith(_ERROR_OUTPUT) and not failed_whole(texts)
+    of_member = beside and command.name == "consumerStatus" and command.group and not command.client_id
+    question = question_of_a_member(command) if of_member else question_of(command)
+    return failed_read(Output(texts, zone, _captured_at(file), command), question, failure or unexplained(texts))
+
+
 def with_command(file: LandedFile, commands: Iterable[Line]) -> LandedFile:
     """What a list of commands beside a file says of it.
 
     ``commands`` are the lines of a ``commands.jsonl`` in the file's folder: ``{"ts": <epoch ms>, "file": <name>,
     "args": <the command line after mqadmin>}``. The last line of that name counts; lines that are no such are left out.
+    An error output is told of by its own name or, else, by that of its ``.txt``.
     """
     name = file.path.rpartition("/")[2].removesuffix(".gz")
+    beside = next((f"{name.removesuffix(end)}.txt" for end in _ERROR_OUTPUT if name.endswith(end)), name)
+    found = {name: file, beside: file}
     for line in commands:
         try:
             fields = json_object(line.text) if line.refusal is None else {}
-            if fields.get("file") == name:
-                file = file._replace(args=text_field(fields, "args"), ran_at=instant(fields, "ts"))
+            if fields.get("file") in found:
+                told = file._replace(args=text_field(fields, "args"), ran_at=instant(fields, "ts"))
+                found[text_field(fields, "file")] = told
         except (RefusedLineError, RecursionError):
             continue
-    return file
+    return found[name] if found[name] is not file else found[beside]
 
 
 def _held(lines: Iterator[Line]) -> tuple[list[Line], Iterator[Line] | None]:
@@ -119,12 +159,3 @@ def _captured_at(file: LandedFile) -> int:
     raise RefusedLineError(
         "NO_CAPTURE_TIME", f"neither the name of {file.path!r:.200} nor a list of commands says when"
     )
-
-
-def _subject(file: LandedFile) -> str | None:
-    if file.args is not None:
-        options = dict(_OPTION.findall(f" {file.args}"))
-        return options.get("g") or options.get("t")
-    stem = file.path.rpartition("/")[2].removesuffix(".gz").removesuffix(".txt")
-    named = _NAMED.fullmatch(_EPOCH_MS.sub("", stem).strip("_"))
-    return named[2].removesuffix("_list").strip("_") or None if named else None

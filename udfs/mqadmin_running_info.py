@@ -1,4 +1,8 @@
-"""A running-info file that ``mqadmin consumerStatus`` wrote in, rows out. Source: ConsumerRunningInfo#formatString."""
+"""A running info that ``mqadmin consumerStatus`` wrote in, rows out.
+
+``-g`` writes a file for each member, named by its client id, into a folder named by epoch ms; ``-g`` with ``-i``
+prints it. No name in it is cut. Source: ConsumerRunningInfo#formatString, 4.0.0 to 5.4.0.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,15 @@ from typing import Any
 
 from udfs.bounded_lines import Refusal
 from udfs.fastjson import ObjectKey
-from udfs.mqadmin_output import Output, Rows, as_answered, printed_time
+from udfs.mqadmin_command import Question
+from udfs.mqadmin_failures import is_noise
+from udfs.mqadmin_output import Output, Rows, as_answered, must_hold, printed_time
 from udfs.parsed_line import RefusedLineError, java_number, text_field
 
 _SUBSCRIPTION_ROW = re.compile(r"\d{3,} +Topic: (\S++) +ClassFilter: \S++ +SubExpression: (.*+)")
 _QUEUE_ROW = re.compile(r"(\S++)\s++(\S++)\s++(-?\d{1,10})\s++(?:Pop)?ProcessQueueInfo \[([^\[\]]*+)\]\s*+")
 _QUEUE_SECTIONS = {"Consumer MQ Detail": "mqTable", "Consumer Pop Detail": "mqPopTable"}
+_LAST_SECTION = "#Consumer RT&TPS#"  # of those that every release writes
 _TIMES = ("lastLockTimestamp", "lastPullTimestamp", "lastConsumeTimestamp")
 _TIME_DIGITS = 17  # yyyyMMddHHmmssSSS
 
@@ -37,12 +44,14 @@ def running_info(output: Output, refusals: dict[int, Refusal]) -> Rows:
                 queue, process_queue = _queue_row(text, output.zone)
                 tables[_QUEUE_SECTIONS[section]][queue] = process_queue
             except RefusedLineError as refused:
-                refusals[index] = refused.refusal
+                if not is_noise(text):
+                    refusals[index] = refused.refusal
     group = text_field(properties, "consumerGroup")
-    client_id = (output.subject or "").removesuffix(".gz")
+    must_hold(output, _LAST_SECTION)
+    client_id = output.command.client_id or output.name.removesuffix(".gz").removesuffix(".txt")
     raw = {"properties": properties, "subscriptionSet": subscriptions, **tables}
     asked = {"consumer_group": group, "client_id": client_id}
-    return as_answered(output, "consumerRunningInfo", f"{group}|{client_id}", raw, asked)
+    return as_answered(output, refusals, Question("consumerRunningInfo", f"{group}|{client_id}", asked), raw)
 
 
 def _queue_row(text: str, zone: tzinfo) -> tuple[ObjectKey, dict[str, Any]]:

@@ -20,6 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from udfs.choice_rows import ChoiceJudge
+from udfs.cut_names import whole_name
 from udfs.not_available_duration import compute_not_available_duration
 from udfs.release_profiles import PROFILES, FaultProfile, UnknownReleaseError, profile_for
 from udfs.send_outcome import fault_update
@@ -95,6 +96,15 @@ def _update(profile: str, mode: str, phase: str, exception: str, error: str | No
         PROFILES[profile], mode=mode, phase=phase, exception=exception, error=error, detector_enabled=bool(detector)
     )
     return (None, None) if told is None else (told.isolation, told.reachable)
+
+
+def whole_names() -> Offered:
+    """UDF: (printed name, names known of the group's own, of the round, of the date) -> ``whole_name``."""
+
+    def resolve(printed: pd.Series, own: pd.Series, of_round: pd.Series, of_date: pd.Series) -> pd.Series:
+        return pd.Series([whole_name(*names) for names in zip(printed, own, of_round, of_date, strict=True)])
+
+    return _offered(resolve, "string")
 
 
 def not_available_durations() -> Offered:

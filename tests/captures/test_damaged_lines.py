@@ -207,7 +207,7 @@ BEGINNINGS = tuple(dict.fromkeys(line[:size] for lines in LINES.values() for lin
 def test_random_lines_neither_raise_nor_get_lost(name, lines):
     raw = b"".join(beginning + rest.replace(b"\n", b"") + b"\n" for beginning, rest in lines)
     parsed = check_bytes(partial(FORMATS[name].parse, zone=UTC, file=about(name)), raw, FORMATS[name].tables)
-    assert len(parsed) == raw.count(b"\n")
+    assert len(parsed) == raw.count(b"\n") or not raw  # that mqadmin printed nothing is told too
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -109,6 +109,7 @@ def test_what_is_remembered_is_the_same_wherever_it_is_written_down(seed):
 
 def test_lists_by_name_are_no_lots():
     lists = {"broker-a": ("c1", "c2"), "broker-b": ("c1",)}
+    assert ("VIEW_DIVERGENCE", "possible") in codes(walked([listed(0, ("c1", "c2"), lists=lists, silent=("c2",))])[0])
     rounds = [listed(0, ("c1", "c2"), lists=lists), listed(1, ("c1",), {B0: ()}, lists=dict.fromkeys(BROKERS, ("c1",)))]
     made = walked(rounds)
     assert ("VIEW_DIVERGENCE", "certain") in codes(made[0])

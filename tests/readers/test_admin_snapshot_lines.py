@@ -8,7 +8,9 @@ import pytest
 from udfs.admin_snapshot_lines import parse_admin_snapshots
 from udfs.bounded_lines import Line
 
-POP = Path(__file__).parent.parent / "golden" / "running_info" / "pop_5.3.3.json"
+GOLDEN = Path(__file__).parent.parent / "golden"
+POP = GOLDEN / "running_info" / "pop_5.3.3.json"
+OTHERS = GOLDEN / "running_info" / "other_clients"
 OFFSETS = '{"brokerOffset":9,"consumerOffset":4,"lastTimestamp":0}'
 
 
@@ -21,6 +23,13 @@ def parse(**fields):
     text = json.dumps({"ts": 1795253414272, "ts_end": 1795253414300, "error": None, **fields})
     (parsed,) = parse_admin_snapshots([Line(1, 0, len(text), text, None)])
     return parsed
+
+
+def is_refused(parsed, code):
+    """The line is refused, and of it nothing is stored but that it was asked in vain."""
+    (asked,) = parsed.records
+    unread = (asked.table, asked.row["answered"], asked.row["error"])
+    return parsed.refusal.code == code and unread == ("snapshot_capture", False, f"answer not readable: {code}")
 
 
 def rows(parsed, table):
@@ -67,9 +76,7 @@ def test_offsets_between_which_no_long_can_count_refuse_the_line():
         '"brokerOffset":9,"consumerOffset":4', '"brokerOffset":9223372036854775807,"consumerOffset":-1'
     )
     parsed = parse(kind="consumeStats", subject="g", raw=answer)
-    assert parsed.refusal.code == "OUT_OF_RANGE"
-    (asked,) = parsed.records
-    assert (asked.row["answered"], asked.row["error"]) == (False, "answer not readable: OUT_OF_RANGE")
+    assert is_refused(parsed, "OUT_OF_RANGE")
     assert "offsets 9223372036854775807 and -1" in parsed.refusal.detail
     (row,) = rows(parse(kind="consumeStats", subject="g", raw=answer.replace(":-1", ":0")), "queue_progress")
     assert row["lag"] == 2**63 - 1
@@ -102,7 +109,10 @@ def test_only_rocketmqs_own_strategy_classes_are_known_by_name(printed, strategy
         ({"kind": "consumeStats", "raw": "{}"}, "MISSING_FIELD"),
         ({"kind": "consumerRunningInfo", "subject": "g", "raw": "{}"}, "BAD_SUBJECT"),
         ({"kind": "round", "ts": 1795253414}, "TIMESTAMP_IN_SECONDS"),
-        ({"kind": "topicRoute", "subject": "T", "raw": '{"queueDatas":[{"brokerName":"a"}]}'}, "MISSING_FIELD"),
+        (
+            {"kind": "topicRoute", "subject": "T", "raw": '{"brokerDatas":[],"queueDatas":[{"brokerName":"a"}]}'},
+            "MISSING_FIELD",
+        ),
         ({"kind": "topicRoute", "subject": "T", "raw": '{"queueDatas":{"a":1}}'}, "BAD_RAW"),
     ],
 )
@@ -141,23 +151,146 @@ def test_queues_consumed_by_pop_are_no_ownership():
     assert (owned["queue_id"], owned["last_pull_at"]) == (0, None)
 
 
-@pytest.mark.parametrize("name", ["mqTable", "mqPopTable", "properties", "subscriptionSet"])
-def test_a_part_that_is_null_or_absent_is_empty(name):
-    parsed = parse(kind="consumerRunningInfo", subject="g|c@1", raw='{"' + name + '":null}')
-    assert parsed.refusal is None
-    assert len(parsed.records) == 1
+INFO = {"properties": {}, "subscriptionSet": [], "mqTable": {}}
+
+
+@pytest.mark.parametrize("name", ["mqPopTable", "statusTable", "jstack", "userConsumerInfo"])
+def test_a_part_that_not_every_release_writes_may_be_null_or_absent(name):
+    for info in (INFO, INFO | {name: None}):
+        parsed = parse(kind="consumerRunningInfo", subject="g|c@1", raw=json.dumps(info))
+        assert parsed.refusal is None
+        assert len(parsed.records) == 1
+
+
+ANSWERS = {
+    "topicRoute": ("T", {"brokerDatas": [], "queueDatas": []}),
+    "consumerConnection": ("g", {"connectionSet": [], "subscriptionTable": {}}),
+    "consumerRunningInfo": ("g|c@1", INFO),
+    "consumeStats": ("g", {"offsetTable": {}}),
+    "producerConnection": ("pg@T", {"connectionSet": []}),
+}
+
+
+@pytest.mark.parametrize("null", [False, True])
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_an_object_without_what_every_such_answer_has_is_no_answer(kind, null):
+    subject, whole = ANSWERS[kind]
+    assert parse(kind=kind, subject=subject, raw=json.dumps(whole)).refusal is None
+    for name in whole:
+        less = {k: v for k, v in whole.items() if k != name} | ({name: None} if null else {})
+        parsed = parse(kind=kind, subject=subject, raw=json.dumps(less))
+        assert is_refused(parsed, "BAD_RAW")
+        assert name in parsed.refusal.detail
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_no_answer_is_taken_for_one_of_another_kind(kind):
+    subject, _ = ANSWERS[kind]
+    # A listing of producers holds nothing that one of consumers has not as well.
+    for other in ANSWERS.keys() - {kind} - ({"consumerConnection"} if kind == "producerConnection" else set()):
+        assert parse(kind=kind, subject=subject, raw=json.dumps(ANSWERS[other][1])).refusal.code == "BAD_RAW"
+
+
+@pytest.mark.parametrize(
+    "raw", ["", "null", "0", "[1]", '"x"', "{}", "<html><body>502 Bad Gateway</body></html>", "true"]
+)
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_what_is_no_object_of_its_kind_is_no_answer(kind, raw):
+    parsed = parse(kind=kind, subject=ANSWERS[kind][0], raw=raw)
+    assert is_refused(parsed, "BAD_RAW")
+
+
+def test_a_line_with_an_error_is_a_failed_read_whatever_its_raw_holds():
+    parsed = parse(kind="consumeStats", subject="g", raw=stats(0), error="MQBrokerException: CODE: 206  DESC: x")
+    (row,) = rows(parsed, "snapshot_capture")
+    assert (row["answered"], row["error_code"], len(parsed.records)) == (False, 206, 1)
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_the_dashboards_wrapper_is_taken_off(kind):
+    subject, answer = ANSWERS[kind]
+    for wrapper in ({"status": 0, "data": answer, "errMsg": None}, {"status": 0, "data": answer}):
+        wrapped = parse(kind=kind, subject=subject, raw=json.dumps(wrapper))
+        assert wrapped.records == parse(kind=kind, subject=subject, raw=json.dumps(answer)).records != ()
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "error", "code"),
+    [
+        ({"status": -1, "data": None, "errMsg": "CODE: 206  DESC: the consumer group[g] not online"}, "CODE: 206", 206),
+        ({"status": -1, "errMsg": "org.apache.rocketmq.remoting.exception.RemotingTimeoutException"}, "org.apa", None),
+        ({"status": 500, "data": None}, "status 500", None),
+        ({"status": -1, "data": {"connectionSet": [], "subscriptionTable": {}}}, "status -1", None),
+    ],
+)
+def test_a_wrapper_that_says_so_is_a_failed_read(wrapper, error, code):
+    (record,) = parse(kind="consumerConnection", subject="g", raw=json.dumps(wrapper)).records
+    assert (record.row["answered"], record.row["error_code"]) == (False, code)
+    assert record.row["error"].startswith(error)
+
+
+@pytest.mark.parametrize("data", [None, [], [{"topic": "T", "diffTotal": 1, "queueStatInfoList": []}], 1, "x", {}])
+def test_a_wrapper_without_an_answer_in_it_is_no_answer(data):
+    parsed = parse(kind="consumeStats", subject="g", raw=json.dumps({"status": 0, "data": data, "errMsg": None}))
+    assert is_refused(parsed, "BAD_RAW")
+
+
+def test_queues_may_be_named_as_the_dashboard_writes_them():
+    info = INFO | {"mqTable": {"MessageQueue [topic=%RETRY%g, brokerName=b-1, queueId=3]": {"locked": True}}}
+    (row,) = rows(parse(kind="consumerRunningInfo", subject="g|c", raw=json.dumps(info)), "queue_ownership")
+    assert (row["topic"], row["broker_name"], row["queue_id"], row["locked"]) == ("%RETRY%g", "b-1", 3, True)
+    info = INFO | {"mqTable": {"MessageQueue [topic=T, brokerName=b]": {}}}
+    assert parse(kind="consumerRunningInfo", subject="g|c", raw=json.dumps(info)).refusal.code == "BAD_RAW"
+
+
+@pytest.mark.parametrize("name", ["droped", "dropped"])
+@pytest.mark.parametrize("table", ["mqTable", "mqPopTable"])
+def test_a_queue_is_on_its_way_out_as_java_and_as_go_write_it(name, table):
+    info = INFO | {table: {"MessageQueue [topic=T, brokerName=b, queueId=0]": {name: True}}}
+    records = parse(kind="consumerRunningInfo", subject="g|c", raw=json.dumps(info)).records
+    assert [record.row["dropped"] for record in records[1:]] == [True]
+
+
+STACK = 'TID: 1 STATE: RUNNABLE\n\tat "quoted" (x.go:1)\n'
+
+
+@pytest.mark.parametrize("release", ["go_2.0.0-rc1", "go_2.1.0", "go_2.1.2", "cpp_2.2.0"])
+def test_running_infos_of_go_and_cpp_clients_are_read(release):
+    for text in (OTHERS / f"running_info_{release}.jsonl").read_text().splitlines():
+        line = json.loads(text)
+        parsed = parse(**line)
+        (capture,) = rows(parsed, "snapshot_capture")
+        assert capture["answered"]
+        assert len(rows(parsed, "queue_ownership")) == line["raw"].replace(" ", "").count('"queueId"')
+        assert all(r["last_pull_at"] for r in rows(parsed, "queue_ownership"))
+
+
+def test_a_stack_that_go_does_not_escape_is_cut_off():
+    for text in (OTHERS / "running_info_go_2.1.2.jsonl").read_text().splitlines():
+        line = json.loads(text)
+        bare, _, _ = line["raw"].partition(', "jstack"')
+        assert bare != line["raw"]
+        stacked = parse(**line | {"raw": bare + f', "jstack":"{STACK}" }}'})
+        assert stacked.records == parse(**line).records != ()
+
+
+def test_an_empty_table_that_cpp_does_not_open_is_empty():
+    raw = '{"mqTable":},"jstack":"","properties":{},"subscriptionSet":[]}'
+    (record,) = parse(kind="consumerRunningInfo", subject="g|c", raw=raw).records
+    assert record.table == "snapshot_capture"
 
 
 def test_a_route_tells_of_ordered_and_of_static_topics():
     queues = '"queueDatas":[{"brokerName":"a","perm":6,"readQueueNums":4,"writeQueueNums":4,"topicSynFlag":null}]'
     raw = (
-        '{"orderTopicConf":"a:4","topicQueueMappingByBroker":{"a":{"bname":"a"}},"filterServerTable":null,'
+        '{"brokerDatas":[],"orderTopicConf":"a:4","topicQueueMappingByBroker":{"a":{"bname":"a"}},"filterServerTable":null,'
         + queues
         + "}"
     )
     (row,) = rows(parse(kind="topicRoute", subject="T", raw=raw), "topic_route")
     assert (row["order_topic_conf"], row["is_static_topic"], row["has_master"]) == ("a:4", True, False)
-    (row,) = rows(parse(kind="topicRoute", subject="T", raw="{" + queues + "}"), "topic_route")
+    raw = '{"brokerDatas":[],' + queues + "}"
+    (row,) = rows(parse(kind="topicRoute", subject="T", raw=raw), "topic_route")
     assert (row["order_topic_conf"], row["is_static_topic"]) == (None, False)
 
 

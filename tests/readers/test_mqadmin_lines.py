@@ -10,9 +10,9 @@ import pytest
 from tests.readers.line_checks import GOLDEN, check, check_bytes, counts, lines_of
 from udfs.bounded_lines import Line
 from udfs.landing_formats import FORMATS
+from udfs.mqadmin_connections import version_ordinal
 from udfs.mqadmin_lines import MOST_LINES, parse_mqadmin, with_command
 from udfs.mqadmin_output import COLLECTOR
-from udfs.mqadmin_outputs import version_ordinal
 from udfs.parsed_line import LandedFile
 
 REAL = GOLDEN / "captures/mqadmin/t140"
@@ -217,7 +217,10 @@ def test_a_list_of_commands_says_when_and_of_what():
 
 
 def test_a_client_id_of_13_digits_is_no_time():
-    parsed = parse("#Consumer Properties#\nconsumerGroup  : g\n", LandedFile(f"{AT}/10.0.0.1@8407#2503479679860"))
+    parsed = parse(
+        "#Consumer Properties#\nconsumerGroup  : g\n#Consumer RT&TPS#\n",
+        LandedFile(f"{AT}/10.0.0.1@8407#2503479679860"),
+    )
     assert rows(parsed, "snapshot_capture")[0]["captured_at"] == AT
 
 

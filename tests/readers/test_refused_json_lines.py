@@ -45,13 +45,14 @@ def test_a_value_that_no_table_holds_refuses_the_hook_line(changes, code):
 @pytest.mark.parametrize(
     ("raw", "code"),
     [
-        ('{"subscriptionSet":[{"topic":"T","tagsSet":["\\ud800"]}]}', "NOT_UNICODE"),
-        ('{"subscriptionSet":[{"topic":"T","tagsSet":"a"}]}', "BAD_RAW"),
-        ('{"properties":{"PROP_CONSUMER_START_TIMESTAMP":"%s"}}' % ("9" * 5000), None),
+        ('"properties":{},"subscriptionSet":[{"topic":"T","tagsSet":["\\ud800"]}]', "NOT_UNICODE"),
+        ('"properties":{},"subscriptionSet":[{"topic":"T","tagsSet":"a"}]', "BAD_RAW"),
+        ('"subscriptionSet":[],"properties":{"PROP_CONSUMER_START_TIMESTAMP":"%s"}' % ("9" * 5000), None),
     ],
 )
 def test_a_value_that_no_table_holds_refuses_the_snapshot(raw, code):
-    line = {"kind": "consumerRunningInfo", "ts": 1795252691980, "subject": "g|c", "error": None, "raw": raw}
+    info = '{"mqTable":{},' + raw + "}"
+    line = {"kind": "consumerRunningInfo", "ts": 1795252691980, "subject": "g|c", "error": None, "raw": info}
     (parsed,) = check_bytes(parse_admin_snapshots, json.dumps(line).encode(), FORMATS["admin_snapshots"].tables)
     assert (parsed.refusal and parsed.refusal.code) == code
 

@@ -14,7 +14,7 @@ from jobs.explain_row import NotOneRowError, explain
 from jobs.explanation import same
 from jobs.transforms.frames import sql_text
 from jobs.transforms.overrides import first_override
-from jobs.transforms.rounds import capture_rounds
+from jobs.transforms.rounds import asked, capture_rounds
 from schemas.bookkeeping import QUARANTINE
 
 HOSTILE = (
@@ -98,8 +98,8 @@ def test_a_pattern_of_the_settings_matches_the_same_text_and_no_other(substituti
 def test_a_collector_of_the_settings_is_the_one_of_that_name(substituting):
     schema = "cluster string, collector string, captured_at timestamp"
     seen = [("c", name, datetime(2026, 1, 5, 0, 0, s)) for name in (*HOSTILE, "x") for s in (0, 30)]
-    captures = substituting.createDataFrame(seen, schema)
-    markers = captures.limit(0).withColumnRenamed("captured_at", "round_at")
+    captures = asked(substituting.createDataFrame(seen, schema))
+    markers = captures.selectExpr("cluster", "collector", "captured_at AS round_at").limit(0)
     gaps = {"": 2.0} | {text: 60.0 for text in HOSTILE if text}
     found = capture_rounds(captures, markers, max_round_s=120, gap_s=gaps).collect()
     rounds = Counter(name for name, _ in {(row.collector, row.round_at) for row in found})
