@@ -27,8 +27,13 @@ def fake_java(folder: Path, version: str) -> Path:
     return folder
 
 
-SAMPLES = str(Path(__file__).parents[2] / "data_samples")
-RUN = ("run-pipeline", "--landing", SAMPLES, "--lake", "nolake")
+@pytest.fixture
+def run(tmp_path) -> tuple[str, ...]:
+    """The pipeline on a landing folder with one file."""
+    folder = tmp_path / "landing" / "heartbeat" / "cluster=c"
+    folder.mkdir(parents=True)
+    (folder / "a.jsonl").touch()
+    return ("run-pipeline", "--landing", str(tmp_path / "landing"), "--lake", str(tmp_path / "nolake"))
 
 
 def sentence(done: subprocess.CompletedProcess[str]) -> str:
@@ -37,20 +42,20 @@ def sentence(done: subprocess.CompletedProcess[str]) -> str:
     return line
 
 
-def test_a_missing_java_is_one_sentence(tmp_path):
-    done = hindsight(*RUN, JAVA_HOME=str(tmp_path))
+def test_a_missing_java_is_one_sentence(run, tmp_path):
+    done = hindsight(*run, JAVA_HOME=str(tmp_path))
     assert done.returncode == 3
     assert "no Java was found" in sentence(done) and "install Java 17 or newer" in sentence(done)
 
 
-def test_an_old_java_is_one_sentence(tmp_path):
-    done = hindsight(*RUN, JAVA_HOME=str(fake_java(tmp_path, "11.0.2")))
+def test_an_old_java_is_one_sentence(run, tmp_path):
+    done = hindsight(*run, JAVA_HOME=str(fake_java(tmp_path, "11.0.2")))
     assert done.returncode == 3
     assert "is Java 11, which is too old" in sentence(done)
 
 
-def test_a_missing_interpreter_on_the_workers_is_one_sentence():
-    done = hindsight(*RUN, PYSPARK_PYTHON="/no/such/python")
+def test_a_missing_interpreter_on_the_workers_is_one_sentence(run):
+    done = hindsight(*run, PYSPARK_PYTHON="/no/such/python")
     assert done.returncode == 3
     assert "PYSPARK_PYTHON is '/no/such/python', which cannot be run" in sentence(done)
 
@@ -75,9 +80,9 @@ def test_a_mistyped_command_names_the_nearest():
     assert "Did you mean 'run-pipeline'" in sentence(done)
 
 
-def test_a_mistyped_setting_names_the_nearest(tmp_path):
+def test_a_mistyped_setting_names_the_nearest(run, tmp_path):
     settings = tmp_path / "own.toml"
     settings.write_text("[replay]\ncarry_dais = 3\n")
-    done = hindsight(*RUN, "--settings", str(settings))
+    done = hindsight(*run, "--settings", str(settings))
     assert done.returncode == 64
     assert "unknown key 'replay.carry_dais'; did you mean 'carry_days'?" in sentence(done)
