@@ -14,8 +14,9 @@ from datetime import tzinfo
 from typing import Any
 
 from udfs.bounded_lines import Line
-from udfs.log_layouts import begins_with_stamp, message_start, read_head
+from udfs.log_layouts import LogReading, continues_trace, read_head, without_colours
 from udfs.log_templates import Reader, Template, TemplateIndex, read_message, template
+from udfs.log_wrappers import Unwrapper, may_be_wrapped
 from udfs.logged_lines import Occurrences, stamp
 from udfs.parsed_line import ParsedLine, Record, RefusedLineError, ignored, instant_or_never, java_number
 
@@ -137,7 +138,19 @@ TEMPLATES: tuple[Template, ...] = (
         r"get consumer id list failed",
     ),
 )
-_INDEX = TemplateIndex(TEMPLATES)
+_NEEDLES = (
+    "connected, ",
+    "unregister ",
+    "NETTY EVENT",
+    "SCAN: ",
+    "onsumer channel exist",
+    "subscription changed",
+    "ProducerManager#",
+    "o failed, ",
+    "d failed, ",
+    "QueryLoad",
+)
+_MESSAGES = TemplateIndex(TEMPLATES, _NEEDLES)
 _REMOTE = re.compile(r" R:([^ \]]*+)\]")
 _LOCAL = re.compile(r" L:([^ \]]*+) ")
 _OWN_NAME = re.compile(r"broker(?:\.\d+)?").fullmatch  # what RocketMQ calls the file itself
@@ -153,23 +166,48 @@ def parse_broker_log(lines: Iterable[Line], *, zone: tzinfo, file: str = "") -> 
         zone: of a layout of one's own that writes a comma before milliseconds; RocketMQ's own is GMT+8.
         file: the file's path inside its cluster's folder.
     """
-    broker_name = broker_of(file)
-    occurrences = Occurrences()
+    reader = _Reader(broker_of(file), LogReading(zone))
+    unwrapper = Unwrapper()
     for line in lines:
-        text, refusal = line.text, line.refusal
-        start = message_start(text) if refusal is None and begins_with_stamp(text) else -1
-        form = _INDEX.find(text, start) if start >= 0 else None
-        if form is not None:
-            try:
-                row = _event(text, start, form, zone, occurrences)
-                row["broker_name"] = broker_name
-                yield ParsedLine(line, (Record("membership_event", row),))
-            except RefusedLineError as refused:
-                yield ParsedLine(line, refusal=refused.refusal)
-        elif refusal is None:
+        text = line[3]
+        if line[4] is None and not (may_be_wrapped(text) or _MESSAGES.may_hold_one(text)):
             yield ignored(line)
         else:
-            yield ParsedLine(line, refusal=refusal)
+            for entry, inner in unwrapper.take(line):
+                yield ignored(entry) if inner is None else reader.take(entry, inner)
+    for entry, inner in unwrapper.rest():
+        yield reader.take(entry, inner)
+
+
+class _Reader:
+    """Reads wanted lines; remembers which lines this instant has had."""
+
+    def __init__(self, broker_name: str, reading: LogReading) -> None:
+        self.broker_name = broker_name
+        self.reading = reading
+        self.occurrences = Occurrences()
+
+    def take(self, line: Line, text: str) -> ParsedLine:
+        """A line with the text that the broker wrote."""
+        if line.refusal is not None:
+            return ParsedLine(line, refusal=line.refusal)
+        text = without_colours(text)
+        found = _MESSAGES.search(text)
+        if found is None or continues_trace(text):
+            return ignored(line)
+        try:
+            row = self._event(text, *found)
+        except RefusedLineError as refused:
+            return ParsedLine(line, refusal=refused.refusal)
+        return ParsedLine(line, (Record("membership_event", row),))
+
+    def _event(self, text: str, start: int, form: Template) -> dict[str, Any]:
+        head = read_head(text, start, self.reading)
+        message = text[start:]
+        row = read_message(form, message, _READ)
+        stamp(row, head, text, message, self.occurrences)
+        row["broker_name"] = self.broker_name
+        return row
 
 
 def broker_of(file: str) -> str:
@@ -179,14 +217,6 @@ def broker_of(file: str) -> str:
     if not _OWN_NAME(stem):
         return stem
     return next((folder for folder in reversed(folders) if folder not in _ROTATED), "")
-
-
-def _event(text: str, start: int, form: Template, zone: tzinfo, occurrences: Occurrences) -> dict[str, Any]:
-    head = read_head(text, zone)
-    message = text[start:]
-    row = read_message(form, message, _READ)
-    stamp(row, head, text, message, occurrences)
-    return row
 
 
 def _channel(printed: str) -> dict[str, Any]:

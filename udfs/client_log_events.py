@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from udfs.client_log_templates import TEMPLATES
+from udfs.client_log_templates import RESULTS, TEMPLATES
 from udfs.log_templates import Reader, Template, TemplateIndex, read_message
 from udfs.parsed_line import java_number
 
@@ -30,7 +30,27 @@ _BROKER_DATA = re.compile(r"BrokerData \[(?:cluster=[^,\[\]]*+, )?brokerName=([^
 _PROPERTY = re.compile(r"(?:^|, )(KEYS|UNIQ_KEY)=([^,]++)")
 
 
-find_template = TemplateIndex(TEMPLATES).find  # the form of a message; None: not one that is taken in
+# Texts of which each wanted message holds one, and ordinary lines few.
+_NEEDLES = (
+    "topic=",
+    "alance",
+    "ge queue",
+    "sendKernel",
+    "umerIdList",
+    "oute info",
+    "is offline",
+    "heart beat to",
+    "isolated for",
+    "eachable",
+    "client I",
+    "factory [",
+    "[BUG] C",
+    "'s notif",
+    "request[P",
+    "ageQueueC",
+    "QueueStrategy",
+)
+MESSAGES = TemplateIndex((*RESULTS, *TEMPLATES), _NEEDLES)
 
 
 def read_event(form: Template, message: str) -> dict[str, Any]:

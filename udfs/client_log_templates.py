@@ -19,6 +19,12 @@ _REST = r"(?P<detail>.*+)"
 _SENT = r"sendKernelImpl exception, (?P<detail>resend at once|throw exception), InvokeID: "
 
 
+# "rebalanced result changed" (through 4.9.8) and "client rebalanced result changed" (5.0.0 on), with its own reader.
+RESULTS: tuple[Template, ...] = (
+    template("rebalance_result", "client rebalanced result changed. allocateMessageQueueStrategyName=", ".*+"),
+    template("rebalance_result", "rebalanced result changed. allocateMessageQueueStrategyName=", ".*+"),
+)
+
 # Tried in this order among those whose ``starts`` begins with the same word.
 TEMPLATES: tuple[Template, ...] = (
     # Queues of a consumer
@@ -78,11 +84,17 @@ TEMPLATES: tuple[Template, ...] = (
         "run, the message queue not be able to consume",
         rf"run, the message queue not be able to consume, because it's dropped\.(?: group={_G})? ?{_MQ}",
     ),
-    template("queue_dropped", "Fix Offset, ", rf"Fix Offset, {_G}, remove unnecessary mq, {_MQ} Droped: {_REST}"),
+    template(
+        "queue_dropped",
+        "Fix Offset, ",
+        rf"Fix Offset, {_G}, remove unnecessary mq, {_MQ} Droped: {_REST}",
+        mark="MessageQueue [topic=",
+    ),
     template(
         "unlock_blocked",
         "[WRONG]mq is consuming",
         rf"\[WRONG\]mq is consuming, so can not unlock it, {_MQ}\. maybe hanged for a while, {_REST}",
+        mark="MessageQueue [topic=",
     ),
     template("lock_failed", "the message queue lock Failed", rf"the message queue lock Failed, {_G} {_MQ}"),
     template("lock_acquired", "the message queue lock OK", rf"the message queue lock OK, {_G} {_MQ}"),
@@ -92,6 +104,7 @@ TEMPLATES: tuple[Template, ...] = (
         "queue_unlocked",
         "unlock messageQueue. ",
         rf"unlock messageQueue\. group:{_G}, clientId:(?P<client_id>[^, ]++), mq:{_MQ}",
+        mark="MessageQueue [topic=",
     ),
     # A rebalance and what kept it from happening
     template(
@@ -166,9 +179,13 @@ TEMPLATES: tuple[Template, ...] = (
         "broker_offline",
         "the broker addr[",
         r"the broker addr\[(?P<broker_name>[^ \]]++) (?P<broker_address>[^\]]++)\] is offline, remove it",
+        mark="] is offline, remove it",
     ),
     template(
-        "broker_offline", "the broker[", r"the broker\[(?P<broker_name>[^\]]++)\] name's host is offline, remove it"
+        "broker_offline",
+        "the broker[",
+        r"the broker\[(?P<broker_name>[^\]]++)\] name's host is offline, remove it",
+        mark="] name's host is offline, remove it",
     ),
     # Heartbeats
     template(
@@ -215,6 +232,7 @@ TEMPLATES: tuple[Template, ...] = (
         "async_send_retried",
         "async send msg by retry {}",
         r"async send msg by retry \{\} times\. topic=\{\}, brokerAddr=\{\}, brokerName=\{\}",
+        mark=" times. topic=",
         traced=True,
         lost=True,
     ),

@@ -46,7 +46,7 @@ def _by_itself(parse: Callable[[Iterable[Line]], Iterator[ParsedLine]]) -> Parse
 
 
 def _client_log(lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:
-    return parse_client_log(lines, zone=zone, file=file.path)
+    return parse_client_log(lines, zone=zone, file=file.path, layout=file.layout)
 
 
 def _broker_log(lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:
