@@ -1,9 +1,11 @@
 """Lines of ``broker.log`` in, rows of ``membership_event`` out: members and subscriptions that came and went.
 
-Layout of all releases: ``2026-01-05 10:15:00 INFO thread - text``, GMT+8, one-second resolution. Every message that is
-not registered here is ignored, and so are lines that begin with no stamp (stack traces, thread dumps).
+Layout of all releases: ``2026-01-05 10:15:00 INFO thread - text``, GMT+8, one-second resolution; others are read as
+``log_layouts`` says. Messages are looked for anywhere in a line, under whatever wraps it; a line without any that is
+registered here is ignored, and so is what a stack trace quotes.
 The log does not say whose it is: the broker's name is the file's (``broker-a.log``), else its folder's.
-Source: ConsumerManager, ConsumerGroupInfo, ProducerManager, QueryAssignmentProcessor, 4.0.0 to 5.3.3.
+Source: ConsumerManager, ConsumerGroupInfo, ProducerManager, QueryAssignmentProcessor, 4.0.0 to 5.5.0;
+GrpcClientChannel, RemotingChannel, RemoteChannel and SimpleChannel of the proxy, 5.0.0 to 5.5.0.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ from udfs.logged_lines import Occurrences, stamp
 from udfs.parsed_line import ParsedLine, Record, RefusedLineError, ignored, instant_or_never, java_number
 
 _GROUP = r"(?P<client_group>[^ ]++)"
-# Brackets stand in a channel's own text, and nowhere else in a ClientChannelInfo.
+# A channel prints itself in its class's own way, which may hold anything: it ends where the rest of the info begins.
 _CHANNEL = (
-    r"ClientChannelInfo \[channel=(?P<channel>\[[^\[\]]*+\]), clientId=(?P<client_id>[^,\[\]]++), "
+    r"ClientChannelInfo \[channel=(?P<channel>"
+    r"(?:[^,C]|,(?! clientId=[^,\[\]]*+, language=)|C(?!lientChannelInfo \[))*+), clientId=(?P<client_id>[^,\[\]]++), "
     r"language=(?P<language>[^,\[\]]++), version=(?P<client_version>\d{1,10}+), "
     r"lastUpdateTimestamp=(?P<last_update_at>\d{1,19}+)\]"
 )
@@ -122,6 +125,12 @@ TEMPLATES: tuple[Template, ...] = (
         rf"groupChannelTable, producer group name: {_GROUP}",
     ),
     template(
+        "producer_channel_expired",
+        "SCAN: remove expired channel from ProducerManager",
+        r"SCAN: remove expired channel from ProducerManager groupChannelTable(?P<all_clear>, all clear, )"
+        r"group=(?P<client_group>[^ ]++)",
+    ),
+    template(
         "group_not_known",
         "getConsumerGroupInfo failed, ",
         rf"getConsumerGroupInfo failed, {_GROUP} (?P<address>[^ ]++)",
@@ -151,8 +160,10 @@ _NEEDLES = (
     "QueryLoad",
 )
 _MESSAGES = TemplateIndex(TEMPLATES, _NEEDLES)
-_REMOTE = re.compile(r" R:([^ \]]*+)\]")
-_LOCAL = re.compile(r" L:([^ \]]*+) ")
+# Netty's own channels, SimpleChannel of the proxy: ``[id: 0x1, L:/10.0.0.1:8080 - R:/10.0.0.2:5000]``; GrpcClientChannel
+# and RemotingChannel name both addresses; RemoteChannel (of another proxy) names none.
+_REMOTE = re.compile(r"\bremoteAddress=([^,}\]\s]*+)| R:([^ \]]*+)\]")
+_LOCAL = re.compile(r"\blocalAddress=([^,}\]\s]*+)| L:([^ \]]*+) ")
 _OWN_NAME = re.compile(r"broker(?:\.\d+)?").fullmatch  # what RocketMQ calls the file itself
 _ROTATED = frozenset({"otherdays", "other_days"})
 _MEMBER = {name: re.compile(rf"(?:^|, ){name}=([^,\[\]]*+)") for name in ("topic", "subVersion")}
@@ -220,8 +231,14 @@ def broker_of(file: str) -> str:
 
 
 def _channel(printed: str) -> dict[str, Any]:
-    ends = {"address": _REMOTE.search(printed), "broker_address": _LOCAL.search(printed)}
-    return {name: end[1].removeprefix("/") for name, end in ends.items() if end and end[1] not in ("", "/")}
+    return _end("address", _REMOTE, printed) | _end("broker_address", _LOCAL, printed)
+
+
+def _end(column: str, pattern: re.Pattern[str], printed: str) -> dict[str, Any]:
+    """An address of a channel, by name where it has names."""
+    found = sorted((end[1] is None, end[1] or end[2] or "") for end in pattern.finditer(printed))
+    address = found[0][1].removeprefix("/") if found else ""
+    return {column: address} if address and address != "null" else {}
 
 
 def _last_update(text: str) -> dict[str, Any]:

@@ -13,7 +13,9 @@ import re
 from typing import Any
 
 from udfs.client_log_templates import RESULTS, TEMPLATES
+from udfs.foreign_client_logs import may_be_foreign
 from udfs.log_templates import Reader, Template, TemplateIndex, read_message
+from udfs.log_wrappers import may_be_wrapped
 from udfs.parsed_line import java_number
 
 _QUEUE = re.compile(r"MessageQueue \[topic=[^,\[\]]++, brokerName=([^,\[\]]++), queueId=(-?\d{1,10}+)\]")
@@ -32,7 +34,12 @@ _PROPERTY = re.compile(r"(?:^|, )(KEYS|UNIQ_KEY)=([^,]++)")
 
 # Texts of which each wanted message holds one, and ordinary lines few.
 _NEEDLES = (
-    "topic=",
+    "essage{t",
+    "essage [t",
+    "by retry",
+    "Fix Offset",
+    "[WRONG]mq",
+    "messageQueue. ",
     "alance",
     "ge queue",
     "sendKernel",
@@ -51,6 +58,15 @@ _NEEDLES = (
     "QueueStrategy",
 )
 MESSAGES = TemplateIndex((*RESULTS, *TEMPLATES), _NEEDLES)
+
+
+def tells_nothing(text: str) -> bool:
+    """Whether a line certainly holds no wanted message, of no client, and nothing wraps it; quick for most lines."""
+    for needle in _NEEDLES:  # noqa: SIM110 - half as quick as any() of a generator
+        if needle in text:
+            return False
+    # What begins as ``2026-01-05 `` is of a Java logger, or nearly so: the needles are enough.
+    return text[4:11:6] == "- " or not (may_be_wrapped(text) or may_be_foreign(text))
 
 
 def read_event(form: Template, message: str) -> dict[str, Any]:

@@ -19,12 +19,12 @@ from typing import Any
 
 from udfs.allocation import MessageQueue, sort_queues
 from udfs.bounded_lines import Line
-from udfs.client_log_events import MESSAGES, read_event
+from udfs.client_log_events import MESSAGES, read_event, tells_nothing
 from udfs.client_log_layouts import reading_of
-from udfs.foreign_client_logs import may_be_foreign, refuse_foreign, refuse_foreign_head
+from udfs.foreign_client_logs import refuse_foreign, refuse_foreign_head
 from udfs.log_layouts import LogReading, begins_record, continues_trace, read_head, time_of_line, without_colours
 from udfs.log_templates import Template
-from udfs.log_wrappers import Unwrapper, may_be_wrapped
+from udfs.log_wrappers import Unwrapper
 from udfs.logged_lines import Occurrences, line_digest, stamp
 from udfs.parsed_line import ERROR_CHARS, ClientLogLayout, ParsedLine, Record, RefusedLineError, ignored, java_number
 
@@ -62,10 +62,11 @@ def parse_client_log(
     unwrapper = Unwrapper()
     for line in lines:
         text = line[3]
-        if line[4] is None and not reader.counts_days and _tells_nothing(text):
-            if reader.held is None:
-                yield ignored(line)  # most lines end here
-            else:
+        if line[4] is None and (text.startswith(_FRAMES) or (tells_nothing(text) and not reader.counts_days)):
+            held = reader.held
+            if held is None:
+                yield ignored(line)  # most lines end here, or in the trace of the line before
+            elif not (text[:1] == "\t" and held.takes(line, text)):
                 yield from reader.follow(line, text)
         else:
             for entry, inner in unwrapper.take(line):
@@ -73,13 +74,6 @@ def parse_client_log(
     for entry, inner in unwrapper.rest():
         yield from reader.take(entry, inner)
     yield from reader.release()
-
-
-def _tells_nothing(text: str) -> bool:
-    """Whether a line certainly holds nothing that is wanted, and nothing wraps it."""
-    return text.startswith(_FRAMES) or not (
-        may_be_wrapped(text) or MESSAGES.may_hold_one(text) or may_be_foreign(text)
-    )
 
 
 class _Held:
@@ -124,7 +118,7 @@ class _Reader:
             return
         if self.counts_days:
             self._take_time(text)
-        parsed = None if line.refusal is None and _tells_nothing(text) else self.wanted(line, text)
+        parsed = None if line.refusal is None and tells_nothing(text) else self.wanted(line, text)
         if parsed is None:
             yield from self.follow(line, text)
             return

@@ -97,7 +97,9 @@ TEMPLATES: tuple[Template, ...] = (
         mark="MessageQueue [topic=",
     ),
     template("lock_failed", "the message queue lock Failed", rf"the message queue lock Failed, {_G} {_MQ}"),
+    template("lock_failed", "message queue lock Failed", rf"message queue lock Failed, {_G} {_MQ}"),  # 5.0.0-PREVIEW on
     template("lock_acquired", "the message queue lock OK", rf"the message queue lock OK, {_G} {_MQ}"),
+    template("lock_acquired", "message queue lock OK", rf"message queue lock OK, {_G} {_MQ}"),
     template("lock_failed", "the message queue locked Failed", rf"the message queue locked Failed, Group: {_G} {_MQ}"),
     template("lock_acquired", "the message queue locked OK", rf"the message queue locked OK, Group: {_G} {_MQ}"),
     template(

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta, timezone, tzinfo
+from functools import lru_cache
 from typing import NamedTuple
 
 from udfs.log_dates import DayCount
 from udfs.log_patterns import DeclaredLayout
-from udfs.log_stamps import Stamp, epoch_ms, last_stamp, refuse_zone_letters, time_of_day
+from udfs.log_stamps import Stamp, epoch_ms, last_stamp, refuse_zone_letters, time_of_day, whole_second_ms
 from udfs.parsed_line import RefusedLineError
 
 GMT8 = timezone(timedelta(hours=8))
@@ -28,9 +29,16 @@ _MOST_CHARS = 2048  # before a message; a longer head is none
 
 _LEVELS = "TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|SEVERE"
 _LEVEL = re.compile(rf"(?<![\w.$-])(?:{_LEVELS}|{_LEVELS.lower()})(?![\w.$-])")
-_OWN_SECONDS = re.compile(r" ++([A-Z]++) ((?!\[)(?:(?! - ).)*+) - ", re.DOTALL)
-_OWN_MILLIS = re.compile(r" ++([A-Z]++) (?!\[)[^ ]++ - ")
-_OWN_BRACKETS = re.compile(r" ++([A-Z]++) ++\[(\d{1,18})\] \[(.*)\] \[[^\[\]#]*+#[^\[\]:]*+:[^\[\]:]*+\] - ", re.DOTALL)
+_TIME = r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"
+_OWN = {
+    " ": re.compile(_TIME + r" ++(?P<level>[A-Z]++) (?P<thread>(?!\[)(?:(?! - ).)*+) - ", re.DOTALL),
+    ",": re.compile(_TIME + r",(\d{3}) ++(?P<level>[A-Z]++) (?!\[)[^ ]++ - "),
+    ".": re.compile(
+        _TIME + r"\.(\d{3}) ++(?P<level>[A-Z]++) ++\[(?P<pid>\d{1,18})\] \[(?P<thread>.*)\] "
+        r"\[[^\[\]#]*+#[^\[\]:]*+:[^\[\]:]*+\] - ",
+        re.DOTALL,
+    ),
+}
 _MARKS = "-:|])>}~#"  # what separates a message from what stands before it
 _IN_CLASS_NAME = re.compile(r"\.|[a-z][A-Z]")
 _EARLY_CHARS = 16  # within which a line's time of day stands, where nothing is declared
@@ -96,13 +104,13 @@ def read_head(text: str, start: int, log: LogReading) -> LogHead:
     """
     if start > _MOST_CHARS or "\n" in text[:start]:
         raise RefusedLineError("UNKNOWN_LOG_LAYOUT", f"the message begins far behind the line's start: {text[:40]!r}")
-    head = _declared_head(text, start, log) if log.declared else None
+    head = (_declared_head(text, start, log) if log.declared else None) or _own_head(text, 0, start, log.zone)
     if head is not None:
         return head
     stamp = last_stamp(text, start)
     if stamp is None:
         stamp = _dated_by_name(text, start, log)
-    elif (own := _own_head(text, start, stamp, log.zone)) is not None:
+    elif own := _own_head(text, stamp.start, start, log.zone):
         return own
     refuse_zone_letters(text, stamp)
     level = _LEVEL.search(text, stamp.end, start) or _LEVEL.search(text, 0, stamp.start)
@@ -120,19 +128,27 @@ def _is_separated(head: str) -> bool:
     return ends or (head.endswith(" ") and _IN_CLASS_NAME.search(name) is not None)
 
 
-def _own_head(text: str, start: int, stamp: Stamp, zone: tzinfo) -> LogHead | None:
-    """The head where it is one of RocketMQ's own layouts."""
-    if not stamp.is_plain or stamp.offset is not None:
+def _own_head(text: str, at: int, start: int, zone: tzinfo) -> LogHead | None:
+    """The head where it is one of RocketMQ's own layouts, from ``at`` on."""
+    own = _OWN.get(text[at + 19 : at + 20])
+    found = own.fullmatch(text, at, start) if own else None
+    if found is None:
         return None
-    if stamp.mark is None and (own := _OWN_SECONDS.fullmatch(text, stamp.end, start)):
-        return LogHead(epoch_ms(stamp, GMT8), 1000, own[1], None, own[2] or None)
-    if stamp.mark == "." and (own := _OWN_BRACKETS.fullmatch(text, stamp.end, start)):
-        return LogHead(epoch_ms(stamp, GMT8), stamp.resolution_ms, own[1], int(own[2]), own[3])
-    if stamp.mark == "," and (own := _OWN_MILLIS.fullmatch(text, stamp.end, start)):
-        is_repeated = stamp.millis == stamp.time[2]
-        at = epoch_ms(stamp, zone)
-        return LogHead(at - is_repeated * stamp.millis, 1000 if is_repeated else 1, own[1], None, None)
-    return None
+    parts = found.groupdict()
+    thread, pid = parts.get("thread"), parts.get("pid")
+    if text[at + 19] == " ":
+        return LogHead(_whole_ms(found[1], GMT8), 1000, parts["level"], None, thread or None)
+    at_ms = _whole_ms(found[1], GMT8 if pid else zone)
+    if pid is None and int(found[2]) == int(found[1][17:]):
+        return LogHead(at_ms, 1000, parts["level"], None, None)
+    return LogHead(at_ms + int(found[2]), 1, parts["level"], int(pid) if pid else None, thread)
+
+
+@lru_cache(maxsize=64)
+def _whole_ms(day_and_time: str, zone: tzinfo) -> int:
+    """Epoch milliseconds of a second as RocketMQ's layouts write it; refused: BAD_TIMESTAMP."""
+    year, month, day, hour, minute, second = map(int, re.split("[- :]", day_and_time))
+    return whole_second_ms(year, month, day, hour, minute, second, zone)
 
 
 def _dated_by_name(text: str, start: int, log: LogReading) -> Stamp:
