@@ -11,10 +11,13 @@ from conf.settings_file import load_settings
 from jobs.command_options import Json, SettingsFile
 from jobs.landing_place import look_at
 from jobs.landing_report import as_json, told
+from jobs.landing_survey import LandingFile
 from jobs.landing_tally import tally_of
 from jobs.places import absolute, without_password
 from jobs.read_options import read_options
 from jobs.terminal import write
+
+_MOST_CLUSTERS = 10
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -35,6 +38,14 @@ def check_landing(
     options = read_options(absolute(landing), load_settings(settings))
     place = look_at(options.landing)
     place.require(lake_has_input=False)
-    files = place.survey.files if place.survey else []
-    tally = tally_of((file for file in files if fnmatchcase(file.cluster, cluster)), options, most_refused=refused)
+    files = _of_clusters(place.survey.files if place.survey else [], cluster)
+    tally = tally_of(files, options, most_refused=refused)
     write((as_json if as_lines else told)(place, tally))
+
+
+def _of_clusters(files: list[LandingFile], pattern: str) -> list[LandingFile]:
+    asked = [file for file in files if fnmatchcase(file.cluster, pattern)]
+    if files and not asked:
+        known = ", ".join(sorted({file.cluster for file in files})[:_MOST_CLUSTERS])
+        raise typer.BadParameter(f"no landing file is of cluster {pattern!r}; there are {known}.")
+    return asked

@@ -16,6 +16,7 @@ from jobs.delta_tables import Lake
 from jobs.landing_files import parsed_lines, record_schema
 from jobs.landing_lines import ENDS_FILE
 from jobs.landing_survey import LandingFile, survey
+from jobs.landing_tally import nothing_stored
 from jobs.quality_gate import check
 from jobs.read_options import read_options
 from jobs.run_context import EVERY_DATE, DateRange, RunContext
@@ -28,6 +29,7 @@ from schemas.bookkeeping import INGESTED_FILE, QUARANTINE
 from udfs.landing_formats import FORMATS
 
 _LINE_BYTES = 250  # of a producer hook's line, about; packed files hold ten times as many, which are counted once read
+_MOST_TOLD = 10  # of the files of which nothing is stored
 _LISTED = "cluster string, format string, file string, size_bytes long, event_dates array<date>"
 
 
@@ -65,7 +67,7 @@ class Intake:
 
 @dataclass(frozen=True)
 class IntakeResult:
-    """What was read and what came of it, in lines."""
+    """What was read and what came of it, in lines; ``nothing_stored``: files of which no line is stored or known."""
 
     files: int = 0
     read: int = 0
@@ -73,6 +75,7 @@ class IntakeResult:
     duplicate: int = 0
     ignored: int = 0
     quarantined: int = 0
+    nothing_stored: int = 0
 
 
 def take_in(lake: Lake, settings: Settings, context: RunContext, intake: Intake) -> IntakeResult:
@@ -276,5 +279,11 @@ def _stored_lines(lake: Lake, tables: list[Table], files: list[LandingFile], rea
 
 def _result(ledger: DataFrame, files: list[LandingFile]) -> IntakeResult:
     names = ("read", "stored", "duplicate", "ignored", "quarantined")
-    totals = rows_of(ledger.agg(*(F.sum(name).alias(name) for name in names)))[0]
-    return IntakeResult(len(files), *(int(totals[name] or 0) for name in names))
+    left_nothing = (F.col("stored") == 0) & (F.col("duplicate") == 0)
+    sums = (F.sum(name).alias(name) for name in names)
+    totals = rows_of(ledger.agg(*sums, F.count_if(left_nothing).alias("nothing_stored")))[0]
+    if totals.nothing_stored:
+        shown = rows_of(ledger.where(left_nothing).orderBy("file").limit(_MOST_TOLD))
+        said = [f"{row.file}: {nothing_stored(row.read, row.ignored, row.quarantined)}" for row in shown]
+        tell("stored nothing of files", files=totals.nothing_stored, such_as="; ".join(said))
+    return IntakeResult(len(files), *(int(totals[name] or 0) for name in (*names, "nothing_stored")))

@@ -55,8 +55,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Which brokers did each RocketMQ producer refuse, and which queues should each consumer have owned?",
     epilog=(
-        "Begin with: hindsight run-pipeline --landing DIR --lake DIR. It takes in what is new under "
-        "DIR/<format>/cluster=<name>/, computes what that changes, and writes <lake>/report.html; run it as often as "
+        "Begin with: hindsight check-landing DIR, which tells what of DIR/<format>/cluster=<name>/ would be read, then "
+        "hindsight run-pipeline --landing DIR --lake DIR. It takes in what is new there, computes what that changes, "
+        "and writes <lake>/report.html; run it as often as "
         "you like. Then ask: hindsight drift, hindsight sql, hindsight explain. "
         "Exit codes: 0 done, 1 drift found (drift --fail-on), 2 a data gate failed, 3 the run failed, 64 wrong usage, "
         "75 another run writes to the lake, 130 interrupted."

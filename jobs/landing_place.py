@@ -6,7 +6,7 @@ Nothing that stands there is passed over in silence.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
@@ -17,7 +17,8 @@ from jobs.run_log import tell
 from udfs.landing_formats import FORMATS
 
 _EXPECTED = f"files below <landing>/<format>/cluster=<name>/, with <format> one of {', '.join(FORMATS)}"
-_MOST_PATHS = 3  # shown of those that a reason holds for
+_MOST_PATHS = 10  # shown of those that a reason holds for
+_FEW = 3  # the same in a sentence
 _MOST_REASONS = 10
 _MOST_NAMES = 1_000  # looked through for a near one
 
@@ -43,25 +44,31 @@ class LandingPlace(NamedTuple):
             if lake_has_input is False or LandingRoot(self.landing).keeps_empty_folders():
                 raise NotALandingError(_absent(self.landing))
         elif lake_has_input is False and not self.survey.files:
-            stands = [one for one in _others(self.survey) if not is_hidden(one.path)]
+            stands = [one for one in self.others() if not is_hidden(one.path)]
             if stands:
                 raise NotALandingError(_of_no_job(self.landing, stands))
 
     def said(self) -> list[str]:
         """Lines for a person: that there is nothing to take in, and what is left alone, with the reason."""
-        nothing = [] if self.survey and self.survey.files else [f"nothing to take in: {self._nothing()}"]
-        return [*nothing, *reasons_told(_others(self.survey))]
+        return [*self.nothing_to_take_in(), *left_alone_told(self.others(), _MOST_PATHS)]
 
     def tell(self, run_id: str) -> None:
         """Log the same."""
-        if not (self.survey and self.survey.files):
-            tell("finds nothing to take in", run_id=run_id, reason=self._nothing())
-        for reason, paths in islice(_by_reason(_others(self.survey)), _MOST_REASONS):
-            tell("leaves alone", run_id=run_id, files=len(paths), paths=_first(paths), reason=reason)
+        for said in self.nothing_to_take_in():
+            tell("finds nothing to take in", run_id=run_id, reason=said)
+        for reason, paths in islice(_by_reason(self.others()).items(), _MOST_REASONS):
+            tell("leaves files alone", run_id=run_id, reason=reason, files=len(paths), paths=_first(paths, _MOST_PATHS))
 
-    def _nothing(self) -> str:
-        none = "none that a job knows" if _others(self.survey) else "no file at all"
-        return f"{self.landing} holds {none}; expected were {_EXPECTED}"
+    def nothing_to_take_in(self) -> list[str]:
+        """A sentence, where it is so."""
+        if self.survey and self.survey.files:
+            return []
+        found = "holds no file that a job knows" if self.others() else "holds no file at all"
+        return [f"nothing to take in: {self.landing!r} {found}; expected: {_EXPECTED}"]
+
+    def others(self) -> list[LeftAlone]:
+        """What is not taken in: first what no job knows."""
+        return [*self.survey.unknown, *self.survey.left_alone] if self.survey else []
 
 
 def look_at(landing: str) -> LandingPlace:
@@ -72,35 +79,34 @@ def look_at(landing: str) -> LandingPlace:
     return LandingPlace(landing, whole_survey(landing) if LandingRoot(landing).is_folder() else None)
 
 
-def reasons_told(others: Iterable[LeftAlone]) -> list[str]:
-    """A line for each reason: the first paths, how many more, and the reason."""
-    groups = list(_by_reason(others))
+def left_alone_told(others: Iterable[LeftAlone], most_paths: int) -> list[str]:
+    """A line for each reason, and below it so many of the paths."""
+    groups = list(_by_reason(others).items())
+    told = []
+    for reason, paths in groups[:_MOST_REASONS]:
+        more = len(paths) - most_paths
+        told += [f"left alone: {reason}", *(f"    {path}" for path in paths[:most_paths])]
+        told += [f"    and {more:,} more"] if more > 0 else []
     more = sum(len(paths) for _, paths in groups[_MOST_REASONS:])
-    told = [f"{_first(paths)}: {reason}" for reason, paths in groups[:_MOST_REASONS]]
-    return told + ([f"and {more:,} more, for {len(groups) - _MOST_REASONS:,} other reasons"] if more else [])
+    return told + ([f"and {more:,} more, for other reasons"] if more else [])
 
 
-def _others(survey: Survey | None) -> list[LeftAlone]:
-    """What is not taken in: first what no job knows."""
-    return [*survey.unknown, *survey.left_alone] if survey else []
-
-
-def _by_reason(others: Iterable[LeftAlone]) -> Iterator[tuple[str, list[str]]]:
+def _by_reason(others: Iterable[LeftAlone]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
     for one in others:
         groups.setdefault(one.reason, []).append(one.path)
-    yield from groups.items()
+    return groups
 
 
-def _first(paths: list[str]) -> str:
-    more = len(paths) - _MOST_PATHS
-    return ", ".join(paths[:_MOST_PATHS]) + (f" and {more:,} more" if more > 0 else "")
+def _first(paths: list[str], most: int) -> str:
+    more = len(paths) - most
+    return ", ".join(paths[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _absent(landing: str) -> str:
     nearest = _nearest_place(landing)
     asked = f"; did you mean {nearest!r}?" if nearest else "."
-    return f"there is no landing folder {landing!r}{asked} Expected are {_EXPECTED}."
+    return f"there is no landing folder {landing!r}{asked} Expected: {_EXPECTED}."
 
 
 def _nearest_place(landing: str) -> str | None:
@@ -121,8 +127,9 @@ def _nearest_place(landing: str) -> str | None:
 def _of_no_job(landing: str, stands: list[LeftAlone]) -> str:
     meant = _folder_meant(landing, stands)
     asked = f" Did you mean {meant!r}?" if meant else ""
-    found = "; ".join(reasons_told(stands))
-    return f"no job knows any file in {landing!r}. Found: {found}.{asked} Expected are {_EXPECTED}."
+    reasons = islice(_by_reason(stands).items(), _FEW)
+    found = "; ".join(f"{_first(paths, _FEW)} ({reason})" for reason, paths in reasons)
+    return f"no job knows any file in {landing!r}. Found: {found}.{asked} Expected: {_EXPECTED}."
 
 
 def _folder_meant(landing: str, stands: list[LeftAlone]) -> str | None:

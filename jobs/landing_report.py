@@ -7,11 +7,17 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from jobs.landing_place import LandingPlace
-from jobs.landing_tally import LandingTally, Tally
+from jobs.landing_place import LandingPlace, left_alone_told
+from jobs.landing_tally import LandingTally, Tally, nothing_stored
 
 _WIDTH = 110
-_MOST_FILES = 10  # shown of those of which nothing would be stored
+_MOST_FILES = 50  # shown of those of which nothing would be stored
+_MOST_PATHS = 50  # shown of those that are left alone for one reason
+_LEGEND = (
+    "stored: rows come of the line; what another line has said already a run counts as a duplicate. ignored: it says "
+    "nothing that a table holds. refused: it would stand in the table quarantine, with the reason; the lines around it "
+    "are taken in."
+)
 _NUMBERS = ("files", "lines", "stored", "ignored", "refused")
 
 
@@ -19,26 +25,21 @@ def told(place: LandingPlace, tally: LandingTally) -> Iterator[str]:
     """What a run would make of the landing folder, for a person."""
     total = tally.total()
     yield f"What a run would make of {place.landing}"
-    yield ""
     if total.files:
+        yield ""
         yield from _table(tally, total)
         yield ""
-        yield from _wrapped(
-            "stored: rows come of the line; where another line has said the same, a run counts it as a duplicate. "
-            "ignored: it says nothing that a table holds. refused: it goes to the table quarantine, with the reason; "
-            "the lines around it are taken in.",
-            indent=2,
-        )
-    yield from _section("Refused lines", "the first of each format and reason", _refused(tally))
-    yield from _section("Files of which nothing would be stored", "", _without_rows(tally))
-    yield from _section("Landing folder", "what is left alone, and why", place.said())
+        yield from _wrapped(_LEGEND, indent=2)
+    yield from _section("Refused lines, the first of each format and reason", _refused(tally))
+    yield from _section("Files of which nothing would be stored", _without_rows(tally))
+    yield from _section("Not read", left_alone_told(place.others(), _MOST_PATHS))
     yield ""
-    yield _verdict(total, tally)
+    yield from place.nothing_to_take_in() or _verdict(total, tally)
 
 
 def as_json(place: LandingPlace, tally: LandingTally) -> Iterator[str]:
     """The same as JSON lines, nothing left out but refused lines; ``kind`` says what a line is about."""
-    for (landing_format, cluster), of_input in tally.inputs.items():
+    for (landing_format, cluster), of_input in tally.in_order():
         yield _line("input", format=landing_format, cluster=cluster, **_counts(of_input))
     for line in tally.refused:
         yield _line("refused_line", **line._asdict())
@@ -52,12 +53,6 @@ def as_json(place: LandingPlace, tally: LandingTally) -> Iterator[str]:
     yield _line("total", landing=place.landing, **_counts(tally.total()))
 
 
-def nothing_stored(lines: int, fates: Mapping[str, int]) -> str:
-    """Why a file left no row; ``fates``: lines by what became of them."""
-    said = ", ".join(f"{count:,} {fate}" for fate, count in fates.items() if count)
-    return f"{lines:,} line{'s' if lines != 1 else ''}, none stored: {said}" if lines else "empty"
-
-
 def _line(kind: str, **facts: object) -> str:
     return json.dumps({"kind": kind, **facts})
 
@@ -69,7 +64,7 @@ def _counts(tally: Tally) -> dict[str, object]:
 
 
 def _table(tally: LandingTally, total: Tally) -> Iterator[str]:
-    names = {of: f"{of[0]}, {of[1]}" for of in tally.inputs}
+    names = {of: f"{of[0]}, {of[1]}" for of, _ in tally.in_order()}
     width = max(map(len, ("format, cluster", *names.values())))
     yield _row("format, cluster", width, _NUMBERS)
     for of, name in names.items():
@@ -98,35 +93,35 @@ def _wrapped(text: str, *, indent: int) -> list[str]:
     )
 
 
-def _section(title: str, about: str, lines: list[str]) -> Iterator[str]:
+def _section(title: str, lines: list[str]) -> Iterator[str]:
     if lines:
         yield ""
-        yield title + (f" ({about})" if about else "")
+        yield title
         yield from (f"  {line}" for line in lines)
 
 
 def _refused(tally: LandingTally) -> list[str]:
-    lines = []
+    told = []
     for one in tally.refused:
-        lines.append(f"{one.file}:{one.line}: {one.code}: {one.detail}")
-        if one.text:
-            lines.append(f"    {one.text}")
-    return lines
+        told.append(f"{one.file}, line {one.line}: {one.code}: {one.detail}")
+        told += [f"    > {one.text}"] if one.text else []
+    return told
 
 
 def _without_rows(tally: LandingTally) -> list[str]:
     told = [
-        f"{file}: {nothing_stored(one.lines, {'ignored': one.ignored, 'refused': one.refused.total()})}"
+        f"{file}: {nothing_stored(one.lines, one.ignored, one.refused.total())}"
         for file, one in islice(tally.nothing_stored, _MOST_FILES)
     ]
     more = len(tally.nothing_stored) - _MOST_FILES
     return told + ([f"and {more:,} more"] if more > 0 else [])
 
 
-def _verdict(total: Tally, tally: LandingTally) -> str:
-    if not total.files:
-        return "A run would take in nothing."
-    refused = f"{total.refused.total():,} of {total.lines:,} lines would be refused"
-    return (
-        f"A run would take in {total.files:,} files; {refused}; {len(tally.nothing_stored):,} files would leave no row."
-    )
+def _verdict(total: Tally, tally: LandingTally) -> list[str]:
+    refused = f"{total.refused.total():,} of {_some(total.lines, 'line')} would be refused"
+    silent = f"{_some(len(tally.nothing_stored), 'file')} would leave no row"
+    return [f"A run would take in {_some(total.files, 'file')}; {refused}; {silent}."]
+
+
+def _some(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

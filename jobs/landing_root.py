@@ -68,6 +68,8 @@ class LandingRoot:
 
         Raises: OSError: the store cannot be asked.
         """
+        if self._is_local:
+            return Path(self._path).is_dir()
         return bool(self._system.get_file_info(self._path).type == fs.FileType.Directory)
 
     def keeps_empty_folders(self) -> bool:

@@ -71,6 +71,10 @@ class LandingTally:
     nothing_stored: list[tuple[str, Tally]] = field(default_factory=list)
     refused: list[RefusedLine] = field(default_factory=list)
 
+    def in_order(self) -> list[tuple[tuple[str, str], Tally]]:
+        """The inputs by format, then cluster."""
+        return sorted(self.inputs.items(), key=lambda one: one[0])
+
     def total(self) -> Tally:
         """Of all inputs."""
         found = Tally()
@@ -97,6 +101,12 @@ def tally_of(files: Iterable[LandingFile], options: ReadOptions, *, most_refused
             found.nothing_stored.append((file.file, tally))
         found.inputs.setdefault((file.format, file.cluster), Tally()).add_all(tally)
     return found
+
+
+def nothing_stored(lines: int, ignored: int, refused: int) -> str:
+    """What became of the lines of a file that left no row."""
+    fates = ", ".join(f"{count:,} {fate}" for count, fate in ((ignored, "ignored"), (refused, "refused")) if count)
+    return f"{lines:,} line{'' if lines == 1 else 's'}, none stored: {fates}" if lines else "empty"
 
 
 def _refused(file: str, line: ParsedLine) -> RefusedLine:
