@@ -18,7 +18,7 @@ class _Section(BaseModel):
 
 
 class ClientLogLayout(_Section):
-    """How some client logs are written, where it cannot be seen in their lines; patterns of names are shell patterns."""
+    """How some client logs are written, where lines do not tell; ``cluster`` and ``file`` are shell patterns."""
 
     cluster: str = "*"
     file: str = "*"

@@ -7,27 +7,17 @@ come out as a line with a refusal. Byte positions count in the decompressed stre
 import codecs
 import itertools
 import operator
-import zlib
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-_BLOCK_BYTES = 128 * 1024  # what is split at once; a block of one-byte lines takes some fifty times its size
-_GZIP_PIECE_BYTES = 32 * 1024  # zlib copies what it has not yet read at every step: pieces stay small
-# Lines that carry a time deflate no further: above it only bytes that repeat within some hundred of them do.
-_MOST_TIMES_ITS_SIZE = 300
-_INFLATED_FREELY = 64 * 1024 * 1024
+from udfs.archive_blocks import BLOCK_BYTES, cut, cut_evenly, inflate
+from udfs.archive_blocks import Refusal as Refusal
+
 SAMPLE_CHARS = 4096  # characters of a refused line's text
 _SAMPLE_BYTES = 4 * SAMPLE_CHARS  # enough for as many characters
 _BYTE_ORDER_MARK = codecs.BOM_UTF8
 _GZIP_MAGIC = b"\x1f\x8b"
-
-
-class Refusal(NamedTuple):
-    """Why a line cannot be used: a code for counting, a sentence for reading."""
-
-    code: str
-    detail: str
 
 
 class Line(NamedTuple):
@@ -79,13 +69,7 @@ def read_lines(
     if max_line_bytes < 1:
         raise ValueError(f"max_line_bytes must be at least 1, not {max_line_bytes}")
     form = Form(max_line_bytes, encoding)
-    return _gzip_lines(chunks, form) if gzipped else lines_of_blocks(_cut(chunks, _BLOCK_BYTES), form)
-
-
-def _cut(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
-    for chunk in chunks:
-        for start in range(0, len(chunk), size):
-            yield chunk[start : start + size]
+    return _gzip_lines(chunks, form) if gzipped else lines_of_blocks(cut(chunks, BLOCK_BYTES), form)
 
 
 def _gzip_lines(chunks: Iterable[bytes], form: Form) -> Iterator[Line]:
@@ -93,86 +77,10 @@ def _gzip_lines(chunks: Iterable[bytes], form: Form) -> Iterator[Line]:
     pieces = cut_evenly(chunks)
     head = next(pieces, b"")
     if _GZIP_MAGIC.startswith(head[:2]):
-        yield from lines_of_blocks(_inflate(itertools.chain([head], pieces)), form)
+        yield from lines_of_blocks(inflate(itertools.chain([head], pieces)), form)
     else:
         detail = f"begins with {head[:2].hex(' ')}, gzip begins with {_GZIP_MAGIC.hex(' ')}"
         yield Line(1, 0, 0, _sample(head), Refusal("NOT_GZIP", detail))
-
-
-def cut_evenly(chunks: Iterable[bytes], size: int = _GZIP_PIECE_BYTES) -> Iterator[bytes]:
-    """The same bytes in pieces of ``size``; only the last may be shorter."""
-    held = bytearray()
-    for piece in _cut(chunks, size):
-        held += piece
-        if len(held) >= size:
-            yield bytes(held[:size])
-            del held[:size]
-    if held:
-        yield bytes(held)
-
-
-def _inflate(pieces: Iterable[bytes]) -> Iterator[bytes | Refusal]:
-    """Decompressed blocks; a refusal, if any, comes last."""
-    member = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    is_inside = True
-    read = inflated = 0
-    for piece in pieces:
-        read += len(piece)
-        unread = piece
-        while unread:
-            if not is_inside:
-                unread = unread.lstrip(b"\0")
-                if not unread:
-                    break
-                member = zlib.decompressobj(zlib.MAX_WBITS | 16)
-                is_inside = True
-            for block in inflate_piece(member, unread):
-                yield block
-                if isinstance(block, Refusal):
-                    return
-                inflated += len(block)
-                if bomb := refused_as_bomb(read, inflated):
-                    yield bomb
-                    return
-            is_inside = not member.eof
-            unread = member.unused_data
-    if is_inside:
-        yield Refusal("TRUNCATED_GZIP", "the file ends inside a gzip member")
-
-
-def refused_as_bomb(read: int, inflated: int) -> Refusal | None:
-    """The refusal of an archive of which so many bytes were read and so many came out, where these are too many."""
-    if inflated <= _INFLATED_FREELY + _MOST_TIMES_ITS_SIZE * read:
-        return None
-    detail = f"the first {read} bytes inflate to {inflated}, more than {_MOST_TIMES_ITS_SIZE} times"
-    return Refusal("ARCHIVE_BOMB", detail)
-
-
-def inflate_piece(member: "zlib._Decompress", unread: bytes) -> Iterator[bytes | Refusal]:
-    """The blocks of a piece; what is left of it after the member's end is in ``member.unused_data``."""
-    is_full = True
-    while unread or is_full:
-        before = member.copy()
-        try:
-            block = member.decompress(unread, _BLOCK_BYTES)
-        except zlib.error as error:
-            yield _inflate_up_to_damage(before, unread)
-            yield Refusal("CORRUPT_GZIP", str(error))
-            return
-        yield block
-        unread = member.unconsumed_tail
-        is_full = len(block) == _BLOCK_BYTES  # more may come without more input
-
-
-def _inflate_up_to_damage(member: "zlib._Decompress", unread: bytes) -> bytes:
-    """What a failed call had decoded and threw away; byte by byte, so that only the damaged byte's own is lost."""
-    decoded = bytearray()
-    for at in range(len(unread)):
-        try:
-            decoded += member.decompress(unread[at : at + 1])
-        except zlib.error:
-            break
-    return bytes(decoded)
 
 
 def lines_of_blocks(blocks: Iterator[bytes | Refusal], form: Form) -> Iterator[Line]:

@@ -143,8 +143,8 @@ TEMPLATES: tuple[Template, ...] = (
     template(
         "assignment_failed",
         "QueryLoad: no assignment for group[",
-        r"QueryLoad: no assignment for group\[(?P<client_group>[^\]]++)\] topic\[(?P<topic>[^\]]++)\], "
-        r"get consumer id list failed",
+        r"QueryLoad: no assignment for group\[(?P<client_group>[^\]]++)\](?: |, the )topic\[(?P<topic>[^\]]++)\]"
+        r"(?:, get consumer id list failed|, allocate message queue exception\. (?P<ignored>.*+)| does not exist\.)",
     ),
 )
 _NEEDLES = (
@@ -160,8 +160,8 @@ _NEEDLES = (
     "QueryLoad",
 )
 _MESSAGES = TemplateIndex(TEMPLATES, _NEEDLES)
-# Netty's own channels, SimpleChannel of the proxy: ``[id: 0x1, L:/10.0.0.1:8080 - R:/10.0.0.2:5000]``; GrpcClientChannel
-# and RemotingChannel name both addresses; RemoteChannel (of another proxy) names none.
+# Netty's own channels and SimpleChannel of the proxy: ``[id: 0x1, L:/10.0.0.1:8080 - R:/10.0.0.2:5000]``;
+# GrpcClientChannel and RemotingChannel name both addresses; RemoteChannel (of another proxy) names none.
 _REMOTE = re.compile(r"\bremoteAddress=([^,}\]\s]*+)| R:([^ \]]*+)\]")
 _LOCAL = re.compile(r"\blocalAddress=([^,}\]\s]*+)| L:([^ \]]*+) ")
 _OWN_NAME = re.compile(r"broker(?:\.\d+)?").fullmatch  # what RocketMQ calls the file itself

@@ -1,4 +1,4 @@
-"""Lines of ``rocketmq_client.log``, or of an application's own log, in; rows of ``rebalance_result`` and ``client_event`` out.
+"""Lines of ``rocketmq_client.log``, or of an application's log, in; rows of two tables out.
 
 ``rebalance_result``: "rebalanced result changed" (through 4.9.8) and "client rebalanced result changed" (5.0.0 on) of
 RebalanceImpl#rebalanceByTopic. ``client_event``: the messages registered in ``client_log_events``.
@@ -46,6 +46,7 @@ _QUEUE = re.compile(r"MessageQueue \[topic=([^,\]]++), brokerName=([^,\]]++), qu
 _RESPONSE_CODE = re.compile(r"\bCODE: (-?\d{1,9})\b")
 _THROWN = re.compile(r"(?:Caused by: )?([A-Za-z_][\w$]*+(?:\.[\w$]++)++)(?:: (.*+))?", re.DOTALL)
 _FRAMES = ("\tat ", "\t... ")  # how most lines of a trace begin
+
 
 def parse_client_log(
     lines: Iterable[Line], *, zone: tzinfo, file: str = "", layout: ClientLogLayout | None = None

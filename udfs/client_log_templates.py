@@ -6,18 +6,17 @@ from udfs.log_templates import Template, template
 
 _G = r"(?P<consumer_group>[^, ]++)"
 
-
 _MQ = (
     r"MessageQueue \[topic=(?P<topic>[^,\[\]]++), brokerName=(?P<broker_name>[^,\[\]]++), "
     r"queueId=(?P<queue_id>-?\d{1,10}+)\]"
 )
 
-
 _REST = r"(?P<detail>.*+)"
 
+# 4.4.0 leaves out the broker's id where the heartbeat failed.
+_BEAT = r"send heart beat to broker\[(?P<broker_name>[^ ]++) (?:\d++ )?(?P<broker_address>[^ \]]++)\]"
 
 _SENT = r"sendKernelImpl exception, (?P<detail>resend at once|throw exception), InvokeID: "
-
 
 # "rebalanced result changed" (through 4.9.8) and "client rebalanced result changed" (5.0.0 on), with its own reader.
 RESULTS: tuple[Template, ...] = (
@@ -76,13 +75,20 @@ TEMPLATES: tuple[Template, ...] = (
     ),
     template(
         "queue_dropped",
-        "the message queue not be able to consume, because it's dropped",
-        rf"the message queue not be able to consume, because it's dropped\.(?: group={_G})? ?{_MQ}",
+        "the pop request[PopRequest ",
+        r"the pop request\[PopRequest \[topic=[^,\[\]]*+, "
+        rf"consumerGroup={_G}, messageQueue={_MQ}\]\] is dropped\.",
+        mark="is dropped.",
     ),
-    template(
-        "queue_dropped",
-        "run, the message queue not be able to consume",
-        rf"run, the message queue not be able to consume, because it's dropped\.(?: group={_G})? ?{_MQ}",
+    *(
+        template("queue_dropped", starts, rf"{starts}(?:\(pop\))?\.(?: group={_G},?)? ?(?:messageQueue=)?{_MQ}")
+        for starts in (
+            "the message queue not be able to consume, because it's dropped",
+            "run, the message queue not be able to consume, because it's dropped",
+            "run, message queue not be able to consume, because it's dropped",
+            "consumeMessage, the message queue not be able to consume, because it's dropped",
+            "The message queue not be able to poll, because it's dropped",
+        )
     ),
     template(
         "queue_dropped",
@@ -196,11 +202,9 @@ TEMPLATES: tuple[Template, ...] = (
         r"send heart beat to broker\[(?P<broker_name>[^ ]++) \d++ (?P<broker_address>[^ \]]++)\] success",
         mark="] success",
     ),
-    template(
-        "heartbeat_failed",
-        "send heart beat to broker[",
-        r"send heart beat to broker\[(?P<broker_name>[^ ]++) \d++ (?P<broker_address>[^ \]]++)\] (?P<detail>.*+)",
-        traced=True,
+    *(
+        template("heartbeat_failed", f"{by}send heart beat to broker[", rf"{by}{_BEAT} {_REST}", traced=True)
+        for by in ("", "sendHeartbeatToAllBrokerV2 ")
     ),
     # Sends
     template(
@@ -273,6 +277,12 @@ TEMPLATES: tuple[Template, ...] = (
         "Created a new client Instance, ",
         r"Created a new client Instance, (?:InstanceIndex|FactoryIndex): ?\d++, ClientID: ?(?P<client_id>[^, ]++), "
         r"(?:[^C]|C(?!lientVersion:))*+(?:ClientVersion:(?P<client_version>[^, ]++))?(?P<ignored>.*+)",
+    ),
+    template(
+        "client_created",
+        "created a new client Instance, ",  # through 4.3.0
+        r"created a new client Instance, FactoryIndex: \d++ ClinetID: (?P<client_id>[^ ]++) (?P<ignored>.*) "
+        r"(?P<client_version>V\d[^ ,]*+), serializeType=\w++",
     ),
     template(
         "client_started",

@@ -63,7 +63,7 @@ def may_be_foreign(text: str) -> bool:
 
 
 def refuse_foreign(text: str) -> None:
-    """Refused: FOREIGN_CLIENT_LOG, a line of another language's client that tells what a wanted line of Java's would."""
+    """Refused: FOREIGN_CLIENT_LOG, what another language's client tells as Java's does in a wanted line."""
     if _CPP_HEAD.match(text):
         if _CPP.search(text):
             raise _foreign("C++")

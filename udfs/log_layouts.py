@@ -5,7 +5,7 @@ RocketMQ's own layouts are known by their form as a whole:
 - 4.1-4.2    ``2026-01-05 10:15:00 INFO thread - text``            GMT+8, one-second resolution; brokers of all releases
 - 4.1-4.2    ``2026-01-05 10:15:00,123 INFO Class(12) - text``     log4j variant; zone of the JVM, not written
 - 4.3-5.0    ``2026-01-05 10:15:00,123 INFO Logger - text``        zone of the JVM, not written
-- 5.1 on     ``2026-01-05 10:15:00.123 INFO  [pid] [thread] [logger#method:line] - text``  GMT+8; its console has colours
+- 5.1 on     ``2026-01-05 10:15:00.123 INFO  [pid] [thread] [logger#method:line] - text``  GMT+8; coloured consoles
 
 4.0.0 writes no instant at all (``%PARSER_ERROR[defaultTopicQueueNums] INFO thread - text``).
 Any other layout is read if it has a stamp with a date, a level, and before the message a mark or a logger's name; the
@@ -43,7 +43,9 @@ _MARKS = "-:|])>}~#"  # what separates a message from what stands before it
 _IN_CLASS_NAME = re.compile(r"\.|[a-z][A-Z]")
 _EARLY_CHARS = 16  # within which a line's time of day stands, where nothing is declared
 _COLOUR = re.compile(r"\x1b\[[0-9;]*+m")
-_BEGINS = re.compile(r"(?:[\[(<{|]|\S{1,40}[ |]{1,4}){0,3}(?:\d{4}[-/]\d\d[-/]\d\d[ T]|\d\d:\d\d:\d\d[.,]\d|%PARSER_ERROR\[)")
+_BEGINS = re.compile(
+    r"(?:[\[(<{|]|\S{1,40}[ |]{1,4}){0,3}(?:\d{4}[-/]\d\d[-/]\d\d[ T]|\d\d:\d\d:\d\d[.,]\d|%PARSER_ERROR\[)"
+)
 
 
 # What a stack trace says of an exception may quote anything.
@@ -170,6 +172,6 @@ def _declared_head(text: str, start: int, log: LogReading) -> LogHead | None:
     stamp, level, thread, pid = found
     if stamp.date is None:
         if log.days is None:
-            raise RefusedLineError("UNKNOWN_LOG_LAYOUT", "the declared pattern writes no date, and the log's name is not to")
+            raise RefusedLineError("UNKNOWN_LOG_LAYOUT", "the declared pattern writes no date")
         stamp = stamp._replace(date=log.days.date_of(stamp.day_ms))
     return LogHead(epoch_ms(stamp, log.zone), stamp.resolution_ms, level, pid, thread)

@@ -8,12 +8,12 @@ first stands. So time is linear, and a thread whose name holds that text is read
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import tzinfo
 
 from udfs.log_stamps import Stamp
 from udfs.pattern_dates import DatePattern, PatternError, date_pattern
+from udfs.pattern_parts import MESSAGE, Part, parts_of
 
 _LEVEL = r"(?P<level>[A-Za-z]{1,10}+)"
 _FIXED = {
@@ -21,31 +21,11 @@ _FIXED = {
     **dict.fromkeys(("pid", "processId"), r"(?P<pid>\d{1,18}+)"),
     **dict.fromkeys(("r", "relative", "sn", "sequenceNumber", "L", "line"), r"(?:\d++|\?)"),
 }
-_NOTHING = frozenset(  # what prints nothing, or nothing on the message's own line
-    "n ex exception throwable xEx xException xThrowable wEx rEx rException rThrowable nopex nopexception".split()
-)
 _THREAD = frozenset({"t", "thread", "tn", "threadName"})
-_MESSAGE = frozenset({"m", "msg", "message"})
 _DATE = frozenset({"d", "date"})
-_AS_THEY_ARE = frozenset(  # what colours, bounds or escapes a part of the pattern
-    "clr highlight style enc encode maxLen maxLength black red green yellow blue magenta cyan white gray "
-    "boldRed boldGreen boldYellow boldBlue boldMagenta boldCyan boldWhite".split()
-)
-_CONVERSION = re.compile(r"%(?P<width>-?0?\d{0,4}(?:\.-?\d{1,4})?)(?P<word>[A-Za-z]+|(?=\())")
-_DEFAULT_OF = re.compile(r"\$\{[^{}]*?:-([^{}]*)\}")
 _NAME = re.compile(r"\(\?P<(\w+)>")
 _MOST_CHARS = 2000
 _MOST_TAIL = 1000  # of what follows a message
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A conversion (``word``), or the text between two (``word`` empty)."""
-
-    text: str
-    word: str = ""
-    options: tuple[str, ...] = ()
-    is_padded: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,8 +86,8 @@ def declared_layout(pattern: str) -> DeclaredLayout:
     """
     if len(pattern) > _MOST_CHARS:
         raise PatternError(f"the pattern is longer than {_MOST_CHARS} characters")
-    parts = list(_joined(part for part in _parts(_with_defaults(pattern)) if part.word not in _NOTHING))
-    places = [i for i, part in enumerate(parts) if part.word in _MESSAGE]
+    parts = parts_of(pattern)
+    places = [i for i, part in enumerate(parts) if part.word in MESSAGE]
     if len(places) != 1:
         raise PatternError("the pattern needs one %m, and only one")
     before, after = parts[: places[0]], parts[places[0] + 1 :]
@@ -139,103 +119,7 @@ def _compiled(regex: str) -> re.Pattern[str]:
     return re.compile(_NAME.sub(named_once, regex), re.DOTALL)
 
 
-def _with_defaults(pattern: str) -> str:
-    """The pattern with its placeholders' defaults in place; one whose default is blank stands for any text."""
-    while (filled := _DEFAULT_OF.sub(lambda found: found[1] if found[1].strip() else "%property", pattern)) != pattern:
-        pattern = filled
-    if "${" in pattern:
-        raise PatternError("write what stands for ${...}")
-    return pattern
-
-
-def _joined(parts: Iterator[_Part]) -> Iterator[_Part]:
-    """The same with adjacent texts as one."""
-    before: _Part | None = None
-    for part in parts:
-        if before is not None and not before.word and not part.word:
-            before = replace(before, text=before.text + part.text)
-            continue
-        if before is not None:
-            yield before
-        before = part
-    if before is not None:
-        yield before
-
-
-def _parts(pattern: str) -> Iterator[_Part]:
-    """The pattern's conversions and the texts between them; groups that print their contents are opened."""
-    text, at = "", 0
-    while at < len(pattern):
-        if pattern[at] == "\\" and at + 1 < len(pattern):
-            text, at = text + _unescaped(pattern[at + 1]), at + 2
-        elif pattern.startswith("%%", at):
-            text, at = text + "%", at + 2
-        elif (found := _CONVERSION.match(pattern, at)) is None:
-            text, at = text + pattern[at], at + 1
-        else:
-            if text:
-                yield _Part(text)
-            text = ""
-            word, rest = _known_word(found["word"])
-            inner, options, at = _arguments(pattern, found.end() - len(rest))
-            yield from _conversion(word, inner, options, is_padded=bool(found["width"]))
-    if text:
-        yield _Part(text)
-
-
-def _conversion(word: str, inner: str | None, options: tuple[str, ...], *, is_padded: bool) -> Iterator[_Part]:
-    content = inner if inner is not None else (options[0] if options else "")
-    holds_message = any(part.word in _MESSAGE for part in _parts(content)) if "%" in content else False
-    if (word in _AS_THEY_ARE and "%" in content) or word == "" or holds_message:
-        yield from _parts(content)
-    else:
-        yield _Part("", word, options, is_padded)
-
-
-def _unescaped(letter: str) -> str:
-    return {"t": "\t", "n": "\n"}.get(letter, letter)
-
-
-def _known_word(letters: str) -> tuple[str, str]:
-    """The conversion's word, and the letters after it that are text: ``%mfoo`` begins with ``%m``, as loggers read it."""
-    known = _FIXED.keys() | _NOTHING | _THREAD | _MESSAGE | _DATE | _AS_THEY_ARE | _OTHERS
-    for size in range(len(letters), 0, -1):
-        if letters[:size] in known:
-            return letters[:size], letters[size:]
-    return letters, ""
-
-
-_OTHERS = frozenset(
-    "c logger lo C class F file l location M method X mdc MDC x NDC K map marker markerSimpleName replace notEmpty "
-    "varsNotEmpty variablesNotEmpty equals u uuid caller contextName cn property tid threadId tp threadPriority fqcn "
-    "N nano i I applicationName esb correlationId".split()
-)
-
-
-def _arguments(pattern: str, at: int) -> tuple[str | None, tuple[str, ...], int]:
-    """What stands in a conversion's parentheses, in its braces, and where it ends."""
-    inner = None
-    if pattern.startswith("(", at):
-        inner, at = _enclosed(pattern, at, "(", ")")
-    options = []
-    while pattern.startswith("{", at):
-        option, at = _enclosed(pattern, at, "{", "}")
-        options.append(option)
-    return inner, tuple(options), at
-
-
-def _enclosed(pattern: str, at: int, opens: str, closes: str) -> tuple[str, int]:
-    depth = 0
-    for place in range(at, len(pattern)):
-        if pattern[place - 1] == "\\" and place > at:
-            continue
-        depth += (pattern[place] == opens) - (pattern[place] == closes)
-        if depth == 0:
-            return pattern[at + 1 : place], place + 1
-    raise PatternError(f"{opens} is not closed at character {at}")
-
-
-def _regex(parts: list[_Part], date: DatePattern, *, is_head: bool) -> str:
+def _regex(parts: list[Part], date: DatePattern, *, is_head: bool) -> str:
     """One expression of all parts, in which no free text is looked for twice."""
     regex = ""
     place = 0
@@ -252,11 +136,11 @@ def _regex(parts: list[_Part], date: DatePattern, *, is_head: bool) -> str:
     return regex
 
 
-def _fixed(part: _Part, date: DatePattern) -> str | None:
+def _fixed(part: Part, date: DatePattern) -> str | None:
     return f"(?P<date>{date.regex.pattern})" if part.word in _DATE else _FIXED.get(part.word)
 
 
-def _literal(text: str, parts: list[_Part], place: int) -> str:
+def _literal(text: str, parts: list[Part], place: int) -> str:
     """A text between conversions; blanks beside a padded one may be more, or be part of its padding."""
     before = place > 0 and parts[place - 1].is_padded
     after = place + 1 < len(parts) and parts[place + 1].is_padded
@@ -265,7 +149,7 @@ def _literal(text: str, parts: list[_Part], place: int) -> str:
     return re.escape(kept) + (r"[ \t]*+" if after or (before and not kept) else "")
 
 
-def _free(parts: list[_Part], place: int, date: DatePattern, *, is_head: bool) -> tuple[str, int]:
+def _free(parts: list[Part], place: int, date: DatePattern, *, is_head: bool) -> tuple[str, int]:
     """Conversions of any text, up to where what follows them first stands; adjacent ones are one."""
     names = [parts[place].word]
     place += 1

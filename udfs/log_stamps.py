@@ -16,7 +16,9 @@ from udfs.parsed_line import RefusedLineError
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _TIME = r"(?P<hour{0}>\d\d):(?P<minute{0}>\d\d):(?P<second{0}>\d\d)(?:(?P<mark{0}>[.,:])(?P<fraction{0}>\d{{1,9}}+))?"
-_OFFSET = r"(?P<offset{0}>Z(?!\w)|[+-]\d\d:?\d\d(?![\d:])| [+-]\d{{4}}(?!\d)| ?(?:UTC|GMT)(?!\w)(?:[+-]\d\d?(?::?\d\d)?)?)?"
+_OFFSET = (
+    r"(?P<offset{0}>Z(?!\w)|[+-]\d\d:?\d\d(?![\d:])| [+-]\d{{4}}(?!\d)| ?(?:UTC|GMT)(?!\w)(?:[+-]\d\d?(?::?\d\d)?)?)?"
+)
 _DATES = (
     r"(?P<year{0}>\d{{4}})(?P<cut>[-/.])(?P<month{0}>\d\d)(?P=cut)(?P<day{0}>\d\d)(?P<gap>[ T_])",
     r"(?P<day{0}>\d\d)[ /-](?P<name{0}>" + "|".join(MONTHS) + r")[ /-](?P<year{0}>\d{{4}})[ :]",

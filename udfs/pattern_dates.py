@@ -75,7 +75,7 @@ def date_pattern(options: tuple[str, ...]) -> DatePattern:
     names = set(re.findall(r"\(\?P<(\w+)>", regex))
     if not {"hour", "minute", "second"} <= names:
         raise PatternError("the date's format needs hour, minute and second")
-    dated = {"year" if "year2" in names else "year", "day"} | ({"name"} if "name" in names else {"month"})
+    dated = {"year", "day", "name" if "name" in names else "month"}
     given = {"year" if name == "year2" else name for name in names}
     if given & {"year", "month", "name", "day"} and not dated <= given:
         raise PatternError("the date's format needs year, month and day, or none of them")

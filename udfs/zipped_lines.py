@@ -10,7 +10,8 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from udfs.bounded_lines import Form, Line, Refusal, cut_evenly, inflate_piece, lines_of_blocks, refused_as_bomb
+from udfs.archive_blocks import Refusal, cut_evenly, inflate_piece, refused_as_bomb
+from udfs.bounded_lines import Form, Line, lines_of_blocks
 
 _LOCAL = struct.Struct("<4s5H3I2H")
 _MAGIC = b"PK\x03\x04"
@@ -32,7 +33,7 @@ class _Entry(NamedTuple):
     size: int
 
 
-class _Refused(Exception):  # noqa: N818 - carries a refusal, is never seen outside
+class _Refused(Exception):
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
         self.refusal = Refusal(code, detail)
