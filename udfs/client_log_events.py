@@ -5,7 +5,8 @@ that is recognised and cannot be read is refused (BAD_EVENT_LINE), any other is 
 fields between fixed texts, none of which can match in two ways: time is linear.
 Source: RebalanceImpl, RebalancePushImpl, AbstractAllocateMessageQueueStrategy, ClientRemotingProcessor,
 MQClientInstance, DefaultMQProducerImpl, MQClientAPIImpl, MQFaultStrategy, LatencyFaultToleranceImpl,
-DefaultMQPushConsumerImpl, DefaultLitePullConsumerImpl and the ConsumeMessage services; 4.1.0 to 5.5.0. Its wordings by release:
+DefaultMQPushConsumerImpl, DefaultLitePullConsumerImpl and the ConsumeMessage services; 4.1.0 to 5.5.0.
+The wordings of each release:
 ``tests/golden/log_templates``.
 """
 
