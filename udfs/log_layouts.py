@@ -28,10 +28,10 @@ GMT8 = timezone(timedelta(hours=8))
 _MOST_CHARS = 2048  # before a message; a longer head is none
 
 _LEVELS = "TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|SEVERE"
-_LEVEL = re.compile(rf"(?<![\w.$-])(?:{_LEVELS}|{_LEVELS.lower()})(?![\w.$-])")
+_LEVEL = tuple(re.compile(rf"(?<![\w.$-])(?:{names})(?![\w.$=-])") for names in (_LEVELS, _LEVELS.lower()))
 _TIME = r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"
 _OWN = {
-    " ": re.compile(_TIME + r" ++(?P<level>[A-Z]++) (?P<thread>(?!\[)(?:(?! - ).)*+) - ", re.DOTALL),
+    " ": re.compile(_TIME + r" ++(?P<level>[A-Z]++) (?P<thread>(?![\[ ])(?:(?! - ).)*+) - ", re.DOTALL),
     ",": re.compile(_TIME + r",(\d{3}) ++(?P<level>[A-Z]++) (?!\[)[^ ]++ - "),
     ".": re.compile(
         _TIME + r"\.(\d{3}) ++(?P<level>[A-Z]++) ++\[(?P<pid>\d{1,18})\] \[(?P<thread>.*)\] "
@@ -115,12 +115,21 @@ def read_head(text: str, start: int, log: LogReading) -> LogHead:
     elif own := _own_head(text, stamp.start, start, log.zone):
         return own
     refuse_zone_letters(text, stamp)
-    level = _LEVEL.search(text, stamp.end, start) or _LEVEL.search(text, 0, stamp.start)
+    level = _level(text, stamp, start)
     if level is None:
         raise RefusedLineError("UNKNOWN_LOG_LAYOUT", f"no level before the message: {text[:40]!r}")
     if not _is_separated(text[:start]):
         raise RefusedLineError("UNKNOWN_LOG_LAYOUT", f"something else quotes the message: {text[:start][-40:]!r}")
-    return LogHead(epoch_ms(stamp, log.zone), stamp.resolution_ms, level[0], None, None)
+    return LogHead(epoch_ms(stamp, log.zone), stamp.resolution_ms, level, None, None)
+
+
+def _level(text: str, stamp: Stamp, start: int) -> str | None:
+    """The first level behind the stamp, or before it; in small letters only where there is no other."""
+    for pattern in _LEVEL:
+        found = pattern.search(text, stamp.end, start) or pattern.search(text, 0, stamp.start)
+        if found is not None:
+            return found[0]
+    return None
 
 
 def _is_separated(head: str) -> bool:

@@ -25,7 +25,7 @@ _LEVEL = r"(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b"
 _CRI = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:?\d\d) (stdout|stderr) ([FP])(?::\S*+)? ?")
 _STAMPED = r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?|\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:?\d\d))"
 _NAME = rf"(?!{_LEVEL})[^\s\[\]():]{{1,255}}"  # of a host or a unit
-_SYSLOG = re.compile(rf"(?:<\d{{1,3}}>)?{_STAMPED} {_NAME} {_NAME}(?:\[\d{{1,10}}\])?: ?")
+_SYSLOG = re.compile(rf"(?:<\d{{1,3}}>)?{_STAMPED} {_NAME} {_NAME}(?:\[\d{{1,10}}\])?:(?: |\Z)")
 
 
 class Unwrapped(NamedTuple):
