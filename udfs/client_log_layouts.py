@@ -58,7 +58,7 @@ def check_encoding(name: str) -> None:
     Raises: ValueError: no codec of Python's for text, or one like UTF-16 or EBCDIC.
     """
     try:
-        is_ascii = _ASCII.decode(name) == _ASCII.decode()
+        is_ascii = all(text.decode(name) == text.decode() for text in (rb"\x41", _ASCII))
     except (LookupError, ValueError):
         is_ascii = False
     if not is_ascii or "\0" in name:
