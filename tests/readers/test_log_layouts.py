@@ -65,7 +65,7 @@ def row(text):
         ("2026-11-20 10:00:26.213 INFO  [7] [main] [RocketmqClient] - ", ZONE),
         ("2026-11-20 10:00:26.213 [a - b] [trace=1,span=2] WARN c.e.Foo(Foo.java:12) - [warn,120] - ", ZONE),
         (
-            "\x1b[2m2026-11-20 10:00:26.213\x1b[0;39m \x1b[32m INFO\x1b[0;39m 7 --- [t] \x1b[36mRocketmqClient\x1b[0;39m : ",
+            "\x1b[2m2026-11-20 10:00:26.213\x1b[0;39m \x1b[32m INFO\x1b[0;39m 7 --- [t] \x1b[36mRocketmq\x1b[0;39m : ",
             ZONE,
         ),
         ("2026-11-20 10:00:26.213 INFO  [7] [t] [o.a.r.c.i.consumer.RebalanceImpl#?:?] - ", GMT8),

@@ -251,7 +251,7 @@ def test_encodings_that_hold_ascii_are_taken(name):
     ["utf-16", "utf-16-le", "utf-32", "utf-7", "cp037", "hz", "base64", "rot13", "unicode_escape", "none", "", "a\0"],
 )
 def test_encodings_whose_lines_cannot_be_cut_are_refused(name):
-    with pytest.raises(ValueError, match="encoding|line's end"):
+    with pytest.raises(ValueError, match=r"encoding|line's end"):
         check_layout(ClientLogLayout(encoding=name))
 
 

@@ -128,7 +128,8 @@ CLIENT: dict[str, tuple[str, tuple[str, ...] | str]] = {
         "b is unreachable, it will not be used until it's reachable",
     ),
     " is reachable now, then it can be used.": ("broker_reachable", "b is reachable now, then it can be used."),
-    "Created a new client Instance, InstanceIndex:{}, ClientID:{}, ClientConfig:{}, ClientVersion:{}, SerializerType:{}": (
+    "Created a new client Instance, InstanceIndex:{}, ClientID:{}, ClientConfig:{}, ClientVersion:{}, "
+    "SerializerType:{}": (
         "client_created",
         ("0", "c@1", "ClientConfig [namesrvAddr=h:1, clientIP=h]", "V5_3_3", "JSON"),
     ),

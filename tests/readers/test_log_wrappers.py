@@ -21,7 +21,8 @@ from udfs.log_wrappers import unwrap
 QUEUES = ", ".join(f"MessageQueue [topic=T, brokerName=broker-{i:04}, queueId=0]" for i in range(600))
 LONG = (
     "2026-11-20 10:00:50,051 INFO RocketmqClient - rebalanced result changed. allocateMessageQueueStrategyName=AVG, "
-    f"group=g, topic=T, clientId=c@1, mqAllSize=600, cidAllSize=1, rebalanceResultSize=600, rebalanceResultSet=[{QUEUES}]"
+    f"group=g, topic=T, clientId=c@1, mqAllSize=600, cidAllSize=1, "
+    f"rebalanceResultSize=600, rebalanceResultSet=[{QUEUES}]"
 )
 FAILED = [
     "2026-11-20 10:00:50,051 WARN RocketmqClient - rebalanceByTopic Exception",

@@ -10,18 +10,19 @@ import zipfile
 from collections import defaultdict
 from pathlib import Path
 
-RELEASES = (
+_RELEASES = (
     "4.0.0 4.1.0 4.2.0 4.3.0 4.3.1 4.3.2 4.4.0 4.5.0 4.5.1 4.5.2 4.6.0 4.6.1 4.7.0 4.7.1 4.8.0 4.9.0 4.9.1 4.9.2 4.9.3 "
     "4.9.4 4.9.5 4.9.6 4.9.7 4.9.8 5.0.0-PREVIEW 5.0.0-ALPHA 5.0.0 5.1.0 5.1.1 5.1.2 5.1.3 5.1.4 5.2.0 5.3.0 5.3.1 5.3.2 "
     "5.3.3 5.4.0 5.5.0"
-).split()
+)
+RELEASES = _RELEASES.split()
 CLASSES = {
     "client": "RebalanceImpl RebalancePushImpl AbstractAllocateMessageQueueStrategy ClientRemotingProcessor "
     "AllocateMessageQueueAveragely AllocateMessageQueueAveragelyByCircle AllocateMessageQueueConsistentHash "
     "AllocateMachineRoomNearby MQClientInstance DefaultMQProducerImpl MQClientAPIImpl MQFaultStrategy "
     "LatencyFaultToleranceImpl DefaultMQPushConsumerImpl DefaultLitePullConsumerImpl ConsumeMessageConcurrentlyService "
-    "ConsumeMessageOrderlyService ConsumeMessagePopConcurrentlyService ConsumeMessagePopOrderlyService".split(),
-    "broker": "ConsumerManager ConsumerGroupInfo ProducerManager QueryAssignmentProcessor".split(),
+    "ConsumeMessageOrderlyService ConsumeMessagePopConcurrentlyService ConsumeMessagePopOrderlyService",
+    "broker": "ConsumerManager ConsumerGroupInfo ProducerManager QueryAssignmentProcessor",
 }
 WIDTH = {7: 2, 8: 2, 16: 2, 19: 2, 20: 2, 15: 3, 3: 4, 4: 4, 9: 4, 10: 4, 11: 4, 12: 4, 17: 4, 18: 4, 5: 8, 6: 8}
 
@@ -45,7 +46,8 @@ def constants(code: bytes) -> list[str]:
 
 
 def main(jars: Path) -> None:
-    for artifact, classes in CLASSES.items():
+    for artifact, names in CLASSES.items():
+        classes = names.split()
         found = defaultdict(set)
         for path in jars.glob(f"rocketmq-{artifact}-*.jar"):
             release = path.stem.removeprefix(f"rocketmq-{artifact}-").removesuffix("-incubating")
