@@ -5,7 +5,6 @@ An entry holds for the logs that its shell patterns match; the first that does i
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from datetime import tzinfo
 from fnmatch import fnmatchcase
@@ -63,6 +62,3 @@ def check_encoding(name: str) -> None:
         is_ascii = False
     if not is_ascii or "\0" in name:
         raise ValueError(f"{name!r} is no encoding that holds ASCII as it is, such as utf-8, gbk, gb18030, big5")
-    text = "".join(map(chr, [*range(11, 0xD800), *range(0xE000, min(sys.maxunicode, 0x20000))]))
-    if b"\n" in text.encode(name, errors="ignore"):
-        raise ValueError(f"in {name!r} the byte of a line's end stands inside characters")
