@@ -17,6 +17,22 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class ClientLogLayout(_Section):
+    """How some client logs are written, where lines do not tell; ``cluster`` and ``file`` are shell patterns."""
+
+    cluster: str = "*"
+    file: str = "*"
+    pattern: str | None = None
+    zone: str | None = None
+    encoding: str = "utf-8"
+    date_from_file_name: bool = False
+
+    @field_validator("zone")
+    @classmethod
+    def _zone_exists(cls, zone: str | None) -> str | None:
+        return zone if zone is None else _zone(zone)
+
+
 class Ingest(_Section):
     """Bounds of what is read from landing files."""
 
@@ -24,6 +40,7 @@ class Ingest(_Section):
     max_raw_text_chars: int = Field(ge=0)
     client_log_zone: str
     client_log_zones: dict[str, str] = {}
+    client_log_layout: tuple[ClientLogLayout, ...] = ()
     rules: dict[str, str] = {}
 
     @field_validator("client_log_zone")

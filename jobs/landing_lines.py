@@ -15,13 +15,15 @@ from pyarrow import parquet
 
 from jobs.landing_root import LandingRoot
 from jobs.landing_survey import LandingFile, folder_of
-from udfs.bounded_lines import Line, Refusal, read_lines
+from udfs.bounded_lines import Form, Line, Refusal, read_lines
 from udfs.canonical_lines import lines_of_rows
+from udfs.client_log_layouts import layout_of
 from udfs.door import judged
 from udfs.door_rules import Severity
 from udfs.landing_formats import FORMATS
 from udfs.mqadmin_lines import with_command
-from udfs.parsed_line import ERROR_CHARS, LandedFile, ParsedLine
+from udfs.parsed_line import ERROR_CHARS, ClientLogLayout, LandedFile, ParsedLine
+from udfs.zipped_lines import read_zip_lines
 
 _CHUNK_BYTES = 1 << 20
 _BATCH_LINES = 2_000
@@ -29,7 +31,10 @@ _BATCH_LINES = 2_000
 _MOST_ROWS_A_BYTE = 1_000
 _ROWS_FREELY = 10_000_000
 # Refusals that end a file: what followed is not there.
-ENDS_FILE = frozenset({"TRUNCATED_GZIP", "CORRUPT_GZIP", "NOT_GZIP", "NOT_PARQUET", "ARCHIVE_BOMB"})
+ENDS_FILE = frozenset(
+    {"TRUNCATED_GZIP", "CORRUPT_GZIP", "NOT_GZIP", "NOT_PARQUET", "ARCHIVE_BOMB"}
+    | {"TRUNCATED_ZIP", "CORRUPT_ZIP", "NOT_ZIP", "ZIP_CONTENTS"}
+)
 
 
 class ReadOptions(NamedTuple):
@@ -41,6 +46,7 @@ class ReadOptions(NamedTuple):
     zones: dict[str, str]
     default_zone: str
     severities: dict[str, Severity]
+    layouts: tuple[ClientLogLayout, ...] = ()
 
 
 def parse_file(file: LandingFile, options: ReadOptions, flagged_tables: Iterable[str] = ()) -> Iterator[ParsedLine]:
@@ -54,18 +60,24 @@ def parse_file(file: LandingFile, options: ReadOptions, flagged_tables: Iterable
     if landing_format.commands is not None:
         commands = f"{folder_of(file.file)}/{landing_format.commands}"
         about = with_command(about, _lines(commands, options) if LandingRoot(options.landing).exists(commands) else ())
+    if file.format == "client_log":
+        about = about._replace(layout=layout_of(options.layouts, file.cluster, about.path))
     read = _parquet_lines if file.file.endswith(".parquet") else _lines
-    parsed = landing_format.parse(read(file.file, options), zone, about)
+    parsed = landing_format.parse(read(file.file, options, about.layout), zone, about)
     yield from judged(parsed, options.severities, flagged_tables)
 
 
-def _lines(file: str, options: ReadOptions) -> Iterator[Line]:
+def _lines(file: str, options: ReadOptions, layout: ClientLogLayout | None = None) -> Iterator[Line]:
+    form = Form(options.max_line_bytes, layout.encoding if layout else "utf-8")
     with LandingRoot(options.landing).opened(file) as stream:
         chunks = iter(lambda: stream.read(_CHUNK_BYTES), b"")
-        yield from read_lines(chunks, gzipped=file.endswith(".gz"), max_line_bytes=options.max_line_bytes)
+        if file.endswith(".zip"):
+            yield from read_zip_lines(chunks, takes=FORMATS[file.partition("/")[0]].takes, **form._asdict())
+        else:
+            yield from read_lines(chunks, gzipped=file.endswith(".gz"), **form._asdict())
 
 
-def _parquet_lines(file: str, options: ReadOptions) -> Iterator[Line]:
+def _parquet_lines(file: str, options: ReadOptions, layout: ClientLogLayout | None = None) -> Iterator[Line]:
     """The rows of a Parquet file as lines; one that is damaged ends with a refused line."""
     number = 0
     try:

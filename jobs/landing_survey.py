@@ -9,7 +9,6 @@ import difflib
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from jobs.landing_root import LandingRoot, LeftAlone, Listing
@@ -117,7 +116,8 @@ def why_left_alone(landing_format: LandingFormat, path: str) -> str | None:
     if is_hidden(name):
         return "the name begins with '.' or '_', as while a file is written"
     if not _is_of(landing_format, name):
-        return f"the name matches none of {', '.join(landing_format.patterns)} (each also with .gz)"
+        packed = ".gz or .zip" if landing_format.zipped else ".gz"
+        return f"the name matches none of {', '.join(landing_format.patterns)} (each also with {packed})"
     return None
 
 
@@ -144,8 +144,7 @@ def _as_cluster(folder: str) -> str:
 
 
 def _is_of(landing_format: LandingFormat, name: str) -> bool:
-    plain = name.removesuffix(".gz")
-    return not name.startswith(_HIDDEN) and any(fnmatchcase(plain, p) for p in landing_format.patterns)
+    return not name.startswith(_HIDDEN) and landing_format.takes(name)
 
 
 def _why_unknown(name: str, *, is_folder: bool) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from conf.settings import Settings
 from conf.settings_file import SettingsError
 from jobs.landing_lines import ReadOptions
+from udfs.client_log_layouts import check_layout
 from udfs.door import severities
+from udfs.parsed_line import ClientLogLayout
 
 
 def read_options(landing: str, settings: Settings) -> ReadOptions:
     """What the settings say of reading.
 
-    Raises: SettingsError: no such rule, or no such severity.
+    Raises: SettingsError: no such rule, or no such severity; a layout by which no log could be read.
     """
     try:
         of_rules = severities(settings.ingest.rules)
@@ -24,4 +26,15 @@ def read_options(landing: str, settings: Settings) -> ReadOptions:
         dict(settings.ingest.client_log_zones),
         settings.ingest.client_log_zone,
         of_rules,
+        _layouts(settings),
     )
+
+
+def _layouts(settings: Settings) -> tuple[ClientLogLayout, ...]:
+    layouts = tuple(ClientLogLayout(**given.model_dump()) for given in settings.ingest.client_log_layout)
+    for number, layout in enumerate(layouts):
+        try:
+            check_layout(layout)
+        except ValueError as error:
+            raise SettingsError(f"ingest.client_log_layout.{number}: {error}") from error
+    return layouts

@@ -35,7 +35,7 @@ LOG_FOLDER = column(
     "Folder of the log inside its cluster's landing folder, '' for none; of equal lines in two logs, the first's.",
     required=True,
 )
-_LEVEL = column("level", StringType(), "Log level as written.", required=True)
+_LEVEL = column("level", StringType(), "Log level as written; '' where a declared layout has none.", required=True)
 _TEXT = column("text", StringType(), "The message as written, its first 1000 characters.", required=True)
 _DIGEST = column("line_digest", StringType(), "BLAKE2b (96 bits) of the whole line.", required=True)
 # Not the folder: a log that lands twice brings each fact once.
@@ -99,8 +99,8 @@ CLIENT_EVENT = Table(
             _RESOLUTION,
             column("kind", StringType(), "What happened; e.g. queue_added, lock_failed, send_failed.", required=True),
             _LEVEL,
-            column("pid", LongType(), "Process id (5.1 on); null before."),
-            column("thread", StringType(), "Thread (4.1-4.2 and 5.1 on); null in between."),
+            column("pid", LongType(), "Process id (5.1 on, or declared layouts); null before."),
+            column("thread", StringType(), "Thread (4.1-4.2 and 5.1 on, or declared layouts); null elsewhere."),
             column("consumer_group", StringType(), "Consumer group; null where the line names none."),
             column("client_id", StringType(), "Client id; null: most lines name none, and a log may hold several."),
             column("topic", StringType(), "Topic; null where the line names none."),

@@ -7,27 +7,17 @@ come out as a line with a refusal. Byte positions count in the decompressed stre
 import codecs
 import itertools
 import operator
-import zlib
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-_BLOCK_BYTES = 128 * 1024  # what is split at once; a block of one-byte lines takes some fifty times its size
-_GZIP_PIECE_BYTES = 32 * 1024  # zlib copies what it has not yet read at every step: pieces stay small
-# Lines that carry a time deflate no further: above it only bytes that repeat within some hundred of them do.
-_MOST_TIMES_ITS_SIZE = 300
-_INFLATED_FREELY = 64 * 1024 * 1024
+from udfs.archive_blocks import BLOCK_BYTES, cut, cut_evenly, inflate
+from udfs.archive_blocks import Refusal as Refusal
+
 SAMPLE_CHARS = 4096  # characters of a refused line's text
 _SAMPLE_BYTES = 4 * SAMPLE_CHARS  # enough for as many characters
 _BYTE_ORDER_MARK = codecs.BOM_UTF8
 _GZIP_MAGIC = b"\x1f\x8b"
-
-
-class Refusal(NamedTuple):
-    """Why a line cannot be used: a code for counting, a sentence for reading."""
-
-    code: str
-    detail: str
 
 
 class Line(NamedTuple):
@@ -43,10 +33,19 @@ class Line(NamedTuple):
     refusal: Refusal | None
 
 
+class Form(NamedTuple):
+    """How bytes are lines: see ``read_lines``."""
+
+    max_line_bytes: int
+    encoding: str = "utf-8"
+
+
 _MAKE_LINE = partial(tuple.__new__, Line)  # of a tuple of all its fields, without a step of Python
 
 
-def read_lines(chunks: Iterable[bytes], *, gzipped: bool, max_line_bytes: int) -> Iterator[Line]:
+def read_lines(
+    chunks: Iterable[bytes], *, gzipped: bool, max_line_bytes: int, encoding: str = "utf-8"
+) -> Iterator[Line]:
     r"""The lines of a file, refused ones among them, each exactly once and in order.
 
     Lines end with ``\n`` or ``\r\n``, nothing else; the last may lack it. A byte order mark at the very start belongs
@@ -55,7 +54,7 @@ def read_lines(chunks: Iterable[bytes], *, gzipped: bool, max_line_bytes: int) -
 
     Refused, text bounded to 4096 characters of the line's beginning, bytes that are not UTF-8 as ``\xNN``:
     ``LINE_TOO_LONG`` (of its first 4096 bytes; its byte range is true), ``INVALID_UTF8`` (the detail has the first
-    bad byte's position).
+    bad byte's position; of another encoding ``NOT_IN_ENCODING``).
     Where a gzip file ends too early (``TRUNCATED_GZIP``; of zero bytes, too) or is damaged (``CORRUPT_GZIP``, also a
     wrong check sum or length and anything but zeros after the last member), the whole lines before come as usual and
     one last line holds the rest, possibly empty. So too where it inflates to more than 64 MiB and 300 times what was
@@ -65,104 +64,33 @@ def read_lines(chunks: Iterable[bytes], *, gzipped: bool, max_line_bytes: int) -
         chunks: the file's bytes in order, cut anywhere; what iterating over them raises is passed on.
         gzipped: whether they are gzip, of one or more members, zeros after a member allowed.
         max_line_bytes: longest line that is given whole, >= 1, terminator not counted.
+        encoding: of the text; one in which the byte of a line's end is never part of another character.
     """
     if max_line_bytes < 1:
         raise ValueError(f"max_line_bytes must be at least 1, not {max_line_bytes}")
-    return _gzip_lines(chunks, max_line_bytes) if gzipped else _lines(_cut(chunks, _BLOCK_BYTES), max_line_bytes)
+    form = Form(max_line_bytes, encoding)
+    return _gzip_lines(chunks, form) if gzipped else lines_of_blocks(cut(chunks, BLOCK_BYTES), form)
 
 
-def _cut(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
-    for chunk in chunks:
-        for start in range(0, len(chunk), size):
-            yield chunk[start : start + size]
-
-
-def _gzip_lines(chunks: Iterable[bytes], max_line_bytes: int) -> Iterator[Line]:
+def _gzip_lines(chunks: Iterable[bytes], form: Form) -> Iterator[Line]:
     # Pieces of one size make every call of zlib, and so what is left of a damaged file, independent of the chunks.
-    pieces = _cut_evenly(chunks, _GZIP_PIECE_BYTES)
+    pieces = cut_evenly(chunks)
     head = next(pieces, b"")
     if _GZIP_MAGIC.startswith(head[:2]):
-        yield from _lines(_inflate(itertools.chain([head], pieces)), max_line_bytes)
+        yield from lines_of_blocks(inflate(itertools.chain([head], pieces)), form)
     else:
         detail = f"begins with {head[:2].hex(' ')}, gzip begins with {_GZIP_MAGIC.hex(' ')}"
         yield Line(1, 0, 0, _sample(head), Refusal("NOT_GZIP", detail))
 
 
-def _cut_evenly(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """The same bytes in pieces of ``size``; only the last may be shorter."""
-    held = bytearray()
-    for piece in _cut(chunks, size):
-        held += piece
-        if len(held) >= size:
-            yield bytes(held[:size])
-            del held[:size]
-    if held:
-        yield bytes(held)
-
-
-def _inflate(pieces: Iterable[bytes]) -> Iterator[bytes | Refusal]:
-    """Decompressed blocks; a refusal, if any, comes last."""
-    member = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    is_inside = True
-    read = inflated = 0
-    for piece in pieces:
-        read += len(piece)
-        unread = piece
-        while unread:
-            if not is_inside:
-                unread = unread.lstrip(b"\0")
-                if not unread:
-                    break
-                member = zlib.decompressobj(zlib.MAX_WBITS | 16)
-                is_inside = True
-            for block in _inflate_piece(member, unread):
-                yield block
-                if isinstance(block, Refusal):
-                    return
-                inflated += len(block)
-                if inflated > _INFLATED_FREELY + _MOST_TIMES_ITS_SIZE * read:
-                    detail = f"the first {read} bytes inflate to {inflated}, more than {_MOST_TIMES_ITS_SIZE} times"
-                    yield Refusal("ARCHIVE_BOMB", detail)
-                    return
-            is_inside = not member.eof
-            unread = member.unused_data
-    if is_inside:
-        yield Refusal("TRUNCATED_GZIP", "the file ends inside a gzip member")
-
-
-def _inflate_piece(member: "zlib._Decompress", unread: bytes) -> Iterator[bytes | Refusal]:
-    is_full = True
-    while unread or is_full:
-        before = member.copy()
-        try:
-            block = member.decompress(unread, _BLOCK_BYTES)
-        except zlib.error as error:
-            yield _inflate_up_to_damage(before, unread)
-            yield Refusal("CORRUPT_GZIP", str(error))
-            return
-        yield block
-        unread = member.unconsumed_tail
-        is_full = len(block) == _BLOCK_BYTES  # more may come without more input
-
-
-def _inflate_up_to_damage(member: "zlib._Decompress", unread: bytes) -> bytes:
-    """What a failed call had decoded and threw away; byte by byte, so that only the damaged byte's own is lost."""
-    decoded = bytearray()
-    for at in range(len(unread)):
-        try:
-            decoded += member.decompress(unread[at : at + 1])
-        except zlib.error:
-            break
-    return bytes(decoded)
-
-
-def _lines(blocks: Iterator[bytes | Refusal], max_line_bytes: int) -> Iterator[Line]:
+def lines_of_blocks(blocks: Iterator[bytes | Refusal], form: Form) -> Iterator[Line]:
+    """The lines of blocks of bytes, of which a refusal may be the last: see ``read_lines``."""
     # Chained, not yielded one by one: most lines pass without a step of Python.
-    return itertools.chain.from_iterable(_lines_by_block(blocks, max_line_bytes))
+    return itertools.chain.from_iterable(_lines_by_block(blocks, form))
 
 
-def _lines_by_block(blocks: Iterator[bytes | Refusal], max_line_bytes: int) -> Iterator[Iterable[Line]]:
-    splitter = _Splitter(max_line_bytes)
+def _lines_by_block(blocks: Iterator[bytes | Refusal], form: Form) -> Iterator[Iterable[Line]]:
+    splitter = _Splitter(form)
     head = b""
     refusal = None
     for block in blocks:
@@ -182,14 +110,14 @@ def _lines_by_block(blocks: Iterator[bytes | Refusal], max_line_bytes: int) -> I
 class _Splitter:
     """Cuts blocks into lines; holds the beginning of the line that no block has ended yet."""
 
-    def __init__(self, max_line_bytes: int) -> None:
-        self.max_line_bytes = max_line_bytes
+    def __init__(self, form: Form) -> None:
+        self.form = form
         self.is_begun = False
         self.number = 1
         self.start = 0
         self.size = 0  # of the unfinished line, held or not
         self.held = bytearray()
-        self.hold_at_most = max(max_line_bytes, _SAMPLE_BYTES)
+        self.hold_at_most = max(form.max_line_bytes, _SAMPLE_BYTES)
         self.ends_with_return = False
 
     def begin(self, block: bytes) -> Iterable[Line]:
@@ -215,13 +143,13 @@ class _Splitter:
             number, start = self.number, self.start
             self.number += block.count(b"\n", begin, last) + 1
             self.start += last + 1 - begin
-            lines = itertools.chain(lines, _whole_lines(block[begin:last], number, start, self.max_line_bytes))
+            lines = itertools.chain(lines, _whole_lines(block[begin:last], number, start, self.form))
         self._hold(block[last + 1 :])
         return lines
 
     def end(self, refusal: Refusal | None) -> Iterator[Line]:
         if refusal is not None:
-            yield Line(self.number, self.start, self.start + self.size, _sample(self.held), refusal)
+            yield Line(self.number, self.start, self.start + self.size, _sample(self.held, self.form.encoding), refusal)
         elif self.size:
             yield self._finish(is_terminated=False)
 
@@ -234,7 +162,7 @@ class _Splitter:
 
     def _finish(self, *, is_terminated: bool) -> Line:
         size = self.size - (is_terminated and self.ends_with_return)
-        line = _line(self.number, self.start, size, bytes(self.held[:size]), self.max_line_bytes)
+        line = _line(self.number, self.start, size, bytes(self.held[:size]), self.form)
         self.number += 1
         self.start += self.size + 1
         self.size = 0
@@ -242,15 +170,15 @@ class _Splitter:
         return line
 
 
-def _whole_lines(block: bytes, number: int, start: int, max_line_bytes: int) -> Iterator[Line]:
-    r"""Lines of a block without its last ``\n``: all together where each is UTF-8 and short, one by one where not."""
+def _whole_lines(block: bytes, number: int, start: int, form: Form) -> Iterator[Line]:
+    r"""Lines of a block without its last ``\n``: all together where each is text and short, one by one where not."""
     try:
-        texts = block.decode().split("\n")
+        texts = block.decode(form.encoding).split("\n")
     except UnicodeDecodeError:
-        return _one_by_one(block, number, start, max_line_bytes)
+        return _one_by_one(block, number, start, form)
     sizes = list(map(len, texts if block.isascii() else block.split(b"\n")))
-    if max(sizes) > max_line_bytes:
-        return _one_by_one(block, number, start, max_line_bytes)
+    if max(sizes) > form.max_line_bytes:
+        return _one_by_one(block, number, start, form)
     # Most lines of most files pass here: no step of Python is taken for a single one.
     starts = list(itertools.accumulate(map((1).__add__, sizes), initial=start))
     shown: Iterable[str] = texts
@@ -262,31 +190,33 @@ def _whole_lines(block: bytes, number: int, start: int, max_line_bytes: int) -> 
     return map(_MAKE_LINE, zip(itertools.count(number), starts, ends, shown, itertools.repeat(None)))
 
 
-def _one_by_one(block: bytes, number: int, start: int, max_line_bytes: int) -> Iterator[Line]:
+def _one_by_one(block: bytes, number: int, start: int, form: Form) -> Iterator[Line]:
     for raw in block.split(b"\n"):
         size = len(raw) - raw.endswith(b"\r")
-        yield _line(number, start, size, raw[:size], max_line_bytes)
+        yield _line(number, start, size, raw[:size], form)
         number += 1
         start += len(raw) + 1
 
 
-def _line(number: int, start: int, size: int, raw: bytes, max_line_bytes: int) -> Line:
+def _line(number: int, start: int, size: int, raw: bytes, form: Form) -> Line:
     """The line of ``size`` bytes that begins with ``raw``, which is all of it where it is not too long."""
     end = start + size
-    if size > max_line_bytes:
-        detail = f"{size} bytes, more than {max_line_bytes}"
-        return Line(number, start, end, _sample(raw[:size], SAMPLE_CHARS), Refusal("LINE_TOO_LONG", detail))
+    if size > form.max_line_bytes:
+        detail = f"{size} bytes, more than {form.max_line_bytes}"
+        sample = _sample(raw[:size], form.encoding, SAMPLE_CHARS)
+        return Line(number, start, end, sample, Refusal("LINE_TOO_LONG", detail))
     try:
-        return Line(number, start, end, raw.decode(), None)
+        return Line(number, start, end, raw.decode(form.encoding), None)
     except UnicodeDecodeError as error:
         detail = (
             f"{error.reason}: 0x{raw[error.start]:02x} at byte {start + error.start} of the file, "
             f"{error.start} of the line (both from 0)"
         )
-        return Line(number, start, end, _sample(raw), Refusal("INVALID_UTF8", detail))
+        code = "INVALID_UTF8" if form.encoding == "utf-8" else "NOT_IN_ENCODING"
+        return Line(number, start, end, _sample(raw, form.encoding), Refusal(code, detail))
 
 
-def _sample(raw: bytes | bytearray, most_bytes: int = _SAMPLE_BYTES) -> str:
+def _sample(raw: bytes | bytearray, encoding: str = "utf-8", most_bytes: int = _SAMPLE_BYTES) -> str:
     """A bounded beginning to look at; a character that the bound cuts in two is left out."""
-    decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+    decoder = codecs.getincrementaldecoder(encoding)("backslashreplace")
     return decoder.decode(raw[:most_bytes], final=len(raw) <= most_bytes)[:SAMPLE_CHARS]

@@ -1,9 +1,11 @@
 """Lines of ``broker.log`` in, rows of ``membership_event`` out: members and subscriptions that came and went.
 
-Layout of all releases: ``2026-01-05 10:15:00 INFO thread - text``, GMT+8, one-second resolution. Every message that is
-not registered here is ignored, and so are lines that begin with no stamp (stack traces, thread dumps).
+Layout of all releases: ``2026-01-05 10:15:00 INFO thread - text``, GMT+8, one-second resolution; others are read as
+``log_layouts`` says. Messages are looked for anywhere in a line, under whatever wraps it; a line without any that is
+registered here is ignored, and so is what a stack trace quotes.
 The log does not say whose it is: the broker's name is the file's (``broker-a.log``), else its folder's.
-Source: ConsumerManager, ConsumerGroupInfo, ProducerManager, QueryAssignmentProcessor, 4.0.0 to 5.3.3.
+Source: ConsumerManager, ConsumerGroupInfo, ProducerManager, QueryAssignmentProcessor, 4.0.0 to 5.5.0;
+GrpcClientChannel, RemotingChannel, RemoteChannel and SimpleChannel of the proxy, 5.0.0 to 5.5.0.
 """
 
 from __future__ import annotations
@@ -14,15 +16,17 @@ from datetime import tzinfo
 from typing import Any
 
 from udfs.bounded_lines import Line
-from udfs.log_layouts import begins_with_stamp, message_start, read_head
+from udfs.log_layouts import LogReading, continues_trace, read_head, without_colours
 from udfs.log_templates import Reader, Template, TemplateIndex, read_message, template
+from udfs.log_wrappers import Unwrapper, may_be_wrapped
 from udfs.logged_lines import Occurrences, stamp
 from udfs.parsed_line import ParsedLine, Record, RefusedLineError, ignored, instant_or_never, java_number
 
 _GROUP = r"(?P<client_group>[^ ]++)"
-# Brackets stand in a channel's own text, and nowhere else in a ClientChannelInfo.
+# A channel prints itself in its class's own way, which may hold anything: it ends where the rest of the info begins.
 _CHANNEL = (
-    r"ClientChannelInfo \[channel=(?P<channel>\[[^\[\]]*+\]), clientId=(?P<client_id>[^,\[\]]++), "
+    r"ClientChannelInfo \[channel=(?P<channel>"
+    r"(?:[^,C]|,(?! clientId=[^,\[\]]*+, language=)|C(?!lientChannelInfo \[))*+), clientId=(?P<client_id>[^,\[\]]++), "
     r"language=(?P<language>[^,\[\]]++), version=(?P<client_version>\d{1,10}+), "
     r"lastUpdateTimestamp=(?P<last_update_at>\d{1,19}+)\]"
 )
@@ -121,6 +125,12 @@ TEMPLATES: tuple[Template, ...] = (
         rf"groupChannelTable, producer group name: {_GROUP}",
     ),
     template(
+        "producer_channel_expired",
+        "SCAN: remove expired channel from ProducerManager",
+        r"SCAN: remove expired channel from ProducerManager groupChannelTable(?P<all_clear>, all clear, )"
+        r"group=(?P<client_group>[^ ]++)",
+    ),
+    template(
         "group_not_known",
         "getConsumerGroupInfo failed, ",
         rf"getConsumerGroupInfo failed, {_GROUP} (?P<address>[^ ]++)",
@@ -133,13 +143,27 @@ TEMPLATES: tuple[Template, ...] = (
     template(
         "assignment_failed",
         "QueryLoad: no assignment for group[",
-        r"QueryLoad: no assignment for group\[(?P<client_group>[^\]]++)\] topic\[(?P<topic>[^\]]++)\], "
-        r"get consumer id list failed",
+        r"QueryLoad: no assignment for group\[(?P<client_group>[^\]]++)\](?: |, the )topic\[(?P<topic>[^\]]++)\]"
+        r"(?:, get consumer id list failed|, allocate message queue exception\. (?P<ignored>.*+)| does not exist\.)",
     ),
 )
-_INDEX = TemplateIndex(TEMPLATES)
-_REMOTE = re.compile(r" R:([^ \]]*+)\]")
-_LOCAL = re.compile(r" L:([^ \]]*+) ")
+_NEEDLES = (
+    "connected, ",
+    "unregister ",
+    "NETTY EVENT",
+    "SCAN: ",
+    "onsumer channel exist",
+    "subscription changed",
+    "ProducerManager#",
+    "o failed, ",
+    "d failed, ",
+    "QueryLoad",
+)
+_MESSAGES = TemplateIndex(TEMPLATES, _NEEDLES)
+# Netty's own channels and SimpleChannel of the proxy: ``[id: 0x1, L:/10.0.0.1:8080 - R:/10.0.0.2:5000]``;
+# GrpcClientChannel and RemotingChannel name both addresses; RemoteChannel (of another proxy) names none.
+_REMOTE = re.compile(r"\bremoteAddress=([^,}\]\s]*+)| R:([^ \]]*+)\]")
+_LOCAL = re.compile(r"\blocalAddress=([^,}\]\s]*+)| L:([^ \]]*+) ")
 _OWN_NAME = re.compile(r"broker(?:\.\d+)?").fullmatch  # what RocketMQ calls the file itself
 _ROTATED = frozenset({"otherdays", "other_days"})
 _MEMBER = {name: re.compile(rf"(?:^|, ){name}=([^,\[\]]*+)") for name in ("topic", "subVersion")}
@@ -153,23 +177,48 @@ def parse_broker_log(lines: Iterable[Line], *, zone: tzinfo, file: str = "") -> 
         zone: of a layout of one's own that writes a comma before milliseconds; RocketMQ's own is GMT+8.
         file: the file's path inside its cluster's folder.
     """
-    broker_name = broker_of(file)
-    occurrences = Occurrences()
+    reader = _Reader(broker_of(file), LogReading(zone))
+    unwrapper = Unwrapper()
     for line in lines:
-        text, refusal = line.text, line.refusal
-        start = message_start(text) if refusal is None and begins_with_stamp(text) else -1
-        form = _INDEX.find(text, start) if start >= 0 else None
-        if form is not None:
-            try:
-                row = _event(text, start, form, zone, occurrences)
-                row["broker_name"] = broker_name
-                yield ParsedLine(line, (Record("membership_event", row),))
-            except RefusedLineError as refused:
-                yield ParsedLine(line, refusal=refused.refusal)
-        elif refusal is None:
+        text = line[3]
+        if line[4] is None and not (may_be_wrapped(text) or _MESSAGES.may_hold_one(text)):
             yield ignored(line)
         else:
-            yield ParsedLine(line, refusal=refusal)
+            for entry, inner in unwrapper.take(line):
+                yield ignored(entry) if inner is None else reader.take(entry, inner)
+    for entry, inner in unwrapper.rest():
+        yield reader.take(entry, inner)
+
+
+class _Reader:
+    """Reads wanted lines; remembers which lines this instant has had."""
+
+    def __init__(self, broker_name: str, reading: LogReading) -> None:
+        self.broker_name = broker_name
+        self.reading = reading
+        self.occurrences = Occurrences()
+
+    def take(self, line: Line, text: str) -> ParsedLine:
+        """A line with the text that the broker wrote."""
+        if line.refusal is not None:
+            return ParsedLine(line, refusal=line.refusal)
+        text = without_colours(text)
+        found = _MESSAGES.search(text)
+        if found is None or continues_trace(text):
+            return ignored(line)
+        try:
+            row = self._event(text, *found)
+        except RefusedLineError as refused:
+            return ParsedLine(line, refusal=refused.refusal)
+        return ParsedLine(line, (Record("membership_event", row),))
+
+    def _event(self, text: str, start: int, form: Template) -> dict[str, Any]:
+        head = read_head(text, start, self.reading)
+        message = text[start:]
+        row = read_message(form, message, _READ)
+        stamp(row, head, text, message, self.occurrences)
+        row["broker_name"] = self.broker_name
+        return row
 
 
 def broker_of(file: str) -> str:
@@ -181,17 +230,15 @@ def broker_of(file: str) -> str:
     return next((folder for folder in reversed(folders) if folder not in _ROTATED), "")
 
 
-def _event(text: str, start: int, form: Template, zone: tzinfo, occurrences: Occurrences) -> dict[str, Any]:
-    head = read_head(text, zone)
-    message = text[start:]
-    row = read_message(form, message, _READ)
-    stamp(row, head, text, message, occurrences)
-    return row
-
-
 def _channel(printed: str) -> dict[str, Any]:
-    ends = {"address": _REMOTE.search(printed), "broker_address": _LOCAL.search(printed)}
-    return {name: end[1].removeprefix("/") for name, end in ends.items() if end and end[1] not in ("", "/")}
+    return _end("address", _REMOTE, printed) | _end("broker_address", _LOCAL, printed)
+
+
+def _end(column: str, pattern: re.Pattern[str], printed: str) -> dict[str, Any]:
+    """An address of a channel, by name where it has names."""
+    found = sorted((end[1] is None, end[1] or end[2] or "") for end in pattern.finditer(printed))
+    address = found[0][1].removeprefix("/") if found else ""
+    return {column: address} if address and address != "null" else {}
 
 
 def _last_update(text: str) -> dict[str, Any]:

@@ -4,7 +4,10 @@ A message is recognised by how it begins (and a mark further on, where several b
 that is recognised and cannot be read is refused (BAD_EVENT_LINE), any other is ignored. Every pattern is a chain of
 fields between fixed texts, none of which can match in two ways: time is linear.
 Source: RebalanceImpl, RebalancePushImpl, AbstractAllocateMessageQueueStrategy, ClientRemotingProcessor,
-MQClientInstance, DefaultMQProducerImpl, MQClientAPIImpl, MQFaultStrategy, LatencyFaultToleranceImpl; 4.1.0 to 5.3.3.
+MQClientInstance, DefaultMQProducerImpl, MQClientAPIImpl, MQFaultStrategy, LatencyFaultToleranceImpl,
+DefaultMQPushConsumerImpl, DefaultLitePullConsumerImpl and the ConsumeMessage services; 4.1.0 to 5.5.0.
+The wordings of each release:
+``tests/golden/log_templates``.
 """
 
 from __future__ import annotations
@@ -12,8 +15,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from udfs.client_log_templates import TEMPLATES
+from udfs.client_log_templates import RESULTS, TEMPLATES
+from udfs.foreign_client_logs import may_be_foreign
 from udfs.log_templates import Reader, Template, TemplateIndex, read_message
+from udfs.log_wrappers import may_be_wrapped
 from udfs.parsed_line import java_number
 
 _QUEUE = re.compile(r"MessageQueue \[topic=[^,\[\]]++, brokerName=([^,\[\]]++), queueId=(-?\d{1,10}+)\]")
@@ -30,7 +35,41 @@ _BROKER_DATA = re.compile(r"BrokerData \[(?:cluster=[^,\[\]]*+, )?brokerName=([^
 _PROPERTY = re.compile(r"(?:^|, )(KEYS|UNIQ_KEY)=([^,]++)")
 
 
-find_template = TemplateIndex(TEMPLATES).find  # the form of a message; None: not one that is taken in
+# Texts of which each wanted message holds one, and ordinary lines few.
+_NEEDLES = (
+    "essage{t",
+    "essage [t",
+    "by retry",
+    "Fix Offset",
+    "[WRONG]mq",
+    "messageQueue. ",
+    "alance",
+    "ge queue",
+    "sendKernel",
+    "umerIdList",
+    "oute info",
+    "is offline",
+    "heart beat to",
+    "isolated for",
+    "eachable",
+    "client I",
+    "factory [",
+    "[BUG] C",
+    "'s notif",
+    "request[P",
+    "ageQueueC",
+    "QueueStrategy",
+)
+MESSAGES = TemplateIndex((*RESULTS, *TEMPLATES), _NEEDLES)
+
+
+def tells_nothing(text: str) -> bool:
+    """Whether a line certainly holds no wanted message, of no client, and nothing wraps it; quick for most lines."""
+    for needle in _NEEDLES:
+        if needle in text:
+            return False
+    # What begins as ``2026-01-05 `` is of a Java logger, or nearly so: the needles are enough.
+    return text[4:11:6] == "- " or not (may_be_wrapped(text) or may_be_foreign(text))
 
 
 def read_event(form: Template, message: str) -> dict[str, Any]:

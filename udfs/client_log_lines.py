@@ -1,37 +1,38 @@
-"""Lines of ``rocketmq_client.log`` in, rows of ``rebalance_result`` and ``client_event`` out.
+"""Lines of ``rocketmq_client.log``, or of an application's log, in; rows of two tables out.
 
 ``rebalance_result``: "rebalanced result changed" (through 4.9.8) and "client rebalanced result changed" (5.0.0 on) of
 RebalanceImpl#rebalanceByTopic. ``client_event``: the messages registered in ``client_log_events``.
-Layouts: ``log_layouts``, all that carry an instant.
+Wanted messages are looked for anywhere in a line, under whatever wraps it (``log_wrappers``). A line that holds one is
+read by its head (``log_layouts``) or refused, and so is a line in which another language's client tells the like.
 
-A line that begins with no stamp continues the one before. The beginning of a stack trace becomes part of its line's
-row; its own lines count as ignored, since one row came of all of them and names the first as its source.
+A line of a stack trace continues the line before. The beginning of the trace becomes part of that line's row; its own
+lines count as ignored, since one row came of all of them and names the first as its source. What a trace quotes is no
+message.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Any
 
 from udfs.allocation import MessageQueue, sort_queues
 from udfs.bounded_lines import Line
-from udfs.client_log_events import find_template, read_event
-from udfs.log_layouts import STAMP, STAMPLESS, message_start, read_head, without_colours
+from udfs.client_log_events import MESSAGES, read_event, tells_nothing
+from udfs.client_log_layouts import reading_of
+from udfs.foreign_client_logs import refuse_foreign, refuse_foreign_head
+from udfs.log_layouts import LogReading, begins_record, continues_trace, read_head, time_of_line, without_colours
 from udfs.log_templates import Template
+from udfs.log_wrappers import Unwrapper
 from udfs.logged_lines import Occurrences, line_digest, stamp
-from udfs.parsed_line import ERROR_CHARS, ParsedLine, Record, RefusedLineError, ignored, java_number
+from udfs.parsed_line import ERROR_CHARS, ClientLogLayout, ParsedLine, Record, RefusedLineError, ignored, java_number
 
 TRACE_CHARS = 4000  # of a stack trace, as stored
 TRACE_LINES = 100  # that are held until their end is seen; those after them are only counted
 _HELD_CHARS = 256 * 1024  # as many at most, and one line more
 
-_HEAD_STARTS = frozenset("2\x1b%")  # of a year, a colour, and 4.0.0's broken stamp
-_begins_as_head = re.compile(rf"{STAMP}|\x1b\[|{re.escape(STAMPLESS)}").match
 _MARK = "rebalanced result changed. allocateMessageQueueStrategyName="
-_STARTS = (_MARK, f"client {_MARK}")
 _FIELDS = (
     "group",
     "topic",
@@ -44,129 +45,165 @@ _FIELDS = (
 _QUEUE = re.compile(r"MessageQueue \[topic=([^,\]]++), brokerName=([^,\]]++), queueId=(\d{1,10}+)\](?:, )?")
 _RESPONSE_CODE = re.compile(r"\bCODE: (-?\d{1,9})\b")
 _THROWN = re.compile(r"(?:Caused by: )?([A-Za-z_][\w$]*+(?:\.[\w$]++)++)(?:: (.*+))?", re.DOTALL)
-# A line that continues another never holds one of these: it is a record in a layout that is not known.
-_FOREIGN = re.compile(r"rebalanced result changed\. allocate|doRebalance, |sendKernelImpl exception, |not in cidAll: ")
+_FRAMES = ("\tat ", "\t... ")  # how most lines of a trace begin
 
 
-def parse_client_log(lines: Iterable[Line], *, zone: tzinfo, file: str = "") -> Iterator[ParsedLine]:
+def parse_client_log(
+    lines: Iterable[Line], *, zone: tzinfo, file: str = "", layout: ClientLogLayout | None = None
+) -> Iterator[ParsedLine]:
     """One ``ParsedLine`` per log line, in order.
 
     Args:
         lines: of one file.
         zone: the JVM's, for layouts that write local time without naming it.
         file: the file's path inside its cluster's folder; its folder names the log in rows that name no client.
+        layout: what the settings say of this log.
     """
-    reader = _Reader(zone, file.rpartition("/")[0])
-    held: _Held | None = None
+    reader = _Reader(reading_of(layout, zone, file), file.rpartition("/")[0])
+    unwrapper = Unwrapper()
     for line in lines:
-        _, _, _, text, refusal = line
-        first = text[:1]
-        if refusal is None and (first not in _HEAD_STARTS or not _begins_as_head(text)):
+        text = line[3]
+        if line[4] is None and (text.startswith(_FRAMES) or (tells_nothing(text) and not reader.counts_days)):
+            held = reader.held
             if held is None:
-                yield ignored(line) if first == "\t" else reader.continuation(line)
-            elif not held.takes(line):
-                yield from held.release()
-                held = None
-                yield ignored(line)
-            continue
-        if held is not None:
-            yield from held.release()
-            held = None
-        parsed = ParsedLine(line, refusal=refusal) if refusal is not None else reader.head(line)
-        if reader.may_be_traced:
-            held = _Held(parsed)
-            reader.may_be_traced = False
+                yield ignored(line)  # most lines end here, or in the trace of the line before
+            elif not (text[:1] == "\t" and held.takes(line, text)):
+                yield from reader.follow(line, text)
         else:
-            yield parsed
-    if held is not None:
-        yield from held.release()
+            for entry, inner in unwrapper.take(line):
+                yield from reader.take(entry, inner)
+    for entry, inner in unwrapper.rest():
+        yield from reader.take(entry, inner)
+    yield from reader.release()
 
 
-@dataclass
 class _Held:
     """A line whose stack trace may follow, and what has followed so far."""
 
-    head: ParsedLine
-    trace: list[Line] = field(default_factory=list)
-    size: int = 0
+    def __init__(self, head: ParsedLine) -> None:
+        self.head = head
+        self.trace: list[tuple[Line, str]] = []
+        self.size = 0
 
-    def takes(self, line: Line) -> bool:
+    def takes(self, line: Line, text: str) -> bool:
         """Hold a further line; false: this is full, and it is not held."""
         if len(self.trace) >= TRACE_LINES or self.size >= _HELD_CHARS:
             return False
-        self.trace.append(line)
-        self.size += len(line.text)
+        self.trace.append((line, text))
+        self.size += len(text)
         return True
 
     def release(self) -> Iterator[ParsedLine]:
         ((table, row),) = self.head.records
-        yield self.head._replace(records=(Record(table, row | _stack_trace(self.trace)),))
-        yield from map(ignored, self.trace)
+        yield self.head._replace(records=(Record(table, row | _stack_trace([text for _, text in self.trace])),))
+        for line, _ in self.trace:
+            yield ignored(line)
 
 
 class _Reader:
-    """Reads heads; remembers which lines this instant has had."""
+    """Reads lines; holds one while its stack trace may follow, and remembers which lines this instant has had."""
 
-    def __init__(self, zone: tzinfo, folder: str) -> None:
-        self.zone = zone
+    def __init__(self, reading: LogReading, folder: str) -> None:
+        self.reading = reading
+        self.counts_days = reading.days is not None
         self.folder = folder
-        self.may_be_traced = False
+        self.held: _Held | None = None
+        self.is_traced = False  # the line that was read last
         self.occurrences = Occurrences()
 
-    def continuation(self, line: Line) -> ParsedLine:
-        text = line.text
-        if text[:1] not in ("\t", " ", "") and _FOREIGN.search(text):
-            refused = RefusedLineError("UNKNOWN_LOG_LAYOUT", f"no known time stamp at the line's start: {text[:40]!r}")
-            return ParsedLine(line, refusal=refused.refusal)
-        return ignored(line)
+    def take(self, line: Line, text: str | None) -> Iterator[ParsedLine]:
+        """A line with the text that its process wrote; None: it goes on in a later line."""
+        if text is None:
+            yield from self.release()
+            yield ignored(line)
+            return
+        if self.counts_days:
+            self._take_time(text)
+        parsed = None if line.refusal is None and tells_nothing(text) else self.wanted(line, text)
+        if parsed is None:
+            yield from self.follow(line, text)
+            return
+        yield from self.release()
+        if parsed.records and self.is_traced:
+            self.held = _Held(parsed)
+        else:
+            yield parsed
 
-    def head(self, line: Line) -> ParsedLine:
-        text = line.text
-        if text[0] != "2":
-            text = without_colours(text)
-        start = message_start(text)
-        is_result = text.startswith(_STARTS, start)
-        template = None if is_result else find_template(text, start)
-        if not is_result and template is None:
-            return ignored(line)
-        message = text[start:]
+    def follow(self, line: Line, text: str) -> Iterator[ParsedLine]:
+        """A line that tells nothing by itself: part of the trace before it, or the end of it."""
+        begins = not text.startswith(_FRAMES) and begins_record(text)
+        if self.held is None or begins or not self.held.takes(line, text):
+            yield from self.release()
+            yield ignored(line)
+
+    def release(self) -> Iterator[ParsedLine]:
+        """The line that is held, with its trace."""
+        if self.held is not None:
+            held, self.held = self.held, None
+            yield from held.release()
+
+    def _take_time(self, text: str) -> None:
+        seen = time_of_line(text, self.reading)
+        if seen is not None and self.reading.days is not None:
+            self.reading.days.see(seen.day_ms)
+
+    def wanted(self, line: Line, text: str) -> ParsedLine | None:
+        """What comes of a line that may hold a wanted message; None: it holds none, or quotes it in a stack trace."""
+        if line.refusal is not None:
+            return ParsedLine(line, refusal=line.refusal)
+        text = without_colours(text)
+        found = MESSAGES.search(text)
+        if continues_trace(text):
+            return None
         try:
-            record = self._result(text, message) if template is None else self._event(text, message, template)
+            if found is None:
+                refuse_foreign(text)
+                return None
+            refuse_foreign_head(text)
+            start, form = found
+            record = self._result(text, start) if form.kind == "rebalance_result" else self._event(text, start, form)
         except RefusedLineError as refused:
             return ParsedLine(line, refusal=refused.refusal)
-        self.may_be_traced = template is not None and template.traced
+        self.is_traced = form.traced
         return ParsedLine(line, (record,))
 
-    def _result(self, text: str, message: str) -> Record:
-        head = read_head(text, self.zone)
+    def _result(self, text: str, start: int) -> Record:
+        head = read_head(text, start, self.reading)
         row = {
-            **_rebalance_result(message),
+            **_rebalance_result(self._message(text, start)),
             "logged_at": head.at_ms,
             "resolution_ms": head.resolution_ms,
             "occurrence": self.occurrences.count(line_digest(text)),
         }
         return Record("rebalance_result", row)
 
-    def _event(self, text: str, message: str, template: Template) -> Record:
-        head = read_head(text, self.zone)
-        row = read_event(template, message)
+    def _event(self, text: str, start: int, form: Template) -> Record:
+        head = read_head(text, start, self.reading)
+        message = self._message(text, start)
+        row = read_event(form, message)
         row["log_folder"] = self.folder
         row["pid"] = head.pid
         stamp(row, head, text, message, self.occurrences)
         return Record("client_event", row)
 
+    def _message(self, text: str, start: int) -> str:
+        declared = self.reading.declared
+        return text[start : declared.message_end(text, start)] if declared else text[start:]
 
-def _stack_trace(trace: list[Line]) -> dict[str, Any]:
-    """The exception and the beginning of its trace; nothing where no line followed."""
+
+def _stack_trace(trace: list[str]) -> dict[str, Any]:
+    """The exception and the beginning of its trace, blank lines before it left out; nothing where no line followed."""
+    first = next((i for i, text in enumerate(trace) if text.strip()), len(trace))
+    trace = trace[first:]
     if not trace:
         return {}
-    thrown = _THROWN.fullmatch(trace[0].text)
+    thrown = _THROWN.fullmatch(trace[0])
     error = thrown[2] if thrown and thrown[2] else None
     code = _RESPONSE_CODE.search(error) if error else None
     kept, room = [], TRACE_CHARS
-    for line in trace:
-        kept.append(line.text[:room])
-        room -= len(line.text) + 1
+    for text in trace:
+        kept.append(text[:room])
+        room -= len(text) + 1
         if room <= 0:
             break
     return {

@@ -6,18 +6,23 @@ from udfs.log_templates import Template, template
 
 _G = r"(?P<consumer_group>[^, ]++)"
 
-
 _MQ = (
     r"MessageQueue \[topic=(?P<topic>[^,\[\]]++), brokerName=(?P<broker_name>[^,\[\]]++), "
     r"queueId=(?P<queue_id>-?\d{1,10}+)\]"
 )
 
-
 _REST = r"(?P<detail>.*+)"
 
+# 4.4.0 leaves out the broker's id where the heartbeat failed.
+_BEAT = r"send heart beat to broker\[(?P<broker_name>[^ ]++) (?:\d++ )?(?P<broker_address>[^ \]]++)\]"
 
 _SENT = r"sendKernelImpl exception, (?P<detail>resend at once|throw exception), InvokeID: "
 
+# "rebalanced result changed" (through 4.9.8) and "client rebalanced result changed" (5.0.0 on), with its own reader.
+RESULTS: tuple[Template, ...] = (
+    template("rebalance_result", "client rebalanced result changed. allocateMessageQueueStrategyName=", ".*+"),
+    template("rebalance_result", "rebalanced result changed. allocateMessageQueueStrategyName=", ".*+"),
+)
 
 # Tried in this order among those whose ``starts`` begins with the same word.
 TEMPLATES: tuple[Template, ...] = (
@@ -70,28 +75,44 @@ TEMPLATES: tuple[Template, ...] = (
     ),
     template(
         "queue_dropped",
-        "the message queue not be able to consume, because it's dropped",
-        rf"the message queue not be able to consume, because it's dropped\.(?: group={_G})? ?{_MQ}",
+        "the pop request[PopRequest ",
+        r"the pop request\[PopRequest \[topic=[^,\[\]]*+, "
+        rf"consumerGroup={_G}, messageQueue={_MQ}\]\] is dropped\.",
+        mark="is dropped.",
+    ),
+    *(
+        template("queue_dropped", starts, rf"{starts}(?:\(pop\))?\.(?: group={_G},?)? ?(?:messageQueue=)?{_MQ}")
+        for starts in (
+            "the message queue not be able to consume, because it's dropped",
+            "run, the message queue not be able to consume, because it's dropped",
+            "run, message queue not be able to consume, because it's dropped",
+            "consumeMessage, the message queue not be able to consume, because it's dropped",
+            "The message queue not be able to poll, because it's dropped",
+        )
     ),
     template(
         "queue_dropped",
-        "run, the message queue not be able to consume",
-        rf"run, the message queue not be able to consume, because it's dropped\.(?: group={_G})? ?{_MQ}",
+        "Fix Offset, ",
+        rf"Fix Offset, {_G}, remove unnecessary mq, {_MQ} Droped: {_REST}",
+        mark="MessageQueue [topic=",
     ),
-    template("queue_dropped", "Fix Offset, ", rf"Fix Offset, {_G}, remove unnecessary mq, {_MQ} Droped: {_REST}"),
     template(
         "unlock_blocked",
         "[WRONG]mq is consuming",
         rf"\[WRONG\]mq is consuming, so can not unlock it, {_MQ}\. maybe hanged for a while, {_REST}",
+        mark="MessageQueue [topic=",
     ),
     template("lock_failed", "the message queue lock Failed", rf"the message queue lock Failed, {_G} {_MQ}"),
+    template("lock_failed", "message queue lock Failed", rf"message queue lock Failed, {_G} {_MQ}"),  # 5.0.0-PREVIEW on
     template("lock_acquired", "the message queue lock OK", rf"the message queue lock OK, {_G} {_MQ}"),
+    template("lock_acquired", "message queue lock OK", rf"message queue lock OK, {_G} {_MQ}"),
     template("lock_failed", "the message queue locked Failed", rf"the message queue locked Failed, Group: {_G} {_MQ}"),
     template("lock_acquired", "the message queue locked OK", rf"the message queue locked OK, Group: {_G} {_MQ}"),
     template(
         "queue_unlocked",
         "unlock messageQueue. ",
         rf"unlock messageQueue\. group:{_G}, clientId:(?P<client_id>[^, ]++), mq:{_MQ}",
+        mark="MessageQueue [topic=",
     ),
     # A rebalance and what kept it from happening
     template(
@@ -166,9 +187,13 @@ TEMPLATES: tuple[Template, ...] = (
         "broker_offline",
         "the broker addr[",
         r"the broker addr\[(?P<broker_name>[^ \]]++) (?P<broker_address>[^\]]++)\] is offline, remove it",
+        mark="] is offline, remove it",
     ),
     template(
-        "broker_offline", "the broker[", r"the broker\[(?P<broker_name>[^\]]++)\] name's host is offline, remove it"
+        "broker_offline",
+        "the broker[",
+        r"the broker\[(?P<broker_name>[^\]]++)\] name's host is offline, remove it",
+        mark="] name's host is offline, remove it",
     ),
     # Heartbeats
     template(
@@ -177,11 +202,9 @@ TEMPLATES: tuple[Template, ...] = (
         r"send heart beat to broker\[(?P<broker_name>[^ ]++) \d++ (?P<broker_address>[^ \]]++)\] success",
         mark="] success",
     ),
-    template(
-        "heartbeat_failed",
-        "send heart beat to broker[",
-        r"send heart beat to broker\[(?P<broker_name>[^ ]++) \d++ (?P<broker_address>[^ \]]++)\] (?P<detail>.*+)",
-        traced=True,
+    *(
+        template("heartbeat_failed", f"{by}send heart beat to broker[", rf"{by}{_BEAT} {_REST}", traced=True)
+        for by in ("", "sendHeartbeatToAllBrokerV2 ")
     ),
     # Sends
     template(
@@ -215,6 +238,7 @@ TEMPLATES: tuple[Template, ...] = (
         "async_send_retried",
         "async send msg by retry {}",
         r"async send msg by retry \{\} times\. topic=\{\}, brokerAddr=\{\}, brokerName=\{\}",
+        mark=" times. topic=",
         traced=True,
         lost=True,
     ),
@@ -253,6 +277,12 @@ TEMPLATES: tuple[Template, ...] = (
         "Created a new client Instance, ",
         r"Created a new client Instance, (?:InstanceIndex|FactoryIndex): ?\d++, ClientID: ?(?P<client_id>[^, ]++), "
         r"(?:[^C]|C(?!lientVersion:))*+(?:ClientVersion:(?P<client_version>[^, ]++))?(?P<ignored>.*+)",
+    ),
+    template(
+        "client_created",
+        "created a new client Instance, ",  # through 4.3.0
+        r"created a new client Instance, FactoryIndex: \d++ ClinetID: (?P<client_id>[^ ]++) (?P<ignored>.*) "
+        r"(?P<client_version>V\d[^ ,]*+), serializeType=\w++",
     ),
     template(
         "client_started",

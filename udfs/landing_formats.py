@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import tzinfo
+from fnmatch import fnmatchcase
 from typing import Literal, Protocol
 
 from udfs.admin_snapshot_lines import parse_admin_snapshots
@@ -47,7 +48,7 @@ def _by_itself(parse: Callable[[Iterable[Line]], Iterator[ParsedLine]]) -> Parse
 
 
 def _client_log(lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:
-    return parse_client_log(lines, zone=zone, file=file.path)
+    return parse_client_log(lines, zone=zone, file=file.path, layout=file.layout)
 
 
 def _broker_log(lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:
@@ -70,6 +71,7 @@ class LandingFormat:
     ``side`` says whose derived tables its rows can change; ``releases`` which clients' (or brokers') writing is read.
     ``distance``: of several formats that tell of one producer (or group) on one date, the nearest to it is computed
     with, 0 being its own record. ``commands`` names a list beside a file that says which command wrote it, and when.
+    ``zipped``: a file may also be the one in a ZIP archive of its name with ``.zip``.
     """
 
     name: str
@@ -80,7 +82,26 @@ class LandingFormat:
     parse: Parser
     distance: int = 0
     commands: str | None = None
+    zipped: bool = False
 
+    def takes(self, name: str) -> bool:
+        """Whether a file of this name, packed or not, is one of the format's."""
+        ends = (".gz", ".zip") if self.zipped else (".gz",)
+        plain = next((name.removesuffix(end) for end in ends if name.endswith(end)), name)
+        return any(fnmatchcase(plain, pattern) for pattern in self.patterns)
+
+
+# A log, and what is left of it when it is rolled: by number, or by date.
+_LOG_NAMES = (
+    "*.log",
+    "*.LOG",
+    "*.log.[0-9]",
+    "*.log.[0-9]*[0-9]",
+    "*.log-[0-9]*[0-9]",
+    "*.out",
+    "stdout",
+    "*.txt",
+)
 
 FORMATS: dict[str, LandingFormat] = {
     landing_format.name: landing_format
@@ -169,7 +190,8 @@ FORMATS: dict[str, LandingFormat] = {
         LandingFormat(
             name="client_log",
             side="consumer",
-            patterns=("*.log", "*.log.[0-9]*"),
+            patterns=_LOG_NAMES,
+            zipped=True,
             tables=("rebalance_result", "client_event"),
             releases="4.1.0 on: 4.0.0 writes no time",
             parse=_client_log,
@@ -177,7 +199,8 @@ FORMATS: dict[str, LandingFormat] = {
         LandingFormat(
             name="broker_log",
             side="consumer",
-            patterns=("*.log", "*.log.[0-9]*"),
+            patterns=_LOG_NAMES,
+            zipped=True,
             tables=("membership_event",),
             releases="4.0.0 on",
             parse=_broker_log,

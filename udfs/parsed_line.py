@@ -45,16 +45,31 @@ def ignored(line: Line) -> ParsedLine:
     return _MAKE_PARSED_LINE((line, (), None))
 
 
+class ClientLogLayout(NamedTuple):
+    """What the settings say of the client logs that its shell patterns match, as plain values.
+
+    ``file`` is matched with a log's path in its cluster's folder, and with its name.
+    """
+
+    cluster: str = "*"
+    file: str = "*"
+    pattern: str | None = None
+    zone: str | None = None
+    encoding: str = "utf-8"
+    date_from_file_name: bool = False
+
+
 class LandedFile(NamedTuple):
     """What is known of a file besides its lines.
 
     ``path``: inside its cluster's landing folder. ``args`` and ``ran_at`` (epoch ms): the command whose output it is
-    and when it ran, where a list of commands beside the file says so.
+    and when it ran, where a list of commands beside the file says so. ``layout``: what the settings say of a log.
     """
 
     path: str = ""
     args: str | None = None
     ran_at: int | None = None
+    layout: ClientLogLayout | None = None
 
 
 class RefusedLineError(ValueError):

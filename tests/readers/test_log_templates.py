@@ -1,0 +1,288 @@
+"""The readers of logs against what the jars of each release can log: ``golden/log_templates``."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC
+
+import pytest
+
+from tests.readers.line_checks import GOLDEN
+from udfs.bounded_lines import Line
+from udfs.broker_log_lines import TEMPLATES as BROKER_TEMPLATES
+from udfs.client_log_events import MESSAGES
+from udfs.client_log_templates import RESULTS
+from udfs.client_log_templates import TEMPLATES as CLIENT_TEMPLATES
+from udfs.landing_formats import FORMATS
+from udfs.parsed_line import LandedFile
+
+MQ = "MessageQueue [topic=T, brokerName=b, queueId=3]"
+PULL = f"PullRequest [consumerGroup=g, messageQueue={MQ}, nextOffset=7]"
+POP = f"PopRequest [topic=T, consumerGroup=g, messageQueue={MQ}]"
+NETTY = "[id: 0xdd655462, L:/127.0.0.1:20911 - R:/127.0.0.1:53216]"
+INFO = (
+    f"ClientChannelInfo [channel={NETTY}, clientId=c@1, language=JAVA, version=479, lastUpdateTimestamp=1795252687013]"
+)
+SUBSCRIPTION = (
+    "SubscriptionData [classFilterMode=false, topic=T, subString=*, tagsSet=[], codeSet=[], subVersion=7, "
+    "expressionType=TAG]"
+)
+RESULT = "rebalanced result changed. allocateMessageQueueStrategyName={}, group={}, topic={}, clientId={}, "
+COUNTS = "mqAllSize={}, cidAllSize={}, rebalanceResultSize={}, rebalanceResultSet={}"
+OF_RESULT = ("AVG", "g", "T", "c@1", "4", "2", "1", f"[{MQ}]")
+GROUP_AND_QUEUE = ("g", MQ)
+DROPPED = "the message queue not be able to consume, because it's dropped"
+
+# What the client's reader takes in: the kind, and what stands in the slots. A text of which the rest is put together
+# elsewhere stands for the whole message, which is given instead of the slots.
+CLIENT: dict[str, tuple[str, tuple[str, ...] | str]] = {
+    RESULT + COUNTS: ("rebalance_result", OF_RESULT),
+    f"client {RESULT}{COUNTS}": ("rebalance_result", OF_RESULT),
+    f"broker {RESULT}assignmentSet={{}}": ("queues_assigned", ("AVG", "g", "T", "c@1", f"[{MQ}]")),
+    "doRebalance, {}, add a new mq, {}": ("queue_added", GROUP_AND_QUEUE),
+    "doRebalance, {}, add a new pop mq, {}": ("queue_added", GROUP_AND_QUEUE),
+    "doRebalance, {}, add a new mq failed, {}, because lock failed": ("lock_failed", GROUP_AND_QUEUE),
+    "doRebalance, {}, add new mq failed, {}": ("queue_add_failed", GROUP_AND_QUEUE),
+    "doRebalance, {}, compute offset failed, {}": ("queue_add_failed", GROUP_AND_QUEUE),
+    "doRebalance, {}, remove unnecessary mq, {}": ("queue_removed", GROUP_AND_QUEUE),
+    "doRebalance, {}, remove unnecessary pop mq, {}": ("queue_removed", GROUP_AND_QUEUE),
+    "doRebalance, {}, truncateMessageQueueNotMyTopic remove unnecessary mq, {}": ("queue_removed", GROUP_AND_QUEUE),
+    "doRebalance, {}, truncateMessageQueueNotMyTopic remove unnecessary pop mq, {}": ("queue_removed", GROUP_AND_QUEUE),
+    "doRebalance, {}, mq already exists, {}": ("queue_kept", GROUP_AND_QUEUE),
+    "doRebalance, {}, mq pop already exists, {}": ("queue_kept", GROUP_AND_QUEUE),
+    "[BUG]doRebalance, {}, remove unnecessary mq, {}, because pull is pause, so try to fixed it": (
+        "queue_pull_expired",
+        GROUP_AND_QUEUE,
+    ),
+    "[BUG]doRebalance, {}, try remove unnecessary mq, {}, because pull is pause, so try to fixed it": (
+        "queue_pull_expired",
+        GROUP_AND_QUEUE,
+    ),
+    "[BUG]doRebalance, {}, try remove unnecessary pop mq, {}, because pop is pause, so try to fixed it": (
+        "queue_pull_expired",
+        GROUP_AND_QUEUE,
+    ),
+    "the pull request[{}] is dropped.": ("queue_dropped", (PULL,)),
+    "the pop request[{}] is dropped.": ("queue_dropped", (POP,)),
+    f"{DROPPED}. {{}}": ("queue_dropped", (MQ,)),
+    f"{DROPPED}. group={{}} {{}}": ("queue_dropped", GROUP_AND_QUEUE),
+    f"{DROPPED}(pop). group={{}} {{}}": ("queue_dropped", GROUP_AND_QUEUE),
+    f"run, {DROPPED}. {{}}": ("queue_dropped", (MQ,)),
+    f"run, {DROPPED.removeprefix('the ')}. {{}}": ("queue_dropped", (MQ,)),
+    f"consumeMessage, {DROPPED}. {{}}": ("queue_dropped", (MQ,)),
+    "The message queue not be able to poll, because it's dropped. group={}, messageQueue={}": (
+        "queue_dropped",
+        GROUP_AND_QUEUE,
+    ),
+    "Fix Offset, {}, remove unnecessary mq, {} Droped: {}": ("queue_dropped", (*GROUP_AND_QUEUE, "true")),
+    "[WRONG]mq is consuming, so can not unlock it, {}. maybe hanged for a while, {}": ("unlock_blocked", (MQ, "2")),
+    "the message queue lock {}, {} {}": ("lock_acquired", ("OK", *GROUP_AND_QUEUE)),
+    "message queue lock {}, {} {}": ("lock_failed", ("Failed", *GROUP_AND_QUEUE)),
+    "the message queue locked Failed, Group: {} {}": ("lock_failed", GROUP_AND_QUEUE),
+    "the message queue locked OK, Group: {} {}": ("lock_acquired", GROUP_AND_QUEUE),
+    "unlock messageQueue. group:{}, clientId:{}, mq:{}": ("queue_unlocked", ("g", "c@1", MQ)),
+    "messageQueueChanged {} {} {} {}": ("broadcast_queues_changed", ("g", "T", f"[{MQ}]", f"[{MQ}]")),
+    "[BUG] ConsumerGroup: {} The consumerId: {} not in cidAll: {}": ("member_not_listed", ("g", "c@1", "[a, b]")),
+    "receive broker's notification[{}], the consumer group: {} changed, rebalance immediately": (
+        "members_changed",
+        ("h:1", "g"),
+    ),
+    "getConsumerIdListByGroup exception, ": ("member_list_failed", "getConsumerIdListByGroup exception, h:1 g"),
+    "doRebalance, {} {}, get consumer id list failed": ("member_list_failed", ("g", "T")),
+    "doRebalance, {}, but the topic[{}] not exist.": ("topic_unknown", ("g", "T")),
+    "AllocateMessageQueueStrategy.allocate Exception. allocateMessageQueueStrategyName={}": (
+        "allocation_failed",
+        ("AVG",),
+    ),
+    "allocate message queue exception. strategy name: {}, ex: {}": ("allocation_failed", ("AVG", "java.lang.X: y")),
+    "rebalanceByTopic Exception": ("rebalance_failed", ()),
+    "rebalance Exception": ("rebalance_failed", ()),
+    "{} Rebalance changed, also update version: {}, {}": ("rebalance_applied", ("T", "1", "2")),
+    "the topic[{}] route info changed, old[{}] ,new[{}]": ("route_changed", ("T", "null", "null")),
+    "the broker addr[{} {}] is offline, remove it": ("broker_offline", ("b", "h:1")),
+    "the broker[{}] name's host is offline, remove it": ("broker_offline", ("b",)),
+    "send heart beat to broker[{} {} {}] success": ("heartbeat_sent", ("b", "0", "h:1")),
+    **{
+        f"{by}send heart beat to broker[{slots}] {how}": ("heartbeat_failed", ("b", "0", "h:1")[-slots.count("{") :])
+        for by, slots in (("", "{} {} {}"), ("", "{} {}"), ("sendHeartbeatToAllBrokerV2 ", "{} {} {}"))
+        for how in ("failed", "exception, because the broker not up, forget it")
+    },
+    "sendKernelImpl exception": ("send_failed", ()),
+    **{
+        f"sendKernelImpl exception, {what}, InvokeID: {slot}, RT: {slot}ms, Broker: {slot}": (
+            "send_failed",
+            ("7", "3", MQ),
+        )
+        for what in ("resend at once", "throw exception")
+        for slot in ("%s", "{}")
+    },
+    "async send msg by retry {} times. topic={}, brokerAddr={}, brokerName={}": (
+        "async_send_retried",
+        ("1", "T", "h:1", "b"),
+    ),
+    "Error occurred when selecting message queue": ("selection_failed", ()),
+    " will be isolated for ": ("broker_isolated", "b will be isolated for 2000 ms."),
+    " is unreachable, it will not be used until it's reachable": (
+        "broker_unreachable",
+        "b is unreachable, it will not be used until it's reachable",
+    ),
+    " is reachable now, then it can be used.": ("broker_reachable", "b is reachable now, then it can be used."),
+    "Created a new client Instance, InstanceIndex:{}, ClientID:{}, ClientConfig:{}, ClientVersion:{}, "
+    "SerializerType:{}": (
+        "client_created",
+        ("0", "c@1", "ClientConfig [namesrvAddr=h:1, clientIP=h]", "V5_3_3", "JSON"),
+    ),
+    "created a new client Instance, FactoryIndex: {} ClinetID: {} {} {}, serializeType={}": (
+        "client_created",
+        ("0", "c@1", "ClientConfig [namesrvAddr=h:1, clientIP=h]", "V4_1_0_SNAPSHOT", "JSON"),
+    ),
+    "the client factory [{}] start OK": ("client_started", ("c@1",)),
+    "the client factory [{}] shutdown OK": ("client_stopped", ("c@1",)),
+}
+BROKER: dict[str, tuple[str, tuple[str, ...]]] = {
+    "new consumer connected, group: {} {} {} channel: {}": (
+        "consumer_connected",
+        ("g", "CONSUME_PASSIVELY", "CLUSTERING", INFO),
+    ),
+    "unregister a consumer[{}] from consumerGroupInfo {}": ("consumer_unregistered", ("g", INFO)),
+    "unregister consumer ok, no any connection, and remove consumer group, {}": ("consumer_group_removed", ("g",)),
+    "NETTY EVENT: remove not active channel[{}] from ConsumerGroupInfo groupChannelTable, consumer group: {}": (
+        "consumer_channel_closed",
+        (INFO, "g"),
+    ),
+    "SCAN: remove expired channel from ConsumerManager consumerTable. channel={}, consumerGroup={}": (
+        "consumer_channel_expired",
+        ("h:1", "g"),
+    ),
+    "SCAN: remove expired channel from ConsumerManager consumerTable, all clear, consumerGroup={}": (
+        "consumer_channel_expired",
+        ("g",),
+    ),
+    "[BUG] consumer channel exist in broker, but clientId not equal. GROUP: {} OLD: {} NEW: {} ": (
+        "consumer_id_changed",
+        ("g", INFO, INFO),
+    ),
+    "ConsumerGroupInfo: consumer channel exists in broker, but clientId is not the same one, group={}, "
+    "old clientChannelInfo={}, new clientChannelInfo={}": ("consumer_id_changed", ("g", INFO, INFO)),
+    "subscription changed, add new topic, group: {} {}": ("subscription_added", ("g", SUBSCRIPTION)),
+    "subscription changed, group: {} OLD: {} NEW: {}": ("subscription_changed", ("g", SUBSCRIPTION, SUBSCRIPTION)),
+    "subscription changed, group: {} remove topic {} {}": ("subscription_removed", ("g", "T", SUBSCRIPTION)),
+    "new producer connected, group: {} channel: {}": ("producer_connected", ("g", INFO)),
+    "unregister a producer group[{}] from groupChannelTable": ("producer_group_removed", ("g",)),
+    "unregister a producer[{}] from groupChannelTable {}": ("producer_unregistered", ("g", INFO)),
+    "NETTY EVENT: remove channel[{}][{}] from ProducerManager groupChannelTable, producer group: {}": (
+        "producer_channel_closed",
+        (INFO, "h:1", "g"),
+    ),
+    "SCAN: remove expired channel[{}] from ProducerManager groupChannelTable, producer group name: {}": (
+        "producer_channel_expired",
+        ("h:1", "g"),
+    ),
+    "ProducerManager#scanNotActiveChannel: remove expired channel[{}] from ProducerManager groupChannelTable, "
+    "producer group name: {}": ("producer_channel_expired", ("h:1", "g")),
+    "SCAN: remove expired channel from ProducerManager groupChannelTable, all clear, group={}": (
+        "producer_channel_expired",
+        ("g",),
+    ),
+    "QueryLoad: no assignment for group[{}] topic[{}], get consumer id list failed": ("assignment_failed", ("g", "T")),
+    "QueryLoad: no assignment for group[{}], the topic[{}] does not exist.": ("assignment_failed", ("g", "T")),
+    "QueryLoad: no assignment for group[{}] topic[{}], allocate message queue exception. strategy name: {}, ex: {}": (
+        "assignment_failed",
+        ("g", "T", "AVG", "java.lang.X"),
+    ),
+}
+TAKEN = {"client_log": CLIENT, "broker_log": BROKER}
+# Written by classes that are not on the list: Message and MessageQueue by themselves, ConsumerManageProcessor.
+NOT_LISTED = {
+    "client_log": ("Message{topic='", "Message [topic=", "async send msg by retry {}", "sendKernelImpl exception, %s"),
+    "broker_log": ("getConsumerGroupInfo failed, ", "getAllClientId failed, "),
+}
+SECONDS_UNTIL = ("4.1.0", "4.2.0")
+BRACKETS_SINCE = (5, 1, 0)
+
+
+def listed(format_name):
+    lines = (GOLDEN / f"log_templates/{format_name.removesuffix('_log')}.jsonl").read_text().splitlines()
+    return [(row["text"], row["releases"].split()) for row in map(json.loads, lines)]
+
+
+def head(format_name, release):
+    """What the release's own configuration writes before a message."""
+    if format_name == "broker_log" or release in SECONDS_UNTIL:
+        return "2026-01-05 10:15:00 INFO RebalanceService - "
+    numbers = tuple(int(part) for part in release.partition("-")[0].split("."))
+    if numbers >= BRACKETS_SINCE:
+        return "2026-01-05 10:15:00.123 INFO  [7] [RebalanceService] [o.a.r.c.i.c.RebalanceImpl#?:?] - "
+    return "2026-01-05 10:15:00,123 INFO RocketmqClient - "
+
+
+def filled(text, slots):
+    if isinstance(slots, str):
+        return slots
+    given = iter(slots)
+    return re.sub(r"\{\}|%s", lambda _: next(given), text)
+
+
+def parsed(format_name, text):
+    (one,) = FORMATS[format_name].parse([Line(1, 0, len(text), text, None)], UTC, LandedFile("broker-a.log"))
+    return one
+
+
+def kinds(one):
+    assert one.refusal is None, one.refusal
+    return [record.row.get("kind", record.table) for record in one.records]
+
+
+@pytest.mark.parametrize(("format_name", "text"), [(f, t) for f, texts in TAKEN.items() for t in texts])
+def test_what_is_taken_in_is_recognised_in_each_release_that_writes_it(format_name, text):
+    releases = [release for listed_text, held in listed(format_name) if listed_text == text for release in held]
+    assert releases
+    kind, slots = TAKEN[format_name][text]
+    for release in sorted({*releases} - {"4.0.0"} if format_name == "client_log" else {*releases}):
+        assert kinds(parsed(format_name, head(format_name, release) + filled(text, slots))) == [kind], release
+
+
+def test_what_4_0_0_writes_is_refused_since_it_names_no_instant():
+    for text, (_, slots) in CLIENT.items():
+        one = parsed(
+            "client_log", "%PARSER_ERROR[defaultTopicQueueNums] INFO RebalanceService - " + filled(text, slots)
+        )
+        assert one.refusal.code == "UNKNOWN_LOG_LAYOUT"
+
+
+@pytest.mark.parametrize("format_name", TAKEN)
+def test_every_other_wording_is_left_alone(format_name):
+    others = [(text, held) for text, held in listed(format_name) if text not in TAKEN[format_name]]
+    assert len(others) > 10
+    for text, held in others:
+        one = parsed(format_name, head(format_name, held[-1]) + text.replace("{}", "x").replace("%s", "x"))
+        assert (one.records, one.refusal) == ((), None), text
+
+
+@pytest.mark.parametrize(
+    ("format_name", "templates"), [("client_log", (*RESULTS, *CLIENT_TEMPLATES)), ("broker_log", BROKER_TEMPLATES)]
+)
+def test_every_registered_form_is_a_wording_of_the_list(format_name, templates):
+    whole = [filled(text, slots) for text, (_, slots) in TAKEN[format_name].items()]
+    whole += [text.replace("OK", "Failed") for text in whole] + [text.replace("Failed", "OK") for text in whole]
+    whole += [text for text, _ in listed(format_name)]  # 5.1.0 to 5.2.0 print the slots themselves
+    for form in templates:
+        is_listed = any(form.pattern.fullmatch(message) for message in whole)
+        assert is_listed or form.starts.startswith(NOT_LISTED[format_name]), form.starts
+
+
+def test_the_slots_that_5_1_0_to_5_2_0_printed_are_taken_in():
+    text = "sendKernelImpl exception, resend at once, InvokeID: %s, RT: %sms, Broker: %s"
+    releases = next(held for listed_text, held in listed("client_log") if listed_text == text)
+    assert {"5.1.0", "5.2.0"} <= {*releases} and "5.3.0" not in releases
+    (record,) = parsed("client_log", head("client_log", "5.2.0") + text).records
+    assert record.row["arguments_lost"] is True
+
+
+def test_a_message_is_found_where_it_begins():
+    for text, (_, slots) in CLIENT.items():
+        message = filled(text, slots)
+        assert MESSAGES.may_hold_one(message), message
+        start, _ = MESSAGES.search("x - " + message)
+        assert start == 4, message

@@ -1,0 +1,118 @@
+"""Lines of a log that something else collected in, the lines that its process wrote out.
+
+- docker, json-file         ``{"log":"...\\n","stream":"stdout","time":"..."}``; a long line lies in several entries
+- Kubernetes (CRI)          ``2026-01-05T10:15:00.123456789Z stdout F ...``; P instead of F: the line goes on
+- journald, syslog          ``Jan 05 10:15:00 host unit[7]: ...``, ``2026-01-05T10:15:00+0800 host unit[7]: ...``
+- journald, ``-o json``     ``{"MESSAGE":"...", ...}``
+
+What the collector noted of itself, its stamp above all, says nothing of the line that it carried.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import orjson
+
+from udfs.bounded_lines import Line
+
+_DOCKER_BYTES = 16 * 1024  # docker cuts a longer line; other collectors write no line ends at all
+_MOST_CHARS = 8 << 20  # of a line that lies in several entries; what goes beyond is a line of its own
+_STARTS = frozenset("{<JFMASOND")  # of JSON, of a priority, of a month
+_LEVEL = r"(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b"
+_CRI = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:?\d\d) (stdout|stderr) ([FP])(?::\S*+)? ?")
+_STAMPED = r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?|\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:?\d\d))"
+_NAME = rf"(?!{_LEVEL})[^\s\[\]():]{{1,255}}"  # of a host or a unit
+_SYSLOG = re.compile(rf"(?:<\d{{1,3}}>)?{_STAMPED} {_NAME} {_NAME}(?:\[\d{{1,10}}\])?:(?: |\Z)")
+
+
+class Unwrapped(NamedTuple):
+    """What a collector's entry carries: of which stream, the text, and whether its line ends with it."""
+
+    stream: str
+    text: str
+    ends: bool
+
+
+class _Begun(NamedTuple):
+    """A line that goes on in a later entry: its last entry so far, the texts, their size."""
+
+    line: Line
+    texts: list[str]
+    size: int
+
+
+class Unwrapper:
+    """Takes the wrapping off the lines of one file; keeps what goes on in a later entry."""
+
+    def __init__(self) -> None:
+        self._begun: dict[str, _Begun] = {}
+
+    def take(self, line: Line) -> Iterable[tuple[Line, str | None]]:
+        """The line with the text that its process wrote: its own where nothing wraps it.
+
+        None: the text goes on in a later entry, with which the whole comes. Entries come in their order, but for those
+        that another stream's cut in two.
+        """
+        text = line[3]
+        found = unwrap(text) if line[4] is None and may_be_wrapped(text) else None
+        return ((line, text),) if found is None else self._joined(line, found)
+
+    def rest(self) -> Iterator[tuple[Line, str]]:
+        """At the file's end: what went on and came to no end."""
+        for begun in self._begun.values():
+            yield begun.line, "".join(begun.texts)
+
+    def _joined(self, line: Line, found: Unwrapped) -> Iterator[tuple[Line, str | None]]:
+        before = self._begun.pop(found.stream, None)
+        if before is None:
+            before = _Begun(line, [], 0)
+        else:
+            yield before.line, None
+        before.texts.append(found.text)
+        size = before.size + len(found.text)
+        if found.ends or size > _MOST_CHARS:
+            yield line, "".join(before.texts)
+        else:
+            self._begun[found.stream] = _Begun(line, before.texts, size)
+
+
+def may_be_wrapped(text: str) -> bool:
+    """False: nothing known wraps the line. Quick, for the lines that nothing does."""
+    return text[10:11] == "T" or text[:1] in _STARTS
+
+
+def unwrap(text: str) -> Unwrapped | None:
+    """What a line carries as an entry of a collector that is known; None: it is no such entry."""
+    if text.startswith("{"):
+        return _of_json(text)
+    cri = _CRI.match(text)
+    if cri is not None:
+        return Unwrapped(cri[1], text[cri.end() :], cri[2] == "F")
+    syslog = _SYSLOG.match(text)
+    return Unwrapped("", text[syslog.end() :], ends=True) if syslog else None
+
+
+def _of_json(text: str) -> Unwrapped | None:
+    try:
+        entry = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    log = entry.get("log")
+    if isinstance(log, str):
+        stream = "stderr" if entry.get("stream") == "stderr" else "stdout"
+        goes_on = not log.endswith("\n") and len(log.encode()) >= _DOCKER_BYTES
+        return Unwrapped(stream, log.removesuffix("\n").removesuffix("\r"), not goes_on)
+    message = entry.get("MESSAGE")
+    if isinstance(message, list):
+        message = _of_bytes(message)
+    return Unwrapped("", message, ends=True) if isinstance(message, str) else None
+
+
+def _of_bytes(message: list[object]) -> str | None:
+    """journald writes what is not plain UTF-8 text as a list of bytes."""
+    if not all(isinstance(byte, int) and 0 <= byte < 256 for byte in message):
+        return None
+    return bytes(message).decode(errors="backslashreplace")  # type: ignore[arg-type]
