@@ -223,7 +223,11 @@ def _consume_stats(raw: Fields, capture: Fields) -> Answer:
 
 
 def _consumer_id_list(raw: Fields, capture: Fields) -> Answer:
-    return {"member_ids": _texts(raw, "consumerIdList")}, []
+    """A broker that knows of nobody says CODE 1 (ConsumerManageProcessor#getConsumerListByGroup): no list is empty."""
+    ids = _texts(raw, "consumerIdList")
+    if not ids:
+        raise RefusedLineError("BAD_RAW", "'consumerIdList' in 'raw' is empty, which no broker's is")
+    return {"member_ids": ids}, []
 
 
 def _topic_status(raw: Fields, capture: Fields) -> Answer:

@@ -38,6 +38,7 @@ from udfs.parsed_line import (
     json_object,
     text_field,
 )
+from udfs.unread_answers import UNREADABLE, asked_in_vain
 
 MOST_LINES = 50_000  # of one output; a group of 1,000 queues has as many
 
@@ -50,6 +51,8 @@ _EPOCH_MS = re.compile(r"(?<!\d)(\d{13})(?!\d)")
 
 _ERROR_OUTPUT = (".stderr", ".err")
 _NO_ANSWER = (CUT_SHORT, "BAD_RAW")
+# A line that is refused and holds an address or a release was a member, and no noise.
+_A_MEMBER = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\bV[345]_\d")
 
 
 def parse_mqadmin(lines: Iterable[Line], *, zone: tzinfo, file: LandedFile) -> Iterator[ParsedLine]:
@@ -67,8 +70,11 @@ def parse_mqadmin(lines: Iterable[Line], *, zone: tzinfo, file: LandedFile) -> I
         if rest is not None:
             raise RefusedLineError("OUTPUT_TOO_LONG", f"more than {MOST_LINES} lines or {MOST_CHARS} characters")
         rows = _rows(texts, zone, file, refusals)
+        lost = [refusal for index, refusal in refusals.items() if _A_MEMBER.search(texts[index])]
+        rows = _in_vain(rows, lost[0].code) if lost else rows
     except RefusedLineError as refused:
         whole = refused.refusal
+        rows = _asked(texts, zone, file, whole)
     if whole is not None and not any(text.strip() for text in texts):
         refusals = {0: whole}
     if not held and (rows or refusals):
@@ -78,7 +84,28 @@ def parse_mqadmin(lines: Iterable[Line], *, zone: tzinfo, file: LandedFile) -> I
         records.setdefault(index, []).append(Record(table, row))
     for index, line in enumerate(chain(held, rest or ())):
         refusal = line.refusal or refusals.get(index) or (whole if line.text.strip() else None)
-        yield ParsedLine(line, refusal=refusal) if refusal else ParsedLine(line, tuple(records.get(index, ())))
+        found = tuple(records.get(index, ()))
+        yield ParsedLine(line, () if refusal and refusal != whole else found, refusal)
+
+
+def _in_vain(rows: Rows, code: str) -> Rows:
+    """The rows, a list of members among them as one that could not be read: it lacks one of them."""
+    made: Rows = []
+    for index, table, row in rows:
+        trace = asked_in_vain([Record(table, row)], code) if row.get("kind") == "consumerConnection" else ()
+        made += [(index, one.table, one.row) for one in trace] or [(index, table, row)]
+    return made
+
+
+def _asked(texts: list[str], zone: tzinfo, file: LandedFile, refusal: Refusal) -> Rows:
+    """The read that an output which is refused as a whole stands for, as one in vain; none where nothing says which."""
+    first = next((index for index, text in enumerate(texts) if text.strip()), 0)
+    try:
+        command = command_of(file)
+        output = Output(texts, zone, _captured_at(file), command)
+        return failed_read(output, question_of(command), Failure(first, f"{UNREADABLE}{refusal.code}"))
+    except RefusedLineError:
+        return []
 
 
 def _rows(texts: list[str], zone: tzinfo, file: LandedFile, refusals: dict[int, Refusal]) -> Rows:

@@ -124,3 +124,14 @@ def test_queues_that_go_clients_drop_are_nobodys(taken):
     assert {row.dropped for row in owned} == {True, False}
     assert {r.verdict for r in taken("group_round", "c21") if r.topic == "seq"} == {"ok"}
     assert taken("allocation_drift", "c21") == []
+
+
+@pytest.mark.parametrize("case", ["c16", "c16ok"])
+def test_a_group_that_nobody_consumes_is_down_once_that_has_shown_for_150_s(taken, case):
+    """Its last members were listed at 10:01; from 10:02 on no broker knows any, and no offset moves."""
+    (incident,) = taken("drift_incident", case)
+    told = (incident.consumer_group, incident.root_cause, incident.severity, incident.state)
+    assert told == ("g_face", "GROUP_DOWN", "CRITICAL", "OPEN")
+    assert incident.opened_at.replace(second=0, microsecond=0) == T0 + timedelta(minutes=5)
+    verdicts = {r.round_at: r.verdict for r in taken("group_round", case) if r.topic == "face_event"}
+    assert [verdicts[at] for at in sorted(verdicts)] == ["ok"] * 2 + ["drift"] * 6

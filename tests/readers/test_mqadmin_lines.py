@@ -289,3 +289,23 @@ def test_time_is_linear_in_the_length_of_an_output(text):
     began = process_time()
     parse(text)
     assert process_time() - began < 1.5
+
+
+def test_a_list_of_members_that_lacks_one_which_cannot_be_read_is_no_answer():
+    whole = "#ClientId #ClientAddr #Language #Version\n10.0.0.1@7 10.0.0.1:5 JAVA V4_9_8\n"
+    rest = "\nBelow is subscription:\n#Topic #SubExpression\nT *\n\nConsumeType: CONSUME_PASSIVELY\n"
+    rest += "MessageModel: CLUSTERING\nConsumeFromWhere: CONSUME_FROM_LAST_OFFSET\n"
+    (read,) = rows(parse(whole + rest), "snapshot_capture")
+    assert (read["answered"], read["kind"]) == (True, "consumerConnection")
+    parsed = parse(whole + "10.0.0.2@7 JAVA\n" + rest)
+    (unread,) = rows(parsed, "snapshot_capture")
+    assert (unread["answered"], unread["consumer_group"]) == (False, "g")
+    assert unread["error"] == "answer not readable: BAD_ROW" == f"answer not readable: {parsed[2].refusal.code}"
+
+
+def test_an_output_that_is_refused_as_a_whole_was_asked_for():
+    parsed = parse('{"brokerDatas":[]}\n', LandedFile("x.txt", "topicRoute -t T", AT))
+    assert parsed[0].refusal.code == "BAD_RAW"
+    (unread,) = rows(parsed, "snapshot_capture")
+    told = (unread["answered"], unread["kind"], unread["topic"], unread["error"])
+    assert told == (False, "topicRoute", "T", "answer not readable: BAD_RAW")
