@@ -18,6 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from conf.settings import Settings
 from conf.settings_file import load_settings
 from jobs import check_quality, maintain, render_report, run_pipeline
+from jobs.collect.command import collect_command
+from jobs.collect.command import main as collect_alone
 from jobs.command_options import (
     From,
     Json,
@@ -261,6 +263,9 @@ def maintain_command(
     _with_lake("maintain", lake, settings, master, work)
 
 
+app.command("collect")(collect_command)
+
+
 def show(frame: DataFrame, limit: int) -> None:
     """Print rows as Spark does, but for what a terminal would obey."""
     shown = StringIO()
@@ -296,6 +301,8 @@ def _with_lake(
 
 def main(command: str | None = None) -> None:
     """Run the command line, or one command of it; ends the process with an exit code of the README's table."""
+    if command is None and sys.argv[1:2] == ["collect"]:
+        collect_alone()
     start_log()
     arguments = [*([command] if command else []), *sys.argv[1:]]
     sys.exit(exit_code(lambda: app(args=arguments, prog_name="hindsight", standalone_mode=False)))

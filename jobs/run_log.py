@@ -11,16 +11,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
-from pyspark import SparkContext
 from rich.console import Console
 from rich.live import Live
 from rich.spinner import Spinner
 from structlog.typing import EventDict, Processor
 
 from jobs.terminal import legible_lines
+
+if TYPE_CHECKING:  # what works without Spark logs too
+    from pyspark import SparkContext
 
 _LOGGER = "hindsight"
 _LOOK_EVERY_S = 0.5
