@@ -190,13 +190,16 @@ class ClusterView:
         """Draw the conclusions of 201."""
         self._configured |= self._found_groups
 
+    def settle_routes(self, asked: Iterable[str]) -> None:
+        """Draw the conclusions of 105; a topic of which no name server told keeps the route that was known."""
+        known = self._routes | self._found_routes
+        self._routes = {topic: known[topic] for topic in asked if topic in known}
+
     def settle_details(self, *, begin_anywhere: bool) -> None:
-        """Draw the conclusions of 105 and 300: which groups are asked for at which broker.
+        """Draw the conclusions of 300: which groups are asked for at which broker.
 
         ``begin_anywhere``: begin with another group than last time, since the last sweep did not come to its end.
         """
-        self._routes |= self._found_routes
-        self._routes = {topic: self._routes[topic] for topic in self.routed_topics() if topic in self._routes}
         self._consumers |= self._found_consumers
         for broker in self._found_groups:
             self._due_at[broker] = self._clock() + self._details_every_s

@@ -43,12 +43,12 @@ class LineMaker:
         self._own = {"collector": collector} if collector else {}
         self._credentials = credentials
 
-    async def ask(self, server: Server, question: Question, *, is_relayed: bool = False) -> Heard:
+    async def ask(self, server: Server, question: Question) -> Heard:
         """Ask now, and write the line."""
         begun = now_ms()
         read = READS[question.kind]
         try:
-            frame = await server.ask(read.code, question.fields, is_relayed=is_relayed)
+            frame = await server.ask(read.code, question.fields, silence_tells=read.silence_tells)
             if frame.code != 0:
                 raise RefusedError(frame.code, frame.remark, read.exception, _broker_address(server))
             raw, value = _read(server, question, frame)

@@ -10,10 +10,15 @@ _NAME_SERVER, _BROKER = "MQClientException", "MQBrokerException"
 
 
 class Read(NamedTuple):
-    """A request that changes nothing: its code, and the exception in which rocketmq-tools tells its refusal."""
+    """A request that changes nothing: its code, and the exception in which rocketmq-tools tells its refusal.
+
+    ``silence_tells``: a server that does not answer it is silent. Not so where a client has to answer, and of a code
+    that 4.3 does not know: its brokers give no answer at all.
+    """
 
     code: int
     exception: str
+    silence_tells: bool = True
 
 
 # 352 (one group's configuration) is none: a broker that may create groups makes the group that it is asked for.
@@ -23,13 +28,13 @@ READS: Mapping[str, Read] = MappingProxyType(
         "topicList": Read(206, _NAME_SERVER),
         "topicRoute": Read(105, _NAME_SERVER),
         "subscriptionGroups": Read(201, _BROKER),
-        "topicConfig": Read(351, _BROKER),
+        "topicConfig": Read(351, _BROKER, silence_tells=False),
         "topicConsumeByWho": Read(300, _NAME_SERVER),
         "topicStatus": Read(202, _BROKER),
         "consumerConnection": Read(203, _BROKER),
         "consumerIdList": Read(38, _BROKER),
         "consumeStats": Read(208, _BROKER),
-        "consumerRunningInfo": Read(307, _NAME_SERVER),
+        "consumerRunningInfo": Read(307, _NAME_SERVER, silence_tells=False),
         "producerConnection": Read(204, _BROKER),
     }
 )

@@ -112,7 +112,7 @@ class RunningInfos:
             return
         await server.pace()
         begun = asyncio.get_running_loop().time()
-        heard = await self._maker.ask(server, question, is_relayed=True)
+        heard = await self._maker.ask(server, question)
         if isinstance(heard.failure, SilentServerError):
             self._silent.thread_free_at[server.address] = begun + _BROKER_WAITS_S + _MARGIN_S
         if _is_silent(heard):

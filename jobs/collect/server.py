@@ -65,10 +65,10 @@ class Server:
         if self._next_turn_at > now:
             await asyncio.sleep(self._next_turn_at - now)
 
-    async def ask(self, code: int, fields: Mapping[str, str], *, is_relayed: bool = False) -> Frame:
+    async def ask(self, code: int, fields: Mapping[str, str], *, silence_tells: bool = True) -> Frame:
         """The answer to a request, whatever its code.
 
-        ``is_relayed``: a client has to answer, so that silence says nothing of the server.
+        ``silence_tells``: a server that does not answer this is silent.
         Raises: NoAnswerError: no connection, no answer in time, or one that cannot be read.
         """
         connection = await self._connected()
@@ -80,7 +80,7 @@ class Server:
         try:
             answer = await connection.ask(code, told, self._manners.timeout_s)
         except TimeoutError:
-            if not is_relayed and connection.frames == before:
+            if silence_tells and connection.frames == before:
                 self._went_unanswered(connection)
             raise timed_out(self.address, self._manners.timeout_s) from None
         except NoAnswerError as failure:

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from jobs.collect.cluster_view import ClusterView
-from jobs.collect.failures import NoAnswerError, RefusedError
+from jobs.collect.failures import NoAnswerError, SilentServerError, not_asked
 from jobs.collect.line_maker import Heard, LineMaker
 from jobs.collect.questions import (
     CLUSTER_INFO,
+    READS,
     SUBSCRIPTION_GROUPS,
     TOPIC_LIST,
     Question,
@@ -23,7 +24,7 @@ from jobs.collect.running_infos import RunningInfos, SilentClients
 from jobs.collect.server import Server
 from udfs.remoting_names import listed_clients
 
-_NOT_SUPPORTED = 3  # REQUEST_CODE_NOT_SUPPORTED: what a proxy says to 106
+_NOT_SUPPORTED = 3  # REQUEST_CODE_NOT_SUPPORTED; said to 106, it gives a proxy away
 
 Plan = Mapping[Server, Iterable[Question]]
 
@@ -45,6 +46,7 @@ class Sweep:
         self._maker = maker
         self._in_flight = in_flight
         self._cut = cut
+        self._unknown: dict[tuple[Server, str], NoAnswerError] = {}  # requests that a server does not know
 
     async def run(self, *, begin_anywhere: bool = False) -> None:
         """Ask everything; from when ``cut`` gives a reason on, lines with it are all that still comes."""
@@ -57,6 +59,7 @@ class Sweep:
         view.settle_groups()
         topics = view.routed_topics()
         await self._ask_all({server: map(topic_route, topics) for server in view.name_servers()}, self._route_heard)
+        view.settle_routes(topics)
         await self._ask_all({server: self._of_topics(server) for server in view.brokers()}, self._topic_heard)
         view.settle_details(begin_anywhere=begin_anywhere)
         await self._ask_members()
@@ -98,15 +101,18 @@ class Sweep:
         self, server: Server, due: Iterator[Question], heard: Callable[[Server, Question, Heard], None]
     ) -> None:
         for question in due:
-            if cut := self._cut():
-                self._maker.failed(server, question, cut)
+            if left_out := self._cut() or self._unknown.get((server, question.kind)):
+                self._maker.failed(server, question, left_out)
                 await asyncio.sleep(0)
-            else:
-                await server.pace()
-                heard(server, question, await self._maker.ask(server, question))
+                continue
+            await server.pace()
+            answer = await self._maker.ask(server, question)
+            if _is_unknown(question, answer):
+                self._unknown[server, question.kind] = not_asked(f"the server does not know this: {answer.failure}")
+            heard(server, question, answer)
 
     def _cluster_info_heard(self, server: Server, _question: Question, answer: Heard) -> None:
-        if isinstance(answer.failure, RefusedError) and answer.code == _NOT_SUPPORTED:
+        if answer.code == _NOT_SUPPORTED:
             self._view.found_proxy(server)
         elif answer.failure is None:
             self._view.found_brokers(server, answer.value)
@@ -125,3 +131,9 @@ class Sweep:
     def _topic_heard(self, server: Server, question: Question, answer: Heard) -> None:
         if question.kind == "topicConsumeByWho" and answer.value is not None:
             self._view.found_consumers(server, answer.value)
+
+
+def _is_unknown(question: Question, answer: Heard) -> bool:
+    """Whether a server's release lacks a request: it says so, or, where that is old, says nothing."""
+    is_silent = isinstance(answer.failure, SilentServerError) and not READS[question.kind].silence_tells
+    return is_silent or answer.code == _NOT_SUPPORTED
