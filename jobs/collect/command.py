@@ -85,12 +85,13 @@ def collect_command(
 def main() -> None:
     """Run the command alone, without what the other commands need; ends the process."""
     start_log()
+    sys.exit(exit_code())
+
+
+def exit_code() -> int:
+    """Do what the words after ``collect`` say; what goes wrong is said on stderr in a sentence."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command("collect")(collect_command)
-    sys.exit(_exit_code(app))
-
-
-def _exit_code(app: typer.Typer) -> int:
     try:
         # Typer takes an interrupt for a result.
         done = app(args=sys.argv[2:], prog_name="hindsight collect", standalone_mode=False)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobs.collect import server as server_module
-from jobs.collect.collector import CollectError, Collector, Plan
+from jobs.collect.collector import CollectError, Collector, Plan, run_collector
 from jobs.collect.server import Manners
 from tests.collect.fake_servers import CLUSTER, CONNECTIONS, IDS, STATS, FakeCluster, collected, frame_of, lines_of
 from udfs.admin_snapshot_lines import parse_admin_snapshots
