@@ -367,7 +367,8 @@ def through(proxy, landing, *options, beside=None):
 
 def test_a_proxy_is_told_apart_and_asked_for_what_is_named_and_what_it_can_say(tmp_path):
     proxy = Proxy()
-    code, _, err = through(proxy, tmp_path, "--group", "g_mine,g_other", "--topic", "Orders")
+    named = ("--group", "g_mine,g_other", "--topic", "Orders", "--in-flight", "1")
+    code, _, err = through(proxy, tmp_path, *named)
     assert code == 0 and "a proxy, no name server" in err
     told = {(line["kind"], line["subject"]): line for line in lines_of(tmp_path) if "subject" in line}
     assert told["clusterInfo", ""]["error"].endswith("CODE: 3  DESC:  request type 106 not supported")

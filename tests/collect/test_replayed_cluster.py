@@ -1,4 +1,4 @@
-"""Sweeps of real clusters, replayed frame by frame: the lines hold what was answered, and the pipeline takes them in."""
+"""Sweeps of real clusters, replayed frame by frame: lines hold what was answered, and the pipeline takes them in."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TABLES = {"collection_round", "snapshot_capture", "topic_route", "consumer_heart
 
 
 def exchanges(release):
-    lines = [json.loads(line) for line in gzip.open(GOLDEN / f"{release}.jsonl.gz", "rt", encoding="utf-8")]
+    lines = map(json.loads, gzip.decompress((GOLDEN / f"{release}.jsonl.gz").read_bytes()).splitlines())
     return [(line["address"], line["code"], line["fields"], base64.b64decode(line["frame"])) for line in lines]
 
 
