@@ -29,8 +29,7 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(MEMBERS)
-        | st.integers(),
+            st.sampled_from(MEMBERS) | st.integers(),
             inner,
             max_size=3,
         )
