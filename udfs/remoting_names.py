@@ -50,9 +50,12 @@ def configured_groups(subscription_groups: Any) -> set[str]:
     return {str(name) for name in _members(subscription_groups, "subscriptionGroupTable")}
 
 
-def consuming_groups(group_list: Any) -> set[str]:
-    """Groups that are connected for a topic or have offsets of it at a broker (300)."""
-    return set(_texts(group_list, "groupList"))
+def consuming_groups(group_list: Any, topic: str) -> set[str]:
+    """Groups that are connected for a topic or have offsets of it at a broker (300).
+
+    5.3.3 names the topic itself among them, which is no group; one of that name is configured (201).
+    """
+    return set(_texts(group_list, "groupList")) - {topic}
 
 
 def listed_clients(consumer_connection: Any) -> list[str]:

@@ -165,9 +165,9 @@ class ClusterView:
         """A name server told of a topic's brokers (105)."""
         self._found_routes.setdefault(topic, set()).update(route_brokers(route))
 
-    def found_consumers(self, server: Server, group_list: Any) -> None:
+    def found_consumers(self, server: Server, topic: str, group_list: Any) -> None:
         """A broker told of a topic's groups (300)."""
-        self._found_consumers.setdefault(server.place["broker"], set()).update(consuming_groups(group_list))
+        self._found_consumers.setdefault(server.place["broker"], set()).update(consuming_groups(group_list, topic))
 
     def settle_brokers(self) -> None:
         """Draw the conclusions of 106 and 206. Where no name server answered, what was known goes on."""

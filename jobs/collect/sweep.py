@@ -130,7 +130,7 @@ class Sweep:
 
     def _topic_heard(self, server: Server, question: Question, answer: Heard) -> None:
         if question.kind == "topicConsumeByWho" and answer.value is not None:
-            self._view.found_consumers(server, answer.value)
+            self._view.found_consumers(server, question.subject, answer.value)
 
 
 def _is_unknown(question: Question, answer: Heard) -> bool:

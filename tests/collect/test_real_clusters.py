@@ -101,14 +101,14 @@ def seen(tmp_path_factory):
     folder = tmp_path_factory.mktemp("real")
     with cluster("5.3.3", folder) as name_servers, looker("5.3.3", folder, name_servers) as java:
         time.sleep(40)  # every client has sent a heartbeat to every broker
-        files = []
+        files, options = [], ("--group", "g_*,g_never", "--producer-group", "pg_look@LookOrders")
         for number in (1, 2):
             java.stdin.write(f"snap {folder / f'java{number}'}\n")
             java.stdin.flush()
             told(java, "done")
             files.append(folder / f"java{number}")
             if number == 1:
-                files.append(collect(name_servers, folder / "landing", "--producer-group", "pg_look@LookOrders"))
+                files.append(collect(name_servers, folder / "landing", *options))
                 files.append(collect(name_servers, folder / "tls", "--tls"))
         yield files
 
@@ -122,7 +122,7 @@ def test_what_two_looks_of_rocketmq_tools_agree_on_the_collector_says_too(seen):
         equal += len(steady)
         differ += [(key, n, one[n], mine.get(n)) for n in steady if mine.get(n) != one[n]]
     assert differ == []
-    assert equal > 1500
+    assert equal > 900
     missing = {key[0] for key in before.keys() - ours.keys()}
     # A running info comes from the first broker that is free, rocketmq-tools' producers from one drawn by lot.
     assert missing <= {"consumerRunningInfo", "producerConnection"}

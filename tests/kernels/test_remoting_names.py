@@ -52,14 +52,19 @@ def test_a_broker_is_asked_at_its_master_or_else_at_its_first_replica(addresses,
 
 @given(JSON)
 def test_an_answer_of_any_other_shape_names_nobody_and_breaks_nothing(value):
-    for read in (broker_addresses, cluster_names, listed_topics, route_brokers, configured_groups, consuming_groups):
+    for read in (broker_addresses, cluster_names, listed_topics, route_brokers, configured_groups):
         assert all(isinstance(name, str) for name in read(value))
+    assert all(isinstance(name, str) for name in consuming_groups(value, "T"))
     assert all(isinstance(client, str) for client in listed_clients(value))
 
 
 def test_a_client_on_two_channels_is_listed_once():
     connections = [{"clientId": "b"}, {"clientId": "a"}, {"clientId": "b"}, {"clientId": None}, {}]
     assert listed_clients({"connectionSet": connections}) == ["b", "a"]
+
+
+def test_the_topic_s_own_name_among_its_groups_is_none():
+    assert consuming_groups({"groupList": ["g", "Orders", "h"]}, "Orders") == {"g", "h"}
 
 
 @given(st.sets(NAMES), st.sets(NAMES))
