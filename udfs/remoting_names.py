@@ -5,15 +5,18 @@ An answer of another shape names nobody: what a server leaves out is not there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypeGuard
 
 from udfs.door_rules import is_system_group, is_system_topic
 
 RETRY_PREFIX = "%RETRY%"
 _HEARTBEAT_SYNCER = "DefaultHeartBeatSyncerTopic"  # the proxies' own
 _PATTERN_MARKS = frozenset("*?[")
+_IS_BROKER_ID = re.compile(r"[0-9]{1,18}").fullmatch
+_HALF_PAIR = re.compile("[\ud800-\udfff]").search
 
 
 def broker_addresses(cluster_info: Any) -> dict[str, str]:
@@ -23,16 +26,16 @@ def broker_addresses(cluster_info: Any) -> dict[str, str]:
         by_id = {
             int(id_): address
             for id_, address in _members(broker, "brokerAddrs").items()
-            if str(id_).isdecimal() and isinstance(address, str) and address
+            if _IS_BROKER_ID(str(id_)) and _is_text(address)
         }
-        if by_id:
-            found[str(name)] = by_id[min(by_id)]
+        if by_id and _is_text(name):
+            found[name] = by_id[min(by_id)]
     return found
 
 
 def cluster_names(cluster_info: Any) -> set[str]:
     """The clusters that a name server knows (106); each has a topic of its name."""
-    return {str(name) for name in _members(cluster_info, "clusterAddrTable")}
+    return set(filter(_is_text, _members(cluster_info, "clusterAddrTable")))
 
 
 def listed_topics(topic_list: Any) -> list[str]:
@@ -42,12 +45,12 @@ def listed_topics(topic_list: Any) -> list[str]:
 
 def route_brokers(route: Any) -> set[str]:
     """Names of the brokers that hold a topic (105)."""
-    return {name for queue in _objects(route, "queueDatas") if isinstance(name := queue.get("brokerName"), str)}
+    return {name for queue in _objects(route, "queueDatas") if _is_text(name := queue.get("brokerName"))}
 
 
 def configured_groups(subscription_groups: Any) -> set[str]:
     """Groups that a broker has a configuration of (201)."""
-    return {str(name) for name in _members(subscription_groups, "subscriptionGroupTable")}
+    return set(filter(_is_text, _members(subscription_groups, "subscriptionGroupTable")))
 
 
 def consuming_groups(group_list: Any, topic: str) -> set[str]:
@@ -61,7 +64,7 @@ def consuming_groups(group_list: Any, topic: str) -> set[str]:
 def listed_clients(consumer_connection: Any) -> list[str]:
     """Client ids that a broker or a proxy lists for a group (203), each once, in the answer's order."""
     connections = _objects(consumer_connection, "connectionSet")
-    return list(dict.fromkeys(c["clientId"] for c in connections if isinstance(c.get("clientId"), str)))
+    return list(dict.fromkeys(c["clientId"] for c in connections if _is_text(c.get("clientId"))))
 
 
 def retrying_groups(topics: Iterable[str], known_groups: Collection[str]) -> dict[str, str]:
@@ -109,9 +112,14 @@ def chosen_groups(groups: Iterable[str], patterns: Collection[str]) -> list[str]
 
 def _chosen(names: Iterable[str], patterns: Collection[str], is_own: Callable[[str], bool]) -> list[str]:
     if not patterns:
-        return sorted({name for name in names if name and not is_own(name)})
-    fitting = {name for name in names if name and any(fnmatchcase(name, pattern) for pattern in patterns)}
+        return sorted({name for name in names if not is_own(name)})
+    fitting = {name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)}
     return sorted(fitting | {pattern for pattern in patterns if not _PATTERN_MARKS & set(pattern)})
+
+
+def _is_text(value: Any) -> TypeGuard[str]:
+    """Whether a value can be asked for and written: a text, not empty, without halves of surrogate pairs."""
+    return isinstance(value, str) and value != "" and not _HALF_PAIR(value)
 
 
 def _members(value: Any, name: str) -> Mapping[Any, Any]:
@@ -125,7 +133,7 @@ def _items(value: Any, name: str) -> list[Any]:
 
 
 def _texts(value: Any, name: str) -> list[str]:
-    return [item for item in _items(value, name) if isinstance(item, str)]
+    return [item for item in _items(value, name) if _is_text(item)]
 
 
 def _objects(value: Any, name: str) -> list[dict[Any, Any]]:

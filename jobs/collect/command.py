@@ -6,6 +6,7 @@ import os
 import re
 import ssl
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from jobs.collect.collector import CollectError, Plan, run_collector
 from jobs.collect.landing_writer import Limits
 from jobs.collect.server import Manners, split_address
 from jobs.run_log import start_log
-from jobs.terminal import legible
+from jobs.terminal import legible, legible_lines
 from udfs.remoting_acl import Credentials, CredentialsError, credentials_of, read_credentials
 
 DONE, RUN_FAILED, WRONG_USAGE, INTERRUPTED = 0, 3, 64, 130  # as jobs.exit_codes, which loads Spark
@@ -74,7 +75,7 @@ def collect_command(
         limits=Limits(int(rotate_mb * 2**20), rotate_minutes * 60),
         details_every_s=details_every,
         gzipped=gzipped,
-        collector=collector,
+        collector=collector and _text(collector),
         metrics=metrics,
     )
     if metrics and not metrics.absolute().parent.is_dir():
@@ -103,6 +104,9 @@ def exit_code() -> int:
         said, code = str(error), RUN_FAILED
     except (KeyboardInterrupt, typer.Abort):
         said, code = "interrupted", INTERRUPTED
+    except Exception as error:  # the process's outermost edge: Python's own exit code would be 1, which means drift
+        sys.stderr.write(legible_lines(traceback.format_exc()))
+        said, code = f"the collector failed: {type(error).__name__}: {error}", RUN_FAILED
     sys.stderr.write(f"hindsight: {legible(said)}\n")
     return code
 
@@ -132,7 +136,13 @@ def _folder(landing: Path) -> Path:
 
 
 def _names(given: list[str] | None) -> tuple[str, ...]:
-    return tuple(name.strip() for names in given or () for name in names.split(",") if name.strip())
+    return tuple(_text(name.strip()) for names in given or () for name in names.split(",") if name.strip())
+
+
+def _text(name: str) -> str:
+    if not name.isprintable():
+        raise typer.BadParameter(f"{name!r} is no name.")
+    return name
 
 
 def _tls(wanted: bool, ca: Path | None, certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:

@@ -84,7 +84,7 @@ class Server:
                 self._went_unanswered(connection)
             raise timed_out(self.address, self._manners.timeout_s) from None
         except NoAnswerError as failure:
-            self._leave_alone(str(failure))
+            self._lost(connection, str(failure))
             raise
         self._unanswered = self._failures = 0
         return answer
@@ -127,12 +127,19 @@ class Server:
             self._leave_alone(str(timed_out(self.address, self._manners.timeout_s)))
             self.close()
 
+    def _lost(self, connection: Connection, why: str) -> None:
+        """Take in that a connection broke; the first time in a row the next question opens another at once."""
+        if connection is not self._connection:
+            return  # one lost connection fails many questions, and counts once
+        self._connection = None
+        if self._failures:
+            self._leave_alone(why)
+        else:
+            self._failures = 1
+
     def _leave_alone(self, why: str) -> None:
         """Begin a pause, doubled with each failure in a row, and drawn by lot so that not all come back at once."""
-        now = asyncio.get_running_loop().time()
-        if now < self._left_alone_until:
-            return  # one lost connection fails many questions, and counts once
         pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(self._failures, 16))
         self._failures += 1
-        self._left_alone_until = now + pause * random.uniform(0.5, 1.0)
+        self._left_alone_until = asyncio.get_running_loop().time() + pause * random.uniform(0.5, 1.0)
         self._last_failure = why

@@ -6,6 +6,7 @@ import asyncio
 import json
 import struct
 import time
+from contextlib import suppress
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,7 +15,23 @@ from hypothesis import strategies as st
 from jobs.collect import server as server_module
 from jobs.collect.collector import CollectError, Collector, Plan, run_collector
 from jobs.collect.server import Manners
-from tests.collect.fake_servers import CLUSTER, CONNECTIONS, IDS, STATS, FakeCluster, collected, frame_of, lines_of
+from tests.collect.fake_servers import (
+    CLUSTER,
+    CONFIG,
+    CONNECTIONS,
+    GROUPS,
+    IDS,
+    INFO,
+    ROUTE,
+    STATS,
+    STATUS,
+    TOPICS,
+    WHO,
+    FakeCluster,
+    collected,
+    frame_of,
+    lines_of,
+)
 from udfs.admin_snapshot_lines import parse_admin_snapshots
 from udfs.bounded_lines import read_lines
 
@@ -320,9 +337,64 @@ def test_no_answer_whatever_breaks_a_sweep_or_a_reader_of_lines(tmp_path_factory
 
     lines = asyncio.run(run())
     told = of_members(lines)
-    assert told.keys() == {"broker-a", "broker-b"} and told["broker-a"]["error"] is None
+    assert told.keys() == {"broker-a", "broker-b"}
     assert (told["broker-b"]["error"] is None) != (told["broker-b"]["raw"] is None)
     assert lines[-1]["lines"] == len(lines)
+
+
+CODES = (CLUSTER, TOPICS, ROUTE, GROUPS, CONFIG, WHO, STATUS, CONNECTIONS, IDS, STATS, INFO)
+MEMBERS = st.sampled_from(
+    [
+        *("brokerAddrTable", "brokerAddrs", "clusterAddrTable", "topicList", "queueDatas", "brokerName", "groupList"),
+        *("subscriptionGroupTable", "connectionSet", "clientId", "0", "broker-a", "\ud800"),
+    ]
+)
+SHAPES = st.recursive(
+    st.none() | st.integers() | st.sampled_from(["", "\ud800", "g\x00", "broker-a", "127.0.0.1:1", ":", "a" * 300]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(MEMBERS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.dictionaries(st.sampled_from(CODES), SHAPES, min_size=1, max_size=4))
+def test_no_answer_of_any_shape_ends_the_collector(tmp_path_factory, shapes):
+    def instead(_name, request):
+        return request.answer(json.dumps(shapes[request.code]).encode()) if request.code in shapes else False
+
+    cluster = FakeCluster(instead=instead)
+
+    async def run():
+        async with cluster.run():
+            plan = Plan((cluster.name_server,), "c", tmp_path_factory.mktemp("l"), rounds=1, manners=Manners(0.1))
+            with suppress(CollectError):  # the name server's own answer was none
+                await Collector(plan).run()
+            return lines_of(plan)
+
+    lines = asyncio.run(run())
+    assert lines[-1]["kind"] == "sweepEnd"
+    assert all((line["error"] is None) != (line["raw"] is None) for line in lines if "subject" in line)
+
+
+def test_a_connection_that_breaks_once_costs_the_questions_that_were_under_way(tmp_path):
+    broken = []
+
+    def instead(name, request):
+        if (name, request.code) != ("broker-b", STATS) or broken:
+            return False
+        broken.append(request)
+        return close(request)
+
+    cluster = FakeCluster(groups={f"g{n}": ("broker-a", "broker-b") for n in range(30)}, instead=instead)
+
+    async def run():
+        async with cluster.run():
+            return await collected(Plan((cluster.name_server,), "c", tmp_path, rounds=1))
+
+    lines = asyncio.run(run())
+    failed = [line for line in lines if line.get("error") and line["kind"] == "consumeStats"]
+    assert 1 <= len(failed) <= 4
+    assert cluster.servers["broker-b"].connections == 2
 
 
 def refused(path):
