@@ -173,16 +173,16 @@ def test_a_sweep_that_takes_longer_than_every_is_said_to_be_late_and_none_is_pil
         request.answer({"connectionSet": []})
 
     cluster = FakeCluster(instead=lambda _name, r: slowly(r) if r.code == CONNECTIONS else False)
-    code, _, err = against(cluster, tmp_path, "--every", "0.3", "--rounds", "3")
+    code, _, err = against(cluster, tmp_path, "--every", "0.4", "--rounds", "3")
     assert code == 0
     lines = lines_of(tmp_path)
     rounds = [line["ts"] for line in lines if line["kind"] == "round"]
     ends = [line for line in lines if line["kind"] == "sweepEnd"]
-    assert all(0.1 < end["late_s"] < 0.4 for end in ends)
-    # Those due at 300 and 900 ms are left out.
-    assert [round((ts - rounds[0]) / 600) for ts in rounds] == [0, 1, 2]
+    assert all(0.09 < end["late_s"] < 0.4 for end in ends)
+    # Those due at 400 and 1,200 ms are left out.
+    assert [round((ts - rounds[0]) / 400) for ts in rounds] == [0, 2, 4]
     assert all(end["ts"] <= begin for end, begin in zip(ends, rounds[1:], strict=False))
-    assert err.count("the sweep took longer than --every 0.3") == 3
+    assert err.count("the sweep took longer than --every 0.4") == 3
 
 
 def test_the_metrics_file_tells_of_the_last_sweep(tmp_path):

@@ -287,6 +287,7 @@ def test_when_every_name_server_dies_the_brokers_that_were_known_are_still_asked
     second = lines[[i for i, line in enumerate(lines) if line["kind"] == "round"][1] :]
     assert {line["error"] is None for line in of_members(second).values()} == {True}
     assert [line["error"] is None for line in second if line["kind"] == "clusterInfo"] == [False]
+    assert [line["error"] is None for line in second if line["kind"] == "topicStatus"] == [True, True]
 
 
 INT32 = st.integers(-(2**31), 2**31 - 1)

@@ -113,6 +113,31 @@ def test_a_sweep_does_not_wait_for_a_thread_that_nobody_needs(tmp_path, quick_br
     assert time.monotonic() - begun < 0.55
 
 
+def test_clients_that_wait_for_a_held_broker_are_taken_over_by_another(tmp_path, quick_brokers, monkeypatch):
+    monkeypatch.setattr(running_infos, "_BROKER_WAITS_S", 30.0)
+    cluster = FakeCluster(members={"g": ("c0", *(f"c{n}" for n in range(1, 9)))}, instead=Clients(["c0"], waits_s=30))
+    begun = time.monotonic()
+    (lines,) = collect(cluster, tmp_path)
+    assert time.monotonic() - begun < 3
+    assert {c for c, error in infos(lines).items() if error} == {"c0"}
+
+
+def test_clients_that_answer_again_are_asked_for_in_every_sweep_as_before(tmp_path, quick_brokers, monkeypatch):
+    monkeypatch.setattr(running_infos, "LEFT_OUT_S", 0.05)
+    monkeypatch.setattr(running_infos, "_BROKER_WAITS_S", 0.25)
+    clients = Clients(["c0", "c1"], waits_s=0.25)
+    cluster = FakeCluster(brokers=("broker-a",), groups={"g": ("broker-a",)}, instead=clients)
+    cluster.topics, cluster.members = {}, {"g": ("c0", "c1")}
+
+    async def answer_again():
+        await asyncio.sleep(0.8)
+        clients.silent.clear()
+
+    sweeps = collect(cluster, tmp_path, rounds=5, every_s=1.0, meanwhile=answer_again)
+    answered = [sum(error is None for error in infos(lines).values()) for lines in sweeps]
+    assert answered == [0, 1, 2, 2, 2]
+
+
 def test_a_silent_client_is_left_out_for_a_while_and_told_of_in_each_sweep(tmp_path, quick_brokers):
     clients = Clients(silent=["c0"])
     cluster = FakeCluster(brokers=("broker-a",), groups={"g": ("broker-a",)}, instead=clients)
