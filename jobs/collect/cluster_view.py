@@ -82,8 +82,9 @@ class ClusterView:
 
     @property
     def sees_nothing(self) -> bool:
-        """Whether all that answered are proxies, and no topic or group is named to them."""
-        return bool(self._proxies) and not (self._brokers or self._groups or self._chosen_topics())
+        """Whether there are only proxies, and no topic or group is named to them."""
+        are_all = len(self._proxies) == len(self._name_servers)
+        return are_all and not (self._brokers or self._groups or self._chosen_topics())
 
     def servers(self) -> list[Server]:
         """All that are known."""

@@ -42,7 +42,10 @@ class SilentClients:
 
 
 class RunningInfos:
-    """Of one sweep. A member is asked for through the first free broker of those that list it."""
+    """Of one sweep. A member is asked for through the first free broker of those that list it.
+
+    A proxy, which only says that it cannot ask, is turned to where no broker lists the member.
+    """
 
     def __init__(
         self,
@@ -56,12 +59,15 @@ class RunningInfos:
         self._cut = cut
         self._waiting: dict[Server, asyncio.Queue[Member | None]] = {server: asyncio.Queue() for server in servers}
         self._taken: set[Member] = set()
+        self._at_proxies: dict[Server, list[Member]] = {}
         self._were_silent: dict[Member, list[Server]] = {}
 
     def listed(self, server: Server, group: str, client_ids: Iterable[str]) -> None:
         """Take in what a server lists of a group."""
         for member in ((group, client_id) for client_id in client_ids):
-            if member in self._silent.until:
+            if "proxy" in server.place:
+                self._at_proxies.setdefault(server, []).append(member)
+            elif member in self._silent.until:
                 self._were_silent.setdefault(member, []).append(server)
             else:
                 self._waiting[server].put_nowait(member)
@@ -76,15 +82,21 @@ class RunningInfos:
         async with asyncio.TaskGroup() as lanes:
             for server in self._waiting:
                 lanes.create_task(self._lane(server))
-        async with asyncio.TaskGroup() as probes:
+        async with asyncio.TaskGroup() as last:
             for server, member in self._left_out():
-                probes.create_task(self._ask(server, member))
+                last.create_task(self._ask(server, member))
+            for server, members in self._at_proxies.items():
+                last.create_task(self._ask_each(server, members))
         self._silent.forget_all_but(self._taken, (server.address for server in self._waiting))
 
     async def _lane(self, server: Server) -> None:
         while (member := await self._waiting[server].get()) is not None:
             while not (self._is_free(server) or member in self._taken or self._cut()):
                 await asyncio.sleep(_LOOK_EVERY_S)
+            await self._ask_each(server, [member])
+
+    async def _ask_each(self, server: Server, members: Iterable[Member]) -> None:
+        for member in members:
             if member not in self._taken:
                 self._taken.add(member)
                 await self._ask(server, member)

@@ -387,6 +387,28 @@ def test_a_proxy_is_told_apart_and_asked_for_what_is_named_and_what_it_can_say(t
     assert (asked.count(STATS), asked.count(GROUPS), asked.count(206), asked.count(INFO)) == (1, 0, 0, 1)
 
 
+def test_a_member_that_a_broker_lists_is_not_asked_for_through_a_proxy(tmp_path):
+    proxy, cluster = Proxy(), FakeCluster()
+    cluster.groups["g_mine"], cluster.members["g_mine"] = cluster.groups["g"], ("y1", "z1")
+    through(proxy, tmp_path, beside=cluster)
+    infos = {line["subject"]: line for line in lines_of(tmp_path) if line["kind"] == "consumerRunningInfo"}
+    assert infos.keys() >= {"g_mine|y1", "g_mine|z1"}
+    assert [line["error"] for line in infos.values() if "proxy" in line] == []
+    assert INFO not in [request.code for request in proxy.server.requests]
+
+
+def test_a_proxy_beside_a_name_server_that_is_away_is_no_reason_to_end(tmp_path):
+    async def run():
+        async with proxy.server.run():
+            both = f"127.0.0.1:1;{proxy.server.address}"
+            return await collect(tmp_path, "--name-server", both, "--rounds", "2", "--every", "0.1")
+
+    proxy = Proxy()
+    code, _, _ = asyncio.run(run())
+    assert code == 0
+    assert [line["kind"] for line in lines_of(tmp_path)].count("sweepEnd") == 2
+
+
 def test_a_proxy_alone_needs_names(tmp_path):
     code, _, err = through(Proxy(), tmp_path)
     assert code == 3
