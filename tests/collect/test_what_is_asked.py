@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
+from jobs.collect import cluster_view
+from jobs.collect import collector as collector_module
 from jobs.collect.cluster_view import Wanted
 from jobs.collect.collector import Collector, Plan
 from jobs.collect.questions import READS
@@ -178,6 +180,31 @@ def test_what_changes_seldom_is_asked_for_seldom_and_of_a_new_broker_at_once(tmp
         ("", CLUSTER): 4,
         ("", TOPICS): 4,
     }
+
+
+def test_a_sweep_without_end_is_cut_with_lines_for_what_is_left_and_the_next_begins_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.setattr(collector_module, "LONGEST_SWEEP_S", 0.6)
+    firsts = iter([37])
+    monkeypatch.setattr(cluster_view.random, "randrange", lambda _n: next(firsts))
+
+    async def slowly(request):
+        await asyncio.sleep(0.05)
+        request.answer({"connectionSet": []})
+
+    cluster = FakeCluster(
+        brokers=("broker-a",),
+        groups={f"g{n:02}": ("broker-a",) for n in range(60)},
+        instead=lambda _name, r: slowly(r) if r.code == CONNECTIONS else False,
+    )
+    lines = sweep(cluster, tmp_path, rounds=2, every_s=0.2, manners=Manners(in_flight=1))
+    ends = [line for line in lines if line["kind"] == "sweepEnd"]
+    assert [(end["is_cut"], end["late_s"] > 0.3, end["seconds"] < 1.5) for end in ends] == [(True, True, True)] * 2
+    asked = [fields["consumerGroup"] for _, fields in cluster.asked(CONNECTIONS)]
+    assert asked[0] == "g00" and "g37" in asked[1:] and len(asked) < 40
+    told = [line["subject"] for line in lines if line["kind"] == "consumerConnection"]
+    assert sorted(told) == sorted(2 * list(cluster.groups))
+    cut = {line["error"] for line in lines if line["kind"] == "consumerConnection" and line["error"]}
+    assert cut == {"not asked: the sweep was cut after 1 s"}
 
 
 def test_name_servers_are_asked_each_and_their_brokers_joined(tmp_path):
