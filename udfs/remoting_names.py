@@ -14,6 +14,7 @@ from udfs.door_rules import is_system_group, is_system_topic
 
 RETRY_PREFIX = "%RETRY%"
 _HEARTBEAT_SYNCER = "DefaultHeartBeatSyncerTopic"  # the proxies' own
+_AUTO_CREATE = "AUTO_CREATE_TOPIC_KEY"  # what 4.3.0 has in place of TBW102
 _PATTERN_MARKS = frozenset("*?[")
 _IS_BROKER_ID = re.compile(r"[0-9]{1,18}").fullmatch
 _HALF_PAIR = re.compile("[\ud800-\udfff]").search
@@ -97,7 +98,7 @@ def chosen_topics(topics: Iterable[str], patterns: Collection[str], of_servers: 
     def is_own(topic: str) -> bool:
         return (
             is_system_topic(topic)
-            or topic == _HEARTBEAT_SYNCER
+            or topic in (_HEARTBEAT_SYNCER, _AUTO_CREATE)
             or topic in of_servers
             or topic.removesuffix("_REPLY_TOPIC") in of_servers
         )

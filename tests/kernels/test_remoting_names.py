@@ -98,6 +98,7 @@ def test_without_patterns_rocketmq_s_own_topics_and_groups_are_left_out():
         "Cl",
         "Cl_REPLY_TOPIC",
         "DefaultHeartBeatSyncerTopic",
+        "AUTO_CREATE_TOPIC_KEY",
         "%RETRY%g",
     ]
     assert chosen_topics(["Orders", "My_REPLY_TOPIC", "%DLQ%g", *own], (), {"broker-a", "Cl"}) == [
