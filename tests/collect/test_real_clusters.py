@@ -109,7 +109,7 @@ def seen(tmp_path_factory):
             files.append(folder / f"java{number}")
             if number == 1:
                 files.append(collect(name_servers, folder / "landing", *options))
-                files.append(collect(name_servers, folder / "tls", "--tls"))
+                files.append(collect(name_servers, folder / "tls", "--tls", *options))
         yield files
 
 
@@ -122,7 +122,7 @@ def test_what_two_looks_of_rocketmq_tools_agree_on_the_collector_says_too(seen):
         equal += len(steady)
         differ += [(key, n, one[n], mine.get(n)) for n in steady if mine.get(n) != one[n]]
     assert differ == []
-    assert equal > 900
+    assert equal > 700
     missing = {key[0] for key in before.keys() - ours.keys()}
     # A running info comes from the first broker that is free, rocketmq-tools' producers from one drawn by lot.
     assert missing <= {"consumerRunningInfo", "producerConnection"}
