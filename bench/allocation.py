@@ -25,7 +25,7 @@ from jobs.transforms.group_rounds import with_digests
 from schemas import GROUP_DRIFT_STATE
 from udfs.allocation import MessageQueue, allocate
 from udfs.drift_timing import Timing
-from udfs.group_walk import CHANGE, DRIFT, INCIDENT, INFERRED, STATE, WalkSettings
+from udfs.group_walk import CHANGE, DRIFT, INCIDENT, SCOPE, STATE, WalkSettings
 
 Run = Callable[[], Callable[[], dict[str, Any]]]
 _INPUTS = (
@@ -179,7 +179,7 @@ def drift(data: Path) -> Run:
         dated = groups.withColumn("event_date", F.to_date("round_at"))
         walk = staged(walked(group_rounds(judged, dated, owned, readings), expected, opening, dates, rules))
         found = rows_of_kind(walk, DRIFT)
-        for frame in _rows(walk, verdicts(judged, found, rows_of_kind(walk, INFERRED)), found):
+        for frame in _rows(walk, verdicts(judged, found, rows_of_kind(walk, SCOPE)), found):
             _noop(frame)
         return lambda: {"findings": found.count(), "incidents": rows_of_kind(walk, INCIDENT).count()}
 

@@ -21,6 +21,7 @@ from jobs.transforms.expectations import expectations, with_expectation
 from jobs.transforms.group_rounds import (
     GROUP_OF_ROUND,
     group_reads,
+    group_topics,
     progress_at,
     topic_rounds,
     with_digests,
@@ -59,18 +60,19 @@ def prepare(data: Path, rows: int, population: Population = MIXED) -> None:
     captures, owned = read(SNAPSHOT_CAPTURE), read(QUEUE_OWNERSHIP)
     carried = spark.createDataFrame([], CLIENT_STRATEGY_STATE.columns)
     events = strategy_events(read(REBALANCE_RESULT), captures, carried)
-    listed = listed_members(read(CONSUMER_HEARTBEAT))
+    listed = listed_members(captures, read(CONSUMER_HEARTBEAT))
     groups = stage("groups", group_reads(captures).join(listed, list(GROUP_OF_ROUND), "left"))
     rules = member_rules(groups.where(F.col("connections").isNotNull()), events, configured=[])
     routes = round_routes(captures, read(TOPIC_ROUTE))
-    topics = topic_rounds(groups, rules, routes, owned, loose_spread_s=rounds.loose_spread_s)
+    readings = stage("readings", progress_at(groups, read(QUEUE_PROGRESS), valid_s=drift.progress_valid_s))
+    known = group_topics(groups, owned, readings, lookback_s=drift.lookback_s)
+    topics = topic_rounds(groups, known, rules, routes, loose_spread_s=rounds.loose_spread_s)
     snapshot = F.xxhash64("consumer_group", "topic", "round_at").alias("snapshot")
     topics = stage("topics", topics.drop(*DIGESTS).select("*", snapshot))
     digested = with_digests(topics)
     expected = stage("expected", expectations(digested))
     stage("judged", with_expectation(digested, expected, lookback_s=drift.lookback_s))
     stage("owned", owned)
-    stage("readings", progress_at(groups, read(QUEUE_PROGRESS), valid_s=drift.progress_valid_s))
 
 
 def stage_of(spark: SparkSession, data: Path, name: str) -> DataFrame:

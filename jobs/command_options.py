@@ -1,4 +1,4 @@
-"""The options that commands share: what each is called, what it takes, and what is refused of it."""
+"""The options that commands share: what each is called, and what it takes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 import typer
 
 from jobs.places import lake_folder, without_password
-from jobs.run_context import DateRange
 
 Severity = Literal["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"]
 Landing = Annotated[
@@ -31,10 +30,3 @@ Wait = Annotated[
     typer.Option("--wait", min=0, help="Seconds to wait for another run that writes to the lake; else exit code 75."),
 ]
 Master = Annotated[str | None, typer.Option(help="Spark master, e.g. local[4]; leave out under spark-submit.")]
-
-
-def dates_of(first: datetime | None, last: datetime | None) -> DateRange:
-    """The dates that ``--from`` and ``--to`` name; refused: a first one after the last."""
-    if first and last and first > last:
-        raise typer.BadParameter(f"--from {first:%Y-%m-%d} is after --to {last:%Y-%m-%d}.")
-    return DateRange(first and first.date(), last and last.date())

@@ -4,38 +4,15 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import typer
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 
 from conf.settings_file import SettingsError
-from jobs.check_quality import AbsentTableError
-from jobs.delta_jars import SparkEnvironmentError
-from jobs.lake_lease import LakeHeldError, LeaseLostError
-from jobs.open_drift import DriftFoundError, HalfPublishedError, NothingJudgedError
-from jobs.quality_gate import GateFailedError
-from jobs.run_context import NoSuchDatesError
-from jobs.spark_session import known_failure
-from jobs.table_schema import WrongSchemaError
+from jobs.collect.failures import CollectError
 from jobs.terminal import legible, legible_lines
 
 DONE, DRIFT_FOUND, GATE_FAILED, RUN_FAILED, WRONG_USAGE, LAKE_HELD, INTERRUPTED = 0, 1, 2, 3, 64, 75, 130
-
-_CODES: Mapping[type[Exception], int] = {
-    SettingsError: WRONG_USAGE,
-    NothingJudgedError: WRONG_USAGE,
-    AbsentTableError: WRONG_USAGE,
-    NoSuchDatesError: WRONG_USAGE,
-    DriftFoundError: DRIFT_FOUND,
-    HalfPublishedError: RUN_FAILED,
-    GateFailedError: GATE_FAILED,
-    SparkEnvironmentError: RUN_FAILED,
-    LakeHeldError: LAKE_HELD,
-    LeaseLostError: RUN_FAILED,
-    WrongSchemaError: RUN_FAILED,
-}
 
 
 def exit_code(work: Callable[[], object]) -> int:
@@ -58,11 +35,18 @@ def _told(error: BaseException) -> tuple[str, int]:
     if isinstance(error, typer.TyperException):
         said = getattr(error, "format_message", error.__str__)()
         return f"{said} (hindsight --help tells more)", WRONG_USAGE
-    for kind, code in _CODES.items():
-        if isinstance(error, kind):
-            return str(error), code
-    if isinstance(error, (PySparkException, Py4JJavaError, OSError)):
-        return known_failure(error), RUN_FAILED
+    if isinstance(error, SettingsError):
+        return str(error), WRONG_USAGE
+    if isinstance(error, CollectError):
+        return str(error), RUN_FAILED
+    from jobs.landing_place import NotALandingError  # as below: it brings Arrow
+
+    if isinstance(error, NotALandingError):
+        return str(error), WRONG_USAGE
+    from jobs.known_errors import told  # the jobs' own, and Spark's: what needs neither must not wait for their modules
+
+    if said := told(error):
+        return said
     sys.stderr.write(legible_lines("".join(traceback.format_exception(error))))
     return f"the run failed: {type(error).__name__}: {error}", RUN_FAILED
 

@@ -17,6 +17,7 @@ from jobs.transforms.frames import ClusterDate, in_dates, staged
 from jobs.transforms.group_rounds import (
     GROUP_OF_ROUND,
     group_reads,
+    group_topics,
     progress_at,
     topic_rounds,
 )
@@ -44,7 +45,7 @@ from schemas import (
     Table,
 )
 from udfs.drift_timing import Timing
-from udfs.group_walk import CHANGE, DRIFT, INCIDENT, INFERRED, STATE, WalkSettings
+from udfs.group_walk import CHANGE, DRIFT, INCIDENT, SCOPE, STATE, WalkSettings
 from udfs.landing_formats import FORMATS, distances, formats_of
 
 _DAY_S = 86_400
@@ -88,18 +89,19 @@ def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     drift = settings.drift
     captures = staged(_captures(stretch, drift.lookback_s))
     heartbeats = _of_rounds(stretch, CONSUMER_HEARTBEAT, drift.lookback_s)
-    groups = staged(group_reads(captures).join(listed_members(heartbeats), list(GROUP_OF_ROUND), "left"))
+    groups = staged(group_reads(captures).join(listed_members(captures, heartbeats), list(GROUP_OF_ROUND), "left"))
     owned = staged(_latest_ownership(_of_rounds(stretch, QUEUE_OWNERSHIP, drift.lookback_s)))
     events = staged(_strategy_events(stretch))
     listed = groups.where(F.col("connections").isNotNull())
     configured = [entry.model_dump() | {"parameters": entry.parameters or None} for entry in drift.strategy]
     rules = staged(member_rules(listed, events, configured=configured))
     routes = staged(round_routes(captures, _of_rounds(stretch, TOPIC_ROUTE, drift.lookback_s)))
-    topics = staged(topic_rounds(groups, rules, routes, owned, loose_spread_s=settings.rounds.loose_spread_s))
-    expected = staged(expectations(topics))
-    judged = staged(with_expectation(topics, expected, lookback_s=drift.lookback_s).where(in_dates(stretch.dates)))
     progress = _of_rounds(stretch, QUEUE_PROGRESS, drift.lookback_s)
     readings = staged(progress_at(groups, progress, valid_s=drift.progress_valid_s))
+    known = group_topics(groups, owned, readings, lookback_s=drift.lookback_s)
+    topics = staged(topic_rounds(groups, known, rules, routes, loose_spread_s=settings.rounds.loose_spread_s))
+    expected = staged(expectations(topics))
+    judged = staged(with_expectation(topics, expected, lookback_s=drift.lookback_s).where(in_dates(stretch.dates)))
     of_dates = groups.withColumn("event_date", F.to_date("round_at")).where(in_dates(stretch.dates))
     rounds = group_rounds(judged, of_dates, owned, readings, _member_events(stretch, groups, drift.lookback_s))
     opening = stretch.opening(GROUP_DRIFT_STATE)
@@ -112,7 +114,7 @@ def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
         ALLOCATION_DRIFT: found,
         MEMBERSHIP_CHANGE: rows_of_kind(walk, CHANGE),
         DRIFT_INCIDENT: rows_of_kind(walk, INCIDENT),
-        GROUP_ROUND: verdicts(_with_heartbeats(stretch, settings, judged, groups), found, rows_of_kind(walk, INFERRED)),
+        GROUP_ROUND: verdicts(_with_heartbeats(stretch, settings, judged, groups), found, rows_of_kind(walk, SCOPE)),
     }
     lineage = stretch.context.lineage()
     return {table.name: frame.select("*", *lineage) for table, frame in made.items()}

@@ -14,7 +14,7 @@ from jobs.delta_tables import Lake
 from jobs.ingestion import Arrived, Intake, IntakeResult, Reach, take_in
 from jobs.run_context import RunContext
 from jobs.transforms.frames import ClusterDate, in_dates, rows_of
-from jobs.transforms.rounds import CAPTURE, capture_rounds, with_own_subscriptions, with_round
+from jobs.transforms.rounds import CAPTURE, capture_rounds, with_own_words, with_round
 from schemas import (
     CLIENT_HEARTBEAT,
     COLLECTION_ROUND,
@@ -26,13 +26,25 @@ from schemas import (
     QUEUE_PROGRESS,
     REBALANCE_RESULT,
     SNAPSHOT_CAPTURE,
+    SUBSCRIPTION_GROUP,
+    TOPIC_CONFIG,
     TOPIC_ROUTE,
+    TOPIC_STATUS,
     Table,
 )
 from udfs.landing_formats import formats_of
 
 _JOB = "ingest_consumer_snapshots"
-_OF_CAPTURES = (QUEUE_OWNERSHIP, POP_ASSIGNMENT, QUEUE_PROGRESS, TOPIC_ROUTE, PRODUCER_CONNECTION)
+_OF_CAPTURES = (
+    QUEUE_OWNERSHIP,
+    POP_ASSIGNMENT,
+    QUEUE_PROGRESS,
+    TOPIC_ROUTE,
+    PRODUCER_CONNECTION,
+    TOPIC_STATUS,
+    TOPIC_CONFIG,
+    SUBSCRIPTION_GROUP,
+)
 _OF_ROUNDS = (SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT, *_OF_CAPTURES)
 
 
@@ -88,7 +100,7 @@ class RoundSettling:
 
     def _correct(self, table: Table, rounds: DataFrame, dates: list[ClusterDate]) -> None:
         """Store what has become of the settled columns."""
-        columns = ["round_at", *(["subscriptions"] if table is CONSUMER_HEARTBEAT else [])]
+        columns = ["round_at", *(["subscriptions", "client_kind"] if table is CONSUMER_HEARTBEAT else [])]
         days = sorted({d.event_date for d in dates})
         stored = self.lake.read(table).where(in_dates(dates)).withColumn("before", F.struct(*columns))
         right = self._completed(with_round(stored, rounds), table, days)
@@ -108,7 +120,7 @@ class RoundSettling:
         if table is not CONSUMER_HEARTBEAT:
             return rows
         near = F.col("event_date").isin(_with_neighbours(dates))
-        return with_own_subscriptions(rows, self.lake.read(SNAPSHOT_CAPTURE).where(near))
+        return with_own_words(rows, self.lake.read(SNAPSHOT_CAPTURE).where(near))
 
     def _replace_gap_rounds(self, rounds: DataFrame, dates: list[ClusterDate]) -> None:
         """Rounds that only a pause began stand in the table too, sourced from their first capture."""

@@ -12,10 +12,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
 from conf.settings import Settings
-from conf.settings_file import SettingsError
 from jobs.delta_tables import Lake
-from jobs.landing_files import ENDS_FILE, LandingFile, ReadOptions, list_landing, parsed_lines, record_schema
+from jobs.landing_files import parsed_lines, record_schema
+from jobs.landing_lines import ENDS_FILE
+from jobs.landing_survey import LandingFile, survey
+from jobs.landing_tally import nothing_stored
 from jobs.quality_gate import check
+from jobs.read_options import read_options
 from jobs.run_context import EVERY_DATE, DateRange, RunContext
 from jobs.run_log import tell
 from jobs.spark_plans import interpreted_plans
@@ -23,10 +26,10 @@ from jobs.table_schema import conformed
 from jobs.transforms.frames import ClusterDate, rows_of, sql_text, staged
 from schemas import TABLES, Table
 from schemas.bookkeeping import INGESTED_FILE, QUARANTINE
-from udfs.door import severities
 from udfs.landing_formats import FORMATS
 
 _LINE_BYTES = 250  # of a producer hook's line, about; packed files hold ten times as many, which are counted once read
+_MOST_TOLD = 10  # of the files of which nothing is stored
 _LISTED = "cluster string, format string, file string, size_bytes long, event_dates array<date>"
 
 
@@ -64,7 +67,7 @@ class Intake:
 
 @dataclass(frozen=True)
 class IntakeResult:
-    """What was read and what came of it, in lines."""
+    """What was read and what came of it, in lines; ``nothing_stored``: files of which no line is stored or known."""
 
     files: int = 0
     read: int = 0
@@ -72,6 +75,7 @@ class IntakeResult:
     duplicate: int = 0
     ignored: int = 0
     quarantined: int = 0
+    nothing_stored: int = 0
 
 
 def take_in(lake: Lake, settings: Settings, context: RunContext, intake: Intake) -> IntakeResult:
@@ -95,7 +99,9 @@ def _take_in(
     size_bytes = sum(file.size_bytes for file in files)
     tell("reads files", files=len(files), megabytes=round(size_bytes / 1e6, 1))
     plan_for(size_bytes // _LINE_BYTES)
-    parsed = parsed_lines(lake.spark, files, _read_options(settings, context)).persist(StorageLevel.MEMORY_AND_DISK)
+    parsed = parsed_lines(lake.spark, files, read_options(context.landing, settings)).persist(
+        StorageLevel.MEMORY_AND_DISK
+    )
     try:
         counts = _counts(parsed, files)
         plan_for(sum(counts.values()))
@@ -116,21 +122,6 @@ def _take_in(
         return _result(ledger, files)
     finally:
         parsed.unpersist()
-
-
-def _read_options(settings: Settings, context: RunContext) -> ReadOptions:
-    try:
-        of_rules = severities(settings.ingest.rules)
-    except ValueError as error:
-        raise SettingsError(f"ingest.rules: {error}") from error
-    return ReadOptions(
-        context.landing,
-        settings.ingest.max_line_bytes,
-        settings.ingest.max_raw_text_chars,
-        dict(settings.ingest.client_log_zones),
-        settings.ingest.client_log_zone,
-        of_rules,
-    )
 
 
 def _counts(parsed: DataFrame, files: list[LandingFile]) -> dict[str, int]:
@@ -154,7 +145,7 @@ def files_to_read(
     lake: Lake, landing: str, formats: Sequence[str], *, again: DateRange = EVERY_DATE
 ) -> list[LandingFile]:
     """Landing files that were never taken in, whose size has changed since, or with rows of the dates ``again``."""
-    listed = list_landing(landing, [FORMATS[name] for name in formats])
+    listed = survey(landing, formats).files
     ledger = lake.read(INGESTED_FILE).where(F.col("format").isin(*formats))
     if again.is_given:
         ledger = ledger.where(~F.exists("event_dates", again.holds))
@@ -288,5 +279,11 @@ def _stored_lines(lake: Lake, tables: list[Table], files: list[LandingFile], rea
 
 def _result(ledger: DataFrame, files: list[LandingFile]) -> IntakeResult:
     names = ("read", "stored", "duplicate", "ignored", "quarantined")
-    totals = rows_of(ledger.agg(*(F.sum(name).alias(name) for name in names)))[0]
-    return IntakeResult(len(files), *(int(totals[name] or 0) for name in names))
+    left_nothing = (F.col("stored") == 0) & (F.col("duplicate") == 0)
+    sums = (F.sum(name).alias(name) for name in names)
+    totals = rows_of(ledger.agg(*sums, F.count_if(left_nothing).alias("nothing_stored")))[0]
+    if totals.nothing_stored:
+        shown = rows_of(ledger.where(left_nothing).orderBy("file").limit(_MOST_TOLD))
+        said = [f"{row.file}: {nothing_stored(row.read, row.ignored, row.quarantined)}" for row in shown]
+        tell("stored nothing of files", files=totals.nothing_stored, such_as="; ".join(said))
+    return IntakeResult(len(files), *(int(totals[name] or 0) for name in (*names, "nothing_stored")))

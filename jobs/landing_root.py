@@ -21,6 +21,7 @@ from pyarrow import fs
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _NO_LINK = os.O_NOFOLLOW | os.O_NONBLOCK  # without the second a pipe would be waited for
 _LONGEST_PATH = 4096
+_A_LINK = "a link, which is not followed"
 _LEADS_ELSEWHERE = frozenset({"", ".", ".."})  # an empty part is that of an absolute path, or of none
 _REPLACED = (errno.ELOOP, errno.ENOTDIR)  # what opening without following a link says of one
 
@@ -37,11 +38,18 @@ class Landed(NamedTuple):
         return self.path.rpartition("/")[2]
 
 
+class LeftAlone(NamedTuple):
+    """What is not read: its path relative to the root, a folder's ending in a slash, and why."""
+
+    path: str
+    reason: str
+
+
 class Listing(NamedTuple):
     """The files below a folder, and what else there is: links, pipes, devices, unusable names."""
 
     files: list[Landed]
-    left_alone: list[str]
+    left_alone: list[LeftAlone]
 
 
 class LandingRoot:
@@ -54,6 +62,32 @@ class LandingRoot:
             self._system, path = fs.LocalFileSystem(), landing
         self._path = path.rstrip("/") or path[:1]
         self._is_local = isinstance(self._system, fs.LocalFileSystem)
+
+    def is_folder(self) -> bool:
+        """Whether the root is there; a store has a folder where something lies in it.
+
+        Raises: OSError: the store cannot be asked.
+        """
+        if self._is_local:
+            return Path(self._path).is_dir()
+        return bool(self._system.get_file_info(self._path).type == fs.FileType.Directory)
+
+    def keeps_empty_folders(self) -> bool:
+        """Whether a folder of which every file was deleted is still there, as it is not in a store."""
+        return self._is_local
+
+    def inside(self, folder: str = "") -> Iterator[tuple[str, bool]]:
+        """The names of what stands directly in the root, or in a folder of it; each with whether it is a folder.
+
+        Raises: OSError: it cannot be listed.
+        """
+        place = f"{self._path}/{folder}".rstrip("/") or "/"
+        if self._is_local:
+            with os.scandir(place) as entries:
+                yield from ((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+        else:
+            for info in self._system.get_file_info(fs.FileSelector(place, allow_not_found=True)):
+                yield info.base_name, info.type == fs.FileType.Directory
 
     def list(self, folder: str) -> Listing:
         """All below a folder of the root; an absent one holds nothing.
@@ -105,7 +139,7 @@ class LandingRoot:
             if info.type == fs.FileType.File:
                 path = info.path.removeprefix(self._path).lstrip("/")
                 if _leads_elsewhere(path):  # to a store ".." is a name like any other
-                    found.left_alone.append(path)
+                    found.left_alone.append(LeftAlone(path, "a part of the path is empty, '.' or '..'"))
                 else:
                     found.files.append(Landed(path, info.size))
         return found
@@ -116,14 +150,15 @@ class LandingRoot:
         while paths:
             path = paths.pop()
             if not self._has_usable_name(path):
-                found.left_alone.append(path)
+                found.left_alone.append(LeftAlone(path, "the path is not UTF-8, or too long"))
             elif about := self._about(path):
                 if stat.S_ISDIR(about.st_mode):
                     paths += [f"{path}/{inside.name}" for inside in Path(self._path, path).iterdir()]
                 elif stat.S_ISREG(about.st_mode):
                     found.files.append(Landed(path, about.st_size))
                 else:
-                    found.left_alone.append(path)
+                    is_link = stat.S_ISLNK(about.st_mode)
+                    found.left_alone.append(LeftAlone(path, _A_LINK if is_link else "a pipe, a socket or a device"))
         return found
 
     def _has_usable_name(self, path: str) -> bool:

@@ -18,11 +18,11 @@ from urllib.request import url2pathname
 
 from conf.settings import Settings, fingerprint
 from jobs.delta_tables import NOTES
-from jobs.landing_files import files_of
-from jobs.landing_root import LandingRoot
+from jobs.landing_survey import survey
 from jobs.small_files import LocalStore
 from jobs.spark_session import is_on_one_machine
 from schemas import SCHEMA_VERSION, TABLES
+from schemas.bookkeeping import INGESTED_FILE
 from udfs.landing_formats import FORMATS
 
 _NOTE = "run_pipeline"
@@ -70,13 +70,18 @@ def last_run(lake: str, landing: str, settings: Settings, master: str | None) ->
     return None if folder is None else LastRun(folder, given_to(landing, settings))
 
 
+def holds_input(lake: str, master: str | None) -> bool | None:
+    """Whether a lake has ever taken in a file; None: only Spark can tell."""
+    folder = _on_this_machine(lake, master)
+    return None if folder is None else any((folder / INGESTED_FILE.name).glob("*.parquet"))
+
+
 def given_to(landing: str, settings: Settings) -> str:
     """A digest of what a run takes from outside its lake: files by name and size, settings, contracts.
 
     Raises: OSError: the landing folder cannot be listed.
     """
-    root = LandingRoot(landing)
-    files = sorted(file for each in FORMATS.values() for file in files_of(each, root.list(each.name)))
+    files = survey(landing, FORMATS).files
     sections = (getattr(settings, name) for name in type(settings).model_fields if name != _OF_NO_ROW)
     contracts = [(table.name, table.columns.simpleString()) for table in TABLES.values()]
     given = json.dumps([files, fingerprint(*sections), SCHEMA_VERSION, contracts])

@@ -56,3 +56,8 @@ def lake_folder(place: str) -> str:
         shown = "as this URI does" if is_uri else repr(whole)
         raise typer.BadParameter(f"the path of a lake cannot hold {' or '.join(map(repr, found))}: {shown}.")
     return place
+
+
+def absolute(place: str) -> str:
+    """A path from the root on, wherever the process works later; a URI as it is."""
+    return place if "://" in place else str(Path(place).resolve())

@@ -21,7 +21,7 @@ from structlog.typing import EventDict, Processor
 
 from jobs.terminal import legible_lines
 
-if TYPE_CHECKING:  # what works without Spark logs too
+if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _LOGGER = "hindsight"

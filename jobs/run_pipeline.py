@@ -33,6 +33,9 @@ JOBS: Mapping[str, Run] = {
 }
 
 
+# To the others the landing folder is only named.
+READ_LANDING = ("ingest_send_records", "ingest_consumer_snapshots")
+
 # What each tells where there is nothing to do.
 _NOTHING: Mapping[str, IntakeResult | PublicationResult] = {
     "ingest_send_records": IntakeResult(),

@@ -1,4 +1,4 @@
-"""The closing summary of a run: the longest isolations, the groups that drift, what was refused."""
+"""The closing summary of a run: the longest isolations, the groups that drift, what was refused, what left no row."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from collections.abc import Callable, Iterator
 
 from pyspark.sql import Row, SparkSession
 
+from jobs.landing_tally import nothing_stored
 from jobs.transforms.frames import rows_of
+from schemas.bookkeeping import INGESTED_FILE
 
 _MOST = 10
 
 
 def summary(spark: SparkSession) -> Iterator[str]:
     """Lines for a person; needs the views in place."""
+    if spark.table(INGESTED_FILE.name).isEmpty():
+        yield "Nothing has been taken in yet, so nothing is known of any producer or group"
+        return
     yield "Longest isolations (a producer refused a broker)"
     yield from _lines(spark, _ISOLATIONS, _isolation, "no producer isolated a broker")
     yield ""
@@ -24,6 +29,9 @@ def summary(spark: SparkSession) -> Iterator[str]:
     yield ""
     yield "Refused input"
     yield from _lines(spark, _REFUSED, _refused, "none")
+    yield ""
+    yield "Files of which nothing was stored"
+    yield from _without_rows(spark)
 
 
 _ISOLATIONS = f"""
@@ -48,6 +56,13 @@ _GROUPS = f"""
     ) GROUP BY cluster, consumer_group ORDER BY MIN(rank), SUM(rounds) DESC, consumer_group LIMIT {_MOST}"""
 
 _REFUSED = f"SELECT * FROM quarantine_by_reason ORDER BY lines DESC, reason_code LIMIT {_MOST}"
+
+
+# Those taken in last come first.
+_NOTHING_STORED = f"""
+    WITH without_rows AS (SELECT * FROM ingested_file WHERE stored = 0 AND duplicate = 0)
+    SELECT file, read, ignored, quarantined, (SELECT COUNT(*) FROM without_rows) AS files FROM without_rows
+    ORDER BY ingested_at DESC, file LIMIT {_MOST}"""
 
 
 def _lines(spark: SparkSession, query: str, line: Callable[[Row], list[str]], nothing: str) -> Iterator[str]:
@@ -78,3 +93,12 @@ def _group(row: Row) -> list[str]:
 def _refused(row: Row) -> list[str]:
     where = f"{row.example_file}:{row.example_line}"
     return [f"{row.lines} x {row.reason_code} ({row.format}), e.g. {where}: {row.example_detail}"]
+
+
+def _without_rows(spark: SparkSession) -> Iterator[str]:
+    rows = rows_of(spark.sql(_NOTHING_STORED))
+    for row in rows:
+        yield f"  {row.file}: {nothing_stored(row.read, row.ignored, row.quarantined)}"
+    more = rows[0].files - len(rows) if rows else 0
+    if more or not rows:
+        yield f"  and {more:,} more" if more else "  none"

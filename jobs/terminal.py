@@ -6,6 +6,8 @@ Names and messages come from whoever wrote the input; an escape sequence in them
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Iterable
 
 # Control characters (C0 but for the tab, DEL, C1), line ends of Unicode, what turns the writing direction, and halves
 # of surrogate pairs, which no stream can write.
@@ -20,3 +22,8 @@ def legible(line: str) -> str:
 def legible_lines(text: str) -> str:
     """Several lines of which hindsight itself made the ends."""
     return "\n".join(map(legible, text.split("\n")))
+
+
+def write(lines: Iterable[str]) -> None:
+    """Print lines on stdout."""
+    sys.stdout.writelines(f"{legible(line)}\n" for line in lines)

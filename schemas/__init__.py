@@ -17,10 +17,11 @@ from schemas.events import CLIENT_EVENT, CLIENT_HEARTBEAT, MEMBERSHIP_EVENT
 from schemas.findings import FLEET_MINUTE, PRODUCER_FINDING
 from schemas.incidents import DRIFT_INCIDENT, GROUP_DRIFT_STATE, MEMBERSHIP_CHANGE
 from schemas.sends import MESSAGE_TRACE, PRODUCER_INSTANCE, SEND_ATTEMPT
+from schemas.settings_of_brokers import SUBSCRIPTION_GROUP, TOPIC_CONFIG, TOPIC_STATUS
 from schemas.table_contract import Part, Table, column
 
 # Raised when a contract changes; a publication records it.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 TABLES: dict[str, Table] = {
     table.name: table
@@ -37,6 +38,9 @@ TABLES: dict[str, Table] = {
         QUEUE_PROGRESS,
         TOPIC_ROUTE,
         PRODUCER_CONNECTION,
+        TOPIC_STATUS,
+        TOPIC_CONFIG,
+        SUBSCRIPTION_GROUP,
         REBALANCE_RESULT,
         CLIENT_EVENT,
         CLIENT_HEARTBEAT,
@@ -94,8 +98,11 @@ __all__ = [
     "SEND_ATTEMPT",
     "SEND_VERDICT",
     "SNAPSHOT_CAPTURE",
+    "SUBSCRIPTION_GROUP",
     "TABLES",
+    "TOPIC_CONFIG",
     "TOPIC_ROUTE",
+    "TOPIC_STATUS",
     "WINDOW_CONFIRMATION",
     "Part",
     "Table",

@@ -71,6 +71,12 @@ GROUP_ROUND = Table(
                 QUEUES,
                 "Readable queues of the topic in RocketMQ's order; null: no route was read, or one of over 65,536.",
             ),
+            column(
+                "queue_kind",
+                StringType(),
+                "physical; logical: a static topic, whose queues clients of 5.0 on hold as `__syslo__<scope>`; null: "
+                "no route was read.",
+            ),
             MEMBER_LIST_HASH,
             QUEUE_LIST_HASH,
             _CLAIMS_HASH,
@@ -97,9 +103,14 @@ GROUP_ROUND = Table(
                 "missing_inputs", STRINGS, "What was not read, refused or is not known; empty: nothing.", required=True
             ),
             column(
+                "scope_reason",
+                StringType(),
+                "Why the rules of ownership do not apply to the topic in this round, in words; null: they do.",
+            ),
+            column(
                 "verdict",
                 StringType(),
-                "ok, drift, unknown (an input is missing); null: group or route was not asked for, no verdict.",
+                "ok, drift, unknown (an input is missing, or see scope_reason); null: group or route was not asked for",
             ),
             column("informative", BooleanType(), "The group was read and nothing is missing.", required=True),
             column(
@@ -119,7 +130,11 @@ GROUP_ROUND = Table(
     ),
     key=("cluster", "event_date", "collector", "consumer_group", "topic", "round_at"),
     lineage=LINEAGE,
-    values=(("verdict", ("ok", "drift", "unknown")), ("strategy_source", STRATEGY_SOURCES)),
+    values=(
+        ("verdict", ("ok", "drift", "unknown")),
+        ("queue_kind", ("physical", "logical")),
+        ("strategy_source", STRATEGY_SOURCES),
+    ),
 )
 
 EXPECTED_ALLOCATION = Table(

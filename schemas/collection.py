@@ -12,6 +12,7 @@ from schemas.common_columns import (
     LINEAGE,
     ROUND_AT,
     SOURCE,
+    STRINGS,
     SUBSCRIPTION,
     event_date,
 )
@@ -20,6 +21,20 @@ from schemas.table_contract import Table, column
 TOPIC = column("topic", StringType(), "Topic.", required=True)
 BROKER = column("broker_name", StringType(), "Broker that holds the queue.", required=True)
 CAPTURE = [CLUSTER, event_date("captured_at"), COLLECTOR]
+BROKER_ASKED = column(
+    "broker_name", StringType(), "Broker that was asked, where the line names one; null: one unnamed place."
+)
+NAME_SERVER = column(
+    "name_server", StringType(), "Name server that was asked, where the line names one; null: one unnamed place."
+)
+LOGICAL_QUEUE = StructType(
+    [
+        column("logical_id", IntegerType(), "Logical queue of the static topic.", required=True),
+        column("queue_id", IntegerType(), "The broker's own queue that it is written to now.", required=True),
+    ]
+)
+# Values of `client_kind`: what a consumer is, as far as its running info or its connection says.
+CLIENT_KINDS = ("push", "pull", "lite_pull", "pop", "grpc", "remoting_proxy", "other", "unknown")
 
 COLLECTION_ROUND = Table(
     name="collection_round",
@@ -53,6 +68,8 @@ SNAPSHOT_CAPTURE = Table(
             *CAPTURE,
             column("kind", StringType(), "Admin call: topicRoute, consumerConnection, ...", required=True),
             column("subject", StringType(), "What was asked for, as the collector wrote it.", required=True),
+            BROKER_ASKED,
+            NAME_SERVER,
             CAPTURED_AT,
             column("captured_end_at", TimestampType(), "When the answer or the failure came, UTC."),
             ROUND_AT,
@@ -60,8 +77,14 @@ SNAPSHOT_CAPTURE = Table(
             column("client_id", StringType(), "Client asked for; null for a group or topic."),
             column("producer_group", StringType(), "Producer group asked for; null for others."),
             column("topic", StringType(), "Topic asked for; null for a consumer group or client."),
-            column("answered", BooleanType(), "False: the read was tried and failed.", required=True),
-            column("error", StringType(), "Why it failed, as recorded."),
+            column(
+                "answered",
+                BooleanType(),
+                "False: the read was tried and failed, or its answer could not be read: then the line is in "
+                "`quarantine`.",
+                required=True,
+            ),
+            column("error", StringType(), "Why it failed, as recorded; of an answer that could not be read, why not."),
             column("error_code", IntegerType(), "RocketMQ response code in the error; null when it names none."),
             column("client_version", StringType(), "Running info: PROP_CLIENT_VERSION."),
             column(
@@ -84,6 +107,16 @@ SNAPSHOT_CAPTURE = Table(
             ),
             column("client_started_at", TimestampType(), "Running info: when the client started, UTC."),
             column(
+                "client_kind",
+                StringType(),
+                "Running info: push, pull, lite_pull or pop, by what the client says of itself; null: it does not say.",
+            ),
+            column(
+                "member_ids",
+                STRINGS,
+                "consumerIdList: the client ids that the broker lists, as it returned them; null for other kinds.",
+            ),
+            column(
                 "subscriptions",
                 ArrayType(SUBSCRIPTION, containsNull=False),
                 "Running info: the client's own; connection: the table of whichever member sent the last heartbeat.",
@@ -92,16 +125,17 @@ SNAPSHOT_CAPTURE = Table(
             *SOURCE,
         ]
     ),
-    key=("cluster", "event_date", "collector", "kind", "subject", "captured_at"),
+    key=("cluster", "event_date", "collector", "kind", "subject", "broker_name", "name_server", "captured_at"),
     lineage=LINEAGE,
 )
 
 TOPIC_ROUTE = Table(
     name="topic_route",
-    comment="One row per round, topic and broker that the name server's route names.",
+    comment="One row per round, name server, topic and broker that the name server's route names.",
     columns=StructType(
         [
             *CAPTURE,
+            NAME_SERVER,
             TOPIC,
             BROKER,
             CAPTURED_AT,
@@ -117,11 +151,26 @@ TOPIC_ROUTE = Table(
                 "orderTopicConf, `broker:queues;...`: what producers go by instead of the counts; null without one.",
             ),
             column("is_static_topic", BooleanType(), "The topic has logical queues (5.0 on).", required=True),
+            column(
+                "logical_broker_name",
+                StringType(),
+                "Static topic: the name under which clients of 5.0 on hold its logical queues, `__syslo__<scope>`.",
+            ),
+            column(
+                "logical_queue_nums",
+                IntegerType(),
+                "Static topic: logical queues in all, as this broker's mapping says; null for other topics.",
+            ),
+            column(
+                "logical_queues",
+                ArrayType(LOGICAL_QUEUE, containsNull=False),
+                "Static topic: the logical queues that this broker holds now, and its own queue for each.",
+            ),
             DOUBTS,
             *SOURCE,
         ]
     ),
-    key=("cluster", "event_date", "collector", "topic", "broker_name", "captured_at"),
+    key=("cluster", "event_date", "collector", "name_server", "topic", "broker_name", "captured_at"),
     lineage=LINEAGE,
 )
 

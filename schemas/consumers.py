@@ -12,7 +12,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from schemas.collection import BROKER, CAPTURE, TOPIC
+from schemas.collection import BROKER, CAPTURE, CLIENT_KINDS, TOPIC
 from schemas.common_columns import (
     CAPTURED_AT,
     CLUSTER,
@@ -50,6 +50,12 @@ CONSUMER_HEARTBEAT = Table(
             ROUND_AT,
             column("language", StringType(), "Client language as reported."),
             column("client_version", IntegerType(), "MQVersion ordinal as reported, e.g. 409 is 4.9.8."),
+            column(
+                "client_kind",
+                StringType(),
+                "push, pull, lite_pull, pop: by its running info of the same round; grpc, remoting_proxy, other (see "
+                "language): by its connection; unknown: neither says.",
+            ),
             column("consume_type", StringType(), "Of the group, from the last heartbeat the broker received."),
             column("message_model", StringType(), "Of the group, from the last heartbeat the broker received."),
             column(
@@ -77,6 +83,7 @@ CONSUMER_HEARTBEAT = Table(
         "captured_at",
     ),
     lineage=LINEAGE,
+    values=(("client_kind", CLIENT_KINDS),),
 )
 
 QUEUE_OWNERSHIP = Table(
@@ -159,6 +166,12 @@ QUEUE_PROGRESS = Table(
             QUEUE_ID,
             CAPTURED_AT,
             ROUND_AT,
+            column(
+                "broker_asked",
+                StringType(),
+                "Broker that was asked, where the line names one: it tells of its own queues, of a static topic too of "
+                "physical ones; null: all brokers of the group.",
+            ),
             column("broker_offset", LongType(), "Next offset the broker will write.", required=True),
             column(
                 "consumer_offset",

@@ -66,7 +66,9 @@ class CaptureRounds:
                 "row_kind": "round",
                 "at": row["at"],
                 "progress_at": instant(read_at),
-                "lags": lambda lags=lags: lags,
+                "lags": lambda lags=lags: (
+                    lags and [{**lag, "captured_at": instant(lag["captured_at"])} for lag in lags]
+                ),
                 "signature": None,
                 "oldest_pull_at": None,
                 "oldest_consume_at": None,
@@ -129,8 +131,14 @@ class CaptureRounds:
             "members": members,
             "member_rules": rules,
             "reads": [self._read(n, c) for n, c in infos],
-            "listing": self._listing(listings),
-            "connections": [{"broker_name": None, "client_id": b["client_id"], "address": b["address"]} for b in beats],
+            "listings": self._listings(listings),
+            "broker_views": [{"broker_name": None, "members": members}]
+            if listings and listings[-1][1]["answered"]
+            else [],
+            "through_proxy": False,
+            "connections": [
+                {"broker_name": None, "client_id": b["client_id"], "address": b["address"], "kind": None} for b in beats
+            ],
             "ordered": max((bool(c.get("consume_orderly")) for _, c in infos), default=None),
             "loose": spread > self.loose_spread_s * 1000,
             "shared": False,
@@ -183,6 +191,11 @@ class CaptureRounds:
             "evidence": next(
                 (f"f:{n}" for n, t, r in rows if t == "snapshot_capture" and r.get("topic") == name), None
             ),
+            "queue_kind": "physical",
+            "hosts": [],
+            "route_brokers": [b["broker_name"] for b in brokers],
+            "routes_differ": False,
+            "name_servers": 1,
             "not_asked": not_asked,
             "missing_inputs": [*not_asked, *silent],
         }
@@ -199,17 +212,21 @@ class CaptureRounds:
             "client_started_at": instant(capture.get("client_started_at")),
             "message_model": capture.get("message_model"),
             "consume_from_where": capture.get("consume_from_where"),
+            "error_code": capture["error_code"],
+            "client_kind": capture.get("client_kind"),
+            "client_version": capture.get("client_version"),
         }
 
     @staticmethod
-    def _listing(listings):
-        if not listings:
-            return None
-        number, last = listings[-1]
-        return {
-            "captured_at": instant(last["captured_at"]),
-            "answered": last["answered"],
-            "error": last["error"],
-            "error_code": last["error_code"],
-            "evidence": f"f:{number}",
-        }
+    def _listings(listings):
+        return [
+            {
+                "broker_name": None,
+                "captured_at": instant(last["captured_at"]),
+                "told": last["answered"],
+                "error": last["error"],
+                "error_code": last["error_code"],
+                "evidence": f"f:{number}",
+            }
+            for number, last in listings[-1:]
+        ]

@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import Row
 
-from jobs.command_line import _write
 from jobs.exit_codes import exit_code
 from jobs.explanation import Section
 from jobs.open_drift import DriftFoundError, as_json, told
-from jobs.terminal import legible
+from jobs.terminal import legible, write
 
 NAME = "\x1b[2Ja\x9b31mb\u202ec\u2028d\x07e\x7f\nno open incident\r"
 SHOWN = "\\u001b[2Ja\\u009b31mb\\u202ec\\u2028d\\u0007e\\u007f\\u000ano open incident\\u000d"
@@ -41,11 +40,11 @@ def test_nothing_that_a_terminal_obeys_is_left_and_nothing_else_is_changed(text)
 
 def test_open_incidents_are_told_in_their_own_lines_only(capsys):
     incident = Row(severity="HIGH", cluster="c", consumer_group=NAME, opened_at=NOW, sentence=f"{NAME} drifts")
-    _write(told([incident], NOW))
+    write(told([incident], NOW))
     said = capsys.readouterr().out
     assert_harmless(said, 3)
     assert SHOWN in said
-    _write(as_json([incident]))
+    write(as_json([incident]))
     (line,) = capsys.readouterr().out.splitlines()
     assert json.loads(line)["consumer_group"] == NAME  # escaped as JSON does it: a machine reads the name itself
     assert line == legible(line)
@@ -54,7 +53,7 @@ def test_open_incidents_are_told_in_their_own_lines_only(capsys):
 def test_an_explanation_is_told_in_its_own_lines_only(capsys):
     one = {"client_id": NAME, "members": [NAME], "owners": {"a": NAME}}
     for rows, lines in (([one], 4), ([one, one], 4)):
-        _write(Section("Title", "", rows).text().split("\n"))
+        write(Section("Title", "", rows).text().split("\n"))
         said = capsys.readouterr().out
         assert_harmless(said, lines)
         assert SHOWN in said
@@ -81,7 +80,7 @@ def test_a_stack_trace_is_shown_without_what_a_terminal_obeys(capsys):
 
 
 def test_a_query_s_rows_and_columns_are_shown_without_what_a_terminal_obeys(spark, capsys):
-    from jobs.command_line import show
+    from jobs.lake_commands import show
 
     spark.createDataFrame([(NAME, 1)], "name string, `a\x1bb` int").createOrReplaceTempView("hostile")
     show(spark.table("hostile"), 10)

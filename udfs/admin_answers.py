@@ -1,6 +1,7 @@
 """An answer of the admin API, as fastjson wrote it, in; what it says of the one who gave it, and rows, out.
 
-TopicRouteData, ConsumerConnection, ConsumerRunningInfo, ConsumeStats, ProducerConnection; the names of 4.x and of 5.x.
+TopicRouteData, ConsumerConnection, ConsumerRunningInfo, ConsumeStats, ProducerConnection, GetConsumerListByGroup,
+TopicStatsTable, TopicConfig, SubscriptionGroupConfig; the names of 4.x and of 5.x.
 What a release leaves out, or writes as null, is null here.
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from udfs.allocation import java_string_key
+from udfs.client_kinds import kind_of_running_info
 from udfs.fastjson import FastjsonError, parse_fastjson
 from udfs.group_round import OTHER_CLASS
 from udfs.parsed_line import (
@@ -57,8 +59,20 @@ def raw_object(raw: str | None) -> Fields:
     return value
 
 
+def raw_list(raw: str) -> list[Any]:
+    """The list that the text of ``raw`` is; refused: BAD_RAW."""
+    try:
+        value = parse_fastjson(raw)
+    except FastjsonError as error:
+        raise RefusedLineError("BAD_RAW", f"'raw': {error}") from None
+    if not isinstance(value, list):
+        raise RefusedLineError("BAD_RAW", f"'raw' is a JSON {type(value).__name__}, expected a list")
+    return value
+
+
 def _topic_route(raw: Fields, capture: Fields) -> Answer:
     addresses = {text_field(b, "brokerName"): _table(b, "brokerAddrs") for b in objects(raw, "brokerDatas")}
+    mappings = _table(raw, "topicQueueMappingByBroker")
     rows = []
     for queue_data in objects(raw, "queueDatas"):
         name = text_field(queue_data, "brokerName")
@@ -75,11 +89,35 @@ def _topic_route(raw: Fields, capture: Fields) -> Answer:
                     "has_master": master is not None,
                     "master_address": master,
                     "order_topic_conf": optional_text(raw, "orderTopicConf"),
-                    "is_static_topic": bool(raw.get("topicQueueMappingByBroker")),
+                    "is_static_topic": bool(mappings),
+                    **_logical_queues(mappings.get(name)),
                 },
             )
         )
     return {}, rows
+
+
+def _logical_queues(mapping: Any) -> dict[str, Any]:
+    """What a broker's mapping of a static topic says: TopicQueueMappingInfo, 5.0 on."""
+    scope = mapping.get("scope") if isinstance(mapping, dict) else None
+    if not isinstance(scope, str) or not scope:
+        return {}
+    held = _table(mapping, "currIdMap")
+    return {
+        # MixAll#LOGICAL_QUEUE_MOCK_BROKER_PREFIX; of the global scope the first two characters are left out.
+        "logical_broker_name": f"__syslo__{scope[2:] if scope == '__global__' else scope}",
+        "logical_queue_nums": int32(mapping, "totalQueues"),
+        "logical_queues": [
+            {"logical_id": _id(logical, "currIdMap"), "queue_id": _id(own, "currIdMap")}
+            for logical, own in sorted(held.items(), key=lambda entry: str(entry[0]))
+        ],
+    }
+
+
+def _id(value: Any, name: str) -> int:
+    """A queue id that stands as a key or value of a map: a bare number, or text where strict JSON was asked for."""
+    number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+    return queue_id({name: number}, name)
 
 
 def master_address(addresses: Mapping[Any, Any]) -> str | None:
@@ -119,7 +157,9 @@ def _connections(raw: Fields) -> list[dict[str, Any]]:
 
 def _consumer_running_info(raw: Fields, capture: Fields) -> Answer:
     properties = _table(raw, "properties")
+    pops = _pop_assignments(raw, capture)
     said = {
+        "client_kind": kind_of_running_info(properties, pops),
         "client_version": optional_text(properties, "PROP_CLIENT_VERSION"),
         "consume_type": optional_text(properties, "PROP_CONSUME_TYPE"),
         "message_model": optional_text(properties, "messageModel"),
@@ -145,7 +185,7 @@ def _consumer_running_info(raw: Fields, capture: Fields) -> Answer:
             "commit_offset": optional_number(process_queue, "commitOffset"),
         }
         rows.append(("queue_ownership", row))
-    return said, rows + _pop_assignments(raw, capture)
+    return said, rows + pops
 
 
 def _pop_assignments(raw: Fields, capture: Fields) -> list[tuple[str, dict[str, Any]]]:
@@ -176,9 +216,79 @@ def _consume_stats(raw: Fields, capture: Fields) -> Answer:
             "lag": lag_between(broker, consumer),
             "pull_offset": optional_number(offsets, "pullOffset"),
             "last_timestamp": instant_or_never(offsets, "lastTimestamp"),
+            "broker_asked": capture.get("broker_name"),
         }
         rows.append(("queue_progress", row))
     return {}, rows
+
+
+def _consumer_id_list(raw: Fields, capture: Fields) -> Answer:
+    return {"member_ids": _texts(raw, "consumerIdList")}, []
+
+
+def _topic_status(raw: Fields, capture: Fields) -> Answer:
+    rows = []
+    for queue, offsets in _queue_table(raw, "offsetTable"):
+        row = {
+            **queue,
+            "broker_asked": capture.get("broker_name"),
+            "min_offset": whole_number(offsets, "minOffset"),
+            "max_offset": whole_number(offsets, "maxOffset"),
+            "last_update_at": instant_or_never(offsets, "lastUpdateTimestamp"),
+        }
+        rows.append(("topic_status", row))
+    return {}, rows
+
+
+def _topic_config(raw: Fields, capture: Fields) -> Answer:
+    row = {
+        "topic": capture["topic"],
+        "broker_name": capture.get("broker_name"),
+        "read_queue_nums": int32(raw, "readQueueNums"),
+        "write_queue_nums": int32(raw, "writeQueueNums"),
+        "perm": int32(raw, "perm"),
+        "ordered": optional_flag(raw, "order"),
+        "hosted_queues": _hosted_queues(_table(raw, "mappingDetail")),
+    }
+    return {}, [("topic_config", row)]
+
+
+def _hosted_queues(mapping: Fields) -> list[dict[str, Any]]:
+    """Where the logical queues of a static topic lie and lay: LogicQueueMappingItem, 5.0 on; its last entry is now."""
+    return [
+        {
+            "logical_id": _id(logical, "hostedQueues"),
+            "broker_name": text_field(item, "bname"),
+            "queue_id": queue_id(item),
+            "logic_offset": whole_number(item, "logicOffset"),
+            "start_offset": whole_number(item, "startOffset"),
+        }
+        for logical, items in _table(mapping, "hostedQueues").items()
+        for item in objects({"hostedQueues": items}, "hostedQueues")
+    ]
+
+
+def _subscription_group_config(raw: Fields, capture: Fields) -> Answer:
+    return {}, [("subscription_group", _group_config(raw, capture))]
+
+
+def _subscription_groups(raw: Fields, capture: Fields) -> Answer:
+    groups = objects({"groups": list(_table(raw, "subscriptionGroupTable").values())}, "groups")
+    return {}, [("subscription_group", _group_config(group, capture)) for group in groups]
+
+
+def _group_config(raw: Fields, capture: Fields) -> dict[str, Any]:
+    return {
+        "consumer_group": text_field(raw, "groupName"),
+        "broker_name": capture.get("broker_name"),
+        "consume_enable": optional_flag(raw, "consumeEnable"),
+        "consume_broadcast_enable": optional_flag(raw, "consumeBroadcastEnable"),
+        "consume_from_min_enable": optional_flag(raw, "consumeFromMinEnable"),
+        "consume_message_orderly": optional_flag(raw, "consumeMessageOrderly"),
+        "notify_consumer_ids_changed": optional_flag(raw, "notifyConsumerIdsChangedEnable"),
+        "retry_queue_nums": optional_int32(raw, "retryQueueNums"),
+        "retry_max_times": optional_int32(raw, "retryMaxTimes"),
+    }
 
 
 ANSWERS: dict[str, Callable[[Fields, Fields], Answer]] = {
@@ -187,6 +297,11 @@ ANSWERS: dict[str, Callable[[Fields, Fields], Answer]] = {
     "consumerRunningInfo": _consumer_running_info,
     "consumeStats": _consume_stats,
     "producerConnection": _producer_connection,
+    "consumerIdList": _consumer_id_list,
+    "topicStatus": _topic_status,
+    "topicConfig": _topic_config,
+    "subscriptionGroupConfig": _subscription_group_config,
+    "subscriptionGroups": _subscription_groups,
 }
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from udfs.client_kinds import CLIENT_KINDS
 from udfs.parsed_line import (
     ERROR_CHARS,
     Fields,
@@ -96,6 +97,14 @@ def _texts(fields: Fields, name: str) -> list[str]:
     return [text_field({f"{name}[{i}]": value}, f"{name}[{i}]") for i, value in enumerate(values)]
 
 
+def _logical_queues(fields: Fields, name: str) -> list[dict[str, Any]]:
+    values = fields[name]
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+        raise RefusedLineError("WRONG_TYPE", f"{name!r} is no list of objects")
+    return [checked(value, "logical_queue") for value in values]
+
+
+_LOGICAL_QUEUE = {"logical_id": Column(queue_id, required=True), "queue_id": Column(queue_id, required=True)}
 _SUBSCRIPTION = {
     "topic": Column(text_field, required=True),
     "expression_type": Column(text_field),
@@ -164,6 +173,7 @@ CONTRACT: dict[str, dict[str, Column]] = {
         "address": Column(_text_or_empty),
         "language": Column(text_field),
         "client_version": Column(int32),
+        "client_kind": Column(_one_of(*CLIENT_KINDS)),
         "consume_type": Column(text_field),
         "message_model": Column(text_field),
         "consume_from_where": Column(text_field),
@@ -192,11 +202,15 @@ CONTRACT: dict[str, dict[str, Column]] = {
         "master_address": Column(text_field),
         "order_topic_conf": Column(text_field),
         "is_static_topic": Column(_flag),
+        "name_server": Column(text_field),
+        "logical_broker_name": Column(text_field),
+        "logical_queue_nums": Column(int32),
+        "logical_queues": Column(_logical_queues),
     },
 }
 
 
-_COLUMNS = CONTRACT | {"subscription": _SUBSCRIPTION}
+_COLUMNS = CONTRACT | {"subscription": _SUBSCRIPTION, "logical_queue": _LOGICAL_QUEUE}
 
 
 # What ingestion sets itself; also what an export of the tables holds besides.

@@ -111,6 +111,10 @@ _CAPTURES: dict[str, tuple[str, Callable[[Fields], dict[str, str]]]] = {
 }
 
 
+# Which columns of a row say whom that call asked.
+_PLACES = {"consumerConnection": ("broker_name",), "consumerRunningInfo": (), "topicRoute": ("name_server",)}
+
+
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "consumer_heartbeat": {"address": ""},
     "queue_ownership": {"locked": False, "dropped": False},
@@ -122,7 +126,7 @@ def _snapshot(table: str, fields: Fields) -> tuple[Record, ...]:
     row = {"collector": COLLECTOR, **_DEFAULTS[table], **checked(fields, table)}
     kind, asked_for = _CAPTURES[table]
     records = [Record(table, row), _capture(row, kind, asked_for(row))]
-    if table == "consumer_heartbeat" and "subscriptions" in row:
+    if table == "consumer_heartbeat" and not {"subscriptions", "client_kind"}.isdisjoint(row):
         # They are known from the member's own running info only: it was read, though it may own no queue.
         kind, asked_for = _CAPTURES["queue_ownership"]
         records.append(_capture(row, kind, asked_for(row), *_OWN))
@@ -130,13 +134,14 @@ def _snapshot(table: str, fields: Fields) -> tuple[Record, ...]:
 
 
 # What a member's running info says of it, by columns of a connection's row.
-_OWN = ("subscriptions", "consume_type", "message_model", "consume_from_where")
+_OWN = ("subscriptions", "client_kind", "consume_type", "message_model", "consume_from_where")
 
 
 def _capture(row: dict[str, Any], kind: str, asked: dict[str, str], *own: str) -> Record:
     capture = {
         "collector": row["collector"],
         "captured_at": row["captured_at"],
+        **{name: row[name] for name in _PLACES[kind] if name in row},
         "kind": kind,
         "answered": True,
         "subject": "|".join(asked.values()),

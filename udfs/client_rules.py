@@ -18,13 +18,16 @@ from udfs.group_round import (
     TopicRound,
 )
 
+# Before the topic, in the kind of a divergence of routes.
+ROUTE_OF = "route of "
+
 
 def unreachable_client(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """A listed client was asked for its running info and did not answer, or was said not to be online."""
     del timing
     for client_id in group.client_ids:
         read = group.reads.get(client_id)
-        if read is None or read.answered:
+        if read is None or read.answered or group.was_asked_elsewhere(read):
             continue
         since = group.past.silent_since.get(client_id)
         starving = any(rising(group, t.topic, _claimed(t, client_id)) for t in group.judged_topics())
@@ -86,7 +89,8 @@ def duplicate_client_id(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 def subscription_inconsistent(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """Members' own subscriptions differ; one finding per topic and kind, saying who has what."""
     del timing
-    reads = [group.reads[c] for c in group.client_ids if c in group.reads and group.reads[c].topics is not None]
+    told = [c for c in group.client_ids if c in group.reads and group.reads[c].topics is not None]
+    reads = [group.reads[c] for c in told if c not in group.by_hand]  # who chooses queues subscribes nothing
     for kind, severity, value in _WHOLE_CLIENT:
         yield from _differing(group, reads, None, kind, severity, {r.client_id: value(r) for r in reads if value(r)})
     names = sorted({s.topic for r in reads for s in r.subscriptions if not s.topic.startswith(RETRY_PREFIX)})
@@ -103,7 +107,7 @@ def mixed_strategy(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """More than one strategy is in use among the listed members of a CLUSTERING group."""
     del timing
     used = group.by_strategy
-    if group.message_model == BROADCASTING or group.shared or len(used) < 2:
+    if group.message_model == BROADCASTING or not group.by_rule or len(used) < 2:
         return
     shares = ", ".join(f"{name} by {', '.join(clients)}" for name, clients in sorted(used.items()))
     yield Finding(
@@ -117,9 +121,10 @@ def mixed_strategy(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
 
 def view_divergence(group: GroupRound, timing: Timing) -> Iterator[Finding]:
-    """Brokers list different members; seen only where the answering broker is recorded."""
+    """Brokers list different members, or name servers tell different routes; seen where it is recorded who said it."""
     del timing
-    if not group.views_differ:
+    yield from _differing_routes(group)
+    if not group.views_differ or group.by_hand:  # who chooses queues by hand asks no broker for the members
         return
     counted = ", ".join(f"{broker}: {len(listed)}" for broker, listed in sorted(group.named_views.items()))
     views = [set(listed) for listed in group.named_views.values()]
@@ -135,19 +140,43 @@ def view_divergence(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     )
 
 
+def _differing_routes(group: GroupRound) -> Iterator[Finding]:
+    for topic in group.judged_topics():
+        if topic.routes_differ:
+            yield Finding(
+                "VIEW_DIVERGENCE",
+                "MEDIUM",
+                f"the name servers tell different routes of {topic.topic}: consumers of {group.consumer_group} share "
+                "different queues, as the one has it that they ask.",
+                kind=f"{ROUTE_OF}{topic.topic}",
+                evidence=topic.evidence,
+                captured_at=group.at,
+            )
+
+
 def group_down(group: GroupRound, timing: Timing) -> Iterator[Finding]:
-    """The group has no live member and messages wait for it."""
-    del timing
-    if not group.listed or group.members:
+    """Wherever it was asked nobody is connected, and no offset of the group moves while messages come.
+
+    Possible only: a proxy knows clients of its own, and was not asked. A group that never consumed is none.
+    """
+    all_told = group.listed and all(listing.told for listing in group.listings)
+    if not all_told or group.members or group.through_proxy:
         return
-    lag = sum(progress.lag for progress in group.past.progress.values() if progress.lag > 0)
-    if lag > 0:
+    consumed = [progress for progress in group.past.progress.values() if progress.consumer_offset > 0]
+    stood = all(progress.stood_ms() >= timing.standstill_s * 1000 for progress in consumed)
+    if stood and any(progress.accrued > 0 for progress in consumed):
+        since = max(progress.standing_since for progress in consumed)
+        lag = sum(progress.lag for progress in group.past.progress.values() if progress.lag > 0)
         yield Finding(
             "GROUP_DOWN",
             "CRITICAL",
-            f"{group.consumer_group} has no live member, and {lag} messages wait for it.",
+            f"{group.consumer_group} has no member at the brokers, none of its offsets has moved since {clock(since)}, "
+            f"and {lag} messages wait for it.",
+            trust="possible",
             evidence=group.evidence,
             captured_at=group.listed_at,
+            since=since,
+            assumptions=("members behind a proxy: a proxy was not asked",),
         )
 
 

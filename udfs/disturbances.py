@@ -12,7 +12,7 @@ from statistics import median
 from typing import NamedTuple
 
 from udfs.drift_timing import Maintenance, Timing
-from udfs.group_round import GroupRound, Queue
+from udfs.group_round import RETRY_PREFIX, GroupRound, Queue
 
 
 class Disturbance(NamedTuple):
@@ -52,9 +52,15 @@ def interval_s(read_at: list[int], rounds: int) -> float:
     return median(b - a for a, b in pairwise(recent)) / 1000 if len(recent) > 1 else 0.0
 
 
-def grace_end(disturbance: Disturbance, *, ordered: bool, interval: float, timing: Timing) -> int:
-    """When the stretch after a disturbance is over, epoch milliseconds."""
-    seconds = GRACE_S[disturbance.kind](timing)
+def grace_end(
+    disturbance: Disturbance, *, ordered: bool, interval: float, timing: Timing, topic: str | None = None
+) -> int:
+    """When the stretch after a disturbance is over, epoch milliseconds.
+
+    ``topic``: of the finding. A member's first heartbeat makes the group's retry topic: its start changes that route.
+    """
+    makes_route = disturbance.kind == "start" and (topic or "").startswith(RETRY_PREFIX)
+    seconds = GRACE_S["route_change" if makes_route else disturbance.kind](timing)
     if disturbance.kind != SUBSCRIPTION:
         seconds += interval + (timing.ordered_extra_s if ordered else 0)
     return disturbance.at + int(seconds * 1000)
@@ -74,7 +80,7 @@ def grace_of(
     if code == "DATA_GAP":
         return None
     ends = [
-        Grace(grace_end(d, ordered=ordered, interval=interval, timing=timing), d)
+        Grace(grace_end(d, ordered=ordered, interval=interval, timing=timing, topic=topic), d)
         for d in disturbances
         if (d.kind != SUBSCRIPTION or code == "SUBSCRIPTION_INCONSISTENT")
         and (d.topic is None or topic in (None, d.topic))
@@ -92,7 +98,7 @@ def membership_changes(before: Iterable[str] | None, group: GroupRound, starts: 
     changes = [Disturbance(*event) for event in group.events]
     if before is not None and group.listed:
         at, was, now = group.listed_at or group.at, set(before), set(group.members)
-        changes += [Disturbance("join", at, client_id) for client_id in sorted(now - was)]
+        changes += [Disturbance("join", at, client_id) for client_id in sorted(now - was - group.returned)]
         changes += [Disturbance("leave", at, client_id) for client_id in sorted(was - now)]
     for client_id, read in sorted(group.reads.items()):
         if read.started_at is not None and starts.get(client_id) != read.started_at:

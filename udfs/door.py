@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from udfs.bounded_lines import Refusal
 from udfs.door_rules import NAMES, RULES, SEVERITIES, Row, Rule, Severity
 from udfs.parsed_line import ParsedLine, Record
+from udfs.unread_answers import asked_in_vain
 
 
 def severities(overrides: Mapping[str, str]) -> dict[str, Severity]:
@@ -39,7 +40,7 @@ def judged(
     """
     judge = _Judge(severity_of, flagged_tables)
     for one in parsed:
-        yield one if one.refusal is not None or not one.records else judge.line(one)
+        yield judge.line(one) if one.records else one
 
 
 # What is found of a row: why its line is refused, or the codes of its doubts.
@@ -62,12 +63,18 @@ class _Judge:
         for index, (table, row) in enumerate(one.records):
             found = self._row(table, row)
             if isinstance(found, Refusal):
-                return ParsedLine(one.line, refusal=found)
+                return self._refused(one, found)
             if found and table in self._flagged:
                 doubtful[index] = Record(table, {**row, "doubts": list(found)})
         if not doubtful:
             return one
         return one._replace(records=tuple(doubtful.get(i, record) for i, record in enumerate(one.records)))
+
+    def _refused(self, one: ParsedLine, found: Refusal) -> ParsedLine:
+        """A line that is refused; of what it asked in vain a trace stays, unless that is what is broken."""
+        asked = () if one.refusal else asked_in_vain(one.records, found.code)
+        sound = not any(isinstance(self._row(*record), Refusal) for record in asked)
+        return ParsedLine(one.line, asked if sound else (), one.refusal or found)
 
     def _row(self, table: str, row: Row) -> _Found:
         by_name, others = self._rules.get(table) or self._rules_of(table)

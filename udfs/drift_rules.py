@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from udfs.client_rules import (
+    ROUTE_OF,
     consume_blocked,
     data_gap,
     duplicate_client_id,
@@ -24,7 +25,7 @@ from udfs.client_rules import (
     view_divergence,
 )
 from udfs.drift_timing import Timing
-from udfs.finding import NO_OWNER, Finding, Subject, lower
+from udfs.finding import NO_OWNER, Finding, Subject, lower, some
 from udfs.group_round import CONSUMER_LIST, RETRY_PREFIX, GroupRound, TopicRound
 from udfs.ownership_rules import (
     double_owned,
@@ -47,7 +48,19 @@ def findings(group: GroupRound, timing: Timing | None = None) -> list[Finding]:
     """
     rules = RULES.values() if group.was_read else (RULES["DATA_GAP"],)
     found = [finding for rule in rules for finding in rule.find(group, timing or Timing())]
+    if group.missed:
+        found = [_doubted(finding, group) if finding.code in _BY_ABSENCE else finding for finding in found]
     return [f._replace(severity=lower(f.severity)) if (f.topic or "").startswith(RETRY_PREFIX) else f for f in found]
+
+
+# What a list that lacks a living member can fake.
+_BY_ABSENCE = frozenset({"ORPHAN_QUEUE", "WRONG_OWNER", "IDLE_CONSUMER", "GHOST_OWNER"})
+
+
+def _doubted(finding: Finding, group: GroupRound) -> Finding:
+    """The finding, no longer certain: the broker that was asked may lack members that another one lists."""
+    lacking = f"consumer list: one broker's, drawn by lot; {some(group.missed)} was in it a short while ago"
+    return finding._replace(trust="possible", assumptions=(*finding.assumptions, lacking))
 
 
 def absence_is_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
@@ -99,7 +112,7 @@ def _right_owner_told(group: GroupRound, subject: Subject, last_true_at: int) ->
     topic = _topic_told(group, subject)
     if topic is None:
         return _topic_gone(group, subject)
-    if not topic.expects:
+    if not topic.expects or group.doubted or group.may_lag(topic.topic):
         return False
     return (group.complete and not group.loose) or bool(topic.owners.get(subject.queue or ("", -1)))
 
@@ -111,7 +124,8 @@ def _busy_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
     topic = _topic_told(group, subject)
     if topic is None:
         return _topic_gone(group, subject)
-    return topic.expects and _answered(group, subject.client_id)
+    lags = bool(group.doubted) or group.may_lag(topic.topic)
+    return topic.expects and not lags and _answered(group, subject.client_id)
 
 
 def _client_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
@@ -149,8 +163,18 @@ def _strategies_told(group: GroupRound, subject: Subject, last_true_at: int) -> 
 
 
 def _views_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
-    """Two or more brokers told who the members are."""
-    return len([broker for broker in group.views if broker is not None]) > 1
+    """Two or more brokers told who the members are; of routes: two or more name servers told them."""
+    if (subject.kind or "").startswith(ROUTE_OF):
+        topic = group.topic((subject.kind or "").removeprefix(ROUTE_OF))
+        return topic is not None and topic.name_servers > 1
+    return len(group.named_views) > 1
+
+
+def _life_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """Somebody is listed, or an offset of the group has moved on."""
+    if group.listed and group.members:
+        return True
+    return any(progress.standing_since > last_true_at for progress in group.past.progress.values())
 
 
 def _input_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
@@ -188,6 +212,6 @@ RULES: dict[str, Rule] = {
     "LOCK_STARVED": Rule(lock_starved, _stall_told),
     "PULL_IDLE": Rule(pull_idle, _stall_told),
     "CONSUME_BLOCKED": Rule(consume_blocked, _stall_told),
-    "GROUP_DOWN": Rule(group_down, _list_told),
+    "GROUP_DOWN": Rule(group_down, _life_told),
     "DATA_GAP": Rule(data_gap, _input_told),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -109,6 +109,12 @@ def assumptions(group: GroupRound, topic: TopicRound) -> tuple[str, ...]:
 def queue_name(topic: str, queue: Queue) -> str:
     """A queue as RocketMQ users say it."""
     return f"queue {queue[1]} of {topic}@{queue[0]}"
+
+
+def some(names: Sequence[str], most: int = 3) -> str:
+    """The first few of the names, and how many there are besides."""
+    rest = len(names) - most
+    return ", ".join(names) if rest <= 0 else f"{', '.join(names[:most])} and {rest} more"
 
 
 def times(count: int) -> str:

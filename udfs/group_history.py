@@ -19,6 +19,7 @@ from udfs.drift_timing import Maintenance, Timing
 from udfs.finding import NO_OWNER, SEVERITIES, Finding, Subject, queue_name, subject_of
 from udfs.group_memory import GroupMemory, Reading
 from udfs.group_round import GroupRound, Past, Queue, TopicQueue
+from udfs.group_scope import scope_reasons
 from udfs.incident import Attached, Incident, Judgement, Seen
 from udfs.incidents import Ledger
 from udfs.root_cause import causes, stalled_clients
@@ -39,12 +40,17 @@ class Judged(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What the walk says of one round; ``inferred`` by topic: strategies that would explain all owners so far."""
+    """What the walk says of one round.
+
+    By topic, ``inferred``: strategies that would explain all owners so far; ``scope``: why the rules of ownership do
+    not apply.
+    """
 
     group: GroupRound
     judged: list[Judged]
     changes: list[Change]
     inferred: dict[str, tuple[str, ...]]
+    scope: Mapping[str, str] = {}
     disturbance: Disturbance | None = None  # the last change of the group so far
 
 
@@ -59,6 +65,7 @@ class GroupHistory:
     churn: Churn = field(default_factory=Churn)
     inference: Inference = field(default_factory=Inference)
     ledger: Ledger = field(init=False)
+    hosts: Mapping[str, Mapping[Queue, TopicQueue]] = field(default_factory=dict, init=False)  # of static topics
     quiet: int | None = field(default=None, init=False)  # signature of the last round, if nothing can come of a repeat
 
     def __post_init__(self) -> None:
@@ -86,11 +93,12 @@ class GroupHistory:
         walked = self._step(group, readings)
         named = all(topic.strategy_source != "default" for topic in group.topics)
         settled = group.complete and bool(group.reads) and named and self.memory.settled
-        idle = not walked.judged and not self.ledger.tracks and self.churn.changed_at is None
+        idle = not (walked.judged or walked.scope or self.ledger.tracks) and self.churn.changed_at is None
         self.quiet = signature if settled and idle else None
         return walked
 
     def _step(self, group: GroupRound, readings: Iterable[Reading]) -> Round:
+        group = self.memory.with_doubted(group, self.timing)
         past = self.memory.observe(group, readings, self.timing)
         group = replace(group, past=replace(past, ownerless_since=self._ownerless(past)), ordered=self.memory.ordered)
         found = findings(group, self.timing)
@@ -105,12 +113,13 @@ class GroupHistory:
             disturbance,
         )
         judged = [Judged(s.finding, s.grace, j) for s, j in zip(seen, judgements, strict=True)]
+        scope = scope_reasons(group)
         if not group.was_read:
-            return Round(group, judged, [], {}, disturbance)
+            return Round(group, judged, [], {}, scope, disturbance)
         in_grace = grace("MEMBERSHIP", None) is not None
         changes = self.churn.take(group, in_grace=in_grace)
         inferred = {} if in_grace else self.inference.take(group)
-        return Round(group, folded(judged, group, self.timing), changes, inferred, disturbance)
+        return Round(group, folded(judged, group, self.timing), changes, inferred, scope, disturbance)
 
     def close_date(self, day: str) -> list[Incident]:
         """The incidents that were finished on the date (ISO) that closes; they are not in the state any more."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from udfs.absent_members import Absence
 from udfs.disturbances import (
     Disturbance,
     grace_end,
@@ -14,7 +15,22 @@ from udfs.disturbances import (
     route_changes,
 )
 from udfs.drift_timing import Timing
-from udfs.group_round import BROADCASTING, CONSUMER_LIST, GroupRound, Past, Progress, Queue, TopicQueue, TopicRound
+from udfs.group_round import (
+    BROADCASTING,
+    CONSUMER_LIST,
+    NOT_SUPPORTED,
+    RETRY_PREFIX,
+    TOPIC_NOT_EXIST,
+    GroupRound,
+    Past,
+    Progress,
+    Queue,
+    TopicQueue,
+    TopicRound,
+)
+
+# Refusals that say something: what was asked is a proxy, or there is no such group.
+_TOLD_IN_VAIN = tuple(f"refused, CODE {code}" for code in (NOT_SUPPORTED, TOPIC_NOT_EXIST))
 
 
 class Reading(NamedTuple):
@@ -67,10 +83,15 @@ class GroupMemory:
     silent: dict[str, int] = field(default_factory=dict)
     missing: dict[str, int] = field(default_factory=dict)
     new_queues: dict[TopicQueue, int] = field(default_factory=dict)
+    absence: Absence = field(default_factory=Absence)
 
     def interval_s(self, timing: Timing) -> float:
         """The group's usual time between rounds in which it was read."""
         return interval_s(self.read_at, timing.interval_rounds)
+
+    def with_doubted(self, group: GroupRound, timing: Timing) -> GroupRound:
+        """The round with the members that its list lacks by lot, as far as earlier lists tell."""
+        return self.absence.take(group, self.members or (), self.starts, self.silent, timing)
 
     def observe(self, group: GroupRound, readings: Iterable[Reading], timing: Timing) -> Past:
         """Take in a round and say what it needs of the past, itself included."""
@@ -98,7 +119,15 @@ class GroupMemory:
     @property
     def settled(self) -> bool:
         """Nothing that is remembered makes the next round say more than its own facts do."""
-        waits = (self.disturbances, self.ownerless, self.silent, self.missing, self.new_queues, self.unlocked)
+        waits = (
+            self.disturbances,
+            self.ownerless,
+            self.silent,
+            self.missing,
+            self.new_queues,
+            self.unlocked,
+            self.absence.members,
+        )
         return not any(waits) and not any(held.changed_at for held in self.held.values())
 
     def take_readings(self, readings: Iterable[Reading]) -> None:
@@ -120,7 +149,9 @@ class GroupMemory:
         kept = [*self.disturbances, *fresh]
         # A disturbance that is over is forgotten: longer intervals later on do not bring it back.
         self.disturbances = [
-            d for d in kept if grace_end(d, ordered=ordered, interval=interval, timing=timing) > group.at
+            d
+            for d in kept
+            if grace_end(d, ordered=ordered, interval=interval, timing=timing, topic=RETRY_PREFIX) > group.at
         ]
         latest = [d for d in (self.last_disturbance, *fresh) if d is not None]
         self.last_disturbance = max(latest, key=lambda d: (d.at, d.kind, d.subject), default=None)
@@ -149,7 +180,7 @@ class GroupMemory:
                     self.subscriptions[client_id] = [[*s[:3], list(s.tags)] for s in read.subscriptions]
                 if read.started_at is not None:
                     self.starts[client_id] = read.started_at
-            else:
+            elif not group.was_asked_elsewhere(read):
                 self.silent.setdefault(client_id, read.captured_at)
 
     def _take_reading(self, reading: Reading) -> None:
@@ -244,6 +275,7 @@ class GroupMemory:
             silent_since=dict(self.silent),
             missing_since=dict(self.missing),
             new_queues=dict(self.new_queues),
+            started_lately=any(group.at - at < timing.route_grace_s * 1000 for at in self.starts.values()),
         )
 
     def to_state(self) -> dict[str, Any]:
@@ -270,6 +302,7 @@ class GroupMemory:
             "silent": self.silent,
             "missing": self.missing,
             "new_queues": [[*queue, at] for queue, at in sorted(self.new_queues.items())],
+            "absence": self.absence.to_state(),
         }
 
     @classmethod
@@ -288,6 +321,7 @@ class GroupMemory:
             ownerless={(t, b, q): at for t, b, q, at in state["ownerless"]},
             unlocked={(client_id, (t, b, q)): at for client_id, t, b, q, at in state["unlocked"]},
             new_queues={(t, b, q): at for t, b, q, at in state["new_queues"]},
+            absence=Absence.of_state(state.get("absence", {})),
         )
 
 
@@ -301,4 +335,4 @@ def gap_source(missing_input: str) -> str | None:
         return None
     if source.startswith("running info") and reason != "not asked for":
         return None
-    return source
+    return None if reason in _TOLD_IN_VAIN else source

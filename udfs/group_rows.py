@@ -14,17 +14,20 @@ from udfs.group_round import (
     OTHER_CLASS,
     Connection,
     GroupRound,
+    Listing,
     MemberEvent,
     Owner,
     Queue,
     Read,
     Subscription,
+    TopicQueue,
     TopicRound,
 )
 
 Row = Mapping[str, Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NOT_ONLINE = 206  # ResponseCode.CONSUMER_NOT_ONLINE: the broker knows of no member
+# By topic: the logical queue that a broker's own queue holds.
+Hosts = Mapping[str, Mapping[Queue, TopicQueue]]
 
 
 def to_ms(at: datetime | None) -> int | None:
@@ -43,8 +46,8 @@ def to_instant(at_ms: int | None) -> datetime | None:
 def group_round(row: Row) -> GroupRound:
     """What the rules look at, from the row that Spark brought together."""
     reads = _reads(row["reads"])
-    listing = row["listing"]
-    nobody = listing is not None and listing["error_code"] == _NOT_ONLINE
+    listings = tuple(_listing(listing) for listing in row["listings"] or ())
+    connections = row["connections"] or ()
     judged = [topic for topic in row["topics"] if not topic["not_asked"]]
     return GroupRound(
         consumer_group=row["consumer_group"],
@@ -56,21 +59,52 @@ def group_round(row: Row) -> GroupRound:
         loose=row["loose"],
         missing_inputs=tuple(dict.fromkeys(m for topic in judged for m in topic["missing_inputs"])),
         topics=tuple(_topic(topic, row) for topic in judged),
-        evidence=(listing["evidence"],) if listing else (),
-        listed_at=to_ms(listing["captured_at"]) if listing else None,
-        listed=listing is not None and (listing["answered"] or nobody),
-        connections=tuple(Connection(c["broker_name"], c["client_id"], c["address"]) for c in row["connections"] or ()),
+        evidence=tuple(listing.evidence for listing in listings),
+        listed_at=max((listing.captured_at for listing in listings), default=None),
+        listed=any(listing.told for listing in listings),
+        connections=tuple(Connection(c["broker_name"], c["client_id"], c["address"]) for c in connections),
         shared=row["shared"],
+        listings=listings,
+        lists={view["broker_name"]: tuple(view["members"]) for view in row["broker_views"] or ()},
+        kinds={c["client_id"]: c["kind"] for c in connections if c["kind"]},
+        through_proxy=row["through_proxy"],
         at=to_ms(row["at"]) or 0,
         events=tuple(MemberEvent(e["kind"], to_ms(e["at"]) or 0, e["subject"]) for e in row["member_events"] or ()),
     )
 
 
-def readings(read_at: int, lags: Sequence[Row]) -> list[Reading]:
-    """A progress reading, queue by queue."""
-    return [
-        Reading((lag["topic"], *_queue(lag)), read_at, lag["broker_offset"], lag["consumer_offset"]) for lag in lags
-    ]
+def readings(lags: Sequence[Row], hosts: Hosts) -> list[Reading]:
+    """A progress reading, queue by queue; what single brokers say of static topics, by their logical queues.
+
+    Where rocketmq-tools asked all brokers they told of the logical queues themselves: that counts.
+    """
+    in_whole = {lag["topic"] for lag in lags if lag["broker_asked"] is None}
+    found = []
+    for lag in lags:
+        queue: TopicQueue | None = (lag["topic"], *_queue(lag))
+        if lag["broker_asked"] is not None and lag["topic"] in hosts:
+            queue = None if lag["topic"] in in_whole else hosts[lag["topic"]].get(_queue(lag))
+        if queue is not None:
+            at = to_ms(lag["captured_at"]) or 0
+            found.append(Reading(queue, at, lag["broker_offset"], lag["consumer_offset"]))
+    return found
+
+
+def hosts_of(row: Row) -> Hosts:
+    """Of the static topics of a group's round: which logical queue lies in which queue of which broker."""
+    return {
+        topic["topic"]: {
+            (host["broker_name"], held["queue_id"]): (topic["topic"], host["logical_broker_name"], held["logical_id"])
+            for host in topic["hosts"]
+            for held in host["logical_queues"] or ()
+        }
+        for topic in row["topics"]
+        if topic["hosts"]
+    }
+
+
+def _listing(row: Row) -> Listing:
+    return Listing(row["broker_name"], to_ms(row["captured_at"]) or 0, row["told"], row["error_code"], row["evidence"])
 
 
 def _is_known(rule: Row) -> bool:
@@ -105,6 +139,9 @@ def _read(read: Row) -> Read:
         to_ms(read["client_started_at"]),
         read["message_model"],
         read["consume_from_where"],
+        read["error_code"],
+        read["client_kind"],
+        read["client_version"],
     )
 
 
@@ -128,6 +165,10 @@ def _topic(topic: Row, row: Row) -> TopicRound:
         evidence=(topic["evidence"],) if topic["evidence"] else (),
         claimants={_queue(a): frozenset(a["claimants"]) for a in allocation},
         missing_inputs=tuple(topic["missing_inputs"]),
+        is_logical=topic["queue_kind"] == "logical",
+        brokers=tuple(topic["route_brokers"] or ()),
+        routes_differ=bool(topic["routes_differ"]),
+        name_servers=topic["name_servers"] or 0,
     )
 
 

@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 from udfs.drift_rows import change_rows, drift_rows, incident_row
 from udfs.drift_timing import Maintenance, Timing
 from udfs.group_history import GroupHistory
-from udfs.group_memory import Reading
-from udfs.group_rows import group_round, readings, to_instant, to_ms
+from udfs.group_rows import group_round, hosts_of, readings, to_instant, to_ms
 
 STATE, ROUND, CLOSE, EXPECTED = "state", "round", "close", "expected"
-DRIFT, INCIDENT, CHANGE, INFERRED = "drift", "incident", "change", "inferred"
+DRIFT, INCIDENT, CHANGE, SCOPE = "drift", "incident", "change", "scope"
 
 
 class WalkSettings(NamedTuple):
@@ -32,7 +31,7 @@ class WalkSettings(NamedTuple):
 
 
 def walk(rows: Iterable[Mapping[str, Any]], settings: WalkSettings) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Rows of the drift tables by kind (DRIFT, INCIDENT, CHANGE, INFERRED, STATE).
+    """Rows of the drift tables by kind (DRIFT, INCIDENT, CHANGE, STATE), and what is said of topics (SCOPE).
 
     Args:
         rows: sorted by cluster, collector, consumer group and time; a group's opening state first, and at the end of
@@ -83,19 +82,21 @@ def _allocated(make: Callable[[], Mapping[str, Any]], known: Mapping[int, Any]) 
 
 def _step(history: GroupHistory, row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     at, read_at = to_ms(row["at"]) or 0, to_ms(row["progress_at"])
-    fresh: list[Reading] = []
-    if read_at is not None and read_at > history.memory.progress_at:
-        fresh = readings(read_at, row["lags"]() or ())
+    is_fresh = read_at is not None and read_at > history.memory.progress_at
+    lags = (row["lags"]() or ()) if is_fresh else ()
     oldest = to_ms(row["oldest_pull_at"]), to_ms(row["oldest_consume_at"])
-    if history.repeat(row["signature"], at, oldest, fresh):
+    if history.repeat(row["signature"], at, oldest, readings(lags, history.hosts)):
         return
     full = row["round"]()
-    walked = history.step(group_round(full), fresh, signature=row["signature"])
+    history.hosts = hosts_of(full)
+    walked = history.step(group_round(full), readings(lags, history.hosts), signature=row["signature"])
     yield from ((DRIFT, made) for made in drift_rows(full, walked))
     yield from ((CHANGE, made) for made in change_rows(full, walked.changes))
-    for topic, names in sorted(walked.inferred.items()):
-        place = {n: full[n] for n in ("cluster", "event_date", "collector", "consumer_group", "round_at")}
-        yield INFERRED, {**place, "topic": topic, "inferred_strategies": list(names)}
+    place = {n: full[n] for n in ("cluster", "event_date", "collector", "consumer_group", "round_at")}
+    for topic in sorted(walked.inferred.keys() | walked.scope.keys()):
+        names = walked.inferred.get(topic)
+        said = {"inferred_strategies": None if names is None else list(names), "scope_reason": walked.scope.get(topic)}
+        yield SCOPE, {**place, "topic": topic, **said}
 
 
 def _close(

@@ -16,9 +16,10 @@ from udfs.finding import (
     queue_name,
     read_at,
     rising,
+    some,
     times,
 )
-from udfs.group_round import BROADCASTING, GroupRound, Queue, TopicRound
+from udfs.group_round import BROADCASTING, GroupRound, Progress, Queue, TopicRound
 
 _BY_DESIGN = ("MACHINE_ROOM", "CONFIG")
 
@@ -28,37 +29,40 @@ def orphan_queue(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
     BROADCASTING: every subscriber should read every queue, so each pair that lacks is one finding (kind BROADCAST).
     """
-    del timing
     if group.message_model == BROADCASTING:
         yield from _unread_broadcast_queues(group)
         return
+    if not group.complete or group.shared:
+        return
     for topic in group.judged_topics():
-        if not group.complete or not group.subscribers(topic.topic):
-            continue
         for queue in topic.queues or ():
-            if not topic.owners.get(queue) and not left_out(topic, queue):
+            if topic.owners.get(queue) or left_out(group, topic, queue):
+                continue
+            if group.subscribers(topic.topic) or _is_given_up(group, topic, queue, timing):
                 yield _orphan(group, topic, queue)
 
 
 def unserved_queue(group: GroupRound, timing: Timing) -> Iterator[Finding]:
-    """Nobody shows the queue, a listed member has not answered, and the group's offset stands while messages come."""
-    if group.message_model == BROADCASTING or not group.unanswered or not group.listed:
+    """Nobody shows the queue, a listed member has not answered, and the group's offset stands while messages come.
+
+    Members that never show what they hold (pull, POP) hide an owner too: then other queues of the group must be read.
+    """
+    if group.message_model == BROADCASTING or not group.hidden or not group.listed:
         return
     for topic in group.judged_topics():
         # A member that never answered may be the only one to subscribe the topic; a reading tells that it is consumed.
         for queue in topic.queues or ():
             progress = progress_of(group, topic.topic, queue)
-            if topic.owners.get(queue) or progress is None or left_out(topic, queue):
+            if topic.owners.get(queue) or progress is None or left_out(group, topic, queue):
                 continue
-            stood_ms = progress.read_at - progress.standing_since
-            if progress.accrued <= 0 or stood_ms < timing.standstill_s * 1000:
+            if not progress.stands(timing.standstill_s) or not (group.unanswered or _others_are_read(group, progress)):
                 continue
             yield Finding(
                 "UNSERVED_QUEUE",
                 "HIGH",
                 f"{queue_name(topic.topic, queue)} shows no owner in {group.consumer_group} and has not moved for "
                 f"{(group.at - progress.standing_since) // 1000} s while {progress.accrued} messages came; "
-                f"{_silent(group, suspect(group, topic, queue))}.",
+                f"{_hiding(group, topic, queue)}.",
                 topic=topic.topic,
                 queue=queue,
                 trust="possible",
@@ -74,7 +78,7 @@ def orphan_by_design(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     del timing
     for topic in group.judged_topics():
         for queue in topic.queues or ():
-            if topic.owners.get(queue) or not left_out(topic, queue):
+            if topic.owners.get(queue) or not left_out(group, topic, queue):
                 continue
             yield Finding(
                 "ORPHAN_BY_DESIGN",
@@ -126,10 +130,10 @@ def double_owned(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 def wrong_owner(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """One client holds a queue that neither the group's rule nor anybody's own rule gives it, now or a round before."""
     del timing
-    if group.message_model == BROADCASTING or group.shared:
+    if group.message_model == BROADCASTING or not group.by_rule:
         return
     for topic in group.judged_topics():
-        if not topic.expects:
+        if not topic.expects or group.doubted or group.may_lag(topic.topic):
             continue
         taken = assumptions(group, topic)
         for queue, owners in sorted(topic.owners.items()):
@@ -192,26 +196,42 @@ def rebalance_flap(group: GroupRound, timing: Timing) -> Iterator[Finding]:
                 )
 
 
-def left_out(topic: TopicRound, queue: Queue) -> bool:
+def left_out(group: GroupRound, topic: TopicRound, queue: Queue) -> bool:
     """The group's strategy itself gives the queue to nobody."""
-    by_design = topic.expects and (topic.strategy or "") in _BY_DESIGN
+    by_design = group.by_rule and topic.expects and (topic.strategy or "") in _BY_DESIGN
     return by_design and topic.expected.get(queue) is None and not topic.claimants.get(queue)
 
 
-def suspect(group: GroupRound, topic: TopicRound, queue: Queue) -> str:
+def suspect(group: GroupRound, topic: TopicRound, queue: Queue) -> str | None:
     """The unanswered member that most likely holds a queue: by its own rule, by the group's, else the first one."""
     claims = topic.claimants.get(queue, frozenset())
     ranked = [c for c in group.unanswered if c in claims] + [
         c for c in group.unanswered if c == topic.expected.get(queue)
     ]
-    return (ranked or list(group.unanswered))[0]
+    return next(iter(ranked or group.unanswered), None)
+
+
+def _is_given_up(group: GroupRound, topic: TopicRound, queue: Queue, timing: Timing) -> bool:
+    """Members that choose their queues by hand have the group's offset stand still, where it had moved before."""
+    progress = progress_of(group, topic.topic, queue)
+    return (
+        bool(group.by_hand)
+        and progress is not None
+        and progress.consumer_offset > 0
+        and progress.stands(timing.standstill_s)
+    )
+
+
+def _others_are_read(group: GroupRound, standing: Progress) -> bool:
+    """Another queue of the group has moved since this one stands."""
+    return any(other.standing_since > standing.standing_since for other in group.past.progress.values())
 
 
 def _idle(group: GroupRound) -> Iterator[tuple[TopicRound, str, int]]:
-    if group.message_model == BROADCASTING or group.shared:
+    if group.message_model == BROADCASTING or not group.by_rule:
         return
     for topic in group.judged_topics():
-        if not topic.expects:
+        if not topic.expects or group.doubted or group.may_lag(topic.topic):
             continue
         busy = {owner.client_id for owners in topic.owners.values() for owner in owners}
         shares = Counter(topic.expected.values())
@@ -264,6 +284,8 @@ def _orphan(group: GroupRound, topic: TopicRound, queue: Queue) -> Finding:
 
 def _why(group: GroupRound, topic: TopicRound, queue: Queue) -> str:
     owner = topic.expected.get(queue)
+    if not group.subscribers(topic.topic):
+        return "nobody chose it, and the group's offset stands while messages come"
     if owner is None:
         return "no member is expected to take it"
     read = group.reads.get(owner)
@@ -272,7 +294,11 @@ def _why(group: GroupRound, topic: TopicRound, queue: Queue) -> str:
     return f"its expected owner {owner} does not hold it"
 
 
-def _silent(group: GroupRound, client_id: str) -> str:
+def _hiding(group: GroupRound, topic: TopicRound, queue: Queue) -> str:
+    """Whoever may hold a queue without showing it."""
+    client_id = suspect(group, topic, queue)
+    if client_id is None:
+        return f"its owner is not known, as {some(group.opaque)} do not show what they hold"
     since = group.past.silent_since.get(client_id)
     return f"{client_id} has not answered" + ("" if since is None else f" since {clock(since)}")
 

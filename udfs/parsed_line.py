@@ -30,7 +30,7 @@ class Record(NamedTuple):
 
 
 class ParsedLine(NamedTuple):
-    """One line and what came of it."""
+    """One line and what came of it; a refused line has records where it shows that something was asked in vain."""
 
     line: Line
     records: tuple[Record, ...] = ()
@@ -63,6 +63,12 @@ class RefusedLineError(ValueError):
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(f"{code}: {detail}")
         self.refusal = Refusal(code, detail)
+        self.records: tuple[Record, ...] = ()
+
+    def leaving(self, records: tuple[Record, ...]) -> RefusedLineError:
+        """This refusal, with what is stored of the line all the same."""
+        self.records = records
+        return self
 
 
 Fields = Mapping[str, Any]
@@ -81,7 +87,7 @@ def each_line(parse_one: Callable[[str], tuple[Record, ...]]) -> Callable[[Itera
                 try:
                     yield ParsedLine(line, parse_one(line.text))
                 except RefusedLineError as refused:
-                    yield ParsedLine(line, refusal=refused.refusal)
+                    yield ParsedLine(line, refused.records, refused.refusal)
                 except RecursionError:  # orjson reads deeper than Python can show, compare or write
                     yield ParsedLine(line, refusal=Refusal("NOT_JSON", "nested too deeply"))
 

@@ -105,7 +105,7 @@ def _subscription(case: _Case) -> str | None:
         return None
     takers = case.claimants | set(finding.expected)
     told = [c for c in takers if c in group.reads and group.reads[c].topics is not None]
-    lacking = [c for c in told if c not in group.subscribers(topic.topic)]
+    lacking = [c for c in told if c not in group.subscribers(topic.topic) and c not in group.by_hand]
     if finding.code in _UNOWNED and lacking:
         return "TOPIC_MISSING"
     return "MODEL_DIFF" if len(group.message_models) > 1 else None
@@ -139,11 +139,12 @@ def _unreachable_client(case: _Case) -> str | None:
 
 
 def _route_lag(case: _Case) -> str | None:
-    """The queue came to the route a short while ago: clients have not all read it."""
+    """The queue came to the route a short while ago, or the retry topic did: clients have not all read it."""
     queue: Queue | None = case.finding.queue
     if case.topic is None or queue is None or case.finding.code not in _OF_QUEUES:
         return None
-    return case.topic.topic if (case.topic.topic, *queue) in case.group.past.new_queues else None
+    is_new = (case.topic.topic, *queue) in case.group.past.new_queues
+    return case.topic.topic if is_new or case.group.may_lag(case.topic.topic) else None
 
 
 def _client_stalled(case: _Case) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Gauge
 
 from jobs.collect.cluster_view import ClusterView, Wanted
-from jobs.collect.failures import NoAnswerError, not_asked
+from jobs.collect.failures import CollectError, NoAnswerError, not_asked
 from jobs.collect.landing_writer import LandingWriter, Limits
 from jobs.collect.line_maker import LineMaker, now_ms
 from jobs.collect.running_infos import SilentClients
@@ -25,10 +25,6 @@ from jobs.run_metrics import replace_metrics
 
 LONGEST_SWEEP_S = 110.0  # the pipeline counts a line to its round for 120 s
 _GRACE_S = 10.0  # for the sweep that is under way when somebody says stop
-
-
-class CollectError(RuntimeError):
-    """Raised where nothing can be collected: no name server ever answered, or nothing is named to a proxy."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +66,11 @@ class Collector:
         self._silent = SilentClients()
 
     async def run(self) -> None:
-        """Sweep until ``rounds`` are done or ``stop`` is called. Raises: OSError: the landing folder; CollectError."""
-        self._writer.start()
+        """Sweep until ``rounds`` are done or ``stop`` is called. Raises: CollectError."""
+        try:
+            self._writer.start()
+        except OSError as error:
+            raise CollectError(f"the landing folder cannot be written to: {error}") from error
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self.stop)
         try:

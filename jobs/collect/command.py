@@ -1,26 +1,21 @@
-"""``hindsight collect``: what the command line says, as a plan; and what went wrong, as an exit code."""
+"""``hindsight collect``: what the command line says, as a plan."""
 
 from __future__ import annotations
 
 import os
 import re
 import ssl
-import sys
-import traceback
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from jobs.collect.cluster_view import Wanted
-from jobs.collect.collector import CollectError, Plan, run_collector
+from jobs.collect.collector import Plan, run_collector
 from jobs.collect.landing_writer import Limits
 from jobs.collect.server import Manners, split_address
-from jobs.run_log import start_log
-from jobs.terminal import legible, legible_lines
 from udfs.remoting_acl import Credentials, CredentialsError, credentials_of, read_credentials
 
-DONE, RUN_FAILED, WRONG_USAGE, INTERRUPTED = 0, 3, 64, 130  # as jobs.exit_codes, which loads Spark
 _CLUSTER = re.compile(r"[A-Za-z0-9_.\-]{1,255}")
 _ENVIRONMENT = {
     "access_key": "HINDSIGHT_ACCESS_KEY",
@@ -28,9 +23,10 @@ _ENVIRONMENT = {
     "security_token": "HINDSIGHT_SECURITY_TOKEN",
 }
 
-Patterns = Annotated[list[str] | None, typer.Option()]
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
+@app.command("collect")
 def collect_command(
     name_server: Annotated[str, typer.Option(help="HOST:9876[;HOST:9876], each asked separately. IPv6: [::1]:9876.")],
     cluster: Annotated[str, typer.Option(help="Name of the cluster's folder in the landing folder.")],
@@ -81,34 +77,6 @@ def collect_command(
     if metrics and not metrics.absolute().parent.is_dir():
         raise typer.BadParameter(f"--metrics {str(metrics)!r}: there is no folder {str(metrics.parent)!r}.")
     run_collector(plan)
-
-
-def main() -> None:
-    """Run the command alone, without what the other commands need; ends the process."""
-    start_log()
-    sys.exit(exit_code())
-
-
-def exit_code() -> int:
-    """Do what the words after ``collect`` say; what goes wrong is said on stderr in a sentence."""
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command("collect")(collect_command)
-    try:
-        # Typer takes an interrupt for a result.
-        done = app(args=sys.argv[2:], prog_name="hindsight collect", standalone_mode=False)
-        return INTERRUPTED if done == INTERRUPTED else DONE
-    except typer.TyperException as error:
-        said, code = getattr(error, "format_message", error.__str__)(), WRONG_USAGE
-        said = f"{said} (hindsight collect --help tells more)"
-    except (CollectError, OSError) as error:
-        said, code = str(error), RUN_FAILED
-    except (KeyboardInterrupt, typer.Abort):
-        said, code = "interrupted", INTERRUPTED
-    except Exception as error:  # the process's outermost edge: Python's own exit code would be 1, which means drift
-        sys.stderr.write(legible_lines(traceback.format_exc()))
-        said, code = f"the collector failed: {type(error).__name__}: {error}", RUN_FAILED
-    sys.stderr.write(f"hindsight: {legible(said)}\n")
-    return code
 
 
 def _name_servers(text: str) -> tuple[str, ...]:

@@ -8,6 +8,10 @@ _CLIENT = "org.apache.rocketmq.client.exception"
 _REMOTING = "org.apache.rocketmq.remoting.exception"
 
 
+class CollectError(RuntimeError):
+    """Raised where nothing can be collected: nobody answers, nothing is named to a proxy, no line can be kept."""
+
+
 class NoAnswerError(Exception):
     """Raised where a question has no answer; its text is the line's ``error``."""
 

@@ -23,15 +23,14 @@ from schemas import (
     MEMBERSHIP_CHANGE,
     Table,
 )
-from schemas.common_columns import STRINGS
 from udfs.group_walk import (
     CHANGE,
     CLOSE,
     DRIFT,
     EXPECTED,
     INCIDENT,
-    INFERRED,
     ROUND,
+    SCOPE,
     STATE,
     WalkSettings,
     walk,
@@ -60,16 +59,20 @@ def group_rounds(
         *keys,
         "event_date",
         "reads",
-        "listing",
+        "listings",
+        "broker_views",
+        "through_proxy",
         "connections",
         "ordered",
         "at",
         F.coalesce("listed_model", "own_model").alias("message_model"),
         F.coalesce("members", F.array().cast("array<string>")).alias("members"),
+        F.col("members").isNotNull().alias("is_listed"),
         "distinct_views",
         broker_assigns().alias("shared"),
     ).withColumn("member_list_hash", list_digest(F.col("members")))
-    rounds = said.join(by_group, keys, "left").join(_owners(owned), keys, "left").join(progress, keys, "left")
+    readings = progress.drop("consumed")
+    rounds = said.join(by_group, keys, "left").join(_owners(owned), keys, "left").join(readings, keys, "left")
     rounds = (
         rounds.withColumn("member_events", F.lit(None).cast(_EVENTS))
         if events is None
@@ -96,6 +99,11 @@ def _topic() -> Column:
         "expectation",
         "expectation_before",
         F.col("route.evidence").alias("evidence"),
+        "queue_kind",
+        "hosts",
+        "route_brokers",
+        "routes_differ",
+        "name_servers",
         "not_asked",
         "missing_inputs",
         F.xxhash64(
@@ -107,6 +115,10 @@ def _topic() -> Column:
             "strategy_parameters",
             "not_asked",
             "missing_inputs",
+            "queue_kind",
+            "route_brokers",
+            "routes_differ",
+            "name_servers",
             F.col("expectation").isNull(),
         ).alias("facts_hash"),
     )
@@ -137,12 +149,13 @@ def _owners(owned: DataFrame) -> DataFrame:
 
 def _signature() -> Column:
     """Equal where a round shows the same facts as another, instants and evidence aside."""
-    reads = F.transform("reads", lambda r: F.struct(r["client_id"], r["answered"], r["own_hash"]))
+    reads = F.transform("reads", lambda r: F.struct(r["client_id"], r["answered"], r["error_code"], r["own_hash"]))
     # Each broker sees another port of the same client.
     hosts = F.transform(
         "connections",
-        lambda c: F.struct(c["client_id"], c["broker_name"], F.regexp_replace(c["address"], ":[0-9]+$", "")),
+        lambda c: F.struct(c["client_id"], c["broker_name"], c["kind"], F.regexp_replace(c["address"], ":[0-9]+$", "")),
     )
+    asked = F.transform("listings", lambda p: F.struct(p["broker_name"], p["told"], p["error_code"]))
     return F.xxhash64(
         "members",
         "member_rules",
@@ -150,8 +163,10 @@ def _signature() -> Column:
         "ordered",
         "loose",
         "shared",
-        "listing.answered",
-        "listing.error_code",
+        "through_proxy",
+        "is_listed",
+        asked,
+        "broker_views",
         F.array_sort(hosts),
         F.array_sort(reads),
         F.transform("topics", lambda t: t["facts_hash"]),
@@ -217,10 +232,11 @@ def _bare(table: Table) -> StructType:
     return StructType([StructField(f.name, f.dataType) for f in kept])
 
 
-_INFERRED = StructType(
+_SCOPE = StructType(
     [
-        *(StructField(f.name, f.dataType) for f in GROUP_ROUND.columns.fields if f.name in GROUP_ROUND.key),
-        StructField("inferred_strategies", STRINGS),
+        StructField(f.name, f.dataType)
+        for f in GROUP_ROUND.columns.fields
+        if f.name in (*GROUP_ROUND.key, "inferred_strategies", "scope_reason")
     ]
 )
 _WALKED = StructType(
@@ -229,7 +245,7 @@ _WALKED = StructType(
         StructField(INCIDENT, _bare(DRIFT_INCIDENT)),
         StructField(CHANGE, _bare(MEMBERSHIP_CHANGE)),
         StructField(STATE, _bare(GROUP_DRIFT_STATE)),
-        StructField(INFERRED, _INFERRED),
+        StructField(SCOPE, _SCOPE),
     ]
 )
 
@@ -238,12 +254,14 @@ def _by_topic(left: Column, right: Column) -> Column:
     return F.when(left["topic"] < right["topic"], -1).when(left["topic"] > right["topic"], 1).otherwise(0)
 
 
-def verdicts(topics: DataFrame, found: DataFrame, inferred: DataFrame) -> DataFrame:
-    """``group_round`` rows: drift where a finding says so, unknown where an input is missing, null if none was due.
+def verdicts(topics: DataFrame, found: DataFrame, scopes: DataFrame) -> DataFrame:
+    """``group_round`` rows: drift where a finding says so, unknown where an input is missing or the rules do not apply,
+    null if none was due.
 
-    A finding that is only possible leaves a round with missing inputs unknown.
+    A finding that is only possible leaves a round with missing inputs unknown. A group that is down reads no topic.
     """
     certain = F.count_if(F.col("trust") == "certain").cast("int")
+    down = found.where(F.col("code") == "GROUP_DOWN").select(*GROUP_OF_ROUND, F.lit(True).alias("down")).distinct()
     counted = (
         found.where((F.col("severity") != "INFO") & F.col("topic").isNotNull())
         .groupBy(*TOPIC_OF_ROUND)
@@ -251,14 +269,16 @@ def verdicts(topics: DataFrame, found: DataFrame, inferred: DataFrame) -> DataFr
     )
     rows = (
         topics.join(counted, list(TOPIC_OF_ROUND), "left")
-        .join(inferred.drop("event_date"), list(TOPIC_OF_ROUND), "left")
+        .join(scopes.drop("event_date"), list(TOPIC_OF_ROUND), "left")
+        .join(down, list(GROUP_OF_ROUND), "left")
         .withColumns({n: F.coalesce(n, F.lit(0)) for n in ("findings", "certain_findings")})
     )
     nothing_missing = F.size("missing_inputs") == 0
     verdict = (
         F.when(F.size("not_asked") > 0, F.lit(None))
-        .when((F.col("certain_findings") > 0) | ((F.col("findings") > 0) & nothing_missing), F.lit("drift"))
-        .when(~nothing_missing, F.lit("unknown"))
+        .when(F.col("down") | (F.col("certain_findings") > 0), F.lit("drift"))
+        .when((F.col("findings") > 0) & nothing_missing, F.lit("drift"))
+        .when(~nothing_missing | F.col("scope_reason").isNotNull(), F.lit("unknown"))
         .otherwise(F.lit("ok"))
     )
     return rows.withColumns({"verdict": verdict.cast("string"), "informative": nothing_missing})

@@ -44,6 +44,7 @@ def _can_expect() -> Column:
         & (F.size("members") > 0)
         & (F.size("not_asked") == 0)
         & ~F.col("shared")
+        & ~F.coalesce("routes_differ", F.lit(False))
     )
 
 

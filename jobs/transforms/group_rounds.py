@@ -5,18 +5,22 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from jobs.transforms.proxies import asked_proxies
+from udfs.unread_answers import UNREADABLE
+
 ROUND = ("cluster", "collector", "round_at")
 GROUP_OF_ROUND = (*ROUND, "consumer_group")
 TOPIC_OF_ROUND = (*GROUP_OF_ROUND, "topic")
-INFO, _LISTING, _STATS = "consumerRunningInfo", "consumerConnection", "consumeStats"
-# Semantics of system names: MixAll and TopicValidator, 4.7.1 on.
+INFO, LISTING, ID_LIST, _STATS = "consumerRunningInfo", "consumerConnection", "consumerIdList", "consumeStats"
+_OF_MEMBERS = (INFO, LISTING, ID_LIST)
+# Semantics of system names: MixAll and TopicValidator, 4.7.1 on; the proxy's HeartbeatSyncer, 5.0 on.
 _SYSTEM_TOPICS = (
     r"^(TBW102|SCHEDULE_TOPIC_XXXX|BenchmarkTest|RMQ_SYS_.*|rmq_sys_.*|TRANS_CHECK_MAX_TIME_TOPIC|SELF_TEST_TOPIC"
-    r"|OFFSET_MOVED_EVENT|CHECKPOINT_TOPIC)$"
+    r"|OFFSET_MOVED_EVENT|CHECKPOINT_TOPIC|DefaultHeartBeatSyncerTopic)$"
 )
 _SYSTEM_GROUPS = (
     r"^(DEFAULT_CONSUMER|DEFAULT_PRODUCER|TOOLS_CONSUMER|FILTERSRV_CONSUMER|SELF_TEST_C_GROUP|CID_ONS-HTTP-PROXY"
-    r"|CID_ONSAPI_.*|CID_RMQ_SYS_.*)$"
+    r"|CID_ONSAPI_.*|CID_RMQ_SYS_.*|CID_DefaultHeartBeatSyncerTopic)$"
 )
 
 
@@ -39,14 +43,16 @@ def evidence(frame: DataFrame) -> Column:
 
 
 def group_reads(captures: DataFrame) -> DataFrame:
-    """Per round and group: every running info that was asked for, the listing's answer, and the spread of the reads."""
+    """Per round and group: every running info that was asked for, the spread of the reads, if a proxy was asked."""
     of_groups = captures.where(
-        F.col("kind").isin(INFO, _LISTING, _STATS) & ~F.col("consumer_group").rlike(_SYSTEM_GROUPS)
+        F.col("kind").isin(*_OF_MEMBERS, _STATS) & ~F.col("consumer_group").rlike(_SYSTEM_GROUPS)
     ).withColumn("evidence", evidence(captures))
     read = F.struct(
         "client_id",
         "answered",
         "error",
+        "error_code",
+        "client_kind",
         "consume_orderly",
         "client_rebalance",
         "consume_type",
@@ -59,15 +65,12 @@ def group_reads(captures: DataFrame) -> DataFrame:
         "captured_at",
         "evidence",
     )
-    is_info, is_listing = F.col("kind") == INFO, F.col("kind") == _LISTING
-    of_members = is_info | is_listing
+    is_info, of_members = F.col("kind") == INFO, F.col("kind").isin(*_OF_MEMBERS)
     answered_at = F.when(of_members & F.col("answered"), F.col("captured_at"))
     answered_end = F.when(of_members & F.col("answered"), F.coalesce("captured_end_at", "captured_at"))
-    said = F.struct("captured_at", "answered", "error", "evidence", "error_code")
     spread = F.unix_millis(F.max(answered_end)) - F.unix_millis(F.min(answered_at))
     groups = of_groups.groupBy(*GROUP_OF_ROUND).agg(
         F.collect_list(F.when(is_info, read)).alias("reads"),
-        F.max(F.when(is_listing, said)).alias("listing"),
         F.flatten(F.collect_list(F.transform("subscriptions", lambda s: s["topic"]))).alias("subscribed"),
         F.max(F.when(is_info, F.col("message_model"))).alias("own_model"),
         F.max(F.when(is_info, F.col("consume_orderly"))).alias("ordered"),
@@ -76,20 +79,46 @@ def group_reads(captures: DataFrame) -> DataFrame:
         F.max(F.when(of_members, F.col("captured_at"))).alias("at"),
         F.max("captured_at").alias("swept_until"),
     )
-    return groups.where(F.col("at").isNotNull())
+    return (
+        groups.where(F.col("at").isNotNull())
+        .withColumn("event_date", F.to_date("round_at"))
+        .join(F.broadcast(asked_proxies(captures)), ["cluster", "collector", "event_date"], "left")
+        .withColumn("through_proxy", F.coalesce("through_proxy", F.lit(False)))
+        .drop("event_date")
+    )
+
+
+def group_topics(groups: DataFrame, owned: DataFrame, readings: DataFrame, *, lookback_s: int) -> DataFrame:
+    """The topics of each round and group: those that somebody subscribes or owns.
+
+    Of a round that shows none of them, as nobody is listed: those that the group showed last, at most ``lookback_s``
+    before, and those in which it has offsets.
+    """
+    of_owners = owned.groupBy(*GROUP_OF_ROUND).agg(F.collect_set("topic").alias("owned_topics"))
+    none = F.array().cast("array<string>")
+    shown = F.array_distinct(F.concat("subscribed", F.coalesce("owned_topics", none)))
+    so_far = Window.partitionBy("cluster", "collector", "consumer_group").orderBy("round_at")
+    last = F.last(F.when(F.size("shown") > 0, F.struct("round_at", "shown")), ignorenulls=True).over(so_far)
+    age_s = F.unix_seconds("round_at") - F.unix_seconds("last.round_at")
+    known = F.array_union(
+        F.when(age_s <= lookback_s, F.col("last.shown")).otherwise(none), F.coalesce("consumed", none)
+    )
+    return (
+        groups.select(*GROUP_OF_ROUND, "subscribed")
+        .join(of_owners, list(GROUP_OF_ROUND), "left")
+        .join(readings.select(*GROUP_OF_ROUND, "consumed"), list(GROUP_OF_ROUND), "left")
+        .withColumn("shown", shown)
+        .withColumn("last", last)
+        .select(*GROUP_OF_ROUND, F.explode(F.when(F.size("shown") > 0, F.col("shown")).otherwise(known)).alias("topic"))
+        .where(~F.col("topic").rlike(_SYSTEM_TOPICS))
+    )
 
 
 def topic_rounds(
-    groups: DataFrame, rules: DataFrame, routes: DataFrame, owned: DataFrame, *, loose_spread_s: float
+    groups: DataFrame, topics: DataFrame, rules: DataFrame, routes: DataFrame, *, loose_spread_s: float
 ) -> DataFrame:
     """One row per round, group and topic: members, queues, rules, what is missing (``group_round`` but its verdict)."""
     none = F.array().cast("array<string>")
-    topics = (
-        groups.select(*GROUP_OF_ROUND, F.explode(F.array_distinct("subscribed")).alias("topic"))
-        .unionByName(owned.select(*TOPIC_OF_ROUND))
-        .distinct()
-        .where(~F.col("topic").rlike(_SYSTEM_TOPICS))
-    )
     collected = routes.select("cluster", "collector", F.to_date("round_at").alias("event_date"), "topic").distinct()
     rows = (
         topics.withColumn("event_date", F.to_date("round_at"))
@@ -102,10 +131,11 @@ def topic_rounds(
             "left",
         )
     )
-    pops = F.exists("reads", lambda r: r["consume_type"] == "CONSUME_POP")
     rows = rows.withColumns(
         {
+            "is_listed": F.col("members").isNotNull(),
             "members": F.coalesce("members", none),
+            "views": _views(),
             "queues": readable_queues(F.col("brokers")),
             "member_rules": F.coalesce(
                 "member_rules",
@@ -116,12 +146,29 @@ def topic_rounds(
             "strategy": F.coalesce("strategy", F.lit("AVG")),
             "strategy_source": F.coalesce("strategy_source", F.lit("default")),
             "strategy_parameters": F.coalesce("strategy_parameters", F.lit("")),
-            "not_asked": _not_asked(pops),
             "shared": broker_assigns(),
         }
     )
+    rows = rows.withColumn("not_asked", _not_asked())
     rows = rows.withColumn("missing_inputs", F.concat(F.col("not_asked"), _unanswered()))
     return with_digests(rows.drop("brokers"))
+
+
+def _views() -> Column:
+    """The member lists of the brokers that the topic's clients may ask, each distinct one once: of its route, if known.
+
+    A broker that knows of nobody has no list to share by: a client that asks it keeps what it has.
+    """
+    of_route = F.filter(
+        "broker_views",
+        lambda v: (
+            F.col("route_brokers").isNull()
+            | v["broker_name"].isNull()
+            | F.array_contains("route_brokers", v["broker_name"])
+        ),
+    )
+    lists = F.array_sort(F.array_distinct(F.transform(of_route, lambda v: v["members"])))
+    return F.filter(lists, lambda members: F.size(members) > 0)
 
 
 def readable_queues(brokers: Column) -> Column:
@@ -155,22 +202,34 @@ def broker_assigns() -> Column:
 
     Source: RebalancePushImpl#clientRebalance, 5.0.0 on.
     """
-    gave_up = F.exists("reads", lambda r: r["client_rebalance"] == F.lit(False))
+    gave_up = F.exists("reads", lambda r: (r["client_rebalance"] == F.lit(False)) | (r["client_kind"] == "pop"))
     clustering = F.coalesce("listed_model", "own_model", F.lit("")) != "BROADCASTING"
     return F.coalesce(gave_up, F.lit(False)) & ~F.coalesce("ordered", F.lit(False)) & clustering
 
 
-def _not_asked(pops: Column) -> Column:
+def _not_asked() -> Column:
     """Inputs that nobody asked for in this round: without them there is no verdict at all."""
+    nobody_to_ask = F.col("is_listed") & (F.size("members") == 0)
     return F.array_compact(
         F.array(
             F.when(
                 F.col("route_collected").isNull(),
                 F.concat(F.lit("topic_route of "), F.col("topic"), F.lit(": not_collected")),
             ),
-            F.when(F.size("reads") == 0, F.lit("running infos: not asked for in this round")),
-            F.when(pops, F.lit("owners: running infos do not show who holds a queue under POP")),
+            F.when(
+                (F.size("reads") == 0) & ~nobody_to_ask & (F.size("members") > 0),
+                F.lit("running infos: not asked for in this round"),
+            ),
         )
+    )
+
+
+def _fate(error: Column, error_code: Column) -> Column:
+    """What became of a read that was tried: refused by a server, answered so that it cannot be read, or no answer."""
+    return (
+        F.when(error.startswith(UNREADABLE), error)
+        .when(error_code.isNotNull(), F.concat(F.lit("refused, CODE "), error_code.cast("string")))
+        .otherwise(F.lit("no answer"))
     )
 
 
@@ -179,37 +238,72 @@ def _unanswered() -> Column:
     asked = F.transform("reads", lambda r: r["client_id"])
     silent = F.filter("reads", lambda r: ~r["answered"])
     unread = F.array_except(F.array_distinct("members"), asked)
-    listed = F.col("listing.answered")
+    failed = F.filter(F.coalesce("listings", F.array().cast(_LISTINGS)), lambda p: ~p["told"])
+    of_broker = F.transform(
+        failed,
+        lambda p: F.concat(
+            F.lit("consumer list"),
+            F.when(p["broker_name"].isNull(), F.lit("")).otherwise(F.concat(F.lit(" of "), p["broker_name"])),
+            F.lit(": "),
+            _fate(p["error"], p["error_code"]),
+        ),
+    )
+    named = F.array_compact(F.transform("listings", lambda p: p["broker_name"]))
+    unasked = F.transform(
+        F.array_except("route_brokers", named),
+        lambda b: F.concat(F.lit("consumer list of "), b, F.lit(": not asked for")),
+    )
+    of_route = F.concat(F.lit("topic_route of "), F.col("topic"), F.lit(": "))
+    route_fate = F.when(F.col("route").isNull(), F.lit("not read in this round")).otherwise(
+        _fate(F.col("route.error"), F.col("route.error_code"))
+    )
     route_missing = F.col("route_collected").isNotNull() & F.col("queues").isNull()
     single = F.array_compact(
         F.array(
-            F.when(F.col("listing").isNull(), F.lit("consumer list: not asked for in this round")),
-            F.when(~listed, F.concat(F.lit("consumer list: "), F.coalesce("listing.error", F.lit("no answer")))),
-            F.when(
-                route_missing, F.concat(F.lit("topic_route of "), F.col("topic"), F.lit(": not read in this round"))
-            ),
-            F.when(F.col("message_model").isNull(), F.lit("message model: not read")),
+            F.when(F.col("listings").isNull(), F.lit("consumer list: not asked for in this round")),
+            F.when(route_missing, F.concat(of_route, route_fate)),
+            F.when(F.col("routes_differ"), F.concat(of_route, F.lit("the name servers differ"))),
+            F.when(F.col("message_model").isNull() & (F.size("members") > 0), F.lit("message model: not read")),
         )
     )
     infos = F.when(
         F.size("reads") > 0,
         F.concat(
-            F.transform(silent, lambda r: F.concat(F.lit("running info of "), r["client_id"], F.lit(": no answer"))),
+            F.transform(
+                silent,
+                lambda r: F.concat(
+                    F.lit("running info of "), r["client_id"], F.lit(": "), _fate(r["error"], r["error_code"])
+                ),
+            ),
             F.transform(unread, lambda c: F.concat(F.lit("running info of "), c, F.lit(": not asked for"))),
         ),
     ).otherwise(F.array().cast("array<string>"))
-    return F.concat(single, infos)
+    of_others = F.when(F.size(named) > 0, unasked)
+    return F.concat(of_broker, F.coalesce(of_others, F.array().cast("array<string>")), single, infos)
+
+
+_LISTINGS = (
+    "array<struct<broker_name: string, captured_at: timestamp, told: boolean, error: string, error_code: int, "
+    "evidence: string>>"
+)
 
 
 def progress_at(groups: DataFrame, progress: DataFrame, *, valid_s: int) -> DataFrame:
-    """Per round and group: the last progress reading, if it is not older than ``valid_s`` when the round ends.
+    """Per round and group: the last round's progress readings, if they are not older than ``valid_s`` when it ends.
 
+    Brokers may have been asked one by one: what a round read of them is one reading, each queue at its own instant.
     The reading that a round itself took counts: it is taken last. ``lags`` is null where the round before, of the same
-    date, has the same reading: the walk takes in each once.
+    date, has the same reading: the walk takes in each once. ``consumed``: the topics in it.
     """
     of_group = ("cluster", "collector", "consumer_group")
-    queue = F.struct("topic", "broker_name", "queue_id", "broker_offset", "consumer_offset")
-    readings = progress.groupBy(*of_group, F.col("captured_at").alias("at")).agg(F.collect_list(queue).alias("lags"))
+    queue = F.struct(
+        "topic", "broker_name", "queue_id", "broker_offset", "consumer_offset", "captured_at", "broker_asked"
+    )
+    readings = (
+        progress.groupBy(*of_group, "round_at")
+        .agg(F.max("captured_at").alias("at"), F.collect_list(queue).alias("lags"))
+        .drop("round_at")
+    )
     probes = groups.select(*of_group, "round_at", F.greatest("read_until", "swept_until").alias("at"))
     so_far = Window.partitionBy(*of_group).orderBy("at", F.col("round_at").isNotNull())
     reading = F.when(F.col("lags").isNotNull(), F.struct("at", "lags"))
@@ -224,6 +318,7 @@ def progress_at(groups: DataFrame, progress: DataFrame, *, valid_s: int) -> Data
     again = F.lag("progress_at").over(in_order) == F.col("progress_at")
     return (
         found.select(*GROUP_OF_ROUND, valid["lags"].alias("lags"), valid["at"].alias("progress_at"))
+        .withColumn("consumed", F.array_distinct(F.transform("lags", lambda q: q["topic"])))
         .withColumn("again", F.coalesce(again, F.lit(False)))
-        .select(*GROUP_OF_ROUND, F.when(~F.col("again"), F.col("lags")).alias("lags"), "progress_at")
+        .select(*GROUP_OF_ROUND, F.when(~F.col("again"), F.col("lags")).alias("lags"), "progress_at", "consumed")
     )

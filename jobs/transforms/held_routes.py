@@ -14,7 +14,7 @@ def held_routes(begins: DataFrame, routes: DataFrame, *, stale_s: int, valid_s: 
     """
     entry = F.struct("broker_name", "write_queue_nums", "perm", "has_master", "order_topic_conf")
     captures = routes.groupBy("cluster", "topic", "event_date", F.unix_millis("captured_at").alias("captured_ms")).agg(
-        F.array_sort(F.collect_list(entry)).alias("entries")
+        F.array_sort(F.collect_set(entry)).alias("entries")  # name servers may tell the same
     )
     of_topic = captures.groupBy("cluster", "topic", "event_date").agg(
         F.array_sort(F.collect_list(F.struct("captured_ms", "entries"))).alias("captures")

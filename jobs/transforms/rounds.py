@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from jobs.transforms.proxies import asked_proxies
+from udfs.client_kinds import GRPC, GRPC_CLIENT_ID, OTHER, REMOTING_PROXY, UNKNOWN
+
 _COLLECTOR = ("cluster", "collector")
 CAPTURE = (*_COLLECTOR, "captured_at")
 
@@ -56,17 +59,37 @@ def with_round(rows: DataFrame, rounds: DataFrame) -> DataFrame:
     return rows.drop("round_at").join(found, list(CAPTURE), "left")
 
 
-def with_own_subscriptions(heartbeats: DataFrame, captures: DataFrame) -> DataFrame:
-    """Heartbeats with the member's own subscriptions: those its running infos of the same round last told, else null.
+def with_own_words(heartbeats: DataFrame, captures: DataFrame) -> DataFrame:
+    """Heartbeats with what the member's running infos of the same round last told: its subscriptions, else null, and
+    its kind, else what its connection alone says.
 
     The subscription table of the group follows whichever member sent the last heartbeat, and is not used.
     """
     member = ["cluster", "collector", "consumer_group", "client_id", "round_at"]
     own = (
-        captures.where(
-            (F.col("kind") == "consumerRunningInfo") & F.col("answered") & F.col("subscriptions").isNotNull()
-        )
+        captures.where((F.col("kind") == "consumerRunningInfo") & F.col("answered"))
         .groupBy(*member)
-        .agg(F.max_by("subscriptions", "captured_at").alias("subscriptions"))
+        .agg(
+            F.max_by("subscriptions", F.when(F.col("subscriptions").isNotNull(), F.col("captured_at"))).alias(
+                "subscriptions"
+            ),
+            F.max_by("client_kind", F.when(F.col("client_kind").isNotNull(), F.col("captured_at"))).alias("own_kind"),
+        )
     )
-    return heartbeats.drop("subscriptions").join(own, member, "left")
+    return (
+        heartbeats.drop("subscriptions")
+        .join(own, member, "left")
+        .join(asked_proxies(captures), ["cluster", "collector", "event_date"], "left")
+        .withColumn("client_kind", F.coalesce("own_kind", _kind_of_connection()))
+        .drop("own_kind", "through_proxy")
+    )
+
+
+def _kind_of_connection() -> Column:
+    """The kind of a member by its connection alone: the form of its id, its language, and whether a proxy listed it."""
+    return (
+        F.when(F.col("client_id").rlike(GRPC_CLIENT_ID), GRPC)
+        .when(F.coalesce("language", F.lit("JAVA")) != "JAVA", OTHER)
+        .when(F.col("through_proxy"), REMOTING_PROXY)
+        .otherwise(UNKNOWN)
+    )

@@ -37,10 +37,14 @@ def test_a_strategy_of_the_applications_own_is_not_known(g_mix):
 
 def test_a_group_that_the_broker_does_not_know_has_no_member(g_mix):
     row = g_mix[0]["round"]()
-    listing = {**row["listing"], "answered": False, "error": "CODE: 206", "error_code": 206}
-    gone = group_round({**row, "listing": listing, "members": [], "reads": [], "connections": None})
+    listing = {**row["listings"][0], "error": "CODE: 206", "error_code": 206}
+    nobody = [{"broker_name": None, "members": []}]
+    gone = group_round(
+        {**row, "listings": [listing], "broker_views": nobody, "members": [], "reads": [], "connections": None}
+    )
     assert (gone.listed, gone.members, gone.was_read, gone.complete) == (True, (), True, True)
-    failed = group_round({**row, "listing": {**listing, "error_code": 1}, "members": [], "reads": []})
+    unlisted = {**listing, "told": False, "error_code": 1}
+    failed = group_round({**row, "listings": [unlisted], "broker_views": [], "members": [], "reads": []})
     assert (failed.listed, failed.was_read) == (False, False)
 
 

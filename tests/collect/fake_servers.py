@@ -188,7 +188,7 @@ class FakeCluster:
         values = {
             GROUPS: {"subscriptionGroupTable": {g: {"groupName": g} for g, at in self.groups.items() if name in at}},
             WHO: {"groupList": []},
-            CONFIG: {"topicName": request.fields.get("topic"), "readQueueNums": 4},
+            CONFIG: {"topicName": request.fields.get("topic"), "readQueueNums": 4, "writeQueueNums": 4, "perm": 6},
             STATUS: {"offsetTable": {}},
             STATS: {"offsetTable": {}},
             CONNECTIONS: {"connectionSet": clients, "subscriptionTable": {}, "messageModel": "CLUSTERING"},

@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from jobs.collect import command
 from jobs.collect.server import split_address
+from jobs.command_line import _asked as asked
+from jobs.exit_codes import exit_code
 from tests.collect.fake_servers import CONNECTIONS, GROUPS, IDS, INFO, STATS, FakeCluster, FakeServer
 from udfs.remoting_acl import Credentials, signed_fields
 
@@ -30,9 +31,9 @@ def clean(**more: str) -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith("HINDSIGHT_")} | more
 
 
-async def collect(landing, *options, entry="jobs.entry_point", environment=None, then=None):
+async def collect(landing, *options, environment=None, then=None):
     """Exit code, stdout and stderr; ``then`` is awaited while the process works."""
-    words = ["-m", entry, "collect", "--cluster", "c", "--landing", str(landing), *map(str, options)]
+    words = ["-m", "jobs.command_line", "collect", "--cluster", "c", "--landing", str(landing), *map(str, options)]
     process = await asyncio.create_subprocess_exec(
         sys.executable, *words, cwd=ROOT, env=environment or clean(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -55,9 +56,8 @@ def lines_of(landing):
     return [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
 
 
-@pytest.mark.parametrize("entry", ["jobs.entry_point", "jobs.command_line"])
-def test_once_is_one_sweep_and_one_file_and_a_line_of_its_log(tmp_path, entry):
-    code, out, err = against(FakeCluster(), tmp_path, "--once", entry=entry)
+def test_once_is_one_sweep_and_one_file_and_a_line_of_its_log(tmp_path):
+    code, out, err = against(FakeCluster(), tmp_path, "--once")
     assert (code, out) == (0, "")
     (file,) = tmp_path.rglob("*.*")
     assert re.fullmatch(r"admin_snapshots/cluster=c/collector-\S+\.jsonl", str(file.relative_to(tmp_path)))
@@ -72,7 +72,7 @@ def test_once_is_one_sweep_and_one_file_and_a_line_of_its_log(tmp_path, entry):
 def test_it_loads_neither_spark_nor_what_makes_tables():
     code = """
 import atexit, sys
-from jobs.entry_point import main
+from jobs.command_line import main
 heavy = {"pyspark", "delta", "pandas", "numpy", "pyarrow", "great_expectations"}
 atexit.register(lambda: print(sorted(heavy & sys.modules.keys())))
 sys.argv = ["hindsight", "collect", "--help"]
@@ -99,10 +99,9 @@ main()
         (("--name-server", "a:1", "--every", "0"), "'--every'"),
     ],
 )
-def test_wrong_usage_is_said_and_ends_with_64(tmp_path, options, said, monkeypatch, capsys):
+def test_wrong_usage_is_said_and_ends_with_64(tmp_path, options, said, capsys):
     words = ["--cluster", "c", "--landing", str(tmp_path / "landing"), *options]
-    monkeypatch.setattr(sys, "argv", ["hindsight", "collect", *words])
-    assert command.exit_code() == 64
+    assert exit_code(lambda: asked(["collect", *words])(standalone_mode=False)) == 64
     err = capsys.readouterr().err
     assert said in " ".join(err.split()), err
     assert not list(tmp_path.iterdir())

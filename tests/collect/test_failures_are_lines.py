@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobs.collect import server as server_module
-from jobs.collect.collector import CollectError, Collector, Plan, run_collector
+from jobs.collect.collector import Collector, Plan, run_collector
+from jobs.collect.failures import CollectError
 from jobs.collect.server import Manners
 from tests.collect.fake_servers import (
     CLUSTER,
@@ -312,7 +313,7 @@ BODIES = SHORT | st.recursive(
 ).map(lambda value: json.dumps(value).encode())
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ANSWERS.map(lambda data: (False, data)) | BODIES.map(lambda data: (True, data)), st.booleans())
 def test_no_answer_whatever_breaks_a_sweep_or_a_reader_of_lines(tmp_path_factory, answer, closes):
     """The line is there once, and the lines around it are complete JSON that says what happened."""

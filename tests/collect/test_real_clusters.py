@@ -35,10 +35,10 @@ PLACES = ("captured_at", "captured_end_at")
 
 def collect(name_servers: str, landing: Path, *options: str, environment=None) -> Path:
     """The one file that a collector wrote, started as a process of its own."""
-    words = ["-m", "jobs.entry_point", "collect", "--name-server", name_servers, "--cluster", "c", "--landing", landing]
+    command = [sys.executable, "-m", "jobs.command_line", "collect", "--name-server", name_servers]
     known = {name: value for name, value in os.environ.items() if not name.startswith("HINDSIGHT_")}
     done = subprocess.run(
-        [sys.executable, *words, "--once", *options],
+        [*command, "--cluster", "c", "--landing", landing, "--once", *options],
         cwd=ROOT,
         env={**known, **(environment or {})},
         capture_output=True,

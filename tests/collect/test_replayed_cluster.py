@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.collect import running_infos
 from jobs.collect import server as server_module
 from jobs.collect.cluster_view import Wanted
 from jobs.collect.collector import Plan
@@ -56,6 +57,7 @@ async def replayed(release, landing, monkeypatch):
         return answer
 
     name_servers = tuple(dict.fromkeys(address for address, code, _, _ in recorded if code == 106))
+    monkeypatch.setattr(running_infos, "_BROKER_WAITS_S", 0.0)
     monkeypatch.setattr(server_module, "split_address", lambda address: ("127.0.0.1", servers[address].port))
     async with AsyncExitStack() as stack:
         for address in dict.fromkeys(address for address, *_ in recorded):

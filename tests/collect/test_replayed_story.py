@@ -58,5 +58,6 @@ def test_a_client_is_asked_for_through_a_broker_that_lists_it_though_the_other_d
 
 def test_lines_bear_the_rounds_own_times(told):
     starts = [sweep[0]["ts"] for sweep in told]
-    assert starts == [sweep[0]["ts"] for sweep in rounds_of_the_capture()[SEEN]]
+    captured = [sweep[0]["ts"] for sweep in rounds_of_the_capture()[SEEN]]
+    assert all(0 <= ours - theirs < 500 for ours, theirs in zip(starts, captured, strict=True))
     assert all(line["ts"] >= sweep[0]["ts"] for sweep in told for line in sweep)

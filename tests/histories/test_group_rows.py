@@ -12,6 +12,7 @@ T0 = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 def read(second, topics, *, answered=True, **changes):
     told = None if topics is None else [subscription(name) for name in topics]
     own = {"message_model": None, "consume_from_where": None, "client_started_at": None, **changes}
+    own |= {"error_code": None, "client_kind": None, "client_version": None}
     fields = {"error": None if answered else "time-out", "evidence": f"f:{second}", "subscriptions": told}
     return {"client_id": "c1", "answered": answered, "captured_at": T0 + timedelta(seconds=second), **fields, **own}
 
@@ -26,7 +27,9 @@ def read_of(*reads):
         "message_model": "CLUSTERING",
         "members": ["c1"],
         "reads": reads,
-        "listing": None,
+        "listings": None,
+        "broker_views": None,
+        "through_proxy": False,
         "member_rules": [],
         "topics": [],
         "connections": [],

@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F
 
+from conf.settings_file import load_settings
+from jobs.landing_survey import survey
+from jobs.landing_tally import tally_of
+from jobs.read_options import read_options
 from tests.pipeline.damaged_files import CLUSTER, HOSTILE_NAME
+from udfs.landing_formats import FORMATS
 
 SECRET = b"hush-2718281828"  # of the tests' own settings
 
@@ -70,6 +75,18 @@ def test_the_good_lines_of_every_file_are_stored_and_the_accounts_balance(taken_
     assert (files["bad_utf8"].stored, files["no_key_field"].stored, files["huge_line"].stored) == (4, 2, 2)
     assert (files["not_json"].stored, files["not_json"].ignored) == (2, 1)
     assert all(files[name].quarantined == 1 for name in files if name != "unknown_version")
+
+
+def test_check_landing_tells_of_each_file_what_the_run_made_of_its_lines(spark, formats):
+    settings = load_settings(formats / "settings.toml")
+    options = read_options(str(formats / "landing"), settings)
+    told = {}
+    for file in survey(options.landing, FORMATS).files:
+        tally = tally_of([file], options, most_refused=0).total()
+        told[file.file] = (tally.lines, tally.stored, tally.ignored, tally.refused.total())
+    ledger = spark.read.format("delta").load(f"{formats}/lake/ingested_file").collect()
+    known = {row.file: (row.read, row.stored + row.duplicate, row.ignored, row.quarantined) for row in ledger}
+    assert told == known and len(told) > 20
 
 
 def test_captures_without_a_marker_are_one_round_in_every_table(taken_in):

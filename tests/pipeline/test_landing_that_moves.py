@@ -46,7 +46,7 @@ def after_listing(monkeypatch) -> Callable[[Callable[[], None]], None]:
     """Have something happen once, between the listing of the files and their reading."""
 
     def once(happen: Callable[[], None]) -> None:
-        listing, left = ingestion.list_landing, [happen]
+        listing, left = ingestion.survey, [happen]
 
         def listed(*arguments):
             found = listing(*arguments)
@@ -54,7 +54,7 @@ def after_listing(monkeypatch) -> Callable[[Callable[[], None]], None]:
                 left.pop()()
             return found
 
-        monkeypatch.setattr(ingestion, "list_landing", listed)
+        monkeypatch.setattr(ingestion, "survey", listed)
 
     return once
 
@@ -97,7 +97,7 @@ def test_a_file_that_vanishes_is_named_and_one_that_grows_or_is_replaced_is_read
 
 def test_a_file_is_read_as_it_was_opened_though_another_takes_its_name(tmp_path, lines):
     """Replaced by renaming, as the contract asks: what was opened is read to its end."""
-    from jobs.landing_files import ReadOptions, _lines
+    from jobs.landing_lines import ReadOptions, _lines
 
     file = tmp_path / "a.jsonl"
     file.write_bytes(b"".join(lines))

@@ -27,7 +27,8 @@ def fake_java(folder: Path, version: str) -> Path:
     return folder
 
 
-RUN = ("run-pipeline", "--landing", "nowhere", "--lake", "nolake")
+SAMPLES = str(Path(__file__).parents[2] / "data_samples")
+RUN = ("run-pipeline", "--landing", SAMPLES, "--lake", "nolake")
 
 
 def sentence(done: subprocess.CompletedProcess[str]) -> str:

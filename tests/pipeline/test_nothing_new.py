@@ -24,6 +24,34 @@ def test_a_run_that_finds_nothing_new_needs_no_spark_and_tells_the_same(commande
     assert {path: path.stat().st_mtime_ns for path in commanded.lake.rglob("*")} == stood
 
 
+def test_what_is_left_alone_is_told_though_nothing_is_new(commanded, tmp_path):
+    beside = commanded.landing / "heartbeat" / "cluster=c" / "b.jsonl.bak"
+    beside.touch()
+    try:
+        again = commanded.again(JAVA_HOME=str(tmp_path))
+        as_lines = commanded.again("--json", JAVA_HOME=str(tmp_path))
+    finally:
+        beside.unlink()
+    assert (again.returncode, as_lines.returncode) == (0, 0)
+    assert "    heartbeat/cluster=c/b.jsonl.bak\n" in again.stdout and "b.jsonl.bak" not in as_lines.stdout
+    for done in (again, as_lines):
+        (told,) = [json.loads(line) for line in done.stderr.splitlines() if "b.jsonl.bak" in line]
+        assert (told["event"], told["files"]) == ("leaves files alone", 1) and "matches none of" in told["reason"]
+
+
+def test_once_input_is_taken_in_files_may_be_gone(commanded, tmp_path):
+    """Operators let landing files expire: what is not refused goes on to Spark, which is absent here."""
+    landing = tmp_path / "landing"
+    (landing / "heartbeats").mkdir(parents=True)
+    for file in (None, landing / "heartbeats" / "a.jsonl"):
+        if file:
+            file.touch()
+        done = commanded.again("--landing", str(landing), JAVA_HOME=str(tmp_path))
+        assert done.returncode == 3 and "no Java was found" in done.stderr
+    done = commanded.again("--landing", str(tmp_path / "landng"), JAVA_HOME=str(tmp_path))
+    assert done.returncode == 64 and f"did you mean '{landing}'?" in done.stderr
+
+
 def test_what_is_new_or_asked_for_needs_spark(commanded, tmp_path):
     landing = tmp_path / "landing" / "heartbeat" / "cluster=c"
     landing.mkdir(parents=True)

@@ -12,14 +12,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from jobs.landing_files import ReadOptions, _parse_file, list_landing
+from jobs.landing_lines import ReadOptions, parse_file
 from jobs.landing_root import LandingRoot
+from jobs.landing_survey import survey
 from udfs.door import severities
-from udfs.landing_formats import FORMATS
 from udfs.parsed_line import ParsedLine
 
-HOOK = FORMATS["producer_hook"]
-MQADMIN = FORMATS["mqadmin"]
+HOOK, MQADMIN = "producer_hook", "mqadmin"
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def folder(tmp_path) -> Path:
 def listed(folder: Path, *formats) -> list[str]:
     landing = folder.parent.parent
     return [
-        file.file.removeprefix("producer_hook/cluster=c/") for file in list_landing(str(landing), formats or [HOOK])
+        file.file.removeprefix("producer_hook/cluster=c/") for file in survey(str(landing), formats or [HOOK]).files
     ]
 
 
@@ -45,7 +44,7 @@ def test_a_link_is_not_followed(folder, tmp_path):
     (folder / "inside.jsonl").symlink_to("honest.jsonl")
     (folder.parent / "cluster=other").symlink_to(folder)
     (folder.parent.parent / "heartbeat").symlink_to(tmp_path)
-    assert listed(folder, HOOK, FORMATS["heartbeat"]) == ["honest.jsonl"]
+    assert listed(folder, HOOK, "heartbeat") == ["honest.jsonl"]
 
 
 def test_links_to_its_own_folder_make_no_listing_without_end(folder):
@@ -56,28 +55,32 @@ def test_links_to_its_own_folder_make_no_listing_without_end(folder):
 
 def test_the_landing_root_itself_may_be_a_link(folder, tmp_path):
     (tmp_path / "elsewhere").symlink_to(folder.parent.parent)
-    (file,) = list_landing(str(tmp_path / "elsewhere"), [HOOK])
+    (file,) = survey(str(tmp_path / "elsewhere"), [HOOK]).files
     assert file.file == "producer_hook/cluster=c/honest.jsonl"
     with LandingRoot(f"{tmp_path}/elsewhere/").opened(file.file) as stream:
         assert stream.read(100) == b'{"type":"other"}\n'
 
 
 @pytest.mark.parametrize("uri", [False, True])
-def test_pipes_and_sockets_are_left_alone_and_told_of(folder, capsys, uri):
+def test_pipes_and_links_are_left_alone_and_named_with_the_reason(folder, uri):
     os.mkfifo(folder / "pipe.jsonl")
     (folder / "pipe2.jsonl").symlink_to("pipe.jsonl")
     landing = folder.parent.parent
-    (file,) = list_landing(f"file://{landing}" if uri else str(landing), [HOOK])
-    assert file.file.endswith("honest.jsonl")
-    told = capsys.readouterr().out
-    assert "pipe.jsonl" in told and "2" in told
+    found = survey(f"file://{landing}" if uri else str(landing), [HOOK])
+    assert [file.file for file in found.files] == ["producer_hook/cluster=c/honest.jsonl"]
+    assert found.left_alone == [
+        ("producer_hook/cluster=c/pipe.jsonl", "a pipe, a socket or a device"),
+        ("producer_hook/cluster=c/pipe2.jsonl", "a link, which is not followed"),
+    ]
 
 
-def test_a_name_that_is_not_text_stops_no_run(folder, capsys):
+def test_a_name_that_is_not_text_stops_no_run(folder):
     Path(os.fsdecode(os.fsencode(folder) + b"/\xff.jsonl")).write_text("x")
     Path(os.fsdecode(os.fsencode(folder) + b"/\xff")).mkdir()
-    assert listed(folder) == ["honest.jsonl"]
-    assert "udcff" in capsys.readouterr().out
+    found = survey(str(folder.parent.parent), [HOOK])
+    assert [file.file for file in found.files] == ["producer_hook/cluster=c/honest.jsonl"]
+    assert [ascii(one.path)[-12:] for one in found.left_alone] == ["cluster=c/\\udcff'"[-12:], "\\udcff.jsonl'"[-12:]]
+    assert {one.reason for one in found.left_alone} == {"the path is not UTF-8, or too long"}
 
 
 def test_folders_too_deep_to_open_stop_no_run(folder):
@@ -101,7 +104,7 @@ def test_no_other_folder_is_taken_for_a_cluster(folder, name):
 
 def test_a_file_in_the_place_of_a_format_s_folder_is_no_input(folder):
     (folder.parent.parent / "heartbeat").write_text("x")
-    assert listed(folder, FORMATS["heartbeat"], FORMATS["trace_topic"]) == []  # the second is absent
+    assert listed(folder, "heartbeat", "trace_topic") == []  # the second is absent
 
 
 NAMES = [
@@ -165,7 +168,11 @@ def test_names_in_a_store_that_lead_elsewhere_are_left_alone():
         "producer_hook/cluster=c/..b",
         "producer_hook/cluster=c/a.jsonl",
     ]
-    assert sorted(listing.left_alone) == ["producer_hook/../x.jsonl", "producer_hook/cluster=c/../../secret.jsonl"]
+    reason = "a part of the path is empty, '.' or '..'"
+    assert sorted(listing.left_alone) == [
+        ("producer_hook/../x.jsonl", reason),
+        ("producer_hook/cluster=c/../../secret.jsonl", reason),
+    ]
 
 
 def swapped_for_a_link(file: Path, secret: Path) -> None:
@@ -204,10 +211,10 @@ def test_a_parquet_file_that_was_replaced_is_not_called_damaged(tmp_path):
     folder = tmp_path / "canonical_sends/cluster=c"
     folder.mkdir(parents=True)
     (folder / "a.parquet").write_bytes(b"x")
-    (file,) = list_landing(str(tmp_path), [FORMATS["canonical_sends"]])
+    (file,) = survey(str(tmp_path), ["canonical_sends"]).files
     swapped_for_a_pipe(folder / "a.parquet", folder)
     with pytest.raises(OSError, match="has taken the place"):
-        list(_parse_file(file, options(tmp_path)))
+        list(parse_file(file, options(tmp_path)))
 
 
 def test_a_list_of_commands_that_is_a_link_says_nothing(tmp_path):
@@ -216,7 +223,7 @@ def test_a_list_of_commands_that_is_a_link_says_nothing(tmp_path):
     (tmp_path / "secret").write_text('{"ts": 1795253591125, "file": "a.txt", "args": "topicRoute -t T"}\n')
     (folder / "commands.jsonl").symlink_to(tmp_path / "secret")
     (folder / "a.txt").write_text("nothing known\n")
-    (file,) = list_landing(str(tmp_path / "landing"), [MQADMIN])
+    (file,) = survey(str(tmp_path / "landing"), [MQADMIN]).files
     assert file.size_bytes == len("nothing known\n")
     assert not LandingRoot(str(tmp_path / "landing")).exists("mqadmin/cluster=c/commands.jsonl")
 
@@ -225,8 +232,8 @@ def test_files_are_read_through_a_uri_as_through_a_path(folder):
     (folder / "b.jsonl.gz").write_bytes(gzip.compress(b'{"type":"other"}\nx\n'))
     landing = folder.parent.parent
     for place in (str(landing), f"file://{landing}"):
-        files = list_landing(place, [HOOK])
-        read = [len(list(_parse_file(file, options(landing)._replace(landing=place)))) for file in files]
+        files = survey(place, [HOOK]).files
+        read = [len(list(parse_file(file, options(landing)._replace(landing=place)))) for file in files]
         assert read == [2, 1]
 
 
@@ -234,8 +241,8 @@ def rows_in(folder: Path, table: pa.Table, **how) -> Iterator[ParsedLine]:
     folder = folder / "canonical_sends/cluster=c"
     folder.mkdir(parents=True)
     parquet.write_table(table, folder / "a.parquet", **how)
-    (file,) = list_landing(str(folder.parent.parent), [FORMATS["canonical_sends"]])
-    return _parse_file(file, options(folder.parent.parent))
+    (file,) = survey(str(folder.parent.parent), ["canonical_sends"]).files
+    return parse_file(file, options(folder.parent.parent))
 
 
 def test_a_parquet_file_of_far_more_rows_than_bytes_is_refused_whole(tmp_path):

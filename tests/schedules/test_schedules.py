@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from conf.settings_file import load_settings
-from jobs.command_line import app
+from jobs.lake_commands import app
 from jobs.spark_session import _local
 from tests.schedules.scheduled_commands import (
     COLLECTING,

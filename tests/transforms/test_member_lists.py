@@ -20,7 +20,13 @@ IDS = ["a@1", "b@1", "B@1", "c@10", "c@9", "\uffff@1", "\U0001f600@1"]
 SOURCES = ("client_log", "running_info")
 HEARTBEATS = (
     "cluster string, collector string, round_at timestamp, consumer_group string, broker_name string, "
-    "captured_at timestamp, client_id string, language string, client_version int, address string, message_model string"
+    "captured_at timestamp, client_id string, language string, client_version int, address string, "
+    "message_model string, client_kind string"
+)
+CAPTURES = (
+    "cluster string, collector string, round_at timestamp, consumer_group string, broker_name string, "
+    "captured_at timestamp, kind string, answered boolean, error string, error_code int, member_ids array<string>, "
+    "source_file string, source_line long"
 )
 EVENTS = "cluster string, consumer_group string, client_id string, at timestamp, strategy string, source string"
 
@@ -49,12 +55,19 @@ def views() -> dict[int, dict[str, list[tuple[str, int]]]]:
 @pytest.fixture(scope="module")
 def listed(spark, views):
     rows = [
-        ("oracle", "", at(number), "g", broker, at(number), client, "JAVA", version, "h:1", "CLUSTERING")
+        ("oracle", "", at(number), "g", broker, at(number), client, "JAVA", version, "h:1", "CLUSTERING", None)
         for number, of_round in views.items()
         for broker, members in of_round.items()
         for client, version in members
     ]
-    return listed_members(spark.createDataFrame(rows, HEARTBEATS)).withColumn("read_until", F.col("round_at")).cache()
+    asked = [capture(number, broker) for number, of_round in views.items() for broker in of_round]
+    frames = spark.createDataFrame(asked, CAPTURES), spark.createDataFrame(rows, HEARTBEATS)
+    return listed_members(*frames).withColumn("read_until", F.col("round_at")).cache()
+
+
+def capture(number, broker, kind="consumerConnection", *, error=None, code=None, ids=None, second=0):
+    captured_at = at(number) + timedelta(seconds=second)
+    return ("oracle", "", at(number), "g", broker, captured_at, kind, error is None, error, code, ids, "f", 1)
 
 
 def number_of(row) -> int:
@@ -122,3 +135,63 @@ def test_a_member_s_release_is_the_newest_that_its_connections_report(spark, lis
             newest[number, client] = max(version, newest.get((number, client), 0))
     told = {(number_of(row), r.client_id): r.profile for row in found.collect() for r in row.member_rules}
     assert told == {key: profile_for(version).id for key, version in newest.items()}
+
+
+@pytest.fixture
+def list_of(spark):
+    """The member list of one round, in which these captures were taken."""
+
+    def found(*captures):
+        heartbeats = spark.createDataFrame([], HEARTBEATS)
+        (row,) = listed_members(spark.createDataFrame(list(captures), CAPTURES), heartbeats).collect()
+        return row
+
+    return found
+
+
+def views_of(row):
+    return {view.broker_name: view.members for view in row.broker_views}
+
+
+def test_lists_of_named_brokers_count_before_one_drawn_by_lot(list_of):
+    ids = "consumerIdList"
+    row = list_of(
+        capture(0, None, ids, ids=["c1"], second=9),
+        capture(0, "x", ids, ids=["c2", "c1"]),
+        capture(0, "y", ids, ids=["c1", "c1"]),
+    )
+    assert views_of(row) == {"x": ["c1", "c2"], "y": ["c1", "c1"]}
+    assert (row.members, row.distinct_views) == (["c1", "c1", "c2"], 2)
+    assert views_of(list_of(capture(0, None, ids, ids=["c1"]))) == {None: ["c1"]}
+
+
+def test_a_broker_that_knows_of_nobody_has_told_so_and_one_that_failed_has_not(list_of):
+    not_online = {"error": "CODE: 206  DESC: the consumer group[g] not online", "code": 206}
+    no_consumer = {"error": "CODE: 1  DESC: no consumer for this group, g", "code": 1}
+    row = list_of(
+        capture(0, "x", **not_online),
+        capture(0, "y", "consumerIdList", **no_consumer),
+        capture(0, "z", error="time-out"),
+    )
+    assert (views_of(row), row.members) == ({"x": [], "y": []}, [])
+    assert {p.broker_name: (p.told, p.error_code) for p in row.listings} == {
+        "x": (True, 206),
+        "y": (True, 1),
+        "z": (False, None),
+    }
+    failed = list_of(capture(0, "x", error="CODE: 17  DESC: No topic route info", code=17))
+    assert (views_of(failed), failed.members) == ({}, None)
+    # What a proxy says of id lists is no answer: CODE 1 with the text of an exception.
+    assert (
+        list_of(capture(0, "x", "consumerIdList", error="CODE: 1  DESC: NullPointerException", code=1)).members is None
+    )
+
+
+def test_of_one_broker_an_answer_counts_before_a_later_failure_and_the_later_of_two_answers(list_of):
+    ids = "consumerIdList"
+    row = list_of(
+        capture(0, "x", ids, ids=["c1"]),
+        capture(0, "x", ids, ids=["c1", "c2"], second=1),
+        capture(0, "x", ids, error="time-out", second=2),
+    )
+    assert views_of(row) == {"x": ["c1", "c2"]}

@@ -1,0 +1,52 @@
+"""Tell what a run would make of a landing folder, in seconds: without a lake and without Spark."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Annotated
+
+import typer
+
+from conf.settings_file import load_settings
+from jobs.command_options import Json, SettingsFile
+from jobs.landing_place import look_at
+from jobs.landing_report import as_json, told
+from jobs.landing_survey import LandingFile
+from jobs.landing_tally import tally_of
+from jobs.places import absolute, without_password
+from jobs.read_options import read_options
+from jobs.terminal import write
+
+_MOST_CLUSTERS = 10
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+Folder = Annotated[
+    str, typer.Argument(callback=without_password, help="Folder with <format>/cluster=<name>/ files; path or URI.")
+]
+
+
+@app.command(help=__doc__)
+def check_landing(
+    landing: Folder,
+    settings: SettingsFile = None,
+    cluster: Annotated[str, typer.Option(help="Clusters to read, shell pattern.")] = "*",
+    refused: Annotated[int, typer.Option(min=0, help="Refused lines to show of each format and reason.")] = 3,
+    most_lines: Annotated[int | None, typer.Option(min=1, help="Lines to read of each file; else all.")] = None,
+    as_lines: Json = False,
+) -> None:
+    """Print it; refused as by a run into a new lake: a folder that is absent, or that holds no file for any job."""
+    options = read_options(absolute(landing), load_settings(settings))
+    place = look_at(options.landing)
+    place.require(lake_has_input=False)
+    files = _of_clusters(place.survey.files if place.survey else [], cluster)
+    tally = tally_of(files, options, most_refused=refused, most_lines=most_lines)
+    write((as_json if as_lines else told)(place, tally))
+
+
+def _of_clusters(files: list[LandingFile], pattern: str) -> list[LandingFile]:
+    asked = [file for file in files if fnmatchcase(file.cluster, pattern)]
+    if files and not asked:
+        known = ", ".join(sorted({file.cluster for file in files})[:_MOST_CLUSTERS])
+        raise typer.BadParameter(f"no landing file is of cluster {pattern!r}; there are {known}.")
+    return asked

@@ -1,0 +1,86 @@
+"""Reads bytes: a landing file in, its parsed and judged lines out; nothing of Spark is needed for it.
+
+Spark's own text and JSON sources have no line numbers, die on a truncated gzip and read a whole line at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from jobs.landing_root import LandingRoot
+from jobs.landing_survey import LandingFile, folder_of
+from udfs.bounded_lines import Line, Refusal, read_lines
+from udfs.canonical_lines import lines_of_rows
+from udfs.door import judged
+from udfs.door_rules import Severity
+from udfs.landing_formats import FORMATS
+from udfs.mqadmin_lines import with_command
+from udfs.parsed_line import ERROR_CHARS, LandedFile, ParsedLine
+
+_CHUNK_BYTES = 1 << 20
+_BATCH_LINES = 2_000
+# Of a Parquet file: one that announces more rows was made to cost. Rows of rounds that repeat take few bytes.
+_MOST_ROWS_A_BYTE = 1_000
+_ROWS_FREELY = 10_000_000
+# Refusals that end a file: what followed is not there.
+ENDS_FILE = frozenset({"TRUNCATED_GZIP", "CORRUPT_GZIP", "NOT_GZIP", "NOT_PARQUET", "ARCHIVE_BOMB"})
+
+
+class ReadOptions(NamedTuple):
+    """Plain values that travel to the workers."""
+
+    landing: str
+    max_line_bytes: int
+    max_raw_text_chars: int
+    zones: dict[str, str]
+    default_zone: str
+    severities: dict[str, Severity]
+
+
+def parse_file(file: LandingFile, options: ReadOptions, flagged_tables: Iterable[str] = ()) -> Iterator[ParsedLine]:
+    """The lines of a file and what comes of each; ``flagged_tables``: those that have a column ``doubts``.
+
+    Raises: OSError: it cannot be read.
+    """
+    landing_format = FORMATS[file.format]
+    zone = ZoneInfo(options.zones.get(file.cluster, options.default_zone))
+    about = LandedFile(file.file.split("/", 2)[2])
+    if landing_format.commands is not None:
+        commands = f"{folder_of(file.file)}/{landing_format.commands}"
+        about = with_command(about, _lines(commands, options) if LandingRoot(options.landing).exists(commands) else ())
+    read = _parquet_lines if file.file.endswith(".parquet") else _lines
+    parsed = landing_format.parse(read(file.file, options), zone, about)
+    yield from judged(parsed, options.severities, flagged_tables)
+
+
+def _lines(file: str, options: ReadOptions) -> Iterator[Line]:
+    with LandingRoot(options.landing).opened(file) as stream:
+        chunks = iter(lambda: stream.read(_CHUNK_BYTES), b"")
+        yield from read_lines(chunks, gzipped=file.endswith(".gz"), max_line_bytes=options.max_line_bytes)
+
+
+def _parquet_lines(file: str, options: ReadOptions) -> Iterator[Line]:
+    """The rows of a Parquet file as lines; one that is damaged ends with a refused line."""
+    number = 0
+    try:
+        with LandingRoot(options.landing).opened(file, seekable=True) as source:
+            size, rows = source.seek(0, os.SEEK_END), parquet.ParquetFile(source)
+            if rows.metadata.num_rows > _ROWS_FREELY + _MOST_ROWS_A_BYTE * size:
+                detail = f"{rows.metadata.num_rows} rows in {size} bytes, more than {_MOST_ROWS_A_BYTE} a byte"
+                yield Line(1, 0, 0, "", Refusal("ARCHIVE_BOMB", detail))
+                return
+            batches = rows.iter_batches(batch_size=_BATCH_LINES)
+            read = (row for batch in batches for row in batch.to_pylist())
+            for line in lines_of_rows(read, max_line_bytes=options.max_line_bytes):
+                number = line.number
+                yield line
+    except (pa.ArrowException, ValueError, OverflowError, OSError, RecursionError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the file could not be read, which says nothing of what it holds
+        yield Line(number + 1, 0, 0, "", Refusal("NOT_PARQUET", f"{type(error).__name__}: {error}"[:ERROR_CHARS]))

@@ -1,0 +1,116 @@
+"""Lists that one of two brokers gives, drawn by lot: a member that only the other one lists has not left."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, read, topic, world
+from udfs.drift_timing import Timing
+from udfs.group_history import GroupHistory
+from udfs.group_memory import GroupMemory, Reading
+
+BROKERS = ("broker-a", "broker-b")
+STEP_MS = 3_000
+
+
+def at(number):
+    return BEGIN_MS + number * STEP_MS
+
+
+def listed(number, members, owners=None, *, starts=None, silent=(), **changes):
+    """A round of two brokers' topic, whose list shows these members."""
+    now = at(number)
+    reads = [read(c, now, answered=c not in silent, started_at=(starts or {}).get(c, 1)) for c in members]
+    return world(now, owners, members=members, reads=reads, of_topic={"brokers": BROKERS}, **changes)
+
+
+def walked(rounds, timing=None):
+    history = GroupHistory(("c", "", "g"), timing or Timing())
+    return [history.step(one) for one in rounds]
+
+
+def codes(round_):
+    return {(j.finding.code, j.finding.trust) for j in round_.judged}
+
+
+def test_a_member_that_comes_back_as_it_was_had_not_left():
+    """c2 holds B0; every second list lacks it, so nobody shows B0 in those rounds."""
+    both, one = ("c1", "c2"), ("c1",)
+    rounds = [listed(n, both) for n in range(10)]
+    rounds += [listed(n, *((one, {B0: ()}) if n % 2 else (both,))) for n in range(10, 60)]
+    made = walked(rounds)
+    assert codes(made[11]) == {("ORPHAN_QUEUE", "possible")}  # the first time it may have left
+    assert all(codes(r) == set() for r in made[12:])
+    assert made[13].group.doubted == ("c2",)
+    assert {d.kind for r in made[12:] for d in [r.disturbance]} <= {"leave", "start"}  # nobody joins
+
+
+def test_findings_are_not_muted_by_members_that_seem_to_come_and_go():
+    both, one = ("c1", "c2"), ("c1",)
+    rounds = [listed(n, both if n % 2 else one, None if n % 2 else {B0: ()}) for n in range(1, 40)]
+    rounds += [listed(n, both, {A1: ("c1", "c2")}) for n in range(40, 44)]
+    assert {j.judgement.state for r in walked(rounds)[-2:] for j in r.judged} == {"OPEN"}
+
+
+def test_one_that_starts_anew_has_left_and_joined():
+    both, one = ("c1", "c2"), ("c1",)
+    rounds = [listed(n, both) for n in range(10)]
+    rounds += [listed(n, one, {B0: ()}) for n in range(10, 12)]
+    rounds += [listed(n, both, starts={"c2": at(11)}) for n in range(12, 14)]
+    rounds += [listed(n, one, {B0: ()}) for n in range(14, 16)]
+    made = walked(rounds)
+    assert made[-1].group.doubted == () and {c for c, _ in codes(made[-1])} == {"ORPHAN_QUEUE"}
+
+
+def test_an_absence_is_over_when_a_broker_would_have_given_the_member_up():
+    both, one = ("c1", "c2"), ("c1",)
+    rounds = [listed(0, both), listed(1, one, {B0: ()}), listed(2, both)]
+    rounds += [listed(n, one, {B0: ()}) for n in range(3, 60)]
+    made = walked(rounds)
+    doubted = [number for number, r in enumerate(made) if r.group.doubted]
+    assert doubted[0] == 3 and at(doubted[-1]) - at(3) < 120_000 <= at(doubted[-1] + 1) - at(3)
+    assert codes(made[-1]) == {("ORPHAN_QUEUE", "certain")}
+
+
+def test_the_list_of_the_only_broker_is_not_drawn_by_lot():
+    one_broker = {"brokers": ("broker-a",)}
+    rounds = [world(at(0), members=("c1", "c2"), of_topic=one_broker)]
+    rounds.append(world(at(1), {B0: ()}, members=("c1",), reads=[read("c1", at(1))], of_topic=one_broker))
+    assert codes(walked(rounds)[-1]) == {("ORPHAN_QUEUE", "certain")}
+
+
+def test_a_silent_member_that_is_no_longer_listed_is_gone_as_was_to_come():
+    both = ("c1", "c2")
+    rounds = [listed(n, both, {B0: ()}, silent=("c2",)) for n in range(3)] + [listed(3, ("c1",), {B0: ()})]
+    assert codes(walked(rounds)[-1]) == {("ORPHAN_QUEUE", "certain")}
+
+
+def test_a_member_that_was_asked_elsewhere_is_not_silent():
+    """While brokers are asked by name, one of them does not know c2; then a list drawn by lot lacks it."""
+    not_online = read("c2", at(0), answered=False)._replace(error="CODE: 1  DESC: The Consumer <g> <c2> not online")
+    lists = {"broker-a": ("c1", "c2"), "broker-b": ("c1",)}
+    apart = world(at(0), reads=[read("c1", at(0)), not_online], lists=lists, of_topic={"brokers": BROKERS})
+    assert codes(walked([apart, listed(1, ("c1",), {B0: ()})])[-1]) == {("ORPHAN_QUEUE", "possible")}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_remembered_is_the_same_wherever_it_is_written_down(seed):
+    rng = random.Random(seed)
+    rounds = [listed(n, ("c1", "c2") if rng.random() < 0.6 else ("c1",)) for n in range(30)]
+    whole, cut = GroupHistory(("c", "", "g"), Timing()), GroupHistory(("c", "", "g"), Timing())
+    for one in rounds:
+        whole.step(one, [Reading(("T", *A0), one.at, 5, 5)])
+        cut.step(one, [Reading(("T", *A0), one.at, 5, 5)])
+        cut.memory = GroupMemory.of_state(cut.memory.to_state())
+        assert cut.memory.to_state() == whole.memory.to_state()
+
+
+def test_lists_by_name_are_no_lots():
+    lists = {"broker-a": ("c1", "c2"), "broker-b": ("c1",)}
+    rounds = [listed(0, ("c1", "c2"), lists=lists), listed(1, ("c1",), {B0: ()}, lists=dict.fromkeys(BROKERS, ("c1",)))]
+    made = walked(rounds)
+    assert ("VIEW_DIVERGENCE", "certain") in codes(made[0])
+    assert codes(made[1]) == {("ORPHAN_QUEUE", "certain")}
+    assert topic(0).brokers == ()
