@@ -334,7 +334,8 @@ def test_no_answer_whatever_breaks_a_sweep_or_a_reader_of_lines(tmp_path_factory
 
     async def run():
         async with cluster.run():
-            plan = Plan((cluster.name_server,), "c", tmp_path_factory.mktemp("l"), rounds=1, manners=Manners(0.05))
+            landing, wanted = tmp_path_factory.mktemp("l"), Wanted(groups=("g",))
+            plan = Plan((cluster.name_server,), "c", landing, rounds=1, wanted=wanted, manners=Manners(0.5))
             return await collected(plan)
 
     lines = asyncio.run(run())
