@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobs.collect import server as server_module
+from jobs.collect.cluster_view import Wanted
 from jobs.collect.collector import Collector, Plan, run_collector
 from jobs.collect.failures import CollectError
 from jobs.collect.server import Manners
