@@ -9,7 +9,7 @@ from collections.abc import Callable
 import typer
 
 from conf.settings_file import SettingsError
-from jobs.landing_place import NotALandingError
+from jobs.collect.failures import CollectError
 from jobs.terminal import legible, legible_lines
 
 DONE, DRIFT_FOUND, GATE_FAILED, RUN_FAILED, WRONG_USAGE, LAKE_HELD, INTERRUPTED = 0, 1, 2, 3, 64, 75, 130
@@ -35,7 +35,13 @@ def _told(error: BaseException) -> tuple[str, int]:
     if isinstance(error, typer.TyperException):
         said = getattr(error, "format_message", error.__str__)()
         return f"{said} (hindsight --help tells more)", WRONG_USAGE
-    if isinstance(error, (SettingsError, NotALandingError)):
+    if isinstance(error, SettingsError):
+        return str(error), WRONG_USAGE
+    if isinstance(error, CollectError):
+        return str(error), RUN_FAILED
+    from jobs.landing_place import NotALandingError  # as below: it brings Arrow
+
+    if isinstance(error, NotALandingError):
         return str(error), WRONG_USAGE
     from jobs.known_errors import told  # the jobs' own, and Spark's: what needs neither must not wait for their modules
 

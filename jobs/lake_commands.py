@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from conf.settings import Settings
 from conf.settings_file import load_settings
 from jobs import check_landing, check_quality, maintain, render_report
+from jobs.collect.command import collect_command
 from jobs.command_options import From, Json, LakeRoot, Master, SettingsFile, Severity, To, Wait
 from jobs.delta_tables import Lake
 from jobs.explain_row import EXPLAINED, NotOneRowError, explain
@@ -49,6 +50,7 @@ app = typer.Typer(
 )
 add_jobs(app)
 app.command("check-landing", help=check_landing.__doc__)(check_landing.check_landing)
+app.command("collect")(collect_command)
 
 
 @app.command("render-report", help=render_report.__doc__)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.openmetrics.exposition import generate_latest
 
-from jobs.run_context import Step
+if TYPE_CHECKING:  # what works without Spark writes metrics too
+    from jobs.run_context import Step
 
 _PREFIX = "hindsight_job"
 
@@ -30,6 +32,11 @@ def write_metrics(path: Path, steps: Iterable[Step]) -> None:
                 gauges[told].labels(step.job).set(value)
     ended = Gauge("hindsight_run_end_timestamp_seconds", "when the last run ended that did not fail", registry=registry)
     ended.set(round(time.time(), 3))
+    replace_metrics(path, registry)
+
+
+def replace_metrics(path: Path, registry: CollectorRegistry) -> None:
+    """Write a registry as OpenMetrics text; a reader sees the old file or the new one. Raises: OSError."""
     beside = path.with_name(f".{path.name}")
     beside.write_bytes(generate_latest(registry))
     beside.replace(path)

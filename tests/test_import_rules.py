@@ -15,6 +15,7 @@ ALLOWED = {
     "schemas": {"schemas"},
     "conf": {"conf"},
     "jobs/transforms": {"jobs.transforms", "schemas", "udfs"},
+    "jobs/collect": {"jobs.collect", "jobs.run_log", "jobs.run_metrics", "jobs.terminal", "udfs"},  # none loads Spark
     "jobs": {"jobs", "conf", "schemas", "udfs"},
 }
 JOBS = {

@@ -80,6 +80,23 @@ def of_kubernetes() -> list[Command]:
     ]
 
 
+def of_collecting_systemd() -> list[Command]:
+    """What the collector's service starts; systemd takes a ``;`` for one only where it stands alone."""
+    (line,) = unit("collector.service")["Service", "ExecStart"]
+    return [Command("systemd", tuple(line.split()))]
+
+
+def of_collecting_kubernetes() -> list[Command]:
+    """What the collector's Deployment starts."""
+    (container,) = deployment()["spec"]["template"]["spec"]["containers"]
+    return [Command("kubernetes", (*container["command"], *container["args"]))]
+
+
+def of_collecting_compose() -> list[Command]:
+    """What the collector's compose file starts."""
+    return [Command("compose", tuple(compose()["services"]["collector"]["command"]))]
+
+
 def of_the_page() -> list[Command]:
     """What the shell blocks of the README call."""
     page = (SCHEDULES / "README.md").read_text(encoding="utf-8")
@@ -128,4 +145,15 @@ def cronjob() -> dict[str, Any]:
     return YAML(typ="safe").load(SCHEDULES / "cronjob.yaml")
 
 
+def deployment() -> dict[str, Any]:
+    """The collector's Deployment as it stands in its file."""
+    return YAML(typ="safe").load(SCHEDULES / "collector-deployment.yaml")
+
+
+def compose() -> dict[str, Any]:
+    """The collector's compose file."""
+    return YAML(typ="safe").load(SCHEDULES / "collector-compose.yaml")
+
+
+COLLECTING = (of_collecting_systemd, of_collecting_kubernetes, of_collecting_compose)
 SCHEDULED = (of_cron, of_systemd, of_airflow, of_kubernetes)

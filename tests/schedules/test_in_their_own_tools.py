@@ -98,8 +98,21 @@ def test_systemd_accepts_the_units(machine):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_cronjob_fits_the_schema_of_kubernetes():
-    done = run(of_schedulers("kubernetes-validate"), "--strict", str(SCHEDULES / "cronjob.yaml"), environment={})
+def test_systemd_accepts_the_collector_s_unit(machine):
+    unit = str(machine.installed("collector.service", folder="units"))
+    done = run(tool("systemd-analyze", "systemd"), "verify", "--man=no", unit, environment={})
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_compose_accepts_the_collector_s_file():
+    file = str(SCHEDULES / "collector-compose.yaml")
+    done = run(tool("docker-compose", "docker-compose"), "--file", file, "config", "--quiet", environment={})
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["cronjob.yaml", "collector-deployment.yaml"])
+def test_the_examples_fit_the_schema_of_kubernetes(name):
+    done = run(of_schedulers("kubernetes-validate"), "--strict", str(SCHEDULES / name), environment={})
     assert done.returncode == 0, done.stdout + done.stderr
 
 

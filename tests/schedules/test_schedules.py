@@ -13,10 +13,13 @@ from conf.settings_file import load_settings
 from jobs.lake_commands import app
 from jobs.spark_session import _local
 from tests.schedules.scheduled_commands import (
+    COLLECTING,
     SCHEDULED,
     SCHEDULES,
+    compose,
     cronjob,
     crontab,
+    deployment,
     of_airflow,
     of_cron,
     of_kubernetes,
@@ -58,6 +61,33 @@ def test_the_command_line_takes_what_a_schedule_calls(command):
         assert options["fail_on"] == "HIGH"
     else:
         assert options["landing"] in ("/srv/hindsight/landing", "s3://bucket/landing")
+
+
+@pytest.mark.parametrize("of_one", COLLECTING)
+def test_the_command_line_takes_what_a_collector_s_example_starts(of_one):
+    (command,) = of_one()
+    name, options = parsed(command.words)
+    assert name == "collect"
+    assert (options["name_server"].count(";"), options["cluster"], options["gzipped"]) == (1, "prod", True)
+    places = (str(options["landing"]), str(options["metrics"]))
+    assert places == ("/srv/hindsight/landing", "/srv/hindsight/collector.prom")
+
+
+def test_no_example_lets_two_collectors_run_or_cuts_a_sweep_short():
+    assert (deployment()["spec"]["replicas"], deployment()["spec"]["strategy"]) == (1, {"type": "Recreate"})
+    pod = deployment()["spec"]["template"]["spec"]
+    service = unit("collector.service")
+    assert pod["terminationGracePeriodSeconds"] == 30
+    assert compose()["services"]["collector"]["stop_grace_period"] == "30s"
+    assert service["Service", "TimeoutStopSec"] == ["30"]
+    assert service["Service", "RestartPreventExitStatus"] == ["64"]
+
+
+def test_no_example_holds_a_secret_or_names_one_on_the_command_line():
+    words = [word for of_one in COLLECTING for command in of_one() for word in command.words]
+    assert [word for word in words if "key" in word.lower() or "secret" in word.lower()] == []
+    (container,) = deployment()["spec"]["template"]["spec"]["containers"]
+    assert [entry.keys() for entry in container["env"]] == [{"name", "valueFrom"}] * 2
 
 
 @pytest.mark.parametrize("of_one", [of_cron, of_systemd, of_kubernetes])

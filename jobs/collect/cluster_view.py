@@ -1,0 +1,230 @@
+"""What is known of the cluster between and during sweeps: its servers, and which topics and groups to ask each for."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.collect.server import Manners, Server
+from jobs.run_log import tell
+from udfs.remoting_names import (
+    broker_addresses,
+    chosen_groups,
+    chosen_topics,
+    cluster_names,
+    configured_groups,
+    consuming_groups,
+    listed_topics,
+    retrying_groups,
+    route_brokers,
+)
+
+# A broker that dies leaves the name servers' lists at once, as one that was taken away does: its silence is told of.
+_REMEMBERED_S = 600.0
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Shell patterns of what to ask for, none: everything; producer groups by name, as ``group`` or ``group@topic``."""
+
+    groups: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    producers: tuple[str, ...] = ()
+
+
+class ClusterView:
+    """``found_*`` take in what a sweep hears, ``settle_*`` end a step of it, the others say whom to ask for what."""
+
+    def __init__(
+        self,
+        name_servers: Iterable[str],
+        manners: Manners,
+        wanted: Wanted,
+        *,
+        details_every_s: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self.wanted = wanted
+        self.has_answered = False  # any name server or proxy, ever
+        self._requests_of_gone = 0
+        self._manners = manners
+        self._details_every_s = details_every_s
+        self._clock = clock
+        self._name_servers = {a: Server(a, manners, {"name_server": a}) for a in name_servers}
+        self._proxies: set[Server] = set()
+        self._brokers: dict[str, Server] = {}
+        self._due: set[Server] = set()
+        self._seen_at: dict[str, float] = {}
+        self._due_at: dict[str, float] = {}
+        self._clusters: set[str] = set()
+        self._topics: set[str] = set()
+        self._routes: dict[str, set[str]] = {}
+        self._configured: dict[str, set[str]] = {}
+        self._consumers: dict[str, set[str]] = {}
+        self._groups_at: dict[str, list[str]] = {}
+        self._groups: list[str] = []
+        self.begin_sweep()
+
+    def begin_sweep(self) -> None:
+        """Forget what only the last sweep heard."""
+        self._addresses: dict[str, str] = {}
+        self._found_topics: set[str] = set()
+        self._found_routes: dict[str, set[str]] = {}
+        self._found_groups: dict[str, set[str]] = {}
+        self._found_consumers: dict[str, set[str]] = {}
+
+    @property
+    def requests(self) -> int:
+        """Requests sent so far."""
+        return self._requests_of_gone + sum(server.requests for server in self.servers())
+
+    @property
+    def sees_nothing(self) -> bool:
+        """Whether there are only proxies, and no topic or group is named to them."""
+        are_all = len(self._proxies) == len(self._name_servers)
+        return are_all and not (self._brokers or self._groups or self._chosen_topics())
+
+    def servers(self) -> list[Server]:
+        """All that are known."""
+        return [*self._name_servers.values(), *self._brokers.values()]
+
+    def name_servers(self) -> list[Server]:
+        """What was named as such, proxies among them."""
+        return list(self._name_servers.values())
+
+    def listing_servers(self) -> list[Server]:
+        """Name servers that can list topics: proxies cannot."""
+        return [server for server in self._name_servers.values() if server not in self._proxies]
+
+    def brokers(self) -> list[Server]:
+        """Brokers of all name servers."""
+        return list(self._brokers.values())
+
+    def due_brokers(self) -> list[Server]:
+        """Brokers to ask for what changes seldom."""
+        return [server for server in self._brokers.values() if server in self._due]
+
+    def member_servers(self) -> list[Server]:
+        """Who can list a group's members."""
+        return [*self._brokers.values(), *(s for s in self._name_servers.values() if s in self._proxies)]
+
+    def is_proxy(self, server: Server) -> bool:
+        """Whether a name server turned out to be a proxy."""
+        return server in self._proxies
+
+    def is_due(self, server: Server) -> bool:
+        """Whether to ask a broker for what changes seldom."""
+        return server in self._due
+
+    def routed_topics(self) -> list[str]:
+        """Topics whose routes are asked for: those chosen, and retry topics of chosen groups."""
+        known = set().union(*self._configured.values(), *self._consumers.values())
+        retries = retrying_groups(self._topics, known)
+        chosen = set(chosen_groups({*known, *retries.values()}, self.wanted.groups))
+        return [*self._chosen_topics(), *(retry for retry, group in retries.items() if group in chosen)]
+
+    def topics_at(self, server: Server) -> Iterator[str]:
+        """Chosen topics that a broker holds."""
+        broker = server.place["broker"]
+        return (topic for topic in self._chosen_topics() if broker in self._routes.get(topic, ()))
+
+    def groups_at(self, server: Server) -> list[str]:
+        """Chosen groups that a broker knows; a proxy may know any."""
+        return self._groups if server in self._proxies else self._groups_at.get(server.place["broker"], [])
+
+    def found_proxy(self, server: Server) -> None:
+        """A name server said that it does not know what a name server knows (106: code 3)."""
+        self.has_answered = True
+        if server not in self._proxies:
+            tell(
+                "a proxy, no name server: it lists neither brokers nor topics nor groups, and gives no progress and no "
+                "running infos; only what --group and --topic name is asked of it",
+                server=server.address,
+            )
+        self._proxies.add(server)
+        server.place = {"proxy": server.address}
+
+    def found_brokers(self, server: Server, cluster_info: Any) -> None:
+        """A name server told of brokers and clusters (106)."""
+        self.has_answered = True
+        self._proxies.discard(server)
+        server.place = {"name_server": server.address}
+        self._addresses |= broker_addresses(cluster_info)
+        self._clusters |= cluster_names(cluster_info)
+
+    def found_topics(self, topic_list: Any) -> None:
+        """A name server told of topics (206)."""
+        self._found_topics.update(listed_topics(topic_list))
+
+    def found_groups(self, server: Server, subscription_groups: Any) -> None:
+        """A broker told of groups (201)."""
+        self._found_groups[server.place["broker"]] = configured_groups(subscription_groups)
+
+    def found_route(self, topic: str, route: Any) -> None:
+        """A name server told of a topic's brokers (105)."""
+        self._found_routes.setdefault(topic, set()).update(route_brokers(route))
+
+    def found_consumers(self, server: Server, topic: str, group_list: Any) -> None:
+        """A broker told of a topic's groups (300)."""
+        self._found_consumers.setdefault(server.place["broker"], set()).update(consuming_groups(group_list, topic))
+
+    def settle_brokers(self) -> None:
+        """Draw the conclusions of 106 and 206. Where no name server answered, what was known goes on."""
+        now = self._clock()
+        self._topics = self._found_topics or self._topics
+        for broker, address in self._addresses.items():
+            self._seen_at[broker] = now
+            if broker in self._brokers and self._brokers[broker].address != address:
+                self._part_from(broker)
+            if broker not in self._brokers:
+                self._brokers[broker] = Server(address, self._manners, {"broker": broker})
+                self._due_at[broker] = now
+        for broker in [b for b in self._brokers if now - self._seen_at[b] > _REMEMBERED_S and self._addresses]:
+            self._part_from(broker)
+            for known in (self._seen_at, self._due_at, self._configured, self._consumers):
+                known.pop(broker, None)
+        self._due = {server for broker, server in self._brokers.items() if self._due_at[broker] <= now}
+
+    def settle_groups(self) -> None:
+        """Draw the conclusions of 201."""
+        self._configured |= self._found_groups
+
+    def settle_routes(self, asked: Iterable[str]) -> None:
+        """Draw the conclusions of 105; a topic of which no name server told keeps the route that was known."""
+        known = self._routes | self._found_routes
+        self._routes = {topic: known[topic] for topic in asked if topic in known}
+
+    def settle_details(self, *, begin_anywhere: bool) -> None:
+        """Draw the conclusions of 300: which groups are asked for at which broker.
+
+        ``begin_anywhere``: begin with another group than last time, since the last sweep did not come to its end.
+        """
+        self._consumers |= self._found_consumers
+        for broker in self._found_groups:
+            self._due_at[broker] = self._clock() + self._details_every_s
+        at = self._groups_by_broker()
+        self._groups = chosen_groups({group for groups in at.values() for group in groups}, self.wanted.groups)
+        first = random.randrange(len(self._groups)) if begin_anywhere and self._groups else 0
+        ordered = self._groups[first:] + self._groups[:first]
+        unknown = set(self._groups).difference(*at.values())
+        self._groups_at = {
+            broker: [group for group in ordered if group in groups or group in unknown] for broker, groups in at.items()
+        }
+
+    def _part_from(self, broker: str) -> None:
+        server = self._brokers.pop(broker)
+        self._requests_of_gone += server.requests
+        server.close()
+
+    def _groups_by_broker(self) -> dict[str, set[str]]:
+        at = {b: self._configured.get(b, set()) | self._consumers.get(b, set()) for b in self._brokers}
+        known = set().union(*at.values())
+        for retry, group in retrying_groups(self._topics, known).items():
+            for broker in self._routes.get(retry, set()) & at.keys():
+                at[broker].add(group)
+        return at
+
+    def _chosen_topics(self) -> list[str]:
+        return chosen_topics(self._topics, self.wanted.topics, {*self._clusters, *self._brokers})

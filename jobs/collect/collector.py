@@ -1,0 +1,170 @@
+"""Sweeps one after the other, none piled on another, until enough are done or somebody says stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import math
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Gauge
+
+from jobs.collect.cluster_view import ClusterView, Wanted
+from jobs.collect.failures import CollectError, NoAnswerError, not_asked
+from jobs.collect.landing_writer import LandingWriter, Limits
+from jobs.collect.line_maker import LineMaker, now_ms
+from jobs.collect.running_infos import SilentClients
+from jobs.collect.server import Manners
+from jobs.collect.sweep import Sweep
+from jobs.run_log import tell
+from jobs.run_metrics import replace_metrics
+
+LONGEST_SWEEP_S = 110.0  # the pipeline counts a line to its round for 120 s
+_GRACE_S = 10.0  # for the sweep that is under way when somebody says stop
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the command line says."""
+
+    name_servers: tuple[str, ...]
+    cluster: str
+    landing: Path
+    every_s: float = 15.0
+    rounds: int | None = None
+    wanted: Wanted = field(default_factory=Wanted)
+    manners: Manners = field(default_factory=Manners)
+    limits: Limits = field(default_factory=Limits)
+    details_every_s: float = 300.0
+    gzipped: bool = False
+    collector: str | None = None
+    metrics: Path | None = None
+
+
+class Collector:
+    """``run`` is the whole of it; ``stop`` lets the sweep under way end, a second ``stop`` cuts it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        self._stop_at = math.inf
+        self._cut_at = math.inf
+        self._last_was_cut = False
+        self._writer = LandingWriter(plan.landing, plan.cluster, plan.limits, gzipped=plan.gzipped)
+        self._view = ClusterView(
+            plan.name_servers,
+            plan.manners,
+            plan.wanted,
+            details_every_s=plan.details_every_s,
+            clock=self._loop.time,
+        )
+        self._silent = SilentClients()
+
+    async def run(self) -> None:
+        """Sweep until ``rounds`` are done or ``stop`` is called. Raises: CollectError."""
+        try:
+            self._writer.start()
+        except OSError as error:
+            raise CollectError(f"the landing folder cannot be written to: {error}") from error
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.add_signal_handler(number, self.stop)
+        try:
+            await self._sweep_on()
+        finally:
+            self._writer.close()
+            for server in self._view.servers():
+                server.close()
+        if not self._view.has_answered:
+            raise CollectError(
+                f"no name server of {', '.join(self._plan.name_servers)} ever answered; the lines say why."
+            )
+
+    def stop(self) -> None:
+        """Begin no other sweep."""
+        self._stop_at = self._loop.time() + (0.0 if self._stopping.is_set() else _GRACE_S)
+        self._stopping.set()
+
+    async def _sweep_on(self) -> None:
+        every, begun, tick = self._plan.every_s, self._loop.time(), 0
+        for number in itertools.count():
+            await self._sweep(number)
+            if self._view.sees_nothing:
+                raise CollectError("a proxy lists neither topics nor groups: name them with --topic and --group.")
+            if number + 1 == self._plan.rounds or self._stopping.is_set():
+                return
+            # Sweeps that were due meanwhile are left out.
+            tick = max(tick + 1, math.ceil((self._loop.time() - begun) / every))
+            wait = begun + tick * every - self._loop.time()
+            self._writer.close_if_old(wait + every)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), wait)
+                return
+
+    async def _sweep(self, number: int) -> None:
+        plan, loop = self._plan, self._loop
+        maker = LineMaker(self._writer.write, plan.collector, plan.manners.credentials)
+        begun, asked = loop.time(), self._view.requests
+        self._cut_at = begun + LONGEST_SWEEP_S
+        maker.mark("round", round=number)
+        sweep = Sweep(self._view, self._silent, maker, in_flight=plan.manners.in_flight, cut=self._cut)
+        await sweep.run(begin_anywhere=self._last_was_cut)
+        self._last_was_cut = self._cut() is not None
+        seconds, requests = loop.time() - begun, self._view.requests - asked
+        self._writer.flush()
+        facts = {
+            "seconds": round(seconds, 3),
+            "requests": requests,
+            "requests_per_second": round(requests / seconds, 1) if seconds else 0.0,
+            "lines": maker.lines + 1,
+            "errors": maker.errors,
+            "late_s": round(max(0.0, seconds - plan.every_s), 3) if plan.rounds != 1 else 0.0,
+            "is_cut": self._last_was_cut,
+            "lost_lines": self._writer.take_lost(),
+        }
+        maker.mark("sweepEnd", round=number, **facts)
+        self._writer.flush()
+        self._told(number, facts)
+
+    def _told(self, number: int, facts: dict[str, Any]) -> None:
+        late = {"late": f"the sweep took longer than --every {self._plan.every_s:g}"} if facts["late_s"] else {}
+        tell("sweep", cluster=self._plan.cluster, round=number, **facts, **late)
+        if self._plan.metrics is None:
+            return
+        try:
+            write_sweep_metrics(self._plan.metrics, self._plan.cluster, number, facts)
+        except OSError as error:
+            tell("the metrics file cannot be written", file=str(self._plan.metrics), error=str(error))
+
+    def _cut(self) -> NoAnswerError | None:
+        now = self._loop.time()
+        if now >= self._stop_at:
+            return not_asked("the collector was stopped")
+        return not_asked(f"the sweep was cut after {LONGEST_SWEEP_S:.0f} s") if now >= self._cut_at else None
+
+
+def write_sweep_metrics(path: Path, cluster: str, number: int, facts: dict[str, Any]) -> None:
+    """The facts of the last sweep, and when it ended: what an alert looks at."""
+    registry = CollectorRegistry()
+    for name, value in {"round": number, **facts}.items():
+        told = f"hindsight_collect_sweep_{name}"
+        gauge = Gauge(told, f"{name.replace('_', ' ')}, of the last sweep", ["cluster"], registry=registry)
+        gauge.labels(cluster).set(float(value))
+    ended = Gauge(
+        "hindsight_collect_sweep_end_timestamp_seconds", "end of the last sweep", ["cluster"], registry=registry
+    )
+    ended.labels(cluster).set(now_ms() / 1000)
+    replace_metrics(path, registry)
+
+
+def run_collector(plan: Plan) -> None:
+    """Collect in an event loop of its own. Raises: as ``Collector.run``."""
+
+    async def collect() -> None:
+        await Collector(plan).run()
+
+    asyncio.run(collect())

@@ -1,0 +1,178 @@
+"""Lines out into the landing folder: files that appear whole under their final name, bounded in size and age.
+
+A file is written as ``*.part`` and renamed when it is closed. It is written in blocks of whole lines (with gzip: whole
+members), and a block that could not be written is cut off again: so neither a full disk nor a kill leaves half a line.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import os
+import time
+import zlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+from jobs.run_log import tell
+
+FORMAT = "admin_snapshots"
+_BLOCK_BYTES = 256 * 1024
+_GZIP_LEVEL = 4
+_GZIP_PIECE_BYTES = 32 * 1024
+_PART = ".part"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a file is closed: its bytes on disk, and its age in seconds."""
+
+    most_bytes: int = 64 * 2**20
+    longest_s: float = 300.0
+
+
+class LandingWriter:
+    """The one file that is open; a folder that cannot be written to loses lines, is told of, and is tried again."""
+
+    def __init__(self, landing: Path, cluster: str, limits: Limits | None = None, *, gzipped: bool = False) -> None:
+        self.lost = 0  # lines, since the last call of ``take_lost``
+        self._folder = landing / FORMAT / f"cluster={cluster}"
+        self._limits = limits or Limits()
+        self._gzipped = gzipped
+        self._block: list[bytes] = []
+        self._block_bytes = 0
+        self._file: int | None = None
+        self._part = Path()
+        self._size = 0
+        self._opened_at = 0.0
+        self._is_failing = False
+
+    def start(self) -> None:
+        """Make the folder, and finish what a process that was killed left behind. Raises: OSError."""
+        self._open()
+        for part in sorted(self._folder.glob(f"*{_PART}")):
+            _finish(part)
+
+    def write(self, line: bytes) -> None:
+        """Take in a line, without its end."""
+        self._block += (line, b"\n")
+        self._block_bytes += len(line) + 1
+        if self._block_bytes >= _BLOCK_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was taken in; lines that cannot be written are lost and counted."""
+        block, self._block, self._block_bytes = self._block, [], 0
+        if not block:
+            return
+        try:
+            self._write(b"".join(block))
+            self._is_failing = False
+        except OSError as error:
+            self.lost += len(block) // 2
+            if not self._is_failing:  # a disk stays full for many lines
+                tell("lines cannot be written", folder=str(self._folder), error=str(error))
+            self._is_failing = True
+        if self._size >= self._limits.most_bytes:
+            self.close()
+
+    def close_if_old(self, next_in_s: float) -> None:
+        """Close the file if it would be too old when it is written to next, in so many seconds."""
+        if self._file is not None and time.monotonic() - self._opened_at + next_in_s > self._limits.longest_s:
+            self.close()
+
+    def close(self) -> None:
+        """Write what was taken in, and give the file its final name."""
+        self.flush()
+        file, self._file = self._file, None
+        if file is None:
+            return
+        try:
+            os.fsync(file)
+            if self._size:
+                self._part.rename(self._part.with_suffix(""))
+            else:
+                self._part.unlink()
+        except OSError as error:
+            tell("a file cannot be finished", file=str(self._part), error=str(error))
+        finally:
+            os.close(file)
+            self._size = 0
+
+    def take_lost(self) -> int:
+        """How many lines were lost since the last call."""
+        lost, self.lost = self.lost, 0
+        return lost
+
+    def _open(self) -> int:
+        if self._file is None:
+            stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:8]}"
+            name = f"collector-{stamp}.jsonl{'.gz' if self._gzipped else ''}{_PART}"
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._part = self._folder / name
+            self._file = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            fcntl.flock(self._file, fcntl.LOCK_EX)  # tells a file in use from one left behind
+            self._size, self._opened_at = 0, time.monotonic()
+        return self._file
+
+    def _write(self, text: bytes) -> None:
+        data = gzip.compress(text, _GZIP_LEVEL) if self._gzipped else text
+        file = self._open()
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[os.write(file, left) :]
+        except OSError:
+            os.ftruncate(file, self._size)
+            raise
+        self._size += len(data)
+
+
+def _finish(part: Path) -> None:
+    """Give a file that no process holds its final name, without a last line or gzip member that was cut."""
+    file = os.open(part, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        whole = _whole_members(file) if part.suffixes[-2:-1] == [".gz"] else _whole_lines(file)
+        os.ftruncate(file, whole)
+        if whole:
+            part.rename(part.with_suffix(""))
+        else:
+            part.unlink()
+        tell("finished a file that was left behind", file=str(part), bytes=whole)
+    except BlockingIOError:
+        pass  # another collector writes it
+    finally:
+        os.close(file)
+
+
+def _whole_lines(file: int) -> int:
+    """Bytes up to the end of the last whole line."""
+    end = os.fstat(file).st_size
+    while end:
+        begin = max(0, end - _BLOCK_BYTES)
+        at = os.pread(file, end - begin, begin).rfind(b"\n")
+        if at >= 0:
+            return begin + at + 1
+        end = begin
+    return 0
+
+
+def _whole_members(file: int) -> int:
+    """Bytes up to the end of the last whole gzip member."""
+    whole = at = 0
+    member = zlib.decompressobj(wbits=31)
+    while chunk := os.pread(file, _GZIP_PIECE_BYTES, at):
+        at += len(chunk)
+        while chunk:
+            try:
+                member.decompress(chunk)
+            except zlib.error:
+                return whole
+            chunk = member.unused_data
+            if member.eof:
+                whole = at - len(chunk)
+                member = zlib.decompressobj(wbits=31)
+    return whole

@@ -1,0 +1,111 @@
+"""A question asked of a server, in; its line out, whatever came of it: an answer, or why there is none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from jobs.collect.failures import NoAnswerError, RefusedError, unreadable
+from jobs.collect.questions import READS, Question
+from jobs.collect.server import Server
+from udfs.fastjson import FastjsonError, parse_fastjson
+from udfs.remoting_acl import Credentials
+from udfs.remoting_frames import Frame
+
+LONGEST_LINE = 8_388_608  # what the pipeline takes in (`ingest.max_line_bytes`)
+
+
+class Heard:
+    """What came of a question: the parsed answer, or the failure."""
+
+    def __init__(self, value: Any = None, failure: NoAnswerError | None = None) -> None:
+        self.value = value
+        self.failure = failure
+
+    @property
+    def code(self) -> int | None:
+        """The response code of a refusal."""
+        return self.failure.code if isinstance(self.failure, RefusedError) else None
+
+
+class LineMaker:
+    """Writes a line for each question and counts them; ``collector`` names this collector where there are several."""
+
+    def __init__(
+        self, write: Callable[[bytes], None], collector: str | None = None, credentials: Credentials | None = None
+    ) -> None:
+        self.lines = 0
+        self.errors = 0
+        self._write = write
+        self._own = {"collector": collector} if collector else {}
+        self._credentials = credentials
+
+    async def ask(self, server: Server, question: Question) -> Heard:
+        """Ask now, and write the line."""
+        begun = now_ms()
+        read = READS[question.kind]
+        try:
+            frame = await server.ask(read.code, question.fields, silence_tells=read.silence_tells)
+            if frame.code != 0:
+                raise RefusedError(frame.code, frame.remark, read.exception, _broker_address(server))
+            raw, value = _read(server, question, frame)
+        except NoAnswerError as failure:
+            return self.failed(server, question, failure, begun)
+        line = self._line(server, question, begun, {"error": None, "raw": raw})
+        if len(line) >= LONGEST_LINE:
+            told = f"{len(line):,} bytes as a line, which may have {LONGEST_LINE:,}"
+            return self.failed(server, question, unreadable(server.address, told), begun, value)
+        self._put(line)
+        return Heard(value)
+
+    def failed(
+        self, server: Server, question: Question, failure: NoAnswerError, begun: int | None = None, value: Any = None
+    ) -> Heard:
+        """Write the line of a question that has no answer, or that was left out on purpose (``begun`` is now)."""
+        error = self._credentials.hidden_in(str(failure)) if self._credentials else str(failure)
+        begun = now_ms() if begun is None else begun
+        self._put(self._line(server, question, begun, {"error": error, "raw": None}))
+        self.errors += 1
+        return Heard(value, failure)
+
+    def mark(self, kind: str, **facts: Any) -> None:
+        """Write a line of the collector's own: ``round``, ``sweepEnd``."""
+        self._put(orjson.dumps({"ts": now_ms(), "kind": kind, **self._own, **facts}))
+
+    def _line(self, server: Server, question: Question, begun: int, said: Mapping[str, Any]) -> bytes:
+        # The clock may have been set back meanwhile; a read that ends before it began would be refused.
+        ended = max(begun, now_ms())
+        asked = {"ts": begun, "ts_end": ended, "kind": question.kind, "subject": question.subject}
+        return orjson.dumps({**asked, **server.place, **self._own, **said})
+
+    def _put(self, line: bytes) -> None:
+        self._write(line)
+        self.lines += 1
+
+
+def now_ms() -> int:
+    """Epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def _broker_address(server: Server) -> str | None:
+    return None if "name_server" in server.place else server.address
+
+
+def _read(server: Server, question: Question, frame: Frame) -> tuple[str, Any]:
+    """The answer's text and value; a list of ids comes in an object and goes on without, as rocketmq-tools has it."""
+    try:
+        raw = frame.body.decode()
+        value = parse_fastjson(raw)
+    except UnicodeDecodeError as error:
+        raise unreadable(server.address, f"no UTF-8 at byte {error.start} of {len(frame.body):,}") from None
+    except FastjsonError as error:
+        raise unreadable(server.address, f"{error}, of {len(frame.body):,} bytes") from None
+    if not isinstance(value, dict):
+        raise unreadable(server.address, f"a JSON {type(value).__name__}, expected an object")
+    if question.kind == "consumerIdList":
+        return orjson.dumps(value.get("consumerIdList") or []).decode(), value
+    return raw, value

@@ -1,0 +1,141 @@
+"""Listed clients in, a running info of each out, without holding a broker's admin threads.
+
+A broker passes 307 on to the client and holds one of its 16 admin threads until the client answers, 10 s at most. So
+each broker is asked for one client at a time, and after a time-out for none until its thread is surely free. A client
+that did not answer is left out for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from jobs.collect.failures import NoAnswerError, SilentServerError, not_asked
+from jobs.collect.line_maker import Heard, LineMaker
+from jobs.collect.questions import running_info
+from jobs.collect.server import Server
+
+_BROKER_WAITS_S = 10.0  # Broker2Client#callClient
+_MARGIN_S = 0.5
+LEFT_OUT_S = 60.0
+_CONSUME_MSG_TIMEOUT = 207  # the broker's own word for a client that did not answer
+_LOOK_EVERY_S = 0.02
+
+Member = tuple[str, str]  # group, client id
+
+
+@dataclass
+class SilentClients:
+    """Kept from sweep to sweep: until when each silent client is left out, and when each broker has a thread again."""
+
+    until: dict[Member, float] = field(default_factory=dict)
+    why: dict[Member, str] = field(default_factory=dict)
+    thread_free_at: dict[str, float] = field(default_factory=dict)
+
+    def forget_all_but(self, members: Iterable[Member], addresses: Iterable[str]) -> None:
+        """Drop what is listed no more."""
+        kept, asked = set(members), set(addresses)
+        self.until = {member: at for member, at in self.until.items() if member in kept}
+        self.why = {member: why for member, why in self.why.items() if member in kept}
+        self.thread_free_at = {a: at for a, at in self.thread_free_at.items() if a in asked}
+
+
+class RunningInfos:
+    """Of one sweep. A member is asked for through the first free broker of those that list it.
+
+    A proxy, which only says that it cannot ask, is turned to where no broker lists the member.
+    """
+
+    def __init__(
+        self,
+        servers: Iterable[Server],
+        silent: SilentClients,
+        maker: LineMaker,
+        cut: Callable[[], NoAnswerError | None],
+    ) -> None:
+        self._silent = silent
+        self._maker = maker
+        self._cut = cut
+        self._waiting: dict[Server, asyncio.Queue[Member | None]] = {server: asyncio.Queue() for server in servers}
+        self._taken: set[Member] = set()
+        self._at_proxies: dict[Server, list[Member]] = {}
+        self._were_silent: dict[Member, list[Server]] = {}
+
+    def listed(self, server: Server, group: str, client_ids: Iterable[str]) -> None:
+        """Take in what a server lists of a group."""
+        for member in ((group, client_id) for client_id in client_ids):
+            if "proxy" in server.place:
+                self._at_proxies.setdefault(server, []).append(member)
+            elif member in self._silent.until:
+                self._were_silent.setdefault(member, []).append(server)
+            else:
+                self._waiting[server].put_nowait(member)
+
+    def all_listed(self) -> None:
+        """Nothing more will be listed in this sweep."""
+        for waiting in self._waiting.values():
+            waiting.put_nowait(None)
+
+    async def ask(self) -> None:
+        """Ask for every member that is listed, until ``all_listed``; those that were silent come last."""
+        async with asyncio.TaskGroup() as lanes:
+            for server in self._waiting:
+                lanes.create_task(self._lane(server))
+        async with asyncio.TaskGroup() as last:
+            for server, member in self._left_out():
+                last.create_task(self._ask(server, member))
+            for server, members in self._at_proxies.items():
+                last.create_task(self._ask_each(server, members))
+        self._silent.forget_all_but(self._taken, (server.address for server in self._waiting))
+
+    async def _lane(self, server: Server) -> None:
+        while (member := await self._waiting[server].get()) is not None:
+            while not (self._is_free(server) or member in self._taken or self._cut()):
+                await asyncio.sleep(_LOOK_EVERY_S)
+            await self._ask_each(server, [member])
+
+    async def _ask_each(self, server: Server, members: Iterable[Member]) -> None:
+        for member in members:
+            if member not in self._taken:
+                self._taken.add(member)
+                await self._ask(server, member)
+
+    def _left_out(self) -> Iterator[tuple[Server, Member]]:
+        """Silent members to try again, one a broker at most; the others get their line."""
+        used: set[Server] = set()
+        now = asyncio.get_running_loop().time()
+        for member, servers in sorted(self._were_silent.items(), key=lambda item: self._silent.until[item[0]]):
+            self._taken.add(member)
+            free = [server for server in servers if server not in used and self._is_free(server)]
+            if free and self._silent.until[member] <= now and not self._cut():
+                used.add(free[0])
+                yield free[0], member
+            else:
+                why = not_asked(
+                    f"did not answer before, and is left out for {LEFT_OUT_S:.0f} s: {self._silent.why[member]}"
+                )
+                self._maker.failed(servers[0], running_info(*member), why)
+
+    async def _ask(self, server: Server, member: Member) -> None:
+        question = running_info(*member)
+        if cut := self._cut():
+            self._maker.failed(server, question, cut)
+            return
+        await server.pace()
+        begun = asyncio.get_running_loop().time()
+        heard = await self._maker.ask(server, question)
+        if isinstance(heard.failure, SilentServerError):
+            self._silent.thread_free_at[server.address] = begun + _BROKER_WAITS_S + _MARGIN_S
+        if _is_silent(heard):
+            self._silent.until[member] = asyncio.get_running_loop().time() + LEFT_OUT_S
+            self._silent.why[member] = str(heard.failure)
+        else:
+            self._silent.until.pop(member, None)
+
+    def _is_free(self, server: Server) -> bool:
+        return self._silent.thread_free_at.get(server.address, 0.0) <= asyncio.get_running_loop().time()
+
+
+def _is_silent(heard: Heard) -> bool:
+    return isinstance(heard.failure, SilentServerError) or heard.code == _CONSUME_MSG_TIMEOUT

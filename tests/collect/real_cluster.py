@@ -1,0 +1,130 @@
+"""RocketMQ itself on loopback, by Maven: name servers, brokers, clients and rocketmq-tools. For soak tests only."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+JAVA = Path(__file__).parent / "java"
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>x</groupId>
+<artifactId>x</artifactId><version>1</version><packaging>pom</packaging><dependencies>{}</dependencies></project>"""
+_DEPENDENCY = (
+    "<dependency><groupId>org.apache.rocketmq</groupId>"
+    "<artifactId>rocketmq-{}</artifactId><version>{}</version></dependency>"
+)
+_OPENED = ("nio", "lang", "util")
+_OPTIONS = [
+    *("-Xmx320m", "-Xms64m", "-XX:MaxDirectMemorySize=512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+    *(word for name in _OPENED for word in ("--add-opens", f"java.base/java.{name}=ALL-UNNAMED")),
+    *("--add-opens", "java.base/sun.nio.ch=ALL-UNNAMED", "--add-opens", "java.base/jdk.internal.ref=ALL-UNNAMED"),
+    *("--add-exports", "java.base/jdk.internal.ref=ALL-UNNAMED", "-Djava.net.preferIPv4Stack=true"),
+]
+_LOGBACK = '<configuration><root level="OFF"/></configuration>'
+_STARTS_WITHIN_S = 90
+
+
+def class_path(release: str, folder: Path) -> str:
+    """The class path of a release's servers and tools."""
+    folder.mkdir(parents=True, exist_ok=True)
+    told = "".join(_DEPENDENCY.format(name, release) for name in ("broker", "namesrv", "tools"))
+    (folder / "pom.xml").write_text(_POM.format(told))
+    out = folder / "class.path"
+    goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath"
+    subprocess.run(["mvn", "-q", "-B", goal, f"-Dmdep.outputFile={out}"], cwd=folder, check=True, timeout=600)
+    return out.read_text()
+
+
+def free_port() -> int:
+    """A port whose neighbours are most likely free too: brokers also listen two below and one above."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def cluster(release: str, folder: Path, *, brokers: int = 2, name_servers: int = 2, acl: str = "") -> Iterator[str]:
+    """A cluster that is up; gives its name servers' addresses, joined by ``;``."""
+    classes = class_path(release, folder / "maven")
+    home = folder / "home" / "conf"
+    home.mkdir(parents=True)
+    for name in ("namesrv", "broker"):
+        (home / f"logback_{name}.xml").write_text(_LOGBACK)
+    (home / "plain_acl.yml").write_text(acl)
+    with ExitStack() as stack:
+        ports = [free_port() for _ in range(name_servers)]
+        for port in ports:
+            settings = f"listenPort={port}\nbindAddress=127.0.0.1\n"
+            stack.enter_context(_server(classes, "namesrv.NamesrvStartup", settings, folder / f"ns{port}", port))
+        addresses = ";".join(f"127.0.0.1:{port}" for port in ports)
+        for number in range(brokers):
+            name, port = f"broker-{'abcd'[number]}", free_port()
+            store = folder / name / "store"
+            settings = (
+                f"brokerClusterName=Real\nbrokerName={name}\nbrokerId=0\nbrokerIP1=127.0.0.1\nbindAddress=127.0.0.1\n"
+                f"namesrvAddr={addresses}\nlistenPort={port}\nstorePathRootDir={store}\n"
+                f"storePathCommitLog={store}/commitlog\nmapedFileSizeCommitLog=33554432\nmappedFileSizeTimerLog=4194304\n"
+                "maxIndexNum=200000\nmaxHashSlotNum=50000\ndefaultTopicQueueNums=4\ndiskMaxUsedSpaceRatio=98\n"
+                f"flushDiskType=ASYNC_FLUSH\naclEnable={'true' if acl else 'false'}\n"
+            )
+            store.mkdir(parents=True)
+            stack.enter_context(_server(classes, "broker.BrokerStartup", settings, folder / name, port))
+        time.sleep(5)  # the brokers register
+        yield addresses
+
+
+@contextmanager
+def looker(release: str, folder: Path, name_servers: str) -> Iterator[subprocess.Popen[str]]:
+    """Clients that produce and consume, and rocketmq-tools, all of one release; see ``Look.java``."""
+    classes = class_path(release, folder / "maven")
+    command = ["java", *_OPTIONS, f"-Duser.home={folder}", "-cp", classes, str(JAVA / "Look.java"), name_servers]
+    with (
+        (folder / "look.log").open("w") as log,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+    ):
+        try:
+            told(process, "ready")
+            yield process
+        finally:
+            process.kill()
+
+
+def told(process: subprocess.Popen[str], word: str) -> None:
+    """Read what the clients print up to a line."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.strip() == word:
+            return
+    raise RuntimeError("the clients ended; look.log says why")
+
+
+@contextmanager
+def _server(classes: str, main: str, settings: str, folder: Path, port: int) -> Iterator[None]:
+    folder.mkdir(exist_ok=True)
+    (folder / "settings").write_text(settings)
+    home = [f"-Drocketmq.home.dir={folder.parent / 'home'}", f"-Duser.home={folder}"]
+    command = ["java", *_OPTIONS, *home, "-cp", classes, f"org.apache.rocketmq.{main}", "-c", str(folder / "settings")]
+    with (
+        (folder / "out.log").open("w") as log,
+        subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "NAMESRV_ADDR": ""}) as process,
+    ):
+        try:
+            _await_listening(process, port)
+            yield
+        finally:
+            process.kill()
+
+
+def _await_listening(process: subprocess.Popen[bytes], port: int) -> None:
+    deadline = time.monotonic() + _STARTS_WITHIN_S
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            time.sleep(0.3)
+    raise RuntimeError(f"no server listens at {port}; its out.log says why")
