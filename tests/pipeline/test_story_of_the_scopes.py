@@ -12,6 +12,7 @@ import random
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +23,10 @@ from tests.conftest import CAPTURES
 SCOPE = CAPTURES / "scope"
 VERDICTS = [json.loads(line) for line in (SCOPE / "verdicts.jsonl").read_text().splitlines()]
 # Groups of every kind; the copies hold these alone.
-GROUPS = ("g_push", "g_gone", "g_pull", "g_assign", "g_grpc", "g_static", "g_view")
+GROUPS = {
+    "scope": ("g_push", "g_gone", "g_pull", "g_assign", "g_grpc", "g_static", "g_view"),
+    "oracle": ("g_avg", "g_mix", "g_sub", "g_skew", "g_order", "g_hash", "g_idle", "g_bcast"),
+}
 # UNSERVED_QUEUE of frozen members: the readings inside their stretch are 58 s apart.
 STANDSTILL = "[timing]\nstandstill_s = 50\n"
 MISSING_ITSELF = {"UNREACHABLE_CLIENT", "UNSERVED_QUEUE", "DATA_GAP"}
@@ -48,7 +52,7 @@ def of_another_shape(rng: random.Random, line: Line) -> Line:
     return {**line, "raw": raw, "error": None}
 
 
-COPIES: dict[str, Damage] = {
+OF_SCOPE: dict[str, Damage] = {
     "by_lot": lambda rng, line: None if "broker" in line or "name_server" in line else line,
     "dropped": of_some(0.3, lambda rng, line: None),
     "failed": of_some(0.3, failed),
@@ -58,14 +62,24 @@ COPIES: dict[str, Damage] = {
 }
 
 
-def lines_of(cluster: str, name: str) -> list[Line]:
-    with gzip.open(SCOPE / "admin_snapshots" / f"cluster={cluster}" / name, "rt", encoding="utf-8") as lines:
+# An earlier capture, of push consumers on physical queues alone.
+OF_ORACLE = {f"oracle_{name}": OF_SCOPE[name] for name in ("dropped", "failed", "misshapen")}
+COPIES = OF_SCOPE | OF_ORACLE
+
+
+def whole_of(copy: str) -> str:
+    """The cluster that a copy lacks some input of."""
+    return "oracle" if copy.startswith("oracle") else "scope"
+
+
+def lines_of(path: Path) -> list[Line]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 def is_of_groups(line: Line) -> bool:
     group = line.get("subject", "").partition("|")[0]
-    return not group.startswith("g_") or group in GROUPS
+    return not group.startswith("g_") or any(group in groups for groups in GROUPS.values())
 
 
 def damaged(lines: list[Line], damage: Damage, seed: int) -> Iterator[str]:
@@ -79,12 +93,16 @@ def damaged(lines: list[Line], damage: Damage, seed: int) -> Iterator[str]:
 def write_landing(landing, seed: int = 1) -> None:
     for name in ("admin_snapshots", "broker_log", "client_log"):
         shutil.copytree(SCOPE / name, landing / name)
-    recorded = {name: lines_of("scope", name) for name in ("collector.jsonl.gz", "per_broker.jsonl.gz")}
+    oracle = landing / "admin_snapshots" / "cluster=oracle"
+    oracle.mkdir()
+    shutil.copy(CAPTURES / "consumers" / "admin_snapshots.jsonl.gz", oracle)
+    recorded = {whole: [*(landing / "admin_snapshots" / f"cluster={whole}").iterdir()] for whole in ("scope", "oracle")}
+    lines = {whole: {path.name: lines_of(path) for path in paths} for whole, paths in recorded.items()}
     for number, (copy, damage) in enumerate(COPIES.items()):
         folder = landing / "admin_snapshots" / f"cluster={copy}"
         folder.mkdir()
-        for name, lines in recorded.items():
-            text = "".join(damaged(lines, damage, seed * 100 + number))
+        for name, of_file in lines[whole_of(copy)].items():
+            text = "".join(damaged(of_file, damage, seed * 100 + number))
             (folder / name.removesuffix(".gz")).write_text(text, encoding="utf-8")
 
 
@@ -227,7 +245,8 @@ def test_each_member_has_its_kind(told):
 
 
 def of_groups(told, table, cluster):
-    return [row for row in told[table] if row.cluster == cluster and row.consumer_group in GROUPS]
+    groups = GROUPS[whole_of(cluster)]
+    return [row for row in told[table] if row.cluster == cluster and row.consumer_group in groups]
 
 
 def subject(row) -> tuple:
@@ -240,14 +259,14 @@ of_each_copy = pytest.mark.parametrize("copy", COPIES)
 @of_each_copy
 def test_missing_input_never_turns_drift_into_ok(told, copy):
     of_round = {(r.consumer_group, r.topic, r.round_at): r.verdict for r in of_groups(told, "group_round", copy)}
-    whole = [r for r in of_groups(told, "group_round", "scope") if r.verdict == "drift"]
+    whole = [r for r in of_groups(told, "group_round", whole_of(copy)) if r.verdict == "drift"]
     better = [r for r in whole if of_round.get((r.consumer_group, r.topic, r.round_at)) == "ok"]
     assert of_round and [(r.consumer_group, r.topic, r.round_at) for r in better] == []
 
 
 @of_each_copy
 def test_missing_input_makes_no_finding_certain(told, copy):
-    whole = {subject(r) for r in of_groups(told, "allocation_drift", "scope") if r.trust == "certain"}
+    whole = {subject(r) for r in of_groups(told, "allocation_drift", whole_of(copy)) if r.trust == "certain"}
     certain = [r for r in of_groups(told, "allocation_drift", copy) if r.trust == "certain" and r.severity != "INFO"]
     assert sorted({subject(r) for r in certain if r.code not in MISSING_ITSELF} - whole, key=str) == []
 
@@ -258,7 +277,7 @@ def test_missing_input_opens_no_incident_but_that_it_is_missing(told, copy):
         return {(i.consumer_group, code) for i in of_groups(told, "drift_incident", cluster) for code in i.codes}
 
     # Of which cause, depends on the lists that were read.
-    assert {one for one in opened(copy) - opened("scope") if one[1] not in MISSING_ITSELF} == set()
+    assert {one for one in opened(copy) - opened(whole_of(copy)) if one[1] not in MISSING_ITSELF} == set()
 
 
 def test_an_answer_of_another_shape_was_asked_for(told):
