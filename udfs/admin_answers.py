@@ -8,29 +8,34 @@ is no answer.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from udfs.allocation import java_string_key
+from udfs.answer_parts import id_of, map_of, objects, queue_table, texts
+from udfs.broker_settings import (
+    Answer,
+    subscription_group_config,
+    subscription_groups,
+    topic_config,
+    topic_status,
+)
 from udfs.client_kinds import kind_of_running_info
-from udfs.group_round import OTHER_CLASS
 from udfs.parsed_line import (
     Fields,
     RefusedLineError,
     instant,
     instant_or_never,
     int32,
-    java_number,
     lag_between,
     optional_flag,
     optional_int32,
     optional_number,
     optional_text,
-    queue_id,
     text_field,
     whole_number,
 )
+from udfs.round_facts import OTHER_CLASS
 
 _STRATEGY_PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
 
@@ -42,10 +47,6 @@ _STRATEGY_CLASSES = {
     "AllocateMessageQueueByConfig": "CONFIG",
     "AllocateMessageQueueByMachineRoom": "MACHINE_ROOM",
 }
-
-
-# What an answer says of the one who gave it, and the rows it brings.
-Answer = tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]
 
 
 # These classes make the lists and tables themselves, so that no release leaves them out: 4.0.0 to 5.5.0, Go, C++.
@@ -61,13 +62,11 @@ _ALWAYS_THERE = {
     "subscriptionGroupConfig": ("groupName",),
     "subscriptionGroups": ("subscriptionGroupTable",),
 }
-# MessageQueue#toString: how Jackson, and with it the dashboard, writes the key of a map.
-_QUEUE_TEXT = re.compile(r"MessageQueue \[topic=([^\[\],]++), brokerName=([^\[\],]++), queueId=(-?\d{1,10})\]")
 
 
 def _topic_route(raw: Fields, capture: Fields) -> Answer:
-    addresses = {text_field(b, "brokerName"): _table(b, "brokerAddrs") for b in objects(raw, "brokerDatas")}
-    mappings = _table(raw, "topicQueueMappingByBroker")
+    addresses = {text_field(b, "brokerName"): map_of(b, "brokerAddrs") for b in objects(raw, "brokerDatas")}
+    mappings = map_of(raw, "topicQueueMappingByBroker")
     rows = []
     for queue_data in objects(raw, "queueDatas"):
         name = text_field(queue_data, "brokerName")
@@ -97,22 +96,16 @@ def _logical_queues(mapping: Any) -> dict[str, Any]:
     scope = mapping.get("scope") if isinstance(mapping, dict) else None
     if not isinstance(scope, str) or not scope:
         return {}
-    held = _table(mapping, "currIdMap")
+    held = map_of(mapping, "currIdMap")
     return {
         # MixAll#LOGICAL_QUEUE_MOCK_BROKER_PREFIX; of the global scope the first two characters are left out.
         "logical_broker_name": f"__syslo__{scope[2:] if scope == '__global__' else scope}",
         "logical_queue_nums": int32(mapping, "totalQueues"),
         "logical_queues": [
-            {"logical_id": _id(logical, "currIdMap"), "queue_id": _id(own, "currIdMap")}
+            {"logical_id": id_of(logical, "currIdMap"), "queue_id": id_of(own, "currIdMap")}
             for logical, own in sorted(held.items(), key=lambda entry: str(entry[0]))
         ],
     }
-
-
-def _id(value: Any, name: str) -> int:
-    """A queue id that stands as a key or value of a map: a bare number, or text where strict JSON was asked for."""
-    number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
-    return queue_id({name: number}, name)
 
 
 def master_address(addresses: Mapping[Any, Any]) -> str | None:
@@ -128,7 +121,7 @@ def _consumer_connection(raw: Fields, capture: Fields) -> Answer:
     }
     extra = {"consume_from_where": optional_text(raw, "consumeFromWhere"), "consumer_group": capture["consumer_group"]}
     rows = [("consumer_heartbeat", group | extra | client) for client in _connections(raw)]
-    table = _table(raw, "subscriptionTable")
+    table = map_of(raw, "subscriptionTable")
     said = {**group, "subscriptions": read_subscriptions([s for s in table.values() if isinstance(s, dict)])}
     return said, rows
 
@@ -151,7 +144,7 @@ def _connections(raw: Fields) -> list[dict[str, Any]]:
 
 
 def _consumer_running_info(raw: Fields, capture: Fields) -> Answer:
-    properties = _table(raw, "properties")
+    properties = map_of(raw, "properties")
     pops = _pop_assignments(raw, capture)
     said = {
         "client_kind": kind_of_running_info(properties, pops),
@@ -166,7 +159,7 @@ def _consumer_running_info(raw: Fields, capture: Fields) -> Answer:
         "subscriptions": read_subscriptions(objects(raw, "subscriptionSet")),
     }
     rows = []
-    for queue, process_queue in _queue_table(raw, "mqTable"):
+    for queue, process_queue in queue_table(raw, "mqTable"):
         row = {
             "consumer_group": capture["consumer_group"],
             "client_id": capture["client_id"],
@@ -191,7 +184,7 @@ def _is_dropped(process_queue: Fields) -> bool:
 def _pop_assignments(raw: Fields, capture: Fields) -> list[tuple[str, dict[str, Any]]]:
     """Queues consumed by POP (5.0 on), which members may share; id -1 is all queues of the broker."""
     rows = []
-    for queue, process_queue in _queue_table(raw, "mqPopTable", lowest_id=-1):
+    for queue, process_queue in queue_table(raw, "mqPopTable", lowest_id=-1):
         row = {
             "consumer_group": capture["consumer_group"],
             "client_id": capture["client_id"],
@@ -206,7 +199,7 @@ def _pop_assignments(raw: Fields, capture: Fields) -> list[tuple[str, dict[str, 
 
 def _consume_stats(raw: Fields, capture: Fields) -> Answer:
     rows = []
-    for queue, offsets in _queue_table(raw, "offsetTable"):
+    for queue, offsets in queue_table(raw, "offsetTable"):
         broker, consumer = whole_number(offsets, "brokerOffset"), whole_number(offsets, "consumerOffset")
         row = {
             "consumer_group": capture["consumer_group"],
@@ -224,75 +217,10 @@ def _consume_stats(raw: Fields, capture: Fields) -> Answer:
 
 def _consumer_id_list(raw: Fields, capture: Fields) -> Answer:
     """A broker that knows of nobody says CODE 1 (ConsumerManageProcessor#getConsumerListByGroup): no list is empty."""
-    ids = _texts(raw, "consumerIdList")
+    ids = texts(raw, "consumerIdList")
     if not ids:
         raise RefusedLineError("BAD_RAW", "'consumerIdList' in 'raw' is empty, which no broker's is")
     return {"member_ids": ids}, []
-
-
-def _topic_status(raw: Fields, capture: Fields) -> Answer:
-    rows = []
-    for queue, offsets in _queue_table(raw, "offsetTable"):
-        row = {
-            **queue,
-            "broker_asked": capture.get("broker_name"),
-            "min_offset": whole_number(offsets, "minOffset"),
-            "max_offset": whole_number(offsets, "maxOffset"),
-            "last_update_at": instant_or_never(offsets, "lastUpdateTimestamp"),
-        }
-        rows.append(("topic_status", row))
-    return {}, rows
-
-
-def _topic_config(raw: Fields, capture: Fields) -> Answer:
-    row = {
-        "topic": capture["topic"],
-        "broker_name": capture.get("broker_name"),
-        "read_queue_nums": int32(raw, "readQueueNums"),
-        "write_queue_nums": int32(raw, "writeQueueNums"),
-        "perm": int32(raw, "perm"),
-        "ordered": optional_flag(raw, "order"),
-        "hosted_queues": _hosted_queues(_table(raw, "mappingDetail")),
-    }
-    return {}, [("topic_config", row)]
-
-
-def _hosted_queues(mapping: Fields) -> list[dict[str, Any]]:
-    """Where the logical queues of a static topic lie and lay: LogicQueueMappingItem, 5.0 on; its last entry is now."""
-    return [
-        {
-            "logical_id": _id(logical, "hostedQueues"),
-            "broker_name": text_field(item, "bname"),
-            "queue_id": queue_id(item),
-            "logic_offset": whole_number(item, "logicOffset"),
-            "start_offset": whole_number(item, "startOffset"),
-        }
-        for logical, items in _table(mapping, "hostedQueues").items()
-        for item in objects({"hostedQueues": items}, "hostedQueues")
-    ]
-
-
-def _subscription_group_config(raw: Fields, capture: Fields) -> Answer:
-    return {}, [("subscription_group", _group_config(raw, capture))]
-
-
-def _subscription_groups(raw: Fields, capture: Fields) -> Answer:
-    groups = objects({"groups": list(_table(raw, "subscriptionGroupTable").values())}, "groups")
-    return {}, [("subscription_group", _group_config(group, capture)) for group in groups]
-
-
-def _group_config(raw: Fields, capture: Fields) -> dict[str, Any]:
-    return {
-        "consumer_group": text_field(raw, "groupName"),
-        "broker_name": capture.get("broker_name"),
-        "consume_enable": optional_flag(raw, "consumeEnable"),
-        "consume_broadcast_enable": optional_flag(raw, "consumeBroadcastEnable"),
-        "consume_from_min_enable": optional_flag(raw, "consumeFromMinEnable"),
-        "consume_message_orderly": optional_flag(raw, "consumeMessageOrderly"),
-        "notify_consumer_ids_changed": optional_flag(raw, "notifyConsumerIdsChangedEnable"),
-        "retry_queue_nums": optional_int32(raw, "retryQueueNums"),
-        "retry_max_times": optional_int32(raw, "retryMaxTimes"),
-    }
 
 
 ANSWERS: dict[str, Callable[[Fields, Fields], Answer]] = {
@@ -302,10 +230,10 @@ ANSWERS: dict[str, Callable[[Fields, Fields], Answer]] = {
     "consumeStats": _consume_stats,
     "producerConnection": _producer_connection,
     "consumerIdList": _consumer_id_list,
-    "topicStatus": _topic_status,
-    "topicConfig": _topic_config,
-    "subscriptionGroupConfig": _subscription_group_config,
-    "subscriptionGroups": _subscription_groups,
+    "topicStatus": topic_status,
+    "topicConfig": topic_config,
+    "subscriptionGroupConfig": subscription_group_config,
+    "subscriptionGroups": subscription_groups,
 }
 
 
@@ -321,53 +249,6 @@ def read_answer(kind: str, raw: Fields, asked: Fields) -> Answer:
     return ANSWERS[kind](raw, asked)
 
 
-def objects(raw: Fields, name: str) -> list[Fields]:
-    """A list of objects; absent or null is empty, as fastjson leaves out what is null."""
-    values = raw.get(name) or []
-    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-        raise RefusedLineError("BAD_RAW", f"{name!r} in 'raw' is no list of objects")
-    return values
-
-
-def _table(raw: Fields, name: str) -> Mapping[Any, Any]:
-    value = raw.get(name) or {}
-    if not isinstance(value, dict):
-        raise RefusedLineError("BAD_RAW", f"{name!r} in 'raw' is no object")
-    return value
-
-
-def _queue_table(raw: Fields, name: str, *, lowest_id: int = 0) -> list[tuple[dict[str, Any], Fields]]:
-    """Entries of a map whose keys are MessageQueue objects, or what MessageQueue#toString makes of them."""
-    entries: list[tuple[dict[str, Any], Fields]] = []
-    for key, value in _table(raw, name).items():
-        queue = dict(key) if isinstance(key, tuple) else _printed_queue(key)
-        if queue is None or not isinstance(value, dict):
-            raise RefusedLineError("BAD_RAW", f"{name!r} in 'raw' has an entry that is no message queue: {key!r:.80}")
-        row = {
-            "topic": text_field(queue, "topic"),
-            "broker_name": text_field(queue, "brokerName"),
-            "queue_id": queue_id(queue, lowest=lowest_id),
-        }
-        entries.append((row, _with_numbers(value)))
-    return entries
-
-
-def _printed_queue(key: object) -> Fields | None:
-    found = _QUEUE_TEXT.fullmatch(key) if isinstance(key, str) else None
-    return {"topic": found[1], "brokerName": found[2], "queueId": int(found[3])} if found else None
-
-
-def _with_numbers(value: Fields) -> Fields:
-    """The members of a queue, numbers that a C++ client wrote as text read as such."""
-    if not any(type(told) is str for told in value.values()):
-        return value
-    return {name: _number_of(told) if type(told) is str else told for name, told in value.items()}
-
-
-def _number_of(told: str) -> int | str:
-    return java_number(told, 64) if told.isascii() and told.removeprefix("-").isdigit() else told
-
-
 def read_subscriptions(values: list[Fields]) -> list[dict[str, Any]]:
     """SubscriptionData objects as rows, by topic; an expressionType is there from 4.1.0 on."""
     rows = [
@@ -375,19 +256,11 @@ def read_subscriptions(values: list[Fields]) -> list[dict[str, Any]]:
             "topic": text_field(value, "topic"),
             "expression_type": optional_text(value, "expressionType"),
             "sub_string": optional_text(value, "subString"),
-            "tags": sorted(_texts(value, "tagsSet"), key=java_string_key),
+            "tags": sorted(texts(value, "tagsSet"), key=java_string_key),
         }
         for value in values
     ]
     return rows if len(rows) < 2 else sorted(rows, key=lambda row: java_string_key(row["topic"]))
-
-
-def _texts(raw: Fields, name: str) -> list[str]:
-    """A list of strings; absent or null is empty."""
-    values = raw.get(name) or []
-    if not isinstance(values, list):
-        raise RefusedLineError("BAD_RAW", f"{name!r} in 'raw' is no list")
-    return [text_field({f"{name}[{i}]": value}, f"{name}[{i}]") for i, value in enumerate(values)]
 
 
 def _strategy(printed: str | None) -> str | None:

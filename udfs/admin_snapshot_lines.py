@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from udfs.admin_answers import ANSWERS, Answer, read_answer
+from udfs.admin_answers import ANSWERS, read_answer
+from udfs.broker_settings import Answer
 from udfs.parsed_line import (
     ERROR_CHARS,
     Fields,

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from udfs.group_round import GroupRound, TopicQueue
+from udfs.group_round import GroupRound
+from udfs.round_facts import TopicQueue
 
 Owners = Mapping[TopicQueue, str | None]
 

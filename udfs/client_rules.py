@@ -6,17 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from udfs.drift_timing import Timing
 from udfs.finding import Finding, clock, evidence, queue_name, read_at, rising, short
-from udfs.group_round import (
-    BROADCASTING,
-    CONSUMER_LIST,
-    RETRY_PREFIX,
-    GroupRound,
-    Owner,
-    Queue,
-    Read,
-    Subscription,
-    TopicRound,
-)
+from udfs.group_round import GroupRound
+from udfs.round_facts import BROADCASTING, CONSUMER_LIST, RETRY_PREFIX, Owner, Queue, Read, Subscription, TopicRound
 
 # Before the topic, in the kind of a divergence of routes.
 ROUTE_OF = "route of "

@@ -12,7 +12,8 @@ from statistics import median
 from typing import NamedTuple
 
 from udfs.drift_timing import Maintenance, Timing
-from udfs.group_round import RETRY_PREFIX, GroupRound, Queue
+from udfs.group_round import GroupRound
+from udfs.round_facts import RETRY_PREFIX, Queue
 
 
 class Disturbance(NamedTuple):

@@ -12,10 +12,11 @@ from udfs.churn import Change
 from udfs.disturbances import Disturbance
 from udfs.drift_timing import Timing
 from udfs.group_history import Judged, Round, fold_attached
-from udfs.group_round import GroupRound, Owner
+from udfs.group_round import GroupRound
 from udfs.group_rows import Row, to_instant
 from udfs.incident import Incident
 from udfs.root_cause import UNEXPLAINED
+from udfs.round_facts import Owner
 
 _ROUND_KEY = ("cluster", "event_date", "collector", "consumer_group", "round_at")
 

@@ -26,7 +26,7 @@ from udfs.client_rules import (
 )
 from udfs.drift_timing import Timing
 from udfs.finding import NO_OWNER, Finding, Subject, lower, some
-from udfs.group_round import CONSUMER_LIST, RETRY_PREFIX, GroupRound, TopicRound
+from udfs.group_round import GroupRound
 from udfs.ownership_rules import (
     double_owned,
     idle_by_design,
@@ -37,6 +37,7 @@ from udfs.ownership_rules import (
     unserved_queue,
     wrong_owner,
 )
+from udfs.round_facts import CONSUMER_LIST, RETRY_PREFIX, TopicRound
 
 __all__ = ["RULES", "Finding", "Rule", "absence_is_told", "findings"]
 

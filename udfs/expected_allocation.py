@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from udfs.allocation import STRATEGIES, AllocationError, MessageQueue, UnknownStrategyError, allocate, allocate_for
 from udfs.allocation_releases import profiles_that_differ
-from udfs.group_round import BROADCASTING
+from udfs.round_facts import BROADCASTING
 
 # Strategies whose result no log tells, by the beginning of their name, and the parameter that settings must give;
 # the rooms of MACHINE_ROOM_NEARBY are computed by the application's own code and cannot be given.

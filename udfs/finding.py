@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from udfs.expected_allocation import computable
-from udfs.group_round import GroupRound, Owner, Progress, Queue, TopicRound
+from udfs.group_round import GroupRound
+from udfs.round_facts import Owner, Progress, Queue, TopicRound
 
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
 

@@ -18,11 +18,12 @@ from udfs.drift_rules import absence_is_told, findings
 from udfs.drift_timing import Maintenance, Timing
 from udfs.finding import NO_OWNER, SEVERITIES, Finding, Subject, queue_name, subject_of
 from udfs.group_memory import GroupMemory, Reading
-from udfs.group_round import GroupRound, Past, Queue, TopicQueue
+from udfs.group_round import GroupRound
 from udfs.group_scope import scope_reasons
 from udfs.incident import Attached, Incident, Judgement, Seen
 from udfs.incidents import Ledger
 from udfs.root_cause import causes, stalled_clients
+from udfs.round_facts import Past, Queue, TopicQueue
 from udfs.strategy_inference import Inference
 
 _BY_ROUND = ("DOUBLE_OWNED", "WRONG_OWNER")  # what reads that lie far apart can fake

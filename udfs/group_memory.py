@@ -15,13 +15,13 @@ from udfs.disturbances import (
     route_changes,
 )
 from udfs.drift_timing import Timing
-from udfs.group_round import (
+from udfs.group_round import GroupRound
+from udfs.round_facts import (
     BROADCASTING,
     CONSUMER_LIST,
     NOT_SUPPORTED,
     RETRY_PREFIX,
     TOPIC_NOT_EXIST,
-    GroupRound,
     Past,
     Progress,
     Queue,

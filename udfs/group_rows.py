@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from udfs.group_memory import Reading
-from udfs.group_round import (
+from udfs.group_round import GroupRound
+from udfs.round_facts import (
     OTHER_CLASS,
     Connection,
-    GroupRound,
     Listing,
     MemberEvent,
     Owner,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from udfs.finding import some
-from udfs.group_round import GroupRound, TopicRound
+from udfs.group_round import GroupRound
+from udfs.round_facts import TopicRound
 
 
 def scope_reasons(group: GroupRound) -> dict[str, str]:

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from udfs.admin_answers import objects, read_subscriptions
+from udfs.admin_answers import read_subscriptions
+from udfs.answer_parts import objects
 from udfs.parsed_line import (
     Fields,
     Record,

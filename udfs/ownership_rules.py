@@ -19,7 +19,8 @@ from udfs.finding import (
     some,
     times,
 )
-from udfs.group_round import BROADCASTING, GroupRound, Progress, Queue, TopicRound
+from udfs.group_round import GroupRound
+from udfs.round_facts import BROADCASTING, Progress, Queue, TopicRound
 
 _BY_DESIGN = ("MACHINE_ROOM", "CONFIG")
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from udfs.finding import Finding
-from udfs.group_round import GroupRound, Queue, TopicRound
+from udfs.group_round import GroupRound
 from udfs.ownership_rules import suspect
+from udfs.round_facts import Queue, TopicRound
 
 UNEXPLAINED = "UNEXPLAINED"
 _UNOWNED = ("ORPHAN_QUEUE", "UNSERVED_QUEUE")

@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import Any
 
 from udfs.allocation import AllocationError, MessageQueue, allocate
-from udfs.group_round import BROADCASTING, GroupRound, Queue, TopicRound
+from udfs.group_round import GroupRound
+from udfs.round_facts import BROADCASTING, Queue, TopicRound
 
 # Ring sizes that are tried: RocketMQ's default, and what its users set instead.
 VIRTUAL_NODES = (1, 2, 3, 4, 5, 8, 10, 16, 20, 32, 50, 64, 100)

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from jobs.transforms.group_rounds import GROUP_OF_ROUND, INFO
 from jobs.transforms.overrides import first_override
 from udfs.allocation import STRATEGIES
-from udfs.group_round import OTHER_CLASS
 from udfs.pandas_udfs import release_rules
+from udfs.round_facts import OTHER_CLASS
 
 
 def strategy_events(rebalances: DataFrame, captures: DataFrame, carried: DataFrame) -> DataFrame:

@@ -16,7 +16,8 @@ from udfs.drift_rules import RULES
 from udfs.drift_timing import OPENS, Timing
 from udfs.group_history import GroupHistory
 from udfs.group_memory import Reading
-from udfs.group_round import Connection, GroupRound, Owner, Read, Subscription, TopicRound
+from udfs.group_round import GroupRound
+from udfs.round_facts import Connection, Owner, Read, Subscription, TopicRound
 
 STEP_S = 15
 BEGIN_MS = 1_700_000_000_000

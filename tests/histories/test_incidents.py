@@ -15,9 +15,9 @@ from udfs.drift_timing import OPENS, Timing
 from udfs.expected_allocation import MemberRule, expected_allocation
 from udfs.group_history import GroupHistory, fold_attached
 from udfs.group_memory import Reading
-from udfs.group_round import Connection, Subscription
 from udfs.incident import incident_id
 from udfs.root_cause import Cause
+from udfs.round_facts import Connection, Subscription
 
 
 def history(timing=NO_GRACE):

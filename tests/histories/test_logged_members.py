@@ -7,7 +7,7 @@ import pytest
 from tests.histories.test_incident_fixtures import B0, BEGIN_MS, world
 from udfs.drift_timing import Timing
 from udfs.group_history import GroupHistory
-from udfs.group_round import MemberEvent
+from udfs.round_facts import MemberEvent
 
 QUIET_S = 600
 

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from udfs.drift_rules import Finding, findings
-from udfs.group_round import Connection, GroupRound, Owner, Past, Progress, Read, TopicRound
+from udfs.group_round import GroupRound
+from udfs.round_facts import Connection, Owner, Past, Progress, Read, TopicRound
 
 A0, A1, B0 = ("broker-a", 0), ("broker-a", 1), ("broker-b", 0)
 QUEUES = (A0, A1, B0)

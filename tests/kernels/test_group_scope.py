@@ -10,8 +10,8 @@ from tests.kernels.test_drift_rules import A0, A1, B0, HEALTHY, group, read, top
 from udfs.drift_rules import absence_is_told, findings
 from udfs.drift_timing import Timing
 from udfs.finding import Subject
-from udfs.group_round import Listing, Past, Progress
 from udfs.group_scope import scope_reasons
+from udfs.round_facts import Listing, Past, Progress
 
 MINUTE = 60_000
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.kernels.test_drift_rules import A0, A1, B0, HEALTHY, group, read, topic
 from udfs.drift_rules import Finding, findings
-from udfs.group_round import Connection
 from udfs.root_cause import Cause, causes, stalled_clients
+from udfs.round_facts import Connection
 
 DOUBLE = {**HEALTHY, A0: ["c1", "c2"]}
 ORPHAN = {**HEALTHY, A1: []}
