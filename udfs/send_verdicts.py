@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Literal, NamedTuple
 
-from udfs.fault_tolerance import FaultItem, FaultProfile, FaultTable, RouteBroker, Selection
+from udfs.fault_tolerance import FaultItem, FaultProfile, FaultTable, RouteBroker, Selection, is_available
 
 Rule = Literal["available", "reachable", "best_half", "round_robin", "pinned"]
 Verdict = Literal["consistent", "possible", "impossible"]
@@ -109,7 +109,11 @@ class _Reading(NamedTuple):
     reasons: tuple[str, ...]
 
     def is_first(self) -> bool:
-        return all(reason == SAME_MILLISECOND for reason in self.reasons)
+        return _is_first(self.reasons)
+
+
+def _is_first(reasons: tuple[str, ...]) -> bool:
+    return all(reason == SAME_MILLISECOND for reason in reasons)
 
 
 def judge(choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile, *, enabled: bool) -> Judgement:
@@ -121,6 +125,49 @@ def judge(choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile,
 
     Source: MQFaultStrategy#selectOneMessageQueue and TopicPublishInfo, 4.2.0 to 5.5.0.
     """
+    return _among_available(choice, brokers, profile, enabled) or judged_by_readings(choice, brokers, profile, enabled)
+
+
+def _among_available(
+    choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile, enabled: bool
+) -> Judgement | None:
+    """What the readings give where some broker is surely there to be preferred; None: there may be none.
+
+    No reading falls back then, so each broker is judged by its own options: one is admissible if some option of it is
+    preferred, and what the choice has to assume is what its own broker's likeliest such option does.
+    """
+    options = {b.broker_name: [_option(b.broker_name, *pair) for pair in product(b.items, b.routes)] for b in brokers}
+
+    def preferred(option: _Option) -> bool:
+        return option.listed and (not enabled or is_available(option.item, choice.now_ms, profile))
+
+    candidates = {name for name in options if _is_candidate(name, choice.last_broker_name, profile, enabled)}
+    if not any(all(map(preferred, options[name])) for name in candidates):
+        return None
+    admissible = frozenset(name for name in candidates if any(map(preferred, options[name])))
+    rule: Rule = "available" if enabled else "round_robin"
+    if choice.broker_name not in admissible:
+        return Judgement("impossible", rule, None, admissible, frozenset(), None)
+    own = [(preferred(option), tuple(sorted({*option.reasons}))) for option in options[choice.broker_name]]
+    likeliest = min((reasons for admits, reasons in own if admits), key=len)
+    certain = all(admits for admits, reasons in own if _is_first(reasons))
+    if certain and _is_first(likeliest):
+        return Judgement("consistent", rule, None, admissible, frozenset(), None)
+    return Judgement("possible", rule, " + ".join(likeliest) or SAME_MILLISECOND, admissible, frozenset(), None)
+
+
+def _is_candidate(name: str, last: str | None, profile: FaultProfile, enabled: bool) -> bool:
+    """Whether the release's rule may prefer the broker after an attempt to ``last``."""
+    rule = profile.last_broker_rule if enabled else "not_equal"
+    if rule == "none" or (rule == "equals" and last is None):
+        return True
+    return (name == last) == (rule == "equals")
+
+
+def judged_by_readings(
+    choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile, enabled: bool
+) -> Judgement:
+    """``judge``, reading by reading: what each combination of the brokers' readings gives."""
     admissible = frozenset[str]()
     admitting: list[_Reading] = []
     removals: list[frozenset[str]] = []
