@@ -1,4 +1,4 @@
-"""Producers that send at random: what their hooks write, and the rows of send_attempt and producer_instance of it."""
+"""Producers that send at random: the lines that their hooks write."""
 
 from __future__ import annotations
 
@@ -64,70 +64,3 @@ def lines_of(version, mode, seed):
                 if mode != "SYNC" or not failed or dice.random() < 0.3:
                     break
     return lines
-
-
-def at(ms):
-    return ms and datetime.fromtimestamp(ms / 1000, UTC)
-
-
-def attempt_rows(lines):
-    """Rows of send_attempt, as ingestion makes them; an ASYNC submit and its callback are one."""
-    made = {}
-    for number, line in enumerate(lines):
-        told = line["status"] or line["exception"]
-        asynchronous = line["mode"] == "ASYNC"
-        phase = (
-            ("callback" if told else "submit") if asynchronous else "submit" if line["mode"] == "ONEWAY" else "result"
-        )
-        row = made.setdefault((line["msgId"], line["times"]), {})
-        row |= {
-            "cluster": "c",
-            "event_date": DAY,
-            "producer_group": "g",
-            "client_id": line["clientId"],
-            "thread": line["thread"],
-            "topic": line["topic"],
-            "broker_name": line["broker"],
-            "broker_named_as": line["broker"],
-            "exceptions_observable": True,
-            "queue_id": 0,
-            "mode": line["mode"],
-            "attempt": None if asynchronous else line["times"],
-            "last_broker_name": line["lastBrokerName"],
-            "begin_at": at(line["beginMs"]),
-            "end_at": at(line["endMs"]),
-            "latency_ms": line["endMs"] - line["beginMs"],
-            "outcome": line["status"] or ("EXCEPTION" if line["exception"] else "SUBMITTED"),
-            "exception": line["exception"],
-            "msg_id": line["msgId"],
-            "phase": phase,
-            "source": "producer_hook",
-            "source_file": "f",
-            "source_line": number,
-            "ingested_at": at(START_MS),
-            "run_id": "r",
-        }
-        if asynchronous:
-            row[f"{phase}_end_at"] = at(line["endMs"])
-    return list(made.values())
-
-
-def start_row(version, client_id):
-    start = start_of(version)
-    return {
-        "cluster": "c",
-        "event_date": DAY,
-        "producer_group": "g",
-        "client_id": client_id,
-        "started_at": at(START_MS - 1000),
-        "client_version": version,
-        "latency_fault_enabled": True,
-        "detector_enabled": False,
-        "latency_max_ms": start["latencyMax"],
-        "not_available_ms": start["notAvailableDuration"],
-        "source": "producer_hook",
-        "source_file": "f",
-        "source_line": 0,
-        "ingested_at": at(START_MS),
-        "run_id": "r",
-    }

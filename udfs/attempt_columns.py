@@ -38,17 +38,19 @@ SYNC, ONEWAY, ASYNC = "SYNC", "ONEWAY", "ASYNC"
 class Texts(NamedTuple):
     """A text column: ``codes`` are places in ``values``, -1 where it is null."""
 
-    codes: Any
+    codes: IntArray
     values: list[str]
 
     def are(self, *wanted: str) -> BoolArray:
         """Where the text is one of these."""
-        return np.array([*(value in wanted for value in self.values), False], dtype=np.bool_)[self.codes]
+        found: BoolArray = np.array([*(value in wanted for value in self.values), False], dtype=np.bool_)
+        return found[self.codes]
 
     def in_order_of(self, names: list[str]) -> IntArray:
         """The places of the texts in ``names``; -1 for null, and for what is not there."""
         place = {name: i for i, name in enumerate(names)}
-        return np.array([*(place.get(value, -1) for value in self.values), -1], dtype=np.int64)[self.codes]
+        found: IntArray = np.array([*(place.get(value, -1) for value in self.values), -1], dtype=np.int64)
+        return found[self.codes]
 
 
 class Attempts(NamedTuple):
@@ -81,16 +83,19 @@ class Attempts(NamedTuple):
 
     def flags(self, name: str) -> BoolArray:
         """Where a column of booleans is true; null is not."""
-        return _values(pc.fill_null(self.table[name], False))
+        found: BoolArray = _values(pc.fill_null(self.table[name], False))
+        return found
 
     def first_instant(self) -> IntArray:
         """The earliest instant of each attempt: its begin, unless a clock stepped back before it ended."""
         known = [np.where(at == NEVER, self.begin, at) for at in (self.end, self.submit_end, self.callback_end)]
-        return np.minimum.reduce([self.begin, *known])
+        first: IntArray = np.minimum.reduce([self.begin, *known])
+        return first
 
     def last_instant(self) -> IntArray:
         """The latest instant of each attempt."""
-        return np.maximum.reduce([self.begin, self.end, self.submit_end, self.callback_end])
+        last: IntArray = np.maximum.reduce([self.begin, self.end, self.submit_end, self.callback_end])
+        return last
 
 
 class Producers(NamedTuple):
@@ -122,8 +127,9 @@ def compact(codes: IntArray, size: int) -> tuple[IntArray, IntArray]:
 
 def attempts_of(table: pa.Table, midnight_ms: int) -> Attempts:
     """The columns of ``table`` (``ATTEMPTS``), counted from this midnight, epoch ms."""
+    table = _encoded(table)
     begin, end, submit_end, callback_end = (instants(table[name], midnight_ms) for name in _INSTANTS)
-    chosen_by = texts(table["queue_selected_by"])
+    chosen_by, mode = texts(table["queue_selected_by"]), texts(table["mode"])
     return Attempts(
         table=table,
         midnight_ms=midnight_ms,
@@ -134,15 +140,23 @@ def attempts_of(table: pa.Table, midnight_ms: int) -> Attempts:
         attempt=_values(pc.fill_null(table["attempt"], -1)).astype(np.int64),
         pinned=(chosen_by.codes >= 0) & ~chosen_by.are("client"),
         on_date=(begin >= 0) & (begin < DAY_MS),
-        is_async=texts(table["mode"]).are(ASYNC),
+        is_async=mode.are(ASYNC),
     )
 
 
+def _encoded(table: pa.Table) -> pa.Table:
+    """The table, each text that many rows share once: so it is looked at once, however often a kernel asks."""
+    for place, name in enumerate(table.column_names):
+        if name in (*_TEXTS, *_MORE_TEXTS):
+            column = table[name]
+            encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+            table = table.set_column(place, name, encoded.unify_dictionaries())
+    return table
+
+
 def texts(column: pa.ChunkedArray) -> Texts:
-    """A text column, dictionary-encoded or not, as codes."""
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    chunks = column.unify_dictionaries().chunks
+    """A dictionary-encoded text column as codes."""
+    chunks = column.chunks
     if not chunks:
         return Texts(np.zeros(0, dtype=np.int64), [])
     codes = [pc.fill_null(chunk.indices, -1).to_numpy(zero_copy_only=False) for chunk in chunks]

@@ -37,7 +37,7 @@ class Calls(NamedTuple):
 
     def taken(self, which: Any) -> Calls:
         """These calls alone."""
-        return Calls(*(column[which] for column in self[:4]), self.outcomes)
+        return Calls(self.row[which], self.at[which], self.phase[which], self.outcome[which], self.outcomes)
 
 
 class Outcome(NamedTuple):
@@ -89,12 +89,11 @@ def _outcomes(
     distinct, place = np.unique(ends, axis=0, return_inverse=True)
     outcome = np.full(len(row), FINE, dtype=np.int64)
     outcome[threw] = place.ravel()
-    return outcome, tuple(_outcome(*each, modes, exceptions, errors) for each in distinct.tolist())
+    return outcome, tuple(_outcome(each, modes, exceptions, errors) for each in distinct.tolist())
 
 
-def _outcome(
-    phase: int, mode: int, exception: int, error: int, modes: Texts, exceptions: Texts, errors: Texts
-) -> Outcome:
+def _outcome(codes: list[int], modes: Texts, exceptions: Texts, errors: Texts) -> Outcome:
+    phase, mode, exception, error = codes
     name = modes.values[mode] if mode >= 0 else SYNC
     of_phase = "callback" if phase else "submit" if name == ONEWAY else "result"
     return Outcome(name, of_phase, exceptions.values[exception], errors.values[error] if error >= 0 else None)

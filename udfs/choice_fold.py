@@ -57,8 +57,7 @@ class ChoiceJudge:
     ) -> tuple[Verdict, Sequence[Removal]]:
         day = self._day
         rules = day.processes[process].rules
-        profile, enabled = rules.profile, bool(rules.settings.latency_fault_enabled)
-        assert profile is not None
+        profile, enabled = day.profile_of(process), bool(rules.settings.latency_fault_enabled)
         choice = columns.choice(n)
         removals = self._removals.setdefault(process, Removals(self._tolerance_ms))
         records = [columns.record(n, pair, enabled=enabled) for pair in own]

@@ -102,4 +102,5 @@ def _in_order(a: Attempts, rows: IntArray) -> IntArray:
     }
     sorted_by = [(name, "ascending", "at_start") for name in columns]
     order = pc.sort_indices(pa.table(columns), sort_keys=sorted_by)
-    return rows[order.to_numpy()]
+    found: IntArray = rows[order.to_numpy()]
+    return found

@@ -107,13 +107,13 @@ class Walked(NamedTuple):
 
 def taken(columns: _Columns, which: Any) -> _Columns:
     """The rows at these places of a tuple of columns, nested or not."""
-    return type(columns)(*(taken(c, which) if isinstance(c, tuple) else c[which] for c in columns))  # type: ignore[call-arg]
+    return type(columns)(*(taken(c, which) if isinstance(c, tuple) else c[which] for c in columns))
 
 
 def joined(*parts: _Columns) -> _Columns:
     """Rows of several tuples of columns, one after the other."""
     columns = zip(*parts, strict=True)
-    return type(parts[0])(*(joined(*c) if isinstance(c[0], tuple) else np.concatenate(c) for c in columns))  # type: ignore[call-arg]
+    return type(parts[0])(*(joined(*c) if isinstance(c[0], tuple) else np.concatenate(c) for c in columns))
 
 
 def no_stretches(item: IntArray) -> Stretches:

@@ -33,7 +33,7 @@ def brokers_before(parts: Sequence[pa.Table], sends: pa.Table) -> pa.Table:
             for part in parts
         ]
     )
-    own = own.set_column(4, "attempt", pc.add(own["attempt"], 1))
+    own = own.set_column(4, "attempt", pc.add(own["attempt"], pa.scalar(1, pa.int32())))
     counted = own.group_by([*_SEND, "attempt"]).aggregate(
         [("broker_name", "min"), ("broker_name", "count_distinct"), ([], "count_all"), ("broker_name", "count")]
     )

@@ -27,7 +27,7 @@ from udfs.choice_readings import ROUTE_POLL_MS
 from udfs.choice_readings import Removal as Forgotten
 from udfs.choice_surroundings import SHIFT, Around
 from udfs.doubtful_choices import Choices, choices_of, not_available
-from udfs.fault_fold import RESTARTED, Items, Stretches, Updates, Walked, joined, taken, walk
+from udfs.fault_fold import FAR, RESTARTED, Items, Stretches, Updates, Walked, joined, taken, walk
 from udfs.not_available_duration import BoolArray, IntArray
 from udfs.replayed_day import Day
 
@@ -194,7 +194,7 @@ def lasting(day: Day, held: Stretches, down: Stretches, items: Items) -> tuple[S
 def _ended_by_restarts(day: Day, stretches: Stretches) -> Stretches:
     if not len(stretches.item):
         return stretches
-    ends = np.array([END if p.ends_ms is None else p.ends_ms - day.midnight_ms for p in day.processes])
+    ends = np.array([FAR if p.ends_ms is None else p.ends_ms - day.midnight_ms for p in day.processes])
     own = ends[stretches.item // len(day.brokers)]
     restarted = own < stretches.until
     made = stretches._replace(

@@ -74,7 +74,8 @@ def window_rows(
     for item, row in rows:
         marks = doubted.get(item, ()) if row["state"] == "unavailable" and row["certainty"] == "certain" else ()
         since, until = row["window_start"], row["window_end"]
-        if any(since <= _us(day, at) and (until is None or _us(day, at) < until) for at in marks):
+        instants_us = ((at + day.midnight_ms) * 1000 for at in marks)
+        if any(since <= at and (until is None or at < until) for at in instants_us):
             row["certainty"] = "possible"
     return _table([row for _, row in rows], WINDOW)
 
@@ -82,41 +83,39 @@ def window_rows(
 def _windows(day: Day, made: Stretches, state: str, ends: Ends) -> Iterable[tuple[int, dict[str, Any]]]:
     made = taken(made, (made.until > made.since) & (ends.endless_too | (made.reason != OPEN)))
     for values in zip(*(column.tolist() for column in made), strict=True):
-        stretch = Stretches(*values)
-        process = day.processes[stretch.item // len(day.brokers)]
-        reason = _end_reason(stretch, process.last_attempt_ms - day.midnight_ms, ends)
-        until = None if reason == "open" and stretch.until == FAR else _us(day, min(stretch.until, DAY_MS))
-        yield (
-            stretch.item,
-            {
-                **_who(day, process),
-                "broker_name": day.brokers[stretch.item % len(day.brokers)],
-                "state": state,
-                "window_start": _us(day, stretch.since),
-                "window_end": until,
-                "end_reason": reason,
-                "continues_previous": stretch.opened < 0,
-                "trigger_kind": _kind(stretch.isolated),
-                "trigger_latency_ms": stretch.latency,
-                "not_available_ms": stretch.duration,
-                "attempts": stretch.updates,
-                "profile": process.rules.family,
-                "certainty": process.certainty,
-                "opened_at": _us(day, stretch.opened),
-                "last_attempt_at": process.last_attempt_ms * 1000,
-            },
-        )
+        stretch = dict(zip(Stretches._fields, values, strict=True))
+        process = day.processes[stretch["item"] // len(day.brokers)]
+        until = stretch["until"]
+        reason = _end_reason(stretch["reason"], until, process.last_attempt_ms - day.midnight_ms, ends)
+        row = {
+            **_who(day, process),
+            "broker_name": day.brokers[stretch["item"] % len(day.brokers)],
+            "state": state,
+            "window_start": _us(day, stretch["since"]),
+            "window_end": None if reason == "open" and until == FAR else _us(day, min(until, DAY_MS)),
+            "end_reason": reason,
+            "continues_previous": stretch["opened"] < 0,
+            "trigger_kind": _kind(stretch["isolated"]),
+            "trigger_latency_ms": stretch["latency"],
+            "not_available_ms": stretch["duration"],
+            "attempts": stretch["updates"],
+            "profile": process.rules.family,
+            "certainty": process.certainty,
+            "opened_at": _us(day, stretch["opened"]),
+            "last_attempt_at": process.last_attempt_ms * 1000,
+        }
+        yield stretch["item"], row
 
 
-def _end_reason(stretch: Stretches, last_attempt: int, ends: Ends) -> str:
+def _end_reason(reason: int, until: int, last_attempt: int, ends: Ends) -> str:
     """What the next date's first instant does is that date's to tell."""
-    if stretch.reason == OPEN:
+    if reason == OPEN:
         return "open" if ends.is_last else "cut_at_midnight"
-    if stretch.until > DAY_MS or (stretch.until == DAY_MS and stretch.reason != EXPIRED):
+    if until > DAY_MS or (until == DAY_MS and reason != EXPIRED):
         return "cut_at_midnight"
-    if stretch.reason == EXPIRED and ends.is_last and stretch.until > last_attempt:
+    if reason == EXPIRED and ends.is_last and until > last_attempt:
         return "open"
-    return END_REASONS[int(stretch.reason)]
+    return END_REASONS[reason]
 
 
 def item_rows(day: Day, state: State, *, tolerance_ms: int) -> pa.Table:

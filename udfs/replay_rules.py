@@ -30,7 +30,8 @@ class Recorded(NamedTuple):
 
     def or_else(self, other: Recorded) -> Recorded:
         """What this says, and where it says nothing, the other."""
-        return Recorded(*(own if own is not None else its for own, its in zip(self, other, strict=True)))
+        said = {name: value for name, value in self._asdict().items() if value is not None}
+        return other._replace(**said)
 
 
 class Rules(NamedTuple):

@@ -65,6 +65,16 @@ class Day(NamedTuple):
         ]
         return np.array(places, dtype=np.int64)[segments]
 
+    def profile_of(self, process: int) -> FaultProfile:
+        """The release of a process, with its ladders.
+
+        Raises: ValueError: where it is not known.
+        """
+        profile = self.processes[process].rules.profile
+        if profile is None:
+            raise ValueError(f"the release of {self.processes[process].producer} is not known; it cannot be replayed.")
+        return profile
+
     def with_items(self, item: IntArray) -> Day:
         """The same, with brokers that the processes know by these items of the dates before."""
         return self._replace(known=np.union1d(self.known, item))

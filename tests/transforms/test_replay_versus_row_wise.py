@@ -11,8 +11,9 @@ from datetime import UTC
 
 import pytest
 
-from tests.random_producers import DAY, PRODUCERS, VERSIONS, attempt_rows, lines_of, name_of, start_of, start_row
+from tests.random_producers import DAY, PRODUCERS, VERSIONS, lines_of, name_of, start_of
 from tests.recorded_producer import TOLERANCE_MS, Recorded
+from tests.recorded_rows import attempt_rows, start_row
 from udfs.fault_tolerance import FaultTable
 
 
