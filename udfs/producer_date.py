@@ -18,26 +18,30 @@ from udfs.attempt_columns import DAY_MS, attempts_of
 from udfs.attempt_facts import FACTS, facts_of, merged_facts
 from udfs.attempt_updates import calls_of
 from udfs.choice_fold import ChoiceJudge
+from udfs.fleet_fold import Share, share_of
+from udfs.held_stretches import held_minutes, held_of
+from udfs.minute_counts import MinuteCounts
 from udfs.producer_fold import END, first_state, fold
 from udfs.producer_lives import HandedOver, Past, Producer, Settings, Start, activity_of, processes_of
 from udfs.producer_rows import Ends, item_rows, items_of, replay_rows, verdict_rows, window_rows
 from udfs.producer_tables import ITEM_STATE, REPLAY, VERDICT, WINDOW
 from udfs.recorded_routes import RecordedRoutes
 from udfs.replay_rules import Override, Recorded
-from udfs.replayed_day import day_of
+from udfs.replayed_day import Day, day_of
 
 # Attempts and the instant, ms of the date, before which their first instants lie; the last one is ``END``.
 Slice = tuple[pa.Table, int]
 
 
 class Options(NamedTuple):
-    """Settings of the replay; see ``conf/default.toml``."""
+    """Settings of the replay, and who is active in the fleet; see ``conf/default.toml``."""
 
     carry_days: int
     clock_tolerance_ms: int
     route_stale_s: int
     route_valid_s: int
     override: Sequence[Override] = ()
+    min_sends_per_minute: int = 30
 
 
 class Date(NamedTuple):
@@ -64,12 +68,13 @@ class Date(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of the date's derived tables (``producer_tables``)."""
+    """Rows of the date's derived tables (``producer_tables``), and what its producers add to the fleet."""
 
     replay: pa.Table
     items: pa.Table
     windows: pa.Table
     verdicts: pa.Table
+    share: Share
 
 
 def fold_date(date: Date, options: Options) -> Rows:
@@ -98,17 +103,33 @@ def fold_date(date: Date, options: Options) -> Rows:
     tolerance_ms = options.clock_tolerance_ms
     judge = ChoiceJudge(day, _routes(date.routes, options), tolerance_ms=tolerance_ms)
     state = first_state(day, items)
-    windows, verdicts = [WINDOW.empty_table()], [VERDICT.empty_table()]
+    windows, verdicts, counts = [WINDOW.empty_table()], [VERDICT.empty_table()], MinuteCounts()
     for table, until in date.slices():
         part, state = fold(day, judge, state, table, until, tolerance_ms=tolerance_ms)
         windows.append(window_rows(day, part.held, part.down, state.doubted, date.ends))
         verdicts.append(verdict_rows(day, part))
+        counts = counts.plus(part.counts)
+    every = pa.concat_tables(windows)
+    held = held_of(_windows_of(every, day))
     return Rows(
         replay_rows(day),
         item_rows(day, state, tolerance_ms=tolerance_ms),
-        pa.concat_tables(windows),
+        every,
         pa.concat_tables(verdicts),
+        share_of(day, counts, held_minutes(held, day.brokers), min_sends_per_minute=options.min_sends_per_minute),
     )
+
+
+def _windows_of(windows: pa.Table, day: Day) -> list[dict[str, Any]]:
+    """Windows as rows with the place of their process, instants in ms of the date."""
+    places = {(*p.producer, p.life.started_ms): place for place, p in enumerate(day.processes)}
+    names = ("started_at", "window_start", "window_end", "opened_at", "last_attempt_at")
+    rows = []
+    for row in _with_epoch_ms(windows, *names):
+        process = places[row["producer_group"], row["client_id"], row["started_at"]]
+        ms = {name: None if row[name] is None else row[name] - day.midnight_ms for name in names[1:]}
+        rows.append({**row, **ms, "process": process, "last_attempt": ms["last_attempt_at"]})
+    return rows
 
 
 def sliced(table: pa.Table, midnight_ms: int, edges: Sequence[int]) -> Iterator[Slice]:

@@ -28,6 +28,7 @@ from udfs.choice_readings import Removal as Forgotten
 from udfs.choice_surroundings import SHIFT, Around
 from udfs.doubtful_choices import Choices, choices_of, not_available
 from udfs.fault_fold import FAR, RESTARTED, Items, Stretches, Updates, Walked, joined, taken, walk
+from udfs.minute_counts import MinuteCounts, minute_counts
 from udfs.not_available_duration import BoolArray, IntArray
 from udfs.replayed_day import Day
 
@@ -65,7 +66,7 @@ class State(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What follows from a part: the attempts that it looked at, verdicts on some, and the stretches that are over.
+    """What follows from a part: the attempts that it looked at, verdicts on some, stretches that are over, and counts.
 
     With the last part every stretch is; one that lasts longer than the date does so in its ``until``.
     """
@@ -76,6 +77,7 @@ class Part(NamedTuple):
     verdicts: list[Verdict]
     held: Stretches
     down: Stretches
+    counts: MinuteCounts
 
 
 def first_state(day: Day, items: Items) -> State:
@@ -126,7 +128,7 @@ def fold(
     done_uses = _uses(a, process, broker, topic, day, chosen if until < END else np.zeros_like(chosen), of=None)
     ahead_of_it = _is_ahead(a, calls, judge_until, walk_until)
     over = lasting(day, shown.held, shown.down, shown.items if until == END else taken(shown.items, slice(0)))
-    return Part(a, process, choices, verdicts, *over), State(
+    return Part(a, process, choices, verdicts, *over, minute_counts(a, process, broker, chosen)), State(
         every.filter(pa.array(ahead_of_it)),
         judge_until,
         walk_until,
