@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, date, datetime, timedelta
 
 FIRST = date(2026, 3, 1)
@@ -113,3 +114,15 @@ def starts_of(number, rng):
             "source_file": "f",
             "source_line": 1,
         }
+
+
+def restless(seed=SEED, count=36):
+    """Attempts and starts of so many producers."""
+    dice = random.Random(seed)
+    return tuple([row for number in range(count) for row in made(number, dice)] for made in (attempts_of, starts_of))
+
+
+def unpaired():
+    """The same, but that no retry names its last broker."""
+    attempts, starts = restless()
+    return [{**row, "last_broker_name": None} for row in attempts], starts
