@@ -170,5 +170,10 @@ def instants(column: pa.ChunkedArray, midnight_ms: int) -> IntArray:
     return known if not ms.null_count else np.where(_values(pc.is_null(ms)), NEVER, known)
 
 
+def timestamps(ms: IntArray, midnight_ms: int) -> pa.Array:
+    """Ms of the date as timestamps; null where ``NEVER``."""
+    return pa.array((ms + midnight_ms) * 1000, pa.int64(), mask=ms == NEVER).cast(pa.timestamp("us", "UTC"))
+
+
 def _values(column: pa.ChunkedArray) -> Any:
     return column.combine_chunks().to_numpy(zero_copy_only=False) if column.num_chunks else column.to_numpy()

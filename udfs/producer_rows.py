@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from udfs.attempt_columns import DAY_MS, NEVER, instants
+from udfs.attempt_columns import DAY_MS, NEVER, instants, timestamps
 from udfs.doubtful_choices import NO_LAST
 from udfs.fault_fold import (
     END_REASONS,
@@ -17,6 +18,7 @@ from udfs.fault_fold import (
     OPEN,
     Items,
     Stretches,
+    joined,
     new_items,
     no_stretches,
     taken,
@@ -24,7 +26,7 @@ from udfs.fault_fold import (
 from udfs.not_available_duration import BoolArray, IntArray
 from udfs.producer_fold import Part, State
 from udfs.producer_lives import Life, Process
-from udfs.producer_tables import INSTANT, ITEM_STATE, OF_ATTEMPT, REPLAY, VERDICT, WHO, WINDOW
+from udfs.producer_tables import INSTANT, ITEM_STATE, OF_ATTEMPT, REPLAY, VERDICT, WINDOW
 from udfs.replayed_day import Day
 
 
@@ -42,13 +44,14 @@ class Ends(NamedTuple):
 
 def replay_rows(day: Day) -> pa.Table:
     """Rows of producer_replay."""
-    return _table([_replay_row(day, process) for process in day.processes], REPLAY)
+    who = _who(day, np.arange(len(day.processes)))
+    rows = [_replay_row(process) for process in day.processes]
+    return _table({**who, **{name: [row[name] for row in rows] for name in REPLAY.names if name not in who}}, REPLAY)
 
 
-def _replay_row(day: Day, process: Process) -> dict[str, Any]:
+def _replay_row(process: Process) -> dict[str, Any]:
     known = process.rules.settings
     return {
-        **_who(day, process),
         **known._asdict(),
         "detector_enabled": bool(known.detector_enabled),
         "profile": process.rules.family,
@@ -69,87 +72,83 @@ def window_rows(
 
     ``doubted``: by item, when the fallback may have forgotten it; a window that this lies in is possible.
     """
-    every = [_windows(day, made, state, ends) for state, made in (("unavailable", held), ("unreachable", down))]
-    rows = [row for made in every for row in made]
-    for item, row in rows:
-        marks = doubted.get(item, ()) if row["state"] == "unavailable" and row["certainty"] == "certain" else ()
-        since, until = row["window_start"], row["window_end"]
-        instants_us = ((at + day.midnight_ms) * 1000 for at in marks)
-        if any(since <= at and (until is None or at < until) for at in instants_us):
-            row["certainty"] = "possible"
-    return _table([row for _, row in rows], WINDOW)
+    made = joined(held, down)
+    is_held = np.arange(len(made.item)) < len(held.item)
+    told = (made.until > made.since) & (ends.endless_too | (made.reason != OPEN))
+    made, is_held = taken(made, told), is_held[told]
+    process = made.item // max(len(day.brokers), 1)
+    last_attempt = np.array([p.last_attempt_ms - day.midnight_ms for p in day.processes], np.int64)[process]
+    reason = _end_reasons(made, last_attempt, ends)
+    endless = (reason == OPEN) & (made.until == FAR)
+    certainty = [day.processes[place].certainty for place in process.tolist()]
+    for place in np.flatnonzero(is_held & np.isin(made.item, list(doubted))).tolist():
+        marks = np.array(doubted[int(made.item[place])])
+        if certainty[place] == "certain" and ((marks >= made.since[place]) & (marks < made.until[place])).any():
+            certainty[place] = "possible"
+    columns = {
+        **_who(day, process),
+        "broker_name": _names(day, made.item),
+        "state": _words(("unreachable", "unavailable"), is_held),
+        "window_start": timestamps(made.since, day.midnight_ms),
+        "window_end": timestamps(np.where(endless, NEVER, np.minimum(made.until, DAY_MS)), day.midnight_ms),
+        "end_reason": _words(_SAID, reason),
+        "continues_previous": made.opened < 0,
+        "trigger_kind": _words(_KINDS, made.isolated),
+        "trigger_latency_ms": made.latency,
+        "not_available_ms": made.duration,
+        "attempts": made.updates,
+        "profile": _of_processes([p.rules.family for p in day.processes], process),
+        "certainty": certainty,
+        "opened_at": timestamps(made.opened, day.midnight_ms),
+        "last_attempt_at": timestamps(last_attempt, day.midnight_ms),
+    }
+    return _table(columns, WINDOW)
 
 
-def _windows(day: Day, made: Stretches, state: str, ends: Ends) -> Iterable[tuple[int, dict[str, Any]]]:
-    made = taken(made, (made.until > made.since) & (ends.endless_too | (made.reason != OPEN)))
-    for values in zip(*(column.tolist() for column in made), strict=True):
-        stretch = dict(zip(Stretches._fields, values, strict=True))
-        process = day.processes[stretch["item"] // len(day.brokers)]
-        until = stretch["until"]
-        reason = _end_reason(stretch["reason"], until, process.last_attempt_ms - day.midnight_ms, ends)
-        row = {
-            **_who(day, process),
-            "broker_name": day.brokers[stretch["item"] % len(day.brokers)],
-            "state": state,
-            "window_start": _us(day, stretch["since"]),
-            "window_end": None if reason == "open" and until == FAR else _us(day, min(until, DAY_MS)),
-            "end_reason": reason,
-            "continues_previous": stretch["opened"] < 0,
-            "trigger_kind": _kind(stretch["isolated"]),
-            "trigger_latency_ms": stretch["latency"],
-            "not_available_ms": stretch["duration"],
-            "attempts": stretch["updates"],
-            "profile": process.rules.family,
-            "certainty": process.certainty,
-            "opened_at": _us(day, stretch["opened"]),
-            "last_attempt_at": process.last_attempt_ms * 1000,
-        }
-        yield stretch["item"], row
+_KINDS = ("latency", "isolation")
+_CUT = len(END_REASONS)
+_SAID = (*END_REASONS, "cut_at_midnight")
 
 
-def _end_reason(reason: int, until: int, last_attempt: int, ends: Ends) -> str:
-    """What the next date's first instant does is that date's to tell."""
-    if reason == OPEN:
-        return "open" if ends.is_last else "cut_at_midnight"
-    if until > DAY_MS or (until == DAY_MS and reason != EXPIRED):
-        return "cut_at_midnight"
-    if reason == EXPIRED and ends.is_last and until > last_attempt:
-        return "open"
-    return END_REASONS[reason]
+def _end_reasons(made: Stretches, last_attempt: IntArray, ends: Ends) -> IntArray:
+    """Places in ``_SAID``; what the next date's first instant does is that date's to tell."""
+    lasts = (made.until > DAY_MS) | ((made.until == DAY_MS) & (made.reason != EXPIRED))
+    reason = np.where(lasts & (made.reason != OPEN), _CUT, made.reason)
+    if not ends.is_last:
+        return np.where(reason == OPEN, _CUT, reason)
+    return np.where((reason == EXPIRED) & (made.until > last_attempt), OPEN, reason)
 
 
 def item_rows(day: Day, state: State, *, tolerance_ms: int) -> pa.Table:
     """Rows of fault_item_state: the items as the date closed, of processes that live on."""
+    size = max(len(day.brokers), 1)
     lives_on = np.array([_lives_on(day, process) for process in day.processes], dtype=np.bool_)
     items = taken(state.shown, ~state.shown.absent)
-    items = taken(items, lives_on[items.item // max(len(day.brokers), 1)])
-    rows = []
-    for place, number in enumerate(items.item.tolist()):
-        process = day.processes[number // len(day.brokers)]
-        item, held, down = (_at(columns, place) for columns in (items, items.held, items.down))
-        last_update = item["updated"]
-        marks = [at for at in sorted(state.doubted.get(number, ())) if at >= last_update - tolerance_ms]
-        row = {
-            **_who(day, process),
-            "broker_name": day.brokers[number % len(day.brokers)],
-            "current_latency_ms": item["latency"],
-            "start_at": _us(day, item["start"]),
-            "reachable": item["reachable"],
-            "last_update_at": _us(day, last_update),
-            "forgotten_at": _us(day, item["doubted"] if item["doubted"] != NEVER else next(iter(marks), NEVER)),
-            "profile": process.rules.family,
-        }
-        if item["start"] > DAY_MS:
-            row |= {
-                "opened_at": _us(day, held["opened"]),
-                "trigger_kind": _kind(held["isolated"]),
-                "trigger_latency_ms": held["latency"],
-                "not_available_ms": held["duration"],
-            }
-        if not item["reachable"]:
-            row |= {"unreachable_since": _us(day, down["opened"]), "unreachable_latency_ms": down["latency"]}
-        rows.append(row)
-    return _table(rows, ITEM_STATE)
+    items = taken(items, lives_on[items.item // size])
+    doubted = items.doubted.copy()
+    for place in np.flatnonzero((doubted == NEVER) & np.isin(items.item, list(state.doubted))).tolist():
+        since = int(items.updated[place]) - tolerance_ms
+        marks = [at for at in sorted(state.doubted[int(items.item[place])]) if at >= since]
+        doubted[place] = marks[0] if marks else NEVER
+    lasts, away = items.start > DAY_MS, ~items.reachable
+    held, down, process = items.held, items.down, items.item // size
+    columns = {
+        **_who(day, process),
+        "broker_name": _names(day, items.item),
+        "current_latency_ms": items.latency,
+        "start_at": timestamps(items.start, day.midnight_ms),
+        "reachable": items.reachable,
+        "last_update_at": timestamps(items.updated, day.midnight_ms),
+        "opened_at": timestamps(np.where(lasts, held.opened, NEVER), day.midnight_ms),
+        "trigger_kind": _where(lasts, _words(_KINDS, held.isolated)),
+        "trigger_latency_ms": _where(lasts, pa.array(held.latency)),
+        "not_available_ms": _where(lasts, pa.array(held.duration)),
+        "unreachable_since": timestamps(np.where(away, down.opened, NEVER), day.midnight_ms),
+        "unreachable_latency_ms": _where(away, pa.array(down.latency)),
+        "forgotten_at": timestamps(doubted, day.midnight_ms),
+        "profile": _of_processes([p.rules.family for p in day.processes], process),
+    }
+    return _table(columns, ITEM_STATE)
 
 
 def _lives_on(day: Day, process: Process) -> bool:
@@ -208,57 +207,57 @@ def verdict_rows(day: Day, part: Part) -> pa.Table:
     """Rows of send_verdict."""
     unknown, lacking = part.choices.unknown, part.choices.lacking
     rows = np.concatenate([[v.row for v in part.verdicts], unknown, lacking]).astype(np.int64)
-    processes = [day.processes[place] for place in part.process[rows].tolist()]
-    reasons = [
-        *(v.reason for v in part.verdicts),
-        *("; ".join(p.rules.reasons) for p in processes[len(part.verdicts) :]),
-    ]
-    reasons[len(rows) - len(lacking) :] = [NO_LAST] * len(lacking)
+    process = part.process[rows]
+    of_rules = _of_processes(["; ".join(p.rules.reasons) for p in day.processes], part.process[unknown])
+    reasons = [[v.reason for v in part.verdicts], of_rules, pa.repeat(pa.scalar(NO_LAST), len(lacking))]
     nothing = [None] * (len(unknown) + len(lacking))
     attempts = part.attempts.table.select([*OF_ATTEMPT, "queue_selected_by"]).take(pa.array(rows))
     columns = {
-        **{name: [_who(day, p)[name] for p in processes] for name, _ in WHO},
+        **_who(day, process),
         **{name: attempts[name] for name in OF_ATTEMPT},
         "choice_assumed": attempts["queue_selected_by"].is_null(),
         "admissible": [*(v.admissible for v in part.verdicts), *nothing],
         "rule": [*(v.rule for v in part.verdicts), *nothing],
         "verdict": [*(v.verdict for v in part.verdicts), *("unknown" for _ in nothing)],
-        "reason": reasons,
-        "profile": [p.rules.family for p in processes],
+        "reason": pa.chunked_array([_array(each, pa.string()) for each in reasons]),
+        "profile": _of_processes([p.rules.family for p in day.processes], process),
     }
-    arrays = [_cast(columns[field.name], field.type) for field in VERDICT]
-    return pa.table(arrays, schema=VERDICT)
+    return _table(columns, VERDICT)
 
 
-def _cast(values: Any, kind: pa.DataType) -> Any:
-    return values.cast(kind) if isinstance(values, pa.ChunkedArray) else pa.array(values, kind)
-
-
-def _who(day: Day, process: Process) -> dict[str, Any]:
-    started = process.life.started_ms
+def _who(day: Day, process: IntArray) -> dict[str, Any]:
+    starts = [None if p.life.started_ms is None else p.life.started_ms * 1000 for p in day.processes]
     return {
-        "cluster": day.cluster,
-        "event_date": day.midnight_ms // DAY_MS,
-        "producer_group": process.producer[0],
-        "client_id": process.producer[1],
-        "started_at": None if started is None else started * 1000,
+        "cluster": pa.repeat(pa.scalar(day.cluster), len(process)),
+        "event_date": pa.repeat(pa.scalar(day.midnight_ms // DAY_MS, pa.int32()), len(process)),
+        "producer_group": _of_processes([p.producer[0] for p in day.processes], process),
+        "client_id": _of_processes([p.producer[1] for p in day.processes], process),
+        "started_at": pa.array(starts, pa.int64()).take(pa.array(process)),
     }
 
 
-def _at(columns: Any, place: int) -> dict[str, Any]:
-    return {n: c[place].item() for n, c in zip(columns._fields, columns, strict=True) if not isinstance(c, tuple)}
+def _of_processes(texts: Sequence[str | None], process: IntArray) -> pa.Array:
+    return pa.array(texts, pa.string()).take(pa.array(process))
 
 
-def _us(day: Day, ms: int) -> int | None:
-    return None if ms == NEVER else (ms + day.midnight_ms) * 1000
+def _names(day: Day, item: IntArray) -> pa.Array:
+    return pa.array(day.brokers, pa.string()).take(pa.array(item % max(len(day.brokers), 1)))
 
 
-def _kind(isolated: bool) -> str:
-    return "isolation" if isolated else "latency"
+def _words(words: Sequence[str], places: Any) -> pa.Array:
+    return pa.array(words, pa.string()).take(pa.array(places.astype(np.int64)))
 
 
-def _table(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_pylist(list(rows), schema=schema)
+def _where(there: BoolArray, values: pa.Array) -> pa.Array:
+    return pc.if_else(pa.array(there), values, pa.scalar(None, values.type))
+
+
+def _table(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
+    return pa.table([_array(columns[field.name], field.type) for field in schema], schema=schema)
+
+
+def _array(values: Any, kind: pa.DataType) -> Any:
+    return values.cast(kind) if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, kind)
 
 
 def _epoch_ms(column: Any) -> list[int | None]:

@@ -195,16 +195,42 @@ def judged_by_readings(
 
 
 def _readings(brokers: Sequence[KnownBroker], profile: FaultProfile, enabled: bool) -> Iterator[_Reading]:
-    # Of each broker's options every combination takes one: what they give is made once.
+    # Of each broker's options every combination takes one: what they give is made once, and what all share as well.
     options = [[_option(b.broker_name, *pair) for pair in product(b.items, b.routes)] for b in brokers]
-    for combination in _combinations(options):
-        items = {option.broker_name: option.item for option in combination if option.item is not None}
+    settled = [each[0] for each in options if len(each) == 1]
+    items, listed, entries = _parts(settled)
+    said = [reason for option in settled for reason in option.reasons]
+    tables: dict[tuple[FaultItem | None, ...], _FixedTable] = {}
+    for combination in _combinations([each for each in options if len(each) > 1]):
+        more_items, more_listed, more_entries = _parts(combination)
+        key = tuple([option.item for option in combination])
+        if key not in tables:
+            tables[key] = _FixedTable(profile, enabled=enabled, items=items | more_items)
         yield _Reading(
-            FaultTable(profile, enabled=enabled, items=items),
-            tuple([option.broker_name for option in combination if option.listed]),
-            tuple([option.entry for option in combination if option.entry is not None]),
-            tuple(sorted({reason for option in combination for reason in option.reasons})),
+            tables[key],
+            (*listed, *more_listed),
+            (*entries, *more_entries),
+            tuple(sorted({*said, *(reason for option in combination for reason in option.reasons)})),
         )
+
+
+def _parts(options: Sequence[_Option]) -> tuple[dict[str, FaultItem], list[str], list[RouteBroker]]:
+    return (
+        {option.broker_name: option.item for option in options if option.item is not None},
+        [option.broker_name for option in options if option.listed],
+        [option.entry for option in options if option.entry is not None],
+    )
+
+
+class _FixedTable(FaultTable):
+    """A table that nobody updates, asked at one instant: what its fallback picks from is found once."""
+
+    _picks: frozenset[str] | None = None
+
+    def pick_one_at_least(self, now_ms: int) -> frozenset[str]:
+        if self._picks is None:
+            self._picks = super().pick_one_at_least(now_ms)
+        return self._picks
 
 
 def _option(broker_name: str, item: ItemReading, route: RouteReading) -> _Option:
