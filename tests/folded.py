@@ -9,7 +9,6 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, TOPIC_ROUTE
-from udfs.fleet_fold import fleet_rows
 from udfs.producer_date import Options, sliced
 from udfs.producer_dates import History, fold_dates, in_one
 
@@ -19,6 +18,7 @@ TABLES_OF_FOLD = {
     "broker_availability_window": "windows",
     "send_verdict": "verdicts",
     "fleet_minute": "fleet",
+    "producer_finding": "findings",
 }
 INPUTS = (SEND_ATTEMPT, PRODUCER_INSTANCE, TOPIC_ROUTE)
 OPTIONS = Options(carry_days=7, clock_tolerance_ms=3, route_stale_s=31, route_valid_s=300)
@@ -56,10 +56,9 @@ def arrow(table, rows):
 
 def folded(given, options=OPTIONS, cut=in_one, dates=None):
     """Arrow tables by name, all dates together; ``dates``: those recorded, where others have more."""
-    history, made = history_of(given), []
-    for midnight_ms, rows in fold_dates(history._replace(dates=dates or history.dates), options, cut):
-        made.append({**rows._asdict(), "fleet": fleet_rows("c", midnight_ms, [rows.share])})
-    return {name: pa.concat_tables(rows[own] for rows in made) for name, own in TABLES_OF_FOLD.items()}
+    history = history_of(given)
+    made = list(fold_dates(history._replace(dates=dates or history.dates), options, cut))
+    return {name: pa.concat_tables(getattr(rows, own) for rows in made) for name, own in TABLES_OF_FOLD.items()}
 
 
 def cut_at(instants):

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from udfs.attempt_columns import DAY_MS, Attempts, Producers, attempts_of, compact, producers_of
 from udfs.attempt_updates import calls_of
@@ -35,6 +36,7 @@ _MERGED = {
     "first_use": "min",  # of these, begun by a source that would show a failure
     "last_use": "max",
     "updated": "max",  # one told the fault table on the date
+    "top_queue": "max",  # highest queue id of those that began on the date
 }
 FACTS = pa.schema(
     [
@@ -117,6 +119,7 @@ def _aggregated(a: Attempts, place: IntArray) -> pa.Table:
         "first_use": _where(a.begin, uses),
         "last_use": _where(a.begin, uses),
         "updated": pa.array(_updated(a, uses)),
+        "top_queue": pc.if_else(pa.array(a.on_date), a.table["queue_id"].cast(pa.int64()), pa.scalar(None, pa.int64())),
     }
     return pa.table(rows).group_by("place").aggregate(list(_MERGED.items()))
 

@@ -6,15 +6,19 @@ active producer, by every broker of the date. Nothing here looks beyond one date
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from udfs.held_stretches import HeldMinutes
+from udfs.isolation_rules import writable_brokers
 from udfs.minute_counts import MINUTE_MS, MINUTES, MinuteCounts, standing_of
 from udfs.not_available_duration import IntArray
+from udfs.producer_finding import Fleet, FleetMinute
 from udfs.replayed_day import Day
 
 _INSTANT = pa.timestamp("us", "UTC")
@@ -28,6 +32,7 @@ BY_BROKER = pa.schema(
         *((name, pa.int64()) for name in ("isolating", "isolating_at_least", "attempts")),
     ]
 )
+QUEUES = pa.schema([("topic", pa.string()), ("broker_name", pa.string()), ("queues", pa.int64())])
 _COUNTS = ("active", "isolating", "isolating_at_least", "isolating_at_most", "active_unknown", "active_off", "attempts")
 FLEET_MINUTE = pa.schema(
     [
@@ -46,15 +51,17 @@ class Share(NamedTuple):
     Attributes:
         active: per minute, the active ones among them (``ACTIVE``).
         by_broker: per minute and broker, who isolated it, and the attempts to it (``BY_BROKER``).
+        queues: per topic and broker that they sent to, the highest queue id seen, plus 1 (``QUEUES``); null: none was.
         isolating: the held minutes of active, replayed producers.
     """
 
     active: pa.Table
     by_broker: pa.Table
+    queues: pa.Table
     isolating: HeldMinutes
 
 
-def share_of(day: Day, counts: MinuteCounts, held: HeldMinutes, *, min_sends_per_minute: int) -> Share:
+def share_of(day: Day, facts: pa.Table, counts: MinuteCounts, held: HeldMinutes, *, min_sends_per_minute: int) -> Share:
     """The share of a date's producers; active is who sent so much in a minute."""
     busy = counts.sends.numbers[counts.sends.counts >= min_sends_per_minute]
     process, minute = busy // MINUTES, busy % MINUTES
@@ -66,7 +73,18 @@ def share_of(day: Day, counts: MinuteCounts, held: HeldMinutes, *, min_sends_per
     sums = [np.bincount(minute[kind], minlength=MINUTES)[minutes] for kind in kinds]
     who = np.isin(held.process * MINUTES + held.minute, busy[replayed])
     isolating = HeldMinutes(*(column[who] for column in held))
-    return Share(pa.table([minutes, *sums], schema=ACTIVE), _by_broker(day, counts, held, isolating), isolating)
+    return Share(
+        pa.table([minutes, *sums], schema=ACTIVE),
+        _by_broker(day, counts, held, isolating),
+        _queues(facts),
+        isolating,
+    )
+
+
+def _queues(facts: pa.Table) -> pa.Table:
+    sent = facts.filter(pc.and_(pc.greater(facts["attempts"], 0), facts["broker_name"].is_valid()))
+    most = sent.group_by(["topic", "broker_name"]).aggregate([("top_queue", "max")])
+    return most.set_column(2, "queues", pc.add(most["top_queue_max"], 1)).cast(QUEUES)
 
 
 def _by_broker(day: Day, counts: MinuteCounts, held: HeldMinutes, isolating: HeldMinutes) -> pa.Table:
@@ -119,3 +137,22 @@ def _summed(tables: Sequence[pa.Table], keys: list[str]) -> pa.Table:
     every = pa.concat_tables(tables)
     names = [name for name in every.column_names if name not in keys]
     return every.group_by(keys).aggregate([(name, "sum") for name in names]).rename_columns([*keys, *names])
+
+
+def fleet_of(rows: pa.Table, shares: Sequence[Share], routes: Iterable[Mapping[str, Any]]) -> Fleet:
+    """What the rules of findings look up; ``rows``: of ``fleet_rows``; ``routes``: rows of topic_route of the date."""
+    at = rows["minute_at"].cast(pa.int64()).to_numpy() // (MINUTE_MS * 1000) % MINUTES
+    counts = zip(*(rows[name].to_pylist() for name in FleetMinute._fields), strict=True)
+    keys = zip(rows["broker_name"].to_pylist(), at.tolist(), strict=True)
+    queues: dict[str, dict[str, int | None]] = defaultdict(dict)
+    for row in pa.concat_tables(share.queues for share in shares).to_pylist():
+        known, own = queues[row["topic"]].get(row["broker_name"]), row["queues"]
+        queues[row["topic"]][row["broker_name"]] = own if known is None else max(known, own or 0)
+    traffic = pa.concat_tables(share.by_broker for share in shares)
+    traffic = traffic.filter(pc.greater(traffic["attempts"], 0))
+    return Fleet(
+        {key: FleetMinute(*each) for key, each in zip(keys, counts, strict=True)},
+        queues,
+        writable_brokers(routes),
+        frozenset(zip(traffic["broker_name"].to_pylist(), traffic["minute"].to_pylist(), strict=True)),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +48,7 @@ def isolates(window: Row) -> bool:
 def held_of(windows: Iterable[Row]) -> list[Held]:
     """The stretches of a date; windows that overlap or adjoin are one.
 
-    ``windows``: rows of broker_availability_window of one date, with ``process`` (its place) and ``last_attempt``;
+    ``windows``: rows of broker_availability_window of one date, with ``process`` (its place) and ``last_attempt_at``;
     instants in ms of the date.
     """
     by_item: dict[tuple[int, str], list[Row]] = defaultdict(list)
@@ -77,7 +77,7 @@ def _merged(windows: list[Row]) -> Iterable[Held]:
             reason,
             max(window["certainty"] for window in part),
             first["profile"],
-            first["last_attempt"],
+            first["last_attempt_at"],
         )
 
 
@@ -98,7 +98,10 @@ class HeldMinutes(NamedTuple):
     certainty: IntArray
 
 
-def held_minutes(stretches: list[Held], brokers: list[str]) -> HeldMinutes:
+NO_MINUTES = HeldMinutes(*(np.zeros(0, np.int64) for _ in HeldMinutes._fields))
+
+
+def held_minutes(stretches: Sequence[Held], brokers: Sequence[str]) -> HeldMinutes:
     """The minutes of the stretches, each once; ``brokers``: names by code."""
     place = {name: code for code, name in enumerate(brokers)}
     columns = [

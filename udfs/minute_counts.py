@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from udfs.attempt_columns import Attempts
 from udfs.not_available_duration import BoolArray, IntArray
@@ -39,28 +40,52 @@ class MinuteCounts(NamedTuple):
 
     Attributes:
         sends: first attempts of sends, by ``process * 1440 + minute``.
+        chosen: of these, those whose queue the client chose itself, as far as is recorded; by the same.
         traffic: attempts, by ``broker * 1440 + minute``.
+        answered: attempts of processes whose switch is known to be off that tell of the broker, by
+            ``item * 1440 + minute``; ONEWAY and submits do not.
+        slow: of these, those that took ``slow_ms`` or longer.
     """
 
     sends: Tally = NONE
+    chosen: Tally = NONE
     traffic: Tally = NONE
+    answered: Tally = NONE
+    slow: Tally = NONE
 
     def plus(self, other: MinuteCounts) -> MinuteCounts:
         """Both together."""
-        return MinuteCounts(self.sends.plus(other.sends), self.traffic.plus(other.traffic))
+        return MinuteCounts(*(own.plus(its) for own, its in zip(self, other, strict=True)))
 
 
-def minute_counts(a: Attempts, process: IntArray, broker: IntArray, which: BoolArray) -> MinuteCounts:
+def minute_counts(
+    a: Attempts, process: IntArray, broker: IntArray, which: BoolArray, day: Day, *, slow_ms: int
+) -> MinuteCounts:
     """The counts of the attempts ``which``, those begun on the date to a broker whose name is known.
 
     Of an ASYNC send no hook sees another attempt than its first.
     """
-    counts = which & a.on_date & (broker >= 0)
-    first = counts & (a.attempt <= 0) & (process >= 0)
-    minute = a.begin // MINUTE_MS
+    rows = np.flatnonzero(which & a.on_date & (broker >= 0))
+    minute = a.begin[rows] // MINUTE_MS
+    first = (a.attempt[rows] <= 0) & (process[rows] >= 0)
+    by_process = process[rows] * MINUTES + minute
+    off = np.flatnonzero(switched_off(day)[process[rows]] & (process[rows] >= 0))
+    off = off[~a.texts("outcome").are("SUBMITTED")[rows[off]]]
+    by_item = day.item_of(process[rows[off]], broker[rows[off]]) * MINUTES + minute[off]
+    is_slow = np.asarray(a.table["latency_ms"].take(pa.array(rows[off]))) >= slow_ms
     return MinuteCounts(
-        _tally(process[first] * MINUTES + minute[first]), _tally(broker[counts] * MINUTES + minute[counts])
+        sends=_tally(by_process[first]),
+        chosen=_tally(by_process[first & ~a.pinned[rows]]),
+        traffic=_tally(broker[rows] * MINUTES + minute),
+        answered=_tally(by_item),
+        slow=_tally(by_item[is_slow]),
     )
+
+
+def switched_off(day: Day) -> BoolArray:
+    """Which processes are known to go without the switch; last: none of them."""
+    switches = [process.rules.settings.latency_fault_enabled for process in day.processes]
+    return np.array([*(switch is False for switch in switches), False], dtype=np.bool_)
 
 
 def _tally(numbers: IntArray) -> Tally:

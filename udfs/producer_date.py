@@ -18,9 +18,12 @@ from udfs.attempt_columns import DAY_MS, attempts_of
 from udfs.attempt_facts import FACTS, facts_of, merged_facts
 from udfs.attempt_updates import calls_of
 from udfs.choice_fold import ChoiceJudge
+from udfs.fault_fold import Items
 from udfs.fleet_fold import Share, share_of
-from udfs.held_stretches import held_minutes, held_of
-from udfs.minute_counts import MinuteCounts
+from udfs.held_stretches import NO_MINUTES, held_minutes, held_of
+from udfs.minute_counts import MinuteCounts, Tally
+from udfs.producer_finding import DEFAULT_LIMITS, Fleet, Observed, Thresholds
+from udfs.producer_findings import findings_of
 from udfs.producer_fold import END, first_state, fold
 from udfs.producer_lives import HandedOver, Past, Producer, Settings, Start, activity_of, processes_of
 from udfs.producer_rows import Ends, item_rows, items_of, replay_rows, verdict_rows, window_rows
@@ -28,20 +31,21 @@ from udfs.producer_tables import ITEM_STATE, REPLAY, VERDICT, WINDOW
 from udfs.recorded_routes import RecordedRoutes
 from udfs.replay_rules import Override, Recorded
 from udfs.replayed_day import Day, day_of
+from udfs.watched_sends import sends_after, worth_watching
 
 # Attempts and the instant, ms of the date, before which their first instants lie; the last one is ``END``.
 Slice = tuple[pa.Table, int]
 
 
 class Options(NamedTuple):
-    """Settings of the replay, and who is active in the fleet; see ``conf/default.toml``."""
+    """Settings of the replay and of the findings; see ``conf/default.toml``."""
 
     carry_days: int
     clock_tolerance_ms: int
     route_stale_s: int
     route_valid_s: int
     override: Sequence[Override] = ()
-    min_sends_per_minute: int = 30
+    limits: Thresholds = DEFAULT_LIMITS
 
 
 class Date(NamedTuple):
@@ -68,13 +72,20 @@ class Date(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of the date's derived tables (``producer_tables``), and what its producers add to the fleet."""
+    """Rows of the date's derived tables (``producer_tables``), and what the findings need of its producers.
+
+    Attributes:
+        share: what the producers add to the fleet.
+        observed: what is known of them, but for ``sends_after``; ``chosen`` says after which stretches they are read.
+    """
 
     replay: pa.Table
     items: pa.Table
     windows: pa.Table
     verdicts: pa.Table
     share: Share
+    observed: Observed
+    chosen: Tally
 
 
 def fold_date(date: Date, options: Options) -> Rows:
@@ -82,6 +93,40 @@ def fold_date(date: Date, options: Options) -> Rows:
     past = Past(_starts(date.starts), _handed_over(date.replay))
     cuts = past.cuts(date.midnight_ms)
     facts = merged_facts([FACTS.empty_table(), *(facts_of(t, date.midnight_ms, cuts) for t, _ in date.slices())])
+    day, items = _day_of(date, facts, past, options)
+    tolerance_ms, limits = options.clock_tolerance_ms, options.limits
+    judge = ChoiceJudge(day, _routes(date.routes, options), tolerance_ms=tolerance_ms)
+    state = first_state(day, items)
+    windows, verdicts, counts = [WINDOW.empty_table()], [VERDICT.empty_table()], MinuteCounts()
+    for table, until in date.slices():
+        part, state = fold(day, judge, state, table, until, tolerance_ms=tolerance_ms, slow_ms=limits.fault_off_slow_ms)
+        windows.append(window_rows(day, part.held, part.down, state.doubted, date.ends))
+        verdicts.append(verdict_rows(day, part))
+        counts = counts.plus(part.counts)
+    every, judged = pa.concat_tables(windows), pa.concat_tables(verdicts)
+    observed = _observed(day, every, judged, counts)
+    minutes = held_minutes(observed.held, day.brokers)
+    share = share_of(day, facts, counts, minutes, min_sends_per_minute=limits.min_sends_per_minute)
+    return Rows(
+        replay_rows(day),
+        item_rows(day, state, tolerance_ms=tolerance_ms),
+        every,
+        judged,
+        share,
+        observed._replace(isolating=share.isolating),
+        counts.chosen,
+    )
+
+
+def findings_of_date(date: Date, rows: Rows, fleet: Fleet, limits: Thresholds) -> pa.Table:
+    """Findings about the date's producers; ``fleet``: of all of the cluster. The date may be read once more."""
+    observed = rows.observed
+    watched = worth_watching(observed.held, rows.chosen, fleet.queues, limits)
+    sends = sends_after(watched, (table for table, _ in date.slices()), observed.day)
+    return findings_of(observed._replace(sends_after=sends), fleet, limits)
+
+
+def _day_of(date: Date, facts: pa.Table, past: Past, options: Options) -> tuple[Day, Items]:
     active = facts.filter(pc.greater(facts["attempts"], 0))
     processes, places = processes_of(
         activity_of(_by_process(active, date.midnight_ms)),
@@ -95,40 +140,39 @@ def fold_date(date: Date, options: Options) -> Rows:
         places,
         cluster=date.cluster,
         midnight_ms=date.midnight_ms,
-        cuts=cuts,
+        cuts=past.cuts(date.midnight_ms),
         more_brokers=date.items["broker_name"].to_pylist(),
     )
     items = items_of(date.items, day)
-    day = day.with_items(items.item)
-    tolerance_ms = options.clock_tolerance_ms
-    judge = ChoiceJudge(day, _routes(date.routes, options), tolerance_ms=tolerance_ms)
-    state = first_state(day, items)
-    windows, verdicts, counts = [WINDOW.empty_table()], [VERDICT.empty_table()], MinuteCounts()
-    for table, until in date.slices():
-        part, state = fold(day, judge, state, table, until, tolerance_ms=tolerance_ms)
-        windows.append(window_rows(day, part.held, part.down, state.doubted, date.ends))
-        verdicts.append(verdict_rows(day, part))
-        counts = counts.plus(part.counts)
-    every = pa.concat_tables(windows)
-    held = held_of(_windows_of(every, day))
-    return Rows(
-        replay_rows(day),
-        item_rows(day, state, tolerance_ms=tolerance_ms),
-        every,
-        pa.concat_tables(verdicts),
-        share_of(day, counts, held_minutes(held, day.brokers), min_sends_per_minute=options.min_sends_per_minute),
+    return day.with_items(items.item), items
+
+
+def _observed(day: Day, windows: pa.Table, verdicts: pa.Table, counts: MinuteCounts) -> Observed:
+    places = {(*p.producer, p.life.started_ms): place for place, p in enumerate(day.processes)}
+    own = _with_process(windows, day, places, ("window_start", "window_end", "opened_at", "last_attempt_at"))
+    impossible = verdicts.filter(pc.equal(verdicts["verdict"], "impossible"))
+    return Observed(
+        day,
+        own,
+        held_of(own),
+        NO_MINUTES,
+        day.topics_of(),
+        counts.slow,
+        counts.answered,
+        _with_process(impossible, day, places, ("begin_at",)),
+        {},
     )
 
 
-def _windows_of(windows: pa.Table, day: Day) -> list[dict[str, Any]]:
-    """Windows as rows with the place of their process, instants in ms of the date."""
-    places = {(*p.producer, p.life.started_ms): place for place, p in enumerate(day.processes)}
-    names = ("started_at", "window_start", "window_end", "opened_at", "last_attempt_at")
+def _with_process(
+    table: pa.Table, day: Day, places: Mapping[tuple[str, str, int | None], int], names: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Rows with the place of their process, instants in ms of the date."""
     rows = []
-    for row in _with_epoch_ms(windows, *names):
+    for row in _with_epoch_ms(table, "started_at", *names):
         process = places[row["producer_group"], row["client_id"], row["started_at"]]
-        ms = {name: None if row[name] is None else row[name] - day.midnight_ms for name in names[1:]}
-        rows.append({**row, **ms, "process": process, "last_attempt": ms["last_attempt_at"]})
+        ms = {name: None if row[name] is None else row[name] - day.midnight_ms for name in names}
+        rows.append({**row, **ms, "process": process})
     return rows
 
 

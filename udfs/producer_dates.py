@@ -13,8 +13,10 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from udfs.attempt_columns import ATTEMPTS, DAY_MS
+from udfs.fleet_fold import fleet_of, fleet_rows
 from udfs.last_brokers import brokers_before, sends_that_lack, with_last_brokers
-from udfs.producer_date import NOTHING_BEFORE, Date, Options, Rows, Slice, fold_date, sliced
+from udfs.producer_date import NOTHING_BEFORE, Date, Options, Rows, Slice, findings_of_date, fold_date, sliced
+from udfs.producer_findings import findings_of_fleet
 from udfs.producer_rows import Ends
 
 Cut = Callable[[pa.Table, int], Iterable[Slice]]
@@ -36,12 +38,23 @@ class History(NamedTuple):
     routes: Mapping[int, pa.Table]
 
 
+class Tables(NamedTuple):
+    """Rows of the derived tables of one date."""
+
+    replay: pa.Table
+    items: pa.Table
+    windows: pa.Table
+    verdicts: pa.Table
+    fleet: pa.Table
+    findings: pa.Table
+
+
 def in_one(table: pa.Table, midnight_ms: int) -> Iterable[Slice]:
     """The attempts of a date as one part."""
     return sliced(table, midnight_ms, ())
 
 
-def fold_dates(history: History, options: Options, cut: Cut = in_one) -> Iterator[tuple[int, Rows]]:
+def fold_dates(history: History, options: Options, cut: Cut = in_one) -> Iterator[Tables]:
     """The rows of each date, of one without records as long as some window lasts into it.
 
     ``cut``: the parts in which a date is folded.
@@ -65,9 +78,18 @@ def fold_dates(history: History, options: Options, cut: Cut = in_one) -> Iterato
             rows = fold_date(date, options)
             lasts = rows.windows.num_rows > 0 or midnight_ms == known
             if lasts:
-                yield midnight_ms, rows
+                yield _with_fleet(date, rows, options)
                 before = rows.replay, rows.items
             midnight_ms += DAY_MS
+
+
+def _with_fleet(date: Date, rows: Rows, options: Options) -> Tables:
+    """The rows of a date whose producers are all the cluster has."""
+    shares, day, limits = [rows.share], rows.observed.day, options.limits
+    minutes = fleet_rows(date.cluster, date.midnight_ms, shares)
+    fleet = fleet_of(minutes, shares, date.routes.to_pylist())
+    found = [findings_of_date(date, rows, fleet, limits), findings_of_fleet(day, fleet, limits)]
+    return Tables(*rows[:4], minutes, pa.concat_tables(found))
 
 
 def _around(history: History, midnight_ms: int) -> pa.Table:

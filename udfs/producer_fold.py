@@ -86,7 +86,7 @@ def first_state(day: Day, items: Items) -> State:
 
 
 def fold(
-    day: Day, judge: ChoiceJudge, state: State, table: pa.Table, until: int, *, tolerance_ms: int
+    day: Day, judge: ChoiceJudge, state: State, table: pa.Table, until: int, *, tolerance_ms: int, slow_ms: int
 ) -> tuple[Part, State]:
     """The next part of a date, and with what the one after it begins.
 
@@ -94,6 +94,7 @@ def fold(
         judge: of the date; it remembers what its choices made clients forget.
         table: the part's attempts (``ATTEMPTS``): their first instants are before ``until``, those of all later parts
             are not. ``END``: this is the last part.
+        slow_ms: what takes so long is counted as slow.
     """
     every = table if state.carried is None else pa.concat_tables([state.carried, table])
     a = attempts_of(every, day.midnight_ms)
@@ -127,8 +128,9 @@ def fold(
     shown = _shown(state, recorded, taken(updates, done), [r for r in gone if r.at < walk_until], day)
     done_uses = _uses(a, process, broker, topic, day, chosen if until < END else np.zeros_like(chosen), of=None)
     ahead_of_it = _is_ahead(a, calls, judge_until, walk_until)
+    counts = minute_counts(a, process, broker, chosen, day, slow_ms=slow_ms)
     over = lasting(day, shown.held, shown.down, shown.items if until == END else taken(shown.items, slice(0)))
-    return Part(a, process, choices, verdicts, *over, minute_counts(a, process, broker, chosen)), State(
+    return Part(a, process, choices, verdicts, *over, counts), State(
         every.filter(pa.array(ahead_of_it)),
         judge_until,
         walk_until,

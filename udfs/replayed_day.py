@@ -6,6 +6,7 @@ Brokers and topics are numbered in the order of their names, processes in that o
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -33,6 +34,7 @@ class Day(NamedTuple):
         last_broker_rule: for each process a place in ``LAST_BROKER_RULES``; -1: unknown.
         uses: each process, topic and broker of which the date has an attempt that can be judged, by number
             (``use_of``), in order; ``last_use``: begin of the last one, ms.
+        sent: each process and topic that it sent to on the date, by number (``process * topics + topic``), in order.
         known: each item whose broker the process used or updated on the date, or of which it had one before, in order.
     """
 
@@ -52,6 +54,7 @@ class Day(NamedTuple):
     last_broker_rule: IntArray
     uses: IntArray
     last_use: IntArray
+    sent: IntArray
     known: IntArray
 
     def process_of(self, a: Attempts) -> IntArray:
@@ -78,6 +81,13 @@ class Day(NamedTuple):
     def with_items(self, item: IntArray) -> Day:
         """The same, with brokers that the processes know by these items of the dates before."""
         return self._replace(known=np.union1d(self.known, item))
+
+    def topics_of(self) -> dict[int, frozenset[str]]:
+        """The topics that each process sent to, by its place."""
+        found: dict[int, set[str]] = defaultdict(set)
+        for number in self.sent.tolist():
+            found[number // len(self.topics)].add(self.topics[number % len(self.topics)])
+        return {process: frozenset(topics) for process, topics in found.items()}
 
     def item_of(self, process: IntArray, broker: IntArray) -> IntArray:
         """The number of an item."""
@@ -130,6 +140,7 @@ def day_of(
         ),
         uses=np.zeros(0, np.int64),
         last_use=np.zeros(0, np.int64),
+        sent=np.zeros(0, np.int64),
         known=np.zeros(0, np.int64),
     )
     return _with_uses(day, facts)
@@ -151,8 +162,10 @@ def _with_uses(day: Day, facts: pa.Table) -> Day:
     uses, place = np.unique(numbers, return_inverse=True)
     latest = np.full(len(uses), NEVER)
     np.maximum.at(latest, place, last_use[alive & used])
+    began = alive & (named["attempts"].to_numpy() > 0)
+    sent = np.unique(process[began] * len(day.topics) + topic[began])
     seen = np.unique(day.item_of(process, broker)[alive & told])
-    return day._replace(uses=uses, last_use=latest, known=seen)
+    return day._replace(uses=uses, last_use=latest, sent=sent, known=seen)
 
 
 def _process_of_facts(day: Day, facts: pa.Table) -> IntArray:
