@@ -89,3 +89,17 @@ def test_what_another_release_held_is_gone(rows):
 
     assert over_midnight("same family") and over_midnight("nothing more said")
     assert not over_midnight("another release") and not over_midnight("switched off")
+
+
+def test_what_an_order_topic_conf_lists_is_all_that_there_is_to_isolate(rows):
+    told = {case: [r for r in rows("producer_finding", case) if r["code"] == "ALL_ISOLATED"] for case in CASES}
+    assert [row["certainty"] for row in told["ordered"]] == ["certain"]
+    assert not told["not ordered"] and not told["elsewhere"]
+
+
+def test_without_a_recorded_switch_no_choice_is_impossible(last_verdict, rows):
+    assert last_verdict("switch False") == ("impossible", ["b"], None)
+    assert [row["code"] for row in rows("producer_finding", "switch False")] == ["IMPOSSIBLE_CHOICE"]
+    reason = "latency_fault_enabled is not recorded: with the switch off the choice would be impossible"
+    assert last_verdict("switch None") == ("unknown", None, reason)
+    assert rows("producer_finding", "switch None") == []
