@@ -9,6 +9,8 @@ import json
 
 import pytest
 
+from tests.dated_cases import CASES
+
 
 @pytest.fixture
 def rows(rebuilt):

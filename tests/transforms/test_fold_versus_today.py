@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from conf.settings import ReplayOverride
 from schemas import TABLES
 from tests import dated_cases
 from tests.folded import TABLES_OF_FOLD, comparable, folded, rows_of
+from tests.odd_producers import OVERRIDES, odd
 from tests.random_producers import PRODUCERS, lines_of, name_of
 from tests.recorded_rows import attempt_rows, captured, start_row
 from tests.restless_producers import restless, unpaired
@@ -61,12 +63,36 @@ CASES = {
     "restless": lambda: rows_of(*restless()),
     "unpaired": lambda: rows_of(*unpaired()),
     "captured": lambda: rows_of(*_captured()),
+    "odd": lambda: rows_of(*odd()),
+    "odd, overridden": lambda: rows_of(*odd(seed=8)),
 }
+
+
+# So small that every rule finds something in a few attempts.
+EAGER = {
+    "min_sends_per_minute": 1,
+    "not_returning_s": 5,
+    "not_returning_expected_sends": 1,
+    "not_returning_max_percent": 60,
+    "fault_off_slow_percentile": 90,
+    "fault_off_slow_minutes": 1,
+    "over_isolation_max_percent": 50,
+}
+
+
+def settings_of(case, settings):
+    if case.endswith("overridden"):
+        replay = settings.replay.model_copy(update={"override": tuple(ReplayOverride(**entry) for entry in OVERRIDES)})
+        settings = settings.model_copy(update={"replay": replay})
+    if case.startswith(("odd", "restless", "random")):
+        eager = settings.producer_findings.model_copy(update=EAGER)
+        settings = settings.model_copy(update={"producer_findings": eager})
+    return settings
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_fold_gives_the_rows_of_todays_rebuild(spark, settings, case):
-    given = CASES[case]()
+    given, settings = CASES[case](), settings_of(case, settings)
     limits = Thresholds(**settings.producer_findings.model_dump())
     options = Options(**settings.replay.model_dump(), limits=limits)
     today, fold = rebuilt(spark, settings, given), folded(given, options)
