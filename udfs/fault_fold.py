@@ -204,7 +204,7 @@ def _starts(
     added for each item that no instant of the one before reaches it.
     """
     until = np.where(u.duration > 0, u.at + u.duration, NEVER)
-    own = np.where(items.absent, NEVER, items.start)[of]
+    own = items.start[of]
     replaced_until = np.where(own > items.updated[of], own, NEVER)
     reached = np.maximum(until, -1) + 1  # 0: none; what ended before midnight holds nothing
     reached = np.where(first, np.maximum(reached, np.maximum(own, -1) + 1), reached)

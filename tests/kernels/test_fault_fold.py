@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from udfs.attempt_columns import NEVER
-from udfs.fault_fold import OPEN, Items, Updates, joined, new_items, taken, walk
+from udfs.fault_fold import END_REASONS, OPEN, Items, Updates, joined, new_items, taken, walk
 from udfs.fault_tolerance import PROFILES, FaultTable, not_available_duration
 
 FAMILIES = tuple(PROFILES)
@@ -141,3 +141,36 @@ def test_stretches_of_one_item_and_state_are_in_order_and_apart(stream):
         assert count >= 1
         assert (reason == OPEN) == (until == 1 << 50)
         last[state, item] = until
+
+
+def stretches_of(family, *updates):
+    """(since, until, why) of one item's stretches; ``updates``: (at, latency), latency None: forgotten."""
+    rows = [(0, at, latency, False, True) for at, latency in updates]
+    made = every(walk(NOTHING, *columns([PROFILES[family]], rows)))
+    return sorted((since, until, END_REASONS[why]) for _, _, since, until, why, *_ in made)
+
+
+def test_stretches_that_adjoin_are_one():
+    assert stretches_of("P49c", (5, 550), (30_005, 550)) == [(5, 60_005, "expired")]
+    assert stretches_of("P533", (5, 550), (2_005, 550)) == [(5, 4_005, "expired")]
+    assert stretches_of("P49c", (5, 550), (30_006, 550)) == [(5, 30_005, "expired"), (30_006, 60_006, "expired")]
+
+
+def test_a_stretch_says_what_ended_it():
+    assert stretches_of("P49c", (5, 550), (9, 3)) == [(5, 9, "overwritten")]
+    assert stretches_of("P49c", (5, 550), (9, None)) == [(5, 9, "removed")]
+    assert stretches_of("P533", (5, 550), (9, 3)) == [(5, 2_005, "expired")]
+
+
+def test_it_says_so_as_well_when_the_end_comes_in_a_later_part():
+    first = walk(NOTHING, *columns([PROFILES["P49c"]], [(0, 5, 550, False, True)]))
+    for latency, why in ((3, "overwritten"), (None, "removed")):
+        after = walk(first.items, *columns([PROFILES["P49c"]], [(0, 9, latency, False, True)]))
+        ((_, _, since, until, reason, *_),) = every(after)
+        assert (since, until, END_REASONS[reason]) == (5, 9, why)
+
+
+def test_what_was_overwritten_is_not_gone_on_with():
+    first = walk(NOTHING, *columns([PROFILES["P49c"]], [(0, 5, 550, False, True), (0, 9, 3, False, True)]))
+    after = walk(first.items, *columns([PROFILES["P49c"]], [(0, 9, 550, False, True)]))
+    assert sorted(row[2:4] for row in every(after)) == [(5, 9), (9, 30_009)]
