@@ -11,7 +11,7 @@ from datetime import UTC
 import pytest
 
 from tests.random_producers import DAY, PRODUCERS, VERSIONS, lines_of, name_of, start_of
-from tests.recorded_producer import Recorded
+from tests.recorded_producer import TOLERANCE_MS, Recorded
 from udfs.fault_tolerance import FaultTable
 
 
@@ -45,6 +45,15 @@ def test_verdicts_are_those_of_the_choices_judged_one_by_one(rebuilt, version):
         assert {expected[key][0] for key in expected.keys() - ours.keys()} <= {"consistent"}, producer
         seen |= {verdict for verdict, *_ in ours.values()}
     assert seen == {"consistent", "possible", "impossible"}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_choices_in_doubt_are_judged_and_no_others(rebuilt, version):
+    for producer in (p for p in PRODUCERS if p[0] == version):
+        recorded, _ = told_one_by_one(producer)
+        doubtful = [a for a in recorded.choices if not recorded.is_beyond_doubt(a, TOLERANCE_MS)]
+        expected = {(a["msgId"], None if a["mode"] == "ASYNC" else a["times"]) for a in doubtful}
+        assert {(row.msg_id, row.attempt) for row in own(rebuilt["send_verdict"], producer)} == expected, producer
 
 
 def changes_of(producer):
