@@ -105,3 +105,8 @@ def test_without_a_recorded_switch_no_choice_is_impossible(last_verdict, rows):
     reason = "latency_fault_enabled is not recorded: with the switch off the choice would be impossible"
     assert last_verdict("switch None") == ("unknown", None, reason)
     assert rows("producer_finding", "switch None") == []
+
+
+def test_of_a_process_without_a_start_what_lines_say_last_counts(rows):
+    told = sorted((r["event_date"], r["client_version"]) for r in rows("producer_replay", "same family"))
+    assert [version for _, version in told] == ["4.9.4", "4.9.5"]

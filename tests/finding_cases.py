@@ -142,6 +142,7 @@ fleet("slow", isolating=5)
 fleet("slow, 40 percent", isolating=4)
 fleet("slow, one more is unknown", isolating=5, unknown=1)
 fleet("slow, others are off", isolating=5, off=5)
+fleet("slow, of two too little is known", isolating=10, partial=2)
 fleet("nothing isolated", isolating=0)
 Producer("switch not recorded", verdict="off", switch=None).sends("b", at("10:00:00"), 30, every_ms=1000)
 Producer("three minutes", "p").sends("b", at("10:00:00"), 240, every_ms=1000).holds("a", at("10:00:30"), at("10:01:30"))
@@ -151,7 +152,7 @@ Producer("three minutes", "q").sends("b", at("10:00:00"), 240, every_ms=1000).ho
 
 
 def returning(
-    case, *, sends=150, to_a=0, every_ms=400, others=True, profile="P43", last="10:01:00", by=None, again=None
+    case, *, sends=150, to_a=0, every_ms=400, others=True, profile="P43", last="10:01:00", by=None, again=None, pinned=0
 ):
     """Twelve queues on a, b and c; the producer's window on a ended at 10:00:00."""
     if others:
@@ -167,6 +168,7 @@ def returning(
     for i in range(sends):
         broker = "a" if i < to_a else "bc"[i % 2]
         made.sends(broker, at("10:00:00") + timedelta(milliseconds=i * every_ms), 1, by=by)
+    made.sends("a", at("10:00:00"), pinned, every_ms=every_ms, by="user")
 
 
 returning("not returning")
@@ -180,6 +182,7 @@ returning("not returning, held again", again=at("10:00:59"))
 returning("not returning, nobody served", others=False)
 returning("not returning, keeps its list", profile="P498")
 returning("not returning, queues chosen by others", by="user")
+returning("not returning, but for queues chosen by others", pinned=100)
 
 # -- FAULT_OFF_SLOW ------------------------------------------------------------------------------------------------
 

@@ -137,6 +137,10 @@ def test_a_fleet_minute_tells_who_counts(made):
     assert (counts, row.active_off, row.attempts) == ((10, 5, 5, 6, 1), 0, 0)
     (row,) = (r for r in made[1] if r.cluster == "slow, others are off" and r.broker_name == "b")
     assert (row.active, row.isolating, row.isolating_at_most, row.active_off, row.attempts) == (10, 0, 0, 5, 450)
+    (row,) = (
+        r for r in made[1] if r.cluster == "slow, of two too little is known" and r.broker_name == "a" and r.isolating
+    )
+    assert (row.active, row.isolating, row.isolating_at_least, row.isolating_at_most) == (10, 10, 8, 10)
     (row,) = (r for r in made[1] if r.cluster == "switch not recorded")
     assert (row.active, row.active_unknown, row.active_off) == (0, 1, 0)
 
@@ -155,6 +159,7 @@ def test_a_fleet_minute_tells_who_counts(made):
         ("not returning, nobody served", [("p", "a", "10:00:00", "10:01:00", "possible")]),
         ("not returning, keeps its list", [("p", "a", "10:00:00", "10:01:00", "certain")]),
         ("not returning, queues chosen by others", []),
+        ("not returning, but for queues chosen by others", [("p", "a", "10:00:00", "10:01:00", "certain")]),
     ],
 )
 def test_not_returning(findings, case, told):
@@ -215,6 +220,11 @@ def test_each_finding_is_one_plain_sentence(sentence):
         "p of g does not avoid slow brokers, and 10 of its 500 attempts to a between 10:00 and 10:05 took 550 ms or "
         "longer.",
     ]
+
+
+def test_a_finding_says_why_it_is_not_certain(sentence):
+    told = sentence("over, one more is unknown", "OVER_ISOLATION")
+    assert told.endswith(" (possible: of other active producers too little is known).")
 
 
 def test_every_row_holds_its_key_and_its_evidence(made):

@@ -67,7 +67,8 @@ class Recorded:
             self.at[broker] = [a["endMs"] for a, _, _ in made]
         for begins in self.used.values():
             begins.sort()
-        self.removed = []  # brokers that ``verdicts`` found surely forgotten, and when
+        # Brokers that ``verdicts`` found surely forgotten, and when; and those perhaps forgotten.
+        self.removed, self.doubted = [], []
         self.brokers = sorted({broker for _, broker in self.used})
 
     def record(self, broker, a, tolerance_ms):
@@ -130,5 +131,7 @@ class Recorded:
             ]
             judgement = judge(choice, known, self.profile, enabled=self.enabled)
             noted = [] if self.is_beyond_doubt(a, tolerance_ms) else removals.note(judgement, choice, records)
-            self.removed += [(removal.broker_name, removal.at_ms) for removal in noted if removal.surely]
+            for removal in noted:
+                told = self.removed if removal.surely else self.doubted
+                told.append((removal.broker_name, removal.at_ms))
             yield a, judgement

@@ -6,13 +6,15 @@ and ``FaultTable``, one update at a time, for the rest.
 
 from __future__ import annotations
 
-from datetime import UTC
+from datetime import UTC, datetime
 
 import pytest
 
 from tests.random_producers import DAY, PRODUCERS, VERSIONS, lines_of, name_of, start_of
 from tests.recorded_producer import TOLERANCE_MS, Recorded
 from udfs.fault_tolerance import FaultTable
+
+FAR = datetime(9999, 12, 31)
 
 
 def own(rows, producer):
@@ -112,3 +114,23 @@ def test_items_close_as_the_table_holds_them(rebuilt, version):
             applied(table, change)
         rows = [r for r in own(rebuilt["fault_item_state"], producer) if r.event_date == DAY]
         assert {r.broker_name: (r.current_latency_ms, ms_of(r.start_at), r.reachable) for r in rows} == table.items()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_was_perhaps_forgotten_is_told_as_possible(rebuilt, version):
+    for producer in (p for p in PRODUCERS if p[0] == version and p[1] != "ASYNC"):
+        recorded, _ = told_one_by_one(producer)
+        for row in own(rebuilt["broker_availability_window"], producer):
+            marks = [at for broker, at in recorded.doubted if broker == row.broker_name]
+            inside = any(ms_of(row.window_start) <= at < ms_of(row.window_end or FAR) for at in marks)
+            possible = row.state == "unavailable" and inside
+            assert row.certainty == ("possible" if possible else "certain"), (producer, row)
+        for row in own(rebuilt["fault_item_state"], producer):
+            since = ms_of(row.last_update_at) - TOLERANCE_MS
+            marks = sorted(at for broker, at in recorded.doubted if broker == row.broker_name and at >= since)
+            assert ms_of(row.forgotten_at) == (marks[0] if marks else None), (producer, row)
+
+
+def test_some_brokers_are_perhaps_forgotten(rebuilt):
+    assert "possible" in {row.certainty for row in rebuilt["broker_availability_window"]}
+    assert any(row.forgotten_at for row in rebuilt["fault_item_state"])

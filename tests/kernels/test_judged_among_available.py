@@ -58,3 +58,12 @@ def test_so_it_is_with_more_doubts_than_combinations_are_tried(known, family, mo
     choice, profile = Choice("a", None, 10), PROFILES[family]
     every = [*known, *crowd]
     assert judge(choice, every, profile, enabled=True) == judged_by_readings(choice, every, profile, True)
+
+
+def test_an_update_of_the_same_millisecond_leaves_a_choice_possible():
+    listed = (RouteReading(True, 4, True),)
+    held = ItemReading(FaultItem(700, 11, True), SAME_MILLISECOND)
+    known = [KnownBroker("a", (ItemReading(None), held), listed), KnownBroker("b", (ItemReading(None),), listed)]
+    judgement = judge(Choice("a", None, 10), known, PROFILES["P533"], enabled=True)
+    assert (judgement.verdict, judgement.reason) == ("possible", SAME_MILLISECOND)
+    assert judgement == judged_by_readings(Choice("a", None, 10), known, PROFILES["P533"], True)

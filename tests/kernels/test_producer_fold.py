@@ -12,11 +12,15 @@ from tests.random_producers import PRODUCERS, lines_of, name_of
 from tests.recorded_rows import attempt_rows, start_row
 from tests.restless_producers import DAY_MS, restless
 from tests.row_wise_checks import *  # noqa: F403  the tests themselves
+from udfs.choice_readings import ROUTE_POLL_MS
 
 RANDOM = rows_of(
     [row for producer in PRODUCERS for row in attempt_rows(lines_of(*producer))],
     [start_row(producer[0], name_of(*producer)) for producer in PRODUCERS],
 )
+
+
+FEW = {name_of(*producer) for producer in PRODUCERS[:8:3]}
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +74,13 @@ def test_producers_folded_apart_are_those_folded_together():
     ]
     for name in ("broker_availability_window", "send_verdict"):
         assert sorted(row for made in apart for row in comparable(made[name])) == comparable(together[name])
+
+
+def test_parts_that_end_a_route_poll_after_each_choice_give_what_the_date_gives():
+    """Then what was near a choice lies on the other side of the cut."""
+    few = {name: [row for row in rows if row.get("client_id") in FEW] for name, rows in RANDOM.items()}
+    begins = {round(row["begin_at"].timestamp() * 1000) % DAY_MS for row in few["send_attempt"]}
+    parts = folded(few, cut=cut_at({begin + ROUTE_POLL_MS + more for begin in begins for more in (0, 1, 3)}))
+    assert {name: comparable(table) for name, table in parts.items()} == {
+        name: comparable(table) for name, table in folded(few).items()
+    }
