@@ -67,7 +67,8 @@ class Recorded:
             self.at[broker] = [a["endMs"] for a, _, _ in made]
         for begins in self.used.values():
             begins.sort()
-        self.removed = []  # brokers that ``verdicts`` found surely forgotten, and when
+        # Brokers that ``verdicts`` found surely forgotten, and when; and those perhaps forgotten.
+        self.removed, self.doubted = [], []
         self.brokers = sorted({broker for _, broker in self.used})
 
     def record(self, broker, a, tolerance_ms):
@@ -95,7 +96,7 @@ class Recorded:
             used[i] if i < len(used) else None,
         )
 
-    def _is_beyond_doubt(self, a, tolerance_ms):
+    def is_beyond_doubt(self, a, tolerance_ms):
         """The broker was not held at the time and no rule looks back: no fallback ran, so none forgot a broker."""
         now, broker, last, rule = a["beginMs"], a["broker"], a["lastBrokerName"], self.profile.last_broker_rule
         if last is not None and (rule == "equals" or (rule in ("not_equal", "filter") and last == broker)):
@@ -103,6 +104,8 @@ class Recorded:
         at = self.at.get(broker, [])
         before, until = bisect_left(at, now - tolerance_ms), bisect_right(at, now + tolerance_ms)
         near = range(max(before, 1), until + 1)
+        if self.profile.reachable_gates_availability and not all(self.items[broker][i].reachable for i in near):
+            return False
         starts = [(self.items[broker][i].start_ms, at[i - 1]) for i in near]
         return not any(start is not None and start > max(made, now - tolerance_ms - 1) for start, made in starts)
 
@@ -127,6 +130,8 @@ class Recorded:
                 for r in records
             ]
             judgement = judge(choice, known, self.profile, enabled=self.enabled)
-            noted = [] if self._is_beyond_doubt(a, tolerance_ms) else removals.note(judgement, choice, records)
-            self.removed += [(removal.broker_name, removal.at_ms) for removal in noted if removal.surely]
+            noted = [] if self.is_beyond_doubt(a, tolerance_ms) else removals.note(judgement, choice, records)
+            for removal in noted:
+                told = self.removed if removal.surely else self.doubted
+                told.append((removal.broker_name, removal.at_ms))
             yield a, judgement

@@ -106,7 +106,11 @@ def item_readings(
     again, or has forgotten it while the producer did not use it for a route poll; ``removal``, the last one of the
     broker, has forgotten it.
     """
-    orders = _by_order(record, now_ms, profile, _before_near(record, removal or record.removal, tolerance_ms))
+    removal = removal or record.removal
+    if not record.near and removal is None:
+        orders = [(ItemReading(record.item), record.updated_at_ms)]
+    else:
+        orders = _by_order(record, now_ms, profile, _before_near(record, removal, tolerance_ms))
     readings = [
         other
         for reading, updated_at_ms in orders

@@ -6,24 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from udfs.choice_readings import (
     BrokerRecord,
     NearUpdate,
     Removal,
     Removals,
-    RouteEntry,
     item_readings,
     route_readings,
 )
 from udfs.fault_tolerance import FaultItem, FaultProfile
-from udfs.order_topic_conf import ordered_queues
+from udfs.recorded_routes import Route
 from udfs.release_profiles import PROFILES
 from udfs.send_verdicts import Choice, KnownBroker, judge
 
-_WRITE = 2  # PermName.PERM_WRITE
-_NO_SWITCH = "latency_fault_enabled is not recorded: with the switch off the choice would be impossible"
+NO_SWITCH = "latency_fault_enabled is not recorded: with the switch off the choice would be impossible"
 _Row = Mapping[str, Any]
 
 
@@ -51,14 +49,14 @@ class ChoiceJudge:
         enabled = bool(row["latency_fault_enabled"])
         choice = Choice(row["broker_name"], row["last_broker_name"], row["begin_ms"])
         handed_over = [own for broker in row["brokers"] if (own := self._handed_over(broker)) is not None]
-        routes = [route for route in map(_Route.of, row["routes"] or ()) if route is not None]
+        routes = [route for route in map(Route.of, row["routes"] or ()) if route is not None]
         records = [_record(row, broker, routes) for broker in _with_route_brokers(handed_over, routes)]
         known = [self._known(record, choice, profile, enabled, bool(row["detector_enabled"])) for record in records]
         judgement = judge(choice, known, profile, enabled=enabled)
         removals = self._removals.note(judgement, choice, records)
         if judgement.verdict == "impossible" and row["latency_fault_enabled"] is None:
             # The client may have been switched on, and gone by a table of which no update is known.
-            return {"admissible": None, "rule": None, "verdict": "unknown", "reason": _NO_SWITCH, "removals": []}
+            return {"admissible": None, "rule": None, "verdict": "unknown", "reason": NO_SWITCH, "removals": []}
         return {
             "admissible": sorted(judgement.admissible),
             "rule": judgement.rule,
@@ -96,34 +94,7 @@ def _profile(profile: str, latency_max_ms: tuple[int, ...], not_available_ms: tu
     return replace(PROFILES[profile], latency_max_ms=latency_max_ms, not_available_ms=not_available_ms)
 
 
-class _Route(NamedTuple):
-    """A recorded route of the topic; ``ordered``: queues by broker of its orderTopicConf, None: it has none."""
-
-    entries: Mapping[str, _Row]
-    ordered: Mapping[str, int] | None
-
-    @classmethod
-    def of(cls, rows: Sequence[_Row]) -> _Route | None:
-        """None: its orderTopicConf cannot be read, so that no client goes by the route."""
-        entries = {row["broker_name"]: row for row in rows}
-        conf = next((row["order_topic_conf"] for row in rows if row["order_topic_conf"]), None)
-        if conf is None:
-            return cls(entries, None)
-        ordered = ordered_queues(conf)
-        return None if ordered is None else cls(entries, ordered)
-
-    def brokers(self) -> set[str]:
-        return {*self.entries, *(self.ordered or ())}
-
-    def entry(self, name: str) -> RouteEntry:
-        row = self.entries.get(name)
-        ordered = None if self.ordered is None else self.ordered.get(name, 0)
-        if row is None:
-            return RouteEntry(None, writable=False, has_master=False, ordered_queues=ordered)
-        return RouteEntry(row["write_queue_nums"], bool(row["perm"] & _WRITE), bool(row["has_master"]), ordered)
-
-
-def _with_route_brokers(brokers: Sequence[_Row], routes: Sequence[_Route]) -> list[_Row]:
+def _with_route_brokers(brokers: Sequence[_Row], routes: Sequence[Route]) -> list[_Row]:
     """The brokers that the process knew, and those that only a route names."""
     known = {broker["known_broker"] for broker in brokers}
     routed = {name for route in routes for name in route.brokers()}
@@ -131,7 +102,7 @@ def _with_route_brokers(brokers: Sequence[_Row], routes: Sequence[_Route]) -> li
     return [*brokers, *({"known_broker": name, **nothing} for name in sorted(routed - known))]
 
 
-def _record(row: _Row, broker: _Row, routes: Sequence[_Route]) -> BrokerRecord:
+def _record(row: _Row, broker: _Row, routes: Sequence[Route]) -> BrokerRecord:
     item, name = broker["item"], broker["known_broker"]
     forgotten_ms = item and item["forgotten_at_ms"]
     return BrokerRecord(

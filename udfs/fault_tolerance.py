@@ -44,6 +44,16 @@ class FaultItem(NamedTuple):
     reachable: bool
 
 
+def is_available(item: FaultItem | None, now_ms: int, profile: FaultProfile) -> bool:
+    """Whether a broker of which a producer remembers this (None: nothing) is outside its window, end exclusive.
+
+    In 5.1.4 an unreachable broker is not available either.
+    """
+    if item is None:
+        return True
+    return now_ms >= (item.start_ms or 0) and (item.reachable or not profile.reachable_gates_availability)
+
+
 class RouteBroker(NamedTuple):
     """One broker of a topic's route as the producer knows it, write permission or not, master or not."""
 
@@ -137,7 +147,7 @@ class FaultTable:
     def is_available(self, broker_name: str, now_ms: int) -> bool:
         """Whether the broker is outside its window, which ends at ``start_ms``, exclusive; true if unknown."""
         item = self._items.get(broker_name)
-        return item is None or self._is_available(item, now_ms)
+        return is_available(item, now_ms, self._profile)
 
     def is_reachable(self, broker_name: str) -> bool:
         """Whether the broker is not flagged unreachable; true if unknown, and always before 5.1.4."""
@@ -227,20 +237,15 @@ class FaultTable:
         else:
             candidates = others
         available = candidates.difference(
-            [n for n, item in self._items.items() if not self._is_available(item, now_ms)]
+            [n for n, item in self._items.items() if not is_available(item, now_ms, self._profile)]
         )
         if available or rule != "filter":
             return available
         return frozenset(name for name in candidates if self.is_reachable(name))
 
-    def _is_available(self, item: FaultItem, now_ms: int) -> bool:
-        if self._profile.reachable_gates_availability and not item.reachable:
-            return False
-        return now_ms >= (item.start_ms or 0)
-
     def _rank(self, item: FaultItem, now_ms: int) -> tuple[bool, int, int]:
         """FaultItem#compareTo: available first, then fast, then free early."""
-        return not self._is_available(item, now_ms), item.current_latency_ms, item.start_ms or 0
+        return not is_available(item, now_ms, self._profile), item.current_latency_ms, item.start_ms or 0
 
 
 def _brokers_with_write_queues(route: Sequence[RouteBroker], profile: FaultProfile) -> frozenset[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Literal, NamedTuple
 
-from udfs.fault_tolerance import FaultItem, FaultProfile, FaultTable, RouteBroker, Selection
+from udfs.fault_tolerance import FaultItem, FaultProfile, FaultTable, RouteBroker, Selection, is_available
 
 Rule = Literal["available", "reachable", "best_half", "round_robin", "pinned"]
 Verdict = Literal["consistent", "possible", "impossible"]
@@ -109,7 +109,11 @@ class _Reading(NamedTuple):
     reasons: tuple[str, ...]
 
     def is_first(self) -> bool:
-        return all(reason == SAME_MILLISECOND for reason in self.reasons)
+        return _is_first(self.reasons)
+
+
+def _is_first(reasons: tuple[str, ...]) -> bool:
+    return all(reason == SAME_MILLISECOND for reason in reasons)
 
 
 def judge(choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile, *, enabled: bool) -> Judgement:
@@ -121,6 +125,49 @@ def judge(choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile,
 
     Source: MQFaultStrategy#selectOneMessageQueue and TopicPublishInfo, 4.2.0 to 5.5.0.
     """
+    return _among_available(choice, brokers, profile, enabled) or judged_by_readings(choice, brokers, profile, enabled)
+
+
+def _among_available(
+    choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile, enabled: bool
+) -> Judgement | None:
+    """What the readings give where some broker is surely there to be preferred; None: there may be none.
+
+    No reading falls back then, so each broker is judged by its own options: one is admissible if some option of it is
+    preferred, and what the choice has to assume is what its own broker's likeliest such option does.
+    """
+    options = {b.broker_name: [_option(b.broker_name, *pair) for pair in product(b.items, b.routes)] for b in brokers}
+
+    def preferred(option: _Option) -> bool:
+        return option.listed and (not enabled or is_available(option.item, choice.now_ms, profile))
+
+    candidates = {name for name in options if _is_candidate(name, choice.last_broker_name, profile, enabled)}
+    if not any(all(map(preferred, options[name])) for name in candidates):
+        return None
+    admissible = frozenset(name for name in candidates if any(map(preferred, options[name])))
+    rule: Rule = "available" if enabled else "round_robin"
+    if choice.broker_name not in admissible:
+        return Judgement("impossible", rule, None, admissible, frozenset(), None)
+    own = [(preferred(option), tuple(sorted({*option.reasons}))) for option in options[choice.broker_name]]
+    likeliest = min((reasons for admits, reasons in own if admits), key=len)
+    certain = all(admits for admits, reasons in own if _is_first(reasons))
+    if certain and _is_first(likeliest):
+        return Judgement("consistent", rule, None, admissible, frozenset(), None)
+    return Judgement("possible", rule, " + ".join(likeliest) or SAME_MILLISECOND, admissible, frozenset(), None)
+
+
+def _is_candidate(name: str, last: str | None, profile: FaultProfile, enabled: bool) -> bool:
+    """Whether the release's rule may prefer the broker after an attempt to ``last``."""
+    rule = profile.last_broker_rule if enabled else "not_equal"
+    if rule == "none" or (rule == "equals" and last is None):
+        return True
+    return (name == last) == (rule == "equals")
+
+
+def judged_by_readings(
+    choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile, enabled: bool
+) -> Judgement:
+    """``judge``, reading by reading: what each combination of the brokers' readings gives."""
     admissible = frozenset[str]()
     admitting: list[_Reading] = []
     removals: list[frozenset[str]] = []
@@ -148,16 +195,42 @@ def judge(choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile,
 
 
 def _readings(brokers: Sequence[KnownBroker], profile: FaultProfile, enabled: bool) -> Iterator[_Reading]:
-    # Of each broker's options every combination takes one: what they give is made once.
+    # Of each broker's options every combination takes one: what they give is made once, and what all share as well.
     options = [[_option(b.broker_name, *pair) for pair in product(b.items, b.routes)] for b in brokers]
-    for combination in _combinations(options):
-        items = {option.broker_name: option.item for option in combination if option.item is not None}
+    settled = [each[0] for each in options if len(each) == 1]
+    items, listed, entries = _parts(settled)
+    said = [reason for option in settled for reason in option.reasons]
+    tables: dict[tuple[FaultItem | None, ...], _FixedTable] = {}
+    for combination in _combinations([each for each in options if len(each) > 1]):
+        more_items, more_listed, more_entries = _parts(combination)
+        key = tuple([option.item for option in combination])
+        if key not in tables:
+            tables[key] = _FixedTable(profile, enabled=enabled, items=items | more_items)
         yield _Reading(
-            FaultTable(profile, enabled=enabled, items=items),
-            tuple([option.broker_name for option in combination if option.listed]),
-            tuple([option.entry for option in combination if option.entry is not None]),
-            tuple(sorted({reason for option in combination for reason in option.reasons})),
+            tables[key],
+            (*listed, *more_listed),
+            (*entries, *more_entries),
+            tuple(sorted({*said, *(reason for option in combination for reason in option.reasons)})),
         )
+
+
+def _parts(options: Sequence[_Option]) -> tuple[dict[str, FaultItem], list[str], list[RouteBroker]]:
+    return (
+        {option.broker_name: option.item for option in options if option.item is not None},
+        [option.broker_name for option in options if option.listed],
+        [option.entry for option in options if option.entry is not None],
+    )
+
+
+class _FixedTable(FaultTable):
+    """A table that nobody updates, asked at one instant: what its fallback picks from is found once."""
+
+    _picks: frozenset[str] | None = None
+
+    def pick_one_at_least(self, now_ms: int) -> frozenset[str]:
+        if self._picks is None:
+            self._picks = super().pick_one_at_least(now_ms)
+        return self._picks
 
 
 def _option(broker_name: str, item: ItemReading, route: RouteReading) -> _Option:

@@ -1,0 +1,92 @@
+"""Single producers whose day is short enough to be reckoned by hand. No Spark."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+from tests.folded import OPTIONS, folded, rows_of
+
+FIRST = date(2026, 1, 5)
+TIMEOUT = "org.apache.rocketmq.remoting.exception.RemotingTimeoutException"
+WHO = {"cluster": "c", "producer_group": "g", "client_id": "p"}
+WHERE = {"source": "producer_hook", "source_file": "f", "source_line": 1}
+
+
+def at(clock, day=0):
+    return datetime.fromisoformat(f"{FIRST + timedelta(days=day)}T{clock}").replace(tzinfo=UTC)
+
+
+def start(clock, day=0, **columns):
+    told = {"started_at": at(clock, day), "client_version": "4.9.8", "latency_fault_enabled": True}
+    return {**WHO, **WHERE, "event_date": FIRST + timedelta(days=day), **told, **columns}
+
+
+def send(clock, broker="a", *, took=3, day=0, **columns):
+    begin = at(clock, day)
+    ends = {"begin_at": begin, "end_at": begin + timedelta(milliseconds=took), "latency_ms": took}
+    how = {"thread": "t", "mode": "SYNC", "attempt": 0, "queue_id": 0, "outcome": "SEND_OK", "phase": "result"}
+    names = {"topic": "T", "broker_name": broker, "broker_named_as": broker, "msg_id": f"{day} {clock} {broker}"}
+    whole = {**WHO, **WHERE, "event_date": begin.date(), "exceptions_observable": True, **names, **ends, **how}
+    return {**whole, **columns}
+
+
+def failed(clock, broker="a", **columns):
+    return send(clock, broker, took=10, **({"exception": TIMEOUT, "outcome": "EXCEPTION"} | columns))
+
+
+def windows(*attempts, starts=(), options=OPTIONS):
+    made = folded(rows_of(attempts, starts), options)["broker_availability_window"].to_pylist()
+    return [
+        (w["broker_name"], w["state"], *(f"{w[n]:%d %H:%M:%S}" if w[n] else None for n in ENDS), w["end_reason"])
+        for w in sorted(made, key=lambda w: (w["window_start"], w["broker_name"], w["state"]))
+    ]
+
+
+ENDS = ("window_start", "window_end")
+
+
+def test_a_restart_ends_what_the_process_held_and_the_next_one_begins_empty():
+    starts = (start("09:00:00"), start("10:05:00"))
+    made = windows(failed("10:00:00"), send("10:06:00", "b"), send("10:20:00", "b"), starts=starts)
+    assert made == [("a", "unavailable", "05 10:00:00", "05 10:05:00", "restarted")]
+
+
+def test_what_an_old_process_is_told_after_the_restart_holds_nothing():
+    starts = (start("09:00:00"), start("10:00:05"))
+    late = failed("10:00:00", mode="ASYNC", attempt=None, callback_end_at=at("10:00:06"))
+    assert windows(late, send("10:20:00", "b"), starts=starts) == []
+
+
+def test_a_pinned_async_send_tells_by_its_callback_alone():
+    ends = {"mode": "ASYNC", "attempt": None, "submit_end_at": at("10:00:02"), "callback_end_at": at("10:00:03")}
+    pinned = failed("10:00:00", queue_selected_by="selector", **ends)
+    sync = failed("10:00:00", "b", queue_selected_by="selector")
+    made = windows(pinned, sync, send("10:30:00", "c"), starts=[start("09:00:00")])
+    assert made == [("a", "unavailable", "05 10:00:03", "05 10:10:03", "expired")]
+
+
+def test_a_table_is_dropped_after_seven_days_without_an_attempt():
+    for silent, states in ((7, 2), (8, 1)):
+        told = folded(rows_of([failed("10:00:00"), send("10:00:00", "b", day=silent)], [start("09:00:00")]))
+        rows = told["fault_item_state"].filter(told["fault_item_state"]["event_date"].to_numpy() > FIRST)
+        assert rows.num_rows == (2 if states == 2 else 0)
+        of_start = [row["started_at"] is not None for row in told["producer_replay"].to_pylist()]
+        assert of_start == [True, states == 2]
+
+
+def test_a_trace_tells_of_answers_only_and_its_windows_are_partial():
+    unnamed = {"mode": None, "attempt": None, "thread": None, "queue_id": None, "exceptions_observable": False}
+    told = {"client_version": "4.9.8", "latency_fault_enabled": True}
+    slow, lost = send("10:00:00", took=600, **unnamed, **told), send("10:00:01", took=600, **unnamed, **told)
+    made = folded(rows_of([slow, lost | {"broker_name": None}, send("10:30:00", "b", **unnamed, **told)], []))
+    (window,) = made["broker_availability_window"].to_pylist()
+    assert (window["broker_name"], window["certainty"], window["trigger_kind"]) == ("a", "partial", "latency")
+    assert not made["send_verdict"].num_rows
+
+
+def test_settings_tell_of_a_producer_what_nobody_recorded():
+    entry = {"cluster": "c", "producer_group": "g*", "client_version": "4.9.8", "latency_fault_enabled": True}
+    known = OPTIONS._replace(override=(entry | {"producer_group": "other"}, entry))
+    sends = (failed("10:00:00"), send("10:30:00", "b"))
+    assert windows(*sends) == []
+    assert windows(*sends, options=known) == [("a", "unavailable", "05 10:00:00", "05 10:10:00", "expired")]

@@ -1,0 +1,136 @@
+"""What must hold of ``random_producers``, whatever computes them: tests for modules with a fixture ``rebuilt``.
+
+That gives the rows of the tables. The oracles are ``tests/recorded_producer.py`` for verdicts, one choice at a time,
+and ``FaultTable``, one update at a time, for the rest.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.random_producers import DAY, PRODUCERS, VERSIONS, lines_of, name_of, start_of
+from tests.recorded_producer import TOLERANCE_MS, Recorded
+from udfs.fault_tolerance import FaultTable
+
+FAR = datetime(9999, 12, 31)
+
+
+def own(rows, producer):
+    return [row for row in rows if row.client_id == name_of(*producer)]
+
+
+def ms_of(instant):
+    return instant and round(instant.replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def told_one_by_one(producer):
+    recorded = Recorded(start_of(producer[0]), lines_of(*producer))
+    verdicts = {
+        (a["msgId"], None if a["mode"] == "ASYNC" else a["times"]): (j.verdict, j.rule, j.reason, sorted(j.admissible))
+        for a, j in recorded.verdicts()
+    }
+    return recorded, verdicts
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_verdicts_are_those_of_the_choices_judged_one_by_one(rebuilt, version):
+    seen = set()
+    for producer in (p for p in PRODUCERS if p[0] == version):
+        _, expected = told_one_by_one(producer)
+        ours = {
+            (row.msg_id, row.attempt): (row.verdict, row.rule, row.reason, row.admissible)
+            for row in own(rebuilt["send_verdict"], producer)
+        }
+        assert {key: expected[key] for key in ours} == ours, producer
+        assert {expected[key][0] for key in expected.keys() - ours.keys()} <= {"consistent"}, producer
+        seen |= {verdict for verdict, *_ in ours.values()}
+    assert seen == {"consistent", "possible", "impossible"}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_choices_in_doubt_are_judged_and_no_others(rebuilt, version):
+    for producer in (p for p in PRODUCERS if p[0] == version):
+        recorded, _ = told_one_by_one(producer)
+        doubtful = [a for a in recorded.choices if not recorded.is_beyond_doubt(a, TOLERANCE_MS)]
+        expected = {(a["msgId"], None if a["mode"] == "ASYNC" else a["times"]) for a in doubtful}
+        assert {(row.msg_id, row.attempt) for row in own(rebuilt["send_verdict"], producer)} == expected, producer
+
+
+def changes_of(producer):
+    """Every update and every sure removal of the producer, in order: (instant, broker, update or None)."""
+    recorded, _ = told_one_by_one(producer)
+    changes = [
+        (a["endMs"], a["beginMs"], broker, (a["endMs"] - a["beginMs"], told))
+        for broker, made in recorded.updates.items()
+        for a, _, told in made
+    ]
+    changes += [(now, now, broker, None) for broker, now in recorded.removed]
+    return recorded.profile, sorted(changes, key=lambda change: change[:2])
+
+
+def applied(table, change):
+    now, _, broker, update = change
+    if update is None:
+        table.remove(broker)
+    else:
+        table.update(broker, latency_ms=update[0], now_ms=now, **update[1]._asdict())
+
+
+def test_some_brokers_are_forgotten():
+    assert any(update is None for producer in PRODUCERS for *_, update in changes_of(producer)[1])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_broker_is_unavailable_exactly_inside_its_windows(rebuilt, version):
+    for producer in (p for p in PRODUCERS if p[0] == version):
+        profile, changes = changes_of(producer)
+        held = [
+            (row.broker_name, row.state, ms_of(row.window_start), ms_of(row.window_end))
+            for row in own(rebuilt["broker_availability_window"], producer)
+        ]
+        moments = sorted({now + step for now, *_ in changes for step in (0, 1, 2_000, 10_000, 30_000, 600_000)})
+        table, pending = FaultTable(profile), list(changes)
+        for ms in moments:
+            while pending and pending[0][0] <= ms:
+                applied(table, pending.pop(0))
+            inside = {
+                (broker, state) for broker, state, start, end in held if start <= ms and (end is None or ms < end)
+            }
+            for broker in "abcd":
+                unreachable = (broker, "unreachable") in inside
+                gated = (broker, "unavailable") in inside or (profile.reachable_gates_availability and unreachable)
+                assert gated == (not table.is_available(broker, ms)), (producer, broker, ms)
+                assert unreachable == (not table.is_reachable(broker)), (producer, broker, ms)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_items_close_as_the_table_holds_them(rebuilt, version):
+    for producer in (p for p in PRODUCERS if p[0] == version):
+        profile, changes = changes_of(producer)
+        table = FaultTable(profile)
+        for change in changes:
+            applied(table, change)
+        rows = [r for r in own(rebuilt["fault_item_state"], producer) if r.event_date == DAY]
+        assert {r.broker_name: (r.current_latency_ms, ms_of(r.start_at), r.reachable) for r in rows} == table.items()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_was_perhaps_forgotten_is_told_as_possible(rebuilt, version):
+    for producer in (p for p in PRODUCERS if p[0] == version and p[1] != "ASYNC"):
+        recorded, _ = told_one_by_one(producer)
+        for row in own(rebuilt["broker_availability_window"], producer):
+            marks = [at for broker, at in recorded.doubted if broker == row.broker_name]
+            inside = any(ms_of(row.window_start) <= at < ms_of(row.window_end or FAR) for at in marks)
+            possible = row.state == "unavailable" and inside
+            assert row.certainty == ("possible" if possible else "certain"), (producer, row)
+        for row in own(rebuilt["fault_item_state"], producer):
+            since = ms_of(row.last_update_at) - TOLERANCE_MS
+            marks = sorted(at for broker, at in recorded.doubted if broker == row.broker_name and at >= since)
+            assert ms_of(row.forgotten_at) == (marks[0] if marks else None), (producer, row)
+
+
+def test_some_brokers_are_perhaps_forgotten(rebuilt):
+    assert "possible" in {row.certainty for row in rebuilt["broker_availability_window"]}
+    assert any(row.forgotten_at for row in rebuilt["fault_item_state"])

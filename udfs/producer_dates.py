@@ -1,0 +1,113 @@
+"""Everything recorded of some producers of a cluster in; their rows date by date out, as long as a window goes on.
+
+The plain driver of the fold, for as many attempts as memory holds: one date after the other, each with what the one
+before it closed with. A date without records is folded too while windows last into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from udfs.attempt_columns import ATTEMPTS, DAY_MS
+from udfs.fleet_fold import fleet_of, fleet_rows
+from udfs.last_brokers import brokers_before, sends_that_lack, with_last_brokers
+from udfs.producer_date import NOTHING_BEFORE, Date, Options, Rows, Slice, findings_of_date, fold_date, sliced
+from udfs.producer_findings import findings_of_fleet
+from udfs.producer_rows import Ends
+
+Cut = Callable[[pa.Table, int], Iterable[Slice]]
+
+
+class History(NamedTuple):
+    """What is recorded of one cluster, by date: epoch ms of its midnight.
+
+    Attributes:
+        dates: all dates with records, in order; not each has attempts, starts or routes.
+        attempts, starts, routes: rows of send_attempt, producer_instance and topic_route of each date; a trace's broker
+            is named, and of several sources that tell of a producer the nearest stands alone.
+    """
+
+    cluster: str
+    dates: list[int]
+    attempts: Mapping[int, pa.Table]
+    starts: Mapping[int, pa.Table]
+    routes: Mapping[int, pa.Table]
+
+
+class Tables(NamedTuple):
+    """Rows of the derived tables of one date."""
+
+    replay: pa.Table
+    items: pa.Table
+    windows: pa.Table
+    verdicts: pa.Table
+    fleet: pa.Table
+    findings: pa.Table
+
+
+def in_one(table: pa.Table, midnight_ms: int) -> Iterable[Slice]:
+    """The attempts of a date as one part."""
+    return sliced(table, midnight_ms, ())
+
+
+def fold_dates(history: History, options: Options, cut: Cut = in_one) -> Iterator[Tables]:
+    """The rows of each date, of one without records as long as some window lasts into it.
+
+    ``cut``: the parts in which a date is folded.
+    """
+    last, empty = history.dates[-1], ATTEMPTS.empty_table()
+    before = NOTHING_BEFORE
+    following = [*history.dates[1:], None]
+    for known, then in zip(history.dates, following, strict=True):
+        midnight_ms, lasts = known, True
+        while lasts and midnight_ms != then:
+            attempts = _around(history, midnight_ms) if midnight_ms == known else empty
+            date = Date(
+                history.cluster,
+                midnight_ms,
+                partial(cut, attempts, midnight_ms),
+                history.starts.get(midnight_ms, _NO_STARTS),
+                history.routes.get(midnight_ms, _NO_ROUTES),
+                *before,
+                Ends(is_last=midnight_ms >= last, endless_too=midnight_ms <= last),
+            )
+            rows = fold_date(date, options)
+            lasts = rows.windows.num_rows > 0 or midnight_ms == known
+            if lasts:
+                yield _with_fleet(date, rows, options)
+                before = rows.replay, rows.items
+            midnight_ms += DAY_MS
+
+
+def _with_fleet(date: Date, rows: Rows, options: Options) -> Tables:
+    """The rows of a date whose producers are all the cluster has."""
+    shares, day, limits = [rows.share], rows.observed.day, options.limits
+    minutes = fleet_rows(date.cluster, date.midnight_ms, shares)
+    fleet = fleet_of(minutes, shares, date.routes.to_pylist())
+    found = [findings_of_date(date, rows, fleet, limits), findings_of_fleet(day, fleet, limits)]
+    return Tables(*rows[:4], minutes, pa.concat_tables(found))
+
+
+def _around(history: History, midnight_ms: int) -> pa.Table:
+    """The attempts of a date and its neighbours, retries with their last brokers."""
+    days = (history.attempts.get(midnight_ms + step * DAY_MS) for step in (0, -1, 1))
+    parts = [part.select(ATTEMPTS.names).cast(ATTEMPTS) for part in days if part is not None]
+    if not parts:
+        return ATTEMPTS.empty_table()
+    every = pa.concat_tables(parts)
+    sends = sends_that_lack(every)
+    return with_last_brokers(every, brokers_before(parts, sends)) if sends.num_rows else every
+
+
+_NO_STARTS = pa.table(
+    {
+        "producer_group": pa.array([], pa.string()),
+        "client_id": pa.array([], pa.string()),
+        "started_at": pa.array([], pa.timestamp("us", "UTC")),
+    }
+)
+_NO_ROUTES = pa.table({"topic": pa.array([], pa.string()), "captured_at": pa.array([], pa.timestamp("us", "UTC"))})

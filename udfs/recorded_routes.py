@@ -1,0 +1,66 @@
+"""Rows of topic_route in, the routes of a topic that a client may have held at an instant out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from udfs.choice_readings import RouteEntry
+from udfs.order_topic_conf import ordered_queues
+
+_WRITE = 2  # PermName.PERM_WRITE
+Row = Mapping[str, Any]
+
+
+class Route(NamedTuple):
+    """A recorded route of a topic; ``ordered``: queues by broker of its orderTopicConf, None: it has none."""
+
+    entries: Mapping[str, Row]
+    ordered: Mapping[str, int] | None
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Route | None:
+        """None: its orderTopicConf cannot be read, so that no client goes by the route."""
+        entries = {row["broker_name"]: row for row in rows}
+        conf = next((row["order_topic_conf"] for row in rows if row["order_topic_conf"]), None)
+        if conf is None:
+            return cls(entries, None)
+        ordered = ordered_queues(conf)
+        return None if ordered is None else cls(entries, ordered)
+
+    def brokers(self) -> set[str]:
+        """All that it names."""
+        return {*self.entries, *(self.ordered or ())}
+
+    def entry(self, name: str) -> RouteEntry:
+        """What it says of a broker."""
+        row = self.entries.get(name)
+        ordered = None if self.ordered is None else self.ordered.get(name, 0)
+        if row is None:
+            return RouteEntry(None, writable=False, has_master=False, ordered_queues=ordered)
+        return RouteEntry(row["write_queue_nums"], bool(row["perm"] & _WRITE), bool(row["has_master"]), ordered)
+
+
+class RecordedRoutes:
+    """The routes recorded on one date, by topic.
+
+    ``rows``: topic_route rows with ``captured_ms``, epoch ms. A client may hold a route that was replaced less than
+    ``stale_ms`` ago, and the one before it, unless that was recorded more than ``valid_ms`` ago.
+    """
+
+    def __init__(self, rows: Iterable[Row], *, stale_ms: int, valid_ms: int) -> None:
+        self._stale_ms, self._valid_ms = stale_ms, valid_ms
+        captures: dict[str, dict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))
+        for row in rows:
+            captures[row["topic"]][row["captured_ms"]].append(row)
+        self._captures = {
+            topic: [(at, Route.of(sorted(own, key=lambda row: row["broker_name"]))) for at, own in sorted(each.items())]
+            for topic, each in captures.items()
+        }
+
+    def held(self, topic: str, now_ms: int) -> list[Route]:
+        """Those that a client may have held then, oldest first; empty: none is known."""
+        valid = [c for c in self._captures.get(topic, ()) if now_ms - self._valid_ms <= c[0] <= now_ms]
+        replaced = sum(at <= now_ms - self._stale_ms for at, _ in valid)
+        return [route for _, route in valid[max(replaced - 1, 0) :] if route is not None]
