@@ -84,6 +84,8 @@ def _answer(fields: Fields, kind: str, asked: Fields) -> Answer:
     raw = "" if fields.get("raw") == "" else optional_text(fields, "raw")
     if kind == "consumerIdList" and raw is not None and raw.lstrip().startswith("["):
         return read_answer(kind, {"consumerIdList": raw_list(raw)}, asked)  # rocketmq-tools hand out the bare list
+    if kind == "subscriptionGroupConfig" and raw == "null":
+        return {}, []  # what a broker answers that has no such group
     return read_answer(kind, unwrapped(raw_object(raw)), asked)
 
 

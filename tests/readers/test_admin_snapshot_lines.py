@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests.readers.line_checks import lines_of
 from udfs.admin_snapshot_lines import parse_admin_snapshots
 from udfs.bounded_lines import Line
 
@@ -299,3 +301,16 @@ def test_the_pull_offset_is_known_from_5_0_on(member, pull_offset):
     raw = stats(0).replace('"lastTimestamp":0', '"lastTimestamp":0' + member)
     (row,) = rows(parse(kind="consumeStats", subject="g", raw=raw), "queue_progress")
     assert row["pull_offset"] == pull_offset
+
+
+def test_no_line_of_the_capture_with_every_kind_of_client_is_refused():
+    """A broker without the group answers null to the question how it is set up."""
+    folder = GOLDEN / "captures" / "scope" / "admin_snapshots"
+    parsed = [one for path in folder.rglob("*.gz") for one in parse_admin_snapshots(lines_of(path))]
+    assert [one.refusal for one in parsed if one.refusal] == []
+    kinds = Counter(r.row["kind"] for one in parsed for r in one.records if r.table == "snapshot_capture")
+    assert {"consumerIdList", "topicStatus", "topicConfig", "subscriptionGroupConfig"} <= kinds.keys()
+    tables = Counter(record.table for one in parsed for record in one.records)
+    assert tables["topic_status"] and tables["topic_config"] and tables["subscription_group"]
+    hosted = {len(r.row["hosted_queues"]) for one in parsed for r in one.records if r.table == "topic_config"}
+    assert hosted == {0, 3}
