@@ -55,7 +55,7 @@ def in_one(table: pa.Table, midnight_ms: int) -> Iterable[Slice]:
 
 
 def fold_dates(history: History, options: Options, cut: Cut = in_one) -> Iterator[Tables]:
-    """The rows of each date, of one without records as long as some window lasts into it.
+    """The rows of each date, of one without records as long as some window lasts into it, and some table is kept.
 
     ``cut``: the parts in which a date is folded.
     """
@@ -64,7 +64,7 @@ def fold_dates(history: History, options: Options, cut: Cut = in_one) -> Iterato
     following = [*history.dates[1:], None]
     for known, then in zip(history.dates, following, strict=True):
         midnight_ms, lasts = known, True
-        while lasts and midnight_ms != then:
+        while lasts and midnight_ms != then and midnight_ms <= known + options.carry_days * DAY_MS:
             attempts = _around(history, midnight_ms) if midnight_ms == known else empty
             date = Date(
                 history.cluster,

@@ -124,7 +124,7 @@ def fold(
     verdicts, removals = judge.judged(choices.doubtful, around)
     gone, doubted = _with_removals(removals, day, state)
     done = updates.at < walk_until
-    recorded = walk(state.recorded, taken(updates, done), extend_only[done])
+    recorded = ahead if done.all() else walk(state.recorded, taken(updates, done), extend_only[done])
     shown = _shown(state, recorded, taken(updates, done), [r for r in gone if r.at < walk_until], day)
     done_uses = _uses(a, process, broker, topic, day, chosen if until < END else np.zeros_like(chosen), of=None)
     ahead_of_it = _is_ahead(a, calls, judge_until, walk_until)

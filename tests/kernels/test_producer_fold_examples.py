@@ -74,6 +74,13 @@ def test_a_table_is_dropped_after_seven_days_without_an_attempt():
         assert of_start == [True, states == 2]
 
 
+def test_so_it_is_where_another_producer_is_heard_of_then():
+    other = {"client_id": "q"}
+    told = folded(rows_of([failed("10:00:00"), send("10:00:00", "b", day=8, **other)], [start("09:00:00")]))
+    lives = {(row["client_id"], row["event_date"]) for row in told["producer_replay"].to_pylist()}
+    assert lives == {("p", FIRST), ("q", FIRST + timedelta(days=8))}
+
+
 def test_a_trace_tells_of_answers_only_and_its_windows_are_partial():
     unnamed = {"mode": None, "attempt": None, "thread": None, "queue_id": None, "exceptions_observable": False}
     told = {"client_version": "4.9.8", "latency_fault_enabled": True}
