@@ -96,8 +96,8 @@ class FakeServer:
                         self.requests.append(request)
                         begun.add(task := tasks.create_task(one(request)))
                         task.add_done_callback(begun.discard)
-                except (asyncio.IncompleteReadError, ConnectionError):
-                    pass
+                except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+                    pass  # asyncio logs a stream's cancelled task as an error
                 finally:
                     self._writers.discard(writer)
                     writer.close()

@@ -10,6 +10,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from udfs.fastjson import parse_fastjson
+from udfs.remoting_frames import FrameDecoder, encode_request
+from udfs.remoting_names import broker_addresses
+
 JAVA = Path(__file__).parent / "java"
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>x</groupId>
 <artifactId>x</artifactId><version>1</version><packaging>pom</packaging><dependencies>{}</dependencies></project>"""
@@ -73,7 +77,8 @@ def cluster(release: str, folder: Path, *, brokers: int = 2, name_servers: int =
             )
             store.mkdir(parents=True)
             stack.enter_context(_server(classes, "broker.BrokerStartup", settings, folder / name, port))
-        time.sleep(5)  # the brokers register
+        for port in ports:
+            _await_registered(port, brokers)
         yield addresses
 
 
@@ -117,6 +122,21 @@ def _server(classes: str, main: str, settings: str, folder: Path, port: int) -> 
             yield
         finally:
             process.kill()
+
+
+def _await_registered(port: int, brokers: int) -> None:
+    """Wait until a name server knows so many brokers: clients and tools look at them once, when they start."""
+    deadline = time.monotonic() + _STARTS_WITHIN_S
+    while time.monotonic() < deadline:
+        with socket.create_connection(("127.0.0.1", port), 5) as connection:
+            connection.sendall(encode_request(106, 1, {}))
+            decoder, frames = FrameDecoder(), []
+            while not frames:
+                frames = list(decoder.feed(connection.recv(65536)))
+        if len(broker_addresses(parse_fastjson(frames[0].body.decode()))) == brokers:
+            return
+        time.sleep(0.5)
+    raise RuntimeError(f"not all of {brokers} brokers registered at {port}")
 
 
 def _await_listening(process: subprocess.Popen[bytes], port: int) -> None:

@@ -123,7 +123,10 @@ class Story:
             for (kind, s, at), line in self.known.items()
             if (kind, at) == ("subscriptionGroupConfig", broker)
         }
-        return b'{"subscriptionGroupTable":{%s}}' % ",".join(f'"{s}":{raw}' for s, raw in told.items() if raw).encode()
+        return (
+            b'{"subscriptionGroupTable":{%s}}'
+            % ",".join(f'"{s}":{raw}' for s, raw in told.items() if raw not in (None, "null")).encode()
+        )
 
 
 def tell_the_story(landing: Path, cluster: str, first: int = 0, last: int | None = None) -> None:

@@ -28,8 +28,12 @@ accounts:
   defaultTopicPerm: SUB
   defaultGroupPerm: SUB
 """
-# What moves by itself, in answers and in rows.
-RATES = ("consumeTps", "topicPutTps", "PutTps", "statusTable", "userConsumerInfo", "mqPopTable")
+# What moves by itself, in answers and in rows: rates, and the messages that a client holds at that instant.
+RATES = (
+    *("consumeTps", "topicPutTps", "PutTps", "statusTable", "userConsumerInfo", "mqPopTable"),
+    *("cachedMsgCount", "cachedMsgSizeInMiB", "cachedMsgMinOffset", "cachedMsgMaxOffset"),
+    *("transactionMsgCount", "transactionMsgMinOffset", "transactionMsgMaxOffset"),
+)
 PLACES = ("captured_at", "captured_end_at")
 
 
