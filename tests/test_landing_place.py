@@ -87,19 +87,21 @@ def test_a_file_is_no_landing_folder(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "paths",
+    ("paths", "has_files"),
     [
-        [],
-        ["client_log/cluster=c/a.log"],
-        ["client_log/cluster=c/a.log", "client_logs/cluster=c/a.log"],
-        ["client_log/cluster=c/.half.log"],
-        [".gitkeep"],
-        ["mqadmin/cluster=c/commands.jsonl"],
+        ([], False),
+        (["client_log/cluster=c/a.log"], True),
+        (["client_log/cluster=c/a.log", "client_logs/cluster=c/a.log"], True),
+        (["client_log/cluster=c/.half.log"], False),
+        ([".gitkeep"], False),
+        (["mqadmin/cluster=c/commands.jsonl"], False),
     ],
 )
-def test_what_may_be_a_landing_folder_is_let_in(tmp_path, paths):
+def test_what_may_be_a_landing_folder_is_let_in(tmp_path, paths, has_files):
     (tmp_path / "truth" / "empty").mkdir(parents=True)
-    look_at(str(write(tmp_path, *paths))).require(lake_has_input=False)
+    place = look_at(str(write(tmp_path, *paths)))
+    place.require(lake_has_input=False)
+    assert place.has_files == has_files
 
 
 def test_once_the_lake_has_input_files_may_be_gone_and_what_is_left_is_only_told(tmp_path):

@@ -164,8 +164,11 @@ def _free(parts: list[Part], place: int, date: DatePattern, *, is_head: bool) ->
         return f"(?>{content}(?={_without_names(_fixed(following, date) or '')}))", place
     if place + 1 == len(parts) and is_head:  # ends where the message begins, wherever else its text stands
         return f"{content}{re.escape(following.text)}\\Z", place + 1
-    after = place + 1 < len(parts) and parts[place + 1].is_padded
-    return f"(?>{content}{re.escape(following.text)})" + (r"[ \t]*+" if after else ""), place + 1
+    # The padding of either neighbour may go on after a blank.
+    padded = (place + 1 < len(parts) and parts[place + 1].is_padded) or (
+        parts[place - 1].is_padded and not following.text.strip()
+    )
+    return f"(?>{content}{re.escape(following.text)})" + (r"[ \t]*+" if padded else ""), place + 1
 
 
 def _without_names(regex: str) -> str:

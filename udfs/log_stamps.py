@@ -69,8 +69,8 @@ class Stamp(NamedTuple):
 def last_stamp(text: str, end: int) -> Stamp | None:
     """The last stamp with a date before ``end``: those before it are of whoever passed the line on."""
     found = None
-    for found in _STAMP.finditer(text, 0, end):  # noqa: B007
-        pass
+    for stamp in _STAMP.finditer(text, 0, end):
+        found = stamp
     if found is None:
         return None
     groups = found.groupdict()

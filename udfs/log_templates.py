@@ -78,7 +78,7 @@ class TemplateIndex:
 
     def may_hold_one(self, text: str) -> bool:
         """False: the line holds no message of a known form. Quick, for all the lines that do not."""
-        for needle in self._needles:  # noqa: SIM110 - half as quick as any() of a generator
+        for needle in self._needles:  # noqa: SIM110 - any() takes twice as long, and this is asked of every line
             if needle in text:
                 return True
         return False

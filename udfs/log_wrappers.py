@@ -113,6 +113,5 @@ def _of_json(text: str) -> Unwrapped | None:
 
 def _of_bytes(message: list[object]) -> str | None:
     """journald writes what is not plain UTF-8 text as a list of bytes."""
-    if not all(isinstance(byte, int) and 0 <= byte < 256 for byte in message):
-        return None
-    return bytes(message).decode(errors="backslashreplace")  # type: ignore[arg-type]
+    numbers = [byte for byte in message if isinstance(byte, int) and 0 <= byte < 256]
+    return bytes(numbers).decode(errors="backslashreplace") if len(numbers) == len(message) else None

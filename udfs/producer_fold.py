@@ -189,13 +189,11 @@ def _total_order(a: Attempts, calls: Calls, item: IntArray) -> IntArray:
 
 def lasting(day: Day, held: Stretches, down: Stretches, items: Items) -> tuple[Stretches, Stretches]:
     """Stretches that are over and the last ones of the items, none longer than its process."""
-    return tuple(  # type: ignore[return-value]
-        _ended_by_restarts(day, joined(over, taken(last, last.since != NEVER)))
-        for over, last in ((held, items.held), (down, items.down))
-    )
+    return _lasting(day, held, items.held), _lasting(day, down, items.down)
 
 
-def _ended_by_restarts(day: Day, stretches: Stretches) -> Stretches:
+def _lasting(day: Day, over: Stretches, last: Stretches) -> Stretches:
+    stretches = joined(over, taken(last, last.since != NEVER))
     if not len(stretches.item):
         return stretches
     ends = np.array([FAR if p.ends_ms is None else p.ends_ms - day.midnight_ms for p in day.processes])

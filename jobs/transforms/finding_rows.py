@@ -1,4 +1,4 @@
-"""What all rules of producer findings share: what they are given, the shape they return, runs of minutes, wording."""
+"""What the rules of producer findings share as frames: what they are given, the shape they return, runs, wording."""
 
 from __future__ import annotations
 
@@ -11,24 +11,6 @@ from pyspark.sql import functions as F
 from schemas.findings import FINDING_SEVERITY, PRODUCER_FINDING
 
 _CONTRACT = [field for field in PRODUCER_FINDING.columns.fields if field.name not in PRODUCER_FINDING.lineage]
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """The settings of section ``producer_findings``, by their names there."""
-
-    min_sends_per_minute: int
-    over_isolation_max_percent: float
-    fleet_slow_min_percent: float
-    long_isolation_before_514_s: float
-    long_isolation_since_514_s: float
-    not_returning_s: float
-    not_returning_within_s: float
-    not_returning_expected_sends: float
-    not_returning_max_percent: float
-    fault_off_slow_ms: int
-    fault_off_slow_percentile: float
-    fault_off_slow_minutes: int
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from pyspark.sql import functions as F
 
 from jobs.transforms.finding_rows import (
     Observed,
-    Thresholds,
     evidence,
     found,
     iso,
@@ -23,6 +22,7 @@ from jobs.transforms.finding_rows import (
     window_doubt,
 )
 from jobs.transforms.fleet_minutes import BROKER_MINUTE, ITEM_DATE
+from udfs.producer_finding import Thresholds
 
 
 def over_isolation(given: Observed, limits: Thresholds) -> DataFrame:

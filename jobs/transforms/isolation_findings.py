@@ -10,7 +10,6 @@ from pyspark.sql import functions as F
 
 from jobs.transforms.finding_rows import (
     Observed,
-    Thresholds,
     evidence,
     found,
     instant,
@@ -24,6 +23,7 @@ from jobs.transforms.finding_rows import (
 )
 from jobs.transforms.fleet_minutes import PROCESS_DATE, isolates
 from jobs.transforms.null_safe_join import null_safe_join
+from udfs.producer_finding import Thresholds
 from udfs.release_profiles import PROFILES
 
 _PERM_WRITE = 2  # PermName.PERM_WRITE

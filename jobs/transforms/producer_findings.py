@@ -12,7 +12,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.transforms.finding_rows import Observed, Thresholds, nothing_found
+from jobs.transforms.finding_rows import Observed, nothing_found
 from jobs.transforms.fleet_findings import fleet_slow, over_isolation
 from jobs.transforms.fleet_minutes import (
     PROCESS_DATE,
@@ -25,6 +25,7 @@ from jobs.transforms.fleet_minutes import (
 from jobs.transforms.isolation_findings import all_isolated, long_isolation, writable
 from jobs.transforms.return_findings import not_returning
 from jobs.transforms.send_findings import fault_off_slow, impossible_choice
+from udfs.producer_finding import Thresholds
 
 __all__ = ["RULES", "Observed", "Thresholds", "observed", "producer_findings"]
 

@@ -7,7 +7,6 @@ from pyspark.sql import functions as F
 
 from jobs.transforms.finding_rows import (
     Observed,
-    Thresholds,
     found,
     instant,
     iso,
@@ -19,6 +18,7 @@ from jobs.transforms.finding_rows import (
 )
 from jobs.transforms.fleet_minutes import ITEM_DATE, PROCESS_DATE, is_chosen, is_first
 from jobs.transforms.null_safe_join import null_safe_join
+from udfs.producer_finding import Thresholds
 from udfs.release_profiles import PROFILES
 
 _REWRITES = [profile.id for profile in PROFILES.values() if profile.mutates_queue_list]

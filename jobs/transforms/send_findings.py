@@ -7,7 +7,6 @@ from pyspark.sql import functions as F
 
 from jobs.transforms.finding_rows import (
     Observed,
-    Thresholds,
     found,
     instant,
     iso,
@@ -20,6 +19,7 @@ from jobs.transforms.finding_rows import (
 )
 from jobs.transforms.fleet_minutes import ITEM_DATE, PROCESS_DATE
 from jobs.transforms.null_safe_join import null_safe_join
+from udfs.producer_finding import Thresholds
 
 
 def fault_off_slow(given: Observed, limits: Thresholds) -> DataFrame:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from udfs.bounded_lines import Line
-from udfs.client_log_layouts import check_encoding, check_layout, layout_of
+from udfs.bounded_lines import Line, read_lines
+from udfs.client_log_layouts import check_layout, layout_of
 from udfs.client_log_lines import parse_client_log
 from udfs.log_dates import DayCount, date_in_name
 from udfs.log_patterns import declared_layout
@@ -97,6 +97,12 @@ def test_the_pattern_tells_the_thread_and_the_process():
     assert (one.records[0].row["pid"], one.records[0].row["thread"]) == (77, "a b - c")
 
 
+def test_the_padding_of_a_field_goes_on_where_the_next_is_not_padded():
+    layout = declared_layout("%d{ISO8601} %-40.40logger{39} %c{1} %pid - %m%n")
+    line = f"2026-11-20 10:00:26,213 {'a.b':<40} C 77 - {MESSAGE}"
+    assert layout.head(line, line.index("doReb"))[3] == 77
+
+
 def test_spring_boot_s_own_pattern_can_be_pasted():
     pattern = (
         "%clr(%d{${LOG_DATEFORMAT_PATTERN:-yyyy-MM-dd HH:mm:ss.SSS}}){faint} %clr(${LOG_LEVEL_PATTERN:-%5p}) "
@@ -153,7 +159,8 @@ def test_any_pattern_is_taken_or_refused(pattern):
         except ValueError:
             continue
         line = f"2026-11-20 10:00:26,213 [main] INFO x - {MESSAGE}"
-        list(parse_client_log([Line(1, 0, 9, line, None)], zone=UTC, layout=ClientLogLayout(pattern=text)))
+        (parsed,) = parse_client_log([Line(1, 0, 9, line, None)], zone=UTC, layout=ClientLogLayout(pattern=text))
+        assert parsed.line.text == line and (parsed.records or parsed.refusal)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +250,10 @@ def test_the_first_entry_that_matches_holds():
     "name", ["utf-8", "gbk", "gb18030", "GB2312", "big5", "euc_jp", "shift_jis", "latin-1", "cp1252"]
 )
 def test_encodings_that_hold_ascii_are_taken(name):
-    check_encoding(name)
+    check_layout(ClientLogLayout(encoding=name))
+    chunk = f"{MESSAGE}\r\n{MESSAGE}\n".encode(name)
+    lines = read_lines([chunk], gzipped=False, max_line_bytes=1000, encoding=name)
+    assert [(line.text, line.refusal) for line in lines] == [(MESSAGE, None)] * 2
 
 
 @pytest.mark.parametrize(
