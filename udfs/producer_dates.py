@@ -15,9 +15,10 @@ import pyarrow as pa
 from udfs.attempt_columns import ATTEMPTS, DAY_MS
 from udfs.fleet_fold import fleet_of, fleet_rows
 from udfs.last_brokers import brokers_before, sends_that_lack, with_last_brokers
-from udfs.producer_date import NOTHING_BEFORE, Date, Options, Rows, Slice, findings_of_date, fold_date, sliced
+from udfs.producer_date import NOTHING_BEFORE, Date, Options, Rows, Slice, findings_of_date, sliced
 from udfs.producer_findings import findings_of_fleet
 from udfs.producer_rows import Ends
+from udfs.producer_span import Before, Span, folded
 
 Cut = Callable[[pa.Table, int], Iterable[Slice]]
 
@@ -59,28 +60,23 @@ def fold_dates(history: History, options: Options, cut: Cut = in_one) -> Iterato
 
     ``cut``: the parts in which a date is folded.
     """
-    last, empty = history.dates[-1], ATTEMPTS.empty_table()
-    before = NOTHING_BEFORE
-    following = [*history.dates[1:], None]
-    for known, then in zip(history.dates, following, strict=True):
-        midnight_ms, lasts = known, True
-        while lasts and midnight_ms != then and midnight_ms <= known + options.carry_days * DAY_MS:
-            attempts = _around(history, midnight_ms) if midnight_ms == known else empty
-            date = Date(
-                history.cluster,
-                midnight_ms,
-                partial(cut, attempts, midnight_ms),
-                history.starts.get(midnight_ms, _NO_STARTS),
-                history.routes.get(midnight_ms, _NO_ROUTES),
-                *before,
-                Ends(is_last=midnight_ms >= last, endless_too=midnight_ms <= last),
-            )
-            rows = fold_date(date, options)
-            lasts = rows.windows.num_rows > 0 or midnight_ms == known
-            if lasts:
-                yield _with_fleet(date, rows, options)
-                before = rows.replay, rows.items
-            midnight_ms += DAY_MS
+    first, last, empty = history.dates[0], history.dates[-1], ATTEMPTS.empty_table()
+
+    def date_of(midnight_ms: int, before: Before, ends: Ends) -> Date:
+        attempts = _around(history, midnight_ms) if midnight_ms in history.dates else empty
+        return Date(
+            history.cluster,
+            midnight_ms,
+            partial(cut, attempts, midnight_ms),
+            history.starts.get(midnight_ms, _NO_STARTS),
+            history.routes.get(midnight_ms, _NO_ROUTES),
+            *before,
+            ends,
+        )
+
+    span = Span(first, last, None, history.dates, last)
+    for date, rows in folded(span, NOTHING_BEFORE, date_of, options):
+        yield _with_fleet(date, rows, options)
 
 
 def _with_fleet(date: Date, rows: Rows, options: Options) -> Tables:

@@ -1,0 +1,130 @@
+"""Kernels in Spark's Python workers; blobs are rows of a staged frame, and meet by a shuffle of their key."""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import reduce
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from jobs.engines.blobs import Blob, Entry, Given, Packed, Spool, packed, unpacked
+from jobs.engines.runner import Kernel, KeyKernel
+from jobs.transforms.frames import staged
+
+_BLOB = "name string, key long, place long, rows binary"
+_SCHEMA = pa.schema([("name", pa.string()), ("key", pa.int64()), ("place", pa.int64()), ("rows", pa.binary())])
+_TASK = "number long, task binary"
+_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+_MOST_BATCH_BYTES = 64 << 20
+
+Batches = Iterator[pa.RecordBatch]
+
+
+class SparkBlobs:
+    """Blobs as rows of a staged frame."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        self.frame = frame
+
+    def tables(self, name: str) -> Iterator[pa.Table]:
+        """See ``Blobs``."""
+        own = self.frame.where(F.col("name") == name).orderBy("key", "place").select("rows")
+        return (unpacked(row.as_buffer()) for row in own.toArrow()["rows"])
+
+    def rows(self, name: str, schema: pa.Schema) -> DataFrame:
+        """See ``Blobs``."""
+        own = self.frame.where(F.col("name") == name).select("rows")
+        return own.mapInArrow(_opener(schema), from_arrow_schema(schema))
+
+
+class SparkRunner:
+    """Runs kernels in Spark's workers."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def each(self, kernel: Kernel, tasks: Sequence[Any]) -> SparkBlobs:
+        """See ``Runner``."""
+        listed = [(number, cloudpickle.dumps(task)) for number, task in enumerate(tasks)]
+        frame = self._spark.createDataFrame(listed, _TASK).repartitionByRange(max(1, len(tasks)), "number")
+        return self._staged(frame.mapInArrow(_over_tasks(kernel), _BLOB))
+
+    def by_key(self, kernel: KeyKernel, *given: SparkBlobs) -> SparkBlobs:
+        """See ``Runner``."""
+        frame = reduce(DataFrame.union, (blobs.frame for blobs in given))
+        return self._staged(frame.repartition("key").mapInArrow(_over_keys(kernel), _BLOB))
+
+    def _staged(self, frame: DataFrame) -> SparkBlobs:
+        with _small_batches(self._spark):
+            return SparkBlobs(staged(frame))
+
+
+@contextmanager
+def _small_batches(spark: SparkSession) -> Iterator[None]:
+    """A batch of Spark's is counted in rows, and a row is a blob here."""
+    usual = str(spark.conf.get(_BATCH_BYTES))
+    spark.conf.set(_BATCH_BYTES, str(_MOST_BATCH_BYTES))
+    try:
+        yield
+    finally:
+        spark.conf.set(_BATCH_BYTES, usual)
+
+
+def _over_tasks(kernel: Kernel) -> Callable[[Batches], Batches]:
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            for task in batch.column("task").to_pylist():
+                yield from _as_batches(kernel(cloudpickle.loads(task)))
+
+    return run
+
+
+def _over_keys(kernel: KeyKernel) -> Callable[[Batches], Batches]:
+    def run(batches: Batches) -> Batches:
+        scratch = Path(mkdtemp(prefix="hindsight-"))
+        try:
+            for key, entries in sorted(_spooled(batches, scratch).items()):
+                yield from _as_batches(kernel(key, Given(entries)))
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    return run
+
+
+def _spooled(batches: Batches, scratch: Path) -> dict[int, list[Entry]]:
+    spool = Spool(scratch / "blobs.arrow")
+    for batch in batches:
+        places = zip(*(batch.column(name).to_pylist() for name in ("name", "key", "place")), strict=True)
+        for (name, key, place), rows in zip(places, batch.column("rows"), strict=True):
+            spool.add(Packed(name, key, place, rows.as_buffer()))
+    spool.close()
+    by_key: dict[int, list[Entry]] = defaultdict(list)
+    for entry in spool.entries:
+        by_key[entry.key].append(entry)
+    return by_key
+
+
+def _as_batches(blobs: Iterator[Blob]) -> Batches:
+    for blob in blobs:
+        for name, key, place, rows in map(tuple, packed(blob)):
+            columns = [pa.array([name]), pa.array([key]), pa.array([place]), pa.array([rows], pa.binary())]
+            yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+
+
+def _opener(schema: pa.Schema) -> Callable[[Batches], Batches]:
+    def opened(batches: Batches) -> Batches:
+        for batch in batches:
+            for rows in batch.column("rows"):
+                yield from unpacked(rows.as_buffer()).cast(schema).to_batches()
+
+    return opened
