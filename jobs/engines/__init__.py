@@ -1,1 +1,1 @@
-"""What differs between the two engines: how kernels run, and how tables are kept."""
+"""The two ways to run: on this machine without a JVM, and on Spark. What differs between them is here."""
