@@ -127,7 +127,7 @@ def compact(codes: IntArray, size: int) -> tuple[IntArray, IntArray]:
 
 def attempts_of(table: pa.Table, midnight_ms: int) -> Attempts:
     """The columns of ``table`` (``ATTEMPTS``), counted from this midnight, epoch ms."""
-    table = _encoded(table)
+    table = encoded(table)
     begin, end, submit_end, callback_end = (instants(table[name], midnight_ms) for name in _INSTANTS)
     chosen_by, mode = texts(table["queue_selected_by"]), texts(table["mode"])
     return Attempts(
@@ -144,7 +144,7 @@ def attempts_of(table: pa.Table, midnight_ms: int) -> Attempts:
     )
 
 
-def _encoded(table: pa.Table) -> pa.Table:
+def encoded(table: pa.Table) -> pa.Table:
     """The table, each text that many rows share once: so it is looked at once, however often a kernel asks."""
     for place, name in enumerate(table.column_names):
         if name in (*_TEXTS, *_MORE_TEXTS):

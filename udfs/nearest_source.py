@@ -36,9 +36,7 @@ def merged_nearest(parts: Sequence[pa.Table]) -> pa.Table:
     return _least(every, [name for name in every.column_names if name != "distance"])
 
 
-def nearest_attempts(
-    attempts: pa.Table, nearest: tuple[pa.Table, pa.Table], distances: Mapping[str, int]
-) -> pa.Table:
+def nearest_attempts(attempts: pa.Table, nearest: tuple[pa.Table, pa.Table], distances: Mapping[str, int]) -> pa.Table:
     """The attempts of the nearest source; ``nearest``: of all attempts of their dates."""
     told = _with_distance(attempts.select(NEEDED), distances)
     told = told.append_column("place", pa.array(range(len(told)), pa.int64()))
@@ -54,8 +52,11 @@ def _with_distance(told: pa.Table, distances: Mapping[str, int]) -> pa.Table:
     known = pa.table({"source": list(distances), "distance": pa.array(distances.values(), pa.int64())})
     places = pc.index_in(plain["source"].cast(pa.string()), known["source"].combine_chunks())
     keys = pa.schema([(name, pa.date32() if name == "event_date" else pa.string()) for name in _BY[0]])
-    return plain.select(_BY[0]).cast(keys).append_column("process", process).append_column(
-        "distance", known["distance"].take(places)
+    return (
+        plain.select(_BY[0])
+        .cast(keys)
+        .append_column("process", process)
+        .append_column("distance", known["distance"].take(places))
     )
 
 

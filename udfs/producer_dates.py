@@ -84,7 +84,7 @@ def _with_fleet(date: Date, rows: Rows, options: Options) -> Tables:
     shares, day, limits = [rows.share], rows.observed.day, options.limits
     minutes = fleet_rows(date.cluster, date.midnight_ms, shares)
     fleet = fleet_of(minutes, shares, date.routes.to_pylist())
-    found = [findings_of_date(date, rows, fleet, limits), findings_of_fleet(day, fleet, limits)]
+    found = [findings_of_date(date, rows.observed, rows.chosen, fleet, limits), findings_of_fleet(day, fleet, limits)]
     return Tables(*rows[:4], minutes, pa.concat_tables(found))
 
 

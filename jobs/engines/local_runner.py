@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.engines.blobs import Blob, Entry, Given, Spool, packed
-from jobs.engines.runner import Kernel, KeyKernel
+from jobs.engines.runner import Kernel, KeyKernel, RowKernel
 
 Work = Callable[[], Iterator[Blob]]
 
@@ -30,6 +30,10 @@ class LocalBlobs:
     def __init__(self, entries: list[Entry]) -> None:
         self.entries = entries
 
+    def of(self, *names: str) -> LocalBlobs:
+        """See ``Blobs``."""
+        return LocalBlobs([entry for entry in self.entries if entry.name in names])
+
     def tables(self, name: str) -> Iterator[pa.Table]:
         """See ``Blobs``."""
         by_key: dict[int, list[Entry]] = defaultdict(list)
@@ -38,10 +42,9 @@ class LocalBlobs:
                 by_key[entry.key].append(entry)
         return chain.from_iterable(Given(own).tables(name) for _, own in sorted(by_key.items()))
 
-    def rows(self, name: str, schema: pa.Schema) -> pa.RecordBatchReader:
+    def rows(self, name: str, schema: pa.Schema) -> Iterator[pa.Table]:
         """See ``Blobs``."""
-        batches = (batch for table in self.tables(name) for batch in table.cast(schema).to_batches())
-        return pa.RecordBatchReader.from_batches(schema, batches)
+        return (table.cast(schema) for table in self.tables(name))
 
 
 class LocalRunner:
@@ -55,10 +58,20 @@ class LocalRunner:
         """See ``Runner``."""
         return self._done([partial(kernel, task) for task in tasks])
 
+    def over(self, kernel: RowKernel, rows: pa.Table | Iterable[pa.Table]) -> LocalBlobs:
+        """See ``Runner``."""
+        pieces = [rows] if isinstance(rows, pa.Table) else rows
+        path = self._scratch / f"{next(self._number)}.arrow"
+        return LocalBlobs(_spooled(lambda: chain.from_iterable(map(kernel, pieces)), path))
+
+    def together(self, *given: LocalBlobs) -> LocalBlobs:
+        """See ``Runner``."""
+        return LocalBlobs([entry for blobs in given for entry in blobs.entries])
+
     def by_key(self, kernel: KeyKernel, *given: LocalBlobs) -> LocalBlobs:
         """See ``Runner``."""
         by_key: dict[int, list[Entry]] = defaultdict(list)
-        for entry in chain.from_iterable(blobs.entries for blobs in given):
+        for entry in self.together(*given).entries:
             by_key[entry.key].append(entry)
         return self._done([partial(_of_key, kernel, key, own) for key, own in sorted(by_key.items())])
 

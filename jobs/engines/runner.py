@@ -11,6 +11,8 @@ from jobs.engines.blobs import Blob, Given
 
 # Of one task, a plain value that can be pickled.
 Kernel = Callable[[Any], Iterator[Blob]]
+# Of some rows of a table.
+RowKernel = Callable[[pa.Table], Iterator[Blob]]
 # Of one key, with all blobs that have it.
 KeyKernel = Callable[[int, Given], Iterator[Blob]]
 
@@ -18,11 +20,14 @@ KeyKernel = Callable[[int, Given], Iterator[Blob]]
 class Blobs(Protocol):
     """What kernels gave, kept until the run ends."""
 
+    def of(self, *names: str) -> Blobs:
+        """Those of these names alone."""
+
     def tables(self, name: str) -> Iterator[pa.Table]:
         """Those of a name, brought here: for small things only."""
 
     def rows(self, name: str, schema: pa.Schema) -> Any:
-        """Those of a name as what the engine's lake writes; ``schema``: of each of them."""
+        """Those of a name as the engine's lake takes rows; ``schema``: of each of them."""
 
 
 class Runner(Protocol):
@@ -31,5 +36,11 @@ class Runner(Protocol):
     def each(self, kernel: Kernel, tasks: Sequence[Any]) -> Blobs:
         """Run a kernel for each task."""
 
-    def by_key(self, kernel: KeyKernel, *given: Blobs) -> Blobs:
+    def over(self, kernel: RowKernel, rows: Any) -> Blobs:
+        """Run a kernel over rows as the engine's lake hands them on, piece by piece."""
+
+    def together(self, *given: Any) -> Blobs:
+        """Several blobs as one."""
+
+    def by_key(self, kernel: KeyKernel, *given: Any) -> Blobs:
         """Run a kernel for each key of some blobs; all blobs of a key meet."""

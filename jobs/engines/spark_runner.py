@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -11,14 +12,14 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.engines.blobs import Blob, Entry, Given, Packed, Spool, packed, unpacked
-from jobs.engines.runner import Kernel, KeyKernel
+from jobs.engines.runner import Kernel, KeyKernel, RowKernel
 from jobs.transforms.frames import staged
 
 _BLOB = "name string, key long, place long, rows binary"
@@ -35,6 +36,10 @@ class SparkBlobs:
 
     def __init__(self, frame: DataFrame) -> None:
         self.frame = frame
+
+    def of(self, *names: str) -> SparkBlobs:
+        """See ``Blobs``."""
+        return SparkBlobs(self.frame.where(F.col("name").isin(*names)))
 
     def tables(self, name: str) -> Iterator[pa.Table]:
         """See ``Blobs``."""
@@ -55,13 +60,21 @@ class SparkRunner:
 
     def each(self, kernel: Kernel, tasks: Sequence[Any]) -> SparkBlobs:
         """See ``Runner``."""
-        listed = [(number, cloudpickle.dumps(task)) for number, task in enumerate(tasks)]
+        listed = [(number, pickle.dumps(task)) for number, task in enumerate(tasks)]
         frame = self._spark.createDataFrame(listed, _TASK).repartitionByRange(max(1, len(tasks)), "number")
         return self._staged(frame.mapInArrow(_over_tasks(kernel), _BLOB))
 
+    def over(self, kernel: RowKernel, rows: DataFrame) -> SparkBlobs:
+        """See ``Runner``."""
+        return self._staged(rows.mapInArrow(_over_rows(kernel), _BLOB))
+
+    def together(self, *given: SparkBlobs) -> SparkBlobs:
+        """See ``Runner``."""
+        return SparkBlobs(reduce(DataFrame.union, (blobs.frame for blobs in given)))
+
     def by_key(self, kernel: KeyKernel, *given: SparkBlobs) -> SparkBlobs:
         """See ``Runner``."""
-        frame = reduce(DataFrame.union, (blobs.frame for blobs in given))
+        frame = self.together(*given).frame
         return self._staged(frame.repartition("key").mapInArrow(_over_keys(kernel), _BLOB))
 
     def _staged(self, frame: DataFrame) -> SparkBlobs:
@@ -84,7 +97,15 @@ def _over_tasks(kernel: Kernel) -> Callable[[Batches], Batches]:
     def run(batches: Batches) -> Batches:
         for batch in batches:
             for task in batch.column("task").to_pylist():
-                yield from _as_batches(kernel(cloudpickle.loads(task)))
+                yield from _as_batches(kernel(pickle.loads(task)))
+
+    return run
+
+
+def _over_rows(kernel: RowKernel) -> Callable[[Batches], Batches]:
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            yield from _as_batches(kernel(pa.Table.from_batches([batch])))
 
     return run
 
@@ -117,7 +138,7 @@ def _spooled(batches: Batches, scratch: Path) -> dict[int, list[Entry]]:
 def _as_batches(blobs: Iterator[Blob]) -> Batches:
     for blob in blobs:
         for name, key, place, rows in map(tuple, packed(blob)):
-            columns = [pa.array([name]), pa.array([key]), pa.array([place]), pa.array([rows], pa.binary())]
+            columns = [pa.array([name]), pa.array([key]), pa.array([place]), pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(np.array([0, len(rows)], np.int32).tobytes()), rows])]
             yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
 

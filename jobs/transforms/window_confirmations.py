@@ -22,16 +22,16 @@ _OWN_THREAD = ""  # of the client itself: callbacks and the detector
 _WINDOW = ("producer_group", "client_id", "started_at", "window_start")
 
 
-def window_confirmations(lines: DataFrame, windows: DataFrame, attempts: DataFrame, *, within_ms: int) -> DataFrame:
+def window_confirmations(lines: DataFrame, windows: DataFrame, writers: DataFrame, *, within_ms: int) -> DataFrame:
     """Rows of window_confirmation: each line, with the one window that it shows, if any.
 
     Args:
         lines: rows of client_event of the kinds in ``STATES``, with the columns ``LINE``.
         windows: rows of broker_availability_window.
-        attempts: rows of send_attempt of the same dates; their threads tell whose a line is.
+        writers: per process of the same dates, the threads that may write its lines; '' for the client's own.
         within_ms: how far the instants of one event may lie apart, in the log and in the replay.
     """
-    writers = _writers(attempts)
+    writers = writers.select(*PRODUCER, "writer").distinct()
     windows = windows.where(F.col("profile").isin(*_PROFILES))
     named = writers.select("cluster", F.col("writer").alias("thread")).distinct().withColumn("sends", F.lit(True))
     told = (
@@ -61,13 +61,6 @@ def window_confirmations(lines: DataFrame, windows: DataFrame, attempts: DataFra
         F.count_if(fits & (F.col("rank") == 0)).cast("int").alias("candidates"),
     )
     return best.select("*", "window.*").drop("window").fillna("nothing", ["shows"])
-
-
-def _writers(attempts: DataFrame) -> DataFrame:
-    """Per producer, the threads that may write its lines; an ASYNC producer's callbacks run on the client's own."""
-    own = F.when((F.col("mode") == "ASYNC") | F.col("thread").isNull(), F.lit(_OWN_THREAD))
-    threads = F.array_compact(F.array(F.col("thread"), own))
-    return attempts.select(*PRODUCER, F.explode(threads).alias("writer")).distinct()
 
 
 def _by_minute(windows: DataFrame, within_ms: int) -> DataFrame:

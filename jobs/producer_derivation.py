@@ -1,0 +1,123 @@
+"""Attempts of a stretch of dates in, rows of the producers' derived tables out, whichever engine runs the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+
+from conf.settings import Settings
+from jobs.engines.arrow_lake import DataFile
+from jobs.engines.data_files import TableFolder
+from jobs.engines.runner import Blobs, Runner
+from jobs.producer_buckets import (
+    DATED_ROUTES,
+    FLEET,
+    FOLDED,
+    OBSERVED,
+    OPENING,
+    ROUTES,
+    SHARES,
+    STARTS,
+    Copies,
+    Findings,
+    FleetOfDates,
+    Fold,
+    Lineage,
+)
+from jobs.producer_cut import Addresses, AttemptFile, Split, cut, look, midnight_of
+from jobs.publication import Stretch
+from jobs.transforms.frames import ClusterDate
+from schemas import (
+    FAULT_ITEM_STATE,
+    FLEET_MINUTE,
+    PRODUCER_FINDING,
+    PRODUCER_INSTANCE,
+    PRODUCER_REPLAY,
+    SEND_ATTEMPT,
+    TOPIC_ROUTE,
+)
+from udfs.landing_formats import distances, formats_of
+from udfs.nearest_source import merged_nearest
+from udfs.producer_date import Options
+from udfs.producer_finding import Thresholds
+from udfs.producer_span import Span
+
+DERIVED = (*FOLDED, FLEET_MINUTE, PRODUCER_FINDING)
+_BUCKET_ROWS = 500_000
+_MOST_BUCKETS = 200
+_DAY = timedelta(days=1)
+
+
+def derive(stretch: Stretch, settings: Settings, runner: Runner, lines: Collection[ClusterDate]) -> Blobs:
+    """Rows of the tables ``DERIVED``, blobs by name, and of who may write lines of clients' logs (``WRITERS``).
+
+    ``lines``: dates on which clients' logs tell of their own fault tables.
+    """
+    lake, clusters = stretch.lake, sorted({at.cluster for at in stretch.dates})
+    spans = {cluster: span_of(stretch, cluster) for cluster in clusters}
+    options = Options(**settings.replay.model_dump(), limits=Thresholds(**settings.producer_findings.model_dump()))
+    lineage = Lineage(stretch.context.started_at, stretch.context.run_id)
+    files = lake.files(SEND_ATTEMPT, {at.event_date + step * _DAY for at in stretch.dates for step in (-1, 0, 1)})
+    dates = {cluster: sorted(spans[cluster].recorded) for cluster in clusters}
+    addresses = Addresses(clusters, _buckets(files), dates)
+    attempts = runner.each(cut, _tasks(stretch, files, addresses, runner))
+    routes = runner.over(Copies(addresses), lake.of_dates(TOPIC_ROUTE, stretch.dates, ()))
+    beside = [
+        routes.of(ROUTES),
+        runner.over(Split(STARTS, addresses), lake.of_dates(PRODUCER_INSTANCE, stretch.dates, ())),
+        *(
+            runner.over(Split(OPENING + table.name, addresses), stretch.opening(table))
+            for table in (PRODUCER_REPLAY, FAULT_ITEM_STATE)
+        ),
+    ]
+    folded = runner.by_key(Fold(addresses, spans, options, lineage), attempts, *beside)
+    shares = folded.of(*SHARES)
+    fleet = runner.by_key(FleetOfDates(addresses, options, lineage), shares, routes.of(DATED_ROUTES))
+    kept = _kept(folded, spans)
+    told = {c: [midnight_of(at.event_date) for at in lines if at.cluster == c] for c in clusters}
+    closing = folded.of(OBSERVED, PRODUCER_REPLAY.name, FAULT_ITEM_STATE.name)
+    findings = Findings(addresses, spans, options, lineage, kept, told)
+    found = runner.by_key(findings, attempts, *beside, closing, fleet.of(FLEET))
+    return runner.together(folded, fleet, found)
+
+
+def span_of(stretch: Stretch, cluster: str) -> Span:
+    """The dates of one cluster."""
+    days = [at.event_date for at in stretch.dates if at.cluster == cluster]
+    following = stretch.following.get(cluster)
+    recorded = [day for day in days if ClusterDate(cluster, day) in stretch.recorded]
+    return Span(
+        first=midnight_of(min(days)),
+        last=midnight_of(max(days)),
+        following=None if following is None else midnight_of(following),
+        recorded=frozenset(map(midnight_of, recorded)),
+        last_recorded=midnight_of(stretch.last_recorded.get(cluster, max(days))),
+    )
+
+
+def _buckets(files: Collection[DataFile]) -> int:
+    rows = sum(file.rows or 0 for file in files)
+    return min(max(1, round(rows / _BUCKET_ROWS)), _MOST_BUCKETS)
+
+
+def _tasks(stretch: Stretch, files: list[DataFile], addresses: Addresses, runner: Runner) -> list[AttemptFile]:
+    folder = TableFolder(stretch.lake.root, SEND_ATTEMPT)
+    sources = stretch.formats.intersection(formats_of("producer"))
+    by_source = distances() if len(sources) > 1 else {}
+    tasks = [AttemptFile(folder, file, addresses, None, by_source, finds_brokers=False) for file in files]
+    seen = runner.each(look, tasks)
+    finds_brokers = any(any(table["lacks"].to_pylist()) for table in seen.tables("lacks"))
+    nearest = None
+    if by_source and tasks:
+        nearest = tuple(merged_nearest(list(seen.tables(name))) for name in ("by_client", "by_process"))
+    return [task._replace(nearest=nearest, finds_brokers=finds_brokers) for task in tasks]
+
+
+def _kept(folded: Blobs, spans: Mapping[str, Span]) -> dict[str, frozenset[int]]:
+    """By cluster, the dates with rows: those with records, and those into which some window lasts."""
+    kept = {cluster: set(span.recorded) for cluster, span in spans.items()}
+    for table in folded.tables("lasting"):
+        for row in table.to_pylist():
+            if row["windows"]:
+                kept[row["cluster"]].add(row["midnight_ms"])
+    return {cluster: frozenset(dates) for cluster, dates in kept.items()}
