@@ -21,7 +21,15 @@ from typing import NamedTuple
 
 from udfs.log_dates import DayCount
 from udfs.log_patterns import DeclaredLayout
-from udfs.log_stamps import Stamp, epoch_ms, last_stamp, refuse_zone_letters, time_of_day, whole_second_ms
+from udfs.log_stamps import (
+    Stamp,
+    epoch_ms,
+    first_stamp,
+    last_stamp,
+    refuse_zone_letters,
+    time_of_day,
+    whole_second_ms,
+)
 from udfs.parsed_line import RefusedLineError
 
 GMT8 = timezone(timedelta(hours=8))
@@ -42,6 +50,8 @@ _OWN = {
 _MARKS = "-:|])>}~#"  # what separates a message from what stands before it
 _IN_CLASS_NAME = re.compile(r"\.|[a-z][A-Z]")
 _EARLY_CHARS = 16  # within which a line's time of day stands, where nothing is declared
+_HEAD_CHARS = 400  # within which a line's own head ends, and
+_STAMP_CHARS = 64  # its stamp
 _COLOUR = re.compile(r"\x1b\[[0-9;]*+m")
 _BEGINS = re.compile(
     r"(?:[\[(<{|]|\S{1,40}[ |]{1,4}){0,3}(?:\d{4}[-/]\d\d[-/]\d\d[ T]|\d\d:\d\d:\d\d[.,]\d|%PARSER_ERROR\[)"
@@ -96,6 +106,29 @@ def time_of_line(text: str, log: LogReading) -> Stamp | None:
     if log.declared is not None:
         return log.declared.time_of(without_colours(text))
     return time_of_day(without_colours(text[:40]), _EARLY_CHARS)
+
+
+def written_at(text: str, log: LogReading) -> LogHead | None:
+    """When any line was written, wanted or not, and by which process; None: its beginning does not tell.
+
+    As ``read_head``, without a message to end at: a layout that is not known need not have a level.
+    """
+    text = without_colours(text[:_HEAD_CHARS])
+    own = _OWN.get(text[19:20]) if log.declared is None else None
+    found = own.match(text) if own else None
+    try:
+        if found is not None:
+            return _own_head(text, 0, found.end(), log.zone)
+        stamp = time_of_line(text, log) if log.declared or log.days else first_stamp(text, _STAMP_CHARS)
+        if stamp is None:
+            return None
+        refuse_zone_letters(text, stamp)
+        if stamp.date is None and log.days is not None:
+            log.days.see(stamp.day_ms)
+            stamp = stamp._replace(date=log.days.date_of(stamp.day_ms))
+        return LogHead(epoch_ms(stamp, log.zone), stamp.resolution_ms, "", None, None)
+    except RefusedLineError:
+        return None
 
 
 def read_head(text: str, start: int, log: LogReading) -> LogHead:
