@@ -82,6 +82,13 @@ class LogFindings:
     consumes: set[Consumes] = field(default_factory=set)
     zone_assumed: bool = False
 
+    def wrote(self) -> tuple[int, int] | None:
+        """When its first and its last word were written; None: no line says when."""
+        stretches = [one for life in self.lives.values() for one in life.stretches()]
+        if not stretches:
+            return None
+        return min(one.start for one in stretches), max(one.end for one in stretches)
+
     def clients(self) -> set[str]:
         """The client ids that its lines name as their writers'."""
         named = {str(one.row["client_id"]) for one in self.events if one.row.get("client_id")}

@@ -1,6 +1,7 @@
 """What was found in several logs in, the processes that wrote them out: files of one log joined, copies told once.
 
-Files belong to one log where a rotation named them so, or where they name the same client. A process is told by its id
+Files belong to one log where a rotation named them so, where they hold the same line, and where they name the same
+client one after the other; those that do so side by side are of two processes. A process is told by its id
 where the layout writes one. Where it writes none, and the clients of a log show that several processes share it (all
 those of a user on one machine do), a client lives by its own lines alone.
 """
@@ -18,6 +19,7 @@ from udfs.log_life import Stretch, joined
 _ROTATED = re.compile(r"(?P<log>.*\.(?:log|LOG|out|txt))(?:[.-][0-9][0-9._-]*)?")
 _FOLDERS = frozenset({"otherdays", "other_days"})  # into which RocketMQ moves what it rolls
 _NUMBERED = re.compile(r"[.-][0-9][0-9._-]*(?=\.(?:log|LOG)\Z)")
+_OVERLAP_MS = 1000  # of parts that follow each other: threads write out of order, and stamps may be of whole seconds
 _OF_PID = re.compile(r"(?P<address>[^@]+)@(?P<pid>[0-9]+)(?:#[0-9]+)?(?:@.*)?")
 
 
@@ -72,8 +74,7 @@ def _process(pid: int | None, logs: list[LogFindings], events: list[Event], sile
 
 
 def _span(log: LogFindings) -> Stretch:
-    stretches = [one for life in log.lives.values() for one in life.stretches()]
-    return Stretch(min(one.start for one in stretches), max(one.end for one in stretches))
+    return Stretch(*(log.wrote() or (0, 0)))
 
 
 def _is_shared(events: list[Event]) -> bool:
@@ -85,33 +86,55 @@ def _is_shared(events: list[Event]) -> bool:
 
 
 def _in_order(logs: list[LogFindings]) -> list[Event]:
-    """Events by time; those of one instant as their files have them, and the files as they begin."""
-    by_begin = sorted((log for log in logs if log.lives), key=lambda log: (*_span(log), log.path))
-    of_log = ((one.at, rank, one.line, one) for rank, log in enumerate(by_begin) for one in log.events)
+    """Events by time; those of one instant as their files have them, and the files in the order given."""
+    of_log = ((one.at, rank, one.line, one) for rank, log in enumerate(logs) for one in log.events)
     return unique(one[3] for one in sorted(of_log, key=lambda one: one[:3]))
 
 
 def _joined(logs: Iterable[LogFindings]) -> list[list[LogFindings]]:
-    """Logs that are parts or copies of one."""
-    groups: dict[int, list[LogFindings]] = {}
-    place: dict[tuple[str, str], int] = {}
-    for number, log in enumerate(sorted(logs, key=lambda log: log.path)):
-        keys = [("name", log_of(log.path)), *(("client", name) for name in log.clients())]
-        mine, taken = [log], {place[key] for key in keys if key in place}
-        for other in taken:
-            moved = groups.pop(other)
-            mine += moved
-        groups[number] = mine
-        _point(place, taken, number)
-        place.update(dict.fromkeys(keys, number))
-    return [sorted(group, key=lambda log: log.path) for group in groups.values()]
+    """Logs that are parts or copies of one, each in order of beginning."""
+    groups: list[_OneLog] = []
+    for log in sorted(logs, key=_beginning):
+        mine = _OneLog(log)
+        others = [one for one in groups if one.is_of(mine)]
+        for one in others:
+            mine.take(one)
+        groups = [one for one in groups if one not in others]
+        groups.append(mine)
+    return [sorted(group.logs, key=_beginning) for group in groups]
 
 
-def _point(place: dict[tuple[str, str], int], taken: set[int], number: int) -> None:
-    if taken:
-        for key, at in place.items():
-            if at in taken:
-                place[key] = number
+def _beginning(log: LogFindings) -> tuple[tuple[int, int], str]:
+    return _span(log), log.path
+
+
+class _OneLog:
+    """Files that are one log, as far as is known."""
+
+    def __init__(self, log: LogFindings) -> None:
+        self.logs = [log]
+        self.names = {log_of(log.path)}
+        self.clients = log.clients()
+        self.told = {one.identity for one in log.events}
+        self.spans = [_span(log)] if log.lives else []
+
+    def is_of(self, other: _OneLog) -> bool:
+        """By name, as copies; or as parts that name the same client, one after the other: not two side by side."""
+        if not self.names.isdisjoint(other.names) or not self.told.isdisjoint(other.told):
+            return True
+        return not self.clients.isdisjoint(other.clients) and all(
+            one.end <= two.start + _OVERLAP_MS or two.end <= one.start + _OVERLAP_MS
+            for one in self.spans
+            for two in other.spans
+        )
+
+    def take(self, other: _OneLog) -> None:
+        """Make one of two."""
+        self.logs += other.logs
+        self.names |= other.names
+        self.clients |= other.clients
+        self.told |= other.told
+        self.spans += other.spans
 
 
 def log_of(path: str) -> str:
