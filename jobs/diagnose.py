@@ -43,14 +43,14 @@ def diagnose(
     as_lines: Json = False,
 ) -> None:
     """Print it; refused: no log is named, or one that is not there."""
-    kinds: dict[str, LogKind] = dict.fromkeys(client_log or (), CLIENT_LOG) | dict.fromkeys(broker_log or (), BROKER_LOG)
+    kinds: dict[str, LogKind] = dict.fromkeys(client_log or (), CLIENT_LOG) | dict.fromkeys(
+        broker_log or (), BROKER_LOG
+    )
     named = _named([*(logs or ()), *kinds])
     options = read_options("", load_settings(settings))
     silence_ms = int(silence * 1000)
     found = [
-        read_log(
-            path, options, cluster=cluster, zone=_zone(zone), kind=kinds.get(path), silence_ms=silence_ms
-        )
+        read_log(path, options, cluster=cluster, zone=_zone(zone), kind=kinds.get(path), silence_ms=silence_ms)
         for path in named.paths
     ]
     diagnosis = diagnosis_of(found, silence_ms).of_groups(group)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from jobs.diagnosis_words import Clock, Names, queues_told, some
-from udfs.log_diagnosis import NO_RESULT, Diagnosis, Member
+from jobs.diagnosis_words import Clock, Names, queues_told, some, wrapped
+from udfs.log_diagnosis import Diagnosis
+from udfs.log_members import Member
 from udfs.logged_ownership import (
     LOG_BEGINS,
     LOG_ENDS,
     LOG_SILENT,
     NO_CLIENT_LOG,
+    NO_RESULT,
     NOT_SAID_WHETHER_PUSH,
     PART_MISSING,
     PULLS,
@@ -21,19 +23,8 @@ from udfs.logged_ownership import (
     WHOSE_NOT_SAID,
     Ownership,
 )
-from udfs.logged_rebalances import (
-    BY_NOTICE,
-    BY_START,
-    EXPIRED,
-    JOINED,
-    LEFT,
-    LOCKED,
-    NOT_SAID,
-    REPLACED,
-    ROUTE,
-    STARTED,
-    Rebalance,
-)
+from udfs.logged_rebalances import BY_NOTICE, BY_START, Rebalance
+from udfs.logged_results import EXPIRED, JOINED, LEFT, LOCKED, NOT_SAID, REPLACED, ROUTE, STARTED
 from udfs.logged_troubles import Tally
 
 _MOST = 40
@@ -68,7 +59,10 @@ def group_told(group: str, diagnosis: Diagnosis, names: Names, clock: Clock) -> 
     yield f"{group}: {_members(members)}"
     owned = [one for one in diagnosis.ownership if one.key.consumer_group == group]
     yield from _cut(_ownership(owned, clock))
-    yield from _section("Rebalances", _rebalances([one for one in diagnosis.rebalances if one.consumer_group == group], clock))
+    yield from _section("Held by two at once", _held_by_two(group, diagnosis, clock))
+    yield from _section(
+        "Rebalances", _rebalances([one for one in diagnosis.rebalances if one.consumer_group == group], clock)
+    )
     yield from _section("What failed", _failures(group, diagnosis, names, clock))
 
 
@@ -106,7 +100,7 @@ def _members(members: list[Member]) -> str:
 def _ownership(owned: list[Ownership], clock: Clock) -> Iterator[str]:
     told = [one for one in owned if not one.key.topic.startswith(_RETRY)]
     for topic, of_topic in groupby(told, key=lambda one: one.key.topic):
-        yield f"  Who held what of {topic}" if topic else "  Not known"
+        yield f"  Who held what of {topic}" if topic else "  Members of which no line tells a queue"
         for client_id, stretches in groupby(of_topic, key=lambda one: one.key.client_id):
             yield f"    {client_id or 'a client that its log does not name'}"
             yield from (f"      {line}" for line in _stretches(list(stretches), clock))
@@ -116,15 +110,18 @@ def _ownership(owned: list[Ownership], clock: Clock) -> Iterator[str]:
 
 
 def _stretches(stretches: list[Ownership], clock: Clock) -> Iterator[str]:
+    ends = ""
+    if len(stretches) > 1 and stretches[-1].reason == LOG_ENDS and stretches[-1].until is None:
+        *stretches, _ = stretches
+        ends = "; not known after"
     for is_brief, some_of_them in groupby(stretches, key=_is_brief):
         run = list(some_of_them)
         if is_brief and len(run) > 1:
-            until = run[-1].until
-            yield f"{clock.at(run[0].since)} to {clock.at(until or 0)}  changed {len(run)} times"
+            yield f"{clock.at(run[0].since)} to {clock.at(run[-1].until or 0)}  changed {len(run)} times"
             continue
         for one in run:
-            until_told = f"to {clock.at(one.until)}" if one.until is not None else "on".ljust(3 + len(clock.at(0)))
-            yield f"{clock.at(one.since)} {until_told}  {_held(one)}"
+            until = f"to {clock.at(one.until)}" if one.until is not None else "on".ljust(3 + len(clock.at(0)))
+            yield f"{clock.at(one.since)} {until}  {_held(one)}{ends if one is stretches[-1] else ''}"
 
 
 def _is_brief(one: Ownership) -> bool:
@@ -144,15 +141,24 @@ def _held(one: Ownership) -> str:
     return f"unknown: {_WHY[str(one.reason)]}{last}"
 
 
+def _held_by_two(group: str, diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
+    for one in diagnosis.held_by_two:
+        if one.consumer_group == group:
+            when = f"{clock.at(one.since)} to {clock.at(one.until)}"
+            yield f"  {when}  {one.topic} {queues_told(one.queues)}: {' and '.join(one.client_ids)}"
+
+
 def _rebalances(rebalances: list[Rebalance], clock: Clock) -> Iterator[str]:
+    hanging = 4 + len(clock.at(0))
     for is_start, some_of_them in groupby(rebalances, key=lambda one: STARTED in one.triggers):
         run = list(some_of_them)
         if is_start and len(run) > 3:
-            ended = max(one.ended_at for one in run)
-            took = (ended - run[0].began_at) / 1000
-            yield f"  {clock.at(run[0].began_at)}  took {took:.1f} s  clients started, {len(run)} rebalances, {_counts(run[0], run[-1])}"
-            continue
-        yield from (f"  {_rebalance(one, clock)}" for one in run)
+            took = (max(one.ended_at for one in run) - run[0].began_at) / 1000
+            told = [f"took {took:.1f} s  clients started: {len(run)} rebalances, {_counts(run[0], run[-1])}"]
+        else:
+            told = [_rebalance(one) for one in run]
+        for one, text in zip(run, told, strict=False):
+            yield from wrapped(f"{clock.at(one.began_at)}  {text}", indent=2, hanging=hanging)
 
 
 def _counts(first: Rebalance, last: Rebalance) -> str:
@@ -162,7 +168,7 @@ def _counts(first: Rebalance, last: Rebalance) -> str:
     return some(after, "member") if before in (None, after) else f"{before} -> {some(after, 'member')}"
 
 
-def _rebalance(one: Rebalance, clock: Clock) -> str:
+def _rebalance(one: Rebalance) -> str:
     why = " and ".join(_CAUSE[cause] for cause in one.triggers)
     who = [f"joined: {_few(one.joined)}"] if one.joined and STARTED not in one.triggers else []
     who += [f"started: {_few(one.joined)}"] if STARTED in one.triggers and one.joined else []
@@ -170,7 +176,7 @@ def _rebalance(one: Rebalance, clock: Clock) -> str:
     told = {BY_NOTICE: "told by a broker", BY_START: "at their start"}.get(one.woken_by, "found at the 20 s timer")
     moved = f"{some(len(one.clients), 'client')} shared anew, {some(one.moved, 'queue')} moved"
     parts = [f"{why} ({_counts(one, one)})", *who, told, moved]
-    return f"{clock.at(one.began_at)}  took {one.took_ms / 1000:.1f} s  " + "; ".join(parts)
+    return f"took {one.took_ms / 1000:.1f} s  " + "; ".join(parts)
 
 
 def _few(names: tuple[str, ...]) -> str:
@@ -179,17 +185,19 @@ def _few(names: tuple[str, ...]) -> str:
 
 def _failures(group: str, diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]:
     for one in diagnosis.troubles:
+        log = names.of(one.process.log)
         for subject, tally in one.not_listed.items():
             if subject[0] == group:
                 size = f", which had {tally.most}" if tally.most is not None else ""
                 yield f"  {subject[1]} not in the member list{size}: {_when(tally, clock)}"
         for subject, tally in one.locks.items():
             if subject[0] == group:
-                yield f"  {subject[1]} {subject[2]}:{subject[3]} not locked: {_when(tally, clock)} ({names.of(one.process.log)})"
+                yield f"  {subject[1]} {subject[2]}:{subject[3]} not locked: {_when(tally, clock)} ({log})"
         for subject, tally in one.failures.items():
             if subject[1] == group:
                 about = " ".join(str(part) for part in subject[2:] if part)
-                yield f"  {_FAILURE.get(str(subject[0]), str(subject[0]))} {about}: {_when(tally, clock)} ({names.of(one.process.log)})"
+                what = _FAILURE.get(str(subject[0]), str(subject[0]))
+                yield f"  {what}, {about}: {_when(tally, clock)} ({log})"
 
 
 _FAILURE = {

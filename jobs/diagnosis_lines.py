@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
-from udfs.log_diagnosis import Diagnosis, Member
+from udfs.log_diagnosis import Diagnosis, HeldByTwo
 from udfs.log_findings import LogFindings
+from udfs.log_members import Member
 from udfs.logged_ownership import UNKNOWN, Ownership, Queues
 from udfs.logged_rebalances import Rebalance
 from udfs.logged_troubles import Subject, Tally, Troubles
@@ -20,6 +21,7 @@ def as_json(diagnosis: Diagnosis, left_alone: Iterable[str]) -> Iterator[str]:
     yield from (_line("left_alone", path=path) for path in left_alone)
     yield from map(_member, diagnosis.members)
     yield from map(_ownership, diagnosis.ownership)
+    yield from map(_held_by_two, diagnosis.held_by_two)
     yield from map(_rebalance, diagnosis.rebalances)
     for troubles in diagnosis.troubles:
         yield from _troubles(troubles)
@@ -62,9 +64,10 @@ def _log(log: LogFindings) -> Iterator[str]:
 
 
 def _member(one: Member) -> str:
-    signs = [{**sign._asdict(), "at": instant(sign.at)} for sign in one.signs]
-    for sign in signs:
-        del sign["consumer_group"], sign["client_id"]
+    signs = [
+        {"at": instant(sign.at), "joined": sign.joined, "how": sign.how, "broker_name": sign.broker_name}
+        for sign in one.signs
+    ]
     first, last = one.wrote or (None, None)
     return _line(
         "member",
@@ -101,6 +104,18 @@ def _ownership(one: Ownership) -> str:
     )
 
 
+def _held_by_two(one: HeldByTwo) -> str:
+    return _line(
+        "held_by_two",
+        consumer_group=one.consumer_group,
+        topic=one.topic,
+        client_ids=one.client_ids,
+        queues=_queues(one.queues),
+        since_at=instant(one.since),
+        until_at=instant(one.until),
+    )
+
+
 def _queues(queues: Queues) -> list[dict[str, object]]:
     return [{"broker_name": broker_name, "queue_id": queue_id} for broker_name, queue_id in queues]
 
@@ -119,14 +134,19 @@ def _troubles(one: Troubles) -> Iterator[str]:
     yield from _tallies("lock_failed", ("consumer_group", "topic", "broker_name", "queue_id"), one.locks, whose)
     yield from _tallies("failure", ("what", "consumer_group", "topic", "exception"), one.failures, whose)
     for isolation in one.isolations:
-        facts = {**isolation._asdict(), "since": None, "until": None}
-        del facts["since"], facts["until"]
-        since_at, until_at = instant(isolation.since), instant(isolation.until)
-        yield _line("isolation", since_at=since_at, until_at=until_at, **facts, **whose)
+        yield _line(
+            "isolation",
+            broker_name=isolation.broker_name,
+            state=isolation.state,
+            since_at=instant(isolation.since),
+            until_at=instant(isolation.until),
+            lines=isolation.lines,
+            **whose,
+        )
 
 
 def _tallies(
-    kind: str, names: tuple[str, ...], tallies: dict[Subject, Tally], whose: dict[str, object], most: str = ""
+    kind: str, names: tuple[str, ...], tallies: dict[Subject, Tally], whose: Mapping[str, object], most: str = ""
 ) -> Iterator[str]:
     for subject, tally in tallies.items():
         figure = {most: tally.most} if most else {}

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-import textwrap
 from collections.abc import Iterable, Iterator
 
 from jobs.diagnosis_groups import group_told
-from jobs.diagnosis_words import Clock, Names, some
-from udfs.log_diagnosis import CannotTell, Diagnosis
-from udfs.log_findings import LogFindings
-from udfs.logged_ownership import LOG_ENDS, LOG_SILENT, NO_CLIENT_LOG, UNKNOWN
-from udfs.logged_rebalances import STARTED
+from jobs.diagnosis_words import Clock, Names, some, wrapped
+from udfs.log_diagnosis import Diagnosis
+from udfs.log_findings import BROKER_LOG, LogFindings
+from udfs.log_limits import CannotTell
+from udfs.logged_ownership import LOG_ENDS, LOG_SILENT, NO_CLIENT_LOG
+from udfs.logged_results import STARTED
 from udfs.logged_troubles import Subject, Tally
 
-_WIDTH = 110
 _MOST = 40  # lines of one section
+_MOST_IN_SHORT = 5
+_LONG_MS = 60_000  # before the last word of any client
 _KINDS = {"client_log": "client", "broker_log": "broker", "both": "both?", "neither": "neither"}
 
 
@@ -36,7 +37,7 @@ def told(diagnosis: Diagnosis, left_alone: Iterable[str]) -> Iterator[str]:
 
 
 def _groups(diagnosis: Diagnosis) -> set[str]:
-    return {one.consumer_group for one in (*diagnosis.members, *diagnosis.rebalances)}
+    return {one.consumer_group for one in diagnosis.members} | {one.consumer_group for one in diagnosis.rebalances}
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
@@ -52,10 +53,14 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
 def _in_short(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
     yield from _of_members(diagnosis, clock)
     yield from _of_rebalances(diagnosis, clock)
+    twice = sum(len(one.queues) for one in diagnosis.held_by_two)
+    if twice:
+        groups = sorted({one.consumer_group for one in diagnosis.held_by_two})
+        yield f"{some(twice, 'time')} two clients held one queue at once: {_few(groups)}"
     not_listed = _sum(tally for one in diagnosis.troubles for tally in one.not_listed.values())
     locks = _sum(tally for one in diagnosis.troubles for tally in one.locks.values())
     if not_listed:
-        yield f"{some(not_listed, 'time')} a client was missing in the member list that it had asked for, and gave its queues up"
+        yield f"{some(not_listed, 'time')} a client was not in the member list that it got, and gave its queues up"
     if locks:
         yield f"{some(locks, 'time')} a queue could not be locked"
     sends: dict[str, int] = {}
@@ -82,21 +87,19 @@ def _of_members(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
     yield f"{some(len(groups), 'group')}, {some(len(members), 'member')}" + (
         f"; of {without} there is no log: what they held is not known" if without else ""
     )
-    silent = {
-        (one.key.client_id, one.since, one.until)
-        for one in diagnosis.ownership
-        if one.state == UNKNOWN and one.reason == LOG_SILENT and one.until
-    }
-    for client_id, since, until in sorted(silent, key=lambda one: (one[1], str(one[0])))[:5]:
-        yield f"{client_id} wrote nothing from {clock.at(since)} to {clock.at(until)} ({_seconds(until - since)}): frozen, or cut off?"
-    last = max((log.wrote() or (0, 0))[1] for log in diagnosis.logs)
-    ends = {
-        (one.key.client_id, one.since)
-        for one in diagnosis.ownership
-        if one.reason == LOG_ENDS and last - one.since > 60_000 and one.queues
-    }
-    for client_id, since in sorted(ends, key=lambda one: (one[1], str(one[0])))[:5]:
-        yield f"{client_id} wrote nothing after {clock.at(since)}, and did not say that it stopped: killed, or its log goes on elsewhere?"
+    silent: dict[tuple[int, int], set[str]] = {}
+    ended: dict[int, set[str]] = {}
+    last = max((log.wrote() or (0, 0))[1] for log in diagnosis.logs if log.kind != BROKER_LOG)
+    for one in diagnosis.ownership:
+        if one.reason == LOG_SILENT and one.until is not None:
+            silent.setdefault((one.since, one.until), set()).add(str(one.key.client_id))
+        elif one.reason == LOG_ENDS and one.queues and last - one.since > _LONG_MS:
+            ended.setdefault(one.since, set()).add(str(one.key.client_id))
+    for (since, until), clients in sorted(silent.items())[:_MOST_IN_SHORT]:
+        when = f"from {clock.at(since)} to {clock.at(until)}, {_seconds(until - since)}"
+        yield f"wrote nothing {when}: {_few(clients)}: frozen, or cut off from its disk?"
+    for since, clients in sorted(ended.items())[:_MOST_IN_SHORT]:
+        yield f"wrote nothing after {clock.at(since)}, not even a stop: {_few(clients)}: killed, or is a log missing?"
 
 
 def _of_rebalances(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
@@ -118,7 +121,8 @@ def _logs(logs: list[LogFindings], names: Names, clock: Clock) -> Iterator[str]:
         named = ", ".join(clients[:3]) + (f" and {len(clients) - 3} more" if len(clients) > 3 else "")
         yield f"{_KINDS[log.kind]:<8}{names.of(log.path):<{width}} {log.lines:>9,} lines  {when}  {named}".rstrip()
         for code, one in log.first_refused.items():
-            yield f"        {log.refused[code]:,} refused, {code}: the first is line {one.line}: {one.detail}"[:_WIDTH]
+            told = f"{log.refused[code]:,} refused, {code}: the first is line {one.line}: {one.detail}"
+            yield from wrapped(told, indent=8, hanging=10)
 
 
 def _sends(diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]:
@@ -130,7 +134,8 @@ def _sends(diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]:
             slowest = f", at most {tally.most:,} ms" if tally.most is not None else ""
             yield f"  {broker}: {some(tally.count, 'time')} {_why(subject)}, {_when(tally, clock)}{slowest}"
         for subject, tally in one.retried.items():
-            yield f"  {subject[0] or 'not named'}: {tally.count:,} ASYNC sends tried again, {_why(subject)}, {_when(tally, clock)}"
+            again = f"{some(tally.count, 'ASYNC send')} tried again"
+            yield f"  {subject[0] or 'not named'}: {again}, {_why(subject)}, {_when(tally, clock)}"
 
 
 def _why(subject: Subject) -> str:
@@ -148,7 +153,7 @@ def _isolations(diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[st
     for one in diagnosis.troubles:
         if one.isolations:
             yield names.of(one.process.log)
-        for isolation in one.isolations[:_MOST // 2]:
+        for isolation in one.isolations[: _MOST // 2]:
             until = clock.at(isolation.until) if isolation.until else "an end that no line tells"
             yield f"  {isolation.broker_name} {isolation.state} from {clock.at(isolation.since)} to {until}"
         if len(one.isolations) > _MOST // 2:
@@ -161,21 +166,24 @@ def _cannot_tell(diagnosis: Diagnosis, names: Names, left_alone: Iterable[str]) 
         by_sentence.setdefault(one.sentence, []).append(one)
     for sentence, of_it in by_sentence.items():
         whom = ", ".join(names.of(one.subject) for one in of_it[:6]) + (" and more" if len(of_it) > 6 else "")
-        yield from _wrapped(f"{whom}: {sentence}.")
+        yield from wrapped(f"{whom}: {sentence}.", indent=0, hanging=2)
     groups = sorted({one.key.consumer_group for one in diagnosis.ownership if one.reason == NO_CLIENT_LOG})
     if groups:
-        yield from _wrapped(f"{', '.join(groups)}: what members without a log hold. Name their logs too.")
-    yield from _wrapped("Whether a client that is silent still holds its queues: only the cluster knows (hindsight collect).")
+        yield from wrapped(
+            f"{', '.join(groups)}: what members without a log hold. Name their logs too.", indent=0, hanging=2
+        )
+    yield "Whether a client that is silent still holds its queues: only the cluster knows (hindsight collect)."
     for path in list(left_alone)[:_MOST]:
         yield f"{os.path.relpath(path)}: not read: its name is no log's. Name the file itself."
 
 
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH - 2, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
-
-
 def _sum(tallies: Iterable[Tally]) -> int:
     return sum(tally.count for tally in tallies)
+
+
+def _few(names: Iterable[str]) -> str:
+    told = sorted(names)
+    return ", ".join(told[:3]) + (f" and {len(told) - 3} more" if len(told) > 3 else "")
 
 
 def _seconds(ms: int) -> str:

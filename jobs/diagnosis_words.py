@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import textwrap
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import takewhile
 
 from udfs.logged_ownership import Queues
 
@@ -34,17 +35,31 @@ class Names:
     """Paths without what all of them begin with."""
 
     def __init__(self, paths: list[str]) -> None:
-        folders = [os.path.dirname(path) for path in paths]
-        common = os.path.commonpath(folders) if len(paths) > 1 and _are_alike(folders) else ""
-        self._common = f"{common}/" if common and common != "/" else common
+        folders = {path.rpartition("/")[0] for path in paths}
+        parts = [folder.split("/") for folder in sorted(folders)]
+        common = "/".join(
+            alike[0] for alike in takewhile(lambda some_of: len(set(some_of)) == 1, zip(*parts, strict=False))
+        )
+        self._common = f"{common}/" if common and len(paths) > 1 else ""
 
     def of(self, path: str) -> str:
         """A path's short form."""
         return path.removeprefix(self._common)
 
 
-def _are_alike(folders: list[str]) -> bool:
-    return len({os.path.isabs(folder) for folder in folders}) == 1
+WIDTH = 118
+
+
+def wrapped(text: str, *, indent: int, hanging: int) -> list[str]:
+    """A sentence as lines, those after the first indented by ``hanging``."""
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=" " * indent,
+        subsequent_indent=" " * hanging,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def some(count: int, what: str) -> str:

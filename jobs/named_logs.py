@@ -41,7 +41,8 @@ def logs_named(places: Iterable[str]) -> NamedLogs:
 
     Raises: OSError: there is no such file, or a folder cannot be listed.
     """
-    found, others = [], []
+    found: list[str] = []
+    others: list[str] = []
     for place in places:
         if place == STANDARD_INPUT or not Path(place).is_dir():
             if place != STANDARD_INPUT:

@@ -25,15 +25,35 @@ from udfs.ordinary_lines import NOTHING, Consumes, Ordinary, read_ordinary
 from udfs.parsed_line import ClientLogLayout, ParsedLine
 
 LogKind = Literal["client_log", "broker_log", "both", "neither"]
-CLIENT_LOG, BROKER_LOG, BOTH, NEITHER = "client_log", "broker_log", "both", "neither"
+CLIENT_LOG: LogKind = "client_log"
+BROKER_LOG: LogKind = "broker_log"
+BOTH: LogKind = "both"
+NEITHER: LogKind = "neither"
 CONSUMER_STOPPED = "consumer_stopped"  # beside the kinds of ``client_event`` and ``membership_event``
 _FIRST_OF_PROCESS = ("InstanceIndex:0,", "FactoryIndex: 0 ", "FactoryIndex: 0,")
 # Of a row, what a diagnosis looks at.
 _KEPT = (
-    "kind consumer_group client_group topic client_id broker_name queue_id queue_count member_count strategy detail "
-    "client_version latency_ms duration_ms response_code exception arguments_lost broker_address address consume_type "
-    "message_model"
-).split()
+    "kind",
+    "consumer_group",
+    "client_group",
+    "topic",
+    "client_id",
+    "broker_name",
+    "queue_id",
+    "queue_count",
+    "member_count",
+    "strategy",
+    "detail",
+    "client_version",
+    "latency_ms",
+    "duration_ms",
+    "response_code",
+    "exception",
+    "arguments_lost",
+    "broker_address",
+    "consume_type",
+    "message_model",
+)
 # Events that come with each queue or each beat, and tell a diagnosis nothing that another line does not.
 _LEFT_OUT = frozenset(
     {"queue_dropped", "queue_kept", "heartbeat_sent", "failed_message", "queue_unlocked", "lock_acquired"}
@@ -103,7 +123,7 @@ def find_in_log(
     silence_ms: int,
     layout: ClientLogLayout | None = None,
     kind: LogKind | None = None,
-    judge: Judge = iter,  # type: ignore[assignment]
+    judge: Judge = iter,
 ) -> LogFindings:
     """Read a log once.
 

@@ -65,7 +65,7 @@ def _process(pid: int | None, logs: list[LogFindings], events: list[Event], sile
     spans = joined((_span(log) for log in logs if log.lives), silence_ms)
     process = Process(min(log.path for log in logs), pid, sorted({log.path for log in logs}), events, lives, spans)
     if pid is None and _is_shared(events):
-        own = defaultdict(list)
+        own: dict[str, list[Stretch]] = defaultdict(list)
         for log in logs:
             for client_id, life in log.own_lives.items():
                 own[client_id] += life.stretches()

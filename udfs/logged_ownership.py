@@ -22,7 +22,7 @@ Queues = tuple[tuple[str, int], ...]
 OWNED, SHARED, STOPPED, UNKNOWN = "owned", "shared", "stopped", "unknown"
 LOG_BEGINS, LOG_SILENT, LOG_ENDS, PART_MISSING = "LOG_BEGINS", "LOG_SILENT", "LOG_ENDS", "PART_MISSING"
 PULLS, NOT_SAID_WHETHER_PUSH, WHOSE_NOT_SAID = "PULLS", "NOT_SAID_WHETHER_PUSH", "WHOSE_NOT_SAID"
-NO_CLIENT_LOG = "NO_CLIENT_LOG"
+NO_CLIENT_LOG, NO_RESULT = "NO_CLIENT_LOG", "NO_RESULT"
 _PUSH, _PULL = "CONSUME_PASSIVELY", "CONSUME_ACTIVELY"
 _APPLIED_WITHIN_MS = 1000
 _STOPS_WITHIN_MS = 2000
@@ -67,7 +67,7 @@ Consumes = Mapping[tuple[str, str], tuple[str, str]]
 
 @dataclass
 class ProcessWalk:
-    """Walks the events of a process; ``said``: by key, in order. ``created``: client ids whose beginning is in the log."""
+    """Walks the events of a process; ``said``: by key, in order. ``created``: client ids of which it has the begin."""
 
     process: Process
     consumes: Consumes
@@ -243,8 +243,8 @@ class _OfKey:
                 self._add(at, life.start, UNKNOWN, said.queues or (), why)
                 reason = reason or (PART_MISSING if why == PART_MISSING else None)
             begin, stop = max(life.start, said.at), life.end if end is None else min(life.end, end)
-            why = reason or self.why_never
-            self._add(begin, stop, UNKNOWN if why else said.state, said.queues or (), why)
+            unknown = reason or self.why_never
+            self._add(begin, stop, UNKNOWN if unknown else said.state, said.queues or (), unknown)
             at = stop
         if end is None or at < end:
             self._add(at, end, UNKNOWN, said.queues or (), LOG_ENDS if end is None else self._why_silent(span, end))

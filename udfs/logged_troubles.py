@@ -85,11 +85,7 @@ def troubles_of(process: Process) -> Troubles:
         _tally(events, "async_send_retried", lambda one: (one.row.get("broker_name"), *_error(one))),
         _tally(events, "member_not_listed", lambda one: _named(one, "consumer_group", "client_id"), "member_count"),
         _locks(events),
-        {
-            subject: tally
-            for kind in FAILURES
-            for subject, tally in _tally(events, kind, lambda one: (one.kind, *_of_group(one))).items()
-        },
+        {subject: tally for kind in FAILURES for subject, tally in _failures(events, kind).items()},
         isolations_of(events),
     )
 
@@ -132,8 +128,17 @@ def _tally(
     return dict(sorted(found.items(), key=lambda item: (-item[1].count, str(item[0]))))
 
 
+def _failures(events: Iterable[Event], kind: str) -> dict[Subject, Tally]:
+    """By kind, group, topic and exception. A member list that is not got is told twice: once with the exception."""
+    found = _tally(events, kind, lambda one: (one.kind, *_of_group(one)))
+    explained = {subject[1] for subject in found if subject[3]}
+    if kind == "member_list_failed":
+        return {subject: tally for subject, tally in found.items() if subject[3] or subject[1] not in explained}
+    return found
+
+
 def _locks(events: list[Event]) -> dict[Subject, Tally]:
-    """A lock that is not got is told twice, as such and as a queue that could not be added: the more frequent counts."""
+    """A lock that is not got is told twice, as such and as a queue that was not added: the more frequent counts."""
     names = ("consumer_group", "topic", "broker_name", "queue_id")
     plain = _tally([one for one in events if not one.row.get("detail")], "lock_failed", lambda one: _named(one, *names))
     added = _tally([one for one in events if one.row.get("detail")], "lock_failed", lambda one: _named(one, *names))
