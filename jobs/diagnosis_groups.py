@@ -17,13 +17,14 @@ from udfs.logged_ownership import (
     NOT_SAID_WHETHER_PUSH,
     PART_MISSING,
     PULLS,
+    RESTARTED,
     SHARED,
     STOPPED,
     UNKNOWN,
     WHOSE_NOT_SAID,
     Ownership,
 )
-from udfs.logged_rebalances import BY_NOTICE, BY_START, Rebalance
+from udfs.logged_rebalances import BY_NOTICE, BY_TIMER, Rebalance
 from udfs.logged_results import EXPIRED, JOINED, LEFT, LOCKED, NOT_SAID, REPLACED, ROUTE, STARTED
 from udfs.logged_troubles import Tally
 
@@ -35,12 +36,14 @@ _WHY = {
     LOG_SILENT: "its log is silent",
     LOG_ENDS: "after its last word",
     PART_MISSING: "a part of the log is missing",
-    PULLS: "it pulls: allotted",
-    NOT_SAID_WHETHER_PUSH: "no line tells whether it takes what it was allotted",
+    RESTARTED: "when it ended before its restart",
+    PULLS: "it pulls, and may leave queues out",
+    NOT_SAID_WHETHER_PUSH: "no line tells whether it takes them",
     WHOSE_NOT_SAID: "several clients share the log, and the line names none",
     NO_CLIENT_LOG: "its own log is not here",
     NO_RESULT: "no line tells of its queues",
 }
+_ALLOTTED = (PULLS, NOT_SAID_WHETHER_PUSH)
 _CAUSE = {
     STARTED: "clients started",
     JOINED: "a member joined",
@@ -114,7 +117,8 @@ def _stretches(stretches: list[Ownership], clock: Clock) -> Iterator[str]:
     if len(stretches) > 1 and stretches[-1].reason == LOG_ENDS and stretches[-1].until is None:
         *stretches, _ = stretches
         ends = "; not known after"
-    for is_brief, some_of_them in groupby(stretches, key=_is_brief):
+    last = max((one.since for one in stretches if one.state != STOPPED), default=0)
+    for is_brief, some_of_them in groupby(stretches, key=lambda one: _is_brief(one) and one.since != last):
         run = list(some_of_them)
         if is_brief and len(run) > 1:
             yield f"{clock.at(run[0].since)} to {clock.at(run[-1].until or 0)}  changed {len(run)} times"
@@ -135,9 +139,9 @@ def _held(one: Ownership) -> str:
         return f"{queues_told(one.queues)}, shared with others (POP)"
     if one.state != UNKNOWN:
         return queues_told(one.queues)
-    last = ""
-    if one.queues:
-        last = f" {queues_told(one.queues)}" if one.reason == PULLS else f" (last said: {queues_told(one.queues)})"
+    if one.reason in _ALLOTTED:
+        return f"allotted {queues_told(one.queues)}; unknown: {_WHY[one.reason]}"
+    last = f" (last said: {queues_told(one.queues)})" if one.queues else ""
     return f"unknown: {_WHY[str(one.reason)]}{last}"
 
 
@@ -150,15 +154,24 @@ def _held_by_two(group: str, diagnosis: Diagnosis, clock: Clock) -> Iterator[str
 
 def _rebalances(rebalances: list[Rebalance], clock: Clock) -> Iterator[str]:
     hanging = 4 + len(clock.at(0))
-    for is_start, some_of_them in groupby(rebalances, key=lambda one: STARTED in one.triggers):
-        run = list(some_of_them)
-        if is_start and len(run) > 3:
-            took = (max(one.ended_at for one in run) - run[0].began_at) / 1000
-            told = [f"took {took:.1f} s  clients started: {len(run)} rebalances, {_counts(run[0], run[-1])}"]
+    for run in _of_one_start(rebalances):
+        took = (max(one.ended_at for one in run) - run[0].began_at) / 1000
+        text = f"took {took:.1f} s  clients started: {len(run)} rebalances, {_counts(run[0], run[-1])}"
+        told = _rebalance(run[0]) if len(run) == 1 else text
+        yield from wrapped(f"{clock.at(run[0].began_at)}  {told}", indent=2, hanging=hanging)
+
+
+def _of_one_start(rebalances: list[Rebalance]) -> list[list[Rebalance]]:
+    """Rebalances of clients that started one soon after the other, together; each other one by itself."""
+    found: list[list[Rebalance]] = []
+    for one in rebalances:
+        before = found[-1][-1] if found else None
+        is_start = before is not None and STARTED in one.triggers and STARTED in before.triggers
+        if before is not None and is_start and one.began_at - before.ended_at <= _BRIEF_MS:
+            found[-1].append(one)
         else:
-            told = [_rebalance(one) for one in run]
-        for one, text in zip(run, told, strict=False):
-            yield from wrapped(f"{clock.at(one.began_at)}  {text}", indent=2, hanging=hanging)
+            found.append([one])
+    return found
 
 
 def _counts(first: Rebalance, last: Rebalance) -> str:
@@ -173,9 +186,9 @@ def _rebalance(one: Rebalance) -> str:
     who = [f"joined: {_few(one.joined)}"] if one.joined and STARTED not in one.triggers else []
     who += [f"started: {_few(one.joined)}"] if STARTED in one.triggers and one.joined else []
     who += [f"left: {_few(one.left)}"] if one.left else []
-    told = {BY_NOTICE: "told by a broker", BY_START: "at their start"}.get(one.woken_by, "found at the 20 s timer")
+    told = {BY_NOTICE: "told by a broker", BY_TIMER: "found at the 20 s timer"}.get(one.woken_by)
     moved = f"{some(len(one.clients), 'client')} shared anew, {some(one.moved, 'queue')} moved"
-    parts = [f"{why} ({_counts(one, one)})", *who, told, moved]
+    parts = [f"{why} ({_counts(one, one)})", *who, *([told] if told else []), moved]
     return f"took {one.took_ms / 1000:.1f} s  " + "; ".join(parts)
 
 
@@ -184,20 +197,25 @@ def _few(names: tuple[str, ...]) -> str:
 
 
 def _failures(group: str, diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]:
+    for line in _failure_lines(group, diagnosis, names, clock):
+        yield from wrapped(line, indent=2, hanging=6)
+
+
+def _failure_lines(group: str, diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]:
     for one in diagnosis.troubles:
         log = names.of(one.process.log)
         for subject, tally in one.not_listed.items():
             if subject[0] == group:
                 size = f", which had {tally.most}" if tally.most is not None else ""
-                yield f"  {subject[1]} not in the member list{size}: {_when(tally, clock)}"
+                yield f"{subject[1]} not in the member list{size}: {_when(tally, clock)}"
         for subject, tally in one.locks.items():
             if subject[0] == group:
-                yield f"  {subject[1]} {subject[2]}:{subject[3]} not locked: {_when(tally, clock)} ({log})"
+                yield f"{subject[1]} {subject[2]}:{subject[3]} not locked: {_when(tally, clock)} ({log})"
         for subject, tally in one.failures.items():
             if subject[1] == group:
                 about = " ".join(str(part) for part in subject[2:] if part)
                 what = _FAILURE.get(str(subject[0]), str(subject[0]))
-                yield f"  {what}, {about}: {_when(tally, clock)} ({log})"
+                yield f"{what}, {about}: {_when(tally, clock)} ({log})"
 
 
 _FAILURE = {

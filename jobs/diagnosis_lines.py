@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
-from udfs.log_diagnosis import Diagnosis, HeldByTwo
+from udfs.held_by_two import HeldByTwo
+from udfs.log_diagnosis import Diagnosis
 from udfs.log_findings import LogFindings
 from udfs.log_members import Member
 from udfs.logged_ownership import UNKNOWN, Ownership, Queues

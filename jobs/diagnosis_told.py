@@ -25,7 +25,8 @@ def told(diagnosis: Diagnosis, left_alone: Iterable[str]) -> Iterator[str]:
     names = Names([log.path for log in diagnosis.logs])
     clock = Clock([at for log in diagnosis.logs for at in log.wrote() or ()])
     lines = sum(log.lines for log in diagnosis.logs)
-    yield f"What {some(len(diagnosis.logs), 'log')} of {some(lines, 'line')} tell{clock.told()}"
+    tell = "tells" if len(diagnosis.logs) == 1 else "tell"
+    yield f"What {some(len(diagnosis.logs), 'log')} of {some(lines, 'line')} {tell}{clock.told()}"
     yield from _section("In short", _in_short(diagnosis, clock))
     yield from _section("Logs", _logs(diagnosis.logs, names, clock))
     for group in sorted({one.key.consumer_group for one in diagnosis.ownership} | _groups(diagnosis)):
@@ -89,7 +90,7 @@ def _of_members(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
     )
     silent: dict[tuple[int, int], set[str]] = {}
     ended: dict[int, set[str]] = {}
-    last = max((log.wrote() or (0, 0))[1] for log in diagnosis.logs if log.kind != BROKER_LOG)
+    last = max(((log.wrote() or (0, 0))[1] for log in diagnosis.logs if log.kind != BROKER_LOG), default=0)
     for one in diagnosis.ownership:
         if one.reason == LOG_SILENT and one.until is not None:
             silent.setdefault((one.since, one.until), set()).add(str(one.key.client_id))
@@ -97,9 +98,10 @@ def _of_members(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
             ended.setdefault(one.since, set()).add(str(one.key.client_id))
     for (since, until), clients in sorted(silent.items())[:_MOST_IN_SHORT]:
         when = f"from {clock.at(since)} to {clock.at(until)}, {_seconds(until - since)}"
-        yield f"wrote nothing {when}: {_few(clients)}: frozen, or cut off from its disk?"
+        yield f"silent {when}: {_few(clients)}. Frozen, or are lines missing?"
     for since, clients in sorted(ended.items())[:_MOST_IN_SHORT]:
-        yield f"wrote nothing after {clock.at(since)}, not even a stop: {_few(clients)}: killed, or is a log missing?"
+        told = f"silent after {clock.at(since)}, without a stop: {_few(clients)}"
+        yield f"{told}. Killed, or is the rest of the log missing?"
 
 
 def _of_rebalances(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
@@ -119,7 +121,8 @@ def _logs(logs: list[LogFindings], names: Names, clock: Clock) -> Iterator[str]:
         when = f"{clock.at(wrote[0])} to {clock.at(wrote[1])}" if wrote else "no time stamps"
         clients = sorted(log.clients())
         named = ", ".join(clients[:3]) + (f" and {len(clients) - 3} more" if len(clients) > 3 else "")
-        yield f"{_KINDS[log.kind]:<8}{names.of(log.path):<{width}} {log.lines:>9,} lines  {when}  {named}".rstrip()
+        lines = some(log.lines, "line").ljust(5 + len(f"{log.lines:,}")).rjust(15)
+        yield f"{_KINDS[log.kind]:<8}{names.of(log.path):<{width}} {lines}  {when}  {named}".rstrip()
         for code, one in log.first_refused.items():
             told = f"{log.refused[code]:,} refused, {code}: the first is line {one.line}: {one.detail}"
             yield from wrapped(told, indent=8, hanging=10)

@@ -40,7 +40,7 @@ class Names:
         common = "/".join(
             alike[0] for alike in takewhile(lambda some_of: len(set(some_of)) == 1, zip(*parts, strict=False))
         )
-        self._common = f"{common}/" if common and len(paths) > 1 else ""
+        self._common = f"{common}/" if common else ""
 
     def of(self, path: str) -> str:
         """A path's short form."""

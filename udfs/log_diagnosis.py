@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from udfs.broker_log_lines import broker_of
+from udfs.held_by_two import HeldByTwo, held_by_two
 from udfs.log_findings import Event, LogFindings
 from udfs.log_limits import CannotTell, limits_of_logs, limits_of_sends
 from udfs.log_members import Member, members_of, of_nothing_said
 from udfs.log_processes import consumes_of, processes_of, unique
-from udfs.logged_ownership import OWNED, SHARED, Consumes, Key, Ownership, ProcessWalk, Queues, ownership_of
+from udfs.logged_ownership import OWNED, SHARED, Key, Ownership, ProcessWalk, ownership_of
 from udfs.logged_rebalances import Rebalance, rebalances_of, signs_of
 from udfs.logged_troubles import Troubles, troubles_of
 
 SILENCE_MS = 30_000  # a client that holds queues writes every 5 s, and brokers wait 120 s before they drop it
-_BROADCASTING = "BROADCASTING"
-_STAMPS_ERR_MS = 2_000  # two stamps of whole seconds
-
-
-class HeldByTwo(NamedTuple):
-    """Queues that several clients held at once, as they say themselves, epoch milliseconds."""
-
-    consumer_group: str
-    topic: str
-    client_ids: tuple[str, ...]
-    queues: Queues
-    since: int
-    until: int
 
 
 @dataclass
@@ -59,7 +46,7 @@ def diagnosis_of(logs: Iterable[LogFindings], silence_ms: int = SILENCE_MS) -> D
     """Bring together what was found; copies of one line count once."""
     logs = sorted(logs, key=lambda log: log.path)
     consumes = consumes_of(logs)
-    walks = [ProcessWalk(process, consumes).walk() for process in processes_of(logs, silence_ms)]
+    walks = [ProcessWalk(process, consumes, silence_ms).walk() for process in processes_of(logs, silence_ms)]
     memberships = _memberships(logs)
     members = members_of(walks, consumes, signs_of(memberships))
     known = [one for walk in walks for one in ownership_of(walk)]
@@ -71,7 +58,10 @@ def diagnosis_of(logs: Iterable[LogFindings], silence_ms: int = SILENCE_MS) -> D
         held_by_two(known, consumes),
         rebalances_of(walks, memberships),
         troubles,
-        [*limits_of_logs(logs), *limits_of_sends(troubles)],
+        [
+            *limits_of_logs(logs, {path for walk in walks if walk.process.events for path in walk.process.paths}),
+            *limits_of_sends(troubles),
+        ],
     )
 
 
@@ -83,35 +73,6 @@ def _memberships(logs: list[LogFindings]) -> list[tuple[str, Event]]:
         first.setdefault(event.identity, broker_name)
     events = unique(event for _, event in sorted(named, key=lambda one: (one[1].at, one[0], one[1].line)))
     return [(first[event.identity], event) for event in events]
-
-
-def held_by_two(known: Iterable[Ownership], consumes: Consumes) -> list[HeldByTwo]:
-    """Where two clients of a group that shares its queues held one at once, for longer than stamps may err."""
-    by_topic: dict[tuple[str, str], list[Ownership]] = {}
-    for one in known:
-        broadcasts = consumes.get((one.key.client_id or "", one.key.consumer_group), ("", ""))[1] == _BROADCASTING
-        if one.state == OWNED and one.queues and one.key.client_id and not broadcasts:
-            by_topic.setdefault(one.key[:2], []).append(one)
-    found = []
-    for (group, topic), owned in by_topic.items():
-        for one, other, since, until in _pairs_at_once(owned):
-            both = tuple(sorted(set(one.queues) & set(other.queues)))
-            clients = tuple(sorted((str(one.key.client_id), str(other.key.client_id))))
-            if both and clients[0] != clients[1]:
-                found.append(HeldByTwo(group, topic, clients, both, since, until))
-    return sorted(found)
-
-
-def _pairs_at_once(owned: list[Ownership]) -> Iterator[tuple[Ownership, Ownership, int, int]]:
-    """Stretches that overlap, each pair once, with when."""
-    running: list[Ownership] = []
-    for one in sorted(owned, key=lambda one: one.since):
-        running = [other for other in running if (other.until or 0) - one.since > _STAMPS_ERR_MS]
-        for other in running:
-            until = min(one.until or 0, other.until or 0)
-            if until - one.since > _STAMPS_ERR_MS:
-                yield one, other, one.since, until
-        running.append(one)
 
 
 def _without_contradiction(known: list[Ownership]) -> list[Ownership]:

@@ -22,7 +22,7 @@ from udfs.log_life import Life
 from udfs.log_wrappers import may_be_wrapped, unwrap
 from udfs.logged_lines import line_digest
 from udfs.ordinary_lines import NOTHING, Consumes, Ordinary, read_ordinary
-from udfs.parsed_line import ClientLogLayout, ParsedLine
+from udfs.parsed_line import ClientLogLayout, ParsedLine, is_instant
 
 LogKind = Literal["client_log", "broker_log", "both", "neither"]
 CLIENT_LOG: LogKind = "client_log"
@@ -195,6 +195,8 @@ class _Finder:
     def _hear(self, parsed: ParsedLine) -> None:
         text = _inner(parsed.line.text)
         head = written_at(text, self.reading)
+        if head is not None and not is_instant(head.at_ms):
+            head = None
         at, pid = (head.at_ms, head.pid) if head else (None, None)
         if head is not None and self.elsewhere is not None:
             moved = written_at(text, self.elsewhere)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import NamedTuple
 
 from udfs.log_findings import BOTH, NEITHER, LogFindings
@@ -18,31 +19,33 @@ class CannotTell(NamedTuple):
     sentence: str
 
 
-def limits_of_logs(logs: list[LogFindings]) -> list[CannotTell]:
-    """Logs of which little or nothing could be taken in, or not for certain."""
+_NOTHING_FOUND = "no line tells of queues, members or sends: no log of RocketMQ's client or broker at level INFO"
+_FOREIGN = "a log of the C++ or the Go client, whose lines are not read"
+_UNKNOWN_LAYOUT = "no line could be read; [[ingest.client_log_layout]] of the settings can declare their layout"
+_KIND_UNCLEAR = "lines of clients and of a broker, read as both; --client-log or --broker-log says which it is"
+_ZONE_ASSUMED = "times without a zone, taken to be in that of the settings (UTC unless set); --zone gives another"
+
+
+def limits_of_logs(logs: list[LogFindings], told: Container[str]) -> list[CannotTell]:
+    """Logs of which little or nothing could be taken in, or not for certain; ``told``: paths of logs that tell."""
     found = []
     for log in logs:
-        if log.kind == NEITHER:
-            said = (
-                "no line tells of queues, members or sends: it is no log of RocketMQ's client or broker at level INFO"
-            )
-            if log.refused:
-                said = (
-                    "its lines could not be read; [[ingest.client_log_layout]] of the settings can declare their layout"
-                )
-            found.append(CannotTell("NOTHING_FOUND", log.path, said))
-        if log.kind == BOTH:
-            said = (
-                "holds lines of clients and of a broker, and was read as both; --client-log or --broker-log says which"
-            )
-            found.append(CannotTell("KIND_UNCLEAR", log.path, said))
-        if log.refused:
+        if log.kind == NEITHER and log.path not in told:
+            found.append(CannotTell("NOTHING_FOUND", log.path, _why_nothing(log)))
+        elif log.refused:
             codes = ", ".join(f"{code} {count:,}" for code, count in sorted(log.refused.items()))
             found.append(CannotTell("REFUSED_LINES", log.path, f"lines that could not be read: {codes}"))
+        if log.kind == BOTH:
+            found.append(CannotTell("KIND_UNCLEAR", log.path, _KIND_UNCLEAR))
         if log.zone_assumed and log.kind != NEITHER:
-            said = "its times name no zone, and were taken to be in that of the settings (UTC): --zone gives another"
-            found.append(CannotTell("ZONE_ASSUMED", log.path, said))
+            found.append(CannotTell("ZONE_ASSUMED", log.path, _ZONE_ASSUMED))
     return found
+
+
+def _why_nothing(log: LogFindings) -> str:
+    if not log.refused:
+        return _NOTHING_FOUND
+    return _FOREIGN if log.refused.keys() == {"FOREIGN_CLIENT_LOG"} else _UNKNOWN_LAYOUT
 
 
 def limits_of_sends(troubles: list[Troubles]) -> list[CannotTell]:

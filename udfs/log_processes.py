@@ -13,13 +13,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from udfs.log_findings import CLIENT_LOG, Event, LogFindings
+from udfs.log_findings import BROKER_LOG, Event, LogFindings
 from udfs.log_life import Stretch, joined
 
 _ROTATED = re.compile(r"(?P<log>.*\.(?:log|LOG|out|txt))(?:[.-][0-9][0-9._-]*)?")
 _FOLDERS = frozenset({"otherdays", "other_days"})  # into which RocketMQ moves what it rolls
 _NUMBERED = re.compile(r"[.-][0-9][0-9._-]*(?=\.(?:log|LOG)\Z)")
 _OVERLAP_MS = 1000  # of parts that follow each other: threads write out of order, and stamps may be of whole seconds
+_STAMPS_ERR_MS = 2000
 _OF_PID = re.compile(r"(?P<address>[^@]+)@(?P<pid>[0-9]+)(?:#[0-9]+)?(?:@.*)?")
 
 
@@ -47,7 +48,7 @@ class Process:
 def processes_of(logs: Iterable[LogFindings], silence_ms: int) -> list[Process]:
     """The processes whose clients wrote the logs, in an order that does not depend on that of the files."""
     found = []
-    for group in _joined(log for log in logs if log.kind in (CLIENT_LOG, "both")):
+    for group in _joined(log for log in logs if log.kind != BROKER_LOG):
         events = _in_order(group)
         for pid in sorted({pid for log in group for pid in log.lives}, key=lambda pid: pid or -1):
             found.append(_process(pid, group, [one for one in events if one.pid == pid], silence_ms))
@@ -81,8 +82,13 @@ def _is_shared(events: list[Event]) -> bool:
     """Whether clients of several processes wrote: a process numbers its clients from 0, and ids may hold its number."""
     named = {str(one.row["client_id"]) for one in events if one.row.get("client_id")}
     of_pid = {(found["address"], found["pid"]) for name in named if (found := _OF_PID.fullmatch(name))}
-    first = {one.row.get("client_id") for one in events if one.row.get("is_first_of_process")}
-    return len(of_pid) > 1 or len(first) > 1
+    return len(of_pid) > 1 or any(_is_of_a_second(one, events) for one in events if one.row.get("is_first_of_process"))
+
+
+def _is_of_a_second(first: Event, events: list[Event]) -> bool:
+    """Whether a process began, with its first client, when there had been another."""
+    others = (one for one in events if one.row.get("client_id") not in (None, first.row["client_id"]))
+    return any(one.at < first.at - _STAMPS_ERR_MS or one.row.get("is_first_of_process") for one in others)
 
 
 def _in_order(logs: list[LogFindings]) -> list[Event]:
@@ -115,7 +121,7 @@ class _OneLog:
         self.logs = [log]
         self.names = {log_of(log.path)}
         self.clients = log.clients()
-        self.told = {one.identity for one in log.events}
+        self.told = {one.identity for one in log.events if _is_its_own(one)}
         self.spans = [_span(log)] if log.lives else []
 
     def is_of(self, other: _OneLog) -> bool:
@@ -135,6 +141,12 @@ class _OneLog:
         self.clients |= other.clients
         self.told |= other.told
         self.spans += other.spans
+
+
+def _is_its_own(one: Event) -> bool:
+    """Whether no other process can have written an equal line: it names its client, or a send's random number."""
+    is_sent = one.kind == "send_failed" and not one.row.get("arguments_lost")
+    return one.row.get("client_id") is not None or is_sent
 
 
 def log_of(path: str) -> str:

@@ -22,6 +22,7 @@ Queues = tuple[tuple[str, int], ...]
 OWNED, SHARED, STOPPED, UNKNOWN = "owned", "shared", "stopped", "unknown"
 LOG_BEGINS, LOG_SILENT, LOG_ENDS, PART_MISSING = "LOG_BEGINS", "LOG_SILENT", "LOG_ENDS", "PART_MISSING"
 PULLS, NOT_SAID_WHETHER_PUSH, WHOSE_NOT_SAID = "PULLS", "NOT_SAID_WHETHER_PUSH", "WHOSE_NOT_SAID"
+RESTARTED = "RESTARTED"
 NO_CLIENT_LOG, NO_RESULT = "NO_CLIENT_LOG", "NO_RESULT"
 _PUSH, _PULL = "CONSUME_PASSIVELY", "CONSUME_ACTIVELY"
 _APPLIED_WITHIN_MS = 1000
@@ -71,6 +72,7 @@ class ProcessWalk:
 
     process: Process
     consumes: Consumes
+    silence_ms: int
     said: dict[Key, list[Said]] = field(default_factory=dict)
     created: dict[str, int] = field(default_factory=dict)
     stopped: dict[str, int] = field(default_factory=dict)
@@ -140,12 +142,14 @@ class ProcessWalk:
             self._say(key, told)
 
     def take_creation(self, event: Event) -> None:
-        """A client begins, perhaps anew: it holds nothing yet."""
+        """A client begins, perhaps anew: it holds nothing yet, and when it ended before, its log does not tell."""
         client_id = event.row["client_id"]
         self.created.setdefault(client_id, event.at)
         self.stopped.pop(client_id, None)
         for key in [key for key in self.said if key.client_id == client_id]:
-            if self.said[key][-1].state != STOPPED:
+            last = self.said[key][-1]
+            if last.state != STOPPED:
+                self._say(key, Said(max(last.at, event.at - self.silence_ms), None, reason=RESTARTED))
                 self._say(key, Said(event.at, (), STOPPED))
 
     def take_start(self, event: Event) -> None:

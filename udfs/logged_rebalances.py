@@ -16,6 +16,7 @@ from udfs.logged_ownership import STOPPED, ProcessWalk
 from udfs.logged_results import (
     JOINED,
     LEFT,
+    NOT_SAID,
     ONE_REBALANCE_MS,
     REPLACED,
     ROUTE,
@@ -133,9 +134,10 @@ def _what(result: Result) -> tuple[object, ...]:
 def _rebalance(group: str, wave: list[Result], signs: list[Sign]) -> Rebalance:
     causes = {cause for one in wave for cause in one.causes}
     woken = [one.woken_at for one in wave if one.woken_at is not None]
-    woken_by = BY_NOTICE if woken else BY_START if causes == {STARTED} else BY_TIMER
+    by_itself = BY_START if causes == {STARTED} else BY_TIMER if wave[0].is_log_whole else NOT_SAID
+    woken_by = BY_NOTICE if woken else by_itself
     began, ended = min(one.began_at for one in wave), max(one.at for one in wave)
-    earliest = began - (ONE_REBALANCE_MS if woken_by == BY_TIMER else WOKEN_WITHIN_MS)
+    earliest = began - (ONE_REBALANCE_MS if woken_by in (BY_TIMER, NOT_SAID) else WOKEN_WITHIN_MS)
     near = [sign for sign in signs if earliest - _SECOND_MS <= sign.at <= ended + _SECOND_MS]
     before = [one.members_before for one in wave if one.members_before is not None]
     after = [one.member_count for one in wave if one.member_count is not None]

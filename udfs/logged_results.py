@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from udfs.log_findings import Event
+from udfs.log_life import stretch_at
 from udfs.logged_ownership import Key, ProcessWalk
 
 STARTED, JOINED, LEFT, REPLACED = "member_started", "member_joined", "member_left", "members_changed"
@@ -24,6 +25,7 @@ class Result(NamedTuple):
     """A client's new queues of a topic, what made it share anew, and when it was told to.
 
     ``members_before``: as the client counted last, with whatever topic. ``began_at``: of the first sign in its log.
+    ``is_log_whole``: whether the log would hold what had told it to.
     """
 
     at: int
@@ -35,6 +37,7 @@ class Result(NamedTuple):
     gained: frozenset[tuple[str, int]]
     woken_at: int | None
     began_at: int
+    is_log_whole: bool
 
 
 class _Shared(NamedTuple):
@@ -101,6 +104,7 @@ class ResultReader:
                 now.queues - (before or _UNTOLD).queues,
                 woken,
                 self._began(key, causes, event.at, woken),
+                stretch_at(self.walk.process.spans, event.at - WOKEN_WITHIN_MS) is not None,
             )
         )
         self.before[key] = now
