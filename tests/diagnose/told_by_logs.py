@@ -27,9 +27,10 @@ def found(path: str, raw: bytes, *, zone=UTC, silence_ms: int = SILENCE_MS, **op
     return find_in_log(lines, path=path, zone=zone, silence_ms=silence_ms, **options)
 
 
-def told(logs: Mapping[str, bytes], **options) -> Diagnosis:
+def told(logs: Mapping[str, bytes], *, silence_ms: int = SILENCE_MS, **options) -> Diagnosis:
     """The diagnosis of logs by name."""
-    return diagnosis_of([found(name, raw, **options) for name, raw in logs.items()])
+    logs_found = [found(name, raw, silence_ms=silence_ms, **options) for name, raw in logs.items()]
+    return diagnosis_of(logs_found, silence_ms)
 
 
 def held_at(diagnosis: Diagnosis, group: str, topic: str, client_id: str | None, at: int) -> Ownership | None:
