@@ -106,7 +106,8 @@ def _ownership(owned: list[Ownership], clock: Clock) -> Iterator[str]:
         yield f"  Who held what of {topic}" if topic else "  Members of which no line tells a queue"
         for client_id, stretches in groupby(of_topic, key=lambda one: one.key.client_id):
             yield f"    {client_id or 'a client that its log does not name'}"
-            yield from (f"      {line}" for line in _stretches(list(stretches), clock))
+            for line in _stretches(list(stretches), clock):
+                yield from wrapped(line, indent=6, hanging=12)
     hidden = sorted({one.key.topic for one in owned if one.key.topic.startswith(_RETRY)})
     if hidden:
         yield f"  ({', '.join(hidden)}: --json has it)"

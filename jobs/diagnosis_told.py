@@ -46,7 +46,8 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
     if lines:
         yield ""
         yield title
-        yield from (f"  {line}" for line in lines[:_MOST])
+        for line in lines[:_MOST]:
+            yield from wrapped(line, indent=2, hanging=6)
         if len(lines) > _MOST:
             yield f"  and {len(lines) - _MOST:,} more: --json has all"
 
@@ -124,8 +125,7 @@ def _logs(logs: list[LogFindings], names: Names, clock: Clock) -> Iterator[str]:
         lines = some(log.lines, "line").ljust(5 + len(f"{log.lines:,}")).rjust(15)
         yield f"{_KINDS[log.kind]:<8}{names.of(log.path):<{width}} {lines}  {when}  {named}".rstrip()
         for code, one in log.first_refused.items():
-            told = f"{log.refused[code]:,} refused, {code}: the first is line {one.line}: {one.detail}"
-            yield from wrapped(told, indent=8, hanging=10)
+            yield f"        {log.refused[code]:,} refused, {code}: the first is line {one.line}: {one.detail}"
 
 
 def _sends(diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]:
@@ -169,12 +169,10 @@ def _cannot_tell(diagnosis: Diagnosis, names: Names, left_alone: Iterable[str]) 
         by_sentence.setdefault(one.sentence, []).append(one)
     for sentence, of_it in by_sentence.items():
         whom = ", ".join(names.of(one.subject) for one in of_it[:6]) + (" and more" if len(of_it) > 6 else "")
-        yield from wrapped(f"{whom}: {sentence}.", indent=0, hanging=2)
+        yield f"{whom}: {sentence}."
     groups = sorted({one.key.consumer_group for one in diagnosis.ownership if one.reason == NO_CLIENT_LOG})
     if groups:
-        yield from wrapped(
-            f"{', '.join(groups)}: what members without a log hold. Name their logs too.", indent=0, hanging=2
-        )
+        yield f"{', '.join(groups)}: what members without a log hold. Name their logs too."
     yield "Whether a client that is silent still holds its queues: only the cluster knows (hindsight collect)."
     for path in list(left_alone)[:_MOST]:
         yield f"{os.path.relpath(path)}: not read: its name is no log's. Name the file itself."

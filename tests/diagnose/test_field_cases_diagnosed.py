@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -24,6 +25,10 @@ OTHERS = {"c03": NEITHER, "c12": NEITHER, "c13": NEITHER}
 def findings(case, **options):
     paths = [path for path in LOGS if path.relative_to(CASES).parts[0] == case]
     return [found(str(path.relative_to(CASES)), path.read_bytes(), **options) for path in paths]
+
+
+def at(text):
+    return int(datetime.fromisoformat(text).replace(tzinfo=ZoneInfo("Asia/Shanghai")).timestamp() * 1000)
 
 
 def case_of(path):
@@ -69,7 +74,8 @@ def test_c03_a_date_from_the_file_s_name_makes_it_a_client_s_log():
     layout = ClientLogLayout(zone="Asia/Shanghai", date_from_file_name=True)
     (log,) = findings("c03", layout=layout)
     assert (log.kind, log.refused.total(), len(log.events)) == (CLIENT_LOG, 0, 3)
-    assert log.wrote() == (1763625029001 + 31536000000, 1763625029003 + 31536000000)  # 15:50:29 in Shanghai, 2026
+    assert [one.at for one in log.events] == [at("2026-11-20 15:50:29.001") + more for more in range(3)]
+    assert log.wrote()[0] == at("2026-11-20 15:50:28.835")  # an ordinary line
 
 
 def test_c05_a_member_left_is_the_trigger_where_the_list_is_shorter():
