@@ -118,7 +118,7 @@ def written_at(text: str, log: LogReading) -> LogHead | None:
     found = own.match(text) if own else None
     try:
         if found is not None:
-            return _own_head(text, 0, found.end(), log.zone)
+            return _head_of(found, text, log.zone)
         stamp = time_of_line(text, log) if log.declared or log.days else first_stamp(text, _STAMP_CHARS)
         if stamp is None:
             return None
@@ -176,11 +176,13 @@ def _own_head(text: str, at: int, start: int, zone: tzinfo) -> LogHead | None:
     """The head where it is one of RocketMQ's own layouts, from ``at`` on."""
     own = _OWN.get(text[at + 19 : at + 20])
     found = own.fullmatch(text, at, start) if own else None
-    if found is None:
-        return None
+    return _head_of(found, text, zone) if found else None
+
+
+def _head_of(found: re.Match[str], text: str, zone: tzinfo) -> LogHead:
     parts = found.groupdict()
     thread, pid = parts.get("thread"), parts.get("pid")
-    if text[at + 19] == " ":
+    if text[found.start() + 19] == " ":
         return LogHead(_whole_ms(found[1], GMT8), 1000, parts["level"], None, thread or None)
     at_ms = _whole_ms(found[1], GMT8 if pid else zone)
     if pid is None and int(found[2]) == int(found[1][17:]):

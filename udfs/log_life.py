@@ -23,6 +23,7 @@ class Life:
         self.silence_ms = silence_ms
         self._done: list[Stretch] = []
         self._start = self._end = -1
+        self._is_full = False
 
     def hear(self, at: int) -> None:
         """Take in an instant; they come nearly in order."""
@@ -30,7 +31,7 @@ class Life:
             self._start = self._end = at
         elif self._start - self.silence_ms <= at <= self._end + self.silence_ms:
             self._start, self._end = min(self._start, at), max(self._end, at)
-        elif len(self._done) < _MOST or self._have_shrunk():
+        elif self._has_room():
             self._done.append(Stretch(self._start, self._end))
             self._start = self._end = at
 
@@ -39,9 +40,11 @@ class Life:
         now = [Stretch(self._start, self._end)] if self._end >= 0 else []
         return joined([*self._done, *now], self.silence_ms)
 
-    def _have_shrunk(self) -> bool:
-        self._done = joined(self._done, self.silence_ms)
-        return len(self._done) < _MOST // 2
+    def _has_room(self) -> bool:
+        if len(self._done) >= _MOST and not self._is_full:
+            self._done = joined(self._done, self.silence_ms)
+            self._is_full = len(self._done) > _MOST // 2
+        return not self._is_full
 
 
 def joined(stretches: Iterable[Stretch], silence_ms: int) -> list[Stretch]:
