@@ -10,8 +10,12 @@ from importlib import import_module
 from jobs.exit_codes import exit_code
 from jobs.run_log import start_log
 
-# Commands that need no lake, each with the module whose ``app`` it is: they do not wait for Spark's modules.
-_WITHOUT_LAKE = {"check-landing": "jobs.check_landing", "collect": "jobs.collect.command"}
+# Commands that begin without a lake, each with the module whose ``app`` it is: they do not wait for Spark's modules.
+_WITHOUT_LAKE = {
+    "check-landing": "jobs.check_landing",
+    "collect": "jobs.collect.command",
+    "watch": "jobs.watch_command",
+}
 
 
 def main(command: str | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -32,10 +33,13 @@ _LOGBACK = '<configuration><root level="OFF"/></configuration>'
 _STARTS_WITHIN_S = 90
 
 
-def class_path(release: str, folder: Path) -> str:
-    """The class path of a release's servers and tools."""
+SERVERS_AND_TOOLS = ("broker", "namesrv", "tools")
+
+
+def class_path(release: str, folder: Path, parts: tuple[str, ...] = SERVERS_AND_TOOLS) -> str:
+    """The class path of parts of a release."""
     folder.mkdir(parents=True, exist_ok=True)
-    told = "".join(_DEPENDENCY.format(name, release) for name in ("broker", "namesrv", "tools"))
+    told = "".join(_DEPENDENCY.format(name, release) for name in parts)
     (folder / "pom.xml").write_text(_POM.format(told))
     out = folder / "class.path"
     goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath"
@@ -98,6 +102,44 @@ def looker(release: str, folder: Path, name_servers: str) -> Iterator[subprocess
             process.kill()
 
 
+@contextmanager
+def sender(
+    release: str, folder: Path, name_servers: str, landing: Path, jar: Path, *options: str
+) -> Iterator[subprocess.Popen[str]]:
+    """A producer of a release, whose group is named after it, with the send recorder; see ``Sends.java``."""
+    classes = f"{jar}:{class_path(release, folder / 'maven', ('client',))}"
+    group = f"pg_{release}".replace(".", "_")
+    program = [str(JAVA / "Sends.java"), name_servers, str(landing), str(folder / "truth"), group]
+    with (
+        (folder / "sends.log").open("w") as log,
+        subprocess.Popen(
+            ["java", *_OPTIONS, f"-Duser.home={folder}", *options, "-cp", classes, *program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        ) as process,
+    ):
+        try:
+            told(process, "ready")
+            yield process
+        finally:
+            process.kill()
+
+
+def create_topic(release: str, folder: Path, name_servers: str, topic: str) -> None:
+    """A topic with four queues at each broker, by mqadmin."""
+    words = ["updateTopic", "-n", name_servers, "-c", "Real", "-t", topic, "-r", "4", "-w", "4"]
+    main = ["-cp", class_path(release, folder / "maven"), "org.apache.rocketmq.tools.command.MQAdminStartup"]
+    home = f"-Drocketmq.home.dir={folder / 'home'}"
+    subprocess.run(["java", *_OPTIONS, home, *main, *words], check=True, timeout=120, capture_output=True)
+
+
+def kill_broker(folder: Path, name: str) -> None:
+    """End a broker of a cluster at once."""
+    os.kill(int((folder / name / "pid").read_text()), signal.SIGKILL)
+
+
 def told(process: subprocess.Popen[str], word: str) -> None:
     """Read what the clients print up to a line."""
     assert process.stdout is not None
@@ -118,6 +160,7 @@ def _server(classes: str, main: str, settings: str, folder: Path, port: int) -> 
         subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "NAMESRV_ADDR": ""}) as process,
     ):
         try:
+            (folder / "pid").write_text(str(process.pid))
             _await_listening(process, port)
             yield
         finally:
