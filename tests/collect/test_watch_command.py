@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -99,7 +100,7 @@ def test_a_run_is_made_every_so_many_minutes(tmp_path):
     _, out, _, _ = against(tmp_path / "l", "--every", "0.2", "--rounds", "16", "--run-minutes", 0.8 / 60)
     starts = [line["begun"] for line in begun(out)][:-1]  # the last one is that of the end
     assert len(starts) >= 3
-    assert all(later - earlier > 0.75 for earlier, later in zip(starts, starts[1:], strict=False))
+    assert all(later - earlier > 0.75 for earlier, later in pairwise(starts))
 
 
 def test_each_run_has_the_options_of_run_pipeline(tmp_path):
