@@ -55,9 +55,12 @@ def free_port() -> int:
 
 
 @contextmanager
-def cluster(release: str, folder: Path, *, brokers: int = 2, name_servers: int = 2, acl: str = "") -> Iterator[str]:
-    """A cluster that is up; gives its name servers' addresses, joined by ``;``."""
+def cluster(
+    release: str, folder: Path, *, brokers: int = 2, name_servers: int = 2, acl: str = "", older: tuple[str, ...] = ()
+) -> Iterator[str]:
+    """A cluster that is up; gives its name servers' addresses, joined by ``;``. ``older``: releases of more brokers."""
     classes = class_path(release, folder / "maven")
+    of_brokers = [classes] * brokers + [class_path(one, folder / f"maven-{one}") for one in older]
     home = folder / "home" / "conf"
     home.mkdir(parents=True)
     for name in ("namesrv", "broker"):
@@ -69,7 +72,7 @@ def cluster(release: str, folder: Path, *, brokers: int = 2, name_servers: int =
             settings = f"listenPort={port}\nbindAddress=127.0.0.1\n"
             stack.enter_context(_server(classes, "namesrv.NamesrvStartup", settings, folder / f"ns{port}", port))
         addresses = ";".join(f"127.0.0.1:{port}" for port in ports)
-        for number in range(brokers):
+        for number, own_classes in enumerate(of_brokers):
             name, port = f"broker-{'abcd'[number]}", free_port()
             store = folder / name / "store"
             settings = (
@@ -80,17 +83,18 @@ def cluster(release: str, folder: Path, *, brokers: int = 2, name_servers: int =
                 f"flushDiskType=ASYNC_FLUSH\naclEnable={'true' if acl else 'false'}\n"
             )
             store.mkdir(parents=True)
-            stack.enter_context(_server(classes, "broker.BrokerStartup", settings, folder / name, port))
+            stack.enter_context(_server(own_classes, "broker.BrokerStartup", settings, folder / name, port))
         for port in ports:
-            _await_registered(port, brokers)
+            _await_registered(port, len(of_brokers))
         yield addresses
 
 
 @contextmanager
-def looker(release: str, folder: Path, name_servers: str) -> Iterator[subprocess.Popen[str]]:
+def looker(release: str, folder: Path, name_servers: str, more_groups: int = 0) -> Iterator[subprocess.Popen[str]]:
     """Clients that produce and consume, and rocketmq-tools, all of one release; see ``Look.java``."""
     classes = class_path(release, folder / "maven")
-    command = ["java", *_OPTIONS, f"-Duser.home={folder}", "-cp", classes, str(JAVA / "Look.java"), name_servers]
+    command = ["java", *_OPTIONS, f"-Duser.home={folder}", "-cp", classes, str(JAVA / "Look.java")]
+    command += [name_servers, str(more_groups)]
     with (
         (folder / "look.log").open("w") as log,
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as process,

@@ -60,7 +60,9 @@ public final class SendRecorder implements SendMessageHook, AutoCloseable {
         Map<String, String> before = latest.get(), own = new HashMap<>();
         if (context.getProps() != null) own.putAll(context.getProps()); // another hook's
         own.put("msgId", msgId(context.getMessage()));
+        // Now: before 5.1.4 another thread's choice may change this very queue object (MQFaultStrategy).
         own.put("broker", context.getMq().getBrokerName());
+        own.put("queueId", String.valueOf(context.getMq().getQueueId()));
         boolean isSync = context.getCommunicationMode() == CommunicationMode.SYNC;
         // An application may send a message anew, and its id with it: that is no retry.
         boolean again = isSync && before != null && before.get("msgId").equals(own.get("msgId"))
@@ -86,17 +88,17 @@ public final class SendRecorder implements SendMessageHook, AutoCloseable {
     }
 
     private String line(SendMessageContext context, Map<String, String> own) {
-        MessageQueue queue = context.getMq();
+        String topic = context.getMq().getTopic(), broker = own.get("broker");
         SendResult result = context.getSendResult();
         Exception thrown = context.getException();
         // ASYNC calls twice, in either order: the thread that handed over may find what the callback was told.
         boolean handsOver = context.getCommunicationMode() == CommunicationMode.ASYNC
             && own.get("thread").equals(Thread.currentThread().getName()) && (thrown == null || own.containsKey("told"));
         if (!handsOver) own.put("told", "");
-        Json json = named("attempt").add("thread", own.get("thread")).add("topic", queue.getTopic())
-            .add("broker", queue.getBrokerName()).add("brokerAddr", context.getBrokerAddr())
-            .add("queueId", queue.getQueueId()).add("mode", context.getCommunicationMode().name())
-            .add("queueSelectedBy", topicsWithSelector.contains(queue.getTopic()) ? "application" : null)
+        Json json = named("attempt").add("thread", own.get("thread")).add("topic", topic)
+            .add("broker", broker).add("brokerAddr", context.getBrokerAddr())
+            .add("queueId", Integer.valueOf(own.get("queueId"))).add("mode", context.getCommunicationMode().name())
+            .add("queueSelectedBy", topicsWithSelector.contains(topic) ? "application" : null)
             .add("lastBrokerName", own.get("last")).add("times", Integer.valueOf(own.get("times")))
             .add("beginMs", Long.valueOf(own.get("begin"))).add("endMs", System.currentTimeMillis())
             .add("msgId", own.get("msgId"));
@@ -105,7 +107,7 @@ public final class SendRecorder implements SendMessageHook, AutoCloseable {
         own.put("status", result.getSendStatus().name());
         String answering = result.getMessageQueue() == null ? null : result.getMessageQueue().getBrokerName();
         // Where another than the one chosen answered, ASYNC tried again: all that a hook sees of it.
-        return json.add("answeredBy", queue.getBrokerName().equals(answering) ? null : answering)
+        return json.add("answeredBy", broker.equals(answering) ? null : answering)
             .add("status", own.get("status")).add("offsetMsgId", result.getOffsetMsgId()).end();
     }
 

@@ -124,6 +124,8 @@ public class SendRecorderTest {
 
     @Test public void anAsyncAttemptIsTwoLinesInEitherOrder() throws Exception {
         SendMessageContext first = begun(CommunicationMode.ASYNC, "A", "a"), other = begun(CommunicationMode.ASYNC, "B", "a");
+        first.getMq().setBrokerName("changed by another thread's choice");
+        first.getMq().setQueueId(99);
         recorder.sendMessageAfter(first);
         callBack(first, () -> first.setSendResult(stored(SendStatus.SEND_OK, "b")));
         callBack(other, () -> other.setException(new IllegalStateException("x")));
@@ -133,6 +135,8 @@ public class SendRecorderTest {
         assertEquals(Arrays.asList(null, "SEND_OK", null, null), each(lines, "status"));
         assertEquals(Arrays.asList(null, null, "java.lang.IllegalStateException", null), each(lines, "exception"));
         assertEquals(Arrays.asList(null, "b", null, null), each(lines, "answeredBy"));
+        assertEquals(Arrays.asList("a", "a", "a", "a"), each(lines, "broker"));
+        assertEquals(Arrays.asList("3", "3", "3", "3"), each(lines, "queueId"));
         assertEquals(1, each(lines, "thread").stream().distinct().count());
     }
 
