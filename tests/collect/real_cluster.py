@@ -108,16 +108,19 @@ def looker(release: str, folder: Path, name_servers: str, more_groups: int = 0) 
 
 @contextmanager
 def sender(
-    release: str, folder: Path, name_servers: str, landing: Path, jar: Path, *options: str
+    release: str, folder: Path, name_servers: str, landing: Path, jar: Path, *options: str, within: tuple[str, ...] = ()
 ) -> Iterator[subprocess.Popen[str]]:
-    """A producer of a release, whose group is named after it, with the send recorder; see ``Sends.java``."""
+    """A producer of a release, whose group is named after it, with the send recorder; see ``Sends.java``.
+
+    ``within``: a command that starts it.
+    """
     classes = f"{jar}:{class_path(release, folder / 'maven', ('client',))}"
     group = f"pg_{release}".replace(".", "_")
     program = [str(JAVA / "Sends.java"), name_servers, str(landing), str(folder / "truth"), group]
     with (
         (folder / "sends.log").open("w") as log,
         subprocess.Popen(
-            ["java", *_OPTIONS, f"-Duser.home={folder}", *options, "-cp", classes, *program],
+            [*within, "java", *_OPTIONS, f"-Duser.home={folder}", *options, "-cp", classes, *program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -7,8 +7,10 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter, defaultdict
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -253,3 +255,33 @@ def test_a_producer_that_is_killed_leaves_whole_lines_that_the_next_one_finishes
     lines = [[json.loads(line) for line in file.read_text().splitlines()] for file in files]
     assert [[line["type"] for line in file].count("start") for file in lines] == [1, 1]
     assert len([line for line in lines[1] if line["type"] == "attempt"]) == 8 * ROUNDS
+
+
+def test_a_full_disk_costs_no_send_and_what_was_lost_is_told_when_there_is_room_again(tmp_path):
+    """A disk of 64 kB, seen by the producer alone; what it holds is taken away after it was full for a while."""
+    jar, disk = build(tmp_path / "java", "5.3.3"), tmp_path / "disk"
+    disk.mkdir()
+    mounted = ("unshare", "--mount", "sh", "-c", f'mount -t tmpfs -o size=64k none {disk} && exec "$@"', "sh")
+    written = []
+
+    def take_away(process, pattern):
+        for file in sorted(Path(f"/proc/{process.pid}/root{disk}").glob(pattern)):
+            written.extend(map(json.loads, file.read_text().splitlines()))
+            file.unlink()
+
+    with cluster("5.3.3", tmp_path, brokers=1, name_servers=1) as name_servers:
+        started = sender("5.3.3", tmp_path, name_servers, disk, jar, "-Dbytes=4000", within=mounted)
+        with started as process:
+            for rounds, pattern in ((40, "*.jsonl"), (10, "*")):
+                process.stdin.write(f"go {rounds}\n")
+                process.stdin.flush()
+                told(process, "done")
+                time.sleep(2.5)
+                take_away(process, pattern)
+    known = [json.loads(line) for line in (tmp_path / "truth").read_text().splitlines()]
+    sends = [line for line in known if line["what"] == "send"]
+    assert len(sends) == 6 * 50 and {line["exception"] for line in sends} == {None}
+    assert max(later["ms"] - earlier["ms"] for earlier, later in pairwise(sends[:200])) < 2_000
+    lost = sum(line["lines"] for line in written if line["type"] == "dropped")
+    assert lost > 50
+    assert len([line for line in written if line["type"] == "attempt"]) + lost == 8 * 50

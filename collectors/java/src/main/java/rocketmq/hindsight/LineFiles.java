@@ -79,6 +79,7 @@ final class LineFiles {
             return true;
         } catch (IOException | RuntimeException unwilling) {
             dropped.addAndGet(batch.size());
+            finish(); // a file that cannot be written to may never be again
             return false;
         }
     }
@@ -106,25 +107,27 @@ final class LineFiles {
         Files.createDirectories(folder);
         part = folder.resolve("sends-" + System.currentTimeMillis() + "-" + UUID.randomUUID() + ".jsonl.part");
         OPEN.add(part);
-        file = FileChannel.open(part, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
-        file.tryLock(); // tells a file in use from one left behind
         openedAt = System.nanoTime();
         size = lines = 0;
         toldBefore = told;
+        file = FileChannel.open(part, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
+        file.tryLock(); // tells a file in use from one left behind
     }
 
     /** Gives the file its name; where it is gone, all that it held is lost. */
     private void finish() {
-        if (file == null) return;
+        if (part == null) return;
         try (FileChannel closing = file) {
-            closing.force(true);
-            rename(part);
+            if (size > 0) closing.force(true);
+            if (size > 0) rename(part);
+            else Files.deleteIfExists(part);
         } catch (IOException gone) {
             dropped.addAndGet(lines);
             told = toldBefore;
             isStartTold = false;
         }
         OPEN.remove(part);
+        part = null;
         file = null;
     }
 
