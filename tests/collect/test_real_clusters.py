@@ -136,7 +136,12 @@ def test_what_two_looks_of_rocketmq_tools_agree_on_the_collector_says_too(seen):
         steady = {name for name in one if name in other and one[name] == other[name]}
         equal += len(steady)
         differ += [(key, n, one[n], mine.get(n)) for n in steady if mine.get(n) != one[n]]
-    assert differ == []
+    # What a broker of 4.9.4 does not send, rocketmq-tools fill in; of its refusals they leave the address out.
+    of_older = [one for one in differ if one[0][2] == "broker-c"]
+    assert [one for one in differ if one not in of_older] == []
+    for _, name, tools, mine in of_older:
+        is_default = name.endswith(".pullOffset") and (tools, mine) == (0, None)
+        assert is_default or (name == "error" and mine.partition(" BROKER: ")[0] == tools)
     assert equal > 700
     missing = {key[0] for key in before.keys() - ours.keys()}
     # A running info comes from the first broker that is free, rocketmq-tools' producers from one drawn by lot.
