@@ -79,6 +79,19 @@ public class SendRecorderTest {
         return lines().stream().filter(l -> l.contains("\"attempt\"")).collect(Collectors.toList());
     }
 
+    /** A folder that cannot be made: the thread waits between two tries. */
+    private void attachToNoFolder() throws IOException {
+        Files.createDirectories(folder.getParent());
+        Files.createFile(folder);
+        recorder.close();
+        recorder = attached(64L << 20, 300_000, 4);
+    }
+
+    private void deleteFolder() throws IOException {
+        try (Stream<Path> all = Files.list(folder)) { for (Path one : all.collect(Collectors.toList())) Files.delete(one); }
+        Files.delete(folder);
+    }
+
     private static String field(String line, String name) {
         java.util.regex.Matcher found = java.util.regex.Pattern.compile("\"" + name + "\":\"?([^,\"}]*)").matcher(line);
         return found.find() ? found.group(1) : null;
@@ -107,6 +120,12 @@ public class SendRecorderTest {
         send("A", "e", SendStatus.FLUSH_DISK_TIMEOUT); // three attempts are one send
         send("A", "f", SendStatus.SEND_OK); // what is stored is not retried, unless the producer says so
         assertEquals(Arrays.asList("0", "0", "1", "2", "0", "0"), each(attempts(), "times"));
+    }
+
+    @Test public void anotherMessageIsNoRetryThoughTheOneBeforeFailed() throws IOException {
+        send("A", "a", null);
+        send("B", "b", SendStatus.SEND_OK);
+        assertEquals(Arrays.asList("0", "0"), each(attempts(), "times"));
     }
 
     @Test public void aStatusThatIsRetriedCountsAsSuch() throws IOException {
@@ -159,10 +178,7 @@ public class SendRecorderTest {
     }
 
     @Test public void linesThatFindTheQueueFullAreCountedOnDisk() throws Exception {
-        Files.createDirectories(folder.getParent());
-        Files.createFile(folder); // a folder that cannot be made: the thread waits between two tries
-        recorder.close();
-        recorder = attached(64L << 20, 300_000, 4);
+        attachToNoFolder();
         long begun = System.nanoTime();
         for (int i = 0; i < 10_000; i++) send("A" + i, "a", SendStatus.SEND_OK);
         assertTrue("sends waited", System.nanoTime() - begun < 5_000_000_000L);
@@ -182,13 +198,28 @@ public class SendRecorderTest {
     @Test public void aFolderThatIsDeletedIsMadeAgainAndWhatItHeldIsCounted() throws Exception {
         for (int i = 0; i < 3; i++) send("A" + i, "a", SendStatus.SEND_OK);
         Thread.sleep(500);
-        try (Stream<Path> all = Files.list(folder)) { for (Path one : all.collect(Collectors.toList())) Files.delete(one); }
-        Files.delete(folder);
+        deleteFolder();
         send("Z", "a", SendStatus.SEND_OK);
         recorder.close();
         List<String> lines = lines();
         assertEquals(Arrays.asList("start", "dropped", "attempt"), each(lines, "type"));
         assertEquals("3", field(lines.get(1), "lines"));
+    }
+
+    @Test public void whatAVanishedFileSaidOfLossesIsSaidAgain() throws Exception {
+        attachToNoFolder();
+        for (int i = 0; i < 100; i++) send("A" + i, "a", SendStatus.SEND_OK);
+        Thread.sleep(1_500); // those that wait are lost too
+        Files.delete(folder);
+        Thread.sleep(1_500);
+        send("Y", "a", SendStatus.SEND_OK);
+        Thread.sleep(500);
+        deleteFolder();
+        send("Z", "a", SendStatus.SEND_OK);
+        recorder.close();
+        assertEquals(Arrays.asList("start", "dropped", "attempt"), each(lines(), "type"));
+        assertEquals("101", field(lines().get(1), "lines"));
+        assertEquals(101, recorder.dropped());
     }
 
     @Test public void filesAreClosedBySizeAndByAge() throws Exception {
