@@ -15,6 +15,7 @@ _WITHOUT_LAKE = {
     "check-landing": "jobs.check_landing",
     "collect": "jobs.collect.command",
     "diagnose": "jobs.diagnose",
+    "watch": "jobs.watch_command",
 }
 
 

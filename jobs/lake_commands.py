@@ -31,6 +31,7 @@ from jobs.run_log import progress
 from jobs.spark_session import spark_session
 from jobs.sql_views import create_views
 from jobs.terminal import write
+from jobs.watch_command import watch_command
 from schemas import TABLES
 
 app = typer.Typer(
@@ -52,6 +53,7 @@ add_jobs(app)
 app.command("check-landing", help=check_landing.__doc__)(check_landing.check_landing)
 app.command("collect")(collect_command)
 app.command("diagnose", help=diagnose.__doc__)(diagnose.diagnose)
+app.command("watch")(watch_command)
 
 
 @app.command("render-report", help=render_report.__doc__)

@@ -1,12 +1,14 @@
 """Producer hook lines in, rows of ``send_attempt`` and ``producer_instance`` out.
 
 One JSON object a line, written by a ``SendMessageHook``: ``start`` when the producer starts, ``attempt`` when a send
-attempt ends (ASYNC: once when handed over and once from the callback). Other types are ignored.
+attempt ends (ASYNC: once when handed over and once from the callback). ``dropped`` says how many such lines were lost:
+no table holds that, and so it is refused, where it is seen. Other types are ignored.
 """
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 from udfs.parsed_line import (
@@ -29,6 +31,7 @@ from udfs.parsed_line import (
 
 _MODES = ("SYNC", "ASYNC", "ONEWAY")
 _STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
+ANSWERED_BY_ANOTHER = "ANSWERED_BY_ANOTHER"  # the client's own ASYNC retries went on to another broker: it failed here
 _RESPONSE_CODE = re.compile(r"CODE: (-?\d{1,9})\b")
 
 
@@ -39,10 +42,19 @@ def _one(text: str) -> tuple[Record, ...]:
         return (Record("send_attempt", _attempt(fields)),)
     if kind == "start":
         return (Record("producer_instance", _start(fields)),)
+    if kind == "dropped":
+        raise _lost(fields)
     return ()
 
 
 parse_hook_lines = each_line(_one)
+
+
+def _lost(fields: Fields) -> RefusedLineError:
+    who = f"{text_field(fields, 'clientId')} ({text_field(fields, 'group')})"
+    at = datetime.fromtimestamp(instant(fields, "ts") // 1000, UTC)
+    lines = whole_number(fields, "lines")
+    return RefusedLineError("LINES_LOST", f"{lines} lines of {who} were not written before {at:%Y-%m-%d %H:%M:%S}")
 
 
 def _attempt(fields: Fields) -> dict[str, Any]:
@@ -78,6 +90,8 @@ def _attempt(fields: Fields) -> dict[str, Any]:
     }
     row |= _result(fields, mode)
     row |= _half(mode, end, fields)
+    if optional_text(fields, "answeredBy"):
+        row["doubts"] = [ANSWERED_BY_ANOTHER]
     return row
 
 
