@@ -1,8 +1,8 @@
 """What is recorded of a client in, the family of clients whose rules it follows out: Go, C++ and gRPC clients.
 
-Java's families are ``PROFILES`` in ``udfs/release_profiles.py``. A connection's ``version`` means a release of Java only
-where its ``language`` is JAVA: every Go client since 2.0.0-alpha3 sends 317, the number of Java's 4.5.2, every C++
-client since 1.2.5 sends 333, and a proxy sends its own number for the gRPC clients behind it.
+Java's families are ``PROFILES`` in ``udfs/release_profiles.py``. A connection's ``version`` means a release of Java
+only where its ``language`` is JAVA: every Go client since 2.0.0-alpha3 sends 317, the number of Java's 4.5.2, every
+C++ client since 1.2.5 sends 333, and a proxy sends its own number for the gRPC clients behind it.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ _RELEASES_OF: Mapping[str, str] = {
     "C0": "1.2.0 1.2.1 1.2.2 1.2.3 1.2.4",
     "C1": "1.2.5 2.0.0 2.0.1 2.1.0 2.2.0",
 }
-_FAMILY_OF_RELEASE = {
+_FAMILY_OF_RELEASE: Mapping[tuple[str, str], str] = {
     (CLIENT_FAMILIES[name].language, release): name
     for name, releases in _RELEASES_OF.items()
     for release in releases.split()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from functools import cache
 
@@ -38,8 +38,8 @@ def _machine_room(request: AllocationRequest, member: str) -> list[MessageQueue]
     A room that is named twice counts twice. A broker's name is split at each ``@``, empty parts at the end too:
     ``r1@`` stands in room ``r1``, ``a@b@`` nowhere; Java has it the other way round.
     """
-    rooms = list(request.machine_rooms or ())
-    counted = [mq for mq in request.mq_all for _ in range(rooms.count(_room(mq)))]
+    rooms = Counter[str | None](request.machine_rooms or ())
+    counted = [mq for mq in request.mq_all for _ in range(rooms[_room(mq)])]
     place = request.first_places[member]
     size, one_more = divmod(len(counted), len(request.cid_all))
     start, end = place * size, (place + 1) * size
@@ -58,7 +58,7 @@ def _room(mq: MessageQueue) -> str | None:
 
 
 def _consistent_hash(request: AllocationRequest) -> Answer:
-    """A ring of CRC-32 sums: id c holds the points of ``0c``, ``1c`` ...; a queue goes to the first point beyond its own.
+    """A ring of CRC-32 sums: id c holds the points of ``0c``, ``1c`` ...; a queue goes to the first beyond its own.
 
     Of two ids on one point the later one holds it; a repeated id changes nothing. A count below 0 gives nobody
     anything; with 0 the client panics.
