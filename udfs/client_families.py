@@ -98,7 +98,7 @@ _G2 = replace(
     client_id="<ip>@<pid>",  # 2.0.0-rc2: <ip>@DEFAULT
 )
 _G3 = replace(_G2, id="G3", releases="2.1.1-rc1, 2.1.1-rc2", publish_order="server", trace_pub_fields=15)
-_G4 = replace(_G3, id="G4", releases="2.1.1", publish_order="reversed")
+_G4 = replace(_G3, id="G4", releases="2.1.1-rc3, 2.1.1", publish_order="reversed")
 _G5 = replace(_G4, id="G5", releases="2.1.2.rc1", publish_order="server", unlocks="at_shutdown")
 _G6 = replace(  # #1014
     _G5,
@@ -175,7 +175,7 @@ _RELEASES_OF: Mapping[str, str] = {
     "G1": "2.0.0-alpha3 2.0.0-rc1",
     "G2": "2.0.0-rc2 2.0.0 2.1.0-rc1 2.1.0-rc2 2.1.0-rc3 2.1.0-rc4 2.1.0-rc5 2.1.0-rc6 2.1.0",
     "G3": "2.1.1-rc1 2.1.1-rc2",
-    "G4": "2.1.1",
+    "G4": "2.1.1-rc3 2.1.1",
     "G5": "2.1.2.rc1",
     "G6": "2.1.2.rc2 2.1.2",
     "G7": "2.1.3-0.20251226070945",
