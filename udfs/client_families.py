@@ -215,7 +215,8 @@ def families_of(
     """Every family that a client may be of, by what is recorded of it; none where nothing is known of it.
 
     Args:
-        language: the language code of its connection; None: no connection was seen, or it does not say.
+        language: the language code of its connection; None: none was seen. Then only Go's releases tell who it is:
+            a C++ client states one of Java's.
         version: the number in its connection, as that language means it.
         client_version: PROP_CLIENT_VERSION of its running info (``V5_3_3``, ``v2.1.1``), or the release that a record
             or the settings name, or a family's id.
@@ -228,7 +229,7 @@ def families_of(
         return ("R",)
     if client_version in CLIENT_FAMILIES:
         return (client_version or "",)
-    spoken = _language(language, client_version)
+    spoken = (language or "").strip().upper() or (GO if client_version in _GO_STATED else "")
     if spoken == GO:
         return _GO_STATED.get(client_version or "") or _BY_CONNECTION.get((GO, version or 0), _GO_FAMILIES)
     if spoken == CPP:
@@ -250,13 +251,6 @@ def agree_on_allocation(families: tuple[str, ...]) -> bool:
     known = [CLIENT_FAMILIES[name] for name in families if name in CLIENT_FAMILIES]
     rules = {(family.strategies, family.brokers_descending, family.error_drops_topic) for family in known}
     return len(known) == len(families) and len(rules) == 1
-
-
-def _language(language: str | None, client_version: str | None) -> str:
-    """The language said; where none is, the one that writes releases so. Only Go begins them with a small v."""
-    if language:
-        return language.strip().upper()
-    return GO if (client_version or "") in _GO_STATED else JAVA
 
 
 def _java(version: str | int | None) -> tuple[str, ...]:
