@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -22,9 +23,11 @@ TWO_BROKERS = {"a": 3, "b": 3}
 def round_of(profiles, *, acts_as=None, told="AVG", brokers=TWO_BROKERS, strategy="AVG", topic="T", silent=()):
     """A calm round in which every member holds what its family (``acts_as``, else the profile) makes it pull.
 
-    ``told``: the strategy known of Java's members; ``silent``: members that did not answer, and show nothing.
+    ``told``: the strategy known of Java's members, or of each; ``silent``: members that did not answer.
     """
     members = sort_client_ids(profiles)
+    of_java = {client_id: told for client_id, profile in profiles.items() if profile.startswith("P")}
+    known = told if isinstance(told, dict) else of_java
     route = [{"brokerName": name, "readQueueNums": count, "perm": 6} for name, count in brokers.items()]
     acts_as = {**profiles, **(acts_as or {})}
     owners = []
@@ -32,13 +35,13 @@ def round_of(profiles, *, acts_as=None, told="AVG", brokers=TWO_BROKERS, strateg
         family = acts_as[client_id]
         if family == "R" or client_id in silent:
             continue
-        own = strategy if family.startswith("P") else "AVG"
+        own = (known.get(client_id) or strategy) if family.startswith("P") else "AVG"
         for queue in queues_pulled(route, members, client_id, own, topic=topic, profile=family) or ():
             owners.append({"client_id": client_id, **queue._asdict(), **NOTHING_TIMED})
     rules = [
         {
             "client_id": client_id,
-            "strategy": "AVG" if profile.startswith("C") else told if profile.startswith("P") else None,
+            "strategy": "AVG" if profile.startswith("C") else known.get(client_id),
             "source": "x",
             "profile": profile,
         }
@@ -148,6 +151,7 @@ def test_a_go_member_that_shares_backwards_is_the_cause_of_all_that_drifts():
 def test_of_two_families_that_one_version_names_what_the_member_holds_tells_which_it_is(acts, drifts):
     group = round_of({JAVA: "P533", GO: "G1|G2", CPP: "C1"}, acts_as={GO: acts})
     assert (("MIXED_CLIENTS", "MIXED_CLIENTS") in codes(group)) is drifts
+    assert {cause for _, cause in told_of(group)} == ({"MIXED_CLIENTS"} if drifts else set())
     assert {rule.profile for rule in group.rules if rule.client_id == GO} == {acts}
 
 
@@ -176,8 +180,27 @@ def test_members_that_cannot_agree_and_hold_something_else_are_named_and_explain
     assert mixed.assumptions == ("allocation strategy of 10.0.0.2@2: not known, AVG assumed",)
 
 
-def test_a_group_with_grpc_members_is_flagged_and_not_judged():
-    group = round_of({JAVA: "P533", "host@7@0@vprfruck": "R"}, silent=("host@7@0@vprfruck",))
+def test_while_a_java_members_strategy_is_not_known_families_explain_nothing():
+    found = told_of(round_of({JAVA: "P533", GO: "G1", CPP: "C1"}, told={}))
+    assert {cause for finding, cause in found if finding.code != "MIXED_CLIENTS"} == {"UNEXPLAINED"}
+
+
+def test_families_that_agree_explain_nothing_though_claims_lead_to_what_is_seen():
+    told = {JAVA: "AVG", "10.0.0.4@4": "AVG_BY_CIRCLE"}
+    found = told_of(round_of({JAVA: "P533", "10.0.0.4@4": "P533", GO: "G6"}, told=told))
+    assert {"DOUBLE_OWNED", "ORPHAN_QUEUE", "MIXED_STRATEGY"} <= {finding.code for finding, _ in found}
+    assert "MIXED_CLIENTS" not in {cause for _, cause in found}
+
+
+@pytest.mark.parametrize("changes", [{"message_model": "BROADCASTING"}, {"shared": True}])
+def test_who_does_not_share_by_a_strategy_need_not_agree(changes):
+    group = replace(round_of({JAVA: "P533", GO: "G1"}), **changes)
+    assert "MIXED_CLIENTS" not in {finding.code for finding in findings(group)}
+
+
+@pytest.mark.parametrize("silent", [(), ("host@7@0@vprfruck",)])
+def test_a_group_with_grpc_members_is_flagged_and_not_judged(silent):
+    group = round_of({JAVA: "P533", "host@7@0@vprfruck": "R"}, silent=silent)
     assert {code for code, _ in codes(group)} == {"MIXED_CLIENTS"}
     assert "host@7@0@vprfruck are gRPC clients" in scope_reasons(group)["T"]
     alone = round_of({"host@7@0@vprfruck": "R"}, silent=("host@7@0@vprfruck",))
