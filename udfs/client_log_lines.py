@@ -21,11 +21,12 @@ from udfs.allocation import MessageQueue, sort_queues
 from udfs.bounded_lines import Line
 from udfs.client_log_events import MESSAGES, read_event, tells_nothing
 from udfs.client_log_layouts import reading_of
-from udfs.foreign_client_logs import refuse_foreign, refuse_foreign_head
+from udfs.foreign_client_logs import refuse_foreign
 from udfs.log_layouts import LogReading, begins_record, continues_trace, read_head, time_of_line, without_colours
 from udfs.log_templates import Template
 from udfs.log_wrappers import Unwrapper
 from udfs.logged_lines import Occurrences, line_digest, stamp
+from udfs.other_client_logs import CPP, is_other_client, queues_below, read_other
 from udfs.parsed_line import ERROR_CHARS, ClientLogLayout, ParsedLine, Record, RefusedLineError, ignored, java_number
 
 TRACE_CHARS = 4000  # of a stack trace, as stored
@@ -100,6 +101,24 @@ class _Held:
             yield ignored(line)
 
 
+class _HeldQueues(_Held):
+    """The first line of a C++ client's rebalance result, and the queues below it."""
+
+    def __init__(self, head: ParsedLine, message: str) -> None:
+        super().__init__(head)
+        self.message = message
+
+    def release(self) -> Iterator[ParsedLine]:
+        ((table, row),) = self.head.records
+        try:
+            whole = queues_below(row, self.message, [text for _, text in self.trace])
+            yield self.head._replace(records=(Record(table, whole),))
+        except RefusedLineError as refused:
+            yield ParsedLine(self.head.line, refusal=refused.refusal)
+        for line, _ in self.trace:
+            yield ignored(line)
+
+
 class _Reader:
     """Reads lines; holds one while its stack trace may follow, and remembers which lines this instant has had."""
 
@@ -109,6 +128,7 @@ class _Reader:
         self.folder = folder
         self.held: _Held | None = None
         self.is_traced = False  # the line that was read last
+        self.list_begins: str | None = None  # the message of a C++ client's result, whose queues stand below it
         self.occurrences = Occurrences()
 
     def take(self, line: Line, text: str | None) -> Iterator[ParsedLine]:
@@ -124,7 +144,9 @@ class _Reader:
             yield from self.follow(line, text)
             return
         yield from self.release()
-        if parsed.records and self.is_traced:
+        if parsed.records and self.list_begins is not None:
+            self.held, self.list_begins = _HeldQueues(parsed, self.list_begins), None
+        elif parsed.records and self.is_traced:
             self.held = _Held(parsed)
         else:
             yield parsed
@@ -156,16 +178,33 @@ class _Reader:
         if continues_trace(text):
             return None
         try:
+            if is_other_client(text):
+                return self._other(line, text)
             if found is None:
                 refuse_foreign(text)
                 return None
-            refuse_foreign_head(text)
             start, form = found
             record = self._result(text, start) if form.kind == "rebalance_result" else self._event(text, start, form)
         except RefusedLineError as refused:
             return ParsedLine(line, refusal=refused.refusal)
         self.is_traced = form.traced
         return ParsedLine(line, (record,))
+
+    def _other(self, line: Line, text: str) -> ParsedLine | None:
+        """What comes of a line of a Go or C++ client; None: nothing."""
+        other = read_other(text, self.reading.zone)
+        if other is None:
+            return None
+        self.is_traced = False
+        row = {**other.row, "language": other.language}
+        if other.is_result:
+            self.list_begins = other.message if other.language == CPP else None
+            row |= {"logged_at": other.head.at_ms, "resolution_ms": other.head.resolution_ms}
+            row["occurrence"] = self.occurrences.count(line_digest(text))
+            return ParsedLine(line, (Record("rebalance_result", row),))
+        row |= {"log_folder": self.folder, "pid": None}
+        stamp(row, other.head, text, other.message, self.occurrences)
+        return ParsedLine(line, (Record("client_event", row),))
 
     def _result(self, text: str, start: int) -> Record:
         head = read_head(text, start, self.reading)

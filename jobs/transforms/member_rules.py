@@ -18,7 +18,9 @@ from udfs.round_facts import OTHER_CLASS
 def strategy_events(rebalances: DataFrame, captures: DataFrame, carried: DataFrame) -> DataFrame:
     """Every time a client showed its strategy: its log line, its running info, or what the date before handed over."""
     member = ("cluster", "consumer_group", "client_id")
-    logged = rebalances.select(*member, F.col("logged_at").alias("at"), "strategy", F.lit("client_log").alias("source"))
+    # Go's clients do not write theirs.
+    told = rebalances.where(F.col("strategy") != "")
+    logged = told.select(*member, F.col("logged_at").alias("at"), "strategy", F.lit("client_log").alias("source"))
     shown = captures.where((F.col("kind") == INFO) & F.col("strategy").isNotNull()).select(
         *member, F.col("captured_at").alias("at"), "strategy", F.lit("running_info").alias("source")
     )
