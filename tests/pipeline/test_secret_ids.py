@@ -40,8 +40,8 @@ def landing_files() -> dict[str, str]:
     beats = [{"ts": ms(at), "broker": "broker-a", "raw": json.dumps(beat)} for at in instants]
     taken = (
         "2026-01-05 10:00:00,123 INFO RocketmqClient - rebalanced result changed. "
-        f"allocateMessageQueueStrategyName=AVG, group=g, topic=T, clientId={SPRING_ID}, mqAllSize=2, cidAllSize=2, rebalanceResultSize=0, "
-        "rebalanceResultSet=[]"
+        f"allocateMessageQueueStrategyName=AVG, group=g, topic=T, clientId={SPRING_ID}, mqAllSize=2, cidAllSize=2, "
+        "rebalanceResultSize=0, rebalanceResultSet=[]"
     )
     broken = taken.replace("rebalanceResultSize=0", "rebalanceResultSize=9")
     return {
