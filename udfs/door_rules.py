@@ -34,6 +34,7 @@ _DELAY_LEVELS = 18
 SYSTEM_TOPICS = frozenset(
     {
         "TBW102",
+        "AUTO_CREATE_TOPIC_KEY",  # 4.3.0, in place of TBW102
         "SCHEDULE_TOPIC_XXXX",
         "BenchmarkTest",
         "RMQ_SYS_TRANS_HALF_TOPIC",

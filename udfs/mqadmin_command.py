@@ -100,7 +100,7 @@ def question_of(command: Command) -> Question:
 
 
 def question_of_a_member(command: Command) -> Question:
-    """The read of one member's running info by ``consumerStatus -g``, which prints no name where it fails."""
+    """The read of the members' running infos by ``consumerStatus -g``, which prints neither queues nor who fails."""
     return Question("consumerStatus", command.group or "", {"consumer_group": command.group})
 
 

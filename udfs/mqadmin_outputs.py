@@ -12,7 +12,7 @@ from udfs.bounded_lines import Refusal
 from udfs.mqadmin_command import Command, question_of_a_member
 from udfs.mqadmin_connections import SUBSCRIPTIONS, consumer_connection, is_client, producer_connection
 from udfs.mqadmin_failures import failure_in
-from udfs.mqadmin_output import Output, Reader, Rows, failed_read
+from udfs.mqadmin_output import Output, Reader, Rows, capture_row, failed_read
 from udfs.mqadmin_progress import GROUP, broker_progress, is_header, progress
 from udfs.mqadmin_routes import route_json, route_list
 from udfs.mqadmin_running_info import running_info
@@ -30,11 +30,13 @@ def reader_of(texts: list[str], command: Command) -> Reader | None:
 
 
 def _status(output: Output, refusals: dict[int, Refusal]) -> Rows:
-    """Of the members' running infos only those that could not be read; the others are in files of their own."""
-    failure = failure_in(output.texts)
-    if failure is None or not output.command.group:
+    """That the members' running infos were asked for; what they hold is in files of their own."""
+    if not output.command.group:
         return []
-    return failed_read(output, question_of_a_member(output.command), failure)
+    failure, question = failure_in(output.texts), question_of_a_member(output.command)
+    if failure is not None:
+        return failed_read(output, question, failure)
+    return [capture_row(output, refusals, question.kind, question.subject, **question.columns)]
 
 
 def _of_all_groups(output: Output, refusals: dict[int, Refusal]) -> Rows:

@@ -12,11 +12,12 @@ ROUND = ("cluster", "collector", "round_at")
 GROUP_OF_ROUND = (*ROUND, "consumer_group")
 TOPIC_OF_ROUND = (*GROUP_OF_ROUND, "topic")
 INFO, LISTING, ID_LIST, _STATS = "consumerRunningInfo", "consumerConnection", "consumerIdList", "consumeStats"
+_STATUS = "consumerStatus"  # the command that asks for running infos and prints none
 _OF_MEMBERS = (INFO, LISTING, ID_LIST)
 # Semantics of system names: MixAll and TopicValidator, 4.7.1 on; the proxy's HeartbeatSyncer, 5.0 on.
 _SYSTEM_TOPICS = (
-    r"^(TBW102|SCHEDULE_TOPIC_XXXX|BenchmarkTest|RMQ_SYS_.*|rmq_sys_.*|TRANS_CHECK_MAX_TIME_TOPIC|SELF_TEST_TOPIC"
-    r"|OFFSET_MOVED_EVENT|CHECKPOINT_TOPIC|DefaultHeartBeatSyncerTopic)$"
+    r"^(TBW102|AUTO_CREATE_TOPIC_KEY|SCHEDULE_TOPIC_XXXX|BenchmarkTest|RMQ_SYS_.*|rmq_sys_.*"
+    r"|TRANS_CHECK_MAX_TIME_TOPIC|SELF_TEST_TOPIC|OFFSET_MOVED_EVENT|CHECKPOINT_TOPIC|DefaultHeartBeatSyncerTopic)$"
 )
 _SYSTEM_GROUPS = (
     r"^(DEFAULT_CONSUMER|DEFAULT_PRODUCER|TOOLS_CONSUMER|FILTERSRV_CONSUMER|SELF_TEST_C_GROUP|CID_ONS-HTTP-PROXY"
@@ -45,7 +46,7 @@ def evidence(frame: DataFrame) -> Column:
 def group_reads(captures: DataFrame) -> DataFrame:
     """Per round and group: every running info that was asked for, the spread of the reads, if a proxy was asked."""
     of_groups = captures.where(
-        F.col("kind").isin(*_OF_MEMBERS, _STATS) & ~F.col("consumer_group").rlike(_SYSTEM_GROUPS)
+        F.col("kind").isin(*_OF_MEMBERS, _STATS, _STATUS) & ~F.col("consumer_group").rlike(_SYSTEM_GROUPS)
     ).withColumn("evidence", evidence(captures))
     read = F.struct(
         "client_id",
@@ -71,6 +72,7 @@ def group_reads(captures: DataFrame) -> DataFrame:
     spread = F.unix_millis(F.max(answered_end)) - F.unix_millis(F.min(answered_at))
     groups = of_groups.groupBy(*GROUP_OF_ROUND).agg(
         F.collect_list(F.when(is_info, read)).alias("reads"),
+        F.collect_list(F.when(F.col("kind") == _STATUS, F.struct("answered", "error", "error_code"))).alias("statuses"),
         F.flatten(F.collect_list(F.transform("subscriptions", lambda s: s["topic"]))).alias("subscribed"),
         F.max(F.when(is_info, F.col("message_model"))).alias("own_model"),
         F.max(F.when(is_info, F.col("consume_orderly"))).alias("ordered"),

@@ -21,7 +21,7 @@ def not_asked() -> Column:
                 F.concat(F.lit("topic_route of "), F.col("topic"), F.lit(": not_collected")),
             ),
             F.when(
-                (F.size("reads") == 0) & ~nobody_to_ask & (F.size("members") > 0),
+                (F.size("reads") == 0) & (F.size("statuses") == 0) & ~nobody_to_ask & (F.size("members") > 0),
                 F.lit("running infos: not asked for in this round"),
             ),
         )
@@ -43,6 +43,7 @@ def unanswered() -> Column:
     silent = F.filter("reads", lambda r: ~r["answered"])
     unread = F.array_except(F.array_distinct("members"), asked)
     failed = F.filter(F.coalesce("listings", F.array().cast(_LISTINGS)), lambda p: ~p["told"])
+    none = F.array().cast("array<string>")
     of_broker = F.transform(
         failed,
         lambda p: F.concat(
@@ -81,11 +82,19 @@ def unanswered() -> Column:
             ),
             F.transform(unread, lambda c: F.concat(F.lit("running info of "), c, F.lit(": not asked for"))),
         ),
-    ).otherwise(F.array().cast("array<string>"))
+    ).otherwise(none)
+    unreached = F.transform(
+        F.filter("statuses", lambda s: ~s["answered"]),
+        lambda s: F.concat(F.lit("running info of a member: "), _fate(s["error"], s["error_code"])),
+    )
+    ignored = F.when((F.size("reads") == 0) & F.exists("statuses", lambda s: s["answered"]), F.array(F.lit(_IGNORED)))
     of_others = F.when(F.size(named) > 0, unasked)
-    return F.concat(of_broker, F.coalesce(of_others, F.array().cast("array<string>")), single, infos)
+    return F.concat(of_broker, F.coalesce(of_others, none), single, infos, unreached, F.coalesce(ignored, none))
 
 
+_IGNORED = (
+    "running infos: asked and ignored: consumerStatus -g prints no queues, the files that it writes into a folder do"
+)
 _LISTINGS = (
     "array<struct<broker_name: string, captured_at: timestamp, told: boolean, error: string, error_code: int, "
     "evidence: string>>"

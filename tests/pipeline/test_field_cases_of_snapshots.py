@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from datetime import datetime, timedelta
@@ -9,6 +10,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from tests.conftest import GOLDEN
+from tests.readers.mqadmin_printer import RELEASES, status
 
 CASES = GOLDEN / "field_cases"
 OF_MQADMIN, OF_COLLECTORS = ("c14", "c14ok", "c15", "c16"), ("c16ok", "c20", "c20ok", "c21")
@@ -28,6 +30,7 @@ def taken(spark, settings, tmp_path_factory):
     for name, cases in (("mqadmin", OF_MQADMIN), ("admin_snapshots", OF_COLLECTORS)):
         for case in cases:
             shutil.copytree(CASES / case / f"cluster={case}", root / "landing" / name / f"cluster={case}")
+    without_queues(root / "landing/mqadmin/cluster=status")
     for job in (ingest_consumer_snapshots, flag_allocation_drift):
         job.run(spark, settings, RunContext(str(root / "landing")), str(root / "lake"))
 
@@ -36,6 +39,19 @@ def taken(spark, settings, tmp_path_factory):
         return rows.collect()
 
     return of
+
+
+def without_queues(cluster):
+    """c14 as it is where the files that consumerStatus wrote were not kept: what it printed was."""
+    shutil.copytree(CASES / "c14/cluster=c14", cluster, ignore=shutil.ignore_patterns("17951*"))
+    folder = cluster / "run"
+    commands = [json.loads(line) for line in (folder / "commands.jsonl").read_text().splitlines()]
+    connections = [command for command in commands if command["args"].startswith("consumerConnection")]
+    for number, command in enumerate(connections):
+        group = command["args"].split()[-1]
+        commands.append(command | {"file": f"status_{number}.txt", "args": f"consumerStatus -g {group}"})
+        (folder / f"status_{number}.txt").write_text(status(RELEASES[-1]))
+    (folder / "commands.jsonl").write_text("".join(json.dumps(command) + "\n" for command in commands))
 
 
 def facts(rows):
@@ -69,6 +85,16 @@ def test_four_sweeps_are_four_rounds_that_show_the_orphan(taken, case):
     }
     (incident,) = taken("drift_incident", case)
     assert (incident.codes, incident.severity, incident.state) == (["ORPHAN_QUEUE"], "CRITICAL", "OPEN")
+
+
+def test_running_infos_that_were_asked_for_and_not_kept_are_said_to_be_ignored(taken):
+    of_topic = [r for r in taken("group_round", "status") if r.topic == "order_event"]
+    assert len(of_topic) == 4
+    for row in of_topic:
+        (ignored,) = [text for text in row.missing_inputs if text.startswith("running infos: ")]
+        assert ignored.startswith("running infos: asked and ignored: consumerStatus -g")
+        assert row.verdict == "unknown"
+    assert taken("allocation_drift", "status") == []
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,7 @@ def test_every_table_that_a_format_feeds_can_hold_doubts():
     ("topic", "is_system"),
     [
         ("TBW102", True),
+        ("AUTO_CREATE_TOPIC_KEY", True),
         ("rmq_sys_wheel_timer", True),
         ("CHECKPOINT_TOPIC", True),
         ("Orders", False),

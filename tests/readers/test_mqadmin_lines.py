@@ -67,7 +67,6 @@ def test_each_output_gives_as_many_rows_as_it_lists(name, found):
 @pytest.mark.parametrize(
     "name",
     [
-        "consumerStatus_g_avg.txt",
         "consumerProgress_all.txt",
         "allocateMQ_sorted.txt",
         "clusterList.txt",
@@ -76,6 +75,13 @@ def test_each_output_gives_as_many_rows_as_it_lists(name, found):
 )
 def test_outputs_that_feed_no_table_are_ignored(name):
     assert all(p.records == () and p.refusal is None for p in parse_real(name))
+
+
+def test_that_running_infos_were_asked_for_stays_where_none_is_printed():
+    parsed = parse_real("consumerStatus_g_avg.txt")
+    ((table, row),) = [(record.table, record.row) for line in parsed for record in line.records]
+    assert (table, row["kind"], row["consumer_group"]) == ("snapshot_capture", "consumerStatus", "g_avg")
+    assert row["answered"] and not any(line.refusal for line in parsed)
 
 
 def test_members_are_listed_with_their_release():
