@@ -78,6 +78,7 @@ def lake(spark, settings, tmp_path_factory):
     def of(table: str, cluster: str) -> list:
         return spark.read.format("delta").load(f"{root}/lake/{table}").where(f"cluster = '{cluster}'").collect()
 
+    of.root = f"{root}/lake"
     return of
 
 
@@ -108,3 +109,18 @@ def test_each_round_names_the_family_of_each_member(lake):
                 GO: ("G1|G2", None, None),
                 CPP: ("C1", "AVG", "release"),
             }
+
+
+def test_the_view_and_the_page_name_each_members_family(lake, spark, settings):
+    from jobs import render_report
+    from jobs.delta_tables import Lake
+    from jobs.run_context import RunContext
+    from jobs.sql_views import create_views
+
+    create_views(spark, Lake(spark, lake.root, retention_days=settings.delta.retention_days))
+    rows = spark.sql("SELECT * FROM hindsight.member_families WHERE cluster = 'drifts'").collect()
+    spark.sql("USE default")
+    told = {(row.client_id, row.profile, row.strategy, row.rounds) for row in rows}
+    assert told == {(JAVA, "P498", "AVG", 10), (GO, "G1|G2", None, 10), (CPP, "C1", "AVG", 10)}
+    page = Path(render_report.run(spark, settings, RunContext(lake.root), lake.root)).read_text()
+    assert f"<bdi>{GO} G1|G2</bdi>" in page and f"<bdi>{CPP} C1</bdi>" in page and f"{JAVA} P498" not in page
