@@ -12,7 +12,7 @@ from typing import Any
 from udfs.expected_allocation import MemberRule
 from udfs.group_memory import Reading
 from udfs.group_round import GroupRound
-from udfs.own_claims import claimants, rules_of
+from udfs.own_claims import claimants, narrowed_rules, rules_of
 from udfs.round_facts import (
     OTHER_CLASS,
     Connection,
@@ -52,6 +52,7 @@ def group_round(row: Row) -> GroupRound:
     connections = row["connections"] or ()
     judged = [topic for topic in row["topics"] if not topic["not_asked"]]
     rules = rules_of(row)
+    narrowed = narrowed_rules(row, rules)
     return GroupRound(
         consumer_group=row["consumer_group"],
         message_model=row["message_model"],
@@ -61,7 +62,7 @@ def group_round(row: Row) -> GroupRound:
         ordered=row["ordered"],
         loose=row["loose"],
         missing_inputs=tuple(dict.fromkeys(m for topic in judged for m in topic["missing_inputs"])),
-        topics=tuple(_topic(topic, row, rules) for topic in judged),
+        topics=tuple(_topic(topic, row, narrowed) for topic in judged),
         evidence=tuple(listing.evidence for listing in listings),
         listed_at=max((listing.captured_at for listing in listings), default=None),
         listed=any(listing.told for listing in listings),
@@ -149,7 +150,7 @@ def _read(read: Row) -> Read:
     )
 
 
-def _topic(topic: Row, row: Row, rules: Sequence[MemberRule]) -> TopicRound:
+def _topic(topic: Row, row: Row, narrowed: Sequence[MemberRule]) -> TopicRound:
     allocation = topic["allocation"] or ()
     allowed = {_queue(a): _takers(a) for a in allocation}
     for before in topic["allocation_before"] or ():
@@ -167,7 +168,7 @@ def _topic(topic: Row, row: Row, rules: Sequence[MemberRule]) -> TopicRound:
         queue_list_hash=topic["queue_list_hash"],
         expects=topic["allocation"] is not None,
         evidence=(topic["evidence"],) if topic["evidence"] else (),
-        claimants=claimants(topic, row, rules),
+        claimants=claimants(topic, row, narrowed),
         missing_inputs=tuple(topic["missing_inputs"]),
         is_logical=topic["queue_kind"] == "logical",
         brokers=tuple(topic["route_brokers"] or ()),

@@ -31,6 +31,7 @@ def alternatives(profile: str) -> tuple[str, ...]:
     return tuple(ways.values())
 
 
+@cache
 def is_of_other_language(profile: str | None) -> bool:
     """Whether a member of this profile is no Java client; one that nothing is known of is taken for one."""
     return profile is not None and profile.split(_OR)[0] in CLIENT_FAMILIES

@@ -23,11 +23,15 @@ def rules_of(row: Row) -> tuple[MemberRule, ...]:
     return tuple(resolved(lists, rule, held.get(rule.client_id, {})) if _is_open(rule) else rule for rule in rules)
 
 
-def claimants(topic: Row, row: Row, rules: Sequence[MemberRule]) -> dict[Queue, frozenset[str]]:
+def narrowed_rules(row: Row, rules: Sequence[MemberRule]) -> list[MemberRule]:
+    """Those of ``rules_of`` that say more of the member's family than the records do."""
+    told = {rule["client_id"]: rule["profile"] for rule in row["member_rules"]}
+    return [rule for rule in rules if rule.profile != told.get(rule.client_id)]
+
+
+def claimants(topic: Row, row: Row, narrowed: Sequence[MemberRule]) -> dict[Queue, frozenset[str]]:
     """Who takes which queue by its own rule: the expectation's claimants, but for members whose family is narrower."""
     given = {_queue(entry): frozenset(entry["claimants"]) for entry in topic["allocation"] or ()}
-    told = {rule["client_id"]: rule["profile"] for rule in row["member_rules"]}
-    narrowed = [rule for rule in rules if rule.profile != told.get(rule.client_id)]
     if not narrowed or not given:
         return given
     lists = _lists(topic, row)
