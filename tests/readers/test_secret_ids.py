@@ -68,6 +68,18 @@ def test_a_row_of_such_an_id_is_stored_with_a_doubt():
     assert [(r.row["client_id"], r.row["doubts"]) for r in one.records] == [(MASKED_ID, ["SECRET_IN_ID"])]
 
 
+@pytest.mark.parametrize(
+    "subject", ["g|c1", "a|b|10.0.0.1@7", "a|b|10.0.0.1@x|y|8", "g|10.0.0.1@7@u", f"g|{MASKED_ID}"]
+)
+def test_a_running_info_is_of_the_whole_id_behind_the_group(subject):
+    line = {"ts": 1795570271758, "kind": "consumerRunningInfo", "subject": subject, "error": "CODE: 1"}
+    (one,) = FORMATS["admin_snapshots"].parse([Line(1, 0, 0, json.dumps(line), None)], None)
+    group, _, host = subject.partition("@")[0].rpartition("|")
+    row = one.records[0].row
+    assert (row["consumer_group"], row["client_id"]) == (group, subject.removeprefix(f"{group}|"))
+    assert host in row["client_id"]
+
+
 def test_the_collector_writes_no_keys(tmp_path):
     writer = LandingWriter(tmp_path, "c")
     writer.start()
