@@ -23,6 +23,7 @@ from udfs.door_rules import Severity
 from udfs.landing_formats import FORMATS
 from udfs.mqadmin_lines import with_command
 from udfs.parsed_line import ERROR_CHARS, ClientLogLayout, LandedFile, ParsedLine
+from udfs.secret_ids import masked
 from udfs.zipped_lines import read_zip_lines
 
 _CHUNK_BYTES = 1 << 20
@@ -72,9 +73,10 @@ def _lines(file: str, options: ReadOptions, layout: ClientLogLayout | None = Non
     with LandingRoot(options.landing).opened(file) as stream:
         chunks = iter(lambda: stream.read(_CHUNK_BYTES), b"")
         if file.endswith(".zip"):
-            yield from read_zip_lines(chunks, takes=FORMATS[file.partition("/")[0]].takes, **form._asdict())
+            lines = read_zip_lines(chunks, takes=FORMATS[file.partition("/")[0]].takes, **form._asdict())
         else:
-            yield from read_lines(chunks, gzipped=file.endswith(".gz"), **form._asdict())
+            lines = read_lines(chunks, gzipped=file.endswith(".gz"), **form._asdict())
+        yield from masked(lines)
 
 
 def _parquet_lines(file: str, options: ReadOptions, layout: ClientLogLayout | None = None) -> Iterator[Line]:
@@ -89,7 +91,7 @@ def _parquet_lines(file: str, options: ReadOptions, layout: ClientLogLayout | No
                 return
             batches = rows.iter_batches(batch_size=_BATCH_LINES)
             read = (row for batch in batches for row in batch.to_pylist())
-            for line in lines_of_rows(read, max_line_bytes=options.max_line_bytes):
+            for line in masked(lines_of_rows(read, max_line_bytes=options.max_line_bytes)):
                 number = line.number
                 yield line
     except (pa.ArrowException, ValueError, OverflowError, OSError, RecursionError) as error:

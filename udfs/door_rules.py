@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from udfs.secret_ids import is_masked
+
 Severity = Literal["quarantine", "flag", "ignore"]
 SEVERITIES: tuple[Severity, ...] = ("quarantine", "flag", "ignore")
 
@@ -212,6 +214,10 @@ def _queue_counts(row: Row) -> str | None:
     return None
 
 
+def _secret_in_id(row: Row) -> str | None:
+    return "client_id carried an access key and a secret key" if is_masked(row["client_id"]) else None
+
+
 _GROUPS = ("consumer_group", "producer_group", "client_group")
 NAMES = ("topic", *_GROUPS)
 _OTHER_NAMES = (
@@ -252,6 +258,7 @@ RULES: tuple[Rule, ...] = (
     Rule("OWN_TOPIC_WITHOUT_GROUP", _own_topic_without_group, "quarantine", ("topic",)),
     Rule("TOPIC_OVER_127", _topic_long, "flag", ("topic",)),
     Rule("NAME_TOO_LONG", _name_too_long, "quarantine", (), optional=_OTHER_NAMES),
+    Rule("SECRET_IN_ID", _secret_in_id, "flag", ("client_id",)),
     Rule("FORBIDDEN_TOPIC", _forbidden_topic, "flag", ("topic",), _SENDS),
     Rule("SENT_TO_OWN_TOPIC", _sent_to_own_topic, "flag", ("topic",), _SENDS),
     Rule("DEFAULT_PRODUCER", _default_producer_group, "flag", ("producer_group",), _SENDS),

@@ -2,7 +2,8 @@
 
 One JSON object a line, written by a ``SendMessageHook``: ``start`` when the producer starts, ``attempt`` when a send
 attempt ends (ASYNC: once when handed over and once from the callback). ``dropped`` says how many such lines were lost:
-no table holds that, and so it is refused, where it is seen. Other types are ignored.
+no table holds that, and so it is refused, where it is seen. Other types are ignored. A producer that is no Java client
+says so in ``language`` of its ``start``.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from udfs.parsed_line import (
     text_field,
     whole_number,
 )
+from udfs.stated_releases import JAVA, LANGUAGES, stated_release
 
 _MODES = ("SYNC", "ASYNC", "ONEWAY")
 _STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
@@ -125,11 +127,13 @@ def _start(fields: Fields) -> dict[str, Any]:
     spec = fields.get("spec")
     spec = spec if isinstance(spec, dict) else None
     group = fields if fields.get("group") or spec is None else spec
+    language = _language(fields)
     return {
         "producer_group": text_field(group, "group"),
         "client_id": text_field(fields, "clientId"),
         "started_at": instant(fields, "ts"),
-        "client_version": optional_text(fields, "version"),
+        "language": language,
+        "client_version": stated_release(language, optional_text(fields, "version")),
         "latency_fault_enabled": optional_flag(fields, "sendLatencyFaultEnable"),
         "detector_enabled": _switch(fields, "startDetectorEnable", spec, "detector"),
         "latency_max_ms": _ladder(fields, "latencyMax"),
@@ -139,6 +143,13 @@ def _start(fields: Fields) -> dict[str, Any]:
         "retry_another_broker": _switch(fields, "retryAnotherBrokerWhenNotStoreOK", spec, "another"),
         "send_timeout_ms": optional_number(fields, "sendMsgTimeout"),
     }
+
+
+def _language(fields: Fields) -> str:
+    language = (optional_text(fields, "language") or JAVA).upper()
+    if language not in LANGUAGES:
+        raise RefusedLineError("UNKNOWN_VALUE", f"'language' is {language!r:.80} (known: {', '.join(LANGUAGES)})")
+    return language
 
 
 def _switch(fields: Fields, name: str, spec: Fields | None, spec_name: str) -> bool | None:
