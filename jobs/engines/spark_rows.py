@@ -20,8 +20,8 @@ from jobs.transforms.frames import ClusterDate, dates_sql, in_dates, rows_of, sq
 from schemas import Table
 
 
-class _FrameLake(Protocol):
-    """What the methods below rest on."""
+class FrameLake(Protocol):
+    """What the methods below rest on: a lake that reads and writes frames."""
 
     spark: SparkSession
 
@@ -35,13 +35,13 @@ class _FrameLake(Protocol):
 class SparkRows:
     """Methods of ``Lake`` that speak Arrow, and their conditions."""
 
-    def rows(self: _FrameLake, table: Table, columns: Sequence[str] = (), where: Where = EVERY_ROW) -> pa.Table:
+    def rows(self: FrameLake, table: Table, columns: Sequence[str] = (), where: Where = EVERY_ROW) -> pa.Table:
         """Bring few rows to the driver, with these columns (none named: all)."""
         wanted = list(columns) or table.columns.names
         found = self.read(table).where(sql_of(where)).select(*(f"`{name}`" for name in wanted))
         return conformed_rows(found.toArrow(), table, wanted)
 
-    def files(self: _FrameLake, table: Table, dates: Collection[date] | None = None) -> list[DataFile]:
+    def files(self: FrameLake, table: Table, dates: Collection[date] | None = None) -> list[DataFile]:
         """The files of the latest version that hold rows of these dates; None: all."""
         if not self.exists(table):
             return []
@@ -59,16 +59,16 @@ class SparkRows:
         of_dates = dates if table.dated else None
         return sorted((f for f in every if of_dates is None or f.event_date in of_dates), key=lambda file: file.path)
 
-    def replace_dates(self: _FrameLake, table: Table, rows: Any, dates: Collection[ClusterDate]) -> None:
+    def replace_dates(self: FrameLake, table: Table, rows: Any, dates: Collection[ClusterDate]) -> None:
         """Replace the rows of these dates of clusters; ``rows`` are of no other."""
         self.replace_where(table, rows, in_dates(dates))
 
-    def replace_files(self: _FrameLake, table: Table, rows: Any, column: str, files: Collection[str]) -> None:
+    def replace_files(self: FrameLake, table: Table, rows: Any, column: str, files: Collection[str]) -> None:
         """Replace the rows whose ``column`` names one of these landing files; ``rows`` name no other."""
         self.replace_where(table, rows, sql_of(Where(values={column: files})))
 
     def summed_candidates(
-        self: _FrameLake,
+        self: FrameLake,
         table: Table,
         columns: Sequence[str],
         kernel: Callable[[pa.Table], pa.Table],
@@ -85,21 +85,21 @@ class SparkRows:
         return found.cast(schema)
 
     def of_dates(
-        self: _FrameLake, table: Table, stored: Collection[ClusterDate], computed: Collection[ClusterDate]
+        self: FrameLake, table: Table, stored: Collection[ClusterDate], computed: Collection[ClusterDate]
     ) -> DataFrame:
         """Stored rows of some dates and this run's candidates of others."""
         rows = self.read(table).where(in_dates(stored))
         return rows.unionByName(self.candidates(table).where(in_dates(computed))) if computed else rows
 
     def expectation_results(
-        self: _FrameLake, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
+        self: FrameLake, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
     ) -> list[dict[str, Any]]:
         """Check rows against the contracts and invariants of their tables, beside all rows of others (``whole``)."""
         from jobs.engines.spark_expectations import results_of  # Great Expectations takes seconds to import
 
         return results_of(self, job, frames, whole)
 
-    def plans(self: _FrameLake) -> AbstractContextManager[Callable[[int], None]]:
+    def plans(self: FrameLake) -> AbstractContextManager[Callable[[int], None]]:
         """Interpreted plans for few lines, compiled ones for many."""
         return interpreted_plans(self.spark)
 
