@@ -6,6 +6,7 @@ Digests of pieces add up to that of the whole, so rows may be looked at wherever
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import NamedTuple
 
 import numpy as np
@@ -35,11 +36,17 @@ def by_date(rows: pa.Table, columns: Sequence[str] = ()) -> pa.Table:
     return _added(dated.append_column("digest", pa.array(hashes)))
 
 
-def digests_of(pieces: pa.Table) -> list[tuple[str, object, DateDigest]]:
+def digests_of(pieces: pa.Table) -> list[tuple[str, date, DateDigest]]:
     """What the pieces (``SUMMED``) add up to: cluster, date and digest, in order."""
     added = _added(pieces).sort_by([(name, "ascending") for name in _DATE])
     values = (added.column(name).to_pylist() for name in SUMMED.names)
     return [(c, day, DateDigest(n, h % 2**64)) for c, day, n, h in zip(*values, strict=True)]
+
+
+def dates_in(rows: pa.Table) -> list[tuple[str, date]]:
+    """The clusters and dates that rows are of."""
+    found = rows.group_by(_DATE).aggregate([])
+    return list(zip(*(found.column(name).to_pylist() for name in _DATE), strict=True))
 
 
 def _added(pieces: pa.Table) -> pa.Table:

@@ -71,7 +71,9 @@ def _as(values: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> pa.ChunkedArra
     if pa.types.is_struct(kind):
         there = {field.name for field in array.type}
         inner = [
-            _as(pc.struct_field(array, field.name), field.type) if field.name in there else pa.nulls(len(array), field.type)
+            _as(pc.struct_field(array, field.name), field.type)
+            if field.name in there
+            else pa.nulls(len(array), field.type)
             for field in kind
         ]
         return pa.StructArray.from_arrays(inner, fields=list(kind), mask=absent)

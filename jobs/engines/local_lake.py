@@ -38,10 +38,12 @@ from jobs.table_keys import keyed_by
 from jobs.table_schema import is_earlier, stored_schema
 from jobs.transforms.frames import ClusterDate
 from schemas import Table
+from udfs.date_digests import SUMMED, DateDigest, by_date, dates_in, digests_of
 from udfs.rows_by_key import merged, one_row_per_key
 from udfs.same_keys import have_keys_of, places_of_keys
 
 RETENTIONS = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
+Digests = dict[Table, list[tuple[ClusterDate, DateDigest]]]
 _AT_ONCE = 4
 _READER, _WRITER = 1, 2  # Delta's protocol of a table without any feature that shuts others out
 
@@ -238,13 +240,33 @@ class LocalLake:
         """The files that ``add_candidates`` staged in this run."""
         return self._candidates[table.name]
 
-    def summed_candidates(
-        self, table: Table, columns: Sequence[str], kernel: Callable[[pa.Table], pa.Table], schema: pa.Schema
-    ) -> pa.Table:
-        """What a kernel makes of the candidate rows, file by file."""
+    def candidate_digests(self, columns: Mapping[Table, Sequence[str]]) -> Digests:
+        """Of each table's candidate rows, per date their number and a digest of these columns (none: 0)."""
+        return {table: self._digests(table, names) for table, names in columns.items()}
+
+    def _digests(self, table: Table, columns: Sequence[str]) -> list[tuple[ClusterDate, DateDigest]]:
+        read, wanted = self.folder(table).read, list(dict.fromkeys(["cluster", "event_date", *columns]))
+        pieces = [by_date(read(file, wanted), columns) for file in self.candidates(table)]
+        found = digests_of(pa.concat_tables([SUMMED.empty_table(), *pieces]))
+        return [(ClusterDate(cluster, day), digest) for cluster, day, digest in found]
+
+    def counted(self, table: Table, columns: Sequence[str], where: Where = EVERY_ROW) -> pa.Table:
+        """The values that these columns hold together, each once, and their number of rows as ``rows``."""
+        both = list(dict.fromkeys([*columns, *where.columns()]))
+        folder, files = self.folder(table), self.files(table, where.days())
+        pieces = (chosen(folder.read(file, both), where).select(list(columns)) for file in files)
+        counts = [
+            piece.group_by(columns).aggregate([([], "count_all")]) for piece in (no_rows(table, columns), *pieces)
+        ]
+        summed = pa.concat_tables(counts).group_by(columns).aggregate([("count_all", "sum")])
+        return summed.rename_columns({"count_all_sum": "rows"})
+
+    def candidate_dates(self, table: Table, where: Where) -> set[ClusterDate]:
+        """The dates of which a candidate row meets a condition."""
+        wanted = list(dict.fromkeys(["cluster", "event_date", *where.columns()]))
         read = self.folder(table).read
-        pieces = [kernel(read(file, columns)) for file in self.candidates(table)]
-        return pa.concat_tables([schema.empty_table(), *pieces])
+        found = (chosen(read(file, wanted), where) for file in self.candidates(table))
+        return {ClusterDate(*at) for rows in found for at in dates_in(rows)}
 
     def of_dates(self, table: Table, stored: Collection[ClusterDate], computed: Collection[ClusterDate]) -> pa.Table:
         """Stored rows of some dates and this run's candidates of others."""

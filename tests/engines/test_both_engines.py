@@ -110,7 +110,9 @@ def rivals(found: pa.Table, data: st.DataObject, table) -> pa.Table:
     for name in table.key:
         column = found.column(name)
         places = data.draw(st.lists(st.integers(0, 1), min_size=len(found), max_size=len(found)))
-        found = found.set_column(found.column_names.index(name), found.schema.field(name), column.take(pa.array(places)))
+        found = found.set_column(
+            found.column_names.index(name), found.schema.field(name), column.take(pa.array(places))
+        )
     file = st.sampled_from(["a", "b"])
     for part in table.row_parts:
         required = not table.columns[part.line[0]].nullable

@@ -44,7 +44,9 @@ def test_each_rule_finds_the_rows_that_break_it_and_no_other(lake, name, staged)
         for each, of in rows.items():
             lake.add_candidates(each, of, first=True)
     found = results(lake, {each: lake.candidates(each) for each in rows} if staged else rows)
-    of_rules = {r["expectation"]: r["observed"] for r in found if r["table"] == name and r["expectation"] in BROKEN[name]}
+    of_rules = {
+        r["expectation"]: r["observed"] for r in found if r["table"] == name and r["expectation"] in BROKEN[name]
+    }
     assert of_rules == dict.fromkeys(BROKEN[name], '{"observed_value": 1}')
 
 
