@@ -117,4 +117,5 @@ def _of_date(at: ClusterDate, computed: Computed) -> dict[str, Any]:
 
 
 def _computed(of_date: dict[str, Any]) -> Computed:
-    return Computed(*(of_date[f"{name}_fingerprint"] for name in _FINGERPRINTS), of_date["is_open"])
+    files, opening, closing = (of_date[f"{name}_fingerprint"] for name in _FINGERPRINTS)
+    return Computed(files, opening, closing, of_date["is_open"])

@@ -72,6 +72,8 @@ class StagedFile(NamedTuple):
     stats: str
 
 
+# Of tables, by date.
+Digests = dict[Table, list[tuple[ClusterDate, DateDigest]]]
 # What a lake stores: a table, or pieces of what need not fit into memory.
 Rows = pa.Table | Iterable[pa.Table | StagedFile]
 

@@ -29,7 +29,7 @@ from jobs.engines.arrow_columns import (
     spark_schema,
     with_comments,
 )
-from jobs.engines.arrow_lake import EVERY_ROW, NOTES, ConcurrentWriteError, DataFile, Rows, StagedFile, Where
+from jobs.engines.arrow_lake import EVERY_ROW, NOTES, ConcurrentWriteError, DataFile, Digests, Rows, StagedFile, Where
 from jobs.engines.changed_files import Rest, files_of, partition_of, with_keys
 from jobs.engines.data_files import TableFolder, rows_in
 from jobs.engines.lake_place import NoLocalEngineError, delta_options, for_others
@@ -43,7 +43,6 @@ from udfs.rows_by_key import merged, one_row_per_key
 from udfs.same_keys import have_keys_of, places_of_keys
 
 RETENTIONS = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
-Digests = dict[Table, list[tuple[ClusterDate, DateDigest]]]
 _AT_ONCE = 4
 _READER, _WRITER = 1, 2  # Delta's protocol of a table without any feature that shuts others out
 

@@ -16,12 +16,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.engines.arrow_columns import conformed_rows
-from jobs.engines.arrow_lake import EVERY_ROW, DataFile, Where
+from jobs.engines.arrow_lake import EVERY_ROW, DataFile, Digests, Where
 from jobs.spark_plans import interpreted_plans
 from jobs.table_schema import stored_schema
 from jobs.transforms.frames import ClusterDate, dates_sql, in_dates, rows_of, sql_text
 from schemas import Table
-from udfs.date_digests import SUMMED, DateDigest, by_date, digests_of
+from udfs.date_digests import SUMMED, by_date, digests_of
 
 
 class FrameLake(Protocol):
@@ -29,11 +29,20 @@ class FrameLake(Protocol):
 
     spark: SparkSession
 
-    def exists(self, table: Table) -> bool: ...
-    def path(self, table: Table) -> str: ...
-    def read(self, table: Table) -> DataFrame: ...
-    def candidates(self, table: Table) -> DataFrame: ...
-    def replace_where(self, table: Table, rows: Any, predicate: str) -> None: ...
+    def exists(self, table: Table) -> bool:
+        """Whether it was created."""
+
+    def path(self, table: Table) -> str:
+        """Where a table stands."""
+
+    def read(self, table: Table) -> DataFrame:
+        """The table's rows."""
+
+    def candidates(self, table: Table) -> DataFrame:
+        """The rows that this run computed."""
+
+    def replace_where(self, table: Table, rows: Any, predicate: str) -> None:
+        """Replace the rows that satisfy a condition of SQL."""
 
 
 class SparkRows:
@@ -71,9 +80,7 @@ class SparkRows:
         """Replace the rows whose ``column`` names one of these landing files; ``rows`` name no other."""
         self.replace_where(table, rows, sql_of(Where(values={column: files})))
 
-    def candidate_digests(
-        self: FrameLake, columns: Mapping[Table, Sequence[str]]
-    ) -> dict[Table, list[tuple[ClusterDate, DateDigest]]]:
+    def candidate_digests(self: FrameLake, columns: Mapping[Table, Sequence[str]]) -> Digests:
         """Of each table's candidate rows, per date their number and a digest of these columns (none: 0)."""
         pieces = [_summed(self.candidates(table), table, names) for table, names in columns.items()]
         found = reduce(DataFrame.unionAll, pieces).toArrow()

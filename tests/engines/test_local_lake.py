@@ -149,7 +149,7 @@ def test_what_rests_on_rows_that_another_run_has_changed_meanwhile_is_refused(la
         "update": (routes, ["perm"], [DAY]),
         "delete": (Where(values={"cluster": ["c"]}),),
     }
-    with pytest.raises(ConcurrentWriteError, match="another run has written to .*topic_route"):
+    with pytest.raises(ConcurrentWriteError, match=r"another run has written to .*topic_route"):
         getattr(lake, write)(TOPIC_ROUTE, *of_write[write])
     assert len(lake.rows(TOPIC_ROUTE)) == 2
 
