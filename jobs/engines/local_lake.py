@@ -53,7 +53,7 @@ class LocalLake:
     def __init__(self, root: str, *, retention_days: int, confirm: Callable[[], None] = lambda: None) -> None:
         self.root = for_others(root).rstrip("/")
         self.retention_days = retention_days
-        self._confirm = confirm
+        self.confirm = confirm
         self._options = delta_options(root)
         self._of_contract: set[str] = set()
         self._candidates: dict[str, list[StagedFile]] = {}
@@ -84,7 +84,7 @@ class LocalLake:
         self._of_contract.add(table.name)
 
     def _create(self, table: Table) -> None:
-        self._confirm()
+        self.confirm()
         kept = f"interval {self.retention_days} days"
         DeltaTable.create(
             self.path(table),
@@ -99,7 +99,7 @@ class LocalLake:
     def _migrate(self, table: Table) -> None:
         stored = self.opened(table)
         if is_earlier(spark_schema(stored.schema()), table, self.path(table)):
-            self._confirm()
+            self.confirm()
             write_deltalake(stored, with_comments(table).empty_table(), mode="append", schema_mode="merge")
 
     def opened(self, table: Table) -> DeltaTable:
@@ -144,7 +144,7 @@ class LocalLake:
 
     def append(self, table: Table, rows: Rows) -> None:
         """Add rows; files that were staged before are named in the same commit."""
-        self._confirm()
+        self.confirm()
         self.create(table)
         self._commit(table, self.opened(table), self.folder(table).stage(rows), (), is_blind=True)
 
@@ -153,7 +153,7 @@ class LocalLake:
 
         Of what is stored, the keys of the dates are read, and the files in which a row changes are written anew.
         """
-        self._confirm()
+        self.confirm()
         self.create(table)
         stored, folder, keyed = self.opened(table), self.folder(table), keyed_by(table)
         fresh = one_row_per_key(_whole(folder, rows), keyed)
@@ -167,7 +167,7 @@ class LocalLake:
 
     def update(self, table: Table, changed: Any, columns: list[str], dates: Iterable[date]) -> None:
         """Set ``columns`` of the rows whose keys ``changed`` holds."""
-        self._confirm()
+        self.confirm()
         stored, folder = self.opened(table), self.folder(table)
         fresh = conformed_rows(changed, table, [*table.key, *columns])
         removed = [file for file, _ in with_keys(folder, files_of(stored, set(dates)), table.key, fresh)]
@@ -183,7 +183,7 @@ class LocalLake:
         self._replace(table, rows, Where(values={column: files}))
 
     def _replace(self, table: Table, rows: Rows, where: Where) -> None:
-        self._confirm()
+        self.confirm()
         self.create(table)
         stored, folder = self.opened(table), self.folder(table)
         rest = Rest(folder, files_of(stored, where.days()), where)
@@ -191,7 +191,7 @@ class LocalLake:
 
     def delete(self, table: Table, where: Where) -> None:
         """Delete rows; without such a row there is no commit."""
-        self._confirm()
+        self.confirm()
         stored, folder = self.opened(table), self.folder(table)
         rest = Rest(folder, files_of(stored, where.days()), where)
         if rest.removed:
@@ -230,7 +230,7 @@ class LocalLake:
 
     def add_candidates(self, table: Table, rows: Rows, *, first: bool) -> None:
         """Add rows to a table's candidate; the ``first`` ones of a run replace earlier ones."""
-        self._confirm()
+        self.confirm()
         self.create(table)
         before = [] if first else self._candidates[table.name]
         self._candidates[table.name] = before + self.folder(table).stage(rows)
@@ -291,7 +291,7 @@ class LocalLake:
 
     def note(self, name: str, text: str | None) -> None:
         """Keep a short text beside the tables until it is taken back (None)."""
-        self._confirm()
+        self.confirm()
         if text is None:
             self._notes.delete(name)
         else:
