@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
@@ -51,13 +52,13 @@ def test_a_staged_file_that_was_never_committed_goes_after_the_retention_and_no_
     upkeep.vacuum(TOPIC_ROUTE)
     assert lake.version(TOPIC_ROUTE) == version
     places = [f"{lake.path(TOPIC_ROUTE)}/{file.path}" for file in staged]
-    assert all(map(os.path.exists, places))
+    assert all(Path(place).exists() for place in places)
     for place in places:
         aged(place, 8)
     for file in lake.files(TOPIC_ROUTE):
         aged(f"{lake.path(TOPIC_ROUTE)}/{file.path}", 8)
     upkeep.vacuum(TOPIC_ROUTE)
-    assert not any(map(os.path.exists, places))
+    assert not any(Path(place).exists() for place in places)
     assert len(lake.rows(TOPIC_ROUTE)) == 9
 
 
@@ -86,12 +87,12 @@ def test_history_is_promised_as_far_back_as_vacuum_keeps_its_files(lake):
 
 def test_an_old_candidate_of_spark_goes_and_a_young_one_stays(lake):
     folder = f"{lake.root}/_candidate/topic_route"
-    os.makedirs(folder)
+    Path(folder).mkdir(parents=True)
     for name in ("old", "young"):
-        open(f"{folder}/{name}.parquet", "wb").close()
+        Path(f"{folder}/{name}.parquet").touch()
     aged(f"{folder}/old.parquet", 8)
     LocalUpkeep(lake).drop_old_candidates(TOPIC_ROUTE)
-    assert len(os.listdir(folder)) == 2
+    assert len(list(Path(folder).iterdir())) == 2
     aged(f"{folder}/young.parquet", 8)
     LocalUpkeep(lake).drop_old_candidates(TOPIC_ROUTE)
-    assert not os.path.exists(folder)
+    assert not Path(folder).exists()

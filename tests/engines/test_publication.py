@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import product
 
@@ -12,12 +13,14 @@ from jobs.broker_naming import names_by_date
 from jobs.engines.arrow_columns import arrow_schema
 from jobs.engines.arrow_lake import Where
 from jobs.engines.local_lake import LocalLake
+from jobs.engines.local_upkeep import LocalUpkeep
 from jobs.publication import Derivation, publish
 from jobs.publication_record import half_published, renew
 from jobs.quality_gate import GateFailedError
 from jobs.run_context import RunContext
 from schemas import GROUP_DRIFT_STATE, INGESTED_FILE, PUBLICATION, SEND_ATTEMPT, Table
 from tests.pipeline.test_quality_gate import sound
+from udfs.landing_formats import TRACE
 
 DAYS = [date(2026, 1, 5) + timedelta(days=n) for n in range(3)]
 CLUSTERS = ["o'brien", "a\\"]
@@ -29,9 +32,8 @@ def arrow(table: Table, *rows: dict) -> pa.Table:
 
 
 def take_in(lake, file: str, days: list[date]) -> None:
-    lake.append(
-        INGESTED_FILE, arrow(INGESTED_FILE, *({"cluster": c, "format": "f", "file": file, "event_dates": days} for c in CLUSTERS))
-    )
+    of_file = {"format": "f", "file": file, "event_dates": days}
+    lake.append(INGESTED_FILE, arrow(INGESTED_FILE, *({"cluster": c, **of_file} for c in CLUSTERS)))
 
 
 def states(cluster: str, day: date) -> list[dict]:
@@ -73,7 +75,8 @@ def test_dates_are_published_once_and_anew_when_a_file_touches_them(lake):
     take_in(lake, "two", DAYS[2:])
     assert run(lake)[0] >= 2
     assert len(lake.rows(GROUP_DRIFT_STATE)) == 18
-    newest = lake.rows(PUBLICATION).to_pylist()[-1]
+    newest = max(lake.rows(PUBLICATION).to_pylist(), key=lambda row: row["number"])
+    assert newest["number"] == 4
     assert dict(newest["table_versions"])["group_drift_state"] == lake.version(GROUP_DRIFT_STATE)
 
 
@@ -107,7 +110,7 @@ def test_a_lake_that_changes_engine_computes_nothing_that_has_not_changed(lake, 
 
     engines = {"local": lake, "spark": Lake(spark, lake.root, retention_days=7)}
     one, other = engines.pop(first), next(iter(engines.values()))
-    plain = derivation().__class__(**{**vars(derivation()), "waiting": None})
+    plain = replace(derivation(), waiting=None)
     context = RunContext("landing")
     take_in(one, "one", DAYS)
     assert publish(one, context, plain).dates == 6
@@ -117,24 +120,26 @@ def test_a_lake_that_changes_engine_computes_nothing_that_has_not_changed(lake, 
     assert publish(one, context, plain).dates == 0
     assert len(one.rows(GROUP_DRIFT_STATE)) == len(other.rows(GROUP_DRIFT_STATE)) == 18
     attempts = [
-        {"cluster": c, "event_date": d, "source": "trace_topic", "broker_address": a, "broker_name": b, "msg_id": f"{a}{b}"}
+        {"cluster": c, "event_date": d, "source": TRACE, "broker_address": a, "broker_name": b, "msg_id": f"{a}{b}"}
         for c, d, a, b in product(CLUSTERS, DAYS, ("x", None), ("b", None))
     ]
-    trace = {"format": "trace_topic", "file": "t", "event_dates": DAYS}
+    trace = {"format": TRACE, "file": "t", "event_dates": DAYS}
     one.append(INGESTED_FILE, arrow(INGESTED_FILE, *({**trace, "cluster": c} for c in CLUSTERS)))
     one.append(SEND_ATTEMPT, arrow(SEND_ATTEMPT, *attempts))
     assert names_by_date(one) == names_by_date(other) and len(names_by_date(one)) == 6
 
 
 def test_what_maintenance_alone_moved_is_published_anew(lake):
-    from jobs.engines.local_upkeep import LocalUpkeep
-
-    take_in(lake, "one", DAYS[:1])
+    for file in ("one", "two"):
+        take_in(lake, file, DAYS[:1])
     run(lake)
-    renew(lake, "later")
-    assert len(lake.rows(PUBLICATION)) == 1
-    LocalUpkeep(lake).compact(GROUP_DRIFT_STATE)
-    take_in(lake, "two", DAYS[:1])
-    renew(lake, "later")
-    assert len(lake.rows(PUBLICATION)) == 1
+    renew(lake, "too early")
     LocalUpkeep(lake).compact(INGESTED_FILE)
+    renew(lake, "later")
+    before, after = sorted(lake.rows(PUBLICATION).to_pylist(), key=lambda row: row["number"])
+    assert (after["run_id"], after["dates"]) == ("later", before["dates"])
+    assert dict(after["table_versions"])["ingested_file"] == dict(before["table_versions"])["ingested_file"] + 1
+    take_in(lake, "three", DAYS[:1])
+    LocalUpkeep(lake).compact(INGESTED_FILE)
+    renew(lake, "rows have come")
+    assert len(lake.rows(PUBLICATION)) == 2
