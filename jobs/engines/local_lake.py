@@ -16,7 +16,6 @@ from itertools import chain
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
@@ -29,25 +28,25 @@ from jobs.engines.arrow_columns import (
     spark_schema,
     with_comments,
 )
-from jobs.engines.arrow_lake import EVERY_ROW, NOTES, ConcurrentWriteError, DataFile, Digests, Rows, StagedFile, Where
-from jobs.engines.changed_files import Rest, files_of, partition_of, with_keys
-from jobs.engines.data_files import TableFolder, rows_in
+from jobs.engines.arrow_lake import EVERY_ROW, NOTES, ConcurrentWriteError, DataFile, Rows, StagedFile, Where
+from jobs.engines.changed_files import Rest, files_of, partition_of, updated, with_keys
+from jobs.engines.data_files import TableFolder
 from jobs.engines.lake_place import NoLocalEngineError, delta_options, for_others
+from jobs.engines.local_candidates import LocalCandidates
 from jobs.small_files import Store, store_at
 from jobs.table_keys import keyed_by
 from jobs.table_schema import is_earlier, stored_schema
 from jobs.transforms.frames import ClusterDate
 from schemas import Table
-from udfs.date_digests import SUMMED, DateDigest, by_date, dates_in, digests_of
 from udfs.rows_by_key import merged, one_row_per_key
-from udfs.same_keys import have_keys_of, places_of_keys
+from udfs.same_keys import have_keys_of
 
 RETENTIONS = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
 _AT_ONCE = 4
 _READER, _WRITER = 1, 2  # Delta's protocol of a table without any feature that shuts others out
 
 
-class LocalLake:
+class LocalLake(LocalCandidates):
     """The tables under one root, as ``ArrowLake`` says; candidates are files that are staged and not yet committed."""
 
     def __init__(self, root: str, *, retention_days: int, confirm: Callable[[], None] = lambda: None) -> None:
@@ -56,7 +55,7 @@ class LocalLake:
         self.confirm = confirm
         self._options = delta_options(root)
         self._of_contract: set[str] = set()
-        self._candidates: dict[str, list[StagedFile]] = {}
+        self.staged_candidates: dict[str, list[StagedFile]] = {}
 
     def path(self, table: Table) -> str:
         """Where a table stands."""
@@ -171,7 +170,7 @@ class LocalLake:
         stored, folder = self.opened(table), self.folder(table)
         fresh = conformed_rows(changed, table, [*table.key, *columns])
         removed = [file for file, _ in with_keys(folder, files_of(stored, set(dates)), table.key, fresh)]
-        anew = (_updated(folder.read(file), fresh, table.key, columns) for file in removed)
+        anew = (updated(folder.read(file), fresh, table.key, columns) for file in removed)
         self._commit(table, stored, folder.stage(anew), removed)
 
     def replace_dates(self, table: Table, rows: Rows, dates: Collection[ClusterDate]) -> None:
@@ -228,27 +227,6 @@ class LocalLake:
                 f"another run has written to {self.path(table)} meanwhile; nothing of this write was stored. Rerun."
             ) from error
 
-    def add_candidates(self, table: Table, rows: Rows, *, first: bool) -> None:
-        """Add rows to a table's candidate; the ``first`` ones of a run replace earlier ones."""
-        self.confirm()
-        self.create(table)
-        before = [] if first else self._candidates[table.name]
-        self._candidates[table.name] = before + self.folder(table).stage(rows)
-
-    def candidates(self, table: Table) -> list[StagedFile]:
-        """The files that ``add_candidates`` staged in this run."""
-        return self._candidates[table.name]
-
-    def candidate_digests(self, columns: Mapping[Table, Sequence[str]]) -> Digests:
-        """Of each table's candidate rows, per date their number and a digest of these columns (none: 0)."""
-        return {table: self._digests(table, names) for table, names in columns.items()}
-
-    def _digests(self, table: Table, columns: Sequence[str]) -> list[tuple[ClusterDate, DateDigest]]:
-        read, wanted = self.folder(table).read, list(dict.fromkeys(["cluster", "event_date", *columns]))
-        pieces = [by_date(read(file, wanted), columns) for file in self.candidates(table)]
-        found = digests_of(pa.concat_tables([SUMMED.empty_table(), *pieces]))
-        return [(ClusterDate(cluster, day), digest) for cluster, day, digest in found]
-
     def counted(self, table: Table, columns: Sequence[str], where: Where = EVERY_ROW) -> pa.Table:
         """The values that these columns hold together, each once, and their number of rows as ``rows``."""
         both = list(dict.fromkeys([*columns, *where.columns()]))
@@ -259,22 +237,6 @@ class LocalLake:
         ]
         summed = pa.concat_tables(counts).group_by(columns).aggregate([("count_all", "sum")])
         return summed.rename_columns({"count_all_sum": "rows"})
-
-    def candidate_dates(self, table: Table, where: Where) -> set[ClusterDate]:
-        """The dates of which a candidate row meets a condition."""
-        wanted = list(dict.fromkeys(["cluster", "event_date", *where.columns()]))
-        read = self.folder(table).read
-        found = (chosen(read(file, wanted), where) for file in self.candidates(table))
-        return {ClusterDate(*at) for rows in found for at in dates_in(rows)}
-
-    def of_dates(self, table: Table, stored: Collection[ClusterDate], computed: Collection[ClusterDate]) -> pa.Table:
-        """Stored rows of some dates and this run's candidates of others."""
-        rows = self.rows(table, where=Where(dates=stored))
-        if not computed:
-            return rows
-        days = {at.event_date for at in computed}
-        files = [file for file in self.candidates(table) if file.event_date in days]
-        return pa.concat_tables([rows, chosen(rows_in(self.folder(table), files), Where(dates=computed))])
 
     def expectation_results(
         self, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
@@ -333,12 +295,3 @@ def _only(rows: Rows, where: Where) -> Iterator[pa.Table | StagedFile]:
         if isinstance(piece, pa.Table) and len(chosen(piece, where)) < len(piece):
             raise ValueError("rows that replace others must be of the same dates or files.")
         yield piece
-
-
-def _updated(rows: pa.Table, fresh: pa.Table, key: Sequence[str], columns: Sequence[str]) -> pa.Table:
-    places = places_of_keys(rows, fresh, key)
-    for name in columns:
-        new = fresh.column(name).take(pa.array(places, mask=places < 0))
-        both = pc.if_else(pa.array(places >= 0), new, rows.column(name))
-        rows = rows.set_column(rows.column_names.index(name), name, both)
-    return rows

@@ -80,7 +80,7 @@ def test_a_lake_with_a_table_that_only_spark_reads_is_refused_before_it_is_held(
     lake.create(TOPIC_ROUTE)
     DeltaTable(lake.path(TOPIC_ROUTE)).alter.set_table_properties({"delta.enableDeletionVectors": "true"})
     with (
-        pytest.raises(NoLocalEngineError, match="topic_route .* --engine spark"),
+        pytest.raises(NoLocalEngineError, match=r"topic_route .* --engine spark"),
         opened(str(tmp_path), settings, CONTEXT),
     ):
         pytest.fail("opened")

@@ -179,3 +179,26 @@ def test_a_table_with_a_feature_that_only_spark_knows_is_refused_with_the_way_ou
     for use in (lake.rows, lake.version, LocalLake(lake.root, retention_days=7).create):
         with pytest.raises(NoLocalEngineError, match="--engine spark"):
             use(TOPIC_ROUTE)
+
+
+@given(rows(QUARANTINE, min_size=1))
+def test_statistics_of_a_file_bound_every_value_of_it(drawn):
+    with TemporaryDirectory() as root:
+        (file,) = LocalLake(root, retention_days=7).folder(QUARANTINE).stage(drawn)
+    stats = json.loads(file.stats)
+    assert (stats["numRecords"], file.rows) == (len(drawn), len(drawn))
+    assert {"line_number", "ingested_at"} <= stats["minValues"].keys() & stats["maxValues"].keys()
+    for name in drawn.column_names:
+        assert stats["nullCount"][name] == 0
+        shown = drawn.column(name).to_pylist()
+        least, most = (bound(stats[of].get(name)) for of in ("minValues", "maxValues"))
+        assert least is None or least <= min(shown)
+        assert most is None or most >= max(shown)
+
+
+def bound(told):
+    """A bound as a value of its column: instants stand there in milliseconds."""
+    try:
+        return datetime.fromisoformat(told)
+    except (TypeError, ValueError):
+        return told
