@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 
@@ -12,6 +13,7 @@ from deltalake import DeltaTable
 from deltalake.schema import Field, PrimitiveType
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql.types import ArrayType, StructField, StructType
 
 from jobs.engines.arrow_columns import NullInColumnError, chosen
 from jobs.engines.arrow_lake import ConcurrentWriteError, Where
@@ -202,3 +204,39 @@ def bound(told):
         return datetime.fromisoformat(told)
     except (TypeError, ValueError):
         return told
+
+
+def without(columns: StructType, path: str) -> StructType:
+    """The columns without one, which may be nested in a list."""
+    head, _, rest = path.partition(".")
+    fields = []
+    for field in columns.fields:
+        if field.name != head:
+            fields.append(field)
+        elif rest:
+            kind = ArrayType(without(field.dataType.elementType, rest))
+            fields.append(StructField(field.name, kind, field.nullable, field.metadata))
+    return StructType(fields)
+
+
+@pytest.mark.parametrize("path", ["lag_now", "findings.code"])
+@given(rows(DRIFT_INCIDENT, min_size=1), rows(DRIFT_INCIDENT, min_size=1))
+@settings(max_examples=5)
+def test_a_column_that_came_later_is_null_in_earlier_rows_and_whole_in_later_ones(path, early, late):
+    """A nested one stands last in the table, and in the middle of the contract."""
+    before = replace(DRIFT_INCIDENT, columns=without(DRIFT_INCIDENT.columns, path))
+    with TemporaryDirectory() as root:
+        LocalLake(root, retention_days=7).append(before, early)
+        expected = early.to_pylist()
+        for row in expected:
+            row |= {"lag_now": None} if path == "lag_now" else {}
+            for finding in row["findings"] if path != "lag_now" else ():
+                if finding:
+                    finding["code"] = None
+        assert as_text(LocalLake(root, retention_days=7).rows(DRIFT_INCIDENT)) == sorted(map(repr, expected))
+        lake = LocalLake(root, retention_days=7)
+        lake.append(DRIFT_INCIDENT, late)
+        assert as_text(lake.rows(DRIFT_INCIDENT)) == sorted([*map(repr, expected), *as_text(late)])
+        stored = json.loads(DeltaTable(lake.path(DRIFT_INCIDENT)).schema().to_json())["fields"]
+        comments = {field["name"]: field["metadata"]["comment"] for field in stored}
+        assert comments == DRIFT_INCIDENT.comment_of
