@@ -18,6 +18,7 @@ from jobs.publication import Derivation, publish
 from jobs.publication_record import half_published, renew
 from jobs.quality_gate import GateFailedError
 from jobs.run_context import RunContext
+from jobs.transforms.frames import ClusterDate
 from schemas import GROUP_DRIFT_STATE, INGESTED_FILE, PUBLICATION, SEND_ATTEMPT, Table
 from tests.pipeline.test_quality_gate import sound
 from udfs.landing_formats import TRACE
@@ -78,6 +79,35 @@ def test_dates_are_published_once_and_anew_when_a_file_touches_them(lake):
     newest = max(lake.rows(PUBLICATION).to_pylist(), key=lambda row: row["number"])
     assert newest["number"] == 4
     assert dict(newest["table_versions"])["group_drift_state"] == lake.version(GROUP_DRIFT_STATE)
+
+
+def test_a_date_that_closes_otherwise_carries_the_next_one_with_it_and_an_equal_one_does_not(lake):
+    take_in(lake, "one", DAYS)
+    plain = replace(derivation(), waiting=None)
+    assert publish(lake, RunContext("landing"), plain).dates == 6
+
+    def otherwise(stretch) -> dict[str, pa.Table]:
+        found = [row | {"evidence": [None]} for at in stretch.dates for row in states(*at)]
+        return {GROUP_DRIFT_STATE.name: arrow(GROUP_DRIFT_STATE, *found)}
+
+    for file, compute, dates in (("two", computed, 2), ("three", otherwise, 6)):
+        take_in(lake, file, DAYS[:1])
+        assert publish(lake, RunContext("landing"), replace(plain, compute=compute)).dates == dates
+
+
+def test_dates_whose_stored_rows_were_corrected_and_dates_that_rows_spill_into_count(lake):
+    take_in(lake, "one", DAYS[:1])
+    at = ClusterDate(CLUSTERS[0], DAYS[0])
+
+    def spilling(stretch) -> dict[str, pa.Table]:
+        found = [row for at in stretch.dates for day in DAYS[:2] for row in states(at.cluster, day)]
+        return {GROUP_DRIFT_STATE.name: arrow(GROUP_DRIFT_STATE, *found)}
+
+    plain = replace(derivation(spilling), waiting=None)
+    assert publish(lake, RunContext("landing"), plain).dates == 4
+    assert publish(lake, RunContext("landing"), plain).dates == 0
+    corrected = replace(plain, corrected=lambda _: {at: "named"})
+    assert [publish(lake, RunContext("landing"), corrected).dates for _ in range(2)] == [2, 0]
 
 
 def test_a_broken_candidate_is_not_published(lake):
