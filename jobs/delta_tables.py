@@ -7,45 +7,28 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark import inheritable_thread_target
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.engines.arrow_lake import NOTES, Footprint, Where
+from jobs.engines.lake_place import for_hadoop
+from jobs.engines.spark_rows import SparkRows, frame_of, sql_of
 from jobs.merge_by_key import better_line, dates_of, one_row_per_key, same_key
 from jobs.small_files import Store, store_at
 from jobs.table_schema import conformed, is_earlier, stored_schema, with_absent_columns
 from jobs.transforms.frames import rows_of, sql_text
 from schemas import Table
 
-NOTES = "_notes"  # the folder of what jobs note beside the tables
 _AT_ONCE = 4
 _KEPT_FILES = "delta.deletedFileRetentionDuration"
 _RETENTIONS = ("delta.logRetentionDuration", _KEPT_FILES)
 
 
-class Footprint(NamedTuple):
-    """What there is of a table: rows, files and bytes; bytes with what its history keeps, and how far that goes back.
-
-    ``oldest_version`` was current at ``oldest_at`` (UTC) and is the oldest that time travel is promised to reach.
-    """
-
-    rows: int
-    files: int
-    bytes: int
-    bytes_with_history: int
-    oldest_version: int
-    oldest_at: datetime
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The figures that tell how big it is."""
-        return self[:4]
-
-
-class Lake:
+class Lake(SparkRows):
     """The tables under one root; every table at ``<root>/<name>``, candidates at ``<root>/_candidate/<name>``.
 
     ``confirm`` is called before each write, and raises where the lake is no longer the run's that writes.
@@ -55,7 +38,7 @@ class Lake:
         self, spark: SparkSession, root: str, *, retention_days: int, confirm: Callable[[], None] = lambda: None
     ) -> None:
         self.spark = spark
-        self.root = root.rstrip("/")
+        self.root = for_hadoop(root).rstrip("/")
         self.retention_days = retention_days
         self._confirm = confirm
         self._of_contract: set[str] = set()
@@ -122,25 +105,26 @@ class Lake:
     def _stored(self, table: Table) -> DataFrame:
         return self.spark.read.format("delta").load(self.path(table))
 
-    def append(self, table: Table, rows: DataFrame) -> None:
+    def append(self, table: Table, rows: Any) -> None:
         """Add rows in one commit."""
         self._confirm()
         self.create(table)
-        conformed(rows, table).write.format("delta").mode("append").save(self.path(table))
+        conformed(frame_of(self.spark, rows, table), table).write.format("delta").mode("append").save(self.path(table))
 
-    def add_candidates(self, table: Table, rows: DataFrame, *, first: bool) -> None:
+    def add_candidates(self, table: Table, rows: Any, *, first: bool) -> None:
         """Add rows to a table's candidate; the ``first`` ones of a run replace what an earlier run left there.
 
         Plain Parquet: only this run reads it, and nobody else may.
         """
         self._confirm()
-        conformed(rows, table).write.mode("overwrite" if first else "append").parquet(self.candidate_path(table))
+        stored = conformed(frame_of(self.spark, rows, table), table)
+        stored.write.mode("overwrite" if first else "append").parquet(self.candidate_path(table))
 
     def candidates(self, table: Table) -> DataFrame:
         """The rows that ``add_candidates`` wrote in this run."""
         return self.spark.read.schema(stored_schema(table)).parquet(self.candidate_path(table))
 
-    def merge(self, table: Table, rows: DataFrame, dates: Collection[date]) -> None:
+    def merge(self, table: Table, rows: Any, dates: Collection[date]) -> None:
         """Store each key once, in one commit: of rival source lines the smallest wins, part by part.
 
         ``rows`` may hold a key often; ``dates`` are the event dates they fall on (ignored for undated tables).
@@ -149,7 +133,7 @@ class Lake:
         """
         self._confirm()
         self.create(table)
-        rows = conformed(one_row_per_key(rows, table), table)
+        rows = conformed(one_row_per_key(frame_of(self.spark, rows, table), table), table)
         matching = f"{dates_of('t', dates)} AND {same_key(table)}" if table.dated else same_key(table)
         merging = self._delta(table).alias("t").merge(rows.alias("s"), matching)
         if not table.dated or not self.read(table).where(F.col("event_date").isin(*dates)).isEmpty():
@@ -173,11 +157,12 @@ class Lake:
             .execute()
         )
 
-    def replace_where(self, table: Table, rows: DataFrame, predicate: str) -> None:
+    def replace_where(self, table: Table, rows: Any, predicate: str) -> None:
         """Replace the rows that satisfy ``predicate`` in one commit; ``rows`` must satisfy it too."""
         self._confirm()
         self.create(table)
-        writer = conformed(rows, table).write.format("delta").mode("overwrite").option("replaceWhere", predicate)
+        rows = conformed(frame_of(self.spark, rows, table), table)
+        writer = rows.write.format("delta").mode("overwrite").option("replaceWhere", predicate)
         writer.save(self.path(table))
 
     def version(self, table: Table) -> int | None:
@@ -187,9 +172,10 @@ class Lake:
         history = self._delta(table).history(1).select("version")
         return int(rows_of(history)[0].version)
 
-    def delete(self, table: Table, condition: str) -> None:
-        """Delete the rows that satisfy a SQL condition, in one commit; without such a row there is none."""
+    def delete(self, table: Table, where: Where) -> None:
+        """Delete rows, in one commit; without such a row there is none."""
         self._confirm()
+        condition = sql_of(where)
         if not self.read(table).where(condition).isEmpty():
             self._delta(table).delete(condition)
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from pyspark.sql import SparkSession
 
 from conf.settings import Settings
-from jobs.delta_tables import Footprint, Lake
+from jobs.delta_tables import Lake
+from jobs.engines.arrow_lake import Footprint, Where
 from jobs.publication_record import renew
 from jobs.run_context import RunContext
-from jobs.transforms.frames import sql_text
 from schemas import TABLES, Table
 from schemas.bookkeeping import PUBLICATION, QUARANTINE
 
@@ -38,7 +38,7 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     """
     lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days, confirm=context.confirm)
     expired = context.started_at - timedelta(days=settings.quarantine.keep_days)
-    beyond = {QUARANTINE.name: f"ingested_at < TIMESTAMP{sql_text(expired.isoformat())}"}
+    beyond = {QUARANTINE.name: Where(before={"ingested_at": expired})}
     there = [table for table in TABLES.values() if lake.exists(table)]
     with lake.silenced():
         found = lake.together(partial(_maintained, lake, table, beyond.get(table.name)) for table in there)
@@ -49,7 +49,7 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     return found
 
 
-def _maintained(lake: Lake, table: Table, expired: str | None) -> Maintained:
+def _maintained(lake: Lake, table: Table, expired: Where | None) -> Maintained:
     before = lake.footprint(table)
     if expired:
         lake.delete(table, expired)

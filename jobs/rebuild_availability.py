@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from conf.settings import Settings, fingerprint
 from jobs.broker_naming import names_by_date
 from jobs.delta_tables import Lake
+from jobs.engines.arrow_lake import Where
 from jobs.publication import Derivation, PublicationResult, Stretch, publish
 from jobs.run_context import RunContext
 from jobs.transforms.availability import stretches, with_removals, with_stretches
@@ -63,7 +64,7 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
         closing=(PRODUCER_REPLAY, FAULT_ITEM_STATE),
         settings_fingerprint=fingerprint(settings.replay, settings.producer_findings, settings.confirmation),
         compute=lambda stretch: compute(stretch, settings),
-        waiting=(BROKER_AVAILABILITY_WINDOW, "end_reason = 'open'"),
+        waiting=(BROKER_AVAILABILITY_WINDOW, Where(values={"end_reason": ["open"]})),
         corrected=names_by_date,
     )
     return publish(lake, context, derivation)

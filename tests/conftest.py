@@ -70,7 +70,7 @@ MADE_ONCE = {
         "::test_any_arrival_of_a_producer_s_lines_gives_the_same_tables",
     ),
 }
-WITH_SPARK = ("tests/pipeline/", "tests/transforms/")
+WITH_SPARK = ("tests/pipeline/", "tests/transforms/", "tests/engines/test_both_engines.py")
 
 
 class WhereLakesAre(LoadFileScheduling):

@@ -16,6 +16,7 @@ ALLOWED = {
     "conf": {"conf"},
     "jobs/transforms": {"jobs.transforms", "schemas", "udfs"},
     "jobs/collect": {"jobs.collect", "jobs.run_log", "jobs.run_metrics", "jobs.terminal", "udfs"},  # none loads Spark
+    "jobs/engines": {"jobs", "conf", "schemas", "udfs"},
     "jobs": {"jobs", "conf", "schemas", "udfs"},
 }
 JOBS = {

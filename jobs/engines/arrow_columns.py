@@ -1,0 +1,132 @@
+"""A contract's columns as Arrow has them: rows of any writer in, exactly the contract's columns and types out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import date
+from functools import cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import Schema
+from pyspark.sql.types import StructType
+
+from jobs.engines.arrow_lake import Where
+from jobs.table_schema import stored_schema
+from schemas import Table
+
+
+class NullInColumnError(ValueError):
+    """Raised when a row lacks a value that its contract requires; nothing was stored."""
+
+
+def delta_schema(columns: StructType) -> Schema:
+    """Columns as a Delta table keeps them, comments and all."""
+    return Schema.from_json(columns.json())
+
+
+def spark_schema(found: Schema) -> StructType:
+    """The same the other way."""
+    return StructType.fromJson(json.loads(found.to_json()))
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """A contract's columns; instants are microseconds in UTC."""
+    return _arrow_schema(stored_schema(table).json())
+
+
+def with_comments(table: Table) -> pa.Schema:
+    """The same with each column's comment, as a new column of a Delta table is described."""
+    return pa.schema(delta_schema(stored_schema(table)).to_arrow())
+
+
+@cache
+def _arrow_schema(columns: str) -> pa.Schema:
+    return pa.schema([field.remove_metadata() for field in pa.schema(Schema.from_json(columns).to_arrow())])
+
+
+def conformed_rows(rows: pa.Table, table: Table, columns: Sequence[str] = ()) -> pa.Table:
+    """The contract's columns (or those named of them), in order and type; an absent one is null.
+
+    Types are those of the contract, whatever the writer's: instants without a zone are UTC.
+    """
+    schema = arrow_schema(table)
+    fields = [schema.field(name) for name in (columns or schema.names)]
+    there = set(rows.column_names)
+    arrays = [
+        _as(rows.column(field.name), field.type) if field.name in there else pa.nulls(rows.num_rows, field.type)
+        for field in fields
+    ]
+    return pa.table(arrays, schema=pa.schema([field.with_nullable(True) for field in fields]))
+
+
+def _as(values: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
+    """Values in another type; what is nested goes by name, in whichever order it was stored."""
+    if values.type == kind:
+        return values
+    if not (pa.types.is_struct(kind) or pa.types.is_list(kind)):
+        return values.cast(kind)
+    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    absent = array.is_null()
+    if pa.types.is_struct(kind):
+        there = {field.name for field in array.type}
+        inner = [
+            _as(pc.struct_field(array, field.name), field.type)
+            if field.name in there
+            else pa.nulls(len(array), field.type)
+            for field in kind
+        ]
+        return pa.StructArray.from_arrays(inner, fields=list(kind), mask=absent)
+    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0).cast(pa.int32()))
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    return pa.ListArray.from_arrays(offsets, _as(array.flatten(), kind.value_type), type=kind, mask=absent)
+
+
+def no_rows(table: Table, columns: Sequence[str] = ()) -> pa.Table:
+    """The contract's columns (or those named of them) without a row."""
+    return conformed_rows(pa.table({}), table, columns)
+
+
+def require_values(rows: pa.Table, table: Table) -> None:
+    """Refuse nulls where the contract has none, as Spark does.
+
+    Raises: NullInColumnError.
+    """
+    required = [field.name for field in table.columns.fields if not field.nullable]
+    empty = [name for name in required if rows.column(name).null_count]
+    if empty:
+        raise NullInColumnError(f"{table.name}: {', '.join(empty)} may not be null.")
+
+
+def meets(rows: pa.Table, where: Where) -> pa.ChunkedArray | pa.Scalar:
+    """Which rows meet a condition."""
+    found = pa.scalar(True)
+    for name, values in where.values.items():
+        column = rows.column(name)
+        found = pc.and_(found, pc.is_in(column, value_set=pa.array(sorted(values), column.type)))
+    for name, instant in where.before.items():
+        column = rows.column(name)
+        found = pc.and_(found, pc.fill_null(pc.less(column, pa.scalar(instant, column.type)), False))
+    if where.dates is not None:
+        found = pc.and_(found, _of_dates(rows, where))
+    return found
+
+
+def _of_dates(rows: pa.Table, where: Where) -> pa.ChunkedArray | pa.Scalar:
+    by_cluster: dict[str, set[date]] = {}
+    for cluster, day in where.dates or ():
+        by_cluster.setdefault(cluster, set()).add(day)
+    found = pa.scalar(False)
+    for cluster, days in by_cluster.items():
+        is_one = pc.is_in(rows.column("event_date"), value_set=pa.array(sorted(days), pa.date32()))
+        found = pc.or_(found, pc.and_(is_one, pc.equal(rows.column("cluster"), cluster)))
+    return found
+
+
+def chosen(rows: pa.Table, where: Where) -> pa.Table:
+    """The rows that meet a condition."""
+    mask = meets(rows, where)
+    if isinstance(mask, pa.Scalar):
+        return rows if mask.as_py() else rows.slice(0, 0)
+    return rows.filter(mask)

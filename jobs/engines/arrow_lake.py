@@ -1,0 +1,187 @@
+"""What a lake does for its callers, in Arrow's terms: the same whichever engine reads and writes its tables.
+
+A condition is values, never SQL text: each engine says it in its own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from jobs.transforms.frames import ClusterDate
+from schemas import Table
+from udfs.date_digests import DateDigest
+
+NOTES = "_notes"  # the folder of what jobs note beside the tables
+CANDIDATES = "_candidate"  # the folder of rows that Spark computed and has not published
+OPTIMIZE, SET_PROPERTIES = "OPTIMIZE", "SET TBLPROPERTIES"  # operations, in Delta's words
+
+
+@dataclass(frozen=True)
+class Where:
+    """Rows that meet all of it; without anything every row does.
+
+    ``dates``: they belong to one of these dates of clusters; ``values``: a column holds one of these;
+    ``before``: an instant lies before this one. Null meets nothing.
+    """
+
+    dates: Collection[ClusterDate] | None = None
+    values: Mapping[str, Collection[Any]] = field(default_factory=dict)
+    before: Mapping[str, datetime] = field(default_factory=dict)
+
+    def days(self) -> frozenset[date] | None:
+        """The dates on which such rows lie; None: on any."""
+        of_clusters = None if self.dates is None else frozenset(at.event_date for at in self.dates)
+        listed = frozenset(self.values["event_date"]) if "event_date" in self.values else None
+        if of_clusters is None or listed is None:
+            return listed if of_clusters is None else of_clusters
+        return of_clusters & listed
+
+    def columns(self) -> list[str]:
+        """The columns that it looks at."""
+        return sorted({*self.values, *self.before, *(("cluster", "event_date") if self.dates is not None else ())})
+
+
+EVERY_ROW = Where()
+
+
+class DataFile(NamedTuple):
+    """A Parquet file of a table, for workers: its path below the table's folder, its bytes, its rows and its date.
+
+    ``rows`` is None where its writer did not count them; ``event_date`` of a table without dates.
+    """
+
+    path: str
+    size: int
+    rows: int | None
+    event_date: date | None
+
+
+class StagedFile(NamedTuple):
+    """A data file that stands in its table's folder and belongs to no version yet; ``stats``: Delta's JSON of it."""
+
+    path: str
+    size: int
+    rows: int
+    event_date: date | None
+    stats: str
+
+
+# Of tables, by date.
+Digests = dict[Table, list[tuple[ClusterDate, DateDigest]]]
+# What a lake stores: a table, or pieces of what need not fit into memory.
+Rows = pa.Table | Iterable[pa.Table | StagedFile]
+
+
+class Footprint(NamedTuple):
+    """What there is of a table: rows, files and bytes; bytes with what its history keeps, and how far that goes back.
+
+    ``oldest_version`` was current at ``oldest_at`` (UTC) and is the oldest that time travel is promised to reach.
+    """
+
+    rows: int
+    files: int
+    bytes: int
+    bytes_with_history: int
+    oldest_version: int
+    oldest_at: datetime
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The figures that tell how big it is."""
+        return self[:4]
+
+
+class ConcurrentWriteError(RuntimeError):
+    """Raised when another run has changed a table between the reading and the commit; nothing was stored."""
+
+
+class ArrowLake(Protocol):
+    """The tables under one root. ``rows`` of a method may also be what the engine itself hands out.
+
+    Every write is one commit, confirmed by the lease before it begins.
+    """
+
+    root: str
+    retention_days: int
+
+    def exists(self, table: Table) -> bool:
+        """Whether it was created."""
+
+    def create(self, table: Table) -> None:
+        """Create the table from its contract, or add the columns that this has gained since it was created.
+
+        Raises: WrongSchemaError: it differs in anything else.
+        """
+
+    def version(self, table: Table) -> int | None:
+        """The latest version of a table; None: it does not exist."""
+
+    def rows(self, table: Table, columns: Sequence[str] = (), where: Where = EVERY_ROW) -> pa.Table:
+        """Bring few rows to the driver, with these columns (none named: all); a column not stored yet is null."""
+
+    def files(self, table: Table, dates: Collection[date] | None = None) -> list[DataFile]:
+        """The files of the latest version that hold rows of these dates; None: all."""
+
+    def append(self, table: Table, rows: Any) -> None:
+        """Add rows."""
+
+    def merge(self, table: Table, rows: Any, dates: Collection[date]) -> None:
+        """Store each key once: of rival source lines the smallest wins, part by part.
+
+        ``rows`` may hold a key often; ``dates`` are the event dates they fall on (ignored for undated tables).
+        """
+
+    def replace_dates(self, table: Table, rows: Any, dates: Collection[ClusterDate]) -> None:
+        """Replace the rows of these dates of clusters; ``rows`` are of no other."""
+
+    def replace_files(self, table: Table, rows: Any, column: str, files: Collection[str]) -> None:
+        """Replace the rows whose ``column`` names one of these landing files; ``rows`` name no other."""
+
+    def delete(self, table: Table, where: Where) -> None:
+        """Delete rows; without such a row there is no commit."""
+
+    def add_candidates(self, table: Table, rows: Any, *, first: bool) -> None:
+        """Add rows to a table's candidate; the ``first`` ones of a run replace what an earlier run left there."""
+
+    def candidates(self, table: Table) -> Any:
+        """The rows that ``add_candidates`` wrote in this run, as this engine hands rows on."""
+
+    def candidate_digests(
+        self, columns: Mapping[Table, Sequence[str]]
+    ) -> dict[Table, list[tuple[ClusterDate, DateDigest]]]:
+        """Of each table's candidate rows, per date their number and a digest of these columns (none: 0)."""
+
+    def counted(self, table: Table, columns: Sequence[str], where: Where = EVERY_ROW) -> pa.Table:
+        """The values that these columns hold together, each once, and their number of rows as ``rows``."""
+
+    def candidate_dates(self, table: Table, where: Where) -> set[ClusterDate]:
+        """The dates of which a candidate row meets a condition."""
+
+    def of_dates(self, table: Table, stored: Collection[ClusterDate], computed: Collection[ClusterDate]) -> Any:
+        """Stored rows of some dates and this run's candidates of others, as this engine hands rows on."""
+
+    def expectation_results(
+        self, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
+    ) -> list[dict[str, Any]]:
+        """Check rows against the contracts and invariants of their tables, beside all rows of others (``whole``)."""
+
+    def operations_since(self, table: Table, version: int) -> set[str]:
+        """What the commits after ``version`` did, in Delta's words."""
+
+    def note(self, name: str, text: str | None) -> None:
+        """Keep a short text beside the tables until it is taken back (None)."""
+
+    def noted(self, name: str) -> str | None:
+        """The text that was kept and not taken back."""
+
+    def together(self, calls: Iterable[Callable[[], Any]]) -> list[Any]:
+        """Run independent reads or writes at once, give their results."""
+
+    def plans(self) -> AbstractContextManager[Callable[[int], None]]:
+        """What is to be told, before a step, of how many lines it is about."""

@@ -1,0 +1,80 @@
+"""Which files of a table hold rows that a write touches, and what of these files stays."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import date
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from jobs.engines.arrow_columns import meets
+from jobs.engines.arrow_lake import DataFile, StagedFile, Where
+from jobs.engines.data_files import TableFolder
+from udfs.not_available_duration import BoolArray
+from udfs.same_keys import have_keys_of, places_of_keys
+
+
+def files_of(stored: DeltaTable, dates: Collection[date] | None) -> list[DataFile]:
+    """The files of a version that hold rows of these dates; None: all."""
+    found = pa.table(stored.get_add_actions(flatten=True))
+    names = ("path", "size_bytes", "num_records", "partition.event_date")
+    columns = [found.column(n).to_pylist() if n in found.column_names else [None] * len(found) for n in names]
+    files = [DataFile(*values) for values in zip(*columns, strict=True)]
+    wanted = None if dates is None else frozenset(dates)
+    return sorted((f for f in files if wanted is None or f.event_date in wanted), key=lambda file: file.path)
+
+
+def partition_of(file: DataFile | StagedFile) -> dict[str, str | None]:
+    """A file's date as Delta's log has it."""
+    return {"event_date": file.event_date.isoformat()} if file.event_date else {}
+
+
+class Rest:
+    """What is left of files without the rows that meet a condition: ``removed`` files, and ``kept`` rows of these."""
+
+    def __init__(self, folder: TableFolder, files: Iterable[DataFile], where: Where) -> None:
+        self._folder, self._where = folder, where
+        self.removed: list[DataFile] = []
+        self._mixed: list[DataFile] = []
+        for file in files:
+            hits = _mask(folder.read(file, where.columns()), where)
+            if hits.any():
+                self.removed.append(file)
+                self._mixed += [] if hits.all() else [file]
+
+    def kept(self) -> Iterator[pa.Table]:
+        """File by file."""
+        for file in self._mixed:
+            rows = self._folder.read(file)
+            yield rows.filter(pa.array(~_mask(rows, self._where)))
+
+
+def _mask(rows: pa.Table, where: Where) -> BoolArray:
+    found = meets(rows, where)
+    if isinstance(found, pa.Scalar):
+        return np.full(len(rows), found.as_py(), dtype=bool)
+    mask: BoolArray = found.fill_null(False).to_numpy()
+    return mask
+
+
+def with_keys(
+    folder: TableFolder, files: Iterable[DataFile], key: Sequence[str], others: pa.Table
+) -> Iterator[tuple[DataFile, BoolArray]]:
+    """Files with rows that have keys of ``others``, and which rows these are."""
+    for file in files:
+        hits = have_keys_of(folder.read(file, key), others, key)
+        if hits.any():
+            yield file, hits
+
+
+def updated(rows: pa.Table, fresh: pa.Table, key: Sequence[str], columns: Sequence[str]) -> pa.Table:
+    """Rows with the ``columns`` that ``fresh`` ones of their keys have; others as they are."""
+    places = places_of_keys(rows, fresh, key)
+    for name in columns:
+        new = fresh.column(name).take(pa.array(places, mask=places < 0))
+        both = pc.if_else(pa.array(places >= 0), new, rows.column(name))
+        rows = rows.set_column(rows.column_names.index(name), name, both)
+    return rows

@@ -1,0 +1,184 @@
+"""Parquet files of a table: one in, its rows in the contract's columns out; rows in, files in its folder out.
+
+Workers use both by themselves. A staged file belongs to no version until a commit names it; what is never named goes
+with the next vacuum after the retention.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from jobs.engines.arrow_columns import arrow_schema, conformed_rows, no_rows, require_values
+from jobs.engines.arrow_lake import DataFile, Rows, StagedFile
+from jobs.engines.lake_place import file_system
+from schemas import Table
+
+_ROW_GROUP_BYTES = 64_000_000
+_FILE_BYTES = 512_000_000  # before they are packed
+_STATS_CHARS = 32
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class TableFolder(NamedTuple):
+    """Where a table of a lake stands; a plain value that travels to workers."""
+
+    root: str
+    table: Table
+
+    def read(self, file: DataFile | StagedFile, columns: Sequence[str] = ()) -> pa.Table:
+        """A file's rows, in the columns named (none: all of the contract).
+
+        Spark writes instants as Parquet's oldest kind, without a zone; they are UTC.
+        """
+        wanted = list(columns) or self.table.columns.names
+        system, path = self._place(file.path)
+        with pq.ParquetFile(path, filesystem=system, coerce_int96_timestamp_unit="us") as stored:
+            there = [name for name in wanted if name in stored.schema_arrow.names]
+            rows = stored.read(columns=there)
+        if "event_date" in wanted and "event_date" not in there:
+            rows = rows.append_column("event_date", pa.repeat(pa.scalar(file.event_date, pa.date32()), len(rows)))
+        if not rows.num_columns:  # nothing is left to count the rows by
+            return pa.table([pa.nulls(stored.metadata.num_rows)] * len(wanted), names=wanted)
+        return conformed_rows(rows, self.table, wanted)
+
+    def stage(self, rows: Rows) -> list[StagedFile]:
+        """Write rows into the table's folder, each date's into its own; files that stand there stay as they are.
+
+        Raises: NullInColumnError: a value that the contract requires is absent.
+        """
+        staging = _Staging(self)
+        done = []
+        for piece in [rows] if isinstance(rows, pa.Table) else rows:
+            if isinstance(piece, StagedFile):
+                done.append(piece)
+            else:
+                staging.add(piece)
+        return done + staging.end()
+
+    def _place(self, path: str) -> tuple[fs.FileSystem, str]:
+        system, root = file_system(self.root)
+        return system, f"{root}/{self.table.name}/{path}"
+
+
+class _Staging:
+    """Files that are being written, one a date. Small pieces wait until they are a row group."""
+
+    def __init__(self, folder: TableFolder) -> None:
+        self._folder = folder
+        self._waiting: dict[date | None, list[pa.Table]] = {}
+        self._open: dict[date | None, _Writing] = {}
+        self._done: list[StagedFile] = []
+
+    def add(self, rows: pa.Table) -> None:
+        rows = conformed_rows(rows, self._folder.table)
+        require_values(rows, self._folder.table)
+        for day, of_day in _by_date(rows, self._folder.table):
+            waiting = self._waiting.setdefault(day, [])
+            waiting.append(of_day)
+            if sum(piece.nbytes for piece in waiting) >= _ROW_GROUP_BYTES:
+                self._write(day)
+
+    def _write(self, day: date | None) -> None:
+        rows = pa.concat_tables(self._waiting.pop(day)).combine_chunks()
+        writing = self._open.get(day) or _Writing(self._folder, day)
+        writing.write(rows)
+        self._open[day] = writing
+        if writing.bytes >= _FILE_BYTES:
+            self._done.append(self._open.pop(day).end())
+
+    def end(self) -> list[StagedFile]:
+        for day in list(self._waiting):
+            self._write(day)
+        return self._done + [writing.end() for writing in self._open.values()]
+
+
+class _Writing:
+    def __init__(self, folder: TableFolder, day: date | None) -> None:
+        self._day, self.bytes = day, 0
+        self._path = f"{f'event_date={day.isoformat()}/' if day else ''}part-{uuid4()}.parquet"
+        self._system, self._place = folder._place(self._path)
+        schema = arrow_schema(folder.table)
+        if day:
+            schema = schema.remove(schema.get_field_index("event_date"))
+        self._schema = pa.schema([field.with_nullable(True) for field in schema])
+        self._system.create_dir(self._place.rpartition("/")[0], recursive=True)
+        self._writer = pq.ParquetWriter(self._place, self._schema, filesystem=self._system, store_schema=False)
+
+    def write(self, rows: pa.Table) -> None:
+        self.bytes += rows.nbytes
+        self._writer.write_table(rows.select(self._schema.names))
+
+    def end(self) -> StagedFile:
+        self._writer.close()
+        size = self._system.get_file_info(self._place).size
+        with pq.ParquetFile(self._place, filesystem=self._system) as written:
+            return StagedFile(self._path, size, written.metadata.num_rows, self._day, _stats(written.metadata))
+
+
+def _by_date(rows: pa.Table, table: Table) -> Iterator[tuple[date | None, pa.Table]]:
+    if not len(rows):
+        return
+    if not table.dated:
+        yield None, rows
+        return
+    days = pc.unique(rows.column("event_date")).sort().to_pylist()
+    for day in days:
+        yield day, rows if len(days) == 1 else rows.filter(pc.equal(rows.column("event_date"), day))
+
+
+def _stats(file: pq.FileMetaData) -> str:
+    """Delta's statistics of a file: its rows, and of plain columns nulls and bounds."""
+    least: dict[str, Any] = {}
+    most: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    groups = [file.row_group(number) for number in range(file.num_row_groups)]
+    for place in range(file.num_columns):
+        columns = [group.column(place) for group in groups]
+        of_each = [column.statistics for column in columns]
+        name = columns[0].path_in_schema if columns else ""
+        if "." in name or not all(found is not None for found in of_each):
+            continue
+        if all(found.has_null_count for found in of_each):
+            nulls[name] = sum(found.null_count for found in of_each)
+        bounds = [(found.min, found.max) for found in of_each if found.has_min_max]
+        # A row group of nulls only has no bounds, and needs none.
+        if bounds and all(found.has_min_max or found.num_values == 0 for found in of_each):
+            _put(least, name, _bound(min(low for low, _ in bounds), is_upper=False))
+            _put(most, name, _bound(max(high for _, high in bounds), is_upper=True))
+    return json.dumps({"numRecords": file.num_rows, "minValues": least, "maxValues": most, "nullCount": nulls})
+
+
+def _put(bounds: dict[str, Any], name: str, bound: Any) -> None:
+    if bound is not None:
+        bounds[name] = bound
+
+
+def _bound(value: Any, *, is_upper: bool) -> Any:
+    """A bound as Delta writes it, never inside the values; None: it has no such form."""
+    if isinstance(value, datetime):  # in milliseconds
+        over = value.microsecond % 1000
+        moved = value - timedelta(microseconds=over) + (_MILLISECOND if is_upper and over else timedelta())
+        return moved.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moved.microsecond // 1000:03}Z"
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, str):
+        return value[:_STATS_CHARS] if len(value) <= _STATS_CHARS or not is_upper else None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def rows_in(folder: TableFolder, files: Iterable[DataFile | StagedFile], columns: Sequence[str] = ()) -> pa.Table:
+    """The rows of several files."""
+    wanted = list(columns) or folder.table.columns.names
+    return pa.concat_tables([no_rows(folder.table, wanted), *(folder.read(file, wanted) for file in files)])

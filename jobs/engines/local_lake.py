@@ -1,0 +1,297 @@
+"""The tables of a lake without a JVM: Arrow reads and writes their files, delta-rs their log.
+
+A write stages its files first and becomes visible with one commit. Whatever rests on rows that were read is committed
+only where nobody has committed since.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import date
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
+from deltalake.transaction import AddAction, RemoveAction
+
+from jobs.engines.arrow_columns import (
+    chosen,
+    conformed_rows,
+    delta_schema,
+    no_rows,
+    spark_schema,
+    with_comments,
+)
+from jobs.engines.arrow_lake import EVERY_ROW, NOTES, ConcurrentWriteError, DataFile, Rows, StagedFile, Where
+from jobs.engines.changed_files import Rest, files_of, partition_of, updated, with_keys
+from jobs.engines.data_files import TableFolder
+from jobs.engines.lake_place import NoLocalEngineError, delta_options, for_others
+from jobs.engines.local_candidates import LocalCandidates
+from jobs.small_files import Store, store_at
+from jobs.table_keys import keyed_by
+from jobs.table_schema import is_earlier, stored_schema
+from jobs.transforms.frames import ClusterDate
+from schemas import Table
+from udfs.rows_by_key import merged, one_row_per_key
+from udfs.same_keys import have_keys_of
+
+RETENTIONS = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
+_AT_ONCE = 4
+_READER, _WRITER = 1, 2  # Delta's protocol of a table without any feature that shuts others out
+
+
+class LocalLake(LocalCandidates):
+    """The tables under one root, as ``ArrowLake`` says; candidates are files that are staged and not yet committed."""
+
+    def __init__(self, root: str, *, retention_days: int, confirm: Callable[[], None] = lambda: None) -> None:
+        self.root = for_others(root).rstrip("/")
+        self.retention_days = retention_days
+        self.confirm = confirm
+        self._options = delta_options(root)
+        self._of_contract: set[str] = set()
+        self.staged_candidates: dict[str, list[StagedFile]] = {}
+
+    def path(self, table: Table) -> str:
+        """Where a table stands."""
+        return f"{self.root}/{table.name}"
+
+    def folder(self, table: Table) -> TableFolder:
+        """Where its files stand, for workers that read them or stage some."""
+        return TableFolder(self.root, table)
+
+    def exists(self, table: Table) -> bool:
+        """Whether it was created."""
+        return DeltaTable.is_deltatable(self.path(table), self._options)
+
+    def create(self, table: Table) -> None:
+        """Create the table from its contract, or add the columns that this has gained since it was created.
+
+        Raises: WrongSchemaError: it differs in anything else. NoLocalEngineError: only Spark may write to it.
+        """
+        if table.name in self._of_contract:
+            return
+        if self.exists(table):
+            self._migrate(table)
+        else:
+            self._create(table)
+        self._of_contract.add(table.name)
+
+    def _create(self, table: Table) -> None:
+        self.confirm()
+        kept = f"interval {self.retention_days} days"
+        DeltaTable.create(
+            self.path(table),
+            delta_schema(stored_schema(table)),
+            mode="ignore",
+            partition_by=["event_date"] if table.dated else None,
+            description=table.comment,
+            configuration={"delta.enableDeletionVectors": "false", **dict.fromkeys(RETENTIONS, kept)},
+            storage_options=self._options,
+        )
+
+    def _migrate(self, table: Table) -> None:
+        stored = self.opened(table)
+        if is_earlier(spark_schema(stored.schema()), table, self.path(table)):
+            self.confirm()
+            write_deltalake(stored, with_comments(table).empty_table(), mode="append", schema_mode="merge")
+
+    def opened(self, table: Table) -> DeltaTable:
+        """The latest version of a table.
+
+        Raises: NoLocalEngineError: it has a feature that only Spark knows.
+        """
+        stored = DeltaTable(self.path(table), storage_options=self._options)
+        protocol = stored.protocol()
+        if protocol.min_reader_version > _READER or protocol.min_writer_version > _WRITER:
+            raise NoLocalEngineError(
+                f"{self.path(table)} has Delta's protocol {protocol.min_reader_version}, "
+                f"{protocol.min_writer_version}, which this machine's engine does not write; run with --engine spark."
+            )
+        return stored
+
+    def version(self, table: Table) -> int | None:
+        """The latest version of a table; None: it does not exist."""
+        return self.opened(table).version() if self.exists(table) else None
+
+    def rows(self, table: Table, columns: Sequence[str] = (), where: Where = EVERY_ROW) -> pa.Table:
+        """Rows with these columns (none named: all); of a table that does not exist none.
+
+        Raises: WrongSchemaError: it is of no earlier contract either.
+        """
+        wanted = list(columns) or table.columns.names
+        both = list(dict.fromkeys([*wanted, *where.columns()]))
+        files = self.files(table, where.days())
+        pieces = [chosen(self.folder(table).read(file, both), where).select(wanted) for file in files]
+        return pa.concat_tables([no_rows(table, wanted), *pieces])
+
+    def files(self, table: Table, dates: Collection[date] | None = None) -> list[DataFile]:
+        """The files of the latest version that hold rows of these dates; None: all.
+
+        Raises: WrongSchemaError: the table is of no earlier contract either.
+        """
+        if not self.exists(table):
+            return []
+        stored = self.opened(table)
+        is_earlier(spark_schema(stored.schema()), table, self.path(table))
+        return files_of(stored, dates if table.dated else None)
+
+    def append(self, table: Table, rows: Rows) -> None:
+        """Add rows; files that were staged before are named in the same commit."""
+        self.confirm()
+        self.create(table)
+        self._commit(table, self.opened(table), self.folder(table).stage(rows), (), is_blind=True)
+
+    def merge(self, table: Table, rows: Rows, dates: Collection[date]) -> None:
+        """Store each key once: of rival source lines the smallest wins, part by part.
+
+        Of what is stored, the keys of the dates are read, and the files in which a row changes are written anew.
+        """
+        self.confirm()
+        self.create(table)
+        stored, folder, keyed = self.opened(table), self.folder(table), keyed_by(table)
+        fresh = one_row_per_key(_whole(folder, rows), keyed)
+        touched = list(with_keys(folder, files_of(stored, dates if table.dated else None), table.key, fresh))
+        rivals = {file: folder.read(file).filter(pa.array(hits)) for file, hits in touched}
+        found = merged(pa.concat_tables([no_rows(table), *rivals.values()]), fresh, keyed)
+        removed = [file for file, of in rivals.items() if have_keys_of(of, found.changed, table.key).any()]
+        kept = (folder.read(file) for file in removed)
+        unchanged = (rows.filter(pa.array(~have_keys_of(rows, found.changed, table.key))) for rows in kept)
+        self._commit(table, stored, folder.stage(chain([found.inserted, found.changed], unchanged)), removed)
+
+    def update(self, table: Table, changed: Any, columns: list[str], dates: Iterable[date]) -> None:
+        """Set ``columns`` of the rows whose keys ``changed`` holds."""
+        self.confirm()
+        stored, folder = self.opened(table), self.folder(table)
+        fresh = conformed_rows(changed, table, [*table.key, *columns])
+        removed = [file for file, _ in with_keys(folder, files_of(stored, set(dates)), table.key, fresh)]
+        anew = (updated(folder.read(file), fresh, table.key, columns) for file in removed)
+        self._commit(table, stored, folder.stage(anew), removed)
+
+    def replace_dates(self, table: Table, rows: Rows, dates: Collection[ClusterDate]) -> None:
+        """Replace the rows of these dates of clusters; ``rows`` are of no other."""
+        self._replace(table, rows, Where(dates=dates))
+
+    def replace_files(self, table: Table, rows: Rows, column: str, files: Collection[str]) -> None:
+        """Replace the rows whose ``column`` names one of these landing files; ``rows`` name no other."""
+        self._replace(table, rows, Where(values={column: files}))
+
+    def _replace(self, table: Table, rows: Rows, where: Where) -> None:
+        self.confirm()
+        self.create(table)
+        stored, folder = self.opened(table), self.folder(table)
+        rest = Rest(folder, files_of(stored, where.days()), where)
+        self._commit(table, stored, folder.stage(chain(_only(rows, where), rest.kept())), rest.removed)
+
+    def delete(self, table: Table, where: Where) -> None:
+        """Delete rows; without such a row there is no commit."""
+        self.confirm()
+        stored, folder = self.opened(table), self.folder(table)
+        rest = Rest(folder, files_of(stored, where.days()), where)
+        if rest.removed:
+            self._commit(table, stored, folder.stage(rest.kept()), rest.removed)
+
+    def _commit(
+        self,
+        table: Table,
+        stored: DeltaTable,
+        added: Iterable[StagedFile],
+        removed: Iterable[DataFile],
+        *,
+        is_blind: bool = False,
+    ) -> None:
+        """Make one version of what is added and removed; what rests on ``stored`` needs it to be the latest still.
+
+        Raises: ConcurrentWriteError: it is not.
+        """
+        now = int(time.time() * 1000)
+        actions: list[AddAction | RemoveAction] = [
+            AddAction(file.path, file.size, partition_of(file), now, True, file.stats) for file in added
+        ]
+        actions += [RemoveAction(file.path, True, now, file.size, partition_of(file)) for file in removed]
+        try:
+            stored.create_write_transaction(
+                actions,
+                "append",
+                stored.schema(),
+                ["event_date"] if table.dated else None,
+                commit_properties=CommitProperties(max_commit_retries=None if is_blind else 0),
+            )
+        except CommitFailedError as error:
+            raise ConcurrentWriteError(
+                f"another run has written to {self.path(table)} meanwhile; nothing of this write was stored. Rerun."
+            ) from error
+
+    def counted(self, table: Table, columns: Sequence[str], where: Where = EVERY_ROW) -> pa.Table:
+        """The values that these columns hold together, each once, and their number of rows as ``rows``."""
+        both = list(dict.fromkeys([*columns, *where.columns()]))
+        folder, files = self.folder(table), self.files(table, where.days())
+        pieces = (chosen(folder.read(file, both), where).select(list(columns)) for file in files)
+        counts = [
+            piece.group_by(columns).aggregate([([], "count_all")]) for piece in (no_rows(table, columns), *pieces)
+        ]
+        summed = pa.concat_tables(counts).group_by(columns).aggregate([("count_all", "sum")])
+        return summed.rename_columns({"count_all_sum": "rows"})
+
+    def expectation_results(
+        self, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
+    ) -> list[dict[str, Any]]:
+        """Check rows against the contracts and invariants of their tables, beside all rows of others (``whole``)."""
+        from jobs.engines.local_expectations import results_of  # Great Expectations takes seconds to import
+
+        return results_of(self, job, frames, whole)
+
+    def operations_since(self, table: Table, version: int) -> set[str]:
+        """What the commits after ``version`` did, in Delta's words."""
+        history = self.opened(table).history()
+        return {commit["operation"] for commit in history if commit["version"] > version}
+
+    def note(self, name: str, text: str | None) -> None:
+        """Keep a short text beside the tables until it is taken back (None)."""
+        self.confirm()
+        if text is None:
+            self._notes.delete(name)
+        else:
+            self._notes.write(name, text)
+
+    def noted(self, name: str) -> str | None:
+        """The text that was kept and not taken back."""
+        return self._notes.read(name)
+
+    @cached_property
+    def _notes(self) -> Store:
+        return store_at(None, f"{self.root}/{NOTES}")
+
+    def together(self, calls: Iterable[Callable[[], Any]]) -> list[Any]:
+        """Run independent reads or writes at once, give their results."""
+        with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+            started = [pool.submit(call) for call in calls]
+            return [each.result() for each in started]
+
+    @contextmanager
+    def plans(self) -> Iterator[Callable[[int], None]]:
+        """Nothing here needs to be told how many lines a step is about."""
+        yield lambda lines: None
+
+
+def _pieces(rows: Rows) -> Iterable[pa.Table | StagedFile]:
+    return [rows] if isinstance(rows, pa.Table) else rows
+
+
+def _whole(folder: TableFolder, rows: Rows) -> pa.Table:
+    """All of them in memory."""
+    pieces = [folder.read(p) if isinstance(p, StagedFile) else conformed_rows(p, folder.table) for p in _pieces(rows)]
+    return pa.concat_tables([no_rows(folder.table), *pieces])
+
+
+def _only(rows: Rows, where: Where) -> Iterator[pa.Table | StagedFile]:
+    """The rows, each of which must meet the condition that picks what they replace."""
+    for piece in _pieces(rows):
+        if isinstance(piece, pa.Table) and len(chosen(piece, where)) < len(piece):
+            raise ValueError("rows that replace others must be of the same dates or files.")
+        yield piece

@@ -1,0 +1,156 @@
+"""What one engine writes the other reads and goes on writing, and other readers see the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import duckdb
+import polars
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jobs.delta_tables import Lake
+from jobs.engines.arrow_lake import Where
+from jobs.engines.local_lake import LocalLake
+from jobs.transforms.frames import ClusterDate
+from schemas import QUARANTINE, TABLES, TOPIC_ROUTE
+from tests.engines.random_rows import CLUSTERS, DAYS, HOSTILE, as_text, rows
+
+DRAWN_ONCE = settings(max_examples=1, suppress_health_check=list(HealthCheck))
+DRAWN = count()
+MERGED = ("send_attempt", "producer_instance", "queue_ownership")
+
+
+@pytest.fixture
+def engines(spark, tmp_path) -> Callable[..., dict[str, Any]]:
+    """Both engines on one lake, as two runs that come one after the other."""
+
+    def runs(root: str = "lake") -> dict[str, Any]:
+        place = str(tmp_path / root)
+        return {"local": LocalLake(place, retention_days=7), "spark": Lake(spark, place, retention_days=7)}
+
+    return runs
+
+
+@pytest.mark.parametrize("first", ["local", "spark"])
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_each_reads_what_the_other_wrote_and_goes_on(engines, table, first):
+    second = {"local": "spark", "spark": "local"}[first]
+
+    @given(st.data())
+    @DRAWN_ONCE
+    def drawn(data):
+        pieces = [data.draw(rows(table, min_size=1)) for _ in range(3)]
+        root = f"lake-{next(DRAWN)}"
+        for writer, piece in zip((first, second, first), pieces, strict=True):
+            engines(root)[writer].append(table, piece)
+        expected = sorted(text for piece in pieces for text in as_text(piece))
+        for lake in engines(root).values():
+            assert as_text(lake.rows(table)) == expected
+            names = [table.key[0], table.columns.names[-1]]
+            assert lake.rows(table, names).column_names == names
+        local, spark = (lake.files(table) for lake in engines(root).values())
+        assert local == spark and sum(file.rows for file in local) == len(expected)
+        seen_by_others(engines(root)["local"].path(table), len(expected))
+
+    drawn()
+
+
+def seen_by_others(path: str, count: int) -> None:
+    stored = DeltaTable(path)
+    assert (stored.protocol().min_reader_version, stored.protocol().min_writer_version) == (1, 2)
+    with duckdb.connect() as reader:
+        reader.register("rows", stored.to_pyarrow_dataset())
+        assert reader.sql("SELECT COUNT(*) FROM rows").fetchall() == [(count,)]
+    assert polars.scan_delta(path).collect().height == count
+
+
+def test_the_table_of_one_is_the_table_of_the_other(engines, spark, tmp_path):
+    """As created: schema with comments, properties, partitions and protocol."""
+    told = {}
+    for name, lake in engines().items():
+        for table in (TOPIC_ROUTE, QUARANTINE):
+            lake.root = str(tmp_path / name)
+            lake.create(table)
+            about = spark.sql(f"DESCRIBE DETAIL delta.`{lake.path(table)}`").drop("id", "createdAt", "lastModified")
+            schema = spark.read.format("delta").load(lake.path(table)).schema.json()
+            told.setdefault(table.name, []).append((about.drop("location", "clusterByAuto").collect(), schema))
+    for one, other in told.values():
+        assert one == other
+
+
+@pytest.mark.parametrize("table", [TABLES[name] for name in MERGED], ids=MERGED)
+def test_a_merge_stores_what_the_other_s_does_in_any_order_and_split(spark, tmp_path, table):
+    """Few keys, few files and lines: most rows are rivals, whole, in parts, within a piece and across pieces."""
+
+    @given(st.data(), st.randoms())
+    @settings(max_examples=4, suppress_health_check=list(HealthCheck))
+    def drawn(data, order):
+        found = rivals(data.draw(rows(table, min_size=12, max_size=12)), data, table)
+        shuffled = found.take(order.sample(range(len(found)), len(found)))
+        cut = data.draw(st.integers(0, len(found)))
+        root = tmp_path / f"{next(DRAWN)}"
+        lakes = {"local": LocalLake(f"{root}/l", retention_days=7), "spark": Lake(spark, f"{root}/s", retention_days=7)}
+        halves = {"local": (shuffled[:cut], shuffled[cut:]), "spark": (found[:5], found[5:])}
+        for name, lake in lakes.items():
+            for half in halves[name]:
+                lake.merge(table, half, DAYS)
+        assert as_text(lakes["local"].rows(table)) == as_text(lakes["spark"].rows(table))
+
+    drawn()
+
+
+def rivals(found: pa.Table, data: st.DataObject, table) -> pa.Table:
+    """The rows with the keys of three of them, and lines that are few or absent."""
+    for name in table.key:
+        column = found.column(name)
+        places = data.draw(st.lists(st.integers(0, 1), min_size=len(found), max_size=len(found)))
+        found = found.set_column(
+            found.column_names.index(name), found.schema.field(name), column.take(pa.array(places))
+        )
+    file = st.sampled_from(["a", "b"])
+    for part in table.row_parts:
+        required = not table.columns[part.line[0]].nullable
+        for row_of, name in ((file, part.line[0]), (st.integers(1, 3), part.line[1])):
+            drawn = data.draw(st.lists(row_of, min_size=len(found), max_size=len(found)))
+            field = found.schema.field(name)
+            found = found.set_column(found.column_names.index(name), field, pa.array(drawn, field.type))
+        if not required:
+            absent = data.draw(st.lists(st.booleans(), min_size=len(found), max_size=len(found)))
+            for name in part.columns:
+                kept = pa.compute.if_else(pa.array(absent), pa.scalar(None, found.schema.field(name).type), found[name])
+                found = found.set_column(found.column_names.index(name), found.schema.field(name), kept)
+    return found
+
+
+def test_conditions_of_hostile_names_pick_the_same_rows_in_both(engines):
+    @given(rows(QUARANTINE, min_size=10), rows(TOPIC_ROUTE, min_size=10), st.data())
+    @settings(max_examples=3, suppress_health_check=list(HealthCheck))
+    def drawn(refused, routes, data):
+        lakes = engines(f"a lake's own ü {next(DRAWN)}")
+        names = data.draw(st.sets(st.sampled_from(HOSTILE), min_size=4))
+        at = data.draw(st.sets(st.sampled_from([ClusterDate(c, d) for c in CLUSTERS for d in DAYS]), min_size=2))
+        for writer, table, piece in (("local", QUARANTINE, refused), ("spark", TOPIC_ROUTE, routes)):
+            lakes[writer].append(table, piece)
+        for table, where in (
+            (QUARANTINE, Where(values={"source_file": names, "line_number": {1, 0}})),
+            (QUARANTINE, Where(values={"source_file": names})),
+            (QUARANTINE, Where(before={"ingested_at": refused["ingested_at"][0].as_py()})),
+            (TOPIC_ROUTE, Where(dates=at)),
+            (TOPIC_ROUTE, Where(dates=[])),
+            (TOPIC_ROUTE, Where(dates=at, values={"event_date": DAYS[:1]})),
+        ):
+            local, spark = (as_text(lake.rows(table, where=where)) for lake in lakes.values())
+            assert local == spark
+        chosen = lakes["local"].rows(TOPIC_ROUTE, where=Where(dates=at))
+        for lake in lakes.values():
+            before = as_text(lake.rows(TOPIC_ROUTE))
+            lake.replace_dates(TOPIC_ROUTE, chosen, at)
+            assert as_text(lakes["spark"].rows(TOPIC_ROUTE)) == before
+
+    drawn()

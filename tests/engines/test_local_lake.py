@@ -1,0 +1,242 @@
+"""The lake without a JVM: what it stores, replaces, deletes and refuses, beside a list of rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from deltalake.schema import Field, PrimitiveType
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql.types import ArrayType, StructField, StructType
+
+from jobs.engines.arrow_columns import NullInColumnError, chosen
+from jobs.engines.arrow_lake import ConcurrentWriteError, Where
+from jobs.engines.lake_place import NoLocalEngineError
+from jobs.engines.local_lake import LocalLake
+from jobs.table_schema import WrongSchemaError, stored_schema
+from jobs.transforms.frames import ClusterDate
+from schemas import DRIFT_INCIDENT, INGESTED_FILE, PUBLICATION, QUARANTINE, TABLES, TOPIC_ROUTE
+from tests.engines.random_rows import CLUSTERS, DAY, DAYS, HOSTILE, as_text, rows
+
+AT = [ClusterDate(cluster, day) for cluster in CLUSTERS for day in DAYS]
+
+
+@pytest.fixture
+def lake(tmp_path) -> LocalLake:
+    return LocalLake(str(tmp_path / "a lake's own ü"), retention_days=7)
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_a_table_is_as_its_contract_says(lake, table):
+    lake.create(table)
+    made = DeltaTable(lake.path(table))
+    assert json.loads(made.schema().to_json()) == json.loads(stored_schema(table).json())
+    about = made.metadata()
+    assert (about.description, about.partition_columns) == (table.comment, ["event_date"] if table.dated else [])
+    assert about.configuration == {
+        "delta.enableDeletionVectors": "false",
+        "delta.logRetentionDuration": "interval 7 days",
+        "delta.deletedFileRetentionDuration": "interval 7 days",
+    }
+    assert (made.protocol().min_reader_version, made.protocol().min_writer_version) == (1, 2)
+
+
+@given(st.data())
+@settings(max_examples=30)
+@pytest.mark.parametrize("table", [TOPIC_ROUTE, DRIFT_INCIDENT, PUBLICATION, INGESTED_FILE], ids=lambda t: t.name)
+def test_rows_are_read_as_they_were_stored(table, data):
+    with TemporaryDirectory() as root:
+        lake = LocalLake(root, retention_days=7)
+        pieces = data.draw(st.lists(rows(table), max_size=3))
+        for piece in pieces:
+            lake.append(table, piece)
+        assert as_text(lake.rows(table)) == sorted(text for piece in pieces for text in as_text(piece))
+        assert sum(file.rows for file in lake.files(table)) == sum(map(len, pieces))
+
+
+@given(rows(TOPIC_ROUTE), rows(TOPIC_ROUTE), st.sets(st.sampled_from(AT)))
+@settings(max_examples=50)
+def test_replacing_dates_of_clusters_leaves_all_others(before, after, dates):
+    with TemporaryDirectory() as root:
+        lake = LocalLake(root, retention_days=7)
+        lake.append(TOPIC_ROUTE, before)
+        where = Where(dates=dates)
+        fresh = chosen(after, where)
+        lake.replace_dates(TOPIC_ROUTE, fresh, dates)
+        stays = [row for row in before.to_pylist() if ClusterDate(row["cluster"], row["event_date"]) not in dates]
+        assert as_text(lake.rows(TOPIC_ROUTE)) == sorted([*map(repr, stays), *as_text(fresh)])
+        assert as_text(lake.rows(TOPIC_ROUTE, where=where)) == as_text(fresh)
+        if len(fresh) < len(after):
+            with pytest.raises(ValueError, match="same dates"):
+                lake.replace_dates(TOPIC_ROUTE, after, dates)
+
+
+@given(rows(QUARANTINE), st.sets(st.sampled_from(HOSTILE)))
+@settings(max_examples=50)
+def test_rows_of_hostile_names_are_found_replaced_and_deleted_and_no_others(drawn, names):
+    with TemporaryDirectory() as root:
+        lake = LocalLake(root, retention_days=7)
+        lake.append(QUARANTINE, drawn)
+        where = Where(values={"source_file": names})
+        of_names = [row for row in drawn.to_pylist() if row["source_file"] in names]
+        assert as_text(lake.rows(QUARANTINE, where=where)) == sorted(map(repr, of_names))
+        lake.replace_files(QUARANTINE, pa.Table.from_pylist(of_names, schema=drawn.schema), "source_file", names)
+        assert as_text(lake.rows(QUARANTINE)) == as_text(drawn)
+        version = lake.version(QUARANTINE)
+        lake.delete(QUARANTINE, where)
+        others = [row for row in drawn.to_pylist() if row["source_file"] not in names]
+        assert as_text(lake.rows(QUARANTINE)) == sorted(map(repr, others))
+        assert lake.version(QUARANTINE) == version + bool(of_names)
+
+
+@given(rows(QUARANTINE), st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1)))
+def test_rows_before_an_instant_are_deleted(drawn, at):
+    with TemporaryDirectory() as root:
+        lake = LocalLake(root, retention_days=7)
+        lake.append(QUARANTINE, drawn)
+        at = at.replace(tzinfo=UTC)
+        lake.delete(QUARANTINE, Where(before={"ingested_at": at}))
+        assert as_text(lake.rows(QUARANTINE)) == sorted(repr(r) for r in drawn.to_pylist() if r["ingested_at"] >= at)
+
+
+@pytest.fixture
+def routes(lake) -> pa.Table:
+    row = {"cluster": "c", "event_date": DAY, "collector": "", "topic": "t", "broker_name": "b", "perm": 6}
+    row |= {"read_queue_nums": 4, "write_queue_nums": 4, "has_master": True, "is_static_topic": False}
+    row |= {"captured_at": datetime(2026, 1, 5, tzinfo=UTC), "source": "s", "source_file": "f", "source_line": 1}
+    row |= {"ingested_at": datetime(2026, 1, 5, tzinfo=UTC), "run_id": "r"}
+    return pa.Table.from_pylist([row])
+
+
+def test_a_null_where_the_contract_has_none_is_refused_and_nothing_is_stored(lake, routes):
+    lake.append(TOPIC_ROUTE, routes)
+    with pytest.raises(NullInColumnError, match="topic_route: perm may not be null"):
+        lake.append(TOPIC_ROUTE, routes.drop(["perm"]))
+    assert lake.version(TOPIC_ROUTE) == 1
+
+
+def test_what_is_broken_off_before_the_commit_leaves_the_version_before(lake, routes, monkeypatch):
+    lake.append(TOPIC_ROUTE, routes)
+    with monkeypatch.context() as broken:
+        broken.setattr(DeltaTable, "create_write_transaction", lambda *_, **__: 1 / 0)
+        for write in (lake.append, lambda *a: lake.replace_dates(*a, [ClusterDate("c", DAY)])):
+            with pytest.raises(ZeroDivisionError):
+                write(TOPIC_ROUTE, routes)
+    assert (lake.version(TOPIC_ROUTE), len(lake.rows(TOPIC_ROUTE))) == (1, 1)
+    lake.append(TOPIC_ROUTE, routes)
+    assert len(lake.rows(TOPIC_ROUTE)) == 2
+
+
+@pytest.mark.parametrize("write", ["merge", "replace_dates", "update", "delete"])
+def test_what_rests_on_rows_that_another_run_has_changed_meanwhile_is_refused(lake, routes, monkeypatch, write):
+    lake.append(TOPIC_ROUTE, routes)
+    commit = LocalLake._commit
+
+    def after_another(self, *args, **named):
+        with monkeypatch.context() as undisturbed:
+            undisturbed.setattr(LocalLake, "_commit", commit)
+            LocalLake(lake.root, retention_days=7).append(TOPIC_ROUTE, routes)
+        commit(self, *args, **named)
+
+    monkeypatch.setattr(LocalLake, "_commit", after_another)
+    of_write = {
+        "merge": (routes, [DAY]),
+        "replace_dates": (routes, [ClusterDate("c", DAY)]),
+        "update": (routes, ["perm"], [DAY]),
+        "delete": (Where(values={"cluster": ["c"]}),),
+    }
+    with pytest.raises(ConcurrentWriteError, match=r"another run has written to .*topic_route"):
+        getattr(lake, write)(TOPIC_ROUTE, *of_write[write])
+    assert len(lake.rows(TOPIC_ROUTE)) == 2
+
+
+def test_an_append_stands_beside_what_another_run_appends_meanwhile(lake, routes, monkeypatch):
+    lake.create(TOPIC_ROUTE)
+    early = lake.opened(TOPIC_ROUTE)
+    LocalLake(lake.root, retention_days=7).append(TOPIC_ROUTE, routes)
+    monkeypatch.setattr(lake, "opened", lambda _: early)
+    lake.append(TOPIC_ROUTE, routes)
+    assert len(LocalLake(lake.root, retention_days=7).rows(TOPIC_ROUTE)) == 2
+
+
+def test_a_table_of_another_contract_is_refused(lake, routes):
+    lake.create(TOPIC_ROUTE)
+    other = LocalLake(lake.root, retention_days=7)
+    DeltaTable(lake.path(TOPIC_ROUTE)).alter.add_columns([Field("of_tomorrow", PrimitiveType("long"))])
+    for use in (other.create, other.rows, other.files):
+        with pytest.raises(WrongSchemaError, match="of_tomorrow is not known"):
+            use(TOPIC_ROUTE)
+
+
+@pytest.mark.parametrize("feature", ["delta.enableDeletionVectors", "delta.enableChangeDataFeed"])
+def test_a_table_with_a_feature_that_only_spark_knows_is_refused_with_the_way_out(lake, routes, feature):
+    lake.append(TOPIC_ROUTE, routes)
+    DeltaTable(lake.path(TOPIC_ROUTE)).alter.set_table_properties({feature: "true"})
+    for use in (lake.rows, lake.version, LocalLake(lake.root, retention_days=7).create):
+        with pytest.raises(NoLocalEngineError, match="--engine spark"):
+            use(TOPIC_ROUTE)
+
+
+@given(rows(QUARANTINE, min_size=1))
+def test_statistics_of_a_file_bound_every_value_of_it(drawn):
+    with TemporaryDirectory() as root:
+        (file,) = LocalLake(root, retention_days=7).folder(QUARANTINE).stage(drawn)
+    stats = json.loads(file.stats)
+    assert (stats["numRecords"], file.rows) == (len(drawn), len(drawn))
+    assert {"line_number", "ingested_at"} <= stats["minValues"].keys() & stats["maxValues"].keys()
+    for name in drawn.column_names:
+        assert stats["nullCount"][name] == 0
+        shown = drawn.column(name).to_pylist()
+        least, most = (bound(stats[of].get(name)) for of in ("minValues", "maxValues"))
+        assert least is None or least <= min(shown)
+        assert most is None or most >= max(shown)
+
+
+def bound(told):
+    """A bound as a value of its column: instants stand there in milliseconds."""
+    try:
+        return datetime.fromisoformat(told)
+    except (TypeError, ValueError):
+        return told
+
+
+def without(columns: StructType, path: str) -> StructType:
+    """The columns without one, which may be nested in a list."""
+    head, _, rest = path.partition(".")
+    fields = []
+    for field in columns.fields:
+        if field.name != head:
+            fields.append(field)
+        elif rest:
+            kind = ArrayType(without(field.dataType.elementType, rest))
+            fields.append(StructField(field.name, kind, field.nullable, field.metadata))
+    return StructType(fields)
+
+
+@pytest.mark.parametrize("path", ["lag_now", "findings.code"])
+@given(rows(DRIFT_INCIDENT, min_size=1), rows(DRIFT_INCIDENT, min_size=1))
+@settings(max_examples=5)
+def test_a_column_that_came_later_is_null_in_earlier_rows_and_whole_in_later_ones(path, early, late):
+    """A nested one stands last in the table, and in the middle of the contract."""
+    before = replace(DRIFT_INCIDENT, columns=without(DRIFT_INCIDENT.columns, path))
+    with TemporaryDirectory() as root:
+        LocalLake(root, retention_days=7).append(before, early)
+        expected = early.to_pylist()
+        for row in expected:
+            row |= {"lag_now": None} if path == "lag_now" else {}
+            for finding in row["findings"] if path != "lag_now" else ():
+                if finding:
+                    finding["code"] = None
+        assert as_text(LocalLake(root, retention_days=7).rows(DRIFT_INCIDENT)) == sorted(map(repr, expected))
+        lake = LocalLake(root, retention_days=7)
+        lake.append(DRIFT_INCIDENT, late)
+        assert as_text(lake.rows(DRIFT_INCIDENT)) == sorted([*map(repr, expected), *as_text(late)])
+        stored = json.loads(DeltaTable(lake.path(DRIFT_INCIDENT)).schema().to_json())["fields"]
+        comments = {field["name"]: field["metadata"]["comment"] for field in stored}
+        assert comments == DRIFT_INCIDENT.comment_of
