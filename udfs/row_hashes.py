@@ -1,0 +1,114 @@
+"""Columns in, one 64-bit hash a row out, and which rows are equal in these columns.
+
+Equal rows have equal hashes, on every machine and in every run. Unequal rows seldom have, so a hash that is met once
+says for certain that its row is alone; rows that share one are compared whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from udfs.not_available_duration import BoolArray, IntArray
+
+HashArray = npt.NDArray[np.uint64]
+_NULL = np.uint64(0x9E3779B97F4A7C15)  # any number will do
+_EVENLY = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+def row_hashes(rows: pa.Table, columns: Sequence[str]) -> HashArray:
+    """A hash of each row's values in the columns: texts, whole numbers, instants and nulls."""
+    found: HashArray = np.zeros(rows.num_rows, dtype=np.uint64)
+    for name in columns:
+        found = _mixed(found + _EVENLY ^ _column(_whole(rows, name)))
+    return found
+
+
+class Groups(NamedTuple):
+    """Which of n rows are equal: ``of_row`` numbers the groups from 0, ``sizes`` counts the rows of each."""
+
+    of_row: IntArray
+    sizes: IntArray
+
+    @property
+    def is_alone(self) -> BoolArray:
+        """Of each row, whether no other equals it."""
+        found: BoolArray = self.sizes[self.of_row] == 1
+        return found
+
+
+def groups_of(rows: pa.Table, columns: Sequence[str]) -> Groups:
+    """The rows that are equal in the columns; null equals null."""
+    _, of_row = np.unique(row_hashes(rows, columns), return_inverse=True)
+    sizes = np.bincount(of_row)
+    shared = np.flatnonzero(sizes[of_row] > 1) if len(of_row) else of_row
+    if len(shared):
+        of_row = _told_apart(rows.take(pa.array(shared)), columns, of_row, shared)
+        sizes = np.bincount(of_row)
+    return Groups(of_row, sizes)
+
+
+def _told_apart(some: pa.Table, columns: Sequence[str], of_row: IntArray, shared: IntArray) -> IntArray:
+    """The groups of all rows, those split whose rows share no more than the hash; ``some`` are the rows ``shared``."""
+    codes = [_codes(_whole(some, name)) for name in columns]
+    group = of_row[shared]
+    order = np.argsort(group, kind="stable")
+    is_next = group[order][1:] == group[order][:-1]
+    if not any((is_next & (code[order][1:] != code[order][:-1])).any() for code in codes):
+        return of_row
+    _, exact = np.unique(np.column_stack([group, *codes]), axis=0, return_inverse=True)
+    split = of_row.copy()
+    split[shared] = len(of_row) + exact
+    return np.unique(split, return_inverse=True)[1]
+
+
+def _codes(values: pa.Array) -> IntArray:
+    found: IntArray = values.dictionary_encode(null_encoding="encode").indices.to_numpy().astype(np.int64)
+    return found
+
+
+def _whole(rows: pa.Table, name: str) -> pa.Array:
+    return rows.column(name).combine_chunks()
+
+
+def _column(values: pa.Array) -> HashArray:
+    """A hash of each value; what is said often is hashed once."""
+    encoded = values.dictionary_encode()
+    distinct = encoded.dictionary
+    hashes = _texts(distinct) if pa.types.is_string(distinct.type) else _mixed(_numbers(distinct))
+    indices = encoded.indices.fill_null(len(hashes)).to_numpy()
+    found: HashArray = np.append(hashes, _NULL)[indices]
+    return found
+
+
+def _numbers(values: pa.Array) -> HashArray:
+    width = pa.int32() if values.type in (pa.int32(), pa.date32()) else pa.int64()
+    return values.view(width).to_numpy().astype(np.int64).view(np.uint64)
+
+
+def _texts(values: pa.Array) -> HashArray:
+    """Of each text the sum over its bytes of the byte's own number times the place's own."""
+    if not len(values):
+        return np.zeros(0, dtype=np.uint64)
+    _, offsets, data = values.buffers()
+    bounds = np.frombuffer(offsets, np.int32, len(values) + 1, values.offset * 4).astype(np.int64)
+    raw = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]] if data else np.zeros(0, dtype=np.uint8)
+    bounds = bounds - bounds[0]
+    sizes = np.diff(bounds)
+    place = np.arange(len(raw)) - np.repeat(bounds[:-1], sizes)
+    weights = _mixed(np.arange(1, int(sizes.max()) + 1, dtype=np.uint64) * _EVENLY) | np.uint64(1)
+    worth = _mixed(np.arange(257, 513, dtype=np.uint64) * _EVENLY)
+    sums = np.append(np.uint64(0), np.cumsum(worth[raw] * weights[place], dtype=np.uint64))
+    return _mixed(sums[bounds[1:]] - sums[bounds[:-1]] ^ sizes.astype(np.uint64))
+
+
+def _mixed(numbers: HashArray) -> HashArray:
+    """Each bit of the number spread over all bits (SplitMix64's last steps)."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * _FIRST
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * _SECOND
+    return numbers ^ (numbers >> np.uint64(31))
