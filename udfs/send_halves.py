@@ -20,7 +20,7 @@ _SOURCE = ("end_at", "source_file", "source_line")
 
 
 def halves_named(lines: pa.Table, key: tuple[str, ...], hook: str) -> pa.Table:
-    """Each line with the half that it brings: named as that half's source; third and later equal lines are left out.
+    """Each line with the half that it brings, named as its source; the third and later of equal lines bring none.
 
     Args:
         lines: of each file all that have a key in common.
@@ -37,7 +37,7 @@ def halves_named(lines: pa.Table, key: tuple[str, ...], hook: str) -> pa.Table:
     if is_again.any():
         for name, value in (("phase", "no_result"), ("outcome", "UNKNOWN")):
             named = _set(named, name, pc.if_else(pa.array(is_again), value, named.column(name)))
-    return named.filter(pa.array(nth <= 2))
+    return named
 
 
 def halves_joined(lines: pa.Table, key: tuple[str, ...]) -> pa.Table:
