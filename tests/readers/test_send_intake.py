@@ -188,6 +188,21 @@ def test_any_split_into_blocks_files_and_runs_stores_what_one_careful_pass_finds
     assert rows_of(stored) == careful_pass(files)
 
 
+def test_a_submit_beside_a_callback_in_a_later_block_keeps_its_own_result():
+    """Two equal submits and a callback: the second submit says of a callback only that it ran."""
+    of = dict.fromkeys(SEND_ATTEMPT.key) | {"cluster": "c", "producer_group": "g", "client_id": "1", "msg_id": "m"}
+    of |= {"mode": "ASYNC", "broker_named_as": "b", "queue_id": 0, "begin_at": AT, "event_date": AT.date()}
+    of |= {"source": HOOK, "source_file": FILES[0], "end_at": instant(1), "callback_outcome": None}
+    phases = (("submit", "SUBMITTED", None), ("submit", "SUBMITTED", None), ("callback", "SEND_OK", "SEND_OK"))
+    lines = [
+        of | {"source_line": number, "phase": phase, "outcome": outcome, "callback_outcome": of_callback}
+        for number, (phase, outcome, of_callback) in enumerate(phases, 1)
+    ]
+    stored, _ = take_in([table_of(lines[:1]), table_of(lines[1:])], SCHEMA.empty_table())
+    assert rows_of(stored) == careful_pass({FILES[0]: lines})
+    assert stored.column("callback_line").to_pylist() == [3]
+
+
 def lines_that_are_stored(stored: pa.Table, blocks: list[list[dict]]) -> Counter:
     named = {
         (row[f"{part}_file"], row[f"{part}_line"])
