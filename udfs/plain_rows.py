@@ -52,15 +52,13 @@ class LinesRead(NamedTuple):
 
     Attributes:
         rows: of the plain lines, in order, with their ``line_number``.
-        others: the careful reader's lines, in order; some may have records, some be refused.
-        ignored: how many of the lines that are in neither hold nothing for the tables.
-        lines: how many there are in all.
+        others: the careful reader's lines, in order, read as they are asked for.
+        ignored: how many lines that are in neither hold nothing for the tables.
     """
 
     rows: pa.Table
-    others: list[ParsedLine]
+    others: Iterator[ParsedLine]
     ignored: int
-    lines: int
 
 
 class LineReader(NamedTuple):
@@ -77,7 +75,7 @@ class LineReader(NamedTuple):
             yield self._of_line(block) if isinstance(block, Line) else self._of_block(block)
 
     def _of_line(self, line: Line) -> LinesRead:
-        return LinesRead(self._schema().empty_table(), list(self._carefully([line])), 0, 1)
+        return LinesRead(self._schema().empty_table(), self._carefully([line]), 0)
 
     def _of_block(self, block: Block) -> LinesRead:
         members, at, begin, end = read_together(
@@ -96,7 +94,7 @@ class LineReader(NamedTuple):
                 rows = rows.filter(pa.array(is_row))
         left = np.flatnonzero(is_left).tolist()
         others = self._carefully(block.line(i, int(begin[i]), int(end[i])) for i in left)
-        return LinesRead(rows, list(others), ignored, len(begin))
+        return LinesRead(rows, others, ignored)
 
     def _carefully(self, lines: Iterable[Line]) -> Iterator[ParsedLine]:
         return judged(self.careful(lines), self.severity_of, self.flagged_tables)

@@ -32,7 +32,8 @@ def one_by_one(raw: bytes, severity_of, **how):
 
 def together(raw: bytes, severity_of, block_bytes: int, **how):
     reader = LineReader(HOOK_LINES, parse_hook_lines, severity_of, FLAGGED)
-    return list(reader.read(read_blocks(cut([raw], block_bytes // 2 + 1), block_bytes=block_bytes, **how)))
+    blocks = read_blocks(cut([raw], block_bytes // 2 + 1), block_bytes=block_bytes, **how)
+    return [read._replace(others=list(read.others)) for read in reader.read(blocks)]
 
 
 def full(table: str, row: dict) -> dict:
@@ -64,7 +65,7 @@ def check(raw: bytes, *, overrides=None, block_bytes: int = 1 << 20, gzipped: bo
     assert [one.line.number for one in others] == sorted(one.line.number for one in others)
     ignored = sum(read.ignored for read in found) + sum(not one.records and not one.refusal for one in others)
     assert ignored == sum(not one.records and not one.refusal for one in lines)
-    assert sum(read.lines for read in found) == len(lines)
+    assert len(rows) + len(others) + sum(read.ignored for read in found) == len(lines)
     return len(plain) + sum(read.ignored for read in found)
 
 
@@ -109,14 +110,20 @@ TEXTS = st.one_of(
     st.sampled_from(
         ["", "SYNC", "ASYNC", "ONEWAY", "SEND_OK", "attempt", "start", "select", "true", "null", "%RETRY%g", "é", "\0"]
     ),
-    st.sampled_from(["a b", "T" * 128, "T" * 300, "x" * 1_001, "x" * 2_100, "\ud800", "😀", " ", "NaN", "Inf", "\u2028"]),
-    st.sampled_from(["CODE: 1", "CODE: 1234567890", "CODE: -7x", "CODE: 3é", "CODE: ٣", "CODE: 5. CODE: 6", "CODE: 1_"]),
+    st.sampled_from(
+        ["a b", "T" * 128, "T" * 300, "x" * 1_001, "x" * 2_100, "\ud800", "😀", " ", "NaN", "Inf", "\u2028"]
+    ),
+    st.sampled_from(
+        ["CODE: 1", "CODE: 1234567890", "CODE: -7x", "CODE: 3é", "CODE: ٣", "CODE: 5. CODE: 6", "CODE: 1_"]
+    ),
     st.text(max_size=6),
 )
 VALUES = st.one_of(
     TEXTS,
     BETWEEN_BOUNDS,
-    st.sampled_from([None, True, False, 0.5, 1e300, -0.0, float("nan"), float("inf"), float("-inf"), [], {}, [1, [{}]]]),
+    st.sampled_from(
+        [None, True, False, 0.5, 1e300, -0.0, float("nan"), float("inf"), float("-inf"), [], {}, [1, [{}]]]
+    ),
 )
 MEMBER = st.sampled_from([*MEMBERS.names, "ts", "spec", "latencyMax", "notAvailableDuration", "other"])
 CHANGES = st.lists(st.tuples(MEMBER, VALUES | st.just(...)), max_size=3)
@@ -134,7 +141,9 @@ def made_lines(draw) -> bytes:
     ascii_only, space = draw(st.booleans()), draw(st.sampled_from(["", " ", "\t", "\r"]))
     written = [json.dumps(name) + space + ":" + json.dumps(value, ensure_ascii=ascii_only) for name, value in members]
     text = "{" + space + ("," + space).join(written) + "}"
-    return text.encode(errors="surrogatepass") + draw(st.sampled_from([b"", b"", b"", b"\r", b" ", b"\0}", b"{}", b"}"]))
+    return text.encode(errors="surrogatepass") + draw(
+        st.sampled_from([b"", b"", b"", b"\r", b" ", b"\0}", b"{}", b"}"])
+    )
 
 
 LINE = st.one_of(

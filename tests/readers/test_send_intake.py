@@ -69,9 +69,7 @@ def landed(draw) -> dict[str, list[dict]]:
     for name in draw(st.lists(st.sampled_from(FILES), min_size=1, max_size=3, unique=True)):
         lines = draw(st.lists(line(name.partition("/")[0]), min_size=1, max_size=9))
         per_line = rows_a_line(name)
-        files[name] = [
-            one | {"source_file": name, "source_line": at // per_line + 1} for at, one in enumerate(lines)
-        ]
+        files[name] = [one | {"source_file": name, "source_line": at // per_line + 1} for at, one in enumerate(lines)]
     return files
 
 
@@ -117,7 +115,10 @@ def attempt(rivals: dict[str, list]) -> dict:
         if rivals[half]:
             best = min(
                 rivals[half],
-                key=lambda one: (half == "callback" and one["callback_outcome"] is None, ordered(one, ["file", "line"])),
+                key=lambda one: (
+                    half == "callback" and one["callback_outcome"] is None,
+                    ordered(one, ["file", "line"]),
+                ),
             )
             row |= {f"{half}_{name}": best[name] for name in ("end_at", "file", "line")}
             if half == "callback":
