@@ -124,7 +124,7 @@ def _one_by_one(lines: Iterable[bytes], wanted: pa.Schema) -> tuple[pa.Table, li
         except orjson.JSONDecodeError:
             continue
         if type(value) is dict and all(
-            (found := value.get(name)) is None or type(found) is kind and _fits(found) for name, kind in kinds
+            (found := value.get(name)) is None or (type(found) is kind and _fits(found)) for name, kind in kinds
         ):
             fitting.append(index)
             objects.append(value)
@@ -135,5 +135,5 @@ def _one_by_one(lines: Iterable[bytes], wanted: pa.Schema) -> tuple[pa.Table, li
 _PYTHON = {pa.string(): str, pa.int64(): int, pa.bool_(): bool}
 
 
-def _fits(value: str | int | bool) -> bool:
-    return type(value) is not int or -(2**63) <= value < 2**63
+def _fits(value: object) -> bool:
+    return not isinstance(value, int) or -(2**63) <= value < 2**63

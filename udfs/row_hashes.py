@@ -91,7 +91,8 @@ def _column(values: pa.Array) -> HashArray:
 
 def _numbers(values: pa.Array) -> HashArray:
     width = pa.int32() if values.type in (pa.int32(), pa.date32()) else pa.int64()
-    return values.view(width).to_numpy().astype(np.int64).view(np.uint64)
+    found: HashArray = values.view(width).to_numpy().astype(np.int64).view(np.uint64)
+    return found
 
 
 def _texts(values: pa.Array) -> HashArray:

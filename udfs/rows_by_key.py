@@ -107,7 +107,8 @@ def _pick(rows: pa.Table, part: RowPart, group: IntArray) -> IntArray:
 
 def _rank(values: pa.Array, term: Term) -> IntArray:
     if term.is_null:
-        return pc.is_null(values).to_numpy(zero_copy_only=False).astype(np.int64)
+        is_null: IntArray = pc.is_null(values).to_numpy(zero_copy_only=False).astype(np.int64)
+        return is_null
     encoded = values.dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary).to_numpy()
     rank: IntArray = np.append(np.empty_like(order), 0)

@@ -1,4 +1,4 @@
-"""Rows of ``send_attempt``, one a source line, in; the same with the two lines of an ASYNC attempt brought together out.
+"""Rows of ``send_attempt``, one a source line, in; which half of an ASYNC attempt each brings, or both as one row, out.
 
 An ASYNC hook runs twice. When the result was not yet visible to the second run, its line equals the first's: equal
 lines of one message in one file are submit and callback, further ones are copies. Other formats say which half a line

@@ -81,9 +81,8 @@ def settled(rows: pa.Table, stored: pa.Table, keyed: Keyed, *, hook: str) -> Set
     lines = halves_apart(rows)
     result = merged(stored, halves_named(lines, keyed.key, hook), keyed)
     read = lines.select(_PLACE).group_by(_PLACE).aggregate([])
-    return Settled(
-        result.inserted, result.changed, read.join(lines_named([*result], keyed), _PLACE, join_type="left semi")
-    )
+    stored_lines = read.join(lines_named([*result], keyed), _PLACE, join_type="left semi")
+    return Settled(result.inserted, result.changed, stored_lines)
 
 
 _PLACE = ["source_file", "source_line"]
