@@ -110,7 +110,8 @@ def careful_pass(files: dict[str, list[dict]]) -> dict[tuple, dict]:
 
 def attempt(rivals: dict[str, list]) -> dict:
     row = min(rivals["row"], key=lambda one: ordered(one, ["phase", "source_file", "source_line"]))
-    row = {name: value for name, value in row.items() if name != "callback_outcome"}
+    of_halves = ("submit_end_at", "callback_end_at", "callback_outcome")
+    row = {name: value for name, value in row.items() if name not in of_halves}
     for half in ("submit", "callback"):
         if rivals[half]:
             best = min(
@@ -137,9 +138,15 @@ def take_in(blocks: list[pa.Table], stored: pa.Table) -> tuple[pa.Table, Counter
     """A run over blocks of lines, each of one file; gives what is stored then, and how many lines of each file are."""
     read = [halves_joined(lines, KEYED.key) for lines in blocks]
     hashes = [hashes_read(rows, KEYED.key) for rows in read]
+    table, named = settle(read, [of_rows for of_rows, _ in hashes], [told for _, told in hashes], stored)
+    return table, Counter(named.column("source_file").to_pylist())
+
+
+def settle(read, hashes, told, stored: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """What is stored after a run that read these rows, and the lines read that are named there."""
     of_stored = row_hashes(stored, KEYED.key)
-    rivals = rival_hashes([told for _, told in hashes], [of_stored[:2], of_stored[2:]])
-    is_rival = [pa.array(are_among(of_rows, rivals)) for of_rows, _ in hashes]
+    rivals = rival_hashes(told, [of_stored[:2], of_stored[2:]])
+    is_rival = [pa.array(are_among(of_rows, rivals)) for of_rows in hashes]
     alone = [rows.filter(pc.invert(flags)) for rows, flags in zip(read, is_rival, strict=True)]
     at_stake = pa.concat_tables(rows.filter(flags) for rows, flags in zip(read, is_rival, strict=True))
     done = settled(at_stake, stored.filter(pa.array(are_among(of_stored, rivals))), KEYED, hook=HOOK)
@@ -150,7 +157,7 @@ def take_in(blocks: list[pa.Table], stored: pa.Table) -> tuple[pa.Table, Counter
     table = pa.Table.from_pylist([*now.values(), *added.values()], schema=SCHEMA)
     named = pa.concat_tables([lines_named(alone, KEYED), done.lines])
     assert named.num_rows == len({tuple(one.values()) for one in named.to_pylist()}), "a line is counted twice"
-    return table, Counter(named.column("source_file").to_pylist())
+    return table, named
 
 
 def table_of(lines: list[dict]) -> pa.Table:
