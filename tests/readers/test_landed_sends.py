@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import json
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -26,6 +29,7 @@ from udfs.landed_sends import COUNTS, HASH, REFUSED, TOLD, Landed, Rules, TableS
 from udfs.landing_formats import FORMATS
 from udfs.plain_rows import LineReader, LinesRead
 from udfs.rows_by_key import merged
+from udfs.send_halves import halves_apart
 
 TABLES = (SEND_ATTEMPT, PRODUCER_INSTANCE, MESSAGE_TRACE)
 OTHERS = (PRODUCER_INSTANCE, MESSAGE_TRACE)
@@ -33,6 +37,25 @@ FLAGGED = frozenset(table.name for table in TABLES)
 FORMAT_NAMES = ("producer_hook", "canonical_sends", "trace_topic")
 AT = datetime(2026, 1, 5, tzinfo=UTC)
 MOST = 1 << 20
+
+
+def with_more(lines: dict[str, list[bytes]]) -> dict[str, list[bytes]]:
+    """Also: a line of no kind that is stored, attempts over midnight, and traces of several records."""
+    sent = json.loads(lines["canonical_sends"][0])
+    hook = next(line for line in map(json.loads, lines["producer_hook"]) if line["type"] == "attempt")
+    midnight = hook["beginMs"] - hook["beginMs"] % 86_400_000
+    over_midnight = {"beginMs": midnight - 2, "endMs": midnight + 1, "msgId": "over midnight"}
+    traces = [trace for line in lines["trace_topic"] if "body" in (trace := json.loads(line))]
+    both = [one | {"body": one["body"] + other["body"]} for one, other in pairwise(traces)]
+    more = {
+        "producer_hook": [{"type": "select", "ts": 1}, hook | over_midnight],
+        "canonical_sends": [sent | {"begin_at": midnight - 2, "end_at": midnight + 1}],
+        "trace_topic": both,
+    }
+    return {name: [*lines[name], *(json.dumps(one).encode() + b"\n" for one in more[name])] for name in more}
+
+
+REAL = with_more(LINES)
 
 
 def schema_of(table: Table) -> pa.Schema:
@@ -101,7 +124,7 @@ def landing(draw) -> dict[str, bytes]:
     files = {}
     for number in range(draw(st.integers(1, 4))):
         name = draw(st.sampled_from(FORMAT_NAMES))
-        some = random.sample(LINES[name], min(len(LINES[name]), 5))
+        some = random.sample(REAL[name], min(len(REAL[name]), 5))
         count = draw(st.integers(1, 25))
         lines = [damaged(random, some) if random.random() < 0.1 else random.choice(some) for _ in range(count)]
         ending = draw(st.sampled_from([".jsonl", ".jsonl", ".jsonl.gz"]))
@@ -146,6 +169,17 @@ def test_files_give_the_rows_refusals_and_counts_of_their_lines_one_by_one(files
         assert found == smallest(rows, table)
 
 
+def test_a_line_of_several_attempts_of_which_one_has_a_rival_is_counted_once():
+    traces = [json.loads(line) for line in LINES["trace_topic"] if b'"body":"Pub' in line]
+    first, second = (one["body"].partition("\x02")[0] + "\x02" for one in traces[:2])
+    lines = [traces[0] | {"body": body} for body in (first + second, second)]
+    name = "trace_topic/cluster=c/a.jsonl"
+    pieces = pieces_of(name, b"".join(json.dumps(line).encode() + b"\n" for line in lines), MOST)
+    stored, named = taken_in([pieces], {table.name: SHAPES[table.name].schema.empty_table() for table in TABLES})
+    assert stored["send_attempt"].num_rows == 2
+    assert named == {(name, 1)}
+
+
 def taken_in(files: list[dict[str, list[pa.Table]]], stored: dict[str, pa.Table]):
     """What is stored after a run over these files, and the lines that are named there."""
     sends = [rows for file in files for rows in file.get("send_attempt", ())]
@@ -177,6 +211,10 @@ def places_in(stored: dict[str, pa.Table]) -> set[tuple]:
     return {(row[file], row[line]) for table, (file, line) in parts for row in rows[table.name]}
 
 
+def drop_hashes(tables: Iterable[pa.Table]) -> list[pa.Table]:
+    return [rows.select([name for name in rows.column_names if name != HASH]) for rows in tables]
+
+
 def check_file(name: str, lines: list, pieces: dict[str, list[pa.Table]]) -> None:
     (counts,) = (row for table in pieces[COUNTS] for row in table.to_pylist())
     refused = [one for one in lines if one.refusal]
@@ -189,6 +227,10 @@ def check_file(name: str, lines: list, pieces: dict[str, list[pa.Table]]) -> Non
         (one.line.number, one.line.byte_start, one.line.byte_end, *one.refusal, one.line.text[:40]) for one in refused
     ]
     rows = records_of(name, lines)
+    for table, of_table in rows.items():
+        found = pa.concat_tables([SHAPES[table].schema.empty_table(), *drop_hashes(pieces.get(table, ()))])
+        found = halves_apart(found) if table == SEND_ATTEMPT.name else found
+        assert sorted(found["source_line"].to_pylist()) == sorted(row["source_line"] for row in of_table)
     expected = {(table, "own_dates"): {row["event_date"] for row in of} for table, of in rows.items() if of}
     if sends := rows["send_attempt"]:
         expected["send_attempt", "end_dates"] = {row["end_at"].date() for row in sends}
