@@ -13,6 +13,7 @@ from jobs.landing_files import record_schema
 from schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, TABLES
 from tests.captures.test_damaged_lines import LINES, ODD, changed
 from tests.readers.line_checks import GOLDEN, damaged, raw_lines
+from udfs import column_door
 from udfs.archive_blocks import cut
 from udfs.bounded_lines import read_blocks, read_lines
 from udfs.door import judged, severities
@@ -203,3 +204,11 @@ def test_a_plain_row_has_the_columns_and_types_of_the_table():
 
     wanted = to_arrow_schema(record_schema(SEND_ATTEMPT))
     assert {field.name: field.type for field in COLUMNS}.items() <= {f.name: f.type for f in wanted}.items()
+
+
+def test_every_rule_about_attempts_is_known_to_the_door_of_columns():
+    """Of one that is not, every line would be read by itself."""
+    asked = [rule for rule in RULES if not rule.tables or SEND_ATTEMPT.name in rule.tables]
+    of_attempts = [rule for rule in asked if set(rule.columns) <= set(COLUMNS.names)]
+    assert {rule.code for rule in of_attempts if not column_door._is_of_names(rule)} <= column_door._MASKS.keys()
+    assert {"BODY_LENGTH", "NAME_TOO_LONG"} <= {rule.code for rule in of_attempts}
