@@ -1,7 +1,7 @@
 """Rows as Arrow columns in, out which of them no rule of the door finds anything about: ``udfs.door``, for many rows.
 
-A rule about names is asked once for each combination of names; the others stand here once more, as masks. Whatever
-is not surely sound is for ``udfs.door`` to judge, row by row.
+A rule about names is asked once for each combination of names, one about another text once for each text; the others
+stand here once more, as masks. Whatever is not surely sound is for ``udfs.door`` to judge, row by row.
 """
 
 from __future__ import annotations
@@ -41,8 +41,25 @@ def sound(columns: Columns, table: str, severity_of: Mapping[str, Severity]) -> 
     found = _sound_names(columns, [rule for rule in rules if _is_of_names(rule)], count)
     for rule in rules:
         if not _is_of_names(rule) and set(rule.columns) <= set(columns):
-            found &= _MASKS[rule.code](columns) if rule.code in _MASKS else np.zeros(count, dtype=np.bool_)
+            found &= _mask(rule, columns)
     return found
+
+
+def _mask(rule: Rule, columns: Columns) -> BoolArray:
+    """Which rows the rule finds nothing about; of one that is known in no better way, none."""
+    if rule.code in _MASKS:
+        return _MASKS[rule.code](columns)
+    if is_of_one_text(rule, columns):
+        encoded = columns[rule.columns[0]].dictionary_encode(null_encoding="encode")
+        values = encoded.dictionary.to_pylist()
+        verdicts = np.array([not _finds(rule, {rule.columns[0]: value}) for value in values], dtype=np.bool_)
+        return verdicts[encoded.indices.to_numpy()]
+    return np.zeros(len(next(iter(columns.values()))), dtype=np.bool_)
+
+
+def is_of_one_text(rule: Rule, columns: Mapping[str, pa.Array]) -> bool:
+    """Whether a rule looks at a single column, and that is a text."""
+    return len(rule.columns) == 1 and not rule.optional and pa.types.is_string(columns[rule.columns[0]].type)
 
 
 def _is_of_names(rule: Rule) -> bool:

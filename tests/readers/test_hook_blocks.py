@@ -17,7 +17,7 @@ from udfs import column_door
 from udfs.archive_blocks import cut
 from udfs.bounded_lines import read_blocks, read_lines
 from udfs.door import judged, severities
-from udfs.door_rules import RULES, SEVERITIES
+from udfs.door_rules import RULES, SEVERITIES, Rule
 from udfs.hook_blocks import COLUMNS, HOOK_LINES, MEMBERS
 from udfs.hook_lines import parse_hook_lines
 from udfs.plain_rows import LINE_NUMBER, LineReader
@@ -208,7 +208,23 @@ def test_a_plain_row_has_the_columns_and_types_of_the_table():
 
 def test_every_rule_about_attempts_is_known_to_the_door_of_columns():
     """Of one that is not, every line would be read by itself."""
+    none = {name: COLUMNS.empty_table().column(name) for name in COLUMNS.names}
     asked = [rule for rule in RULES if not rule.tables or SEND_ATTEMPT.name in rule.tables]
     of_attempts = [rule for rule in asked if set(rule.columns) <= set(COLUMNS.names)]
-    assert {rule.code for rule in of_attempts if not column_door._is_of_names(rule)} <= column_door._MASKS.keys()
+    others = [rule for rule in of_attempts if not column_door._is_of_names(rule)]
+    assert {rule.code for rule in others if not column_door.is_of_one_text(rule, none)} <= column_door._MASKS.keys()
     assert {"BODY_LENGTH", "NAME_TOO_LONG"} <= {rule.code for rule in of_attempts}
+
+
+def test_a_rule_about_one_more_text_is_asked_once_for_each(monkeypatch):
+    asked = []
+
+    def odd_id(row):
+        asked.append(row["client_id"])
+        return "an odd id" if row["client_id"] == "odd" else None
+
+    for door in ("udfs.door", "udfs.column_door"):
+        monkeypatch.setattr(f"{door}.RULES", (*RULES, Rule("ODD_ID", odd_id, "flag", ("client_id",))))
+    lines = [json.dumps(ATTEMPT | {"clientId": of}).encode() for of in ("a", "odd", "b", "a", "b", "a")]
+    assert check(b"\n".join([*lines, b""])) == 5
+    assert len(asked) == len(lines) + 3 + 1  # one by one, each text, and the odd one once more
