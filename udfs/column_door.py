@@ -53,7 +53,8 @@ def _mask(rule: Rule, columns: Columns) -> BoolArray:
         encoded = columns[rule.columns[0]].dictionary_encode(null_encoding="encode")
         values = encoded.dictionary.to_pylist()
         verdicts = np.array([not _finds(rule, {rule.columns[0]: value}) for value in values], dtype=np.bool_)
-        return verdicts[encoded.indices.to_numpy()]
+        found: BoolArray = verdicts[encoded.indices.to_numpy()]
+        return found
     return np.zeros(len(next(iter(columns.values()))), dtype=np.bool_)
 
 
