@@ -31,8 +31,8 @@ from udfs.parsed_line import (
 )
 from udfs.stated_releases import JAVA, LANGUAGES, stated_release
 
-_MODES = ("SYNC", "ASYNC", "ONEWAY")
-_STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
+MODES = ("SYNC", "ASYNC", "ONEWAY")
+STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 ANSWERED_BY_ANOTHER = "ANSWERED_BY_ANOTHER"  # the client's own ASYNC retries went on to another broker: it failed here
 _RESPONSE_CODE = re.compile(r"CODE: (-?\d{1,9})\b")
 
@@ -62,8 +62,8 @@ def _lost(fields: Fields) -> RefusedLineError:
 def _attempt(fields: Fields) -> dict[str, Any]:
     begin, end = instant(fields, "beginMs"), instant(fields, "endMs")
     mode = text_field(fields, "mode")
-    if mode not in _MODES:
-        raise RefusedLineError("UNKNOWN_VALUE", f"'mode' is {mode!r:.80} (known: {', '.join(_MODES)})")
+    if mode not in MODES:
+        raise RefusedLineError("UNKNOWN_VALUE", f"'mode' is {mode!r:.80} (known: {', '.join(MODES)})")
     row: dict[str, Any] = {
         "producer_group": text_field(fields, "group"),
         "client_id": text_field(fields, "clientId"),
@@ -99,8 +99,8 @@ def _attempt(fields: Fields) -> dict[str, Any]:
 
 def _result(fields: Fields, mode: str) -> dict[str, Any]:
     status, exception = optional_text(fields, "status"), optional_text(fields, "exception")
-    if status is not None and status not in _STATUSES:
-        raise RefusedLineError("UNKNOWN_VALUE", f"'status' is {status!r:.80} (known: {', '.join(_STATUSES)})")
+    if status is not None and status not in STATUSES:
+        raise RefusedLineError("UNKNOWN_VALUE", f"'status' is {status!r:.80} (known: {', '.join(STATUSES)})")
     if mode == "SYNC" and status is None and exception is None:
         raise RefusedLineError("MISSING_FIELD", "a SYNC attempt has neither 'status' nor 'exception'")
     error = optional_text(fields, "error")
