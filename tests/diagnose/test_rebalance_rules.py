@@ -105,7 +105,8 @@ def test_who_left_is_named_where_a_log_names_it():
     assert (one.left, one.began_at, one.took_ms) == ((C,), ms(99.9), 200)
     closed = (
         "2026-01-05 18:01:40 INFO t - NETTY EVENT: remove not active channel[ClientChannelInfo [channel=[id: 0x1, "
-        f"L:/10.0.0.9:1 - R:/10.0.0.2:2], clientId={C}, language=JAVA, version=409, lastUpdateTimestamp=1767607300000]] "
+        f"L:/10.0.0.9:1 - R:/10.0.0.2:2], clientId={C}, language=JAVA, version=409, "
+        "lastUpdateTimestamp=1767607300000]] "
         "from ConsumerGroupInfo groupChannelTable, consumer group: g\n"
     )
     diagnosis = told({"a.log": log(*beats(0, 200), *lines), "broker-a.log": closed.encode()})
