@@ -132,7 +132,7 @@ def offsets(client, first, last):
 
 
 @pytest.mark.parametrize(
-    "second", [("10.0.0.1@8", 0), ("custom", 0)], ids=["another process id", "a first client once more"]
+    "second", [("10.0.0.1@8", 1), ("custom", 0)], ids=["another process id", "a first client once more"]
 )
 def test_where_processes_share_a_log_a_client_lives_by_its_own_lines_alone(second):
     other, index = second
