@@ -34,7 +34,6 @@ def spark_session(settings: Settings, *, app_name: str, master: str | None = Non
     Raises: SparkEnvironmentError: no Java, an old one, no interpreter for the workers, no way to the Delta jars.
     """
     count_time_in_utc()
-    _forget_dead_jvm()
     started_by_submit, one_machine = _is_submitted(), is_on_one_machine(master)
     local = one_machine and not started_by_submit
     if not started_by_submit:
@@ -63,14 +62,6 @@ def spark_session(settings: Settings, *, app_name: str, master: str | None = Non
         yield spark
     finally:
         spark.stop()
-
-
-def _forget_dead_jvm() -> None:
-    """Let a new JVM be started where that of an earlier session died: PySpark would ask the dead one for ever."""
-    process = getattr(SparkContext._gateway, "proc", None)
-    if process is not None and process.poll() is not None:
-        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
-        SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
 def count_time_in_utc() -> None:
