@@ -6,12 +6,14 @@ brings something new.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.delta_tables import Lake
+from jobs.engines.arrow_lake import ArrowLake, Where
 from jobs.transforms.broker_names import address_book, with_broker_names
 from jobs.transforms.frames import ClusterDate, in_dates, rows_of
 from schemas import SEND_ATTEMPT, TOPIC_ROUTE
@@ -19,13 +21,11 @@ from schemas.bookkeeping import INGESTED_FILE
 from udfs.landing_formats import TRACE
 
 
-def trace_dates(lake: Lake, clusters: Collection[str] | None = None) -> list[ClusterDate]:
+def trace_dates(lake: ArrowLake, clusters: Collection[str] | None = None) -> list[ClusterDate]:
     """The dates that trace records of these clusters (None: of all) reach, by the ledger."""
-    files = lake.read(INGESTED_FILE).where(F.col("format") == TRACE)
-    if clusters is not None:
-        files = files.where(F.col("cluster").isin(*clusters))
-    dated = files.select("cluster", F.explode("event_dates").alias("event_date")).distinct()
-    return sorted(ClusterDate(*row) for row in rows_of(dated))
+    files = lake.rows(INGESTED_FILE, ["cluster", "event_dates"], Where(values={"format": [TRACE]})).to_pylist()
+    of_clusters = (file for file in files if clusters is None or file["cluster"] in clusters)
+    return sorted({ClusterDate(file["cluster"], day) for file in of_clusters for day in file["event_dates"]})
 
 
 def name_brokers(lake: Lake, dates: Collection[ClusterDate]) -> None:
@@ -42,19 +42,19 @@ def name_brokers(lake: Lake, dates: Collection[ClusterDate]) -> None:
         lake.update(SEND_ATTEMPT, changed, ["broker_name"], days)
 
 
-def names_by_date(lake: Lake) -> DataFrame | None:
-    """Per cluster and date with trace records, a digest of the names that their brokers have; None: there are none.
+def names_by_date(lake: ArrowLake) -> dict[ClusterDate, str]:
+    """Per date with trace records, a digest of the names that their brokers have.
 
     A route that lands later may name brokers on dates that no file touches any more: the digest tells.
     """
-    dates = trace_dates(lake)
-    if not dates:
-        return None
-    names = F.concat_ws("=", "broker_address", "broker_name", F.col("count").cast("string"))
-    counted = _trace_records(lake, dates).groupBy("cluster", "event_date", "broker_address", "broker_name").count()
-    return counted.groupBy("cluster", "event_date").agg(
-        F.sha2(F.array_join(F.sort_array(F.collect_list(names)), "\n"), 256).alias("digest")
-    )
+    where = Where(dates=trace_dates(lake), values={"source": [TRACE]})
+    names: dict[ClusterDate, list[str]] = {}
+    columns = ["cluster", "event_date", "broker_address", "broker_name"]
+    for row in lake.counted(SEND_ATTEMPT, columns, where).to_pylist() if where.dates else ():
+        said = (row["broker_address"], row["broker_name"], str(row["rows"]))
+        at = ClusterDate(row["cluster"], row["event_date"])
+        names.setdefault(at, []).append("=".join(text for text in said if text is not None))
+    return {at: hashlib.sha256("\n".join(sorted(of)).encode()).hexdigest() for at, of in names.items()}
 
 
 def _trace_records(lake: Lake, dates: Collection[ClusterDate]) -> DataFrame:

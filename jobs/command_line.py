@@ -11,7 +11,12 @@ from jobs.exit_codes import exit_code
 from jobs.run_log import start_log
 
 # Commands that need no lake, each with the module whose ``app`` it is: they do not wait for Spark's modules.
-_WITHOUT_LAKE = {"check-landing": "jobs.check_landing", "collect": "jobs.collect.command"}
+_WITHOUT_LAKE = {
+    "check-landing": "jobs.check_landing",
+    "collect": "jobs.collect.command",
+    "diagnose": "jobs.diagnose",
+    "watch": "jobs.watch_command",
+}
 
 
 def main(command: str | None = None) -> None:

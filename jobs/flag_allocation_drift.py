@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from conf.settings import Settings, fingerprint
 from jobs.delta_tables import Lake
+from jobs.engines.arrow_lake import Where
 from jobs.publication import Derivation, PublicationResult, Stretch, publish
 from jobs.run_context import RunContext
 from jobs.transforms.cut_names import with_whole_names
@@ -81,7 +82,7 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
         settings_fingerprint=fingerprint(settings.drift, settings.rounds, settings.timing),
         compute=lambda stretch: _compute(stretch, settings),
         # An incident that lasts moves on to the next date, when there is one.
-        waiting=(DRIFT_INCIDENT, "NOT settled"),
+        waiting=(DRIFT_INCIDENT, Where(values={"settled": [False]})),
     )
     return publish(lake, context, derivation)
 

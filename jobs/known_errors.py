@@ -9,6 +9,8 @@ from pyspark.errors import PySparkException
 
 from jobs.check_quality import AbsentTableError
 from jobs.delta_jars import SparkEnvironmentError
+from jobs.engines.arrow_lake import ConcurrentWriteError
+from jobs.engines.lake_place import NoLocalEngineError
 from jobs.exit_codes import DRIFT_FOUND, GATE_FAILED, LAKE_HELD, RUN_FAILED, WRONG_USAGE
 from jobs.lake_lease import LakeHeldError, LeaseLostError
 from jobs.open_drift import DriftFoundError, HalfPublishedError, NothingJudgedError
@@ -28,6 +30,8 @@ _CODES: Mapping[type[Exception], int] = {
     LakeHeldError: LAKE_HELD,
     LeaseLostError: RUN_FAILED,
     WrongSchemaError: RUN_FAILED,
+    NoLocalEngineError: RUN_FAILED,
+    ConcurrentWriteError: RUN_FAILED,
 }
 
 

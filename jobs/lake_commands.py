@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from conf.settings import Settings
 from conf.settings_file import load_settings
-from jobs import check_landing, check_quality, maintain, render_report
+from jobs import check_landing, check_quality, diagnose, maintain, render_report
 from jobs.collect.command import collect_command
 from jobs.command_options import From, Json, LakeRoot, Master, SettingsFile, Severity, To, Wait
 from jobs.delta_tables import Lake
@@ -31,6 +31,7 @@ from jobs.run_log import progress
 from jobs.spark_session import spark_session
 from jobs.sql_views import create_views
 from jobs.terminal import write
+from jobs.watch_command import watch_command
 from schemas import TABLES
 
 app = typer.Typer(
@@ -43,7 +44,7 @@ app = typer.Typer(
         "Begin with: hindsight check-landing DIR, which tells what of DIR/<format>/cluster=<name>/ would be read, then "
         "hindsight run-pipeline --landing DIR --lake DIR. It takes in what is new there, computes what that changes, "
         "and writes <lake>/report.html; run it as often as you like. Then ask: hindsight drift, hindsight sql, "
-        "hindsight explain. "
+        "hindsight explain. Of logs alone hindsight diagnose LOG... tells what they can. "
         "Exit codes: 0 done, 1 drift found (drift --fail-on), 2 a data gate failed, 3 the run failed, 64 wrong usage, "
         "75 another run writes to the lake, 130 interrupted."
     ),
@@ -51,6 +52,8 @@ app = typer.Typer(
 add_jobs(app)
 app.command("check-landing", help=check_landing.__doc__)(check_landing.check_landing)
 app.command("collect")(collect_command)
+app.command("diagnose", help=diagnose.__doc__)(diagnose.diagnose)
+app.command("watch")(watch_command)
 
 
 @app.command("render-report", help=render_report.__doc__)

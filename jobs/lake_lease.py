@@ -118,8 +118,8 @@ class Lease:
 
 
 @contextmanager
-def held(spark: SparkSession, lake: str, context: RunContext, *, wait_s: float = 0) -> Iterator[RunContext]:
-    """Hold a lake; the context that is given confirms the lease before each write.
+def held(spark: SparkSession | None, lake: str, context: RunContext, *, wait_s: float = 0) -> Iterator[RunContext]:
+    """Hold a lake, with Spark or without; the context that is given confirms the lease before each write.
 
     Raises: LakeHeldError: another run holds it, and has not ended within ``wait_s`` seconds.
     """

@@ -10,11 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType, TimestampType
 
-from jobs.landing_lines import ReadOptions, parse_file
+from jobs.landing_lines import ReadOptions, read_file
 from jobs.landing_survey import LandingFile
 from schemas import TABLES, Table
 from udfs.landing_formats import FORMATS
 from udfs.parsed_line import ParsedLine
+from udfs.plain_rows import LINE_NUMBER
 
 _BATCH_LINES = 2_000
 _BATCH_BYTES = 4 << 20
@@ -72,11 +73,35 @@ def _reader(options: ReadOptions, schema: pa.Schema) -> Callable[[Iterator[pa.Re
         for batch in batches:
             for row in batch.column("file").to_pylist():
                 file = LandingFile(**row)
-                for parsed in _batches(parse_file(file, options, _WITH_DOUBTS)):
-                    rows = _rows(file, parsed, options.max_raw_text_chars)
-                    yield pa.RecordBatch.from_pylist(rows, schema=schema)
+                for read in read_file(file, options, _WITH_DOUBTS):
+                    if read.rows.num_rows:
+                        yield _plain_rows(file, read.rows, schema)
+                    for parsed in _batches(read.others):
+                        rows = _rows(file, parsed, options.max_raw_text_chars)
+                        yield pa.RecordBatch.from_pylist(rows, schema=schema)
+                    if read.ignored:
+                        yield pa.RecordBatch.from_pylist([_ignored(file, read.ignored)], schema=schema)
 
     return read_files
+
+
+def _plain_rows(file: LandingFile, rows: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows that were read together, in the columns of ``parsed_lines``; of such lines nobody asks for the bytes."""
+    plain = FORMATS[file.format].plain
+    assert plain is not None, "no rows are read together otherwise"
+    count = rows.num_rows
+    fields = list(schema.field(plain.table).type)
+    there = rows.column_names
+    columns = [rows.column(f.name).combine_chunks() if f.name in there else pa.nulls(count, f.type) for f in fields]
+    known = {
+        **{name: pa.repeat(value, count) for name, value in file._asdict().items()},
+        "line_number": rows.column(LINE_NUMBER).combine_chunks(),
+        "lines": pa.repeat(1, count),
+        plain.table: pa.StructArray.from_arrays(columns, fields=fields),
+    }
+    return pa.RecordBatch.from_arrays(
+        [known[f.name] if f.name in known else pa.nulls(count, f.type) for f in schema], schema=schema
+    )
 
 
 def _batches(parsed: Iterable[ParsedLine]) -> Iterator[list[ParsedLine]]:
@@ -108,5 +133,9 @@ def _rows(file: LandingFile, parsed: Iterable[ParsedLine], max_raw_text_chars: i
         else:
             ignored += 1
     if ignored:
-        rows.append({**of_file, "lines": ignored, "ignored": True})
+        rows.append(_ignored(file, ignored))
     return rows
+
+
+def _ignored(file: LandingFile, lines: int) -> dict[str, Any]:
+    return {"cluster": file.cluster, "format": file.format, "file": file.file, "lines": lines, "ignored": True}

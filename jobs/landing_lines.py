@@ -6,7 +6,8 @@ Spark's own text and JSON sources have no line numbers, die on a truncated gzip 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -15,7 +16,7 @@ from pyarrow import parquet
 
 from jobs.landing_root import LandingRoot
 from jobs.landing_survey import LandingFile, folder_of
-from udfs.bounded_lines import Form, Line, Refusal, read_lines
+from udfs.bounded_lines import Block, Form, Line, Refusal, read_blocks, read_lines
 from udfs.canonical_lines import lines_of_rows
 from udfs.client_log_layouts import layout_of
 from udfs.door import judged
@@ -23,6 +24,8 @@ from udfs.door_rules import Severity
 from udfs.landing_formats import FORMATS
 from udfs.mqadmin_lines import with_command
 from udfs.parsed_line import ERROR_CHARS, ClientLogLayout, LandedFile, ParsedLine
+from udfs.plain_rows import LineReader, LinesRead
+from udfs.secret_ids import masked
 from udfs.zipped_lines import read_zip_lines
 
 _CHUNK_BYTES = 1 << 20
@@ -54,17 +57,45 @@ def parse_file(file: LandingFile, options: ReadOptions, flagged_tables: Iterable
 
     Raises: OSError: it cannot be read.
     """
-    landing_format = FORMATS[file.format]
+    about = _about(file, options)
+    read = _parquet_lines if file.file.endswith(".parquet") else _lines
+    parsed = _careful(file, options, about)(read(file.file, options, about.layout))
+    yield from judged(parsed, options.severities, flagged_tables)
+
+
+def read_file(file: LandingFile, options: ReadOptions, flagged_tables: frozenset[str]) -> Iterator[LinesRead]:
+    """As ``parse_file``, plain lines read together where the file's format has such."""
+    plain = FORMATS[file.format].plain
+    if plain is None or file.file.endswith(".parquet"):
+        yield LinesRead(pa.table({}), parse_file(file, options, flagged_tables), 0)
+    else:
+        careful = _careful(file, options, _about(file, options))
+        yield from LineReader(plain, careful, options.severities, flagged_tables).read(_blocks(file.file, options))
+
+
+Careful = Callable[[Iterable[Line]], Iterator[ParsedLine]]
+
+
+def _careful(file: LandingFile, options: ReadOptions, about: LandedFile) -> Careful:
     zone = ZoneInfo(options.zones.get(file.cluster, options.default_zone))
+    return partial(FORMATS[file.format].parse, zone=zone, file=about)
+
+
+def _about(file: LandingFile, options: ReadOptions) -> LandedFile:
     about = LandedFile(file.file.split("/", 2)[2])
-    if landing_format.commands is not None:
-        commands = f"{folder_of(file.file)}/{landing_format.commands}"
+    names = FORMATS[file.format].commands
+    if names is not None:
+        commands = f"{folder_of(file.file)}/{names}"
         about = with_command(about, _lines(commands, options) if LandingRoot(options.landing).exists(commands) else ())
     if file.format == "client_log":
         about = about._replace(layout=layout_of(options.layouts, file.cluster, about.path))
-    read = _parquet_lines if file.file.endswith(".parquet") else _lines
-    parsed = landing_format.parse(read(file.file, options, about.layout), zone, about)
-    yield from judged(parsed, options.severities, flagged_tables)
+    return about
+
+
+def _blocks(file: str, options: ReadOptions) -> Iterator[Block | Line]:
+    with LandingRoot(options.landing).opened(file) as stream:
+        chunks = iter(lambda: stream.read(_CHUNK_BYTES), b"")
+        yield from read_blocks(chunks, gzipped=file.endswith(".gz"), max_line_bytes=options.max_line_bytes)
 
 
 def _lines(file: str, options: ReadOptions, layout: ClientLogLayout | None = None) -> Iterator[Line]:
@@ -72,9 +103,10 @@ def _lines(file: str, options: ReadOptions, layout: ClientLogLayout | None = Non
     with LandingRoot(options.landing).opened(file) as stream:
         chunks = iter(lambda: stream.read(_CHUNK_BYTES), b"")
         if file.endswith(".zip"):
-            yield from read_zip_lines(chunks, takes=FORMATS[file.partition("/")[0]].takes, **form._asdict())
+            lines = read_zip_lines(chunks, takes=FORMATS[file.partition("/")[0]].takes, **form._asdict())
         else:
-            yield from read_lines(chunks, gzipped=file.endswith(".gz"), **form._asdict())
+            lines = read_lines(chunks, gzipped=file.endswith(".gz"), **form._asdict())
+        yield from masked(lines)
 
 
 def _parquet_lines(file: str, options: ReadOptions, layout: ClientLogLayout | None = None) -> Iterator[Line]:
@@ -89,7 +121,7 @@ def _parquet_lines(file: str, options: ReadOptions, layout: ClientLogLayout | No
                 return
             batches = rows.iter_batches(batch_size=_BATCH_LINES)
             read = (row for batch in batches for row in batch.to_pylist())
-            for line in lines_of_rows(read, max_line_bytes=options.max_line_bytes):
+            for line in masked(lines_of_rows(read, max_line_bytes=options.max_line_bytes)):
                 number = line.number
                 yield line
     except (pa.ArrowException, ValueError, OverflowError, OSError, RecursionError) as error:

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyarrow import fs
 
+from jobs.engines.lake_place import for_others
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _NO_LINK = os.O_NOFOLLOW | os.O_NONBLOCK  # without the second a pipe would be waited for
 _LONGEST_PATH = 4096
@@ -193,7 +195,7 @@ def _system_of(uri: str) -> tuple[fs.FileSystem, str]:
     Raises: OSError: it cannot be read; Arrow's own message would repeat it, and with it a secret that it holds.
     """
     try:
-        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(uri)
+        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(for_others(uri))
     except (pa.ArrowInvalid, NotImplementedError):
         said = "the URI of the landing folder names no store that Arrow knows, or is written wrongly; correct --landing"
         raise OSError(errno.EINVAL, said) from None

@@ -19,7 +19,7 @@ class LeaseFolder:
         self.lake, self.place, self._store = lake, f"{lake}/{_FOLDER}", store
 
     @classmethod
-    def of(cls, spark: SparkSession, lake: str) -> LeaseFolder:
+    def of(cls, spark: SparkSession | None, lake: str) -> LeaseFolder:
         """The folder of a lake's lease."""
         return cls(lake, store_at(spark, f"{lake}/{_FOLDER}"))
 

@@ -24,7 +24,7 @@ from schemas import (
     SEND_VERDICT,
     Table,
 )
-from udfs.attempt_columns import attempts_of
+from udfs.attempt_columns import attempts_of, producers_of
 from udfs.attempt_facts import FACTS
 from udfs.fleet_fold import Share, fleet_of, fleet_rows
 from udfs.held_stretches import NO_MINUTES
@@ -41,16 +41,7 @@ SHARES = ("active", "by_broker", "queues")
 FOLDED = (PRODUCER_REPLAY, FAULT_ITEM_STATE, BROKER_AVAILABILITY_WINDOW, SEND_VERDICT)
 OBSERVED, FLEET = "observed", "fleet"
 WRITERS = "writers"
-WRITER = pa.schema(
-    [
-        ("cluster", pa.string()),
-        ("event_date", pa.date32()),
-        ("producer_group", pa.string()),
-        ("client_id", pa.string()),
-        ("started_at", pa.timestamp("us", "UTC")),
-        ("writer", pa.string()),
-    ]
-)
+WRITER = pa.schema([(name, pa.string()) for name in ("cluster", "producer_group", "client_id", "writer")])
 
 
 class Lineage(NamedTuple):
@@ -204,7 +195,7 @@ class Findings:
                 found = findings_of_date(date, seen, chosen, fleet, self.options.limits)
                 yield self.lineage.of(PRODUCER_FINDING, key, midnight_ms, found)
                 if midnight_ms in self.lines.get(cluster, ()):
-                    yield Blob(WRITERS, key, midnight_ms, writers_of(seen.day, date))
+                    yield Blob(WRITERS, key, midnight_ms, writers_of(date))
             else:
                 rows = fold_date(date, self.options)
                 yield from _tables(self.lineage, key, midnight_ms, rows)
@@ -221,31 +212,21 @@ def _unpickled(given: Given, name: str, midnight_ms: int) -> Any:
     return pickle.loads(table[name][0].as_py())
 
 
-def writers_of(day: Day, date: Date) -> pa.Table:
-    """Per process, the threads that may write its lines: those that send, and its own ('') for callbacks."""
-    found = set()
+def writers_of(date: Date) -> pa.Table:
+    """Per producer, the threads that may write its lines: those that send, and the client's own ('') for callbacks."""
+    found: set[tuple[str, str, str]] = set()
     for table, _ in date.slices():
-        a = attempts_of(table, day.midnight_ms)
-        process, thread = day.process_of(a), a.texts("thread")
-        own = a.on_date & (a.texts("broker_name").codes >= 0) & (process >= 0)
-        rows = zip(process[own].tolist(), thread.codes[own].tolist(), a.is_async[own].tolist(), strict=True)
-        for place, code, is_async in set(rows):
-            found |= {(place, thread.values[code])} if code >= 0 else set()
-            found |= {(place, "")} if is_async or code < 0 else set()
-    return pa.Table.from_pylist([_writer(day, *each) for each in sorted(found)], schema=WRITER)
-
-
-def _writer(day: Day, place: int, writer: str) -> dict[str, object]:
-    process = day.processes[place]
-    started = process.life.started_ms
-    return {
-        "cluster": day.cluster,
-        "event_date": day.midnight_ms // 86_400_000,
-        "producer_group": process.producer[0],
-        "client_id": process.producer[1],
-        "started_at": None if started is None else started * 1000,
-        "writer": writer,
-    }
+        a = attempts_of(table, date.midnight_ms)
+        producers, thread = producers_of(a), a.texts("thread")
+        own = a.on_date & (a.texts("broker_name").codes >= 0)
+        rows = zip(producers.codes[own].tolist(), thread.codes[own].tolist(), a.is_async[own].tolist(), strict=True)
+        for producer, code, is_async in set(rows):
+            if code >= 0:
+                found.add((*producers.names[producer], thread.values[code]))
+            if is_async or code < 0:
+                found.add((*producers.names[producer], ""))
+    named = [dict(zip(WRITER.names[1:], each, strict=True)) for each in sorted(found)]
+    return pa.Table.from_pylist([{"cluster": date.cluster} | row for row in named], schema=WRITER)
 
 
 _STARTS = pa.table(

@@ -6,36 +6,39 @@ The one mechanism for both sides.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import partial, reduce
-from typing import NamedTuple
+from functools import partial
+from typing import Any, Generic, NamedTuple
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from typing_extensions import TypeVar
 
 from jobs.dates_to_compute import Progress, next_dates
 from jobs.delta_tables import Lake
+from jobs.engines.arrow_lake import ArrowLake, Where
 from jobs.publication_record import begin_commits, computed_before, record
 from jobs.quality_gate import check
 from jobs.run_context import RunContext
 from jobs.run_log import tell
-from jobs.spark_plans import interpreted_plans
-from jobs.transforms.frames import ClusterDate, in_dates, rows_of
+from jobs.transforms.frames import ClusterDate
 from schemas import Table
 from schemas.bookkeeping import INGESTED_FILE
 
+L = TypeVar("L", bound=ArrowLake, default=Lake)  # the lake of the engine on which a job computes
+CorrectedDates = Mapping[ClusterDate, str]
+
 
 @dataclass(frozen=True)
-class Derivation:
+class Derivation(Generic[L]):
     """A job that computes derived tables date by date.
 
     ``inputs`` are the tables it reads; ``tables`` are published in this order; ``closing`` are those whose rows of
     one date the next begins with;
-    ``waiting`` is the table and SQL condition of rows that a later date's record may change; ``beside`` are formats
+    ``waiting`` is the table and condition of rows that a later date's record may change; ``beside`` are formats
     that bear on dates which files of ``formats`` touch, and make none of their own; ``corrected`` gives, for dates
-    whose input rows are corrected after their files were taken in, cluster, event_date and a digest of what is.
+    whose input rows are corrected after their files were taken in, a digest of what is.
     """
 
     job: str
@@ -44,17 +47,17 @@ class Derivation:
     tables: tuple[Table, ...]
     closing: tuple[Table, ...]
     settings_fingerprint: str
-    compute: Callable[[Stretch], dict[str, DataFrame]]
-    waiting: tuple[Table, str] | None = None
+    compute: Callable[[Stretch[L]], Mapping[str, Any]]
+    waiting: tuple[Table, Where] | None = None
     beside: tuple[str, ...] = ()
-    corrected: Callable[[Lake], DataFrame | None] = lambda _: None
+    corrected: Callable[[ArrowLake], CorrectedDates] = lambda _: {}
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Stretch(Generic[L]):
     """Dates to compute at once: of each cluster, adjacent known dates."""
 
-    lake: Lake
+    lake: L
     context: RunContext
     dates: list[ClusterDate]
     previous: dict[str, date]  # the known date before each cluster's first one
@@ -64,13 +67,10 @@ class Stretch:
     done: frozenset[ClusterDate]
     formats: frozenset[str]  # of all files that bear on any date
 
-    def opening(self, table: Table) -> DataFrame:
-        """The rows of a closing table with which the stretch begins."""
+    def opening(self, table: Table) -> Any:
+        """The rows of a closing table with which the stretch begins, as the lake's engine hands rows on."""
         before = {ClusterDate(cluster, day) for cluster, day in self.previous.items()}
-        stored = self.lake.read(table).where(in_dates(before - self.done))
-        if not before & self.done:
-            return stored
-        return stored.unionByName(self.lake.candidates(table).where(in_dates(before & self.done)))
+        return self.lake.of_dates(table, stored=before - self.done, computed=before & self.done)
 
 
 @dataclass(frozen=True)
@@ -82,17 +82,17 @@ class PublicationResult:
     dates_left: int = 0
 
 
-def publish(lake: Lake, context: RunContext, derivation: Derivation) -> PublicationResult:
+def publish(lake: L, context: RunContext, derivation: Derivation[L]) -> PublicationResult:
     """Compute what is dirty into candidates, gate them, commit table by table, and record what belongs together.
 
     Raises: GateFailedError: a critical expectation failed; nothing was committed.
     """
-    with interpreted_plans(lake.spark) as plan_for:
+    with lake.plans() as plan_for:
         return _publish(lake, context, derivation, plan_for)
 
 
 def _publish(
-    lake: Lake, context: RunContext, derivation: Derivation, plan_for: Callable[[int], None]
+    lake: L, context: RunContext, derivation: Derivation[L], plan_for: Callable[[int], None]
 ) -> PublicationResult:
     for table in derivation.tables:
         lake.create(table)
@@ -113,7 +113,7 @@ def _publish(
     return _commit(lake, context, derivation, progress, published + 1)
 
 
-def _next_stretch(lake: Lake, context: RunContext, files: _Files, progress: Progress) -> Stretch | None:
+def _next_stretch(lake: L, context: RunContext, files: _Files, progress: Progress) -> Stretch[L] | None:
     found = next_dates(progress)
     if found is None:
         return None
@@ -129,31 +129,26 @@ class _Files(NamedTuple):
     formats: frozenset[str]
 
 
-def _files(lake: Lake, derivation: Derivation) -> _Files:
-    ledger = lake.read(INGESTED_FILE).where(F.col("format").isin(*derivation.formats, *derivation.beside))
-    of_file = ("cluster", "format", "file", "size_bytes", "read")
-    touched = ledger.select(*of_file, F.explode("event_dates").alias("event_date"))
-    files = F.array_join(F.sort_array(F.collect_list(F.concat_ws(":", "file", "size_bytes"))), "\n")
-    digest = F.sha2(F.concat(F.lit(f"{derivation.settings_fingerprint} {_contracts(derivation.tables)}\n"), files), 256)
-    own = F.count_if(F.col("format").isin(*derivation.formats))
-    dated = (
-        touched.groupBy("cluster", "event_date")
-        .agg(
-            digest.alias("digest"),
-            own.alias("own"),
-            F.sum("read").alias("lines"),
-            F.collect_set("format").alias("formats"),
-        )
-        .where("own > 0")
-    )
-    rows = rows_of(dated)
-    digests = {ClusterDate(row.cluster, row.event_date): row.digest for row in rows}
-    lines = {ClusterDate(row.cluster, row.event_date): row.lines for row in rows}
-    corrected = derivation.corrected(lake)
-    for row in rows_of(corrected) if corrected is not None else ():
-        at = ClusterDate(row.cluster, row.event_date)
-        digests[at] = f"{digests.get(at, '')}:{row.digest}"
-    return _Files(digests, lines, frozenset(name for row in rows for name in row.formats))
+def _files(lake: L, derivation: Derivation[L]) -> _Files:
+    formats = (*derivation.formats, *derivation.beside)
+    names = ["cluster", "format", "file", "size_bytes", "read", "event_dates"]
+    touching: dict[ClusterDate, list[dict[str, Any]]] = {}
+    for file in lake.rows(INGESTED_FILE, names, Where(values={"format": formats})).to_pylist():
+        for day in file["event_dates"]:
+            touching.setdefault(ClusterDate(file["cluster"], day), []).append(file)
+    own = {at: of for at, of in touching.items() if any(file["format"] in derivation.formats for file in of)}
+    rests_on = f"{derivation.settings_fingerprint} {_contracts(derivation.tables)}\n"
+    digests = {at: _digest(rests_on, of) for at, of in own.items()}
+    for at, digest in derivation.corrected(lake).items():
+        digests[at] = f"{digests.get(at, '')}:{digest}"
+    lines = {at: sum(file["read"] for file in of) for at, of in own.items()}
+    return _Files(digests, lines, frozenset(file["format"] for of in own.values() for file in of))
+
+
+def _digest(rests_on: str, files: list[dict[str, Any]]) -> str:
+    """A digest of files by name and size, in any order."""
+    names = "\n".join(sorted(f"{file['file']}:{file['size_bytes']}" for file in files))
+    return hashlib.sha256(f"{rests_on}{names}".encode()).hexdigest()
 
 
 def _contracts(tables: tuple[Table, ...]) -> str:
@@ -162,52 +157,35 @@ def _contracts(tables: tuple[Table, ...]) -> str:
     return hashlib.sha256(columns.encode()).hexdigest()
 
 
-def _remember(lake: Lake, derivation: Derivation, progress: Progress, stretch: Stretch) -> None:
+def _remember(lake: L, derivation: Derivation[L], progress: Progress, stretch: Stretch[L]) -> None:
     """Note the state in which each computed date closes, dates that rows spilled into included."""
-    fresh = {table.name: lake.candidates(table) for table in derivation.tables}
-    earlier = set(progress.computed)
-    spilled = reduce(DataFrame.union, (f.select("cluster", "event_date").distinct() for f in fresh.values())).distinct()
-    dates = {*stretch.dates, *(ClusterDate(*row) for row in rows_of(spilled))} - earlier
-    closing = _closing_fingerprints(fresh, derivation.closing)
-    waiting: set[ClusterDate] = set()
-    if derivation.waiting is not None:
-        table, condition = derivation.waiting
-        open_dates = fresh[table.name].where(condition).select("cluster", "event_date").distinct()
-        waiting = {ClusterDate(*row) for row in rows_of(open_dates)}
-    progress.remember(dates, closing, waiting)
-
-
-def _closing_fingerprints(fresh: dict[str, DataFrame], tables: tuple[Table, ...]) -> dict[ClusterDate, str]:
-    """Per date, an order-free digest of the rows that the next date begins with."""
-    digests: dict[ClusterDate, str] = {}
-    for table in tables:
-        names = [name for name in table.carried_columns if name != "event_date"]
-        hashed = F.xxhash64(*names).cast("decimal(38,0)")
-        summed = (
-            fresh[table.name].groupBy("cluster", "event_date").agg(F.count("*").alias("n"), F.sum(hashed).alias("h"))
-        )
-        for row in rows_of(summed):
-            at = ClusterDate(row.cluster, row.event_date)
-            digests[at] = f"{digests.get(at, '')}{table.name}:{row.n}:{row.h};"
-    return digests
+    carried = {t: [n for n in t.carried_columns if n != "event_date"] for t in derivation.closing}
+    found = lake.candidate_digests({table: carried.get(table, []) for table in derivation.tables})
+    spilled = {at for of_table in found.values() for at, _ in of_table}
+    closing: dict[ClusterDate, str] = {}
+    for table in derivation.closing:
+        for at, each in found[table]:
+            closing[at] = f"{closing.get(at, '')}{table.name}:{each.rows}:{each.digest};"
+    waiting = lake.candidate_dates(*derivation.waiting) if derivation.waiting else set()
+    progress.remember({*stretch.dates, *spilled} - {*progress.computed}, closing, waiting)
 
 
 def _commit(
-    lake: Lake, context: RunContext, derivation: Derivation, progress: Progress, number: int
+    lake: L, context: RunContext, derivation: Derivation[L], progress: Progress, number: int
 ) -> PublicationResult:
     dates = sorted(progress.computed)
     candidates = {table: lake.candidates(table) for table in derivation.tables}
-    every = reduce(DataFrame.union, (frame.select("cluster", "event_date") for frame in candidates.values()))
-    counted = every.groupBy("cluster", "event_date").agg(F.count("*").alias("rows"))
-    counts = {ClusterDate(row.cluster, row.event_date): row.rows for row in rows_of(counted)}
-    count = sum(counts.values())
+    counts: Counter[ClusterDate] = Counter()
+    for of_table in lake.candidate_digests(dict.fromkeys(derivation.tables, ())).values():
+        counts.update({at: each.rows for at, each in of_table})
+    count = counts.total()
     begin_commits(lake, derivation.job, dates)
-    lake.together(partial(lake.replace_where, t, rows, in_dates(dates)) for t, rows in candidates.items())
+    lake.together(partial(lake.replace_dates, t, rows, dates) for t, rows in candidates.items())
     published = (*derivation.inputs, *derivation.tables)
     found = lake.together(partial(lake.version, t) for t in published)
     versions = {t.name: version for t, version in zip(published, found, strict=True) if version is not None}
     computed = {at: progress.computed[at] for at in dates}
     record(lake, context.run_id, derivation.job, number, versions, computed, count)
     for at in dates:
-        tell("published", cluster=at.cluster, date=str(at.event_date), rows=counts.get(at, 0))
+        tell("published", cluster=at.cluster, date=str(at.event_date), rows=counts[at])
     return PublicationResult(len(dates), count, progress.left())

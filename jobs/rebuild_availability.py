@@ -9,6 +9,7 @@ from conf.settings import Settings, fingerprint
 from jobs.broker_naming import names_by_date
 from jobs.delta_tables import Lake
 from jobs.engines.arrow_columns import arrow_schema
+from jobs.engines.arrow_lake import Where
 from jobs.engines.spark_runner import SparkRunner
 from jobs.producer_buckets import WRITER, WRITERS
 from jobs.producer_derivation import DERIVED, derive
@@ -52,7 +53,7 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
         closing=(PRODUCER_REPLAY, FAULT_ITEM_STATE),
         settings_fingerprint=fingerprint(settings.replay, settings.producer_findings, settings.confirmation),
         compute=lambda stretch: compute(stretch, settings),
-        waiting=(BROKER_AVAILABILITY_WINDOW, "end_reason = 'open'"),
+        waiting=(BROKER_AVAILABILITY_WINDOW, Where(values={"end_reason": ["open"]})),
         corrected=names_by_date,
     )
     return publish(lake, context, derivation)

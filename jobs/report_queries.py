@@ -147,8 +147,13 @@ _GROUPS = """
           IF(COUNT(verdict) = 0, 0, LEAST(COUNT(*), {rounds}) * COALESCE(MAX(SIZE(queues)), 0)) AS cells,
           MAX_BY(message_model, round_at) AS message_model, MAX_BY(strategy, round_at) AS strategy,
           MAX_BY(strategy_source, round_at) AS strategy_source, MAX_BY(queue_kind, round_at) AS queue_kind,
-          MAX_BY(scope_reason, round_at) AS scope_reason, COUNT(*) OVER () AS of_all
-        FROM group_round WHERE {of_dates}
+          MAX_BY(scope_reason, round_at) AS scope_reason, MAX_BY(families, round_at) AS families,
+          COUNT(*) OVER () AS of_all
+        FROM (
+          SELECT *, SLICE(TRANSFORM(
+            FILTER(member_rules, r -> r.profile NOT LIKE 'P%'), r -> CONCAT(r.client_id, ' ', r.profile)
+          ), 1, 8) AS families FROM group_round WHERE {of_dates}
+        )
         GROUP BY cluster, collector, consumer_group, topic
       ) LEFT JOIN kinds USING (cluster, collector, consumer_group)
       WINDOW worst_first AS (ORDER BY drift DESC, unknown DESC, rounds DESC, cluster, collector, consumer_group, topic)

@@ -10,7 +10,7 @@ from uuid import uuid4
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
-from jobs.engines.lake_place import for_hadoop, for_others
+from jobs.engines.lake_place import NoLocalEngineError, for_hadoop, for_others, is_local
 
 # What a store fails with; of Hadoop's client also when the JVM is gone.
 STORE_ERRORS = (OSError, Py4JError)
@@ -36,8 +36,13 @@ class Store(Protocol):
 
 
 def store_at(spark: SparkSession | None, folder: str) -> Store:
-    """The files of a folder, wherever Spark's Hadoop client finds that; without Spark, on this machine or on S3."""
+    """The files of a folder, wherever Spark's Hadoop client finds that; without Spark, on this machine.
+
+    Raises: NoLocalEngineError: without Spark, and elsewhere.
+    """
     if spark is None:
+        if not is_local(folder):
+            raise NoLocalEngineError("notes on an object store are kept through Spark only; run with --engine spark.")
         return LocalStore(Path(for_others(folder)))
     jvm: Any = spark._jvm
     place = jvm.org.apache.hadoop.fs.Path(for_hadoop(folder))

@@ -17,7 +17,7 @@ from schemas.common_columns import CLUSTER, COLLECTOR, LINEAGE, QUEUES, RUN, STR
 from schemas.consumers import CLIENT, GROUP
 from schemas.table_contract import Table, column
 
-STRATEGY_SOURCES = ("client_log", "running_info", "settings", "default")
+STRATEGY_SOURCES = ("client_log", "running_info", "settings", "release", "default")
 
 GROUP_ROUND_AT = column("round_at", TimestampType(), "Round, UTC.", required=True)
 STRATEGY = column("strategy", StringType(), "Strategy by which the group is expected to share its queues.")
@@ -34,8 +34,17 @@ MEMBER_RULES = ArrayType(
         [
             column("client_id", StringType(), "Member.", required=True),
             column("strategy", StringType(), "Strategy it was seen to use; null: not known."),
-            column("source", StringType(), "client_log, running_info or settings; null: not known."),
-            column("profile", StringType(), "Its release family; null: not known."),
+            column(
+                "source",
+                StringType(),
+                "client_log, running_info, settings, or release (its clients know AVG only); null: not known.",
+            ),
+            column(
+                "profile",
+                StringType(),
+                "Its family: of Java (P...), Go (G...), C++ (C...) or gRPC (R) clients; several as `G1|G2` where "
+                "records cannot tell them apart; null: not known.",
+            ),
         ]
     ),
     containsNull=False,

@@ -199,7 +199,8 @@ PRODUCER_REPLAY = Table(
             column(
                 "verdict",
                 StringType(),
-                "replayed; off (the switch is off: no windows); unknown (see reasons: no windows are claimed).",
+                "replayed; off (the switch is off: no windows); not_applicable (a client of another language, see "
+                "reasons); unknown (see reasons: no windows are claimed).",
                 required=True,
             ),
             column("reasons", STRINGS, "What is missing or doubtful; empty: nothing.", required=True),
@@ -223,7 +224,7 @@ PRODUCER_REPLAY = Table(
     ),
     key=("cluster", "event_date", "producer_group", "client_id", "started_at"),
     lineage=LINEAGE,
-    values=(("verdict", ("replayed", "off", "unknown")), CERTAINTIES),
+    values=(("verdict", ("replayed", "off", "not_applicable", "unknown")), CERTAINTIES),
     # Counts of one date do not matter to the next: a late attempt must not recompute all history after it.
     carried=(
         "cluster",

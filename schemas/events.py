@@ -15,6 +15,7 @@ from pyspark.sql.types import (
 from schemas.common_columns import (
     CLUSTER,
     DOUBTS,
+    LANGUAGE,
     LINEAGE,
     OCCURRENCE,
     QUEUES,
@@ -118,6 +119,7 @@ CLIENT_EVENT = Table(
             column("msg_id", StringType(), "failed_message: the client's unique message id."),
             column("message_key", StringType(), "failed_message: business keys."),
             column("client_version", StringType(), "client_created: the client's release, e.g. V4_7_1."),
+            LANGUAGE,
             column("detail", StringType(), "What else the message says, as written."),
             column(
                 "arguments_lost",

@@ -1,12 +1,16 @@
 """What must hold in a candidate beyond its key and value sets: SQL that selects the rows that break a rule.
 
 ``{batch}`` is the candidate, ``candidate_<table>`` that of another table. A critical rule that selects a row stops the
-publication; a warning is reported.
+publication; a warning is reported. Spark and DuckDB both take the queries, DuckDB with Spark's ``size``
+and its own word for a function without a name.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, NamedTuple
+
+from schemas.table_contract import Table
 
 
 class Invariant(NamedTuple):
@@ -29,20 +33,20 @@ INVARIANTS: dict[str, tuple[Invariant, ...]] = {
         Invariant("a window ends after it starts", "SELECT * FROM {batch} WHERE window_end <= window_start"),
         Invariant(
             "a window lies within its date",
-            "SELECT * FROM {batch} WHERE to_date(window_start) <> event_date "
-            "OR window_end > timestamp(date_add(event_date, 1))",
+            "SELECT * FROM {batch} WHERE CAST(window_start AS DATE) <> event_date "
+            "OR window_end > CAST(event_date + INTERVAL '1' DAY AS TIMESTAMP)",
         ),
         Invariant(
             "windows of one producer, broker and state never overlap",
             "SELECT * FROM (SELECT *, LEAD(window_start) OVER (PARTITION BY cluster, event_date, producer_group, "
             "client_id, started_at, broker_name, state ORDER BY window_start) AS following FROM {batch}) AS w "
-            "WHERE following < coalesce(window_end, timestamp'9999-12-31')",
+            "WHERE following < coalesce(window_end, TIMESTAMP'9999-12-31 00:00:00')",
         ),
         Invariant(
             "a duration belongs to its producer's ladder",
             "SELECT w.* FROM {batch} AS w JOIN candidate_producer_replay AS r ON w.cluster = r.cluster "
             "AND w.event_date = r.event_date AND w.producer_group = r.producer_group AND w.client_id = r.client_id "
-            "AND w.started_at <=> r.started_at "
+            "AND w.started_at IS NOT DISTINCT FROM r.started_at "
             "WHERE w.state = 'unavailable' AND NOT array_contains(r.not_available_ms, w.not_available_ms)",
             beside=("producer_replay",),
         ),
@@ -62,7 +66,7 @@ INVARIANTS: dict[str, tuple[Invariant, ...]] = {
     ),
     "producer_finding": (
         Invariant("every finding has its evidence", "SELECT * FROM {batch} WHERE size(evidence) = 0"),
-        Invariant("a finding ends after it begins", "SELECT * FROM {batch} WHERE `to` < `from`"),
+        Invariant("a finding ends after it begins", "SELECT * FROM {batch} AS f WHERE f.to < f.from"),
     ),
     "group_round": (
         Invariant(
@@ -104,8 +108,13 @@ INVARIANTS: dict[str, tuple[Invariant, ...]] = {
             "SELECT e.* FROM {batch} AS e JOIN (SELECT cluster, event_date, consumer_group, topic, member_list_hash, "
             "any_value(members) AS members FROM candidate_group_round GROUP BY ALL) AS r USING (cluster, event_date, "
             "consumer_group, topic, member_list_hash) "
-            "WHERE exists(e.allocation, a -> NOT array_contains(r.members, a.owner))",
+            "WHERE size(filter(e.allocation, a -> NOT array_contains(r.members, a.owner))) > 0",
             beside=("group_round",),
         ),
     ),
 }
+
+
+def beside(tables: Iterable[Table]) -> list[str]:
+    """The tables that invariants of these look at beside their own."""
+    return sorted({name for table in tables for rule in INVARIANTS.get(table.name, ()) for name in rule.beside})

@@ -160,7 +160,12 @@ PRODUCER_INSTANCE = Table(
             event_date("started_at"),
             *PRODUCER,
             column("started_at", TimestampType(), "When the process started, UTC.", required=True),
-            column("client_version", StringType(), "Client release as recorded; null: not recorded."),
+            column("language", StringType(), "As the start says: JAVA, GO, CPP, GRPC, ...; JAVA where it does not."),
+            column(
+                "client_version",
+                StringType(),
+                "Client release as recorded, another language's after the language (`GO 2.1.2`); null: not recorded.",
+            ),
             column("latency_fault_enabled", BooleanType(), "sendLatencyFaultEnable; null: not recorded."),
             column("detector_enabled", BooleanType(), "startDetectorEnable (5.1.4 on); null: not recorded."),
             column("latency_max_ms", LONGS, "latencyMax ladder, ms; null: not recorded."),

@@ -16,7 +16,7 @@ ALLOWED = {
     "conf": {"conf"},
     "jobs/transforms": {"jobs.transforms", "schemas", "udfs"},
     "jobs/collect": {"jobs.collect", "jobs.run_log", "jobs.run_metrics", "jobs.terminal", "udfs"},  # none loads Spark
-    "jobs/engines": {"jobs", "schemas", "udfs"},
+    "jobs/engines": {"jobs", "conf", "schemas", "udfs"},
     "jobs": {"jobs", "conf", "schemas", "udfs"},
 }
 JOBS = {
@@ -29,6 +29,7 @@ JOBS = {
     "run_pipeline",
     "job_commands",
     "lake_commands",
+    "watch_command",
     "command_line",
 }
 MODULES = sorted(path for package in OWN for path in (ROOT / package).rglob("*.py"))
@@ -65,7 +66,9 @@ def test_only_the_border_module_of_udfs_imports_pyspark(path):
 @pytest.mark.parametrize("path", sorted((ROOT / "jobs").glob("*.py")), ids=lambda p: p.name)
 def test_only_the_pipeline_and_the_command_line_import_jobs(path):
     imported = {name.split(".")[1] for name in imports(path) if name.startswith("jobs.")} & JOBS
-    allowed = dict.fromkeys(("run_pipeline", "job_commands", "lake_commands"), JOBS).get(path.stem, set())
+    allowed = dict.fromkeys(("run_pipeline", "job_commands", "lake_commands", "watch_command"), JOBS).get(
+        path.stem, set()
+    )
     assert imported <= allowed
 
 

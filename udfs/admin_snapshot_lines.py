@@ -112,7 +112,10 @@ def _asked_for(kind: str, subject: str) -> dict[str, Any]:
     if kind != "consumerRunningInfo":
         return {"consumer_group": subject}
     # A group name may hold '|', a client id hardly does.
-    group, found, client_id = subject.rpartition("|")
+    # No group may hold an '@', and no host a '|'; behind the '@' a client id may hold any.
+    host, at, instance = subject.partition("@")
+    group, found, client_id = host.rpartition("|")
+    client_id += at + instance
     if not (found and group and client_id):
         raise RefusedLineError("BAD_SUBJECT", f"'subject' is {subject!r:.120}, expected group|clientId")
     return {"consumer_group": group, "client_id": client_id}

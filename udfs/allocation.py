@@ -16,8 +16,10 @@ from udfs.allocation_request import (
     Strategy,
 )
 from udfs.allocation_strategies import average, average_by_circle, configured
+from udfs.client_families import CLIENT_FAMILIES
 from udfs.consistent_hash import consistent_hash
-from udfs.java_strings import java_string_key
+from udfs.family_strategies import FAMILY_STRATEGIES
+from udfs.java_strings import java_string_key, utf8_key
 from udfs.machine_rooms import machine_room, machine_room_nearby
 from udfs.message_queues import MessageQueue, sort_client_ids, sort_queues
 
@@ -34,6 +36,7 @@ __all__ = [
     "resolve_strategy",
     "sort_client_ids",
     "sort_queues",
+    "utf8_key",
 ]
 
 NEARBY_PREFIX = "MACHINE_ROOM_NEARBY-"
@@ -68,13 +71,17 @@ def allocate_for(
         current_cid: the client that asks; not in ``cid_all``: it gets nothing.
         mq_all: q queues, in the client's order; never sorted here (``sort_queues`` does).
         cid_all: c client ids, in the client's order; never sorted here (``sort_client_ids`` does).
-        profile: id of the client's release in ``PROFILES``.
+        profile: id of the client's release in ``PROFILES``, or of its family in ``CLIENT_FAMILIES``: Go's clients
+            have the bare name MACHINE_ROOM_NEARBY, and ``machine_rooms`` of theirs is a list that may repeat.
         parameters: what the strategy was built with (``AllocationParameters``); those of other strategies are ignored.
-    Returns: the queues in RocketMQ's order; None only from CONFIG without a list (the client drops all).
+    Returns: the queues in RocketMQ's order; None from CONFIG without a list, and where a Go client has nil: the
+        client then drops all.
     Raises:
-        AllocationError: where the client would throw, with its message.
+        AllocationError: where the client would throw or panic, with its message; for a gRPC client, which does not
+            allocate.
         UnknownStrategyError, ValueError: for a name, profile, charset or parameter that cannot be replayed.
-    Source: AllocateMessageQueueStrategy#allocate, 4.0.0 to 5.3.3.
+    Source: AllocateMessageQueueStrategy#allocate, 4.0.0 to 5.3.3; consumer/strategy.go of the Go client,
+    2.0.0-alpha1 to 2.1.2; AllocateMQStrategy.h of the C++ client, 1.2.0 to 2.2.0.
     """
     return _answer_of(strategy, mq_all, cid_all, profile, parameters)(current_cid)
 
@@ -97,12 +104,16 @@ def allocate(
     return {cid: answer(cid) for cid in dict.fromkeys(cid_all)}
 
 
-def resolve_strategy(name: str) -> Strategy:
-    """The strategy of this name; ``MACHINE_ROOM_NEARBY-<inner>`` is built around its inner one, to any depth.
+def resolve_strategy(name: str, profile: str = "P533") -> Strategy:
+    """The strategy that clients of this profile know by this name.
 
-    Raises: UnknownStrategyError: naming what is known.
+    Java's ``MACHINE_ROOM_NEARBY-<inner>`` is built around its inner one, to any depth.
+
+    Raises: UnknownStrategyError: naming what is known; AllocationError: for gRPC clients, which have none.
     Source: AllocateMessageQueueStrategy#getName, 4.0.0 to 5.3.3.
     """
+    if profile in CLIENT_FAMILIES:
+        return _family_strategy(name, profile)
     inner = name.removeprefix(NEARBY_PREFIX)
     if inner != name:
         return machine_room_nearby(resolve_strategy(inner))
@@ -112,6 +123,18 @@ def resolve_strategy(name: str) -> Strategy:
             f"{NEARBY_PREFIX!r}). Add it to STRATEGIES in udfs/allocation.py, or report the expectation as unknown."
         )
     return STRATEGIES[name]
+
+
+def _family_strategy(name: str, profile: str) -> Strategy:
+    known = FAMILY_STRATEGIES[CLIENT_FAMILIES[profile].strategies]
+    if not known:
+        raise AllocationError(profile, "clients of this family do not allocate: the proxy answers each of them")
+    if name not in known:
+        raise UnknownStrategyError(
+            f"clients of family {profile} have no allocation strategy {name!r} (they have: {', '.join(known)}). "
+            "Declare the strategy that they use, or report the expectation as unknown."
+        )
+    return known[name]
 
 
 def _answer_of(
@@ -127,4 +150,5 @@ def _answer_of(
             f"allocation was given parameters {sorted(unknown)}, which no strategy reads "
             f"(known: {', '.join(AllocationParameters.__annotations__)}). Correct the name."
         )
-    return resolve_strategy(strategy)(AllocationRequest(tuple(mq_all), tuple(cid_all), profile, **parameters))
+    request = AllocationRequest(tuple(mq_all), tuple(cid_all), profile, **parameters)
+    return resolve_strategy(strategy, profile)(request)

@@ -2,20 +2,22 @@
 
 from functools import cache
 
+from udfs.client_families import CLIENT_FAMILIES
 from udfs.release_profiles import PROFILES, FaultProfile
 
 KNOWN_PROFILES = tuple(PROFILES)
 
 
 def require_known_profile(profile: str) -> None:
-    """Refuse a profile id that does not exist.
+    """Refuse a profile id that is neither one of Java's nor one of the other clients'.
 
     Raises: ValueError: naming the ids that are known.
     """
-    if profile not in PROFILES:
+    if profile not in PROFILES and profile not in CLIENT_FAMILIES:
         raise ValueError(
-            f"profile {profile!r} has no allocation rules (known: {', '.join(KNOWN_PROFILES)}). Pass the id of "
-            "the client's release, or add the new family to PROFILES in udfs/release_profiles.py."
+            f"profile {profile!r} has no allocation rules (known: {', '.join((*KNOWN_PROFILES, *CLIENT_FAMILIES))}). "
+            "Pass the id of the client's release, or add the new family to PROFILES in udfs/release_profiles.py or "
+            "to CLIENT_FAMILIES in udfs/client_families.py."
         )
 
 

@@ -14,6 +14,7 @@ class AllocationError(Exception):
 
     As text it reads like the client's log: ``IllegalArgumentException: currentCID is empty``. The message of a
     NullPointerException is the JVM's own and differs between JVMs; it is the text ``null`` here, as through Java 13.
+    A Go client panics (``panic: runtime error: integer divide by zero``), C++'s exceptions begin with ``msg``.
     """
 
     def __init__(self, java_exception: str, message: str) -> None:

@@ -18,14 +18,17 @@ def average(request: AllocationRequest) -> Answer:
     """
 
     def answer(cid: str) -> list[MessageQueue] | None:
-        if not is_member(request, cid):
-            return []
-        place = request.first_places[cid]
-        size, one_more = divmod(len(request.mq_all), len(request.cid_all))
-        start = place * size + min(place, one_more)
-        return list(request.mq_all[start : start + size + (place < one_more)])
+        return average_share(request, cid) if is_member(request, cid) else []
 
     return answer
+
+
+def average_share(request: AllocationRequest, member: str) -> list[MessageQueue]:
+    """The block that a member of a group gets; neither list is empty."""
+    place = request.first_places[member]
+    size, one_more = divmod(len(request.mq_all), len(request.cid_all))
+    start = place * size + min(place, one_more)
+    return list(request.mq_all[start : start + size + (place < one_more)])
 
 
 def average_by_circle(request: AllocationRequest) -> Answer:
@@ -41,11 +44,14 @@ def average_by_circle(request: AllocationRequest) -> Answer:
     """
 
     def answer(cid: str) -> list[MessageQueue] | None:
-        if not is_member(request, cid):
-            return []
-        return list(request.mq_all[request.first_places[cid] :: len(request.cid_all)])
+        return circle_share(request, cid) if is_member(request, cid) else []
 
     return answer
+
+
+def circle_share(request: AllocationRequest, member: str) -> list[MessageQueue]:
+    """The cards that a member of a group is dealt."""
+    return list(request.mq_all[request.first_places[member] :: len(request.cid_all)])
 
 
 def configured(request: AllocationRequest) -> Answer:

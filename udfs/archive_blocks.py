@@ -77,7 +77,7 @@ def refused_as_bomb(read: int, inflated: int) -> Refusal | None:
 def inflate_piece(member: "zlib._Decompress", unread: bytes) -> Iterator[bytes | Refusal]:
     """The blocks of a piece; what is left of it after the member's end is in ``member.unused_data``."""
     is_full = True
-    while unread or is_full:
+    while (unread or is_full) and not member.eof:  # at its end what is unused stands in ``unconsumed_tail`` as well
         before = member.copy()
         try:
             block = member.decompress(unread, BLOCK_BYTES)

@@ -1,4 +1,4 @@
-"""Chunks of a file's bytes in, numbered lines out, in bounded memory whatever the bytes are.
+"""Chunks of a file's bytes in, numbered lines or blocks of them out, in bounded memory whatever the bytes are.
 
 Nothing is dropped silently and nothing raises: an endless line, bad UTF-8, and a gzip file that is damaged or cut
 come out as a line with a refusal. Byte positions count in the decompressed stream.
@@ -7,12 +7,14 @@ come out as a line with a refusal. Byte positions count in the decompressed stre
 import codecs
 import itertools
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from udfs.archive_blocks import BLOCK_BYTES, cut, cut_evenly, inflate
 from udfs.archive_blocks import Refusal as Refusal
+
+T = TypeVar("T")
 
 SAMPLE_CHARS = 4096  # characters of a refused line's text
 _SAMPLE_BYTES = 4 * SAMPLE_CHARS  # enough for as many characters
@@ -38,6 +40,24 @@ class Form(NamedTuple):
 
     max_line_bytes: int
     encoding: str = "utf-8"
+
+
+class Block(NamedTuple):
+    """Whole lines that follow one another; ``data`` holds them without the last one's terminator.
+
+    ``number`` and ``byte_start`` are those of the first line.
+    """
+
+    number: int
+    byte_start: int
+    data: bytes
+    form: Form
+
+    def line(self, index: int, begin: int, end: int) -> Line:
+        r"""One of the lines, by its index from 0 and the place of its bytes in ``data``, ``\n`` left out."""
+        raw = self.data[begin:end]
+        size = len(raw) - raw.endswith(b"\r")
+        return _line(self.number + index, self.byte_start + begin, size, raw[:size], self.form)
 
 
 _MAKE_LINE = partial(tuple.__new__, Line)  # of a tuple of all its fields, without a step of Python
@@ -69,15 +89,32 @@ def read_lines(
     if max_line_bytes < 1:
         raise ValueError(f"max_line_bytes must be at least 1, not {max_line_bytes}")
     form = Form(max_line_bytes, encoding)
-    return _gzip_lines(chunks, form) if gzipped else lines_of_blocks(cut(chunks, BLOCK_BYTES), form)
+    if gzipped:
+        return _gzip_lines(chunks, form, lines_of_blocks)
+    return lines_of_blocks(cut(chunks, BLOCK_BYTES), form)
 
 
-def _gzip_lines(chunks: Iterable[bytes], form: Form) -> Iterator[Line]:
+def read_blocks(
+    chunks: Iterable[bytes], *, gzipped: bool, max_line_bytes: int, block_bytes: int = 1 << 20
+) -> Iterator[Block | Line]:
+    """The lines that ``read_lines`` gives, in the same order; those that no block's edge cuts are still together.
+
+    ``block_bytes``: about how many bytes of the file a block holds.
+    """
+    form = Form(max_line_bytes)
+    if gzipped:
+        return _gzip_lines(chunks, form, partial(_blocks, block_bytes=block_bytes))
+    return _blocks(iter(chunks), form, block_bytes=block_bytes)
+
+
+def _gzip_lines(
+    chunks: Iterable[bytes], form: Form, split: Callable[[Iterator[bytes | Refusal], Form], Iterator[T]]
+) -> Iterator[T | Line]:
     # Pieces of one size make every call of zlib, and so what is left of a damaged file, independent of the chunks.
     pieces = cut_evenly(chunks)
     head = next(pieces, b"")
     if _GZIP_MAGIC.startswith(head[:2]):
-        yield from lines_of_blocks(inflate(itertools.chain([head], pieces)), form)
+        yield from split(inflate(itertools.chain([head], pieces)), form)
     else:
         detail = f"begins with {head[:2].hex(' ')}, gzip begins with {_GZIP_MAGIC.hex(' ')}"
         yield Line(1, 0, 0, _sample(head), Refusal("NOT_GZIP", detail))
@@ -86,11 +123,40 @@ def _gzip_lines(chunks: Iterable[bytes], form: Form) -> Iterator[Line]:
 def lines_of_blocks(blocks: Iterator[bytes | Refusal], form: Form) -> Iterator[Line]:
     """The lines of blocks of bytes, of which a refusal may be the last: see ``read_lines``."""
     # Chained, not yielded one by one: most lines pass without a step of Python.
-    return itertools.chain.from_iterable(_lines_by_block(blocks, form))
+    return itertools.chain.from_iterable(_lines_by_block(blocks, form, _whole_lines))
 
 
-def _lines_by_block(blocks: Iterator[bytes | Refusal], form: Form) -> Iterator[Iterable[Line]]:
-    splitter = _Splitter(form)
+def _blocks(blocks: Iterator[bytes | Refusal], form: Form, *, block_bytes: int) -> Iterator[Block | Line]:
+    return itertools.chain.from_iterable(_lines_by_block(_joined(blocks, block_bytes), form, _as_block))
+
+
+def _joined(blocks: Iterator[bytes | Refusal], size: int) -> Iterator[bytes | Refusal]:
+    """The same bytes in blocks of at least ``size``, the last one left aside."""
+    held: list[bytes] = []
+    left = size
+    for block in blocks:
+        if isinstance(block, Refusal):
+            yield b"".join(held)
+            yield block
+            return
+        held.append(block)
+        left -= len(block)
+        if left <= 0:
+            yield b"".join(held)
+            held, left = [], size
+    yield b"".join(held)
+
+
+def _as_block(block: bytes, number: int, start: int, form: Form) -> Iterable[Block]:
+    return (Block(number, start, block, form),)
+
+
+# Of whole lines without the last terminator, the number and first byte of the first: what comes out for them.
+_Whole = Callable[[bytes, int, int, Form], Iterable[Any]]
+
+
+def _lines_by_block(blocks: Iterator[bytes | Refusal], form: Form, whole: _Whole) -> Iterator[Iterable[Any]]:
+    splitter = _Splitter(form, whole)
     head = b""
     refusal = None
     for block in blocks:
@@ -110,8 +176,9 @@ def _lines_by_block(blocks: Iterator[bytes | Refusal], form: Form) -> Iterator[I
 class _Splitter:
     """Cuts blocks into lines; holds the beginning of the line that no block has ended yet."""
 
-    def __init__(self, form: Form) -> None:
+    def __init__(self, form: Form, whole: _Whole) -> None:
         self.form = form
+        self.whole = whole
         self.is_begun = False
         self.number = 1
         self.start = 0
@@ -120,20 +187,20 @@ class _Splitter:
         self.hold_at_most = max(form.max_line_bytes, _SAMPLE_BYTES)
         self.ends_with_return = False
 
-    def begin(self, block: bytes) -> Iterable[Line]:
+    def begin(self, block: bytes) -> Iterable[Any]:
         self.is_begun = True
         if block.startswith(_BYTE_ORDER_MARK):
             self.start = len(_BYTE_ORDER_MARK)
             block = block[self.start :]
         return self.feed(block)
 
-    def feed(self, block: bytes) -> Iterable[Line]:
+    def feed(self, block: bytes) -> Iterable[Any]:
         last = block.rfind(b"\n")
         if last < 0:
             self._hold(block)
             return ()
         begin = 0
-        lines: Iterable[Line] = ()
+        lines: Iterable[Any] = ()
         if self.size:
             first = block.find(b"\n")
             self._hold(block[:first])
@@ -143,7 +210,7 @@ class _Splitter:
             number, start = self.number, self.start
             self.number += block.count(b"\n", begin, last) + 1
             self.start += last + 1 - begin
-            lines = itertools.chain(lines, _whole_lines(block[begin:last], number, start, self.form))
+            lines = itertools.chain(lines, self.whole(block[begin:last], number, start, self.form))
         self._hold(block[last + 1 :])
         return lines
 

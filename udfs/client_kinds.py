@@ -17,6 +17,7 @@ CLIENT_KINDS = (PUSH, PULL, LITE_PULL, POP, GRPC, REMOTING_PROXY, OTHER, UNKNOWN
 _HOLDS_NOTHING_TO_SEE = frozenset({PULL, POP, GRPC, REMOTING_PROXY})
 _LITE_PULL_SHOWS_FROM = (5, 1, 1)  # its mqTable is empty before
 _LOGICAL_QUEUES_FROM = (5, 0, 0)  # MQClientInstance#topicRouteData2TopicSubscribeInfo
+_PASSIVELY = ("CONSUME_PASSIVELY", "push")  # the latter from Go's clients through 2.0.0-rc2
 _RELEASE = re.compile(r"V?(\d{1,3})[._](\d{1,3})[._](\d{1,3})")
 # Properties of a running info are the fields of the consumer's class: these hold the consumer itself.
 _LITE_PULL_FIELD, _PUSH_FIELD = "defaultLitePullConsumerImpl", "defaultMQPushConsumerImpl"
@@ -36,7 +37,7 @@ def kind_of_running_info(properties: Mapping[Any, Any], pops: Collection[Any]) -
         return POP
     if consume_type == "CONSUME_ACTIVELY":
         return LITE_PULL if _LITE_PULL_FIELD in properties else PULL
-    return PUSH if consume_type == "CONSUME_PASSIVELY" or _PUSH_FIELD in properties else None
+    return PUSH if consume_type in _PASSIVELY or _PUSH_FIELD in properties else None
 
 
 def shows_queues(kind: str | None, client_version: str | None) -> bool:

@@ -21,16 +21,14 @@ from udfs.allocation import MessageQueue, sort_queues
 from udfs.bounded_lines import Line
 from udfs.client_log_events import MESSAGES, read_event, tells_nothing
 from udfs.client_log_layouts import reading_of
-from udfs.foreign_client_logs import refuse_foreign, refuse_foreign_head
+from udfs.foreign_client_logs import refuse_foreign
+from udfs.held_lines import Held, HeldQueues
 from udfs.log_layouts import LogReading, begins_record, continues_trace, read_head, time_of_line, without_colours
 from udfs.log_templates import Template
 from udfs.log_wrappers import Unwrapper
 from udfs.logged_lines import Occurrences, line_digest, stamp
-from udfs.parsed_line import ERROR_CHARS, ClientLogLayout, ParsedLine, Record, RefusedLineError, ignored, java_number
-
-TRACE_CHARS = 4000  # of a stack trace, as stored
-TRACE_LINES = 100  # that are held until their end is seen; those after them are only counted
-_HELD_CHARS = 256 * 1024  # as many at most, and one line more
+from udfs.other_client_logs import CPP, is_other_client, read_other
+from udfs.parsed_line import ClientLogLayout, ParsedLine, Record, RefusedLineError, ignored, java_number
 
 _MARK = "rebalanced result changed. allocateMessageQueueStrategyName="
 _FIELDS = (
@@ -43,8 +41,6 @@ _FIELDS = (
     "rebalanceResultSet",
 )
 _QUEUE = re.compile(r"MessageQueue \[topic=([^,\]]++), brokerName=([^,\]]++), queueId=(\d{1,10}+)\](?:, )?")
-_RESPONSE_CODE = re.compile(r"\bCODE: (-?\d{1,9})\b")
-_THROWN = re.compile(r"(?:Caused by: )?([A-Za-z_][\w$]*+(?:\.[\w$]++)++)(?:: (.*+))?", re.DOTALL)
 _FRAMES = ("\tat ", "\t... ")  # how most lines of a trace begin
 
 
@@ -77,29 +73,6 @@ def parse_client_log(
     yield from reader.release()
 
 
-class _Held:
-    """A line whose stack trace may follow, and what has followed so far."""
-
-    def __init__(self, head: ParsedLine) -> None:
-        self.head = head
-        self.trace: list[tuple[Line, str]] = []
-        self.size = 0
-
-    def takes(self, line: Line, text: str) -> bool:
-        """Hold a further line; false: this is full, and it is not held."""
-        if len(self.trace) >= TRACE_LINES or self.size >= _HELD_CHARS:
-            return False
-        self.trace.append((line, text))
-        self.size += len(text)
-        return True
-
-    def release(self) -> Iterator[ParsedLine]:
-        ((table, row),) = self.head.records
-        yield self.head._replace(records=(Record(table, row | _stack_trace([text for _, text in self.trace])),))
-        for line, _ in self.trace:
-            yield ignored(line)
-
-
 class _Reader:
     """Reads lines; holds one while its stack trace may follow, and remembers which lines this instant has had."""
 
@@ -107,8 +80,9 @@ class _Reader:
         self.reading = reading
         self.counts_days = reading.days is not None
         self.folder = folder
-        self.held: _Held | None = None
+        self.held: Held | None = None
         self.is_traced = False  # the line that was read last
+        self.list_begins: str | None = None  # the message of a C++ client's result, whose queues stand below it
         self.occurrences = Occurrences()
 
     def take(self, line: Line, text: str | None) -> Iterator[ParsedLine]:
@@ -124,8 +98,10 @@ class _Reader:
             yield from self.follow(line, text)
             return
         yield from self.release()
-        if parsed.records and self.is_traced:
-            self.held = _Held(parsed)
+        if parsed.records and self.list_begins is not None:
+            self.held, self.list_begins = HeldQueues(parsed, self.list_begins), None
+        elif parsed.records and self.is_traced:
+            self.held = Held(parsed)
         else:
             yield parsed
 
@@ -156,16 +132,33 @@ class _Reader:
         if continues_trace(text):
             return None
         try:
+            if is_other_client(text):
+                return self._other(line, text)
             if found is None:
                 refuse_foreign(text)
                 return None
-            refuse_foreign_head(text)
             start, form = found
             record = self._result(text, start) if form.kind == "rebalance_result" else self._event(text, start, form)
         except RefusedLineError as refused:
             return ParsedLine(line, refusal=refused.refusal)
         self.is_traced = form.traced
         return ParsedLine(line, (record,))
+
+    def _other(self, line: Line, text: str) -> ParsedLine | None:
+        """What comes of a line of a Go or C++ client; None: nothing."""
+        other = read_other(text, self.reading.zone)
+        if other is None:
+            return None
+        self.is_traced = False
+        row = {**other.row, "language": other.language}
+        if other.is_result:
+            self.list_begins = other.message if other.language == CPP else None
+            row |= {"logged_at": other.head.at_ms, "resolution_ms": other.head.resolution_ms}
+            row["occurrence"] = self.occurrences.count(line_digest(text))
+            return ParsedLine(line, (Record("rebalance_result", row),))
+        row |= {"log_folder": self.folder, "pid": None}
+        stamp(row, other.head, text, other.message, self.occurrences)
+        return ParsedLine(line, (Record("client_event", row),))
 
     def _result(self, text: str, start: int) -> Record:
         head = read_head(text, start, self.reading)
@@ -189,29 +182,6 @@ class _Reader:
     def _message(self, text: str, start: int) -> str:
         declared = self.reading.declared
         return text[start : declared.message_end(text, start)] if declared else text[start:]
-
-
-def _stack_trace(trace: list[str]) -> dict[str, Any]:
-    """The exception and the beginning of its trace, blank lines before it left out; nothing where no line followed."""
-    first = next((i for i, text in enumerate(trace) if text.strip()), len(trace))
-    trace = trace[first:]
-    if not trace:
-        return {}
-    thrown = _THROWN.fullmatch(trace[0])
-    error = thrown[2] if thrown and thrown[2] else None
-    code = _RESPONSE_CODE.search(error) if error else None
-    kept, room = [], TRACE_CHARS
-    for text in trace:
-        kept.append(text[:room])
-        room -= len(text) + 1
-        if room <= 0:
-            break
-    return {
-        "exception": thrown[1][:ERROR_CHARS] if thrown else None,
-        "error": error[:ERROR_CHARS] if error else None,
-        "response_code": int(code[1]) if code else None,
-        "stack_trace": "\n".join(kept),
-    }
 
 
 def _rebalance_result(message: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ def unreachable_client(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     del timing
     for client_id in group.client_ids:
         read = group.reads.get(client_id)
-        if read is None or read.answered or group.was_asked_elsewhere(read):
+        if read is None or read.answered or group.was_asked_elsewhere(read) or client_id in group.served_by_proxy:
             continue
         since = group.past.silent_since.get(client_id)
         starving = any(rising(group, t.topic, _claimed(t, client_id)) for t in group.judged_topics())

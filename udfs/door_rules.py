@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from udfs.secret_ids import is_masked
+
 Severity = Literal["quarantine", "flag", "ignore"]
 SEVERITIES: tuple[Severity, ...] = ("quarantine", "flag", "ignore")
 
@@ -21,13 +23,13 @@ _TOPIC_UNITS_BEFORE_4_6_1 = 255
 _GROUP_UNITS = 255  # 120 on the development branch
 # No release bounds other names, nor the topics of a group's own. Hosts, process ids, instance names and message ids
 # take some hundred characters; what is far longer only fills keys, joins and memory.
-_LONGEST_NAME = 4_096
-_MAX_BODY = 4 << 20  # maxMessageSize, bytes
+LONGEST_NAME = 4_096
+MAX_BODY = 4 << 20  # maxMessageSize, bytes
 # Brokers check nothing above 0. A thousand brokers with 64 queues each are no more; each id is a row in memory later.
 MOST_QUEUES = 65_536
 _MAX_CLOCK_STEP_MS = 60_000
-_LONGEST_SEND_MS = 3_600_000
-_DELAY_LEVELS = 18
+LONGEST_SEND_MS = 3_600_000
+DELAY_LEVELS = 18
 # TopicValidator's list (4.7.1 on) and what 5.2.0 added; cluster and broker names join it at run time.
 SYSTEM_TOPICS = frozenset(
     {
@@ -115,7 +117,7 @@ def _group_charset(row: Row) -> str | None:
 
 
 def _topic_too_long(row: Row) -> str | None:
-    limit = _LONGEST_NAME if row["topic"].startswith(_OWN_PREFIXES) else _TOPIC_UNITS_BEFORE_4_6_1
+    limit = LONGEST_NAME if row["topic"].startswith(_OWN_PREFIXES) else _TOPIC_UNITS_BEFORE_4_6_1
     units = _units(row["topic"])
     return f"a topic of {units} UTF-16 units, more than {limit}" if units > limit else None
 
@@ -136,10 +138,10 @@ def _group_too_long(row: Row) -> str | None:
 
 
 def _name_too_long(row: Row) -> str | None:
-    for column in _OTHER_NAMES:
+    for column in OTHER_NAMES:
         name = row.get(column)
-        if type(name) is str and len(name) > _LONGEST_NAME:  # client_version is a number in some tables
-            return f"a {column} of {len(name)} characters, more than {_LONGEST_NAME}: {name[:40]!r}..."
+        if type(name) is str and len(name) > LONGEST_NAME:  # client_version is a number in some tables
+            return f"a {column} of {len(name)} characters, more than {LONGEST_NAME}: {name[:40]!r}..."
     return None
 
 
@@ -164,7 +166,7 @@ def _default_producer_group(row: Row) -> str | None:
 
 def _body_length(row: Row) -> str | None:
     length = row["body_length"]
-    return None if 0 < length <= _MAX_BODY else f"a body of {length} bytes, allowed are 1 to {_MAX_BODY}"
+    return None if 0 < length <= MAX_BODY else f"a body of {length} bytes, allowed are 1 to {MAX_BODY}"
 
 
 def _negative_latency(row: Row) -> str | None:
@@ -174,7 +176,7 @@ def _negative_latency(row: Row) -> str | None:
 
 def _extreme_latency(row: Row) -> str | None:
     latency = row["latency_ms"]
-    return f"latency {latency} ms: the process stood still" if latency > _LONGEST_SEND_MS else None
+    return f"latency {latency} ms: the process stood still" if latency > LONGEST_SEND_MS else None
 
 
 def _latency_differs(row: Row) -> str | None:
@@ -184,7 +186,7 @@ def _latency_differs(row: Row) -> str | None:
 
 def _delay_level(row: Row) -> str | None:
     level = row["delay_level"]
-    return None if 0 <= level <= _DELAY_LEVELS else f"delay level {level}, known are 1 to {_DELAY_LEVELS}"
+    return None if 0 <= level <= DELAY_LEVELS else f"delay level {level}, known are 1 to {DELAY_LEVELS}"
 
 
 def _lag(row: Row) -> str | None:
@@ -212,9 +214,13 @@ def _queue_counts(row: Row) -> str | None:
     return None
 
 
+def _secret_in_id(row: Row) -> str | None:
+    return "client_id carried an access key and a secret key" if is_masked(row["client_id"]) else None
+
+
 _GROUPS = ("consumer_group", "producer_group", "client_group")
 NAMES = ("topic", *_GROUPS)
-_OTHER_NAMES = (
+OTHER_NAMES = (
     "client_id",
     "broker_name",
     "broker_named_as",
@@ -251,7 +257,8 @@ RULES: tuple[Rule, ...] = (
     Rule("GROUP_TOO_LONG", _group_too_long, "quarantine", (), optional=_GROUPS),
     Rule("OWN_TOPIC_WITHOUT_GROUP", _own_topic_without_group, "quarantine", ("topic",)),
     Rule("TOPIC_OVER_127", _topic_long, "flag", ("topic",)),
-    Rule("NAME_TOO_LONG", _name_too_long, "quarantine", (), optional=_OTHER_NAMES),
+    Rule("NAME_TOO_LONG", _name_too_long, "quarantine", (), optional=OTHER_NAMES),
+    Rule("SECRET_IN_ID", _secret_in_id, "flag", ("client_id",)),
     Rule("FORBIDDEN_TOPIC", _forbidden_topic, "flag", ("topic",), _SENDS),
     Rule("SENT_TO_OWN_TOPIC", _sent_to_own_topic, "flag", ("topic",), _SENDS),
     Rule("DEFAULT_PRODUCER", _default_producer_group, "flag", ("producer_group",), _SENDS),

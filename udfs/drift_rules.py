@@ -25,6 +25,7 @@ from udfs.client_rules import (
     view_divergence,
 )
 from udfs.drift_timing import Timing
+from udfs.family_rules import mixed_clients
 from udfs.finding import NO_OWNER, Finding, Subject, lower, some
 from udfs.group_round import GroupRound
 from udfs.ownership_rules import (
@@ -163,6 +164,14 @@ def _strategies_told(group: GroupRound, subject: Subject, last_true_at: int) -> 
     return group.listed and not group.unknown_strategies
 
 
+def _families_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The family of every listed member is known, and the topic's route was read."""
+    if _topic_told(group, subject) is None:
+        return _topic_gone(group, subject)
+    known = {rule.client_id for rule in group.rules if rule.profile}
+    return group.listed and known.issuperset(group.client_ids)
+
+
 def _views_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
     """Two or more brokers told who the members are; of routes: two or more name servers told them."""
     if (subject.kind or "").startswith(ROUTE_OF):
@@ -207,6 +216,7 @@ RULES: dict[str, Rule] = {
     "GHOST_OWNER": Rule(ghost_owner, _ghost_told),
     "DUPLICATE_CLIENT_ID": Rule(duplicate_client_id, _list_told),
     "SUBSCRIPTION_INCONSISTENT": Rule(subscription_inconsistent, _subscriptions_told),
+    "MIXED_CLIENTS": Rule(mixed_clients, _families_told),
     "MIXED_STRATEGY": Rule(mixed_strategy, _strategies_told),
     "VIEW_DIVERGENCE": Rule(view_divergence, _views_told),
     "REBALANCE_FLAP": Rule(rebalance_flap, _owners_told),

@@ -34,6 +34,7 @@ OPENS: Mapping[str, Opening] = {
     "GHOST_OWNER": Opening(2, 0),
     "DUPLICATE_CLIENT_ID": Opening(2, 130),
     "SUBSCRIPTION_INCONSISTENT": Opening(2, 0),
+    "MIXED_CLIENTS": Opening(2, 0),
     "MIXED_STRATEGY": Opening(2, 0),
     "VIEW_DIVERGENCE": Opening(2, 50),
     "REBALANCE_FLAP": Opening(1, 0),

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 
 from udfs.allocation import STRATEGIES, AllocationError, MessageQueue, UnknownStrategyError, allocate, allocate_for
 from udfs.allocation_releases import profiles_that_differ
+from udfs.client_balance import sorted_as
+from udfs.client_families import CLIENT_FAMILIES
+from udfs.member_families import alternatives, own_strategy
 from udfs.round_facts import BROADCASTING
 
 # Strategies whose result no log tells, by the beginning of their name, and the parameter that settings must give;
@@ -18,7 +21,10 @@ _NEEDS = {"CONFIG": "configured_queues", "MACHINE_ROOM": "machine_rooms"}
 
 
 class MemberRule(NamedTuple):
-    """The rule by which a member decides: strategy and release family; None where not known."""
+    """The rule by which a member decides: strategy and release family; None where not known.
+
+    ``profile`` may name several families (``G1|G2``), where records cannot tell them apart.
+    """
 
     client_id: str
     strategy: str | None
@@ -50,7 +56,8 @@ def expected_allocation(
     Args:
         queues: broker name and queue id, sorted as RocketMQ sorts them.
         members: listed client ids, sorted as RocketMQ sorts them, duplicates kept as the broker returned them.
-        profile: of the group's releases; None: not known, and what they do differently is not expected.
+        profile: of the group's releases; None: not known, and what they do differently is not expected. Of families
+            that cannot be told apart the newest counts.
         rules: each distinct member's own; a member without a known one claims nothing, one of a release that is not
             known what any release would.
         parameters: the strategy's own, as JSON; '' for the defaults. Members under another strategy have defaults.
@@ -60,7 +67,8 @@ def expected_allocation(
     if message_model == BROADCASTING:
         return Expectation((None,) * len(queues), (tuple(dict.fromkeys(members)),) * len(queues))
     mq_all = tuple(MessageQueue(topic, broker_name, queue_id) for broker_name, queue_id in queues)
-    first, *others = [_answer(strategy, p, mq_all, tuple(members), parameters) for p in _profiles(strategy, profile)]
+    profiles = (alternatives(profile)[-1],) if profile else profiles_that_differ(strategy)
+    first, *others = [_answer(strategy, p, mq_all, tuple(members), parameters) for p in profiles]
     answer = first if all(other == first for other in others) else f"{strategy} depends on releases that are not known"
     if isinstance(answer, str):
         return Expectation(refusal=answer)
@@ -69,32 +77,29 @@ def expected_allocation(
         for place in places:
             owners[place] = client_id
     given_views = [tuple(view) for view in views] if len(views) > 1 else [tuple(members)]
-    return Expectation(tuple(owners), _claimants(strategy, parameters, mq_all, given_views, rules))
+    return Expectation(tuple(owners), claimants_of(strategy, parameters, mq_all, given_views, rules))
 
 
-def _claimants(
+def claimants_of(
     strategy: str,
     parameters: str,
     mq_all: tuple[MessageQueue, ...],
     views: Sequence[tuple[str, ...]],
     rules: Sequence[MemberRule],
 ) -> tuple[tuple[str, ...], ...]:
+    """By queue of ``mq_all``, the members that take it under their own rule, over any of the member lists ``views``."""
     claimants: list[list[str]] = [[] for _ in mq_all]
     by_rule: dict[tuple[str | None, str | None], list[Mapping[str, tuple[int, ...]]]] = {}
-    for client_id, own_strategy, own_profile in rules:
-        if (own_strategy, own_profile) not in by_rule:
-            own = parameters if own_strategy == strategy else ""
-            asked = views if own_strategy else ()
-            profiles = _profiles(own_strategy or "", own_profile)
-            answers = [_answer(own_strategy or "", p, mq_all, view, own) for view in asked for p in profiles]
-            by_rule[own_strategy, own_profile] = [given for given in answers if not isinstance(given, str)]
-        for place in {place for given in by_rule[own_strategy, own_profile] for place in given.get(client_id, ())}:
+    for client_id, told, own_profile in rules:
+        if (told, own_profile) not in by_rule:
+            name = own_strategy(own_profile, told) or ""
+            own = parameters if name == strategy else ""
+            profiles = alternatives(own_profile) if own_profile else profiles_that_differ(name)
+            answers = [_answer(name, p, mq_all, view, own) for view in views if name for p in profiles]
+            by_rule[told, own_profile] = [given for given in answers if not isinstance(given, str)]
+        for place in {place for given in by_rule[told, own_profile] for place in given.get(client_id, ())}:
             claimants[place].append(client_id)
     return tuple(map(tuple, claimants))
-
-
-def _profiles(strategy: str, profile: str | None) -> tuple[str, ...]:
-    return (profile,) if profile else profiles_that_differ(strategy)
 
 
 def computable(strategy: str) -> bool:
@@ -111,6 +116,8 @@ def _answer(
     parameters: str,
 ) -> Mapping[str, tuple[int, ...]] | str:
     """Each member's queues under one rule, as places in ``mq_all``, or why that rule gives no answer."""
+    if profile in CLIENT_FAMILIES:
+        strategy = own_strategy(profile, strategy) or strategy
     given = json.loads(parameters) if parameters else {}
     needed = next((name for prefix, name in _NEEDS.items() if strategy.startswith(prefix)), None)
     if needed is not None and (needed not in given or strategy not in _NEEDS):
@@ -119,12 +126,37 @@ def _answer(
     try:
         if strategy == "CONFIG":
             return _places(mq_all, {c: _configured(c, mq_all, cid_all, configured) for c in dict.fromkeys(cid_all)})
-        answers = allocate(strategy, mq_all, cid_all, profile=profile, **given)
+        answers = _allocated(strategy, profile, mq_all, cid_all, given)
     except AllocationError as error:
         return f"{strategy} refuses: {error}"
     except UnknownStrategyError:
         return f"{strategy} has no kernel"
     return _places(mq_all, answers)
+
+
+def _allocated(
+    strategy: str,
+    profile: str,
+    mq_all: tuple[MessageQueue, ...],
+    cid_all: tuple[str, ...],
+    given: Mapping[str, Any],
+) -> Mapping[str, Sequence[MessageQueue] | None]:
+    """Everybody's answer over the lists as clients of the profile sort them; a Go client that panics holds nothing."""
+    if profile not in CLIENT_FAMILIES:
+        return allocate(strategy, mq_all, cid_all, profile=profile, **given)
+    queues, ids = sorted_as(profile)(mq_all, cid_all)
+    answers: dict[str, Sequence[MessageQueue] | None] = {}
+    try:
+        return allocate(strategy, queues, ids, profile=profile, **given)
+    except AllocationError as error:
+        if error.java_exception != "panic":
+            raise
+    for client_id in dict.fromkeys(ids):
+        try:
+            answers[client_id] = allocate_for(strategy, client_id, queues, ids, profile=profile, **given)
+        except AllocationError:
+            answers[client_id] = None
+    return answers
 
 
 def _places(

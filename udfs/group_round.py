@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from udfs.client_kinds import OTHER, knows_logical_queues, pulls, shows_queues
+from udfs.client_kinds import GRPC, OTHER, knows_logical_queues, pulls, shows_queues
+from udfs.expected_allocation import MemberRule
+from udfs.member_families import is_of_other_language
+from udfs.mixed_clients import Disagreement, Lists, disagreement
 from udfs.round_facts import (
     NOT_SUPPORTED,
     RETRY_PREFIX,
@@ -51,6 +54,7 @@ class GroupRound:
     returned: frozenset[str] = frozenset()  # members that the list before lacked, by lot
     chose_by_hand: Mapping[str, bool] = field(default_factory=dict)  # members that told it in earlier rounds
     events: tuple[MemberEvent, ...] = ()  # since the round before
+    rules: tuple[MemberRule, ...] = ()  # each distinct member's own, with its family
     past: Past = field(default_factory=Past)
 
     @cached_property
@@ -71,6 +75,24 @@ class GroupRound:
             if client_id in self.strategies:
                 used.setdefault(self.strategies[client_id][0], []).append(client_id)
         return used
+
+    @cached_property
+    def disagreements(self) -> Mapping[str, Disagreement]:
+        """By topic, two members whose client families share its queues differently."""
+        if not any(is_of_other_language(rule.profile) for rule in self.rules):
+            return {}
+        found = {topic.topic: disagreement(self._lists(topic), self.rules) for topic in self.judged_topics()}
+        return {topic: differing for topic, differing in found.items() if differing is not None}
+
+    def _lists(self, topic: TopicRound) -> Lists:
+        strategy = topic.strategy or "AVG"
+        return Lists(topic.topic, topic.queues or (), self.members, strategy, topic.strategy_parameters)
+
+    @cached_property
+    def served_by_proxy(self) -> tuple[str, ...]:
+        """Members that are gRPC clients: a proxy hands them messages, whatever the list of members says."""
+        by_rule = {rule.client_id for rule in self.rules if rule.profile == "R"}
+        return tuple(c for c in self.client_ids if c in by_rule or self.kinds.get(c) == GRPC)
 
     @cached_property
     def message_models(self) -> frozenset[str]:
@@ -108,7 +130,7 @@ class GroupRound:
     @cached_property
     def hidden(self) -> tuple[str, ...]:
         """Members that may hold queues which nobody shows."""
-        return (*self.unanswered, *self.opaque)
+        return tuple(dict.fromkeys((*self.unanswered, *self.opaque, *self.served_by_proxy)))
 
     @cached_property
     def unheard(self) -> tuple[str, ...]:
@@ -125,7 +147,7 @@ class GroupRound:
     @cached_property
     def by_rule(self) -> bool:
         """All members are known, share by a strategy, and show what they hold: what is seen can be held against it."""
-        return not (self.shared or self.opaque or self.by_hand or self.unheard)
+        return not (self.shared or self.opaque or self.by_hand or self.unheard or self.served_by_proxy)
 
     @cached_property
     def _brokers(self) -> frozenset[str]:

@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from udfs.expected_allocation import MemberRule
 from udfs.group_memory import Reading
 from udfs.group_round import GroupRound
+from udfs.own_claims import claimants, narrowed_rules, rules_of
 from udfs.round_facts import (
     OTHER_CLASS,
     Connection,
@@ -49,6 +51,8 @@ def group_round(row: Row) -> GroupRound:
     listings = tuple(_listing(listing) for listing in row["listings"] or ())
     connections = row["connections"] or ()
     judged = [topic for topic in row["topics"] if not topic["not_asked"]]
+    rules = rules_of(row)
+    narrowed = narrowed_rules(row, rules)
     return GroupRound(
         consumer_group=row["consumer_group"],
         message_model=row["message_model"],
@@ -58,7 +62,7 @@ def group_round(row: Row) -> GroupRound:
         ordered=row["ordered"],
         loose=row["loose"],
         missing_inputs=tuple(dict.fromkeys(m for topic in judged for m in topic["missing_inputs"])),
-        topics=tuple(_topic(topic, row) for topic in judged),
+        topics=tuple(_topic(topic, row, narrowed) for topic in judged),
         evidence=tuple(listing.evidence for listing in listings),
         listed_at=max((listing.captured_at for listing in listings), default=None),
         listed=any(listing.told for listing in listings),
@@ -69,6 +73,7 @@ def group_round(row: Row) -> GroupRound:
         kinds={c["client_id"]: c["kind"] for c in connections if c["kind"]},
         through_proxy=row["through_proxy"],
         at=to_ms(row["at"]) or 0,
+        rules=rules,
         events=tuple(MemberEvent(e["kind"], to_ms(e["at"]) or 0, e["subject"]) for e in row["member_events"] or ()),
     )
 
@@ -145,7 +150,7 @@ def _read(read: Row) -> Read:
     )
 
 
-def _topic(topic: Row, row: Row) -> TopicRound:
+def _topic(topic: Row, row: Row, narrowed: Sequence[MemberRule]) -> TopicRound:
     allocation = topic["allocation"] or ()
     allowed = {_queue(a): _takers(a) for a in allocation}
     for before in topic["allocation_before"] or ():
@@ -163,7 +168,7 @@ def _topic(topic: Row, row: Row) -> TopicRound:
         queue_list_hash=topic["queue_list_hash"],
         expects=topic["allocation"] is not None,
         evidence=(topic["evidence"],) if topic["evidence"] else (),
-        claimants={_queue(a): frozenset(a["claimants"]) for a in allocation},
+        claimants=claimants(topic, row, narrowed),
         missing_inputs=tuple(topic["missing_inputs"]),
         is_logical=topic["queue_kind"] == "logical",
         brokers=tuple(topic["route_brokers"] or ()),

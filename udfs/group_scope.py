@@ -30,6 +30,14 @@ def _asked_through_proxy(group: GroupRound, topic: TopicRound) -> str | None:
     return "a proxy was asked: it does not say what its clients hold, nor who is connected to the brokers"
 
 
+def _served_by_proxy(group: GroupRound, topic: TopicRound) -> str | None:
+    """gRPC clients are handed messages, and hold no queue; whether others count them depends on the proxy's mode."""
+    served = group.served_by_proxy
+    if not served:
+        return None
+    return f"{some(served)} are gRPC clients: a proxy hands them messages, and no rule says whose a queue is"
+
+
 def _nobody_connected(group: GroupRound, topic: TopicRound) -> str | None:
     """CODE 206 says that nobody is connected there, be the group down or behind a proxy."""
     if not group.listed or group.members:
@@ -76,6 +84,7 @@ def _routes_differ(group: GroupRound, topic: TopicRound) -> str | None:
 
 _REASONS: Sequence[Callable[[GroupRound, TopicRound], str | None]] = (
     _asked_through_proxy,
+    _served_by_proxy,
     _nobody_connected,
     _no_retry_topic,
     _broker_assigns,

@@ -6,7 +6,8 @@ the client wrote it, JSON in a string or as an object), and, from the request's 
 
 A V2 heartbeat (5.1.3 on, ``withoutSub``) leaves its subscriptions out when they are those it sent before under the
 same fingerprint: its rows hold null, and ``carry_subscriptions`` finds them, across files and brokers.
-Source: HeartbeatData, ConsumerData, SubscriptionData, 4.0.0 to 5.3.3.
+Of Go and C++ clients the types of consumers are stored as Java names them, whatever they write.
+Source: HeartbeatData, ConsumerData, SubscriptionData, 4.0.0 to 5.3.3; C++ 2.2.0, Go 2.0.0-alpha1 to 2.1.2.
 """
 
 from __future__ import annotations
@@ -28,6 +29,18 @@ from udfs.parsed_line import (
     text_field,
 )
 from udfs.raw_answers import raw_object
+
+_CONSUME_TYPES = ("CONSUME_ACTIVELY", "CONSUME_PASSIVELY")
+_GO_TYPES = {"PULL": "CONSUME_ACTIVELY", "PUSH": "CONSUME_PASSIVELY"}  # as Go's clients through 2.0.0-rc2 write them
+_MESSAGE_MODELS = ("BROADCASTING", "CLUSTERING")
+_CONSUME_FROM_WHERE = (
+    "CONSUME_FROM_LAST_OFFSET",
+    "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+    "CONSUME_FROM_MIN_OFFSET",
+    "CONSUME_FROM_MAX_OFFSET",
+    "CONSUME_FROM_FIRST_OFFSET",
+    "CONSUME_FROM_TIMESTAMP",
+)
 
 
 def _one(text: str) -> tuple[Record, ...]:
@@ -55,15 +68,24 @@ parse_heartbeats = each_line(_one)
 
 def _consumer(data: Fields, without_sub: bool) -> dict[str, Any]:
     subscriptions = objects(data, "subscriptionDataSet")
+    consume_type = _constant(data, "consumeType", _CONSUME_TYPES)
     return {
         "role": "consumer",
         "client_group": text_field(data, "groupName"),
-        "consume_type": optional_text(data, "consumeType"),
-        "message_model": optional_text(data, "messageModel"),
-        "consume_from_where": optional_text(data, "consumeFromWhere"),
+        "consume_type": _GO_TYPES.get(consume_type or "", consume_type),
+        "message_model": _constant(data, "messageModel", _MESSAGE_MODELS),
+        "consume_from_where": _constant(data, "consumeFromWhere", _CONSUME_FROM_WHERE),
         "unit_mode": optional_flag(data, "unitMode"),
         "subscriptions": None if without_sub and not subscriptions else read_subscriptions(subscriptions),
     }
+
+
+def _constant(data: Fields, name: str, constants: tuple[str, ...]) -> str | None:
+    """The name of an enum's constant; a C++ client writes its number."""
+    value = data.get(name)
+    if type(value) is int and 0 <= value < len(constants):
+        return constants[value]
+    return optional_text(data, name)
 
 
 def _producer(data: Fields) -> dict[str, Any]:

@@ -1,12 +1,15 @@
 """Producer hook lines in, rows of ``send_attempt`` and ``producer_instance`` out.
 
 One JSON object a line, written by a ``SendMessageHook``: ``start`` when the producer starts, ``attempt`` when a send
-attempt ends (ASYNC: once when handed over and once from the callback). Other types are ignored.
+attempt ends (ASYNC: once when handed over and once from the callback). ``dropped`` says how many such lines were lost:
+no table holds that, and so it is refused, where it is seen. Other types are ignored. A producer that is no Java client
+says so in ``language`` of its ``start``.
 """
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 from udfs.parsed_line import (
@@ -26,9 +29,11 @@ from udfs.parsed_line import (
     text_field,
     whole_number,
 )
+from udfs.stated_releases import JAVA, LANGUAGES, stated_release
 
-_MODES = ("SYNC", "ASYNC", "ONEWAY")
-_STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
+MODES = ("SYNC", "ASYNC", "ONEWAY")
+STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
+ANSWERED_BY_ANOTHER = "ANSWERED_BY_ANOTHER"  # the client's own ASYNC retries went on to another broker: it failed here
 _RESPONSE_CODE = re.compile(r"CODE: (-?\d{1,9})\b")
 
 
@@ -39,17 +44,26 @@ def _one(text: str) -> tuple[Record, ...]:
         return (Record("send_attempt", _attempt(fields)),)
     if kind == "start":
         return (Record("producer_instance", _start(fields)),)
+    if kind == "dropped":
+        raise _lost(fields)
     return ()
 
 
 parse_hook_lines = each_line(_one)
 
 
+def _lost(fields: Fields) -> RefusedLineError:
+    who = f"{text_field(fields, 'clientId')} ({text_field(fields, 'group')})"
+    at = datetime.fromtimestamp(instant(fields, "ts") // 1000, UTC)
+    lines = whole_number(fields, "lines")
+    return RefusedLineError("LINES_LOST", f"{lines} lines of {who} were not written before {at:%Y-%m-%d %H:%M:%S}")
+
+
 def _attempt(fields: Fields) -> dict[str, Any]:
     begin, end = instant(fields, "beginMs"), instant(fields, "endMs")
     mode = text_field(fields, "mode")
-    if mode not in _MODES:
-        raise RefusedLineError("UNKNOWN_VALUE", f"'mode' is {mode!r:.80} (known: {', '.join(_MODES)})")
+    if mode not in MODES:
+        raise RefusedLineError("UNKNOWN_VALUE", f"'mode' is {mode!r:.80} (known: {', '.join(MODES)})")
     row: dict[str, Any] = {
         "producer_group": text_field(fields, "group"),
         "client_id": text_field(fields, "clientId"),
@@ -78,13 +92,15 @@ def _attempt(fields: Fields) -> dict[str, Any]:
     }
     row |= _result(fields, mode)
     row |= _half(mode, end, fields)
+    if optional_text(fields, "answeredBy"):
+        row["doubts"] = [ANSWERED_BY_ANOTHER]
     return row
 
 
 def _result(fields: Fields, mode: str) -> dict[str, Any]:
     status, exception = optional_text(fields, "status"), optional_text(fields, "exception")
-    if status is not None and status not in _STATUSES:
-        raise RefusedLineError("UNKNOWN_VALUE", f"'status' is {status!r:.80} (known: {', '.join(_STATUSES)})")
+    if status is not None and status not in STATUSES:
+        raise RefusedLineError("UNKNOWN_VALUE", f"'status' is {status!r:.80} (known: {', '.join(STATUSES)})")
     if mode == "SYNC" and status is None and exception is None:
         raise RefusedLineError("MISSING_FIELD", "a SYNC attempt has neither 'status' nor 'exception'")
     error = optional_text(fields, "error")
@@ -111,11 +127,13 @@ def _start(fields: Fields) -> dict[str, Any]:
     spec = fields.get("spec")
     spec = spec if isinstance(spec, dict) else None
     group = fields if fields.get("group") or spec is None else spec
+    language = _language(fields)
     return {
         "producer_group": text_field(group, "group"),
         "client_id": text_field(fields, "clientId"),
         "started_at": instant(fields, "ts"),
-        "client_version": optional_text(fields, "version"),
+        "language": language,
+        "client_version": stated_release(language, optional_text(fields, "version")),
         "latency_fault_enabled": optional_flag(fields, "sendLatencyFaultEnable"),
         "detector_enabled": _switch(fields, "startDetectorEnable", spec, "detector"),
         "latency_max_ms": _ladder(fields, "latencyMax"),
@@ -125,6 +143,13 @@ def _start(fields: Fields) -> dict[str, Any]:
         "retry_another_broker": _switch(fields, "retryAnotherBrokerWhenNotStoreOK", spec, "another"),
         "send_timeout_ms": optional_number(fields, "sendMsgTimeout"),
     }
+
+
+def _language(fields: Fields) -> str:
+    language = (optional_text(fields, "language") or JAVA).upper()
+    if language not in LANGUAGES:
+        raise RefusedLineError("UNKNOWN_VALUE", f"'language' is {language!r:.80} (known: {', '.join(LANGUAGES)})")
+    return language
 
 
 def _switch(fields: Fields, name: str, spec: Fields | None, spec_name: str) -> bool | None:

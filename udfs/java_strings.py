@@ -22,6 +22,14 @@ def java_string_key(s: str) -> bytes:
     return s.encode("utf-16-be", "surrogatepass")
 
 
+def utf8_key(s: str) -> bytes:
+    """Sort key of Go's and C++'s strings: bytes of UTF-8. ``a～`` (U+FF5E) sorts before ``a😀``, unlike in Java.
+
+    Source: Go's sort.Strings and strings.Compare, C++'s std::string::compare.
+    """
+    return s.encode("utf-8", "surrogatepass")
+
+
 def java_encoder(charset: str) -> Callable[[str], bytes]:
     """The function ``String.getBytes(charset)``: what the charset cannot write becomes one ``?``.
 

@@ -17,9 +17,11 @@ from udfs.broker_log_lines import parse_broker_log
 from udfs.canonical_lines import parse_canonical_sends, parse_canonical_snapshots
 from udfs.client_log_lines import parse_client_log
 from udfs.heartbeat_lines import parse_heartbeats
+from udfs.hook_blocks import HOOK_LINES
 from udfs.hook_lines import parse_hook_lines
 from udfs.mqadmin_lines import parse_mqadmin
 from udfs.parsed_line import LandedFile, ParsedLine
+from udfs.plain_rows import PlainFormat
 from udfs.trace_topic_lines import parse_trace_topic
 
 NOTHING_KNOWN = LandedFile()
@@ -71,7 +73,8 @@ class LandingFormat:
     ``side`` says whose derived tables its rows can change; ``releases`` which clients' (or brokers') writing is read.
     ``distance``: of several formats that tell of one producer (or group) on one date, the nearest to it is computed
     with, 0 being its own record. ``commands`` names a list beside a file that says which command wrote it, and when.
-    ``zipped``: a file may also be the one in a ZIP archive of its name with ``.zip``.
+    ``zipped``: a file may also be the one in a ZIP archive of its name with ``.zip``. ``plain``: how lines of the kind
+    that most of a file's are can be read together.
     """
 
     name: str
@@ -83,6 +86,7 @@ class LandingFormat:
     distance: int = 0
     commands: str | None = None
     zipped: bool = False
+    plain: PlainFormat | None = None
 
     def takes(self, name: str) -> bool:
         """Whether a file of this name, packed or not, is one of the format's."""
@@ -113,6 +117,7 @@ FORMATS: dict[str, LandingFormat] = {
             tables=("send_attempt", "producer_instance"),
             releases="4.0.0 on",
             parse=_by_itself(parse_hook_lines),
+            plain=HOOK_LINES,
         ),
         LandingFormat(
             name=TRACE,

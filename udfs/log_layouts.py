@@ -21,7 +21,15 @@ from typing import NamedTuple
 
 from udfs.log_dates import DayCount
 from udfs.log_patterns import DeclaredLayout
-from udfs.log_stamps import Stamp, epoch_ms, last_stamp, refuse_zone_letters, time_of_day, whole_second_ms
+from udfs.log_stamps import (
+    Stamp,
+    epoch_ms,
+    first_stamp,
+    last_stamp,
+    refuse_zone_letters,
+    time_of_day,
+    whole_second_ms,
+)
 from udfs.parsed_line import RefusedLineError
 
 GMT8 = timezone(timedelta(hours=8))
@@ -42,6 +50,8 @@ _OWN = {
 _MARKS = "-:|])>}~#"  # what separates a message from what stands before it
 _IN_CLASS_NAME = re.compile(r"\.|[a-z][A-Z]")
 _EARLY_CHARS = 16  # within which a line's time of day stands, where nothing is declared
+_HEAD_CHARS = 400  # within which a line's own head ends, and
+_STAMP_CHARS = 64  # its stamp
 _COLOUR = re.compile(r"\x1b\[[0-9;]*+m")
 _BEGINS = re.compile(
     r"(?:[\[(<{|]|\S{1,40}[ |]{1,4}){0,3}(?:\d{4}[-/]\d\d[-/]\d\d[ T]|\d\d:\d\d:\d\d[.,]\d|%PARSER_ERROR\[)"
@@ -98,6 +108,29 @@ def time_of_line(text: str, log: LogReading) -> Stamp | None:
     return time_of_day(without_colours(text[:40]), _EARLY_CHARS)
 
 
+def written_at(text: str, log: LogReading) -> LogHead | None:
+    """When any line was written, wanted or not, and by which process; None: its beginning does not tell.
+
+    As ``read_head``, without a message to end at: a layout that is not known need not have a level.
+    """
+    text = without_colours(text[:_HEAD_CHARS])
+    own = _OWN.get(text[19:20]) if log.declared is None else None
+    found = own.match(text) if own else None
+    try:
+        if found is not None:
+            return _head_of(found, text, log.zone)
+        stamp = time_of_line(text, log) if log.declared or log.days else first_stamp(text, _STAMP_CHARS)
+        if stamp is None:
+            return None
+        refuse_zone_letters(text, stamp)
+        if stamp.date is None and log.days is not None:
+            log.days.see(stamp.day_ms)
+            stamp = stamp._replace(date=log.days.date_of(stamp.day_ms))
+        return LogHead(epoch_ms(stamp, log.zone), stamp.resolution_ms, "", None, None)
+    except RefusedLineError:
+        return None
+
+
 def read_head(text: str, start: int, log: LogReading) -> LogHead:
     """The head of the line whose message begins at ``start``.
 
@@ -143,11 +176,13 @@ def _own_head(text: str, at: int, start: int, zone: tzinfo) -> LogHead | None:
     """The head where it is one of RocketMQ's own layouts, from ``at`` on."""
     own = _OWN.get(text[at + 19 : at + 20])
     found = own.fullmatch(text, at, start) if own else None
-    if found is None:
-        return None
+    return _head_of(found, text, zone) if found else None
+
+
+def _head_of(found: re.Match[str], text: str, zone: tzinfo) -> LogHead:
     parts = found.groupdict()
     thread, pid = parts.get("thread"), parts.get("pid")
-    if text[at + 19] == " ":
+    if text[found.start() + 19] == " ":
         return LogHead(_whole_ms(found[1], GMT8), 1000, parts["level"], None, thread or None)
     at_ms = _whole_ms(found[1], GMT8 if pid else zone)
     if pid is None and int(found[2]) == int(found[1][17:]):

@@ -71,8 +71,16 @@ def last_stamp(text: str, end: int) -> Stamp | None:
     found = None
     for stamp in _STAMP.finditer(text, 0, end):
         found = stamp
-    if found is None:
-        return None
+    return _dated(found) if found else None
+
+
+def first_stamp(text: str, end: int) -> Stamp | None:
+    """The first stamp with a date before ``end``: a line's own, whatever its message holds."""
+    found = _STAMP.search(text, 0, end)
+    return _dated(found) if found else None
+
+
+def _dated(found: re.Match[str]) -> Stamp:
     groups = found.groupdict()
     number = next(i for i in range(len(_FORMS)) if groups[f"year{i}"] is not None)
     parts = {name.removesuffix(str(number)): value for name, value in groups.items() if name.endswith(str(number))}

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 
 from udfs.choice_rows import ChoiceJudge
 from udfs.cut_names import whole_name
+from udfs.member_families import has_no_choice, profile_of_member
 from udfs.not_available_duration import compute_not_available_duration
 from udfs.release_profiles import PROFILES, FaultProfile, UnknownReleaseError, profile_for
 from udfs.send_outcome import fault_update
@@ -52,6 +53,21 @@ def release_rules() -> Offered:
         return pd.DataFrame([_rules(v) for v in client_version], columns=_RULE_NAMES, dtype=object)
 
     return _offered(resolve, RULES)
+
+
+def member_profiles() -> Offered:
+    """UDF: (language, version, stated release, client id) -> a member's families, and whether AVG is all they know."""
+
+    def resolve(
+        language: pd.Series, version: pd.Series, client_version: pd.Series, client_id: pd.Series
+    ) -> pd.DataFrame:
+        rows = zip(language, version, client_version, client_id, strict=True)
+        told = [
+            profile_of_member(said, None if pd.isna(number) else int(number), *rest) for said, number, *rest in rows
+        ]
+        return pd.DataFrame({"profile": told, "bound": [has_no_choice(profile) for profile in told]}, dtype=object)
+
+    return _offered(resolve, "profile string, bound boolean")
 
 
 _FAMILY_RULES = ("extend_only", "has_reachable", "reachable_gates_availability", "last_broker_rule")

@@ -72,7 +72,10 @@ def date_pattern(options: tuple[str, ...]) -> DatePattern:
     """
     format_text, zone_text = _format_and_zone(options)
     regex = "".join(_ISO8601_REGEX if format_text == "ISO8601" else _pieces(_NAMED.get(format_text, format_text)))
-    names = set(re.findall(r"\(\?P<(\w+)>", regex))
+    stated = re.findall(r"\(\?P<(\w+)>", regex)
+    names = set(stated)
+    if len(names) < len(stated):
+        raise PatternError("a letter stands twice in the date's format")
     if not {"hour", "minute", "second"} <= names:
         raise PatternError("the date's format needs hour, minute and second")
     dated = {"year", "day", "name" if "name" in names else "month"}

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from udfs.release_profiles import FaultProfile, UnknownReleaseError, profile_for
+from udfs.stated_releases import why_not_replayed
 
 # Producers may be given any long as a duration, Long.MAX_VALUE for "never again" too. What lasts longer than this is
 # told as lasting so long: no instant lies beyond what a timestamp holds, and no window has a row for each date to 9999.
@@ -41,7 +42,8 @@ class Rules(NamedTuple):
         settings: what is recorded, or else what the settings say; ladders as in force, None: the release is unknown.
         profile: the release's family, with the producer's own ladders; None: unknown, or they are too short.
         family: id of the release's family.
-        verdict: replayed; off: the switch is off; unknown: see reasons.
+        verdict: replayed; off: the switch is off; not_applicable: no client of its language has windows; unknown: see
+            reasons.
     """
 
     settings: Recorded
@@ -60,6 +62,10 @@ class Rules(NamedTuple):
 @cache
 def rules_of(known: Recorded) -> Rules:
     """The rules that follow from what is known; producers of one release and configuration share them."""
+    other = why_not_replayed(known.client_version)
+    if other is not None:
+        nothing = known._replace(latency_max_ms=None, not_available_ms=None)
+        return Rules(nothing, None, None, "not_applicable", (other,))
     family, problem = family_of(known.client_version)
     if family is None:
         ladders: dict[str, Any] = {"latency_max_ms": None, "not_available_ms": None}

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from udfs.finding import Finding
 from udfs.group_round import GroupRound
+from udfs.member_families import is_of_other_language
 from udfs.ownership_rules import suspect
 from udfs.round_facts import Queue, TopicRound
 
@@ -44,6 +45,22 @@ class _Case(NamedTuple):
     @property
     def claims_explain(self) -> bool:
         """The members' own rules, answered or not, lead to what is seen, and not to what the group's rule wants."""
+        return not self.group.unknown_strategies and self._claims_lead_here
+
+    @property
+    def families_explain(self) -> bool:
+        """As ``claims_explain``, and members of different client families disagree on the topic.
+
+        No record tells the strategy of a Go client: that its claims lead to what is seen tells it.
+        """
+        unknown = self.group.unknown_strategies
+        if self.topic is None or self.topic.topic not in self.group.disagreements:
+            return False
+        others = {rule.client_id for rule in self.group.rules if is_of_other_language(rule.profile)}
+        return others.issuperset(unknown) and self._claims_lead_here
+
+    @property
+    def _claims_lead_here(self) -> bool:
         topic, queue = self.topic, self.finding.queue
         if topic is None or not topic.expects:
             return False
@@ -51,8 +68,6 @@ class _Case(NamedTuple):
             return self.finding.client_id not in topic.all_claimants
         if queue is None or self.finding.code not in _OF_QUEUES:
             return False
-        if self.group.unknown_strategies:
-            return False  # somebody's claims are not known
         shown = {owner.client_id for owner in topic.owners.get(queue, ())}
         wanted = {topic.expected[queue]} if topic.expected.get(queue) else set()
         return shown == self.claimants and self.claimants != wanted
@@ -112,6 +127,11 @@ def _subscription(case: _Case) -> str | None:
     return "MODEL_DIFF" if len(group.message_models) > 1 else None
 
 
+def _mixed_clients(case: _Case) -> str | None:
+    """Members of different client families share by different rules, and those lead to what is seen."""
+    return "" if case.finding.code == "MIXED_CLIENTS" or case.families_explain else None
+
+
 def _mixed_strategy(case: _Case) -> str | None:
     """Members decide by different strategies, and their own rules lead to what is seen."""
     if case.finding.code == "MIXED_STRATEGY":
@@ -168,6 +188,7 @@ CAUSES: dict[str, Callable[[_Case], str | None]] = {
     "GROUP_DOWN": _group_down,
     "DUPLICATE_CLIENT_ID": _duplicate_client_id,
     "SUBSCRIPTION_INCONSISTENT": _subscription,
+    "MIXED_CLIENTS": _mixed_clients,
     "MIXED_STRATEGY": _mixed_strategy,
     "VIEW_DIVERGENCE": _view_divergence,
     "UNREACHABLE_CLIENT": _unreachable_client,

@@ -18,7 +18,7 @@ from udfs.row_hashes import Groups, groups_of
 
 
 class Term(NamedTuple):
-    """What rival rows are ordered by: a column, its bytes or number, null first; or whether it ``is_null``."""
+    """What rival rows are ordered by: a column's bytes or number, never null there; or whether it ``is_null``."""
 
     column: str
     is_null: bool = False
@@ -107,10 +107,11 @@ def _pick(rows: pa.Table, part: RowPart, group: IntArray) -> IntArray:
 
 def _rank(values: pa.Array, term: Term) -> IntArray:
     if term.is_null:
-        return pc.is_null(values).to_numpy(zero_copy_only=False).astype(np.int64)
+        is_null: IntArray = pc.is_null(values).to_numpy(zero_copy_only=False).astype(np.int64)
+        return is_null
     encoded = values.dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary).to_numpy()
-    rank: IntArray = np.full(len(order) + 1, 99, dtype=np.int64)
+    rank: IntArray = np.append(np.empty_like(order), 0)
     rank[order] = np.arange(len(order))
     found: IntArray = rank[encoded.indices.fill_null(len(order)).to_numpy()]
     return found

@@ -8,7 +8,10 @@ release may add are left out.
 A Pub record exists only where a broker answered: exceptions and time-outs leave none, so the rows say
 ``exceptions_observable = false``. It names neither client nor queue, and the broker by its address. In place of the
 client id stands ``process <hex>``: the part of the message id that names the sending process.
-Source: TraceDataEncoder#encoderFromContextBean, 4.4.0 to 5.3.3.
+
+A Go client writes one record for a whole call, at its end: the time is that of all its attempts, of which the record
+names the last. Its rows have the doubt WHOLE_CALL. A C++ client writes one for each attempt that was answered, as Java.
+Source: TraceDataEncoder#encoderFromContextBean, 4.4.0 to 5.3.3; internal/trace.go of Go, 2.0.0-alpha3 to 2.1.2.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ _RECORD_END = "\x02"
 _MESSAGE_TYPES = ("Normal_Msg", "Trans_Msg_Half", "Trans_msg_Commit", "Delay_Msg", "Order_Msg")
 _RETURN_TYPES = ("SUCCESS", "TIME_OUT", "EXCEPTION", "RETURNNULL", "FAILED")
 _ID_TAIL = 12  # hex digits of a message id that differ between messages of one process: time and counter
+_GO_ID_LENGTH, _CLASS_LOADER = 32, slice(12, 20)
 _SHORT_AFTER = 7  # fields of a SubAfter that ends before time and group
 MOST_RECORDS = 10_000  # in one body; a client packs at most 128 KB or 100 into one message
 
@@ -75,7 +79,9 @@ def _ends_short(fields: list[str], end: int) -> bool:
 def _pub(parts: list[str], place: Fields) -> Record:
     _need(parts, 13)
     msg_id = _text(parts, 5)
-    begin, cost = _instant(parts, 1), java_number(parts[10], 64)
+    told, cost = _instant(parts, 1), java_number(parts[10], 64)
+    by_go = _is_of_go(msg_id)
+    begin, end = (_sum(told, -cost), told) if by_go else (told, _sum(told, cost))
     row = {
         "producer_group": _text(parts, 3),
         "client_id": f"process {msg_id[:-_ID_TAIL] or msg_id}",
@@ -83,7 +89,7 @@ def _pub(parts: list[str], place: Fields) -> Record:
         "broker_named_as": _text(parts, 8),
         "broker_address": _text(parts, 8),
         "begin_at": begin,
-        "end_at": _end(begin, cost),
+        "end_at": end,
         "latency_ms": cost,
         "outcome": "SEND_OK" if _flag(parts, 13 if len(parts) > 13 else 12) else "NOT_STORE_OK",
         "msg_id": msg_id,
@@ -94,7 +100,14 @@ def _pub(parts: list[str], place: Fields) -> Record:
         "phase": "result",
         "exceptions_observable": False,
     }
+    if by_go:
+        row["doubts"] = ["WHOLE_CALL"]
     return Record("send_attempt", row)
+
+
+def _is_of_go(msg_id: str) -> bool:
+    """Where Java's ids have the class loader's hash, Go's have zeros."""
+    return len(msg_id) == _GO_ID_LENGTH and msg_id[_CLASS_LOADER] == "0" * 8
 
 
 def _sub_before(parts: list[str], place: Fields) -> Record:
@@ -191,8 +204,8 @@ def _instant(parts: list[str], index: int) -> int:
     return value if is_instant(value) else instant({(name := f"{parts[0]}[{index}]"): value}, name)
 
 
-def _end(begin: int, cost: int) -> int:
-    value = begin + cost
+def _sum(at: int, cost: int) -> int:
+    value = at + cost
     return value if is_instant(value) else instant({"Pub[1] + Pub[10]": value}, "Pub[1] + Pub[10]")
 
 

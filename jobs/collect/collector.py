@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import math
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,9 @@ from jobs.run_metrics import replace_metrics
 
 LONGEST_SWEEP_S = 110.0  # the pipeline counts a line to its round for 120 s
 _GRACE_S = 10.0  # for the sweep that is under way when somebody says stop
+
+# Told after a sweep that another will follow: how many there were, and how to give the open file its final name.
+OnSweep = Callable[[int, Callable[[], None]], None]
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,9 @@ class Plan:
 class Collector:
     """``run`` is the whole of it; ``stop`` lets the sweep under way end, a second ``stop`` cuts it."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, on_sweep: OnSweep | None = None) -> None:
         self._plan = plan
+        self._on_sweep = on_sweep
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         self._stop_at = math.inf
@@ -65,8 +70,8 @@ class Collector:
         )
         self._silent = SilentClients()
 
-    async def run(self) -> None:
-        """Sweep until ``rounds`` are done or ``stop`` is called. Raises: CollectError."""
+    async def run(self) -> bool:
+        """Sweep until ``rounds`` are done or ``stop`` is called; whether it was called. Raises: CollectError."""
         try:
             self._writer.start()
         except OSError as error:
@@ -83,6 +88,7 @@ class Collector:
             raise CollectError(
                 f"no name server of {', '.join(self._plan.name_servers)} ever answered; the lines say why."
             )
+        return self._stopping.is_set()
 
     def stop(self) -> None:
         """Begin no other sweep."""
@@ -97,6 +103,8 @@ class Collector:
                 raise CollectError("a proxy lists neither topics nor groups: name them with --topic and --group.")
             if number + 1 == self._plan.rounds or self._stopping.is_set():
                 return
+            if self._on_sweep is not None:
+                self._on_sweep(number + 1, self._writer.close)
             # Sweeps that were due meanwhile are left out.
             tick = max(tick + 1, math.ceil((self._loop.time() - begun) / every))
             wait = begun + tick * every - self._loop.time()
@@ -161,10 +169,10 @@ def write_sweep_metrics(path: Path, cluster: str, number: int, facts: dict[str, 
     replace_metrics(path, registry)
 
 
-def run_collector(plan: Plan) -> None:
-    """Collect in an event loop of its own. Raises: as ``Collector.run``."""
+def run_collector(plan: Plan, on_sweep: OnSweep | None = None) -> bool:
+    """Collect in an event loop of its own; whether it was told to stop. Raises: as ``Collector.run``."""
 
-    async def collect() -> None:
-        await Collector(plan).run()
+    async def collect() -> bool:
+        return await Collector(plan, on_sweep).run()
 
-    asyncio.run(collect())
+    return asyncio.run(collect())

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import ssl
+from collections.abc import Callable, Iterable
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,8 +28,7 @@ _ENVIRONMENT = {
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-@app.command("collect")
-def collect_command(
+def plan_of(
     name_server: Annotated[str, typer.Option(help="HOST:9876[;HOST:9876], each asked separately. IPv6: [::1]:9876.")],
     cluster: Annotated[str, typer.Option(help="Name of the cluster's folder in the landing folder.")],
     landing: Annotated[Path, typer.Option(help="Landing folder, on this machine.")],
@@ -56,11 +57,16 @@ def collect_command(
     gzipped: Annotated[bool, typer.Option("--gzip", help="Write .jsonl.gz.")] = False,
     collector: Annotated[str | None, typer.Option(help="Name of this collector, where there are several.")] = None,
     metrics: Annotated[Path | None, typer.Option(dir_okay=False, help="OpenMetrics file to write each sweep.")] = None,
-) -> None:
-    """Ask name servers and brokers who consumes what, again and again; read-only, no Java."""
+) -> Plan:
+    """What the options say; its parameters are the options of ``collect``.
+
+    Raises: typer.BadParameter: what is wrong with one, or with several together.
+    """
     if once and rounds not in (None, 1):
         raise typer.BadParameter("--once and --rounds contradict each other.")
-    plan = Plan(
+    if metrics and not metrics.absolute().parent.is_dir():
+        raise typer.BadParameter(f"--metrics {str(metrics)!r}: there is no folder {str(metrics.parent)!r}.")
+    return Plan(
         name_servers=_name_servers(name_server),
         cluster=_cluster(cluster),
         landing=_folder(landing),
@@ -74,9 +80,27 @@ def collect_command(
         collector=collector and _text(collector),
         metrics=metrics,
     )
-    if metrics and not metrics.absolute().parent.is_dir():
-        raise typer.BadParameter(f"--metrics {str(metrics)!r}: there is no folder {str(metrics.parent)!r}.")
-    run_collector(plan)
+
+
+def with_options_of(
+    *told: Callable[..., Any], without: Iterable[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options that are the parameters of these functions; it is called with them by name."""
+    parameters = [p for one in told for p in signature(one, eval_str=True).parameters.values()]
+    options = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in parameters if p.name not in without]
+
+    def give(command: Callable[..., None]) -> Callable[..., None]:
+        vars(command)["__signature__"] = Signature(options)
+        return command
+
+    return give
+
+
+@app.command("collect")
+@with_options_of(plan_of)
+def collect_command(**options: Any) -> None:
+    """Ask name servers and brokers who consumes what, again and again; read-only, no Java."""
+    run_collector(plan_of(**options))
 
 
 def _name_servers(text: str) -> tuple[str, ...]:

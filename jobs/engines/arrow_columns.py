@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import date
 from functools import cache
 
 import pyarrow as pa
@@ -113,7 +114,7 @@ def meets(rows: pa.Table, where: Where) -> pa.ChunkedArray | pa.Scalar:
 
 
 def _of_dates(rows: pa.Table, where: Where) -> pa.ChunkedArray | pa.Scalar:
-    by_cluster: dict[str, set[object]] = {}
+    by_cluster: dict[str, set[date]] = {}
     for cluster, day in where.dates or ():
         by_cluster.setdefault(cluster, set()).add(day)
     found = pa.scalar(False)

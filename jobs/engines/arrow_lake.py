@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from jobs.transforms.frames import ClusterDate
 from schemas import Table
+from udfs.date_digests import DateDigest
 
 NOTES = "_notes"  # the folder of what jobs note beside the tables
 CANDIDATES = "_candidate"  # the folder of rows that Spark computed and has not published
@@ -71,6 +72,8 @@ class StagedFile(NamedTuple):
     stats: str
 
 
+# Of tables, by date.
+Digests = dict[Table, list[tuple[ClusterDate, DateDigest]]]
 # What a lake stores: a table, or pieces of what need not fit into memory.
 Rows = pa.Table | Iterable[pa.Table | StagedFile]
 
@@ -149,10 +152,16 @@ class ArrowLake(Protocol):
     def candidates(self, table: Table) -> Any:
         """The rows that ``add_candidates`` wrote in this run, as this engine hands rows on."""
 
-    def summed_candidates(
-        self, table: Table, columns: Sequence[str], kernel: Callable[[pa.Table], pa.Table], schema: pa.Schema
-    ) -> pa.Table:
-        """What a kernel makes of the candidate rows, piece by piece where they lie: a small table, for the driver."""
+    def candidate_digests(
+        self, columns: Mapping[Table, Sequence[str]]
+    ) -> dict[Table, list[tuple[ClusterDate, DateDigest]]]:
+        """Of each table's candidate rows, per date their number and a digest of these columns (none: 0)."""
+
+    def counted(self, table: Table, columns: Sequence[str], where: Where = EVERY_ROW) -> pa.Table:
+        """The values that these columns hold together, each once, and their number of rows as ``rows``."""
+
+    def candidate_dates(self, table: Table, where: Where) -> set[ClusterDate]:
+        """The dates of which a candidate row meets a condition."""
 
     def of_dates(self, table: Table, stored: Collection[ClusterDate], computed: Collection[ClusterDate]) -> Any:
         """Stored rows of some dates and this run's candidates of others, as this engine hands rows on."""

@@ -7,13 +7,14 @@ from datetime import date
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from jobs.engines.arrow_columns import meets
 from jobs.engines.arrow_lake import DataFile, StagedFile, Where
 from jobs.engines.data_files import TableFolder
 from udfs.not_available_duration import BoolArray
-from udfs.same_keys import have_keys_of
+from udfs.same_keys import have_keys_of, places_of_keys
 
 
 def files_of(stored: DeltaTable, dates: Collection[date] | None) -> list[DataFile]:
@@ -67,3 +68,13 @@ def with_keys(
         hits = have_keys_of(folder.read(file, key), others, key)
         if hits.any():
             yield file, hits
+
+
+def updated(rows: pa.Table, fresh: pa.Table, key: Sequence[str], columns: Sequence[str]) -> pa.Table:
+    """Rows with the ``columns`` that ``fresh`` ones of their keys have; others as they are."""
+    places = places_of_keys(rows, fresh, key)
+    for name in columns:
+        new = fresh.column(name).take(pa.array(places, mask=places < 0))
+        both = pc.if_else(pa.array(places >= 0), new, rows.column(name))
+        rows = rows.set_column(rows.column_names.index(name), name, both)
+    return rows

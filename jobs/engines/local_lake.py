@@ -16,7 +16,6 @@ from itertools import chain
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
@@ -30,32 +29,33 @@ from jobs.engines.arrow_columns import (
     with_comments,
 )
 from jobs.engines.arrow_lake import EVERY_ROW, NOTES, ConcurrentWriteError, DataFile, Rows, StagedFile, Where
-from jobs.engines.changed_files import Rest, files_of, partition_of, with_keys
-from jobs.engines.data_files import TableFolder, rows_in
+from jobs.engines.changed_files import Rest, files_of, partition_of, updated, with_keys
+from jobs.engines.data_files import TableFolder
 from jobs.engines.lake_place import NoLocalEngineError, delta_options, for_others
+from jobs.engines.local_candidates import LocalCandidates
 from jobs.small_files import Store, store_at
 from jobs.table_keys import keyed_by
 from jobs.table_schema import is_earlier, stored_schema
 from jobs.transforms.frames import ClusterDate
 from schemas import Table
 from udfs.rows_by_key import merged, one_row_per_key
-from udfs.same_keys import have_keys_of, places_of_keys
+from udfs.same_keys import have_keys_of
 
 RETENTIONS = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
 _AT_ONCE = 4
 _READER, _WRITER = 1, 2  # Delta's protocol of a table without any feature that shuts others out
 
 
-class LocalLake:
+class LocalLake(LocalCandidates):
     """The tables under one root, as ``ArrowLake`` says; candidates are files that are staged and not yet committed."""
 
     def __init__(self, root: str, *, retention_days: int, confirm: Callable[[], None] = lambda: None) -> None:
         self.root = for_others(root).rstrip("/")
         self.retention_days = retention_days
-        self._confirm = confirm
+        self.confirm = confirm
         self._options = delta_options(root)
         self._of_contract: set[str] = set()
-        self._candidates: dict[str, list[StagedFile]] = {}
+        self.staged_candidates: dict[str, list[StagedFile]] = {}
 
     def path(self, table: Table) -> str:
         """Where a table stands."""
@@ -83,7 +83,7 @@ class LocalLake:
         self._of_contract.add(table.name)
 
     def _create(self, table: Table) -> None:
-        self._confirm()
+        self.confirm()
         kept = f"interval {self.retention_days} days"
         DeltaTable.create(
             self.path(table),
@@ -98,7 +98,7 @@ class LocalLake:
     def _migrate(self, table: Table) -> None:
         stored = self.opened(table)
         if is_earlier(spark_schema(stored.schema()), table, self.path(table)):
-            self._confirm()
+            self.confirm()
             write_deltalake(stored, with_comments(table).empty_table(), mode="append", schema_mode="merge")
 
     def opened(self, table: Table) -> DeltaTable:
@@ -143,7 +143,7 @@ class LocalLake:
 
     def append(self, table: Table, rows: Rows) -> None:
         """Add rows; files that were staged before are named in the same commit."""
-        self._confirm()
+        self.confirm()
         self.create(table)
         self._commit(table, self.opened(table), self.folder(table).stage(rows), (), is_blind=True)
 
@@ -152,7 +152,7 @@ class LocalLake:
 
         Of what is stored, the keys of the dates are read, and the files in which a row changes are written anew.
         """
-        self._confirm()
+        self.confirm()
         self.create(table)
         stored, folder, keyed = self.opened(table), self.folder(table), keyed_by(table)
         fresh = one_row_per_key(_whole(folder, rows), keyed)
@@ -166,11 +166,11 @@ class LocalLake:
 
     def update(self, table: Table, changed: Any, columns: list[str], dates: Iterable[date]) -> None:
         """Set ``columns`` of the rows whose keys ``changed`` holds."""
-        self._confirm()
+        self.confirm()
         stored, folder = self.opened(table), self.folder(table)
         fresh = conformed_rows(changed, table, [*table.key, *columns])
         removed = [file for file, _ in with_keys(folder, files_of(stored, set(dates)), table.key, fresh)]
-        anew = (_updated(folder.read(file), fresh, table.key, columns) for file in removed)
+        anew = (updated(folder.read(file), fresh, table.key, columns) for file in removed)
         self._commit(table, stored, folder.stage(anew), removed)
 
     def replace_dates(self, table: Table, rows: Rows, dates: Collection[ClusterDate]) -> None:
@@ -182,7 +182,7 @@ class LocalLake:
         self._replace(table, rows, Where(values={column: files}))
 
     def _replace(self, table: Table, rows: Rows, where: Where) -> None:
-        self._confirm()
+        self.confirm()
         self.create(table)
         stored, folder = self.opened(table), self.folder(table)
         rest = Rest(folder, files_of(stored, where.days()), where)
@@ -190,7 +190,7 @@ class LocalLake:
 
     def delete(self, table: Table, where: Where) -> None:
         """Delete rows; without such a row there is no commit."""
-        self._confirm()
+        self.confirm()
         stored, folder = self.opened(table), self.folder(table)
         rest = Rest(folder, files_of(stored, where.days()), where)
         if rest.removed:
@@ -227,33 +227,16 @@ class LocalLake:
                 f"another run has written to {self.path(table)} meanwhile; nothing of this write was stored. Rerun."
             ) from error
 
-    def add_candidates(self, table: Table, rows: Rows, *, first: bool) -> None:
-        """Add rows to a table's candidate; the ``first`` ones of a run replace earlier ones."""
-        self._confirm()
-        self.create(table)
-        before = [] if first else self._candidates[table.name]
-        self._candidates[table.name] = before + self.folder(table).stage(rows)
-
-    def candidates(self, table: Table) -> list[StagedFile]:
-        """The files that ``add_candidates`` staged in this run."""
-        return self._candidates[table.name]
-
-    def summed_candidates(
-        self, table: Table, columns: Sequence[str], kernel: Callable[[pa.Table], pa.Table], schema: pa.Schema
-    ) -> pa.Table:
-        """What a kernel makes of the candidate rows, file by file."""
-        read = self.folder(table).read
-        pieces = [kernel(read(file, columns)) for file in self.candidates(table)]
-        return pa.concat_tables([schema.empty_table(), *pieces])
-
-    def of_dates(self, table: Table, stored: Collection[ClusterDate], computed: Collection[ClusterDate]) -> pa.Table:
-        """Stored rows of some dates and this run's candidates of others."""
-        rows = self.rows(table, where=Where(dates=stored))
-        if not computed:
-            return rows
-        days = {at.event_date for at in computed}
-        files = [file for file in self.candidates(table) if file.event_date in days]
-        return pa.concat_tables([rows, chosen(rows_in(self.folder(table), files), Where(dates=computed))])
+    def counted(self, table: Table, columns: Sequence[str], where: Where = EVERY_ROW) -> pa.Table:
+        """The values that these columns hold together, each once, and their number of rows as ``rows``."""
+        both = list(dict.fromkeys([*columns, *where.columns()]))
+        folder, files = self.folder(table), self.files(table, where.days())
+        pieces = (chosen(folder.read(file, both), where).select(list(columns)) for file in files)
+        counts = [
+            piece.group_by(columns).aggregate([([], "count_all")]) for piece in (no_rows(table, columns), *pieces)
+        ]
+        summed = pa.concat_tables(counts).group_by(columns).aggregate([("count_all", "sum")])
+        return summed.rename_columns({"count_all_sum": "rows"})
 
     def expectation_results(
         self, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
@@ -270,7 +253,7 @@ class LocalLake:
 
     def note(self, name: str, text: str | None) -> None:
         """Keep a short text beside the tables until it is taken back (None)."""
-        self._confirm()
+        self.confirm()
         if text is None:
             self._notes.delete(name)
         else:
@@ -312,12 +295,3 @@ def _only(rows: Rows, where: Where) -> Iterator[pa.Table | StagedFile]:
         if isinstance(piece, pa.Table) and len(chosen(piece, where)) < len(piece):
             raise ValueError("rows that replace others must be of the same dates or files.")
         yield piece
-
-
-def _updated(rows: pa.Table, fresh: pa.Table, key: Sequence[str], columns: Sequence[str]) -> pa.Table:
-    places = places_of_keys(rows, fresh, key)
-    for name in columns:
-        new = fresh.column(name).take(pa.array(places, mask=places < 0))
-        both = pc.if_else(pa.array(places >= 0), new, rows.column(name))
-        rows = rows.set_column(rows.column_names.index(name), name, both)
-    return rows

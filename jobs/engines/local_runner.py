@@ -1,31 +1,33 @@
-"""Kernels in processes of this machine; blobs lie in files of a scratch folder."""
+"""Runs kernels in processes of this machine; blobs lie in files of a folder that goes with the runner.
+
+A single worker is this process itself, and so is what runs a single piece of work: a small input starts none.
+"""
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
+import tempfile
+import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from itertools import chain, count
 from multiprocessing import get_context
 from pathlib import Path
-from tempfile import mkdtemp
+from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 
 from jobs.engines.blobs import Blob, Entry, Given, Spool, packed
-from jobs.engines.runner import Kernel, KeyKernel, RowKernel
+from jobs.engines.runner import Kernel, KernelFailedError, KeyKernel, RowKernel
 
 Work = Callable[[], Iterator[Blob]]
 
 
 class LocalBlobs:
-    """Blobs in files of a scratch folder."""
+    """Blobs in files of the runner's folder."""
 
     def __init__(self, entries: list[Entry]) -> None:
         self.entries = entries
@@ -36,11 +38,8 @@ class LocalBlobs:
 
     def tables(self, name: str) -> Iterator[pa.Table]:
         """See ``Blobs``."""
-        by_key: dict[int, list[Entry]] = defaultdict(list)
-        for entry in self.entries:
-            if entry.name == name:
-                by_key[entry.key].append(entry)
-        return chain.from_iterable(Given(own).tables(name) for _, own in sorted(by_key.items()))
+        by_key = _by_key(self.of(name).entries)
+        return chain.from_iterable(Given(own).tables(name) for own in by_key.values())
 
     def rows(self, name: str, schema: pa.Schema) -> Iterator[pa.Table]:
         """See ``Blobs``."""
@@ -48,11 +47,28 @@ class LocalBlobs:
 
 
 class LocalRunner:
-    """Runs kernels in worker processes: as many as cores, none where there is one piece of work."""
+    """Use it as a context: at its end its workers and its folder are gone, after an interrupt as well."""
 
-    def __init__(self, scratch: Path, pool: Callable[[], ProcessPoolExecutor]) -> None:
-        self._scratch, self._pool = scratch, pool
+    def __init__(self, workers: int) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="hindsight-")
         self._number = count()
+        # A forked process would share the locks of this one's threads.
+        made = partial(ProcessPoolExecutor, workers, mp_context=get_context("spawn"), initializer=_leave_interrupts)
+        self._pool = made() if workers > 1 else None
+
+    def __enter__(self) -> LocalRunner:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            workers = list((self._pool._processes or {}).values())
+            if kind is not None:
+                for worker in workers:
+                    worker.terminate()
+            self._pool.shutdown(cancel_futures=True)
+        self._folder.cleanup()
 
     def each(self, kernel: Kernel, tasks: Sequence[Any]) -> LocalBlobs:
         """See ``Runner``."""
@@ -61,8 +77,7 @@ class LocalRunner:
     def over(self, kernel: RowKernel, rows: pa.Table | Iterable[pa.Table]) -> LocalBlobs:
         """See ``Runner``."""
         pieces = [rows] if isinstance(rows, pa.Table) else rows
-        path = self._scratch / f"{next(self._number)}.arrow"
-        return LocalBlobs(_spooled(lambda: chain.from_iterable(map(kernel, pieces)), path))
+        return self._done([lambda: chain.from_iterable(map(kernel, pieces))])
 
     def together(self, *given: LocalBlobs) -> LocalBlobs:
         """See ``Runner``."""
@@ -70,51 +85,46 @@ class LocalRunner:
 
     def by_key(self, kernel: KeyKernel, *given: LocalBlobs) -> LocalBlobs:
         """See ``Runner``."""
-        by_key: dict[int, list[Entry]] = defaultdict(list)
-        for entry in self.together(*given).entries:
-            by_key[entry.key].append(entry)
-        return self._done([partial(_of_key, kernel, key, own) for key, own in sorted(by_key.items())])
+        by_key = _by_key(self.together(*given).entries)
+        return self._done([partial(_of_key, kernel, key, own) for key, own in by_key.items()])
 
     def _done(self, work: list[Work]) -> LocalBlobs:
-        spools = [self._scratch / f"{next(self._number)}.arrow" for _ in work]
-        run = self._pool().map if len(work) > 1 else map
-        return LocalBlobs(list(chain.from_iterable(run(_spooled, work, spools))))
+        # In the order of their names the files are in that of the work.
+        paths = [Path(self._folder.name, f"{next(self._number):09}.arrow") for _ in work]
+        run: Callable[..., Any] = map if self._pool is None or len(work) < 2 else self._pool.map
+        found: list[Entry] = []
+        for entries, failure in run(_spooled, work, paths):
+            if failure is not None:
+                raise KernelFailedError(failure)
+            found += entries
+        return LocalBlobs(found)
 
 
-@contextmanager
-def local_runner() -> Iterator[LocalRunner]:
-    """A runner whose processes and files go when it ends."""
-    scratch, pools = Path(mkdtemp(prefix="hindsight-")), list[ProcessPoolExecutor]()
-
-    def pool() -> ProcessPoolExecutor:
-        if not pools:
-            cores = len(os.sched_getaffinity(0))
-            # A forked process would share the threads' locks of this one.
-            pools.append(ProcessPoolExecutor(cores, get_context("spawn"), _begin_worker))
-        return pools[0]
-
-    try:
-        yield LocalRunner(scratch, pool)
-    finally:
-        for each in pools:
-            each.shutdown(cancel_futures=True)
-        shutil.rmtree(scratch, ignore_errors=True)
+def _leave_interrupts() -> None:
+    """To the process that started this one, which ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _begin_worker() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends the others
+def _by_key(entries: Iterable[Entry]) -> dict[int, list[Entry]]:
+    by_key: dict[int, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        by_key[entry.key].append(entry)
+    return dict(sorted(by_key.items()))
 
 
 def _of_key(kernel: KeyKernel, key: int, entries: list[Entry]) -> Iterator[Blob]:
     return kernel(key, Given(entries))
 
 
-def _spooled(work: Work, path: Path) -> list[Entry]:
+def _spooled(work: Work, path: Path) -> tuple[list[Entry], str | None]:
+    """A worker's part: what its work gives, in a file; or why it failed, as text, since not every error can travel."""
     spool = Spool(path)
     try:
         for blob in work():
             for each in packed(blob):
                 spool.add(each)
+    except Exception:
+        return [], traceback.format_exc()
     finally:
         spool.close()
-    return spool.entries
+    return spool.entries, None

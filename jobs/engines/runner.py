@@ -17,6 +17,10 @@ RowKernel = Callable[[pa.Table], Iterator[Blob]]
 KeyKernel = Callable[[int, Given], Iterator[Blob]]
 
 
+class KernelFailedError(RuntimeError):
+    """Raised where a kernel failed in a worker of this machine; its text is the worker's."""
+
+
 class Blobs(Protocol):
     """What kernels gave, kept until the run ends."""
 
@@ -31,7 +35,10 @@ class Blobs(Protocol):
 
 
 class Runner(Protocol):
-    """Runs kernels in workers. A kernel and its tasks are pickled, so it is a function of a module."""
+    """Runs kernels in workers. A kernel and its tasks are pickled, so it is a function of a module, or a value of one.
+
+    Raises of each method: KernelFailedError, or what Spark raises.
+    """
 
     def each(self, kernel: Kernel, tasks: Sequence[Any]) -> Blobs:
         """Run a kernel for each task."""

@@ -5,43 +5,56 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import date
+from functools import reduce
 from typing import Any, Protocol
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.engines.arrow_columns import conformed_rows
-from jobs.engines.arrow_lake import EVERY_ROW, DataFile, Where
+from jobs.engines.arrow_lake import EVERY_ROW, DataFile, Digests, Where
 from jobs.spark_plans import interpreted_plans
 from jobs.table_schema import stored_schema
 from jobs.transforms.frames import ClusterDate, dates_sql, in_dates, rows_of, sql_text
 from schemas import Table
+from udfs.date_digests import SUMMED, by_date, digests_of
 
 
-class _FrameLake(Protocol):
-    """What the methods below rest on."""
+class FrameLake(Protocol):
+    """What the methods below rest on: a lake that reads and writes frames."""
 
     spark: SparkSession
 
-    def exists(self, table: Table) -> bool: ...
-    def path(self, table: Table) -> str: ...
-    def read(self, table: Table) -> DataFrame: ...
-    def candidates(self, table: Table) -> DataFrame: ...
-    def replace_where(self, table: Table, rows: Any, predicate: str) -> None: ...
+    def exists(self, table: Table) -> bool:
+        """Whether it was created."""
+
+    def path(self, table: Table) -> str:
+        """Where a table stands."""
+
+    def read(self, table: Table) -> DataFrame:
+        """The table's rows."""
+
+    def candidates(self, table: Table) -> DataFrame:
+        """The rows that this run computed."""
+
+    def replace_where(self, table: Table, rows: Any, predicate: str) -> None:
+        """Replace the rows that satisfy a condition of SQL."""
 
 
 class SparkRows:
     """Methods of ``Lake`` that speak Arrow, and their conditions."""
 
-    def rows(self: _FrameLake, table: Table, columns: Sequence[str] = (), where: Where = EVERY_ROW) -> pa.Table:
+    def rows(self: FrameLake, table: Table, columns: Sequence[str] = (), where: Where = EVERY_ROW) -> pa.Table:
         """Bring few rows to the driver, with these columns (none named: all)."""
         wanted = list(columns) or table.columns.names
         found = self.read(table).where(sql_of(where)).select(*(f"`{name}`" for name in wanted))
         return conformed_rows(found.toArrow(), table, wanted)
 
-    def files(self: _FrameLake, table: Table, dates: Collection[date] | None = None) -> list[DataFile]:
+    def files(self: FrameLake, table: Table, dates: Collection[date] | None = None) -> list[DataFile]:
         """The files of the latest version that hold rows of these dates; None: all."""
         if not self.exists(table):
             return []
@@ -59,49 +72,68 @@ class SparkRows:
         of_dates = dates if table.dated else None
         return sorted((f for f in every if of_dates is None or f.event_date in of_dates), key=lambda file: file.path)
 
-    def replace_dates(self: _FrameLake, table: Table, rows: Any, dates: Collection[ClusterDate]) -> None:
+    def replace_dates(self: FrameLake, table: Table, rows: Any, dates: Collection[ClusterDate]) -> None:
         """Replace the rows of these dates of clusters; ``rows`` are of no other."""
         self.replace_where(table, rows, in_dates(dates))
 
-    def replace_files(self: _FrameLake, table: Table, rows: Any, column: str, files: Collection[str]) -> None:
+    def replace_files(self: FrameLake, table: Table, rows: Any, column: str, files: Collection[str]) -> None:
         """Replace the rows whose ``column`` names one of these landing files; ``rows`` name no other."""
         self.replace_where(table, rows, sql_of(Where(values={column: files})))
 
-    def summed_candidates(
-        self: _FrameLake,
-        table: Table,
-        columns: Sequence[str],
-        kernel: Callable[[pa.Table], pa.Table],
-        schema: pa.Schema,
-    ) -> pa.Table:
-        """What a kernel makes of the candidate rows, piece by piece where they lie: a small table, for the driver."""
+    def candidate_digests(self: FrameLake, columns: Mapping[Table, Sequence[str]]) -> Digests:
+        """Of each table's candidate rows, per date their number and a digest of these columns (none: 0)."""
+        pieces = [_summed(self.candidates(table), table, names) for table, names in columns.items()]
+        found = reduce(DataFrame.unionAll, pieces).toArrow()
+        digests = {}
+        for table in columns:
+            of_table = found.filter(pc.equal(found.column("table"), table.name)).drop(["table"]).cast(SUMMED)
+            digests[table] = [(ClusterDate(cluster, day), each) for cluster, day, each in digests_of(of_table)]
+        return digests
 
-        def summed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                yield from kernel(conformed_rows(pa.Table.from_batches([batch]), table, columns)).to_batches()
+    def counted(self: FrameLake, table: Table, columns: Sequence[str], where: Where = EVERY_ROW) -> pa.Table:
+        """The values that these columns hold together, each once, and their number of rows as ``rows``."""
+        names = [f"`{name}`" for name in columns]
+        counts: pa.Table = (
+            self.read(table).where(sql_of(where)).groupBy(*names).agg(F.count("*").alias("rows")).toArrow()
+        )
+        return conformed_rows(counts, table, columns).append_column("rows", counts.column("rows"))
 
-        wanted = self.candidates(table).select(*(f"`{name}`" for name in columns))
-        found: pa.Table = wanted.mapInArrow(summed, from_arrow_schema(schema)).toArrow()
-        return found.cast(schema)
+    def candidate_dates(self: FrameLake, table: Table, where: Where) -> set[ClusterDate]:
+        """The dates of which a candidate row meets a condition."""
+        found = self.candidates(table).where(sql_of(where)).select("cluster", "event_date").distinct()
+        return {ClusterDate(*row) for row in rows_of(found)}
 
     def of_dates(
-        self: _FrameLake, table: Table, stored: Collection[ClusterDate], computed: Collection[ClusterDate]
+        self: FrameLake, table: Table, stored: Collection[ClusterDate], computed: Collection[ClusterDate]
     ) -> DataFrame:
         """Stored rows of some dates and this run's candidates of others."""
         rows = self.read(table).where(in_dates(stored))
         return rows.unionByName(self.candidates(table).where(in_dates(computed))) if computed else rows
 
     def expectation_results(
-        self: _FrameLake, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
+        self: FrameLake, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
     ) -> list[dict[str, Any]]:
         """Check rows against the contracts and invariants of their tables, beside all rows of others (``whole``)."""
         from jobs.engines.spark_expectations import results_of  # Great Expectations takes seconds to import
 
         return results_of(self, job, frames, whole)
 
-    def plans(self: _FrameLake) -> AbstractContextManager[Callable[[int], None]]:
+    def plans(self: FrameLake) -> AbstractContextManager[Callable[[int], None]]:
         """Interpreted plans for few lines, compiled ones for many."""
         return interpreted_plans(self.spark)
+
+
+def _summed(rows: DataFrame, table: Table, columns: Sequence[str]) -> DataFrame:
+    """Digests of pieces of rows, made where they lie; ``table`` says of which."""
+    wanted = list(dict.fromkeys(["cluster", "event_date", *columns]))
+
+    def summed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            piece = by_date(conformed_rows(pa.Table.from_batches([batch]), table, wanted), columns)
+            yield from piece.append_column("table", pa.repeat(table.name, len(piece))).to_batches()
+
+    found = SUMMED.append(pa.field("table", pa.string()))
+    return rows.select(*(f"`{name}`" for name in wanted)).mapInArrow(summed, from_arrow_schema(found))
 
 
 def frame_of(spark: SparkSession, rows: Any, table: Table) -> DataFrame:

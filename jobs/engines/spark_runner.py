@@ -137,9 +137,14 @@ def _spooled(batches: Batches, scratch: Path) -> dict[int, list[Entry]]:
 
 def _as_batches(blobs: Iterator[Blob]) -> Batches:
     for blob in blobs:
-        for name, key, place, rows in map(tuple, packed(blob)):
-            columns = [pa.array([name]), pa.array([key]), pa.array([place]), pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(np.array([0, len(rows)], np.int32).tobytes()), rows])]
+        for each in packed(blob):
+            rows = pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(_offsets(each.rows)), each.rows])
+            columns = [*(pa.array([value]) for value in each[:3]), rows]
             yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+
+
+def _offsets(rows: pa.Buffer) -> bytes:
+    return np.array([0, len(rows)], np.int32).tobytes()
 
 
 def _opener(schema: pa.Schema) -> Callable[[Batches], Batches]:

@@ -89,14 +89,18 @@ def _places(captures: DataFrame, heartbeats: DataFrame) -> DataFrame:
     )
 
 
-_CONNECTIONS = "array<struct<client_id: string, version: int, broker_name: string, address: string, kind: string>>"
+_CONNECTIONS = (
+    "array<struct<client_id: string, version: int, language: string, broker_name: string, address: string, "
+    "kind: string>>"
+)
 
 
 def _connections(heartbeats: DataFrame) -> DataFrame:
     """Per listing of connections: who is in it, with what is known of each."""
     connection = F.struct(
         "client_id",
-        F.when(F.coalesce("language", F.lit("JAVA")) == "JAVA", F.col("client_version")).alias("version"),
+        F.col("client_version").alias("version"),
+        F.coalesce("language", F.lit("JAVA")).alias("language"),
         "broker_name",
         "address",
         F.col("client_kind").alias("kind"),

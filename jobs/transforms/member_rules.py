@@ -11,14 +11,16 @@ from pyspark.sql import functions as F
 from jobs.transforms.group_rounds import GROUP_OF_ROUND, INFO
 from jobs.transforms.overrides import first_override
 from udfs.allocation import STRATEGIES
-from udfs.pandas_udfs import release_rules
+from udfs.pandas_udfs import member_profiles
 from udfs.round_facts import OTHER_CLASS
 
 
 def strategy_events(rebalances: DataFrame, captures: DataFrame, carried: DataFrame) -> DataFrame:
     """Every time a client showed its strategy: its log line, its running info, or what the date before handed over."""
     member = ("cluster", "consumer_group", "client_id")
-    logged = rebalances.select(*member, F.col("logged_at").alias("at"), "strategy", F.lit("client_log").alias("source"))
+    # Go's clients do not write theirs.
+    told = rebalances.where(F.col("strategy") != "")
+    logged = told.select(*member, F.col("logged_at").alias("at"), "strategy", F.lit("client_log").alias("source"))
     shown = captures.where((F.col("kind") == INFO) & F.col("strategy").isNotNull()).select(
         *member, F.col("captured_at").alias("at"), "strategy", F.lit("running_info").alias("source")
     )
@@ -31,20 +33,23 @@ def strategy_events(rebalances: DataFrame, captures: DataFrame, carried: DataFra
 def member_rules(groups: DataFrame, events: DataFrame, *, configured: Sequence[Mapping[str, Any]]) -> DataFrame:
     """Per round and group: each distinct member's strategy as last shown, its release family, and the group's own rule.
 
-    In order of trust: client log, running info, settings; a class that is none of RocketMQ's own says least. The
-    group's: configured, else the majority of the known ones (ties in the order of STRATEGIES), else AVG, which is
-    RocketMQ's default.
+    In order of trust: client log, running info, settings; a class that is none of RocketMQ's own says least. Clients
+    that know AVG only have that, whatever is said. The group's: configured, else the majority of the known ones (ties
+    in the order of STRATEGIES), else AVG, which is RocketMQ's default.
     """
     known = F.when(_is_known(F.col("shown")), F.col("shown"))
     source = (
-        F.when(F.col("logged").isNotNull(), F.lit("client_log"))
+        F.when(F.col("rules.bound"), F.lit("release"))
+        .when(F.col("logged").isNotNull(), F.lit("client_log"))
         .when(known.isNotNull(), F.lit("running_info"))
         .when(F.col("set").isNotNull(), F.lit("settings"))
         .when(F.col("shown").isNotNull(), F.lit("running_info"))
     )
     rule = F.struct(
         "client_id",
-        F.coalesce("logged", known, "set", "shown").alias("strategy"),
+        F.when(F.col("rules.bound"), F.lit("AVG"))
+        .otherwise(F.coalesce("logged", known, "set", "shown"))
+        .alias("strategy"),
         source.alias("source"),
         F.col("rules.profile").alias("profile"),
     )
@@ -75,9 +80,23 @@ def _is_known(strategy: Column) -> Column:
 
 
 def _probes(groups: DataFrame) -> DataFrame:
-    """Per round, group and distinct member: when it was read, and the newest version that its connections report."""
-    connections = groups.select(*GROUP_OF_ROUND, F.col("read_until").alias("at"), F.inline("connections"))
-    return connections.groupBy(*GROUP_OF_ROUND, "at", "client_id").agg(F.max("version").alias("version"))
+    """Per round, group and distinct member: when it was read, and what tells its release.
+
+    The newest version that its connections report, with their language, and what its own running infos state.
+    """
+    member = [*GROUP_OF_ROUND, "at", "client_id"]
+    of_round = groups.select(*GROUP_OF_ROUND, F.col("read_until").alias("at"), "connections", "reads")
+    reported = of_round.select("*", F.inline("connections")).select(
+        *member, F.struct("version", "language").alias("said")
+    )
+    stated = of_round.select("*", F.inline("reads")).select(*member, "client_version")
+    return (
+        reported.unionByName(stated, allowMissingColumns=True)
+        .groupBy(*member)
+        .agg(F.max("said").alias("said"), F.max("client_version").alias("client_version"))
+        .where(F.col("said").isNotNull())
+        .select(*member, "said.*", "client_version")
+    )
 
 
 def _last_shown(probes: DataFrame, events: DataFrame, configured: Sequence[Mapping[str, Any]]) -> DataFrame:
@@ -93,7 +112,7 @@ def _last_shown(probes: DataFrame, events: DataFrame, configured: Sequence[Mappi
         .where(F.col("round_at").isNotNull())
         .withColumn("set", first_override(configured, "name", ("cluster", "consumer_group")))
         .withColumn("parameters", first_override(configured, "parameters", ("cluster", "consumer_group")))
-        .withColumn("rules", release_rules()(F.col("version").cast("string")))
+        .withColumn("rules", member_profiles()("language", "version", "client_version", "client_id"))
     )
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.captures.test_damaged_lines import ABOUT, LINES
 from udfs import broker_log_lines, client_log_templates
 from udfs.bounded_lines import Line, read_lines
-from udfs.client_log_lines import TRACE_LINES
+from udfs.held_lines import TRACE_LINES
 from udfs.landing_formats import FORMATS
 from udfs.mqadmin_lines import MOST_LINES, with_command
 from udfs.parsed_line import LandedFile

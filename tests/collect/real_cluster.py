@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -32,10 +33,13 @@ _LOGBACK = '<configuration><root level="OFF"/></configuration>'
 _STARTS_WITHIN_S = 90
 
 
-def class_path(release: str, folder: Path) -> str:
-    """The class path of a release's servers and tools."""
+SERVERS_AND_TOOLS = ("broker", "namesrv", "tools")
+
+
+def class_path(release: str, folder: Path, parts: tuple[str, ...] = SERVERS_AND_TOOLS) -> str:
+    """The class path of parts of a release."""
     folder.mkdir(parents=True, exist_ok=True)
-    told = "".join(_DEPENDENCY.format(name, release) for name in ("broker", "namesrv", "tools"))
+    told = "".join(_DEPENDENCY.format(name, release) for name in parts)
     (folder / "pom.xml").write_text(_POM.format(told))
     out = folder / "class.path"
     goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath"
@@ -51,9 +55,12 @@ def free_port() -> int:
 
 
 @contextmanager
-def cluster(release: str, folder: Path, *, brokers: int = 2, name_servers: int = 2, acl: str = "") -> Iterator[str]:
-    """A cluster that is up; gives its name servers' addresses, joined by ``;``."""
+def cluster(
+    release: str, folder: Path, *, brokers: int = 2, name_servers: int = 2, acl: str = "", older: tuple[str, ...] = ()
+) -> Iterator[str]:
+    """A cluster that is up; gives its name servers' addresses, joined by ``;``. ``older``: releases of more brokers."""
     classes = class_path(release, folder / "maven")
+    of_brokers = [classes] * brokers + [class_path(one, folder / f"maven-{one}") for one in older]
     home = folder / "home" / "conf"
     home.mkdir(parents=True)
     for name in ("namesrv", "broker"):
@@ -65,7 +72,7 @@ def cluster(release: str, folder: Path, *, brokers: int = 2, name_servers: int =
             settings = f"listenPort={port}\nbindAddress=127.0.0.1\n"
             stack.enter_context(_server(classes, "namesrv.NamesrvStartup", settings, folder / f"ns{port}", port))
         addresses = ";".join(f"127.0.0.1:{port}" for port in ports)
-        for number in range(brokers):
+        for number, own_classes in enumerate(of_brokers):
             name, port = f"broker-{'abcd'[number]}", free_port()
             store = folder / name / "store"
             settings = (
@@ -76,17 +83,18 @@ def cluster(release: str, folder: Path, *, brokers: int = 2, name_servers: int =
                 f"flushDiskType=ASYNC_FLUSH\naclEnable={'true' if acl else 'false'}\n"
             )
             store.mkdir(parents=True)
-            stack.enter_context(_server(classes, "broker.BrokerStartup", settings, folder / name, port))
+            stack.enter_context(_server(own_classes, "broker.BrokerStartup", settings, folder / name, port))
         for port in ports:
-            _await_registered(port, brokers)
+            _await_registered(port, len(of_brokers))
         yield addresses
 
 
 @contextmanager
-def looker(release: str, folder: Path, name_servers: str) -> Iterator[subprocess.Popen[str]]:
+def looker(release: str, folder: Path, name_servers: str, more_groups: int = 0) -> Iterator[subprocess.Popen[str]]:
     """Clients that produce and consume, and rocketmq-tools, all of one release; see ``Look.java``."""
     classes = class_path(release, folder / "maven")
-    command = ["java", *_OPTIONS, f"-Duser.home={folder}", "-cp", classes, str(JAVA / "Look.java"), name_servers]
+    command = ["java", *_OPTIONS, f"-Duser.home={folder}", "-cp", classes, str(JAVA / "Look.java")]
+    command += [name_servers, str(more_groups)]
     with (
         (folder / "look.log").open("w") as log,
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as process,
@@ -96,6 +104,47 @@ def looker(release: str, folder: Path, name_servers: str) -> Iterator[subprocess
             yield process
         finally:
             process.kill()
+
+
+@contextmanager
+def sender(
+    release: str, folder: Path, name_servers: str, landing: Path, jar: Path, *options: str, within: tuple[str, ...] = ()
+) -> Iterator[subprocess.Popen[str]]:
+    """A producer of a release, whose group is named after it, with the send recorder; see ``Sends.java``.
+
+    ``within``: a command that starts it.
+    """
+    classes = f"{jar}:{class_path(release, folder / 'maven', ('client',))}"
+    group = f"pg_{release}".replace(".", "_")
+    program = [str(JAVA / "Sends.java"), name_servers, str(landing), str(folder / "truth"), group]
+    with (
+        (folder / "sends.log").open("w") as log,
+        subprocess.Popen(
+            [*within, "java", *_OPTIONS, f"-Duser.home={folder}", *options, "-cp", classes, *program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        ) as process,
+    ):
+        try:
+            told(process, "ready")
+            yield process
+        finally:
+            process.kill()
+
+
+def create_topic(release: str, folder: Path, name_servers: str, topic: str) -> None:
+    """A topic with four queues at each broker, by mqadmin."""
+    words = ["updateTopic", "-n", name_servers, "-c", "Real", "-t", topic, "-r", "4", "-w", "4"]
+    main = ["-cp", class_path(release, folder / "maven"), "org.apache.rocketmq.tools.command.MQAdminStartup"]
+    home = f"-Drocketmq.home.dir={folder / 'home'}"
+    subprocess.run(["java", *_OPTIONS, home, *main, *words], check=True, timeout=120, capture_output=True)
+
+
+def kill_broker(folder: Path, name: str) -> None:
+    """End a broker of a cluster at once."""
+    os.kill(int((folder / name / "pid").read_text()), signal.SIGKILL)
 
 
 def told(process: subprocess.Popen[str], word: str) -> None:
@@ -118,6 +167,7 @@ def _server(classes: str, main: str, settings: str, folder: Path, port: int) -> 
         subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "NAMESRV_ADDR": ""}) as process,
     ):
         try:
+            (folder / "pid").write_text(str(process.pid))
             _await_listening(process, port)
             yield
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 
@@ -12,6 +13,7 @@ from deltalake import DeltaTable
 from deltalake.schema import Field, PrimitiveType
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql.types import ArrayType, StructField, StructType
 
 from jobs.engines.arrow_columns import NullInColumnError, chosen
 from jobs.engines.arrow_lake import ConcurrentWriteError, Where
@@ -149,7 +151,7 @@ def test_what_rests_on_rows_that_another_run_has_changed_meanwhile_is_refused(la
         "update": (routes, ["perm"], [DAY]),
         "delete": (Where(values={"cluster": ["c"]}),),
     }
-    with pytest.raises(ConcurrentWriteError, match="another run has written to .*topic_route"):
+    with pytest.raises(ConcurrentWriteError, match=r"another run has written to .*topic_route"):
         getattr(lake, write)(TOPIC_ROUTE, *of_write[write])
     assert len(lake.rows(TOPIC_ROUTE)) == 2
 
@@ -179,3 +181,62 @@ def test_a_table_with_a_feature_that_only_spark_knows_is_refused_with_the_way_ou
     for use in (lake.rows, lake.version, LocalLake(lake.root, retention_days=7).create):
         with pytest.raises(NoLocalEngineError, match="--engine spark"):
             use(TOPIC_ROUTE)
+
+
+@given(rows(QUARANTINE, min_size=1))
+def test_statistics_of_a_file_bound_every_value_of_it(drawn):
+    with TemporaryDirectory() as root:
+        (file,) = LocalLake(root, retention_days=7).folder(QUARANTINE).stage(drawn)
+    stats = json.loads(file.stats)
+    assert (stats["numRecords"], file.rows) == (len(drawn), len(drawn))
+    assert {"line_number", "ingested_at"} <= stats["minValues"].keys() & stats["maxValues"].keys()
+    for name in drawn.column_names:
+        assert stats["nullCount"][name] == 0
+        shown = drawn.column(name).to_pylist()
+        least, most = (bound(stats[of].get(name)) for of in ("minValues", "maxValues"))
+        assert least is None or least <= min(shown)
+        assert most is None or most >= max(shown)
+
+
+def bound(told):
+    """A bound as a value of its column: instants stand there in milliseconds."""
+    try:
+        return datetime.fromisoformat(told)
+    except (TypeError, ValueError):
+        return told
+
+
+def without(columns: StructType, path: str) -> StructType:
+    """The columns without one, which may be nested in a list."""
+    head, _, rest = path.partition(".")
+    fields = []
+    for field in columns.fields:
+        if field.name != head:
+            fields.append(field)
+        elif rest:
+            kind = ArrayType(without(field.dataType.elementType, rest))
+            fields.append(StructField(field.name, kind, field.nullable, field.metadata))
+    return StructType(fields)
+
+
+@pytest.mark.parametrize("path", ["lag_now", "findings.code"])
+@given(rows(DRIFT_INCIDENT, min_size=1), rows(DRIFT_INCIDENT, min_size=1))
+@settings(max_examples=5)
+def test_a_column_that_came_later_is_null_in_earlier_rows_and_whole_in_later_ones(path, early, late):
+    """A nested one stands last in the table, and in the middle of the contract."""
+    before = replace(DRIFT_INCIDENT, columns=without(DRIFT_INCIDENT.columns, path))
+    with TemporaryDirectory() as root:
+        LocalLake(root, retention_days=7).append(before, early)
+        expected = early.to_pylist()
+        for row in expected:
+            row |= {"lag_now": None} if path == "lag_now" else {}
+            for finding in row["findings"] if path != "lag_now" else ():
+                if finding:
+                    finding["code"] = None
+        assert as_text(LocalLake(root, retention_days=7).rows(DRIFT_INCIDENT)) == sorted(map(repr, expected))
+        lake = LocalLake(root, retention_days=7)
+        lake.append(DRIFT_INCIDENT, late)
+        assert as_text(lake.rows(DRIFT_INCIDENT)) == sorted([*map(repr, expected), *as_text(late)])
+        stored = json.loads(DeltaTable(lake.path(DRIFT_INCIDENT)).schema().to_json())["fields"]
+        comments = {field["name"]: field["metadata"]["comment"] for field in stored}
+        assert comments == DRIFT_INCIDENT.comment_of

@@ -14,6 +14,7 @@ import pytest
 
 from udfs.drift_rules import RULES
 from udfs.drift_timing import OPENS, Timing
+from udfs.expected_allocation import MemberRule
 from udfs.group_history import GroupHistory
 from udfs.group_memory import Reading
 from udfs.group_round import GroupRound
@@ -108,6 +109,10 @@ def stalled(at, **changes):
     return world(at, {A1: [owner("c1", at, **changes)]})
 
 
+def of_families(*profiles):
+    return tuple(MemberRule(c, "AVG", profile) for c, profile in zip(("c1", "c2"), profiles, strict=True))
+
+
 ANYBODY = {"allowed": dict.fromkeys(EXPECTED, frozenset({"c1", "c2", "c9"}))}
 
 FIXTURES = {
@@ -170,6 +175,11 @@ FIXTURES = {
     "MIXED_STRATEGY": Fixture(
         lambda at: world(at, strategies={"c1": ("AVG", "x"), "c2": ("AVG_BY_CIRCLE", "x")}),
         lambda at: world(at, strategies={"c1": ("AVG", "x")}),
+    ),
+    "MIXED_CLIENTS": Fixture(
+        lambda at: world(at, rules=of_families("G1", "P533")),
+        lambda at: world(at, rules=of_families(None, "P533")),
+        lambda at: world(at, rules=of_families("G6", "P533")),
     ),
     "VIEW_DIVERGENCE": Fixture(two_views, lambda at: world(at, listed=False), same_views),
     "LOCK_STARVED": Fixture(

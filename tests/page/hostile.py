@@ -74,7 +74,7 @@ def _rows(n: int, name: str) -> dict[str, list[dict]]:
         "groups": [
             {**group, "rounds": 1, "ok": 0, "drift": 1, "unknown": 0, "unjudged": 0, "matrix": True, "strategy": name}
             | {"message_model": "CLUSTERING", "strategy_source": "client_log", **counted}
-            | {"queue_kind": "logical", "scope_reason": name, "kinds": [name]}
+            | {"queue_kind": "logical", "scope_reason": name, "kinds": [name], "families": [name]}
         ],
         "rounds": [{**group, "round_at": _T0, "verdict": "drift", "missing": 0}],
         "cells": [{**queue, "code": "DOUBLE_OWNED", "finding_state": "OPEN"}],

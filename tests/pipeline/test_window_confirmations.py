@@ -81,5 +81,6 @@ def test_a_log_whose_clock_is_off_confirms_no_window(spark, views, settings):
     lines = spark.table("client_event").where(f"kind IN {tuple(STATES)}")
     late = lines.withColumn("logged_at", lines.logged_at + timedelta(milliseconds=200))
     windows, attempts = spark.table("broker_availability_window"), spark.table("send_attempt")
-    shown = window_confirmations(late, windows, attempts, within_ms=settings.confirmation.within_ms).collect()
+    writers = attempts.select("cluster", "producer_group", "client_id", F.col("thread").alias("writer"))
+    shown = window_confirmations(late, windows, writers, within_ms=settings.confirmation.within_ms).collect()
     assert Counter(row.shows for row in shown)["opened"] == 0

@@ -9,8 +9,9 @@ import pytest
 
 from schemas.events import CLIENT_EVENT_KINDS
 from udfs.bounded_lines import Line
-from udfs.client_log_lines import TRACE_CHARS, TRACE_LINES, parse_client_log
+from udfs.client_log_lines import parse_client_log
 from udfs.client_log_templates import TEMPLATES
+from udfs.held_lines import TRACE_CHARS, TRACE_LINES
 
 SET = "[MessageQueue [topic=T, brokerName=broker-b, queueId=0], MessageQueue [topic=T, brokerName=broker-a, queueId=1]]"
 TEXT = (

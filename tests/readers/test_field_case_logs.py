@@ -104,9 +104,23 @@ def test_c08_locks_and_pop_of_5_x():
     assert rows(parsed)[0]["logged_at"] == at("2026-11-20 10:20:30.814")
 
 
-@pytest.mark.parametrize("case", ["c12", "c13"])
-def test_c12_c13_lines_of_other_languages_are_refused_as_such(case):
-    assert {one.refusal.code for one in read(case)} == {"FOREIGN_CLIENT_LOG"}
+def test_c12_lines_of_a_cpp_client_are_read_as_its_own():
+    removed, added, failed = rows(read("c12"))
+    queue = {"topic": "note_change", "broker_name": "cluster02-broker10", "queue_id": 3, "language": "CPP"}
+    assert removed.items() >= {"kind": "queue_removed", **queue}.items()
+    assert added.items() >= {"kind": "queue_added", **queue}.items()
+    assert failed.items() >= {"kind": "member_list_failed", "consumer_group": "g_note", "topic": "note_change"}.items()
+    assert removed["logged_at"] == at("2026-11-20 10:18:31.401")
+
+
+def test_c13_lines_of_a_go_client_are_read_in_its_own_layout_and_refused_in_others():
+    parsed = read("c13")
+    assert [one.refusal.code if one.refusal else None for one in parsed] == [
+        *(None, "BAD_REBALANCE_LINE", None, None),  # of the second the counts were lost
+        *["FOREIGN_CLIENT_LOG"] * 3,
+    ]
+    assert [row["kind"] for row in rows(parsed)] == ["lock_failed", "member_list_failed"]
+    assert rows(parsed)[0]["logged_at"] == at("2026-11-20 10:00:07", SHANGHAI)
 
 
 def test_c24_the_wrapping_of_kubernetes_and_docker_is_taken_off():

@@ -122,3 +122,23 @@ def test_a_start_takes_its_switches_from_spec_where_absence_is_off():
 def test_a_start_without_spec_leaves_unrecorded_switches_unknown():
     made = parse({"type": "start", "ts": 1795252690852, "clientId": "c", "group": "pg"}).records[0].row
     assert made["detector_enabled"] is None and made["latency_fault_enabled"] is None
+
+
+LOST = {"type": "dropped", "group": "pg", "clientId": "10.0.0.1@7", "ts": 1795252691980, "lines": 12}
+
+
+def test_lines_that_a_recorder_lost_are_refused_with_their_number_so_that_they_are_seen():
+    refusal = parse(LOST).refusal
+    assert refusal.code == "LINES_LOST"
+    assert refusal.detail == "12 lines of 10.0.0.1@7 (pg) were not written before 2026-11-21 09:18:11"
+
+
+@pytest.mark.parametrize("name", ["group", "clientId", "ts", "lines"])
+def test_a_line_of_losses_that_does_not_say_whose_or_how_many_is_refused_as_any_other(name):
+    refusal = parse(LOST, **{name: None}).refusal
+    assert (refusal.code, repr(name) in refusal.detail) == ("MISSING_FIELD", True)
+
+
+def test_an_answer_of_another_broker_than_the_one_chosen_is_a_doubt():
+    assert row(mode="ASYNC", answeredBy="broker-b")["doubts"] == ["ANSWERED_BY_ANOTHER"]
+    assert "doubts" not in row(mode="ASYNC", answeredBy=None)

@@ -136,6 +136,7 @@ def test_a_line_of_another_layout_is_read_as_without_a_pattern():
         ("%p %m%n", "needs one %d"),
         ("%m %d%n", "needs one %d"),
         ("%d{yyyy-MM-dd} %m", "needs hour"),
+        ("%d{H5Hms} %m", "stands twice"),
         ("%d{MM-dd HH:mm:ss} %m", "needs year"),
         ("%d{yyyy-MM-dd HH:mm:ss z} %m", "letter 'z'"),
         ("%d{yyyy-MM-dd HH:mm:ss}{Mars/Base} %m", "no time zone"),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import zipfile
+import zlib
+from itertools import islice
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from udfs.archive_blocks import BLOCK_BYTES, inflate_piece
 from udfs.bounded_lines import read_lines
 from udfs.landing_formats import FORMATS
 from udfs.zipped_lines import read_zip_lines
@@ -58,6 +62,20 @@ def test_the_log_in_an_archive_has_the_lines_that_it_has_outside(method, streame
         ("logs/", b""), ("__MACOSX/._app.log", b"x"), ("logs/app.log", TEXT[:20_000]), method=method, streamed=streamed
     )
     assert read(data, size) == list(read_lines([TEXT[:20_000]], gzipped=False, max_line_bytes=1 << 20))
+
+
+def test_a_stream_of_several_blocks_ends_where_it_ends_whatever_follows_it():
+    text = TEXT * 4
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    packed = packer.compress(text) + packer.flush()
+    member = zlib.decompressobj(-zlib.MAX_WBITS)
+    blocks = list(islice(inflate_piece(member, packed + b"after"), 100))
+    assert len(text) > 2 * BLOCK_BYTES and b"".join(blocks) == text
+    assert (len(blocks), member.unused_data) == (-(-len(text) // BLOCK_BYTES), b"after")
+    data = archive(("app.log", text))
+    assert read(data) == list(read_lines([text], gzipped=False, max_line_bytes=1 << 20))
+    twice = read_lines([gzip.compress(text) * 2], gzipped=True, max_line_bytes=1 << 20)
+    assert list(twice) == list(read_lines([text * 2], gzipped=False, max_line_bytes=1 << 20))
 
 
 @pytest.mark.parametrize(

@@ -80,21 +80,18 @@ def of_kubernetes() -> list[Command]:
     ]
 
 
-def of_collecting_systemd() -> list[Command]:
-    """What the collector's service starts; systemd takes a ``;`` for one only where it stands alone."""
-    (line,) = unit("collector.service")["Service", "ExecStart"]
-    return [Command("systemd", tuple(line.split()))]
+def of_services(name: str) -> list[Command]:
+    """What the examples of one that never ends start: a unit, a Deployment and a compose file.
 
-
-def of_collecting_kubernetes() -> list[Command]:
-    """What the collector's Deployment starts."""
-    (container,) = deployment()["spec"]["template"]["spec"]["containers"]
-    return [Command("kubernetes", (*container["command"], *container["args"]))]
-
-
-def of_collecting_compose() -> list[Command]:
-    """What the collector's compose file starts."""
-    return [Command("compose", tuple(compose()["services"]["collector"]["command"]))]
+    systemd takes a ``;`` for one only where it stands alone.
+    """
+    (line,) = unit(f"{name}.service")["Service", "ExecStart"]
+    (container,) = deployment(name)["spec"]["template"]["spec"]["containers"]
+    return [
+        Command("systemd", tuple(line.split())),
+        Command("kubernetes", (*container["command"], *container["args"])),
+        Command("compose", tuple(compose(name)["services"][name]["command"])),
+    ]
 
 
 def of_the_page() -> list[Command]:
@@ -145,15 +142,15 @@ def cronjob() -> dict[str, Any]:
     return YAML(typ="safe").load(SCHEDULES / "cronjob.yaml")
 
 
-def deployment() -> dict[str, Any]:
-    """The collector's Deployment as it stands in its file."""
-    return YAML(typ="safe").load(SCHEDULES / "collector-deployment.yaml")
+def deployment(name: str) -> dict[str, Any]:
+    """A Deployment as it stands in its file."""
+    return YAML(typ="safe").load(SCHEDULES / f"{name}-deployment.yaml")
 
 
-def compose() -> dict[str, Any]:
-    """The collector's compose file."""
-    return YAML(typ="safe").load(SCHEDULES / "collector-compose.yaml")
+def compose(name: str) -> dict[str, Any]:
+    """A compose file."""
+    return YAML(typ="safe").load(SCHEDULES / f"{name}-compose.yaml")
 
 
-COLLECTING = (of_collecting_systemd, of_collecting_kubernetes, of_collecting_compose)
+SERVICES = {"collector": "collect", "watch": "watch"}  # the command of each
 SCHEDULED = (of_cron, of_systemd, of_airflow, of_kubernetes)

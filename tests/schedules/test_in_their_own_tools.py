@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.schedules.scheduled_commands import SCHEDULED, SCHEDULES, crontab, pipeline_jobs
+from tests.schedules.scheduled_commands import SCHEDULED, SCHEDULES, SERVICES, crontab, pipeline_jobs
 from tests.schedules.stand_in_machine import Machine
 
 pytestmark = pytest.mark.soak
@@ -98,19 +98,21 @@ def test_systemd_accepts_the_units(machine):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_systemd_accepts_the_collector_s_unit(machine):
-    unit = str(machine.installed("collector.service", folder="units"))
+@pytest.mark.parametrize("name", SERVICES)
+def test_systemd_accepts_the_unit_of_a_service(machine, name):
+    unit = str(machine.installed(f"{name}.service", folder="units"))
     done = run(tool("systemd-analyze", "systemd"), "verify", "--man=no", unit, environment={})
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_compose_accepts_the_collector_s_file():
-    file = str(SCHEDULES / "collector-compose.yaml")
+@pytest.mark.parametrize("name", SERVICES)
+def test_compose_accepts_the_file_of_a_service(name):
+    file = str(SCHEDULES / f"{name}-compose.yaml")
     done = run(tool("docker-compose", "docker-compose"), "--file", file, "config", "--quiet", environment={})
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", ["cronjob.yaml", "collector-deployment.yaml"])
+@pytest.mark.parametrize("name", ["cronjob.yaml", *(f"{name}-deployment.yaml" for name in SERVICES)])
 def test_the_examples_fit_the_schema_of_kubernetes(name):
     done = run(of_schedulers("kubernetes-validate"), "--strict", str(SCHEDULES / name), environment={})
     assert done.returncode == 0, done.stdout + done.stderr

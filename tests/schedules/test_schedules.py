@@ -13,9 +13,9 @@ from conf.settings_file import load_settings
 from jobs.lake_commands import app
 from jobs.spark_session import _local
 from tests.schedules.scheduled_commands import (
-    COLLECTING,
     SCHEDULED,
     SCHEDULES,
+    SERVICES,
     compose,
     cronjob,
     crontab,
@@ -23,6 +23,7 @@ from tests.schedules.scheduled_commands import (
     of_airflow,
     of_cron,
     of_kubernetes,
+    of_services,
     of_systemd,
     of_the_page,
     pipeline_jobs,
@@ -63,30 +64,40 @@ def test_the_command_line_takes_what_a_schedule_calls(command):
         assert options["landing"] in ("/srv/hindsight/landing", "s3://bucket/landing")
 
 
-@pytest.mark.parametrize("of_one", COLLECTING)
-def test_the_command_line_takes_what_a_collector_s_example_starts(of_one):
-    (command,) = of_one()
-    name, options = parsed(command.words)
-    assert name == "collect"
-    assert (options["name_server"].count(";"), options["cluster"], options["gzipped"]) == (1, "prod", True)
-    places = (str(options["landing"]), str(options["metrics"]))
-    assert places == ("/srv/hindsight/landing", "/srv/hindsight/collector.prom")
+@pytest.mark.parametrize("name", SERVICES)
+def test_the_command_line_takes_what_the_examples_of_a_service_start(name):
+    commands = of_services(name)
+    assert len({command.words[1:] for command in commands}) <= 2  # name servers have other names in Kubernetes
+    for command in commands:
+        called, options = parsed(command.words)
+        assert called == SERVICES[name]
+        assert (options["name_server"].count(";"), options["cluster"], options["gzipped"]) == (1, "prod", True)
+        places = (str(options["landing"]), str(options["metrics"]))
+        assert places == ("/srv/hindsight/landing", "/srv/hindsight/collector.prom")
+        if called == "watch":
+            told = (options["lake"], options["run_minutes"], str(options["run_metrics"]))
+            assert told == ("/srv/hindsight/lake", 10, "/srv/hindsight/run.prom")
 
 
-def test_no_example_lets_two_collectors_run_or_cuts_a_sweep_short():
-    assert (deployment()["spec"]["replicas"], deployment()["spec"]["strategy"]) == (1, {"type": "Recreate"})
-    pod = deployment()["spec"]["template"]["spec"]
-    service = unit("collector.service")
-    assert pod["terminationGracePeriodSeconds"] == 30
-    assert compose()["services"]["collector"]["stop_grace_period"] == "30s"
-    assert service["Service", "TimeoutStopSec"] == ["30"]
+@pytest.mark.parametrize(("name", "grace_s"), [("collector", 30), ("watch", 300)])
+def test_no_example_lets_two_run_or_cuts_a_sweep_short(name, grace_s):
+    spec, service = deployment(name)["spec"], unit(f"{name}.service")
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    assert spec["template"]["spec"]["terminationGracePeriodSeconds"] == grace_s
+    assert compose(name)["services"][name]["stop_grace_period"] == f"{grace_s}s"
+    assert service["Service", "TimeoutStopSec"] == [str(grace_s)]
     assert service["Service", "RestartPreventExitStatus"] == ["64"]
 
 
-def test_no_example_holds_a_secret_or_names_one_on_the_command_line():
-    words = [word for of_one in COLLECTING for command in of_one() for word in command.words]
+def test_systemd_tells_spark_nothing_of_a_stop_that_lets_a_run_end():
+    assert unit("watch.service")["Service", "KillMode"] == ["mixed"]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_no_example_holds_a_secret_or_names_one_on_the_command_line(name):
+    words = [word for command in of_services(name) for word in command.words]
     assert [word for word in words if "key" in word.lower() or "secret" in word.lower()] == []
-    (container,) = deployment()["spec"]["template"]["spec"]["containers"]
+    (container,) = deployment(name)["spec"]["template"]["spec"]["containers"]
     assert [entry.keys() for entry in container["env"]] == [{"name", "valueFrom"}] * 2
 
 

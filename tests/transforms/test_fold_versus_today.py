@@ -39,7 +39,7 @@ class Tables:
 def rebuilt(spark, settings, given, *, at_once):
     """The rows as today's rebuild makes them, all dates at once or one after the other."""
     from jobs.publication import Stretch
-    from jobs.rebuild_availability import compute
+    from jobs.rebuild_by_frames import compute
     from jobs.run_context import RunContext
     from jobs.transforms.frames import ClusterDate
 

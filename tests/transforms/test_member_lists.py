@@ -62,7 +62,8 @@ def listed(spark, views):
     ]
     asked = [capture(number, broker) for number, of_round in views.items() for broker in of_round]
     frames = spark.createDataFrame(asked, CAPTURES), spark.createDataFrame(rows, HEARTBEATS)
-    return listed_members(*frames).withColumn("read_until", F.col("round_at")).cache()
+    unread = F.array().cast("array<struct<client_id: string, client_version: string>>")
+    return listed_members(*frames).withColumn("read_until", F.col("round_at")).withColumn("reads", unread).cache()
 
 
 def capture(number, broker, kind="consumerConnection", *, error=None, code=None, ids=None, second=0):
@@ -195,3 +196,35 @@ def test_of_one_broker_an_answer_counts_before_a_later_failure_and_the_later_of_
         capture(0, "x", ids, error="time-out", second=2),
     )
     assert views_of(row) == {"x": ["c1", "c2"]}
+
+
+def test_a_member_is_of_the_family_that_its_language_its_id_and_its_own_release_tell(spark):
+    members = {
+        "10.0.0.1@1": ("JAVA", 453, "V5_2_0"),
+        "10.0.0.2@2": ("GO", 317, "v2.1.1"),
+        "10.0.0.3@DEFAULT": ("GO", 317, "v2.0.0-alpha3"),
+        "10.0.0.4@4": ("GO", 317, None),
+        "10.0.0.5@5#DEFAULT": ("CPP", 333, "V4_6_0"),
+        "host@6@0@vprfruck": ("JAVA", 477, None),
+    }
+    beats = [
+        ("oracle", "", at(0), "g", "x", at(0), client, language, version, "h:1", "CLUSTERING", None)
+        for client, (language, version, _) in members.items()
+    ]
+    frames = spark.createDataFrame([capture(0, "x")], CAPTURES), spark.createDataFrame(beats, HEARTBEATS)
+    reads = F.array(
+        *(
+            F.struct(F.lit(client).alias("client_id"), F.lit(stated).cast("string").alias("client_version"))
+            for client, (_, _, stated) in members.items()
+        )
+    )
+    one = listed_members(*frames).withColumn("read_until", F.col("round_at")).withColumn("reads", reads)
+    (row,) = member_rules(one, spark.createDataFrame([], EVENTS), configured=[]).collect()
+    assert {r.client_id: (r.profile, r.strategy, r.source) for r in row.member_rules} == {
+        "10.0.0.1@1": ("P520", None, None),
+        "10.0.0.2@2": ("G5|G6|G7", None, None),
+        "10.0.0.3@DEFAULT": ("G1|G2", None, None),
+        "10.0.0.4@4": ("G1|G2|G3|G4|G5|G6|G7", None, None),
+        "10.0.0.5@5#DEFAULT": ("C1", "AVG", "release"),
+        "host@6@0@vprfruck": ("R", None, None),
+    }

@@ -8,7 +8,7 @@ import pytest
 
 from jobs.delta_tables import Lake
 from jobs.publication import Stretch
-from jobs.rebuild_availability import compute
+from jobs.rebuild_by_frames import compute
 from jobs.run_context import RunContext
 from jobs.transforms.broker_activity import broker_activity
 from jobs.transforms.frames import ClusterDate

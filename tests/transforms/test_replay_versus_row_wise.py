@@ -30,7 +30,7 @@ class Tables:
 def rebuilt(spark, settings):
     """Verdicts, windows and closing items of all producers, from one rebuild."""
     from jobs.publication import Stretch
-    from jobs.rebuild_availability import compute
+    from jobs.rebuild_by_frames import compute
     from jobs.run_context import RunContext
     from jobs.transforms.frames import ClusterDate
 

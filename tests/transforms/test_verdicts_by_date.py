@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from jobs.delta_tables import Lake
 from jobs.publication import Stretch
-from jobs.rebuild_availability import compute
+from jobs.rebuild_by_frames import compute
 from jobs.run_context import RunContext
 from jobs.transforms.frames import ClusterDate
 from schemas import FAULT_ITEM_STATE, PRODUCER_INSTANCE, PRODUCER_REPLAY, SEND_ATTEMPT, TABLES, TOPIC_ROUTE

@@ -16,6 +16,7 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 public class Look {
     static String nameServers;
     static final String[] TOPICS = {"LookOrders", "LookSeldom"};
+    static final List<String> GROUPS = new ArrayList<>(Arrays.asList("g_push", "g_orderly", "g_bcast", "g_left_a_b", "g_never"));
 
     public static void main(String[] args) throws Exception {
         nameServers = args[0];
@@ -23,6 +24,7 @@ public class Look {
         Map<String, String> brokers = brokers(admin);
         for (String address : brokers.values()) for (String topic : TOPICS) admin.createAndUpdateTopicConfig(address, new org.apache.rocketmq.common.TopicConfig(topic, 4, 4));
         produce();
+        for (int i = 0, more = Integer.parseInt(args[1]); i < more; i++) { GROUPS.add("g_more" + i); consume("g_more" + i, "a" + i); consume("g_more" + i, "b" + i); }
         for (String[] c : new String[][] {{"g_push", "a"}, {"g_push", "b"}, {"g_push", "c"}, {"g_orderly", "a"}, {"g_bcast", "a"}, {"g_bcast", "b"}, {"g_left_a_b", "a"}}) consume(c[0], c[1]);
         System.out.println("ready");
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
@@ -58,6 +60,8 @@ public class Look {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
         consumer.setNamesrvAddr(nameServers);
         consumer.setInstanceName(instance);
+        consumer.setConsumeThreadMin(1);
+        consumer.setConsumeThreadMax(1);
         consumer.subscribe("LookOrders", group.equals("g_left_a_b") ? "TagA || TagB" : "*");
         if (group.equals("g_bcast")) consumer.setMessageModel(MessageModel.BROADCASTING);
         if (group.equals("g_orderly")) consumer.registerMessageListener((MessageListenerOrderly) (ms, c) -> ConsumeOrderlyStatus.SUCCESS);
@@ -78,7 +82,7 @@ public class Look {
                 line(out, "topicConfig", topic, "broker", name, () -> admin.examineTopicConfig(address, topic));
                 line(out, "topicStatus", topic, "broker", name, () -> admin.examineTopicStats(address, topic));
             }
-            for (String group : new String[] {"g_push", "g_orderly", "g_bcast", "g_left_a_b", "g_never"}) {
+            for (String group : GROUPS) {
                 ConsumerConnection members = (ConsumerConnection) line(out, "consumerConnection", group, "broker", name, () -> admin.examineConsumerConnectionInfo(group, address));
                 line(out, "consumerIdList", group, "broker", name, () -> admin.getDefaultMQAdminExtImpl().getMqClientInstance().getMQClientAPIImpl().getConsumerIdListByGroup(address, group, 5000));
                 line(out, "consumeStats", group, "broker", name, () -> admin.examineConsumeStats(address, group, null, 5000));

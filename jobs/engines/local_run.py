@@ -1,0 +1,41 @@
+"""A lake that a run without Spark holds: a place in, the lake with its lease out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from conf.settings import Settings
+from jobs.engines.lake_place import NoLocalEngineError, is_local
+from jobs.engines.local_lake import LocalLake
+from jobs.lake_lease import held
+from jobs.run_context import RunContext
+from schemas import TABLES
+
+
+@contextmanager
+def opened(
+    lake_root: str, settings: Settings, context: RunContext, *, wait_s: float = 0
+) -> Iterator[tuple[LocalLake, RunContext]]:
+    """The lake, which confirms the lease before each write, and the run's context that does so too.
+
+    Raises: NoLocalEngineError: only Spark reaches it, or reads a table of it; nothing was done.
+    LakeHeldError: another run holds it, and has not ended within ``wait_s`` seconds.
+    """
+    if not is_local(lake_root):
+        raise NoLocalEngineError(
+            "a lake on an object store is leased through Hadoop's client only; run with --engine spark."
+        )
+    retention_days = settings.delta.retention_days
+    refuse_what_only_spark_knows(LocalLake(lake_root, retention_days=retention_days))
+    with held(None, lake_root, context, wait_s=wait_s) as holding:
+        yield LocalLake(lake_root, retention_days=retention_days, confirm=holding.confirm), holding
+
+
+def refuse_what_only_spark_knows(lake: LocalLake) -> None:
+    """Look at every table before anything is done.
+
+    Raises: NoLocalEngineError: a table has a feature that this machine's engine does not know.
+    """
+    for table in TABLES.values():
+        lake.version(table)

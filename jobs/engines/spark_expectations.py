@@ -1,0 +1,48 @@
+"""Expectations on Spark: frames in, one result per expectation out; Great Expectations asks Spark itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import great_expectations as gx
+from pyspark.sql import DataFrame, SparkSession
+
+from jobs.engines.spark_rows import FrameLake, frame_of
+from jobs.expectation_suites import BatchDefinition, ephemeral_context, expectations_of, outcome
+from schemas import TABLES, Table
+from schemas.expectations import beside
+
+
+def results_of(
+    lake: FrameLake, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
+) -> list[dict[str, Any]]:
+    """Check frames against the contracts and invariants of their tables; columns of ``quality_result`` by name.
+
+    Invariants see ``whole`` beside the frames, and what is stored of other tables.
+    An expectation that crashes counts as a critical failure.
+    """
+    of_name = {table.name: frame_of(lake.spark, rows, table) for table, rows in whole.items()}
+    seen = {name: of_name[name] if name in of_name else lake.read(TABLES[name]) for name in beside(frames)}
+    source = ephemeral_context().data_sources.add_spark(job, persist=False)
+    results = []
+    try:
+        for name, frame in seen.items():
+            frame.createOrReplaceTempView(f"candidate_{name}")
+        for table, rows in frames.items():
+            batch = source.add_dataframe_asset(table.name).add_batch_definition_whole_dataframe(table.name)
+            results += _check(frame_of(lake.spark, rows, table), batch, table)
+    finally:
+        _drop(lake.spark, [f"candidate_{name}" for name in seen])
+    return results
+
+
+def _check(candidate: DataFrame, batch: BatchDefinition, table: Table) -> list[dict[str, Any]]:
+    suite = gx.ExpectationSuite(name=table.name, expectations=expectations_of(table))
+    done = batch.get_batch(batch_parameters={"dataframe": candidate}).validate(suite, result_format="SUMMARY")
+    return [outcome(table, result) for result in done.results]
+
+
+def _drop(spark: SparkSession, views: list[str]) -> None:
+    for name in views:
+        spark.catalog.dropTempView(name)

@@ -1,0 +1,107 @@
+"""The gate without a JVM: each invariant finds what breaks it, and says what Spark says of the same rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from jobs.engines.arrow_columns import arrow_schema
+from jobs.engines.local_lake import LocalLake
+from jobs.quality_gate import GateFailedError, check, validated
+from jobs.run_context import RunContext
+from schemas import ALLOCATION_DRIFT, BROKER_AVAILABILITY_WINDOW, PUBLICATION, TABLES, Table
+from schemas.expectations import INVARIANTS
+from tests.pipeline.test_quality_gate import BROKEN, beside, sound
+
+REPEATED = {"producer_replay": [{}, {}], "broker_availability_window": [{"end_reason": "tired"}, {"started_at": None}]}
+
+
+@pytest.fixture
+def lake(tmp_path) -> LocalLake:
+    return LocalLake(str(tmp_path / "a lake's own ü"), retention_days=7)
+
+
+def arrow(rows: dict[Table, list[dict[str, Any]]]) -> dict[Table, pa.Table]:
+    return {table: pa.Table.from_pylist(of, arrow_schema(table)) for table, of in rows.items()}
+
+
+def broken(name: str) -> list[dict[str, Any]]:
+    return [sound(TABLES[name], **changes) for rows in BROKEN[name].values() for changes in rows]
+
+
+def results(lake, rows: dict[Table, pa.Table]) -> list[dict[str, Any]]:
+    return validated(lake, RunContext("landing"), "a_job", rows)
+
+
+@pytest.mark.parametrize("name", INVARIANTS)
+@pytest.mark.parametrize("staged", [False, True], ids=["as rows", "as staged files"])
+def test_each_rule_finds_the_rows_that_break_it_and_no_other(lake, name, staged):
+    table = TABLES[name]
+    rows = arrow({table: [sound(table), *broken(name)], **beside(table)})
+    if staged:
+        for each, of in rows.items():
+            lake.add_candidates(each, of, first=True)
+    found = results(lake, {each: lake.candidates(each) for each in rows} if staged else rows)
+    of_rules = {
+        r["expectation"]: r["observed"] for r in found if r["table"] == name and r["expectation"] in BROKEN[name]
+    }
+    assert of_rules == dict.fromkeys(BROKEN[name], '{"observed_value": 1}')
+
+
+@pytest.mark.parametrize("name", INVARIANTS)
+def test_a_sound_row_breaks_none_and_neither_does_none(lake, name):
+    table = TABLES[name]
+    for rows in ([sound(table)], []):
+        found = results(lake, arrow({table: rows, **beside(table)}))
+        assert {r["expectation"] for r in found if r["table"] == name} >= BROKEN[name].keys()
+        assert [r for r in found if not r["success"]] == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "rule"),
+    [
+        ([{}, {}], "expect_compound_columns_to_be_unique"),
+        ([{"end_reason": "tired"}], "expect_column_values_to_be_in_set"),
+    ],
+)
+def test_a_broken_key_or_value_is_refused_by_name_and_the_checks_are_stored(lake, rows, rule):
+    table = BROKER_AVAILABILITY_WINDOW
+    with pytest.raises(GateFailedError, match=rule):
+        check(
+            lake,
+            RunContext("landing"),
+            "a_job",
+            arrow({table: [sound(table, **changes) for changes in rows], **beside(table)}),
+        )
+    stored = [row for row in lake.rows(TABLES["quality_result"]).to_pylist() if not row["success"]]
+    assert {row["severity"] for row in stored} == {"critical"} and any(rule in row["expectation"] for row in stored)
+
+
+def test_an_expectation_that_crashes_counts_as_critical(lake):
+    table = BROKER_AVAILABILITY_WINDOW
+    rows = arrow({table: [sound(table)], **beside(table)})
+    for column, rule in (("window_end", "a window ends after it starts"), ("broker_name", "expect_compound_columns")):
+        with pytest.raises(GateFailedError, match=rule):
+            check(lake, RunContext("landing"), "a_job", rows | {table: rows[table].drop([column])})
+
+
+def test_both_engines_say_the_same_of_sound_and_of_broken_rows(lake, spark, tmp_path):
+    from jobs.delta_tables import Lake
+    from jobs.table_schema import stored_schema
+
+    of_spark = Lake(spark, str(tmp_path / "of spark"), retention_days=7)
+    rows = {TABLES[name]: [sound(TABLES[name]), *broken(name)] for name in INVARIANTS}
+    rows |= {TABLES[name]: [sound(TABLES[name], **changes) for changes in of] for name, of in REPEATED.items()}
+    rows |= {table: [sound(table)] for table in TABLES.values() if table not in rows and table is not PUBLICATION}
+    frames = {table: spark.createDataFrame(of, stored_schema(table)) for table, of in rows.items()}
+    of_both = [results(of_spark, frames), results(lake, arrow(rows)), results(of_spark, arrow(rows))]
+    local, *others = ({(r["table"], r["expectation"], *r.values()) for r in found} for found in of_both)
+    assert all(other == local for other in others)
+    assert len({row for row in local if not row[5]}) > len(INVARIANTS)
+
+
+def test_an_empty_candidate_passes(lake):
+    check(lake, RunContext("landing"), "a_job", arrow({ALLOCATION_DRIFT: []}))
+    assert len(lake.rows(TABLES["quality_result"])) > 0

@@ -1,0 +1,90 @@
+"""Client ids that carry an access key and a secret key: masked in whatever stands around them, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from jobs.collect.landing_writer import LandingWriter
+from udfs.bounded_lines import Line, Refusal
+from udfs.door import judged, severities
+from udfs.landing_formats import FORMATS
+from udfs.secret_ids import masked, without_secrets
+
+ACCESS, SECRET = "AKrocketmq", "s3cr3t/KEY+=="
+SPRING_ID = f"10.0.0.1@{ACCESS}|{SECRET}|my-group|77"
+MASKED_ID = "10.0.0.1@***|***|my-group|77"
+
+
+@pytest.mark.parametrize(
+    ("text", "masked_text"),
+    [
+        (SPRING_ID, MASKED_ID),
+        (f"{SPRING_ID}@unit", f"{MASKED_ID}@unit"),
+        (f"g|{SPRING_ID}", f"g|{MASKED_ID}"),
+        (f"[{SPRING_ID}, fe80::1@{ACCESS}|{SECRET}|a|b|7]", f"[{MASKED_ID}, fe80::1@***|***|a|b|7]"),
+        (
+            json.dumps({"raw": json.dumps({"clientId": SPRING_ID})}),
+            json.dumps({"raw": json.dumps({"clientId": MASKED_ID})}),
+        ),
+    ],
+)
+def test_both_keys_are_masked_wherever_the_id_stands(text, masked_text):
+    assert without_secrets(text) == masked_text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "10.0.0.1@77#12345",
+        "g|10.0.0.1@77",
+        "g|10.0.0.1@ns:9876;other:9876@77",
+        "a@b|c",
+        "a@b|c|d|e",
+        'x@y" | "a|b|7',
+        "| a@b | c | d | 7 |",
+        "no pipe 10.0.0.1@DEFAULT",
+    ],
+)
+def test_other_texts_stay_as_they_are(text):
+    assert without_secrets(text) == text
+
+
+@pytest.mark.parametrize("cut", range(len(f"10.0.0.1@{ACCESS}|s"), len(SPRING_ID)))
+def test_a_line_that_is_cut_within_an_id_shows_no_piece_of_the_secret(cut):
+    line = Line(1, 0, 0, SPRING_ID[:cut], Refusal("LINE_TOO_LONG", ""))
+    (one,) = masked([line])
+    assert "s3" not in one.text and ACCESS not in one.text
+    (whole,) = masked([line._replace(refusal=None, text="a@b|c")])
+    assert whole.text == "a@b|c"
+
+
+def test_a_row_of_such_an_id_is_stored_with_a_doubt():
+    raw = {"clientID": SPRING_ID, "consumerDataSet": [], "producerDataSet": [{"groupName": "p"}]}
+    beat = json.dumps({"ts": 1795570271758, "broker": "a", "raw": json.dumps(raw)})
+    found = FORMATS["heartbeat"].parse(masked([Line(1, 0, 0, beat, None)]), None)
+    (one,) = judged(found, severities({}), ("client_heartbeat",))
+    assert [(r.row["client_id"], r.row["doubts"]) for r in one.records] == [(MASKED_ID, ["SECRET_IN_ID"])]
+
+
+@pytest.mark.parametrize(
+    "subject", ["g|c1", "a|b|10.0.0.1@7", "a|b|10.0.0.1@x|y|8", "g|10.0.0.1@7@u", f"g|{MASKED_ID}"]
+)
+def test_a_running_info_is_of_the_whole_id_behind_the_group(subject):
+    line = {"ts": 1795570271758, "kind": "consumerRunningInfo", "subject": subject, "error": "CODE: 1"}
+    (one,) = FORMATS["admin_snapshots"].parse([Line(1, 0, 0, json.dumps(line), None)], None)
+    group, _, host = subject.partition("@")[0].rpartition("|")
+    row = one.records[0].row
+    assert (row["consumer_group"], row["client_id"]) == (group, subject.removeprefix(f"{group}|"))
+    assert host in row["client_id"]
+
+
+def test_the_collector_writes_no_keys(tmp_path):
+    writer = LandingWriter(tmp_path, "c")
+    writer.start()
+    writer.write(json.dumps({"subject": f"g|{SPRING_ID}"}).encode())
+    writer.flush()
+    writer.close()
+    written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert MASKED_ID.encode() in written and SECRET.encode() not in written
