@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.dated_cases import ATTEMPTS, ROUTES, STARTS
+from tests.folded import folded, rows_of
 from udfs.bounded_lines import Line
 from udfs.hook_lines import parse_hook_lines
 from udfs.release_profiles import UnknownReleaseError, profile_for
@@ -49,3 +51,16 @@ def test_a_java_client_is_judged_by_its_release(stated):
 
 def test_every_language_but_java_says_why():
     assert set(LANGUAGES) == {"JAVA", *NOT_REPLAYED}
+
+
+def test_a_go_producer_has_a_row_that_says_so_and_no_windows():
+    client = "anew 4.9.8"
+    starts = [{**row, "client_version": "GO 2.1.2"} if row["client_id"] == client else row for row in STARTS]
+    made = {name: table.to_pylist() for name, table in folded(rows_of(ATTEMPTS, starts, ROUTES)).items()}
+    own = {name: [row for row in rows if row.get("client_id") == client] for name, rows in made.items()}
+    assert {row["verdict"] for row in own["producer_replay"]} == {"not_applicable"}
+    assert own["broker_availability_window"] == own["fault_item_state"] == own["producer_finding"] == []
+    assert {(row["verdict"], row["reason"]) for row in own["send_verdict"]} == {
+        ("unknown", "a Go client: no release of it has a fault table")
+    }
+    assert any(row["client_id"] != client for row in made["broker_availability_window"])
