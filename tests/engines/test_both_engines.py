@@ -106,7 +106,7 @@ def test_a_merge_stores_what_the_other_s_does_in_any_order_and_split(spark, tmp_
 
 
 def rivals(found: pa.Table, data: st.DataObject, table) -> pa.Table:
-    """The rows with the keys of three of them, and lines that are few or absent."""
+    """The rows with the keys of three of them, each of a line of its own or of none, and some of them once more."""
     for name in table.key:
         column = found.column(name)
         places = data.draw(st.lists(st.integers(0, 1), min_size=len(found), max_size=len(found)))
@@ -116,8 +116,10 @@ def rivals(found: pa.Table, data: st.DataObject, table) -> pa.Table:
     file = st.sampled_from(["a", "b"])
     for part in table.row_parts:
         required = not table.columns[part.line[0]].nullable
-        for row_of, name in ((file, part.line[0]), (st.integers(1, 3), part.line[1])):
-            drawn = data.draw(st.lists(row_of, min_size=len(found), max_size=len(found)))
+        # A line brings one row of a key: two of the same line are the same.
+        files = st.lists(file, min_size=len(found), max_size=len(found))
+        for drawn_of, name in ((files, part.line[0]), (st.permutations(range(len(found))), part.line[1])):
+            drawn = data.draw(drawn_of)
             field = found.schema.field(name)
             found = found.set_column(found.column_names.index(name), field, pa.array(drawn, field.type))
         if not required:
@@ -125,7 +127,8 @@ def rivals(found: pa.Table, data: st.DataObject, table) -> pa.Table:
             for name in part.columns:
                 kept = pa.compute.if_else(pa.array(absent), pa.scalar(None, found.schema.field(name).type), found[name])
                 found = found.set_column(found.column_names.index(name), found.schema.field(name), kept)
-    return found
+    again = data.draw(st.lists(st.integers(0, len(found) - 1), max_size=4))
+    return pa.concat_tables([found, found.take(pa.array(again, pa.int64()))])
 
 
 def test_conditions_of_hostile_names_pick_the_same_rows_in_both(engines):
