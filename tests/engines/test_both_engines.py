@@ -25,6 +25,10 @@ DRAWN_ONCE = settings(max_examples=1, suppress_health_check=list(HealthCheck))
 DRAWN = count()
 MERGED = ("send_attempt", "producer_instance", "queue_ownership")
 
+# Dated and not, with maps, lists of structs and parts: the others of the contracts are for the soak.
+_SOON = ("send_attempt", "topic_route", "publication", "drift_incident", "ingested_file", "group_round")
+OF_EACH_KIND = [pytest.param(t, marks=[] if name in _SOON else pytest.mark.soak) for name, t in TABLES.items()]
+
 
 @pytest.fixture
 def engines(spark, tmp_path) -> Callable[..., dict[str, Any]]:
@@ -38,7 +42,7 @@ def engines(spark, tmp_path) -> Callable[..., dict[str, Any]]:
 
 
 @pytest.mark.parametrize("first", ["local", "spark"])
-@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+@pytest.mark.parametrize("table", OF_EACH_KIND, ids=lambda table: table.name)
 def test_each_reads_what_the_other_wrote_and_goes_on(engines, table, first):
     second = {"local": "spark", "spark": "local"}[first]
 
