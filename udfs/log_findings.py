@@ -13,7 +13,7 @@ from itertools import tee
 from sys import intern
 from typing import Any, Literal, NamedTuple
 
-from udfs.bounded_lines import Line
+from udfs.bounded_lines import Line, Refusal
 from udfs.broker_log_lines import parse_broker_log
 from udfs.client_log_layouts import reading_of
 from udfs.client_log_lines import parse_client_log
@@ -139,7 +139,7 @@ def find_in_log(
     finder = _Finder(path, reading_of(layout, zone, path), reading_of(layout, _ASSUMED, path), silence_ms)
     of_client, of_broker = tee(lines)
     pairs = zip(
-        judge(parse_client_log(of_client, zone=zone, file=path, layout=layout)),
+        judge(_of_java(parse_client_log(of_client, zone=zone, file=path, layout=layout))),
         judge(parse_broker_log(of_broker, zone=zone, file=path)),
         strict=True,
     )
@@ -280,3 +280,12 @@ def _trimmed(row: dict[str, Any]) -> dict[str, Any]:
     if row.get("kind") == "client_created":
         kept["is_first_of_process"] = any(mark in text for mark in _FIRST_OF_PROCESS)
     return kept
+
+
+def _of_java(parsed: Iterable[ParsedLine]) -> Iterator[ParsedLine]:
+    """What a Go or C++ client logs follows other rules, which are not known here: its lines are refused."""
+    for line in parsed:
+        if any(row.get("language") not in (None, "JAVA") for _, row in line.records):
+            yield line._replace(records=(), refusal=Refusal("FOREIGN_CLIENT_LOG", "a line of a Go or C++ client"))
+        else:
+            yield line

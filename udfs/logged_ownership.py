@@ -133,7 +133,7 @@ class ProcessWalk:
     def take_removal(self, event: Event) -> None:
         """A queue of a topic that is no longer subscribed: no result follows."""
         row = event.row
-        if not row["detail"].startswith("truncate"):
+        if not (row.get("detail") or "").startswith("truncate"):
             return
         holders = [key for key in self._of(row["consumer_group"], row["topic"]) if _queue(row) in self._held(key)]
         for key in holders:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark import cloudpickle
 
 from jobs.engines import blobs
 from jobs.engines.blobs import Blob
@@ -123,6 +125,7 @@ def test_nothing_is_left_when_the_driver_is_interrupted(error):
 def test_spark_gives_what_this_machine_gives(spark, tasks):
     from jobs.engines.spark_runner import SparkRunner
 
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # a worker cannot import a test
     made = SparkRunner(spark)
     gathered = made.by_key(gather, made.each(cut, tasks))
     assert [row for table in gathered.tables("gathered") for row in table.to_pylist()] == list(expected(tasks))

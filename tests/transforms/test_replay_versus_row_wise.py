@@ -25,6 +25,12 @@ class Tables:
         rows = [tuple(row.get(name) for name in table.columns.names) for row in self.rows.get(table.name, [])]
         return self.spark.createDataFrame(rows, table.columns)
 
+    def of_dates(self, table, stored, computed):
+        from jobs.transforms.frames import in_dates
+
+        assert not computed
+        return self.read(table).where(in_dates(stored))
+
 
 @pytest.fixture(scope="module")
 def rebuilt(spark, settings):
