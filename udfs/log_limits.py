@@ -45,7 +45,7 @@ def limits_of_logs(logs: list[LogFindings], told: Container[str]) -> list[Cannot
 def _why_nothing(log: LogFindings) -> str:
     if not log.refused:
         return _NOTHING_FOUND
-    return _FOREIGN if log.refused.keys() == {"FOREIGN_CLIENT_LOG"} else _UNKNOWN_LAYOUT
+    return _FOREIGN if "FOREIGN_CLIENT_LOG" in log.refused else _UNKNOWN_LAYOUT
 
 
 def limits_of_sends(troubles: list[Troubles]) -> list[CannotTell]:

@@ -48,6 +48,10 @@ def test_no_row_of_the_pipeline_s_reader_is_lost_and_each_refused_line_is_counte
     log = found(path.name, path.read_bytes())
     parse = parse_broker_log if "broker_log" in path.parts else parse_client_log
     parsed = list(parse(log_lines(path), zone=UTC, file=path.name))
+    if case_of(path) in ("c12", "c13"):  # of Go and C++ clients: the pipeline reads them, a diagnosis does not
+        foreign = sum(bool(one.records or one.refusal) for one in parsed)
+        assert (log.events, log.memberships, log.refused.total()) == ([], [], foreign)
+        return
     assert log.refused == Counter(one.refusal.code for one in parsed if one.refusal)
     rows = [record.row for one in parsed for record in one.records]
     left_out = {"lock_acquired", "heartbeat_sent", "queue_dropped", "queue_kept", "failed_message", "queue_unlocked"}
