@@ -87,8 +87,7 @@ def span_of(stretch: Stretch, cluster: str) -> Span:
     following = stretch.following.get(cluster)
     recorded = [day for day in days if ClusterDate(cluster, day) in stretch.recorded]
     return Span(
-        first=midnight_of(min(days)),
-        last=midnight_of(max(days)),
+        dates=sorted(map(midnight_of, days)),
         following=None if following is None else midnight_of(following),
         recorded=frozenset(map(midnight_of, recorded)),
         last_recorded=midnight_of(stretch.last_recorded.get(cluster, max(days))),

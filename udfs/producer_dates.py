@@ -60,7 +60,7 @@ def fold_dates(history: History, options: Options, cut: Cut = in_one) -> Iterato
 
     ``cut``: the parts in which a date is folded.
     """
-    first, last, empty = history.dates[0], history.dates[-1], ATTEMPTS.empty_table()
+    empty = ATTEMPTS.empty_table()
 
     def date_of(midnight_ms: int, before: Before, ends: Ends) -> Date:
         attempts = _around(history, midnight_ms) if midnight_ms in history.dates else empty
@@ -74,7 +74,7 @@ def fold_dates(history: History, options: Options, cut: Cut = in_one) -> Iterato
             ends,
         )
 
-    span = Span(first, last, None, history.dates, last)
+    span = Span(history.dates, None, history.dates, history.dates[-1])
     for date, rows in folded(span, NOTHING_BEFORE, date_of, options):
         yield _with_fleet(date, rows, options)
 

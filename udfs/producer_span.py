@@ -6,7 +6,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -23,33 +23,37 @@ class Span(NamedTuple):
     """Dates of one cluster; each by epoch ms of its midnight.
 
     Attributes:
-        first, last: the first and the last one that is asked for; windows may last into those after it.
+        dates: those that are asked for, in order; windows may last into dates after each of them.
         following: the known date after them; None: there is none.
         recorded: those of them with records.
         last_recorded: the last date of all with records.
     """
 
-    first: int
-    last: int
+    dates: Sequence[int]
     following: int | None
     recorded: Collection[int]
     last_recorded: int
 
     def ends(self, midnight_ms: int) -> Ends:
         """How windows of a date end that outlast what is recorded."""
-        endless_too = self.following is not None or midnight_ms <= self.last
+        endless_too = self.following is not None or midnight_ms <= self.dates[-1]
         return Ends(is_last=midnight_ms >= self.last_recorded, endless_too=endless_too)
 
 
 def folded(span: Span, before: Before, date_of: DateOf, options: Options) -> Iterator[tuple[Date, Rows]]:
     """The rows of each date, of one without records as long as some window lasts into it.
 
+    Windows are followed for at most ``carry_days`` after a date that is asked for.
+
     Args:
         before: what the known date before the first one handed over.
         date_of: gives what is recorded of a date, from its midnight, what the date before it closed with, and its ends.
     """
-    midnight_ms, lasts = span.first, True
-    while midnight_ms != span.following and (lasts or midnight_ms <= span.last):
+    midnight_ms, lasts, followed_until = span.dates[0], True, 0
+    while midnight_ms != span.following and (lasts or midnight_ms <= span.dates[-1]):
+        if midnight_ms in span.dates:
+            followed_until = midnight_ms + options.carry_days * DAY_MS
+        lasts &= midnight_ms <= followed_until
         if lasts or midnight_ms in span.recorded:
             date = date_of(midnight_ms, before, span.ends(midnight_ms))
             rows = fold_date(date, options)

@@ -43,7 +43,7 @@ class LocalBlobs:
 
     def rows(self, name: str, schema: pa.Schema) -> Iterator[pa.Table]:
         """See ``Blobs``."""
-        return (table.cast(schema) for table in self.tables(name))
+        return (table.select(schema.names).cast(schema) for table in self.tables(name))
 
 
 class LocalRunner:

@@ -151,6 +151,6 @@ def _opener(schema: pa.Schema) -> Callable[[Batches], Batches]:
     def opened(batches: Batches) -> Batches:
         for batch in batches:
             for rows in batch.column("rows"):
-                yield from unpacked(rows.as_buffer()).cast(schema).to_batches()
+                yield from unpacked(rows.as_buffer()).select(schema.names).cast(schema).to_batches()
 
     return opened
