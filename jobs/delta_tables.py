@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
-from functools import cached_property
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -14,11 +13,11 @@ from pyspark import inheritable_thread_target
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.engines.arrow_lake import NOTES, Footprint, Where
+from jobs.engines.arrow_lake import Footprint, Where
+from jobs.engines.kept_notes import KeptNotes
 from jobs.engines.lake_place import for_hadoop
 from jobs.engines.spark_rows import SparkRows, frame_of, sql_of
 from jobs.merge_by_key import better_line, dates_of, one_row_per_key, same_key
-from jobs.small_files import Store, store_at
 from jobs.table_schema import conformed, is_earlier, stored_schema, with_absent_columns
 from jobs.transforms.frames import rows_of, sql_text
 from schemas import Table
@@ -28,7 +27,7 @@ _KEPT_FILES = "delta.deletedFileRetentionDuration"
 _RETENTIONS = ("delta.logRetentionDuration", _KEPT_FILES)
 
 
-class Lake(SparkRows):
+class Lake(SparkRows, KeptNotes):
     """The tables under one root; every table at ``<root>/<name>``, candidates at ``<root>/_candidate/<name>``.
 
     ``confirm`` is called before each write, and raises where the lake is no longer the run's that writes.
@@ -37,10 +36,10 @@ class Lake(SparkRows):
     def __init__(
         self, spark: SparkSession, root: str, *, retention_days: int, confirm: Callable[[], None] = lambda: None
     ) -> None:
-        self.spark = spark
+        self.spark: SparkSession = spark
         self.root = for_hadoop(root).rstrip("/")
         self.retention_days = retention_days
-        self._confirm = confirm
+        self.confirm = confirm
         self._of_contract: set[str] = set()
 
     def path(self, table: Table) -> str:
@@ -69,7 +68,7 @@ class Lake(SparkRows):
         self._of_contract.add(table.name)
 
     def _create(self, table: Table) -> None:
-        self._confirm()
+        self.confirm()
         kept = f"interval {self.retention_days} days"
         builder = (
             DeltaTable.createIfNotExists(self.spark)
@@ -86,7 +85,7 @@ class Lake(SparkRows):
 
     def _migrate(self, table: Table) -> None:
         if is_earlier(self._stored(table).schema, table, self.path(table)):
-            self._confirm()
+            self.confirm()
             columns = self.spark.createDataFrame([], stored_schema(table))
             columns.write.format("delta").mode("append").option("mergeSchema", "true").save(self.path(table))
 
@@ -107,7 +106,7 @@ class Lake(SparkRows):
 
     def append(self, table: Table, rows: Any) -> None:
         """Add rows in one commit."""
-        self._confirm()
+        self.confirm()
         self.create(table)
         conformed(frame_of(self.spark, rows, table), table).write.format("delta").mode("append").save(self.path(table))
 
@@ -116,7 +115,7 @@ class Lake(SparkRows):
 
         Plain Parquet: only this run reads it, and nobody else may.
         """
-        self._confirm()
+        self.confirm()
         stored = conformed(frame_of(self.spark, rows, table), table)
         stored.write.mode("overwrite" if first else "append").parquet(self.candidate_path(table))
 
@@ -131,7 +130,7 @@ class Lake(SparkRows):
         The result does not depend on the order in which rows arrive. On dates without rows so far there is nothing to
         compare with; it is no append all the same: that would not notice rows which another run has stored meanwhile.
         """
-        self._confirm()
+        self.confirm()
         self.create(table)
         rows = conformed(one_row_per_key(frame_of(self.spark, rows, table), table), table)
         matching = f"{dates_of('t', dates)} AND {same_key(table)}" if table.dated else same_key(table)
@@ -148,7 +147,7 @@ class Lake(SparkRows):
 
     def update(self, table: Table, changed: DataFrame, columns: list[str], dates: Iterable[date]) -> None:
         """Set ``columns`` of the rows whose keys ``changed`` holds, in one commit."""
-        self._confirm()
+        self.confirm()
         (
             self._delta(table)
             .alias("t")
@@ -159,7 +158,7 @@ class Lake(SparkRows):
 
     def replace_where(self, table: Table, rows: Any, predicate: str) -> None:
         """Replace the rows that satisfy ``predicate`` in one commit; ``rows`` must satisfy it too."""
-        self._confirm()
+        self.confirm()
         self.create(table)
         rows = conformed(frame_of(self.spark, rows, table), table)
         writer = rows.write.format("delta").mode("overwrite").option("replaceWhere", predicate)
@@ -174,14 +173,14 @@ class Lake(SparkRows):
 
     def delete(self, table: Table, where: Where) -> None:
         """Delete rows, in one commit; without such a row there is none."""
-        self._confirm()
+        self.confirm()
         condition = sql_of(where)
         if not self.read(table).where(condition).isEmpty():
             self._delta(table).delete(condition)
 
     def compact(self, table: Table) -> None:
         """Write the small files of each partition as one; a partition of a single file, or of large ones, stays."""
-        self._confirm()
+        self.confirm()
         self._delta(table).optimize().executeCompaction()
 
     def vacuum(self, table: Table) -> None:
@@ -189,7 +188,7 @@ class Lake(SparkRows):
 
         Delta goes by what the table carries and by nothing else, so a longer retention of the settings is put there.
         """
-        self._confirm()
+        self.confirm()
         properties = rows_of(self._delta(table).detail().select("properties"))[0].properties
         if _kept(self.spark, properties) < timedelta(days=self.retention_days):
             longer = ", ".join(f"'{name}' = 'interval {self.retention_days} days'" for name in _RETENTIONS)
@@ -235,7 +234,7 @@ class Lake(SparkRows):
 
         A run reads only candidates that it wrote itself, and none lasts that long.
         """
-        self._confirm()
+        self.confirm()
         place, files = self._place(self.candidate_path(table))
         if not files.exists(place):
             return
@@ -243,22 +242,6 @@ class Lake(SparkRows):
         youngest = rows_of(written.select(F.unix_seconds(F.max("modificationTime")).alias("at")))[0].at
         if youngest and datetime.now(UTC).timestamp() - youngest > self.retention_days * 86_400:
             files.delete(place, True)
-
-    def note(self, name: str, text: str | None) -> None:
-        """Keep a short text beside the tables until it is taken back (None)."""
-        self._confirm()
-        if text is None:
-            self._notes.delete(name)
-        else:
-            self._notes.write(name, text)
-
-    def noted(self, name: str) -> str | None:
-        """The text that was kept and not taken back."""
-        return self._notes.read(name)
-
-    @cached_property
-    def _notes(self) -> Store:
-        return store_at(self.spark, f"{self.root}/{NOTES}")
 
     def _bytes_under(self, path: str) -> int:
         place, files = self._place(path)

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from conf.settings import Settings, fingerprint
-from jobs.engines.arrow_lake import NOTES
+from jobs.engines.kept_notes import NOTES
 from jobs.landing_survey import survey
 from jobs.small_files import LocalStore
 from jobs.spark_session import is_on_one_machine

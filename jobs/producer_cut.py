@@ -89,24 +89,26 @@ class AttemptFile(NamedTuple):
 
 def look(task: AttemptFile) -> Iterator[Blob]:
     """What must be known of all files before one is cut: see ``AttemptFile``."""
-    rows = task.folder.read(task.file, [*NEEDED, "attempt", "last_broker_name"])
-    yield Blob("lacks", 0, 0, pa.table({"lacks": [lacks_last_broker(rows)]}))
-    if task.distances:
-        by_client, by_process = nearest_of(rows, task.distances)
-        yield Blob("by_client", 0, 0, by_client)
-        yield Blob("by_process", 0, 0, by_process)
+    columns = ["attempt", "last_broker_name", *(NEEDED if task.distances else ())]
+    lacks = False
+    for rows in task.folder.pieces(task.file, columns):
+        lacks |= lacks_last_broker(rows)
+        if task.distances:
+            by_client, by_process = nearest_of(rows, task.distances)
+            yield Blob("by_client", 0, 0, by_client)
+            yield Blob("by_process", 0, 0, by_process)
+    yield Blob("lacks", 0, 0, pa.table({"lacks": [lacks]}))
 
 
 def cut(task: AttemptFile) -> Iterator[Blob]:
     """The attempts of a file by bucket and date, in the order of their first instants (``attempts_name``)."""
-    names = [*ATTEMPTS.names, "cluster", *(NEEDED if task.nearest else ())]
-    rows = task.folder.read(task.file, list(dict.fromkeys(names)))
-    if task.nearest:
-        rows = nearest_attempts(rows, task.nearest, task.distances)
-    for cluster in pc.unique(rows["cluster"]).to_pylist():
-        if cluster in task.addresses.dates:
-            own = rows.filter(pc.equal(rows["cluster"], cluster)).select(ATTEMPTS.names).cast(ATTEMPTS)
-            yield from _of_cluster(own, cluster, task)
+    names = dict.fromkeys([*ATTEMPTS.names, "cluster", *(NEEDED if task.nearest else ())])
+    for piece in task.folder.pieces(task.file, list(names)):
+        rows = nearest_attempts(piece, task.nearest, task.distances) if task.nearest else piece
+        for cluster in pc.unique(rows["cluster"]).to_pylist():
+            if cluster in task.addresses.dates:
+                own = rows.filter(pc.equal(rows["cluster"], cluster)).select(ATTEMPTS.names).cast(ATTEMPTS)
+                yield from _of_cluster(own, cluster, task)
 
 
 def _of_cluster(rows: pa.Table, cluster: str, task: AttemptFile) -> Iterator[Blob]:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.landing_tally import Tally, nothing_stored
+from tests.without_spark import check_without_spark
 from udfs.bounded_lines import Line, Refusal
 from udfs.landing_formats import FORMATS
 from udfs.parsed_line import ParsedLine, Record
@@ -58,19 +59,8 @@ def landing(tmp_path) -> Path:
 
 
 def test_neither_spark_nor_java_has_part_in_it(tmp_path):
-    code = """
-import sys
-from jobs.command_line import main
-sys.argv = ["hindsight", *sys.argv[1:]]
-try:
-    main()
-finally:
-    assert not {"pyspark", "py4j", "delta"} & sys.modules.keys()
-"""
     for arguments, ends in (([SAMPLES], 0), ([SAMPLES, "--json"], 0), ([tmp_path / "absent"], 64), ([], 64)):
-        command = [sys.executable, "-c", code, "check-landing", *map(str, arguments)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        assert (done.returncode, "Traceback" in done.stderr) == (ends, False), done.stderr
+        check_without_spark("check-landing", *arguments, ends=ends)
 
 
 def lines_of(path: Path) -> int:

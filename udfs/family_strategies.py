@@ -123,7 +123,7 @@ FAMILY_STRATEGIES: Mapping[str, Mapping[str, Strategy]] = {
         "AVG_BY_CIRCLE": _for_members(circle_share),
         "CONFIG": configured,
         "MACHINE_ROOM": _for_members(_machine_room),
-        "MACHINE_ROOM_NEARBY": _AVERAGE,  # marked TODO in its source
+        "MACHINE_ROOM_NEARBY": _AVERAGE,  # its own source says that rooms are still left out
         "CONSISTENT_HASH": _consistent_hash,
     },
     "all_average": dict.fromkeys(_NAMES, _alphas_average),

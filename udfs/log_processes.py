@@ -57,8 +57,10 @@ def processes_of(logs: Iterable[LogFindings], silence_ms: int) -> list[Process]:
 
 def unique(events: Iterable[Event]) -> list[Event]:
     """The events of one order, copies left out."""
-    seen: set[bytes] = set()
-    return [one for one in events if not (one.identity in seen or seen.add(one.identity))]  # type: ignore[func-returns-value]
+    first: dict[bytes, Event] = {}
+    for one in events:
+        first.setdefault(one.identity, one)
+    return list(first.values())
 
 
 def _process(pid: int | None, logs: list[LogFindings], events: list[Event], silence_ms: int) -> Process:

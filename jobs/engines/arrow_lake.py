@@ -17,7 +17,6 @@ from jobs.transforms.frames import ClusterDate
 from schemas import Table
 from udfs.date_digests import DateDigest
 
-NOTES = "_notes"  # the folder of what jobs note beside the tables
 CANDIDATES = "_candidate"  # the folder of rows that Spark computed and has not published
 OPTIMIZE, SET_PROPERTIES = "OPTIMIZE", "SET TBLPROPERTIES"  # operations, in Delta's words
 

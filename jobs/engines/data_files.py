@@ -26,6 +26,7 @@ from schemas import Table
 _ROW_GROUP_BYTES = 64_000_000
 _FILE_BYTES = 512_000_000  # before they are packed
 _STATS_CHARS = 32
+_PIECE_ROWS = 250_000
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -41,14 +42,23 @@ class TableFolder(NamedTuple):
         Spark writes instants as Parquet's oldest kind, without a zone; they are UTC.
         """
         wanted = list(columns) or self.table.columns.names
+        return pa.concat_tables([no_rows(self.table, wanted), *self.pieces(file, wanted)])
+
+    def pieces(
+        self, file: DataFile | StagedFile, columns: Sequence[str], *, most_rows: int = _PIECE_ROWS
+    ) -> Iterator[pa.Table]:
+        """The same in pieces of at most so many rows, of which each is read when it is asked for."""
         system, path = self._place(file.path)
         with pq.ParquetFile(path, filesystem=system, coerce_int96_timestamp_unit="us") as stored:
-            there = [name for name in wanted if name in stored.schema_arrow.names]
-            rows = stored.read(columns=there)
-        if "event_date" in wanted and "event_date" not in there:
-            rows = rows.append_column("event_date", pa.repeat(pa.scalar(file.event_date, pa.date32()), len(rows)))
+            there = [name for name in columns if name in stored.schema_arrow.names]
+            for batch in stored.iter_batches(most_rows, columns=there):
+                yield self._conformed(pa.Table.from_batches([batch]), len(batch), file, columns)
+
+    def _conformed(self, rows: pa.Table, count: int, file: DataFile | StagedFile, wanted: Sequence[str]) -> pa.Table:
+        if "event_date" in wanted and "event_date" not in rows.column_names:
+            rows = rows.append_column("event_date", pa.repeat(pa.scalar(file.event_date, pa.date32()), count))
         if not rows.num_columns:  # nothing is left to count the rows by
-            return pa.table([pa.nulls(stored.metadata.num_rows)] * len(wanted), names=wanted)
+            return no_rows(self.table, wanted) if not count else pa.table([pa.nulls(count)] * len(wanted), list(wanted))
         return conformed_rows(rows, self.table, wanted)
 
     def stage(self, rows: Rows) -> list[StagedFile]:

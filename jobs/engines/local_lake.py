@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import date
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -28,12 +27,12 @@ from jobs.engines.arrow_columns import (
     spark_schema,
     with_comments,
 )
-from jobs.engines.arrow_lake import EVERY_ROW, NOTES, ConcurrentWriteError, DataFile, Rows, StagedFile, Where
+from jobs.engines.arrow_lake import EVERY_ROW, ConcurrentWriteError, DataFile, Rows, StagedFile, Where
 from jobs.engines.changed_files import Rest, files_of, partition_of, updated, with_keys
 from jobs.engines.data_files import TableFolder
+from jobs.engines.kept_notes import KeptNotes
 from jobs.engines.lake_place import NoLocalEngineError, delta_options, for_others
 from jobs.engines.local_candidates import LocalCandidates
-from jobs.small_files import Store, store_at
 from jobs.table_keys import keyed_by
 from jobs.table_schema import is_earlier, stored_schema
 from jobs.transforms.frames import ClusterDate
@@ -46,13 +45,14 @@ _AT_ONCE = 4
 _READER, _WRITER = 1, 2  # Delta's protocol of a table without any feature that shuts others out
 
 
-class LocalLake(LocalCandidates):
+class LocalLake(LocalCandidates, KeptNotes):
     """The tables under one root, as ``ArrowLake`` says; candidates are files that are staged and not yet committed."""
 
     def __init__(self, root: str, *, retention_days: int, confirm: Callable[[], None] = lambda: None) -> None:
         self.root = for_others(root).rstrip("/")
         self.retention_days = retention_days
         self.confirm = confirm
+        self.spark = None
         self._options = delta_options(root)
         self._of_contract: set[str] = set()
         self.staged_candidates: dict[str, list[StagedFile]] = {}
@@ -250,22 +250,6 @@ class LocalLake(LocalCandidates):
         """What the commits after ``version`` did, in Delta's words."""
         history = self.opened(table).history()
         return {commit["operation"] for commit in history if commit["version"] > version}
-
-    def note(self, name: str, text: str | None) -> None:
-        """Keep a short text beside the tables until it is taken back (None)."""
-        self.confirm()
-        if text is None:
-            self._notes.delete(name)
-        else:
-            self._notes.write(name, text)
-
-    def noted(self, name: str) -> str | None:
-        """The text that was kept and not taken back."""
-        return self._notes.read(name)
-
-    @cached_property
-    def _notes(self) -> Store:
-        return store_at(None, f"{self.root}/{NOTES}")
 
     def together(self, calls: Iterable[Callable[[], Any]]) -> list[Any]:
         """Run independent reads or writes at once, give their results."""

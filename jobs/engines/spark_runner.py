@@ -6,7 +6,6 @@ import pickle
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
 from tempfile import mkdtemp
@@ -56,17 +55,19 @@ class SparkRunner:
     """Runs kernels in Spark's workers."""
 
     def __init__(self, spark: SparkSession) -> None:
+        # A batch is counted in rows otherwise, and a row is a blob here; what is read of one later is bounded too.
+        spark.conf.set(_BATCH_BYTES, str(_MOST_BATCH_BYTES))
         self._spark = spark
 
     def each(self, kernel: Kernel, tasks: Sequence[Any]) -> SparkBlobs:
         """See ``Runner``."""
         listed = [(number, pickle.dumps(task)) for number, task in enumerate(tasks)]
         frame = self._spark.createDataFrame(listed, _TASK).repartitionByRange(max(1, len(tasks)), "number")
-        return self._staged(frame.mapInArrow(_over_tasks(kernel), _BLOB))
+        return SparkBlobs(staged(frame.mapInArrow(_over_tasks(kernel), _BLOB)))
 
     def over(self, kernel: RowKernel, rows: DataFrame) -> SparkBlobs:
         """See ``Runner``."""
-        return self._staged(rows.mapInArrow(_over_rows(kernel), _BLOB))
+        return SparkBlobs(staged(rows.mapInArrow(_over_rows(kernel), _BLOB)))
 
     def together(self, *given: SparkBlobs) -> SparkBlobs:
         """See ``Runner``."""
@@ -75,22 +76,7 @@ class SparkRunner:
     def by_key(self, kernel: KeyKernel, *given: SparkBlobs) -> SparkBlobs:
         """See ``Runner``."""
         frame = self.together(*given).frame
-        return self._staged(frame.repartition("key").mapInArrow(_over_keys(kernel), _BLOB))
-
-    def _staged(self, frame: DataFrame) -> SparkBlobs:
-        with _small_batches(self._spark):
-            return SparkBlobs(staged(frame))
-
-
-@contextmanager
-def _small_batches(spark: SparkSession) -> Iterator[None]:
-    """A batch of Spark's is counted in rows, and a row is a blob here."""
-    usual = str(spark.conf.get(_BATCH_BYTES))
-    spark.conf.set(_BATCH_BYTES, str(_MOST_BATCH_BYTES))
-    try:
-        yield
-    finally:
-        spark.conf.set(_BATCH_BYTES, usual)
+        return SparkBlobs(staged(frame.repartition("key").mapInArrow(_over_keys(kernel), _BLOB)))
 
 
 def _over_tasks(kernel: Kernel) -> Callable[[Batches], Batches]:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import CAPTURES, GOLDEN
 from tests.diagnose.told_by_logs import unpacked
+from tests.without_spark import check_without_spark
 
 ROOT = Path(__file__).parent.parent.parent
 SCOPE = CAPTURES / "scope"
@@ -39,20 +40,9 @@ def as_json(*arguments: object, stdin: bytes = b"") -> dict[str, list[dict]]:
 
 
 def test_neither_spark_nor_java_has_part_in_it(tmp_path):
-    code = """
-import sys
-from jobs.command_line import main
-sys.argv = ["hindsight", *sys.argv[1:]]
-try:
-    main()
-finally:
-    assert not {"pyspark", "py4j", "delta"} & sys.modules.keys()
-"""
     absent = tmp_path / "absent.log"
     for arguments, ends in (([FROZEN, BROKER], 0), ([FROZEN, "--json"], 0), ([absent], 64), ([], 64), ([tmp_path], 64)):
-        command = [sys.executable, "-c", code, "diagnose", *map(str, arguments)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        assert (done.returncode, "Traceback" in done.stderr) == (ends, False), done.stderr
+        check_without_spark("diagnose", *arguments, ends=ends)
 
 
 def test_a_log_is_the_same_plain_packed_and_from_stdin(tmp_path):

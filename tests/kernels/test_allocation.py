@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.allocation_vectors import parameters_of
 from udfs.allocation import AllocationError, MessageQueue, allocate, allocate_for
 
 PROFILE_OF_RELEASE = {
@@ -66,7 +67,7 @@ def differences(vector):
     """What this vector says otherwise than the kernels, as (id or "group", actual, expected)."""
     mq_all = [MessageQueue(mq["topic"], mq["broker"], mq["queueId"]) for mq in vector["mq_all"]]
     group = (vector["strategy"], mq_all, vector["cid_all"])
-    parameters = {"profile": PROFILE_OF_RELEASE[vector["version"]], **parameters_of(vector["params"], mq_all)}
+    parameters = {"profile": PROFILE_OF_RELEASE[vector["version"]], **named_parameters(vector["params"], mq_all)}
     if "error" in vector:
         actual = {cid: answer_for(cid, group, parameters) for cid in [*vector["cid_all"], "absent@1", ""]}
         return [(cid, text, vector["error"]) for cid, text in actual.items() if text != vector["error"]]
@@ -103,15 +104,8 @@ def answer_of_group(group, parameters):
         return str(error)
 
 
-def parameters_of(params, mq_all):
-    parameters = {"charset": params["charset"]}
-    if "virtualNodeCnt" in params:
-        parameters["virtual_node_count"] = params["virtualNodeCnt"]
-    if "consumeridcs" in params:
-        parameters["machine_rooms"] = params["consumeridcs"]
-    if "messageQueueList" in params:
-        indexes = params["messageQueueList"]
-        parameters["configured_queues"] = indexes if indexes is None else [mq_all[index] for index in indexes]
+def named_parameters(params, mq_all):
+    parameters = {"charset": params["charset"], **parameters_of(params, mq_all)}
     if "resolver" in params:
         assert params["resolver"] == "brokerName.split('-')[0]; clientId.split('@')[0]"
         parameters["room_of_queue"] = lambda mq: mq.broker_name.split("-")[0]

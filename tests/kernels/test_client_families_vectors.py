@@ -5,6 +5,7 @@ The golden files are a cut. ``HINDSIGHT_VECTORS=<folder>`` runs the files of tha
 
 import pytest
 
+from tests.allocation_vectors import parameters_of
 from tests.kernels.family_vectors import FOLDERS, profile_of, rows_of, vector_files
 from udfs.allocation import AllocationError, MessageQueue, allocate, allocate_for
 from udfs.client_balance import queues_pulled
@@ -74,15 +75,3 @@ def own_answer(vector, cid, mq_all, parameters):
         return allocate_for(vector["strategy"], cid, mq_all, vector["cid_all"], **parameters)
     except AllocationError as error:
         return str(error)
-
-
-def parameters_of(params, mq_all):
-    parameters = {}
-    if "virtualNodeCnt" in params:
-        parameters["virtual_node_count"] = params["virtualNodeCnt"]
-    if "consumeridcs" in params:
-        parameters["machine_rooms"] = params["consumeridcs"]
-    if "messageQueueList" in params:
-        indexes = params["messageQueueList"]
-        parameters["configured_queues"] = indexes if indexes is None else [mq_all[index] for index in indexes]
-    return parameters
