@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from jobs.small_files import Store, store_at
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _FOLDER = "_lease"
 _NAME = re.compile(r"(\d{9})\.json")
 
 
 class LeaseFolder:
-    """Files by number. ``lake`` and ``place`` say where, for people."""
+    """Files by number. ``lake`` and ``place`` say where, for people; ``errors``: what it fails with."""
 
     def __init__(self, lake: str, store: Store) -> None:
         self.lake, self.place, self._store = lake, f"{lake}/{_FOLDER}", store
+        self.errors = store.errors
 
     @classmethod
     def of(cls, spark: SparkSession | None, lake: str) -> LeaseFolder:
