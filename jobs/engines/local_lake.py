@@ -21,10 +21,10 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from jobs.engines.arrow_columns import (
     chosen,
+    columns_of,
     conformed_rows,
     delta_schema,
     no_rows,
-    spark_schema,
     with_comments,
 )
 from jobs.engines.arrow_lake import EVERY_ROW, ConcurrentWriteError, DataFile, Rows, StagedFile, Where
@@ -34,7 +34,7 @@ from jobs.engines.kept_notes import KeptNotes
 from jobs.engines.lake_place import NoLocalEngineError, delta_options, for_others
 from jobs.engines.local_candidates import LocalCandidates
 from jobs.table_keys import keyed_by
-from jobs.table_schema import is_earlier, stored_schema
+from jobs.table_schema import is_earlier, stored_columns
 from jobs.transforms.frames import ClusterDate
 from schemas import Table
 from udfs.rows_by_key import merged, one_row_per_key
@@ -87,7 +87,7 @@ class LocalLake(LocalCandidates, KeptNotes):
         kept = f"interval {self.retention_days} days"
         DeltaTable.create(
             self.path(table),
-            delta_schema(stored_schema(table)),
+            delta_schema(stored_columns(table)),
             mode="ignore",
             partition_by=["event_date"] if table.dated else None,
             description=table.comment,
@@ -97,7 +97,7 @@ class LocalLake(LocalCandidates, KeptNotes):
 
     def _migrate(self, table: Table) -> None:
         stored = self.opened(table)
-        if is_earlier(spark_schema(stored.schema()), table, self.path(table)):
+        if is_earlier(columns_of(stored.schema()), table, self.path(table)):
             self.confirm()
             write_deltalake(stored, with_comments(table).empty_table(), mode="append", schema_mode="merge")
 
@@ -124,7 +124,7 @@ class LocalLake(LocalCandidates, KeptNotes):
 
         Raises: WrongSchemaError: it is of no earlier contract either.
         """
-        wanted = list(columns) or table.columns.names
+        wanted = list(columns) or table.schema.names
         both = list(dict.fromkeys([*wanted, *where.columns()]))
         files = self.files(table, where.days())
         pieces = [chosen(self.folder(table).read(file, both), where).select(wanted) for file in files]
@@ -138,7 +138,7 @@ class LocalLake(LocalCandidates, KeptNotes):
         if not self.exists(table):
             return []
         stored = self.opened(table)
-        is_earlier(spark_schema(stored.schema()), table, self.path(table))
+        is_earlier(columns_of(stored.schema()), table, self.path(table))
         return files_of(stored, dates if table.dated else None)
 
     def append(self, table: Table, rows: Rows) -> None:
