@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import date
+from datetime import date, datetime
 from itertools import chain
 from typing import Any
 
@@ -101,12 +101,14 @@ class LocalLake(LocalCandidates, KeptNotes):
             self.confirm()
             write_deltalake(stored, with_comments(table).empty_table(), mode="append", schema_mode="merge")
 
-    def opened(self, table: Table) -> DeltaTable:
-        """The latest version of a table.
+    def opened(self, table: Table, *, as_of: int | datetime | None = None) -> DeltaTable:
+        """The latest version of a table, or the one of a number or an instant.
 
         Raises: NoLocalEngineError: it has a feature that only Spark knows.
         """
         stored = DeltaTable(self.path(table), storage_options=self._options)
+        if as_of is not None:
+            stored.load_as_version(as_of)
         protocol = stored.protocol()
         if protocol.min_reader_version > _READER or protocol.min_writer_version > _WRITER:
             raise NoLocalEngineError(
@@ -130,14 +132,16 @@ class LocalLake(LocalCandidates, KeptNotes):
         pieces = [chosen(self.folder(table).read(file, both), where).select(wanted) for file in files]
         return pa.concat_tables([no_rows(table, wanted), *pieces])
 
-    def files(self, table: Table, dates: Collection[date] | None = None) -> list[DataFile]:
-        """The files of the latest version that hold rows of these dates; None: all.
+    def files(
+        self, table: Table, dates: Collection[date] | None = None, *, as_of: int | datetime | None = None
+    ) -> list[DataFile]:
+        """The files of a version (None: the latest) that hold rows of these dates; None: all.
 
         Raises: WrongSchemaError: the table is of no earlier contract either.
         """
         if not self.exists(table):
             return []
-        stored = self.opened(table)
+        stored = self.opened(table, as_of=as_of)
         is_earlier(columns_of(stored.schema()), table, self.path(table))
         return files_of(stored, dates if table.dated else None)
 
