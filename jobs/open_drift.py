@@ -44,8 +44,10 @@ def judged_until(asker: Asker, *, cluster: str = "*", group: str = "*") -> datet
 
     Raises: NothingJudgedError: there is none.
     """
-    rounds = "SELECT cluster, consumer_group, MAX(round_at) AS latest FROM group_round WHERE verdict IS NOT NULL "
+    rounds = (
+        "SELECT cluster, consumer_group, MAX(round_at) AS latest FROM group_round WHERE verdict IS NOT NULL "
         "GROUP BY cluster, consumer_group"
+    )
     latest = [row["latest"] for row in _matching(records(asker, rounds), cluster, group)]
     if not latest:
         raise NothingJudgedError(
