@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
 from functools import partial
 
 import typer
@@ -14,13 +13,13 @@ from pyspark.sql import SparkSession
 from conf.settings import Settings
 from conf.settings_file import load_settings
 from jobs import run_pipeline
-from jobs.command_options import From, Json, LakeRoot, Landing, Master, Metrics, SettingsFile, To, Wait
+from jobs.command_options import From, Json, LakeRoot, Landing, Master, Metrics, SettingsFile, To, Wait, dates_of
 from jobs.delta_tables import Lake
 from jobs.lake_lease import held
 from jobs.landing_place import LandingPlace, look_at
 from jobs.last_run import holds_input, last_run
 from jobs.places import absolute
-from jobs.run_context import DateRange, RunContext, Step
+from jobs.run_context import RunContext, Step
 from jobs.run_log import progress
 from jobs.run_metrics import write_metrics
 from jobs.spark_session import spark_session
@@ -112,10 +111,3 @@ def _ended(said: list[str], shown: list[str], done: list[Step]) -> Iterator[str]
         yield from ("", *shown)
     if "page" in done[-1].facts:
         yield from ("", f"Report: {done[-1].facts['page']}")
-
-
-def dates_of(first: datetime | None, last: datetime | None) -> DateRange:
-    """The dates that ``--from`` and ``--to`` name; refused: a first one after the last."""
-    if first and last and first > last:
-        raise typer.BadParameter(f"--from {first:%Y-%m-%d} is after --to {last:%Y-%m-%d}.")
-    return DateRange(first and first.date(), last and last.date())

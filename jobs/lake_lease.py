@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from jobs.lease_folder import LeaseFolder
 from jobs.run_context import RunContext
 from jobs.run_log import tell
+from jobs.small_files import store_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,11 +71,10 @@ class Holder:
 
 
 class Lease:
-    """A run's hold on a lake; ``store_errors``: what the place of the lease fails with."""
+    """A run's hold on a lake."""
 
     def __init__(self, folder: LeaseFolder, number: int, holder: Holder) -> None:
         self._folder, self._number, self._holder = folder, number, holder
-        self.store_errors = folder.errors
         # Not every store replaces a file at once: it is not read while it is rewritten.
         self._word = RLock()
         self._renewed_at = _now()
@@ -184,7 +184,7 @@ def _renew_until(ended: Event, lease: Lease) -> None:
     while not ended.wait(RENEW_EVERY_S):
         try:
             lease.renew()
-        except lease.store_errors as error:  # the store may be back for the next one; confirm() tells when it lasts
+        except store_errors() as error:  # the store may be back for the next one; confirm() tells when it lasts
             tell("could not renew the lease", error=type(error).__name__)
 
 
@@ -193,7 +193,7 @@ def _end(ended: Event, renewer: Thread, lease: Lease) -> None:
     renewer.join()
     try:
         lease.renew(released=True)
-    except lease.store_errors as error:  # the run's own result must not be lost for it; the process is about to end
+    except store_errors() as error:  # the run's own result must not be lost for it; the process is about to end
         tell("could not give the lease back", error=type(error).__name__)
 
 

@@ -83,7 +83,7 @@ def given_to(landing: str, settings: Settings) -> str:
     """
     files = survey(landing, FORMATS).files
     sections = (getattr(settings, name) for name in type(settings).model_fields if name != _OF_NO_ROW)
-    contracts = [(table.name, table.columns.simpleString()) for table in TABLES.values()]
+    contracts = [(table.name, table.schema.simpleString()) for table in TABLES.values()]
     given = json.dumps([files, fingerprint(*sections), SCHEMA_VERSION, contracts])
     return hashlib.sha256(given.encode()).hexdigest()
 

@@ -15,11 +15,10 @@ _NAME = re.compile(r"(\d{9})\.json")
 
 
 class LeaseFolder:
-    """Files by number. ``lake`` and ``place`` say where, for people; ``errors``: what it fails with."""
+    """Files by number. ``lake`` and ``place`` say where, for people."""
 
     def __init__(self, lake: str, store: Store) -> None:
         self.lake, self.place, self._store = lake, f"{lake}/{_FOLDER}", store
-        self.errors = store.errors
 
     @classmethod
     def of(cls, spark: SparkSession | None, lake: str) -> LeaseFolder:

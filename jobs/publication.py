@@ -152,7 +152,7 @@ def _digest(rests_on: str, files: list[dict[str, Any]]) -> str:
 
 def _contracts(tables: tuple[Table, ...]) -> str:
     """A digest of the tables' columns: rows that were computed before one was added lack it."""
-    columns = "\n".join(f"{table.name} {table.columns.simpleString()}" for table in tables)
+    columns = "\n".join(f"{table.name} {table.schema.simpleString()}" for table in tables)
     return hashlib.sha256(columns.encode()).hexdigest()
 
 

@@ -42,7 +42,7 @@ class DateRange(NamedTuple):
 
     def holds(self, day: Column) -> Column:
         """Whether a date of Spark's lies in the range."""
-        from pyspark.sql import functions as F
+        from pyspark.sql import functions as F  # whoever has such a column has loaded Spark
 
         return day.between(F.lit(self.first or date.min), F.lit(self.last or date.max))
 
@@ -75,7 +75,7 @@ class RunContext:
     confirm: Callable[[], None] = field(default=lambda: None, compare=False)
 
     def lineage(self) -> list[Column]:
-        """The lineage columns; a table keeps those that its contract names."""
+        """The lineage columns for Spark; a table keeps those that its contract names."""
         from pyspark.sql import functions as F
 
         now = F.lit(self.started_at)

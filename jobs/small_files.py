@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,10 +14,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Store(Protocol):
-    """Small text files of one folder, by name; ``errors``: what it fails with."""
+def store_errors() -> tuple[type[Exception], ...]:
+    """What a store fails with; of Hadoop's client, where Spark is loaded, also when the JVM is gone."""
+    to_java = sys.modules.get("py4j.protocol")
+    return (OSError, to_java.Py4JError) if to_java else (OSError,)
 
-    errors: tuple[type[Exception], ...]
+
+class Store(Protocol):
+    """Small text files of one folder, by name."""
 
     def names(self) -> list[str]:
         """The files' names."""
@@ -48,15 +53,13 @@ def store_at(spark: SparkSession | None, folder: str) -> Store:
     system = place.getFileSystem(spark._jsc.hadoopConfiguration())
     if system.getScheme() == "file":
         return LocalStore(Path(place.toUri().getPath()))
-    from jobs.engines.hadoop_store import HadoopStore
+    from jobs.engines.hadoop_store import HadoopStore  # it speaks to Java
 
     return HadoopStore(jvm, system, place)
 
 
 class LocalStore:
     """A folder of this machine. Hadoop's client would look first and create then, which two runs can do at once."""
-
-    errors: tuple[type[Exception], ...] = (OSError,)
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -9,13 +9,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from jobs.transforms.frames import ClusterDate
 from schemas import Table
 from udfs.date_digests import DateDigest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 CANDIDATES = "_candidate"  # the folder of rows that Spark computed and has not published
 OPTIMIZE, SET_PROPERTIES = "OPTIMIZE", "SET TBLPROPERTIES"  # operations, in Delta's words
@@ -108,6 +111,10 @@ class ArrowLake(Protocol):
 
     root: str
     retention_days: int
+
+    @property
+    def spark(self) -> SparkSession | None:
+        """The session of an engine that has one."""
 
     def exists(self, table: Table) -> bool:
         """Whether it was created."""

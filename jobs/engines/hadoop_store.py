@@ -1,16 +1,14 @@
-"""Small text files wherever Spark's Hadoop client reaches them."""
+"""Small text files of a folder that Hadoop's client reaches: a name in, a text out, or the other way round."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JJavaError
 
 
 class HadoopStore:
     """A folder that Hadoop's client reaches. HDFS creates a file once by itself, an object store under a condition."""
-
-    errors: tuple[type[Exception], ...] = (OSError, Py4JError)  # the latter also when the JVM is gone
 
     def __init__(self, jvm: Any, system: Any, folder: Any) -> None:
         self._path, self._system, self._folder = jvm.org.apache.hadoop.fs.Path, system, folder

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import date
+from datetime import date, datetime
 from itertools import chain
 from typing import Any
 
@@ -21,10 +21,10 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from jobs.engines.arrow_columns import (
     chosen,
+    columns_of,
     conformed_rows,
     delta_schema,
     no_rows,
-    spark_schema,
     with_comments,
 )
 from jobs.engines.arrow_lake import EVERY_ROW, ConcurrentWriteError, DataFile, Rows, StagedFile, Where
@@ -34,7 +34,7 @@ from jobs.engines.kept_notes import KeptNotes
 from jobs.engines.lake_place import NoLocalEngineError, delta_options, for_others
 from jobs.engines.local_candidates import LocalCandidates
 from jobs.table_keys import keyed_by
-from jobs.table_schema import is_earlier, stored_schema
+from jobs.table_schema import is_earlier, stored_columns
 from jobs.transforms.frames import ClusterDate
 from schemas import Table
 from udfs.rows_by_key import merged, one_row_per_key
@@ -87,7 +87,7 @@ class LocalLake(LocalCandidates, KeptNotes):
         kept = f"interval {self.retention_days} days"
         DeltaTable.create(
             self.path(table),
-            delta_schema(stored_schema(table)),
+            delta_schema(stored_columns(table)),
             mode="ignore",
             partition_by=["event_date"] if table.dated else None,
             description=table.comment,
@@ -97,16 +97,18 @@ class LocalLake(LocalCandidates, KeptNotes):
 
     def _migrate(self, table: Table) -> None:
         stored = self.opened(table)
-        if is_earlier(spark_schema(stored.schema()), table, self.path(table)):
+        if is_earlier(columns_of(stored.schema()), table, self.path(table)):
             self.confirm()
             write_deltalake(stored, with_comments(table).empty_table(), mode="append", schema_mode="merge")
 
-    def opened(self, table: Table) -> DeltaTable:
-        """The latest version of a table.
+    def opened(self, table: Table, *, as_of: int | datetime | None = None) -> DeltaTable:
+        """The latest version of a table, or the one of a number or an instant.
 
         Raises: NoLocalEngineError: it has a feature that only Spark knows.
         """
         stored = DeltaTable(self.path(table), storage_options=self._options)
+        if as_of is not None:
+            stored.load_as_version(as_of)
         protocol = stored.protocol()
         if protocol.min_reader_version > _READER or protocol.min_writer_version > _WRITER:
             raise NoLocalEngineError(
@@ -124,21 +126,23 @@ class LocalLake(LocalCandidates, KeptNotes):
 
         Raises: WrongSchemaError: it is of no earlier contract either.
         """
-        wanted = list(columns) or table.columns.names
+        wanted = list(columns) or table.schema.names
         both = list(dict.fromkeys([*wanted, *where.columns()]))
         files = self.files(table, where.days())
         pieces = [chosen(self.folder(table).read(file, both), where).select(wanted) for file in files]
         return pa.concat_tables([no_rows(table, wanted), *pieces])
 
-    def files(self, table: Table, dates: Collection[date] | None = None) -> list[DataFile]:
-        """The files of the latest version that hold rows of these dates; None: all.
+    def files(
+        self, table: Table, dates: Collection[date] | None = None, *, as_of: int | datetime | None = None
+    ) -> list[DataFile]:
+        """The files of a version (None: the latest) that hold rows of these dates; None: all.
 
         Raises: WrongSchemaError: the table is of no earlier contract either.
         """
         if not self.exists(table):
             return []
-        stored = self.opened(table)
-        is_earlier(spark_schema(stored.schema()), table, self.path(table))
+        stored = self.opened(table, as_of=as_of)
+        is_earlier(columns_of(stored.schema()), table, self.path(table))
         return files_of(stored, dates if table.dated else None)
 
     def append(self, table: Table, rows: Rows) -> None:

@@ -50,7 +50,7 @@ class SparkRows:
 
     def rows(self: FrameLake, table: Table, columns: Sequence[str] = (), where: Where = EVERY_ROW) -> pa.Table:
         """Bring few rows to the driver, with these columns (none named: all)."""
-        wanted = list(columns) or table.columns.names
+        wanted = list(columns) or table.schema.names
         found = self.read(table).where(sql_of(where)).select(*(f"`{name}`" for name in wanted))
         return conformed_rows(found.toArrow(), table, wanted)
 

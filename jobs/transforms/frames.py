@@ -53,7 +53,7 @@ def staged(frame: DataFrame) -> DataFrame:
     it (``spark.checkpoint.dir``) it lies there and outlives them. It is not kept in memory: what is read from there
     cannot be moved out meanwhile, and leaves a sort beside it so little that it spills until its files fill the heap.
     """
-    from pyspark import StorageLevel
+    from pyspark import StorageLevel  # a lake without Spark needs the rest of this module
 
     outlives = frame.sparkSession.sparkContext.getCheckpointDir() is not None
     return frame.checkpoint() if outlives else frame.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
