@@ -35,6 +35,11 @@ def arrow_schema(table: Table) -> pa.Schema:
     return _arrow_schema(stored_columns(table).json())
 
 
+def row_schema(table: Table) -> pa.Schema:
+    """The same as rows have it that are not stored yet: null is for the writer to refuse."""
+    return pa.schema([field.with_nullable(True) for field in arrow_schema(table)])
+
+
 def with_comments(table: Table) -> pa.Schema:
     """The same with each column's comment, as a new column of a Delta table is described."""
     return pa.schema(delta_schema(stored_columns(table)).to_arrow())

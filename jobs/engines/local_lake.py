@@ -27,18 +27,15 @@ from jobs.engines.arrow_columns import (
     no_rows,
     with_comments,
 )
-from jobs.engines.arrow_lake import EVERY_ROW, ConcurrentWriteError, DataFile, Rows, StagedFile, Where
+from jobs.engines.arrow_lake import EVERY_ROW, DataFile, Rows, StagedFile, Where, written_meanwhile
 from jobs.engines.changed_files import Rest, files_of, partition_of, updated, with_keys
 from jobs.engines.data_files import TableFolder
 from jobs.engines.kept_notes import KeptNotes
 from jobs.engines.lake_place import NoLocalEngineError, delta_options, for_others
 from jobs.engines.local_candidates import LocalCandidates
-from jobs.table_keys import keyed_by
 from jobs.table_schema import is_earlier, stored_columns
 from jobs.transforms.frames import ClusterDate
 from schemas import Table
-from udfs.rows_by_key import merged, one_row_per_key
-from udfs.same_keys import have_keys_of
 
 RETENTIONS = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
 _AT_ONCE = 4
@@ -151,41 +148,49 @@ class LocalLake(LocalCandidates, KeptNotes):
         self.create(table)
         self._commit(table, self.opened(table), self.folder(table).stage(rows), (), is_blind=True)
 
-    def merge(self, table: Table, rows: Rows, dates: Collection[date]) -> None:
-        """Store each key once: of rival source lines the smallest wins, part by part.
-
-        Of what is stored, the keys of the dates are read, and the files in which a row changes are written anew.
-        """
-        self.confirm()
-        self.create(table)
-        stored, folder, keyed = self.opened(table), self.folder(table), keyed_by(table)
-        fresh = one_row_per_key(_whole(folder, rows), keyed)
-        touched = list(with_keys(folder, files_of(stored, dates if table.dated else None), table.key, fresh))
-        rivals = {file: folder.read(file).filter(pa.array(hits)) for file, hits in touched}
-        found = merged(pa.concat_tables([no_rows(table), *rivals.values()]), fresh, keyed)
-        removed = [file for file, of in rivals.items() if have_keys_of(of, found.changed, table.key).any()]
-        kept = (folder.read(file) for file in removed)
-        unchanged = (rows.filter(pa.array(~have_keys_of(rows, found.changed, table.key))) for rows in kept)
-        self._commit(table, stored, folder.stage(chain([found.inserted, found.changed], unchanged)), removed)
-
-    def update(self, table: Table, changed: Any, columns: list[str], dates: Iterable[date]) -> None:
-        """Set ``columns`` of the rows whose keys ``changed`` holds."""
+    def store(
+        self, table: Table, fresh: Rows | None, changed: Rows | None, dates: Collection[date], version: int | None
+    ) -> None:
+        """Add ``fresh`` rows and put ``changed`` ones in the place of those with their keys, in one commit."""
         self.confirm()
         stored, folder = self.opened(table), self.folder(table)
-        fresh = conformed_rows(changed, table, [*table.key, *columns])
+        if stored.version() != version:
+            raise written_meanwhile(self.path(table))
+        others = [name for name in table.columns.names if name not in table.key]
+        anew, removed = ((), ()) if changed is None else self._anew(stored, table, changed, others, dates)
+        self._commit(table, stored, folder.stage(chain(() if fresh is None else _pieces(fresh), anew)), removed)
+
+    def update(self, table: Table, changed: Rows, columns: list[str], dates: Iterable[date]) -> None:
+        """Set ``columns`` of the rows whose keys ``changed`` holds."""
+        self.confirm()
+        stored = self.opened(table)
+        anew, removed = self._anew(stored, table, changed, columns, dates)
+        self._commit(table, stored, self.folder(table).stage(anew), removed)
+
+    def _anew(
+        self, stored: DeltaTable, table: Table, changed: Rows, columns: list[str], dates: Iterable[date]
+    ) -> tuple[Iterable[pa.Table], list[DataFile]]:
+        """The rows of files that hold some of the keys, with the columns as they are now; and these files."""
+        folder, wanted = self.folder(table), [*table.key, *columns]
+        pieces = (conformed_rows(piece, table, wanted) for piece in _pieces(changed))
+        fresh = pa.concat_tables([no_rows(table, wanted), *pieces])
         removed = [file for file, _ in with_keys(folder, files_of(stored, set(dates)), table.key, fresh)]
-        anew = (updated(folder.read(file), fresh, table.key, columns) for file in removed)
-        self._commit(table, stored, folder.stage(anew), removed)
+        return (updated(folder.read(file), fresh, table.key, columns) for file in removed), removed
+
+    def staging(self, table: Table) -> TableFolder:
+        """Where workers stage files."""
+        return self.folder(table)
 
     def replace_dates(self, table: Table, rows: Rows, dates: Collection[ClusterDate]) -> None:
         """Replace the rows of these dates of clusters; ``rows`` are of no other."""
-        self._replace(table, rows, Where(dates=dates))
+        self.replace(table, rows, Where(dates=dates))
 
     def replace_files(self, table: Table, rows: Rows, column: str, files: Collection[str]) -> None:
         """Replace the rows whose ``column`` names one of these landing files; ``rows`` name no other."""
-        self._replace(table, rows, Where(values={column: files}))
+        self.replace(table, rows, Where(values={column: files}))
 
-    def _replace(self, table: Table, rows: Rows, where: Where) -> None:
+    def replace(self, table: Table, rows: Rows, where: Where) -> None:
+        """Replace the rows that meet a condition; ``rows`` meet it too."""
         self.confirm()
         self.create(table)
         stored, folder = self.opened(table), self.folder(table)
@@ -227,9 +232,7 @@ class LocalLake(LocalCandidates, KeptNotes):
                 commit_properties=CommitProperties(max_commit_retries=None if is_blind else 0),
             )
         except CommitFailedError as error:
-            raise ConcurrentWriteError(
-                f"another run has written to {self.path(table)} meanwhile; nothing of this write was stored. Rerun."
-            ) from error
+            raise written_meanwhile(self.path(table)) from error
 
     def counted(self, table: Table, columns: Sequence[str], where: Where = EVERY_ROW) -> pa.Table:
         """The values that these columns hold together, each once, and their number of rows as ``rows``."""
@@ -269,12 +272,6 @@ class LocalLake(LocalCandidates, KeptNotes):
 
 def _pieces(rows: Rows) -> Iterable[pa.Table | StagedFile]:
     return [rows] if isinstance(rows, pa.Table) else rows
-
-
-def _whole(folder: TableFolder, rows: Rows) -> pa.Table:
-    """All of them in memory."""
-    pieces = [folder.read(p) if isinstance(p, StagedFile) else conformed_rows(p, folder.table) for p in _pieces(rows)]
-    return pa.concat_tables([no_rows(folder.table), *pieces])
 
 
 def _only(rows: Rows, where: Where) -> Iterator[pa.Table | StagedFile]:
