@@ -16,7 +16,7 @@ from udfs.listed_members import ID_LIST, INFO, LISTING, OF_MEMBERS
 from udfs.not_available_duration import BoolArray, IntArray
 from udfs.round_reads import OF_GROUPS, is_system_group
 from udfs.row_hashes import HashArray, mixed
-from udfs.rows_of_rounds import NEVER, RowsOfRounds, is_true, microseconds, ranks, rows_of_rounds
+from udfs.rows_of_rounds import NEVER, RowsOfRounds, is_true, microseconds, ranks, rows_of_rounds, whole, with_evidence
 from udfs.value_hashes import sums, value_hashes
 
 _ORDER = ("captured_at", "source_file", "source_line")
@@ -82,7 +82,7 @@ def _of_groups(captures: pa.Table) -> pa.Table:
         pc.and_(pc.is_in(captures["kind"], pa.array(OF_GROUPS)), pc.is_valid(captures["consumer_group"]))
     )
     system = [name for name in pc.unique(named["consumer_group"]).to_pylist() if is_system_group(name)]
-    return named.filter(pc.invert(pc.is_in(named["consumer_group"], pa.array(system, pa.string()))))
+    return with_evidence(named.filter(pc.invert(pc.is_in(named["consumer_group"], pa.array(system, pa.string())))))
 
 
 def _shows(captures: RowsOfRounds, connections: RowsOfRounds) -> HashArray:
@@ -94,11 +94,9 @@ def _shows(captures: RowsOfRounds, connections: RowsOfRounds) -> HashArray:
     hashes[failed] = mixed(hashes[failed] + _places(number[failed]).astype(np.uint64))
     found = mixed(sums(hashes, captures.starts))
     if len(connections.starts):
-        of_each = sums(value_hashes(connections.rows, _CONNECTED), connections.starts)
-        for key, place in connections.place_of.items():
-            own = captures.place_of.get(key)
-            if own is not None:
-                found[own] += mixed(of_each[place : place + 1])[0]
+        of_each = mixed(sums(value_hashes(connections.rows, _CONNECTED), connections.starts))
+        own = np.array([captures.place_of.get(key, -1) for key in connections.place_of])
+        found[own[own >= 0]] += of_each[own >= 0]
     found[number[_asked_twice(captures)]] = 0
     found[_strays(captures, connections)] = 0
     return found
@@ -140,11 +138,11 @@ def _strays(captures: RowsOfRounds, connections: RowsOfRounds) -> list[int]:
     return sorted(found)
 
 
-def _place_and_instant(rows: pa.Table, wanted: BoolArray) -> tuple[list[str], list[int]]:
+def _place_and_instant(rows: pa.RecordBatch, wanted: BoolArray) -> tuple[list[str], list[int]]:
     own = rows.select(["broker_name", "captured_at"]).filter(pa.array(wanted))
     return own["broker_name"].fill_null("").to_pylist(), microseconds(own, "captured_at").tolist()
 
 
-def _is_in(rows: pa.Table, name: str, values: tuple[str, ...]) -> BoolArray:
-    found: BoolArray = pc.is_in(rows[name].combine_chunks(), pa.array(values)).to_numpy(zero_copy_only=False)
+def _is_in(rows: pa.RecordBatch, name: str, values: tuple[str, ...]) -> BoolArray:
+    found: BoolArray = pc.is_in(whole(rows, name), pa.array(values)).to_numpy(zero_copy_only=False)
     return found

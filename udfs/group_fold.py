@@ -19,7 +19,7 @@ from udfs.member_signs import Heartbeats, member_events
 from udfs.missing_inputs import Inputs
 from udfs.owned_queues import Owned, OwnedQueues
 from udfs.round_reads import is_system_topic, reads_of
-from udfs.routed_topics import Route, RoutedTopics, with_evidence
+from udfs.routed_topics import Route, RoutedTopics
 from udfs.rows_of_rounds import RoundKey
 from udfs.topic_facts import Expected, GroupFacts, TopicFacts
 
@@ -93,6 +93,7 @@ class _Round(NamedTuple):
     place: int
     key: RoundKey
     facts: GroupFacts
+    is_read: bool  # the facts are of this round itself, instants and evidence too
     rules: Rules
     owned: Owned
     reading: tuple[int, int] | None  # when offsets were read last, and in which round
@@ -124,6 +125,7 @@ class GroupFold:
         self._facts: dict[int, GroupFacts] = {}
         self._rules: dict[tuple[int, int], tuple[int, Rules]] = {}
         self._topics: dict[tuple[Any, ...], TopicFacts] = {}
+        self._owned_topics: dict[tuple[int, int], list[str]] = {}
         self._expectations = expectations
         self._shown: tuple[int, Sequence[str]] = (0, ())
         self._before: dict[str, tuple[int, Expected]] = {}
@@ -158,7 +160,7 @@ class GroupFold:
         cluster, collector, consumer_group = self.key
         key = (consumer_group, collector, at)
         captured, held = self._recorded.captured, owned.of(key)
-        facts = self._facts_of(place)
+        facts, is_read = self._facts_of(place)
         rule_number, rules = self._rules_of(facts, int(captured.read_until[place]))
         reading = self._reading(place)
         topics = []
@@ -167,20 +169,22 @@ class GroupFold:
             of_topic = self._topic(topic, at, facts, (rule_number, rules), route)
             topics.append((of_topic, self._expected_before(of_topic, at)))
         loose = int(captured.spread_ms[place]) > self._settings.loose_spread_s * 1000
-        return _Round(place, key, facts, rules, held, reading, loose, topics)
+        return _Round(place, key, facts, is_read, rules, held, reading, loose, topics)
 
-    def _facts_of(self, place: int) -> GroupFacts:
+    def _facts_of(self, place: int) -> tuple[GroupFacts, bool]:
+        """What a round shows, and whether its own rows were read for it."""
         shows = int(self._recorded.captured.shows[place])
-        if not shows:
-            return self._read(place, next(self._number))
-        if shows not in self._facts:
-            _keep(self._facts, shows, self._read(place, next(self._number)))
-        return self._facts[shows]
+        if shows and shows in self._facts:
+            return self._facts[shows], False
+        made = self._read(place, next(self._number))
+        if shows:
+            _keep(self._facts, shows, made)
+        return made, True
 
     def _read(self, place: int, number: int) -> GroupFacts:
         captures, connections = self._recorded.captured.captures, self._recorded.captured.connections
-        rows = with_evidence(captures.at(place).to_pylist())
-        key = self.key[2], self.key[1], _us(rows[0]["round_at"])
+        rows = captures.at(place).to_pylist()
+        key = self.key[2], self.key[1], rows[0]["round_at"]
         return GroupFacts(number, listed_members(rows, connections.of(key).to_pylist()), reads_of(rows))
 
     def _rules_of(self, facts: GroupFacts, read_until: int) -> tuple[int, Rules]:
@@ -212,7 +216,9 @@ class GroupFold:
         Of a round that shows none of them, as nobody is listed: those that the group showed last, at most
         ``lookback_s`` before, and those in which it has offsets.
         """
-        shown: Sequence[str] = sorted({*facts.reads.subscribed, *held.topics()})
+        if held.shows not in self._owned_topics:
+            _keep(self._owned_topics, held.shows, held.topics())
+        shown: Sequence[str] = sorted({*facts.reads.subscribed, *self._owned_topics[held.shows]})
         if shown:
             self._shown = at, shown
         else:
@@ -282,12 +288,12 @@ class GroupFold:
         self._last_reading = brought.reading and (round_us // _DAY_US, brought.reading[0])
         pulled, consumed = brought.owned.oldest
         return {
-            "at": instant(int(self._recorded.captured.at[brought.place])),
-            "progress_at": brought.reading and instant(brought.reading[0]),
+            "at": int(self._recorded.captured.at[brought.place]),
+            "progress_at": brought.reading and brought.reading[0],
             "lags": lambda: None if is_again else self._lags(brought.reading),
             "signature": (brought.facts.number, brought.loose, through_proxy, shows, brought.owned.shows, repr(events)),
-            "oldest_pull_at": instant(pulled),
-            "oldest_consume_at": instant(consumed),
+            "oldest_pull_at": pulled,
+            "oldest_consume_at": consumed,
             "round": lambda: self._full(brought, day, events, through_proxy),
         }
 
@@ -298,7 +304,7 @@ class GroupFold:
         self, brought: _Round, day: date, events: Sequence[Row] | None, through_proxy: bool
     ) -> dict[str, Any]:
         cluster, collector, consumer_group = self.key
-        facts = self._read(brought.place, brought.facts.number)
+        facts = brought.facts if brought.is_read else self._read(brought.place, brought.facts.number)
         listed, round_us = facts.listed, brought.key[2]
         routes = self._recorded.routes
         return {
@@ -307,7 +313,7 @@ class GroupFold:
             "consumer_group": consumer_group,
             "event_date": day,
             "round_at": instant(round_us),
-            "at": instant(int(self._recorded.captured.at[brought.place])),
+            "at": int(self._recorded.captured.at[brought.place]),
             "message_model": facts.model,
             "members": facts.members,
             "member_rules": brought.rules.members if brought.topics else [],
@@ -357,10 +363,6 @@ def _keep(kept: dict[K, V], key: K, value: V, most: int = _MOST_KEPT) -> None:
         del kept[next(iter(kept))]
 
 
-def instant(at_us: int | None) -> Any:
+def instant(at_us: int) -> datetime:
     """Epoch us as an instant."""
-    return None if at_us is None else _EPOCH + timedelta(microseconds=at_us)
-
-
-def _us(at: datetime) -> int:
-    return (at - _EPOCH) // timedelta(microseconds=1)
+    return _EPOCH + timedelta(microseconds=at_us)

@@ -30,7 +30,7 @@ class Owned(NamedTuple):
 
     shows: tuple[int, int] = (0, 0)
     oldest: tuple[int | None, int | None] = (None, None)
-    rows: pa.Table | None = None
+    rows: pa.RecordBatch | None = None
 
     def topics(self) -> list[str]:
         """The topics of these queues, each once."""
@@ -63,7 +63,7 @@ class OwnedQueues:
         starts, rows = self._starts, self._rows
         if not len(starts):
             return np.zeros(0, np.uint64), starts, starts
-        waiting = rows["cached_messages"].combine_chunks().fill_null(0).to_numpy(zero_copy_only=False) > 0
+        waiting = rows["cached_messages"].fill_null(0).to_numpy(zero_copy_only=False) > 0
         pulled, consumed = (microseconds(rows, name) for name in ("last_pull_at", "last_consume_at"))
         return (
             sums(mixed(value_hashes(rows, _HELD)), starts),

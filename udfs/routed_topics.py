@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from udfs.listed_members import Row
 from udfs.row_hashes import HashArray, mixed
-from udfs.rows_of_rounds import RowsOfRounds, microseconds, ranks, rows_of_rounds
+from udfs.rows_of_rounds import RowsOfRounds, microseconds, rows_of_rounds, with_evidence
 from udfs.topic_routes import TopicRoute, last_read, topic_route
 from udfs.value_hashes import sums, value_hashes
 
@@ -33,7 +32,7 @@ class RoutedTopics:
 
     def __init__(self, captures: pa.Table, routes: pa.Table) -> None:
         """``captures``: of kind topicRoute; ``routes``: rows of ``topic_route``, of the same rounds."""
-        self._captures = rows_of_rounds(captures, "topic", ("captured_at", "name_server"))
+        self._captures = rows_of_rounds(with_evidence(captures), "topic", ("captured_at", "name_server"))
         self._routes = rows_of_rounds(routes, "topic", ("captured_at", "name_server", "broker_name"))
         self._shows = _ordered(self._captures, _READ)
         self._told = _ordered(self._routes, _TOLD)
@@ -56,7 +55,7 @@ class RoutedTopics:
         told = self._routes.place_of.get(key)
         shows = int(self._shows[place]), 0 if told is None else int(self._told[told])
         if shows not in self._by_hash:
-            read = topic_route(_rows(self._captures, key), self._routes.of(key).to_pylist())
+            read = topic_route(self._captures.of(key).to_pylist(), self._routes.of(key).to_pylist())
             content = repr((read._replace(queues=None), read.queues and read.queues.list_hash))
             self._by_hash[shows] = Route(self._numbers.setdefault(content, len(self._numbers)), read)
         return self._by_hash[shows]
@@ -66,17 +65,8 @@ class RoutedTopics:
         key = (topic, collector, round_us)
         if key not in self._captures.place_of:
             return None
-        line: str = last_read(_rows(self._captures, key))["evidence"]
+        line: str = last_read(self._captures.of(key).to_pylist())["evidence"]
         return line
-
-
-def _rows(of: RowsOfRounds, key: tuple[str, str, int]) -> list[Row]:
-    return with_evidence(of.of(key).to_pylist())
-
-
-def with_evidence(rows: list[dict[str, object]]) -> list[Row]:
-    """Rows with the line that each comes from, ``file:line``."""
-    return [row | {"evidence": f"{row['source_file']}:{row['source_line']}"} for row in rows]
 
 
 def _ordered(of: RowsOfRounds, columns: tuple[str, ...]) -> HashArray:

@@ -10,13 +10,14 @@ import pyarrow.compute as pc
 
 from udfs.not_available_duration import IntArray
 from udfs.row_hashes import HashArray, mixed, row_hashes
+from udfs.rows_of_rounds import whole
 
 _PLACE = np.uint64(0x9E3779B97F4A7C15)
 
 
-def value_hashes(rows: pa.Table, columns: Sequence[str]) -> HashArray:
+def value_hashes(rows: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> HashArray:
     """A hash of each row's values in the columns; the order of a list's values counts."""
-    return row_hashes(pa.table({name: _plain(rows.column(name).combine_chunks()) for name in columns}), columns)
+    return row_hashes(pa.table({name: _plain(whole(rows, name)) for name in columns}), columns)
 
 
 def sums(values: HashArray, starts: IntArray) -> HashArray:
