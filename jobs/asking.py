@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from conf.settings import Settings
+from jobs.engines.arrow_lake import ArrowLake
 from jobs.engines.asker import Asker
 from jobs.engines.engine_choice import Engine
 from jobs.run_context import RunContext
@@ -33,10 +34,19 @@ def asked(lake_root: str, settings: Settings, engine: Engine, *, name: str, mast
 def spark_asker(spark: SparkSession, lake_root: str, settings: Settings, context: RunContext | None = None) -> Asker:
     """The tables and views of a lake in a session that goes on; ``context``: of the run that asks, if one does."""
     from jobs.delta_tables import Lake
+
+    confirm = context.confirm if context else lambda: None
+    return asker_on(Lake(spark, lake_root, retention_days=settings.delta.retention_days, confirm=confirm))
+
+
+def asker_on(lake: ArrowLake) -> Asker:
+    """The tables and views of a lake that is open, for the run that holds it."""
+    if lake.spark is None:
+        from jobs.engines.local_asker import LocalAsker
+
+        return LocalAsker(lake)
     from jobs.engines.spark_asker import SparkAsker
     from jobs.sql_views import create_views
 
-    confirm = context.confirm if context else lambda: None
-    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days, confirm=confirm)
-    create_views(spark, lake)
-    return SparkAsker(spark, lake)
+    create_views(lake.spark, lake)
+    return SparkAsker(lake.spark, lake)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from conf.settings import Settings
 from jobs.broker_naming import name_brokers, trace_dates
-from jobs.delta_tables import Lake
 from jobs.engines.arrow_lake import ArrowLake
 from jobs.engines.runner import Runner
-from jobs.engines.spark_runner import SparkRunner
 from jobs.ingestion import Arrived, Intake, IntakeResult, take_in
 from jobs.round_kernels import told_of_rounds
 from jobs.round_settling import CHANGE_ROUNDS, RoundSettling
@@ -17,13 +15,17 @@ from jobs.run_context import RunContext
 from schemas import TOPIC_ROUTE
 from udfs.landing_formats import formats_of
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _JOB = "ingest_consumer_snapshots"
 
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> IntakeResult:
     """Take in new files of the consumers' formats, of brokers' and clients' logs; a rerun changes nothing."""
-    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days, confirm=context.confirm)
-    return run_on(lake, SparkRunner(spark), settings, context)
+    from jobs.engines.spark_run import lake_and_runner
+
+    return run_on(*lake_and_runner(spark, settings, context, lake_root), settings, context)
 
 
 def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunContext) -> IntakeResult:

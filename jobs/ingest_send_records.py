@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from conf.settings import Settings
 from jobs.broker_naming import name_brokers
-from jobs.delta_tables import Lake
 from jobs.engines.arrow_lake import ArrowLake
 from jobs.engines.runner import Runner
-from jobs.engines.spark_runner import SparkRunner
 from jobs.ingestion import Arrived, Intake, IntakeResult, take_in
 from jobs.run_context import RunContext
 from schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, Table
 from udfs.landed_rows import Reach
 from udfs.landing_formats import TRACE, formats_of
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> IntakeResult:
     """Take in new files of the producers' formats; a rerun changes nothing."""
-    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days, confirm=context.confirm)
-    return run_on(lake, SparkRunner(spark), settings, context)
+    from jobs.engines.spark_run import lake_and_runner
+
+    return run_on(*lake_and_runner(spark, settings, context, lake_root), settings, context)
 
 
 def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunContext) -> IntakeResult:

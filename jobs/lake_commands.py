@@ -7,13 +7,12 @@ import typer
 from conf.settings_file import load_settings
 from jobs import asking_commands, check_landing, diagnose, maintain
 from jobs.collect.command import collect_command
-from jobs.command_options import Json, LakeRoot, Master, SettingsFile, Wait
+from jobs.command_options import EngineName, Json, LakeRoot, Master, SettingsFile, Wait
+from jobs.engines.engine_choice import chosen_engine
+from jobs.engines.opened import opened
 from jobs.job_commands import add_jobs
-from jobs.lake_lease import held
 from jobs.places import absolute
 from jobs.run_context import RunContext
-from jobs.run_log import progress
-from jobs.spark_session import spark_session
 from jobs.terminal import write
 from jobs.watch_command import watch_command
 
@@ -46,17 +45,17 @@ def maintain_command(
     as_lines: Json = False,
     settings: SettingsFile = None,
     wait: Wait = 0,
+    engine: EngineName = None,
     master: Master = None,
 ) -> None:
     """Keep the lake small; no other job may write to it meanwhile."""
+    chosen = chosen_engine(engine, master)
     asking_commands.require_lake(lake)
     loaded, context, root = load_settings(settings), RunContext(absolute(lake)), absolute(lake)
     with (
-        spark_session(loaded, app_name="hindsight maintain", master=master) as spark,
         context.step("maintain") as step,
-        progress(spark.sparkContext),
-        held(spark, root, context, wait_s=wait) as holding,
+        opened(chosen, root, loaded, context, name="maintain", master=master, wait_s=wait) as held,
     ):
-        found = maintain.run(spark, loaded, holding, root)
+        found = maintain.run_on(held.lake, loaded, held.context)
         step.facts["tables"] = len(found)
     write(maintain.as_json(found) if as_lines else maintain.told(found))

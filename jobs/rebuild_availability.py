@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> PublicationResult:
-    """The same on Spark, on the lake at a place."""
+    """Rebuild the windows of the dates that new input touched, and forward until a date closes as it did before."""
     from jobs.engines.spark_run import lake_and_runner
 
     return run_on(*lake_and_runner(spark, settings, context, lake_root), settings, context)
 
 
 def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunContext) -> PublicationResult:
-    """Rebuild the windows of the dates that new input touched, and forward until a date closes as it did before."""
+    """The same, on either engine."""
 
     def compute(stretch: Stretch[ArrowLake]) -> dict[str, Any]:
         made = derive(stretch, settings, runner)

@@ -1,4 +1,4 @@
-"""A lake that a run without Spark holds: a place in, the lake with its lease and what runs kernels out."""
+"""A lake that a run without Spark holds: a place in; the lake with its lease, what runs kernels, and the run out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from conf.settings import Settings
 from jobs.engines.lake_place import NoLocalEngineError, is_local
 from jobs.engines.local_lake import LocalLake
 from jobs.engines.local_runner import LocalRunner
-from jobs.engines.opened import Opened
 from jobs.lake_lease import held
 from jobs.run_context import RunContext
 from jobs.run_log import shown
@@ -18,7 +17,9 @@ from schemas import TABLES
 
 
 @contextmanager
-def opened(lake_root: str, settings: Settings, context: RunContext, *, wait_s: float = 0) -> Iterator[Opened]:
+def opened_here(
+    lake_root: str, settings: Settings, context: RunContext, *, wait_s: float = 0
+) -> Iterator[tuple[LocalLake, LocalRunner, RunContext]]:
     """The lake, which confirms the lease before each write, workers as many as cores, and the context that does so too.
 
     Raises: NoLocalEngineError: only Spark reaches it, or reads a table of it; nothing was done.
@@ -35,7 +36,7 @@ def opened(lake_root: str, settings: Settings, context: RunContext, *, wait_s: f
         shown(runner.at_work),
         held(None, lake_root, context, wait_s=wait_s) as holding,
     ):
-        yield Opened(LocalLake(lake_root, retention_days=retention_days, confirm=holding.confirm), runner, holding)
+        yield LocalLake(lake_root, retention_days=retention_days, confirm=holding.confirm), runner, holding
 
 
 def refuse_what_only_spark_knows(lake: LocalLake) -> None:

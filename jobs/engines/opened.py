@@ -1,10 +1,14 @@
-"""What a job works with, whichever engine it is: the lake, what runs kernels, and the run that holds both."""
+"""What a job works with, whichever engine it is: a place and an engine in; the lake, what runs kernels, the run out."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
+from conf.settings import Settings
 from jobs.engines.arrow_lake import ArrowLake
+from jobs.engines.engine_choice import Engine
 from jobs.engines.runner import Runner
 from jobs.run_context import RunContext
 
@@ -15,3 +19,31 @@ class Opened(NamedTuple):
     lake: ArrowLake
     runner: Runner
     context: RunContext
+
+
+@contextmanager
+def opened(
+    engine: Engine,
+    lake_root: str,
+    settings: Settings,
+    context: RunContext,
+    *,
+    name: str,
+    master: str | None,
+    wait_s: float,
+) -> Iterator[Opened]:
+    """A lake that the run holds until the end, on one of the engines, of which only this one is loaded.
+
+    ``name`` is that of the command, ``master`` Spark's, ``wait_s`` how many seconds another run is waited for.
+    Raises: NoLocalEngineError, LakeHeldError, SparkEnvironmentError: nothing was done.
+    """
+    if engine == "spark":
+        from jobs.engines.spark_run import opened_on_spark
+
+        holding = opened_on_spark(lake_root, settings, context, name=name, master=master, wait_s=wait_s)
+    else:
+        from jobs.engines.local_run import opened_here
+
+        holding = opened_here(lake_root, settings, context, wait_s=wait_s)
+    with holding as (lake, runner, held):
+        yield Opened(lake, runner, held)

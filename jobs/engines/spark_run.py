@@ -1,4 +1,4 @@
-"""A lake that a run on Spark holds: a place in, the lake with its lease and what runs kernels out."""
+"""A lake that a run on Spark holds: a place in; the lake with its lease, what runs kernels, and the run out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pyspark.sql import SparkSession
 
 from conf.settings import Settings
 from jobs.delta_tables import Lake
-from jobs.engines.opened import Opened
 from jobs.engines.spark_runner import SparkRunner
 from jobs.lake_lease import held
 from jobs.run_context import RunContext
@@ -26,9 +25,9 @@ def lake_and_runner(
 
 
 @contextmanager
-def opened(
+def opened_on_spark(
     lake_root: str, settings: Settings, context: RunContext, *, name: str, master: str | None, wait_s: float = 0
-) -> Iterator[Opened]:
+) -> Iterator[tuple[Lake, SparkRunner, RunContext]]:
     """A session of its own, in which the run holds the lake.
 
     Raises: SparkEnvironmentError: Spark does not start. LakeHeldError: another run holds the lake, and has not ended
@@ -39,4 +38,4 @@ def opened(
         progress(spark.sparkContext),
         held(spark, lake_root, context, wait_s=wait_s) as holding,
     ):
-        yield Opened(*lake_and_runner(spark, settings, holding, lake_root), holding)
+        yield (*lake_and_runner(spark, settings, holding, lake_root), holding)
