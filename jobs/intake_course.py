@@ -51,7 +51,7 @@ from udfs.rival_rows import LineNumbers
 _PORTION_BYTES, _PORTION_FILES = 8 << 20, 200
 _BUCKET_BYTES = 64 << 20  # of landing files
 _MOST_BUCKETS = 200
-_WITH_DOUBTS = frozenset(table.name for table in TABLES.values() if "doubts" in table.columns.names)
+_WITH_DOUBTS = frozenset(table.name for table in TABLES.values() if "doubts" in table.schema.names)
 
 
 class FileRead(NamedTuple):

@@ -257,7 +257,7 @@ class HeldRows:
         """The rows, to their buckets."""
         _, folder, file = self.files[key]
         rivals = _rivals_of(given, HELD, folder.table.name, self.buckets)
-        for place, rows in enumerate(folder.pieces(file, folder.table.columns.names)):
+        for place, rows in enumerate(folder.pieces(file, folder.table.schema.names)):
             hashes = row_hashes(rows, folder.table.key)
             hits = np.flatnonzero(are_among(hashes, rivals))
             held = rows.take(pa.array(hits))

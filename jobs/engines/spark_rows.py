@@ -90,7 +90,7 @@ class SparkRows:
         if fresh is not None:
             self.append(table, fresh)
         if changed is not None:
-            others = [name for name in table.columns.names if name not in table.key]
+            others = [name for name in table.schema.names if name not in table.key]
             self.update(table, frame_of(self.spark, changed, table), others, dates)
 
     def staging(self, table: Table) -> None:
