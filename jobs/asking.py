@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conf.settings import Settings
-from jobs.engines.arrow_lake import ArrowLake
 from jobs.engines.asker import Asker
 from jobs.engines.engine_choice import Engine
 from jobs.run_context import RunContext
@@ -39,7 +38,7 @@ def spark_asker(spark: SparkSession, lake_root: str, settings: Settings, context
     return asker_on(Lake(spark, lake_root, retention_days=settings.delta.retention_days, confirm=confirm))
 
 
-def asker_on(lake: ArrowLake) -> Asker:
+def asker_on(lake: Any) -> Asker:
     """The tables and views of a lake that is open, for the run that holds it."""
     if lake.spark is None:
         from jobs.engines.local_asker import LocalAsker

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import NamedTuple
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, NamedTuple
 
 from conf.settings import Settings
 from jobs.engines.arrow_lake import ArrowLake
@@ -37,6 +37,7 @@ def opened(
     ``name`` is that of the command, ``master`` Spark's, ``wait_s`` how many seconds another run is waited for.
     Raises: NoLocalEngineError, LakeHeldError, SparkEnvironmentError: nothing was done.
     """
+    holding: AbstractContextManager[tuple[Any, Any, RunContext]]
     if engine == "spark":
         from jobs.engines.spark_run import opened_on_spark
 

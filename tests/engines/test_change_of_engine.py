@@ -15,7 +15,7 @@ from jobs.engines.opened import Opened
 from jobs.engines.spark_run import lake_and_runner
 from jobs.run_context import RunContext
 from jobs.run_pipeline import JOBS, run_job
-from schemas import WINDOW_CONFIRMATION
+from schemas import TABLES, WINDOW_CONFIRMATION
 from tests.conftest import CAPTURES
 from tests.pipeline.undisturbed_runs import lines
 from udfs.attempt_columns import DAY_MS
@@ -38,11 +38,12 @@ def logs() -> dict[str, bytes]:
     return {f"client_log/producers/{path.relative_to(folder)}": path.read_bytes() for path in files}
 
 
+_ROUNDS = "consumers/admin_snapshots.jsonl.gz"
 ARRIVALS: list[dict[str, bytes]] = [
-    {**hooks(0, 900), "admin_snapshots/a.jsonl": lines("consumers/admin_snapshots.jsonl.gz", 0, 150)},
+    {**hooks(0, 900), "admin_snapshots/a.jsonl": lines(_ROUNDS, 0, 150)},
     {
         **hooks(0, 300, later_ms=DAY_MS),
-        "admin_snapshots/b.jsonl": lines("consumers/admin_snapshots.jsonl.gz", 150, 300),
+        "admin_snapshots/b.jsonl": lines(_ROUNDS, 150, 300),
     },
     {**hooks(900, 1800), **logs()},
 ]
@@ -73,8 +74,6 @@ def _run(opened: Opened, settings) -> None:
 
 
 def contents(root: Path) -> dict[str, list[str]]:
-    from schemas import TABLES
-
     lake = LocalLake(str(root / "lake"), retention_days=7)
     kept = (table for name, table in TABLES.items() if name not in LEDGERS)
     return {table.name: sorted(map(repr, lake.rows(table, table.contract_columns).to_pylist())) for table in kept}
