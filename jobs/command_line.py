@@ -19,6 +19,10 @@ _WITHOUT_LAKE = {
 }
 
 
+# Commands of one app, which need Spark only where it is asked for.
+_ASKING = frozenset({"check", "drift", "explain", "render-report", "sql"})
+
+
 def main(command: str | None = None) -> None:
     """Run the command line, or one command of it; ends the process."""
     start_log()
@@ -30,7 +34,8 @@ def _asked(arguments: list[str]) -> Callable[..., object]:
     name, *others = arguments or [""]
     if name in _WITHOUT_LAKE:
         return partial(import_module(_WITHOUT_LAKE[name]).app, args=others, prog_name=f"hindsight {name}")
-    return partial(import_module("jobs.lake_commands").app, args=arguments, prog_name="hindsight")
+    module = "jobs.asking_commands" if name in _ASKING else "jobs.lake_commands"
+    return partial(import_module(module).app, args=arguments, prog_name="hindsight")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from jobs.engines.engine_choice import Engine
 from jobs.places import lake_folder, without_password
+from jobs.run_context import DateRange
 
 Severity = Literal["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"]
 Landing = Annotated[
@@ -29,4 +31,17 @@ Wait = Annotated[
     float,
     typer.Option("--wait", min=0, help="Seconds to wait for another run that writes to the lake; else exit code 75."),
 ]
+EngineName = Annotated[
+    Engine | None,
+    typer.Option(
+        "--engine", help="local: this machine, without Java; spark: Spark, also meant by --master and spark-submit."
+    ),
+]
 Master = Annotated[str | None, typer.Option(help="Spark master, e.g. local[4]; leave out under spark-submit.")]
+
+
+def dates_of(first: datetime | None, last: datetime | None) -> DateRange:
+    """The dates that ``--from`` and ``--to`` name; refused: a first one after the last."""
+    if first and last and first > last:
+        raise typer.BadParameter(f"--from {first:%Y-%m-%d} is after --to {last:%Y-%m-%d}.")
+    return DateRange(first and first.date(), last and last.date())

@@ -1,8 +1,8 @@
-"""The one reader and writer of Delta: create from the contract, read, merge by key, replace dates, versions, upkeep."""
+"""The one reader and writer of Delta: create from the contract, read, append, update by key, replace dates, versions, upkeep."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
@@ -10,16 +10,15 @@ from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark import inheritable_thread_target
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.engines.arrow_lake import Footprint, Where
 from jobs.engines.kept_notes import KeptNotes
 from jobs.engines.lake_place import for_hadoop
-from jobs.engines.spark_rows import SparkRows, frame_of, sql_of
-from jobs.merge_by_key import better_line, dates_of, one_row_per_key, same_key
+from jobs.engines.spark_rows import SparkRows, frame_of, latest, sql_of
 from jobs.table_schema import conformed, is_earlier, stored_schema, with_absent_columns
-from jobs.transforms.frames import rows_of, sql_text
+from jobs.transforms.frames import dates_sql, rows_of, sql_text
 from schemas import Table
 
 _AT_ONCE = 4
@@ -123,36 +122,15 @@ class Lake(SparkRows, KeptNotes):
         """The rows that ``add_candidates`` wrote in this run."""
         return self.spark.read.schema(stored_schema(table)).parquet(self.candidate_path(table))
 
-    def merge(self, table: Table, rows: Any, dates: Collection[date]) -> None:
-        """Store each key once, in one commit: of rival source lines the smallest wins, part by part.
-
-        ``rows`` may hold a key often; ``dates`` are the event dates they fall on (ignored for undated tables).
-        The result does not depend on the order in which rows arrive. On dates without rows so far there is nothing to
-        compare with; it is no append all the same: that would not notice rows which another run has stored meanwhile.
-        """
-        self.confirm()
-        self.create(table)
-        rows = conformed(one_row_per_key(frame_of(self.spark, rows, table), table), table)
-        matching = f"{dates_of('t', dates)} AND {same_key(table)}" if table.dated else same_key(table)
-        merging = self._delta(table).alias("t").merge(rows.alias("s"), matching)
-        if not table.dated or not self.read(table).where(F.col("event_date").isin(*dates)).isEmpty():
-            better = {part: better_line(part) for part in table.row_parts}
-            updates: dict[str, str | Column] = {
-                name: F.expr(f"IF({better[part]}, s.`{name}`, t.`{name}`)")
-                for part in table.row_parts
-                for name in part.columns
-            }
-            merging = merging.whenMatchedUpdate(condition=" OR ".join(f"({b})" for b in better.values()), set=updates)
-        merging.whenNotMatchedInsertAll().execute()
-
     def update(self, table: Table, changed: DataFrame, columns: list[str], dates: Iterable[date]) -> None:
         """Set ``columns`` of the rows whose keys ``changed`` holds, in one commit."""
         self.confirm()
+        same_key = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in table.key)
         (
             self._delta(table)
             .alias("t")
-            .merge(changed.alias("s"), f"{dates_of('t', dates)} AND {same_key(table)}")
-            .whenMatchedUpdate(set={name: F.col(f"s.{name}") for name in columns})
+            .merge(changed.alias("s"), f"t.event_date IN ({dates_sql(dates)}) AND {same_key}")
+            .whenMatchedUpdate(set={name: F.col(f"s.`{name}`") for name in columns})
             .execute()
         )
 
@@ -168,8 +146,7 @@ class Lake(SparkRows, KeptNotes):
         """The latest version of a table; None: it does not exist."""
         if not self.exists(table):
             return None
-        history = self._delta(table).history(1).select("version")
-        return int(rows_of(history)[0].version)
+        return int(latest(self.spark, self.path(table)).version())
 
     def delete(self, table: Table, where: Where) -> None:
         """Delete rows, in one commit; without such a row there is none."""

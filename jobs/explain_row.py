@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import SparkSession
-
+from jobs.engines.asker import Asker, BadQueryError, Record, records
 from jobs.explained_drift import explained_drift
 from jobs.explained_window import explained_window
-from jobs.explanation import MOST, Record, Section, at_instant, queried, rules_in_force, same, select
+from jobs.explanation import MOST, Section, at_instant, queried, rules_in_force, same
 from schemas import TABLES
 
 __all__ = ["EXPLAINED", "NotOneRowError", "Section", "explain"]
@@ -23,20 +21,20 @@ class NotOneRowError(ValueError):
     """Raised when the condition picks no row or several, or cannot be read."""
 
 
-def explain(spark: SparkSession, table: str, where: str) -> list[Section]:
-    """The inputs of one row of ``table``; needs the views in place. ``where``: SQL that picks exactly that row.
+def explain(asker: Asker, table: str, where: str) -> list[Section]:
+    """The inputs of one row of ``table``. ``where``: SQL that picks exactly that row.
 
     Raises: NotOneRowError: with how many rows it picks, and the columns that tell them apart.
     """
-    row = _the_row(spark, table, where)
-    return [Section(f"The row of {table}", "", [row]), *EXPLAINED[table](spark, row)]
+    row = _the_row(asker, table, where)
+    return [Section(f"The row of {table}", "", [row]), *EXPLAINED[table](asker, row)]
 
 
-def _the_row(spark: SparkSession, table: str, where: str) -> Record:
+def _the_row(asker: Asker, table: str, where: str) -> Record:
     try:
-        rows = select(spark, f"SELECT * FROM `{table}` WHERE {where} LIMIT {MOST}")
-    except (AnalysisException, ParseException) as error:
-        raise NotOneRowError(f"the condition cannot be read: {str(error).splitlines()[0]}") from error
+        rows = records(asker, f"SELECT * FROM {table} WHERE {where} LIMIT {MOST}")
+    except BadQueryError as error:
+        raise NotOneRowError(f"the condition cannot be read: {error}") from error
     if len(rows) == 1:
         return rows[0]
     key = TABLES[table].key
@@ -49,12 +47,12 @@ def _the_row(spark: SparkSession, table: str, where: str) -> Record:
 # -- a verdict -----------------------------------------------------------------------------------------------------
 
 
-def _verdict(spark: SparkSession, verdict: Record) -> Iterator[Section]:
-    yield rules_in_force(spark, verdict)
-    producer = same(verdict, "cluster", "event_date", "producer_group", "client_id")
+def _verdict(asker: Asker, verdict: Record) -> Iterator[Section]:
+    yield rules_in_force(asker, verdict)
+    producer = same(asker, verdict, "cluster", "event_date", "producer_group", "client_id")
     at = at_instant(verdict["begin_at"])
     yield queried(
-        spark,
+        asker,
         "What the producer held at the begin of the attempt (broker_availability_window)",
         "A broker is left out of the choice from window_start on, up to window_end.",
         f"""SELECT broker_name, state, window_start, window_end, trigger_kind, trigger_latency_ms, certainty
@@ -65,30 +63,30 @@ def _verdict(spark: SparkSession, verdict: Record) -> Iterator[Section]:
     )
     near = f"begin_at BETWEEN {at} - INTERVAL 30 SECONDS AND {at} + INTERVAL 30 SECONDS"
     yield queried(
-        spark,
+        asker,
         "Brokers that it used for the topic within 30 s",
         "A broker used before and after was in the client's list; so was the one that was chosen.",
         f"""SELECT broker_name, COUNT_IF(begin_at < {at}) AS before, COUNT_IF(begin_at > {at}) AS after
-            FROM send_attempt WHERE {producer} AND {same(verdict, "topic")} AND {near}
+            FROM send_attempt WHERE {producer} AND {same(asker, verdict, "topic")} AND {near}
             GROUP BY broker_name ORDER BY broker_name LIMIT {MOST}""",
     )
     yield queried(
-        spark,
+        asker,
         "Recorded routes of the topic around that time (topic_route)",
         "",
         f"""SELECT captured_at, broker_name, write_queue_nums, perm, has_master, order_topic_conf
             FROM topic_route
-            WHERE {same(verdict, "cluster", "event_date", "topic")}
+            WHERE {same(asker, verdict, "cluster", "event_date", "topic")}
             AND captured_at BETWEEN {at} - INTERVAL 300 SECONDS AND {at} + INTERVAL 60 SECONDS
             ORDER BY captured_at DESC, broker_name LIMIT {MOST}""",
     )
     yield queried(
-        spark,
+        asker,
         "The send's attempts",
         "lastBrokerName is the broker of the attempt before.",
         f"""SELECT attempt, begin_at, end_at, broker_name, queue_id, last_broker_name, outcome, queue_selected_by,
-            CONCAT(source_file, ':', source_line) AS line FROM send_attempt
-            WHERE {producer} AND {same(verdict, "msg_id")} ORDER BY begin_at LIMIT {MOST}""",
+            source_file || ':' || source_line AS line FROM send_attempt
+            WHERE {producer} AND {same(asker, verdict, "msg_id")} ORDER BY begin_at LIMIT {MOST}""",
     )
 
 

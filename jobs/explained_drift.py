@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyspark.sql import SparkSession
+from jobs.engines.asker import Asker, Record
+from jobs.explanation import MOST, Section, at_instant, queried, same
 
-from jobs.explanation import MOST, Record, Section, at_instant, queried, same
 
-
-def explained_drift(spark: SparkSession, drift: Record) -> Iterator[Section]:
+def explained_drift(asker: Asker, drift: Record) -> Iterator[Section]:
     """The inputs, in the order in which a person would redo the finding."""
-    group = same(drift, "cluster", "event_date", "collector", "consumer_group", "round_at")
-    topic = f" AND {same(drift, 'topic')}" if drift["topic"] else ""
-    queue = f" AND {same(drift, 'broker_name', 'queue_id')}" if drift["queue_id"] is not None else ""
-    yield _round(spark, group, topic)
-    yield _expected(spark, group, topic)
-    yield _answers(spark, group, topic, queue)
+    group = same(asker, drift, "cluster", "event_date", "collector", "consumer_group", "round_at")
+    topic = f" AND {same(asker, drift, 'topic')}" if drift["topic"] else ""
+    queue = f" AND {same(asker, drift, 'broker_name', 'queue_id')}" if drift["queue_id"] is not None else ""
+    yield _round(asker, group, topic)
+    yield _expected(asker, group, topic)
+    yield _answers(asker, group, topic, queue)
     if queue:
-        yield _offsets(spark, drift, topic, queue)
-    yield _incident(spark, drift, group)
+        yield _offsets(asker, drift, topic, queue)
+    yield _incident(asker, drift, group)
 
 
-def _round(spark: SparkSession, group: str, topic: str) -> Section:
+def _round(asker: Asker, group: str, topic: str) -> Section:
     """The lists from which every client computes its share."""
     return queried(
-        spark,
+        asker,
         "The round (group_round)",
         "Members and queues in RocketMQ's order: each client computes its share from these two lists alone.",
         f"""SELECT topic, members, queues, strategy, strategy_parameters, profile, strategy_source, member_rules,
@@ -34,10 +33,10 @@ def _round(spark: SparkSession, group: str, topic: str) -> Section:
     )
 
 
-def _expected(spark: SparkSession, group: str, topic: str) -> Section:
+def _expected(asker: Asker, group: str, topic: str) -> Section:
     """The owners that follow, and those that showed."""
     return queried(
-        spark,
+        asker,
         "Expected and observed, queue by queue (expected_queue)",
         "expected_owner: by the group's rule; claimants: by each member's own; observed: who showed it as its own.",
         f"""SELECT topic, broker_name, queue_id, expected_owner, claimants, observed FROM expected_queue
@@ -45,45 +44,45 @@ def _expected(spark: SparkSession, group: str, topic: str) -> Section:
     )
 
 
-def _answers(spark: SparkSession, group: str, topic: str, queue: str) -> Section:
+def _answers(asker: Asker, group: str, topic: str, queue: str) -> Section:
     """What each member answered."""
     return queried(
-        spark,
+        asker,
         "What each member answered (snapshot_capture, queue_ownership)",
         "Owners are of the running infos that were answered; a member that did not answer may own what nobody shows.",
         f"""SELECT c.kind, c.client_id, c.captured_at, c.answered, c.error, o.queues,
-              CONCAT(c.source_file, ':', c.source_line) AS line
+              c.source_file || ':' || c.source_line AS line
             FROM snapshot_capture AS c
             LEFT JOIN (
-              SELECT source_file, source_line, ARRAY_SORT(COLLECT_LIST(CONCAT(broker_name, ':', queue_id,
-                IF(dropped, ' dropped', ''), IF(locked, ' locked', '')))) AS queues
+              SELECT source_file, source_line, ARRAY_SORT(COLLECT_LIST(broker_name || ':' || queue_id
+                || IF(dropped, ' dropped', '') || IF(locked, ' locked', ''))) AS queues
               FROM queue_ownership WHERE {group}{topic}{queue} GROUP BY source_file, source_line
             ) AS o USING (source_file, source_line)
             WHERE {group} ORDER BY c.kind, c.client_id, c.captured_at LIMIT {MOST}""",
     )
 
 
-def _offsets(spark: SparkSession, drift: Record, topic: str, queue: str) -> Section:
+def _offsets(asker: Asker, drift: Record, topic: str, queue: str) -> Section:
     """The last readings of the queue."""
     return queried(
-        spark,
+        asker,
         "The queue's offsets so far (queue_progress)",
         "A reading holds until the next one.",
         f"""SELECT captured_at, broker_offset, consumer_offset, lag,
-            CONCAT(source_file, ':', source_line) AS line
+            source_file || ':' || source_line AS line
             FROM queue_progress
-            WHERE {same(drift, "cluster", "event_date", "consumer_group")}{topic}{queue}
+            WHERE {same(asker, drift, "cluster", "event_date", "consumer_group")}{topic}{queue}
             AND captured_at <= {at_instant(drift["judged_at"])} ORDER BY captured_at DESC LIMIT 5""",
     )
 
 
-def _incident(spark: SparkSession, drift: Record, group: str) -> Section:
+def _incident(asker: Asker, drift: Record, group: str) -> Section:
     """The incident of the finding."""
     return queried(
-        spark,
+        asker,
         "The incident that took it in (drift_with_incident)",
         "",
         f"""SELECT DISTINCT incident_id, state, root_cause, cause_key, opened_at, last_seen_at, resolved_at
-            FROM drift_with_incident WHERE {group} AND {same(drift, "code", "topic", "broker_name", "queue_id")}
-            AND {same(drift, "client_id", "kind")} AND incident_id IS NOT NULL LIMIT {MOST}""",
+            FROM drift_with_incident WHERE {group} AND {same(asker, drift, "code", "topic", "broker_name", "queue_id")}
+            AND {same(asker, drift, "client_id", "kind")} AND incident_id IS NOT NULL LIMIT {MOST}""",
     )

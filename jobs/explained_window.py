@@ -6,17 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from pyspark.sql import SparkSession
-
-from jobs.explanation import MOST, Record, Section, at_instant, on_date, rules_in_force, same, select
+from jobs.engines.asker import Asker, Record, records
+from jobs.explanation import MOST, Section, at_instant, on_date, rules_in_force, same
 from udfs.not_available_duration import not_available_duration
 from udfs.release_profiles import PROFILES, FaultProfile
 from udfs.send_outcome import fault_update
 
 
-def explained_window(spark: SparkSession, window: Record) -> Iterator[Section]:
+def explained_window(asker: Asker, window: Record) -> Iterator[Section]:
     """The sections of a row of ``broker_availability_window``."""
-    rules = rules_in_force(spark, window)
+    rules = rules_in_force(asker, window)
     yield rules
     own = {**rules.rows[0], "detector_enabled": bool(rules.rows[0]["detector_enabled"])}
     profile = replace(
@@ -26,12 +25,12 @@ def explained_window(spark: SparkSession, window: Record) -> Iterator[Section]:
     )
     order = ("at", "begin_at", "thread", "msg_id")
     updates = sorted(
-        _updates(spark, window, profile, own), key=lambda update: tuple(update[name] or "" for name in order)
+        _updates(asker, window, profile, own), key=lambda update: tuple(update[name] or "" for name in order)
     )
     yield Section(
         "What the producer told its fault table of this broker", _how_to_read(profile, window), updates[:MOST]
     )
-    yield _ending(spark, window)
+    yield _ending(asker, window)
 
 
 def _how_to_read(profile: FaultProfile, window: Record) -> str:
@@ -55,11 +54,12 @@ def _how_to_read(profile: FaultProfile, window: Record) -> str:
     return " ".join(said)
 
 
-def _updates(spark: SparkSession, window: Record, profile: FaultProfile, own: Record) -> Iterator[Record]:
+def _updates(asker: Asker, window: Record, profile: FaultProfile, own: Record) -> Iterator[Record]:
     until = window["window_end"] or window["window_start"]
-    sent = select(
-        spark,
-        f"""SELECT * FROM send_attempt WHERE {same(window, "cluster", "producer_group", "client_id", "broker_name")}
+    of_both = same(asker, window, "cluster", "producer_group", "client_id", "broker_name")
+    sent = records(
+        asker,
+        f"""SELECT * FROM send_attempt WHERE {of_both}
         AND event_date BETWEEN {on_date(window["window_start"] - timedelta(days=1))} AND {on_date(until)}
         AND end_at >= {at_instant(window["window_start"])}
         AND LEAST(end_at, COALESCE(submit_end_at, end_at)) <= {at_instant(until)}
@@ -122,13 +122,13 @@ _ENDINGS = {
 }
 
 
-def _ending(spark: SparkSession, window: Record) -> Section:
-    starts = select(
-        spark,
-        f"""SELECT 'start' AS what, started_at AS at, CONCAT(source_file, ':', source_line) AS line
-        FROM producer_instance WHERE {same(window, "cluster", "producer_group", "client_id")}
+def _ending(asker: Asker, window: Record) -> Section:
+    starts = records(
+        asker,
+        f"""SELECT 'start' AS what, started_at AS at, source_file || ':' || source_line AS line
+        FROM producer_instance WHERE {same(asker, window, "cluster", "producer_group", "client_id")}
         UNION ALL
-        SELECT 'last attempt', MAX(end_at), MAX_BY(CONCAT(source_file, ':', source_line), end_at) FROM send_attempt
-        WHERE {same(window, "cluster", "event_date", "producer_group", "client_id")}""",
+        SELECT 'last attempt', MAX(end_at), MAX_BY(source_file || ':' || source_line, end_at) FROM send_attempt
+        WHERE {same(asker, window, "cluster", "event_date", "producer_group", "client_id")}""",
     )
     return Section("How it ended", f"{window['end_reason']}: {_ENDINGS[window['end_reason']]}", starts)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
-import pandas as pd
-from pyspark.sql import SparkSession
-
+from jobs.engines.asker import Asker, Record, records
 from jobs.terminal import legible
-from jobs.transforms.frames import rows_of, sql_text
 
-Record = dict[str, Any]
 MOST = 60
 
 
@@ -31,46 +27,43 @@ class Section:
             return f"{head}\n  (no row)"
         if len(self.rows) == 1:
             return "\n".join([head, *(f"  {name}: {shown(value)}" for name, value in self.rows[0].items())])
-        table = pd.DataFrame([{n: shown(v) for n, v in row.items()} for row in self.rows])
-        return f"{head}\n{table.to_string(index=False)}"
+        lines = [list(self.rows[0]), *([shown(value) for value in row.values()] for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        table = (" ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)) for line in lines)
+        return "\n".join([head, *table])
 
 
-def queried(spark: SparkSession, title: str, words: str, query: str) -> Section:
+def queried(asker: Asker, title: str, words: str, query: str) -> Section:
     """A section whose rows a bounded query picks."""
-    return Section(title, words, select(spark, query))
+    return Section(title, words, records(asker, query))
 
 
-def rules_in_force(spark: SparkSession, row: Record) -> Section:
+def rules_in_force(asker: Asker, row: Record) -> Section:
     """The rules by which the row's producer was replayed on its date."""
     kept = (
         "client_version, profile, latency_fault_enabled, detector_enabled, latency_max_ms, not_available_ms, verdict, "
         "reasons, certainty"
     )
-    process = same(row, "cluster", "event_date", "producer_group", "client_id", "started_at")
+    process = same(asker, row, "cluster", "event_date", "producer_group", "client_id", "started_at")
     return queried(
-        spark,
+        asker,
         "The rules in force (producer_replay)",
         "A start record wins over the settings, and these over the release's own.",
         f"SELECT {kept} FROM producer_replay WHERE {process}",
     )
 
 
-def select(spark: SparkSession, text: str) -> list[Record]:
-    """The rows of a bounded query."""
-    return [row.asDict(recursive=True) for row in rows_of(spark.sql(text))]
-
-
-def same(row: Record, *names: str) -> str:
+def same(asker: Asker, row: Record, *names: str) -> str:
     """SQL: these columns hold what they hold in ``row``, null included."""
-    return " AND ".join(f"`{name}` <=> {_literal(row[name])}" for name in names)
+    return " AND ".join(f"{name} IS NOT DISTINCT FROM {_literal(asker, row[name])}" for name in names)
 
 
-def _literal(value: Any) -> str:
+def _literal(asker: Asker, value: Any) -> str:
     if value is None or isinstance(value, int):
         return "NULL" if value is None else str(value)
     if isinstance(value, datetime):
         return at_instant(value)
-    return sql_text(str(value))
+    return f"DATE'{value}'" if isinstance(value, date) else asker.literal(value)
 
 
 def at_instant(instant: datetime) -> str:

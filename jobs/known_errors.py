@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-
 from jobs.check_quality import AbsentTableError
-from jobs.delta_jars import SparkEnvironmentError
 from jobs.engines.arrow_lake import ConcurrentWriteError
 from jobs.engines.lake_place import NoLocalEngineError
 from jobs.exit_codes import DRIFT_FOUND, GATE_FAILED, LAKE_HELD, RUN_FAILED, WRONG_USAGE
@@ -16,7 +13,6 @@ from jobs.lake_lease import LakeHeldError, LeaseLostError
 from jobs.open_drift import DriftFoundError, HalfPublishedError, NothingJudgedError
 from jobs.quality_gate import GateFailedError
 from jobs.run_context import NoSuchDatesError
-from jobs.spark_session import known_failure
 from jobs.table_schema import WrongSchemaError
 
 _CODES: Mapping[type[Exception], int] = {
@@ -26,7 +22,6 @@ _CODES: Mapping[type[Exception], int] = {
     DriftFoundError: DRIFT_FOUND,
     HalfPublishedError: RUN_FAILED,
     GateFailedError: GATE_FAILED,
-    SparkEnvironmentError: RUN_FAILED,
     LakeHeldError: LAKE_HELD,
     LeaseLostError: RUN_FAILED,
     WrongSchemaError: RUN_FAILED,
@@ -40,6 +35,20 @@ def told(error: BaseException) -> tuple[str, int] | None:
     for kind, code in _CODES.items():
         if isinstance(error, kind):
             return str(error), code
+    if "pyspark" in sys.modules:
+        return _of_spark(error)
+    return (str(error), RUN_FAILED) if isinstance(error, OSError) else None
+
+
+def _of_spark(error: BaseException) -> tuple[str, int] | None:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    from jobs.delta_jars import SparkEnvironmentError
+    from jobs.spark_session import known_failure
+
+    if isinstance(error, SparkEnvironmentError):
+        return str(error), RUN_FAILED
     if isinstance(error, (PySparkException, Py4JJavaError, OSError)):
         return known_failure(error), RUN_FAILED
     return None

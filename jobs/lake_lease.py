@@ -17,13 +17,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Event, RLock, Thread
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from jobs.lease_folder import LeaseFolder
 from jobs.run_context import RunContext
 from jobs.run_log import tell
-from jobs.small_files import STORE_ERRORS
+from jobs.small_files import store_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 RENEW_EVERY_S = 10
 # A holder on another machine that is silent for so long is taken for dead; a holder's own word is good for half of it.
@@ -182,7 +184,7 @@ def _renew_until(ended: Event, lease: Lease) -> None:
     while not ended.wait(RENEW_EVERY_S):
         try:
             lease.renew()
-        except STORE_ERRORS as error:  # the store may be back for the next one; confirm() tells when it lasts
+        except store_errors() as error:  # the store may be back for the next one; confirm() tells when it lasts
             tell("could not renew the lease", error=type(error).__name__)
 
 
@@ -191,7 +193,7 @@ def _end(ended: Event, renewer: Thread, lease: Lease) -> None:
     renewer.join()
     try:
         lease.renew(released=True)
-    except STORE_ERRORS as error:  # the run's own result must not be lost for it; the process is about to end
+    except store_errors() as error:  # the run's own result must not be lost for it; the process is about to end
         tell("could not give the lease back", error=type(error).__name__)
 
 

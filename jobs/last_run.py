@@ -1,4 +1,4 @@
-"""What a whole run was given, what it left, and whether the next one finds just that: then Spark need not start.
+"""What a whole run was given, what it left, and whether the next one finds just that: then no engine need start.
 
 A run takes the landing folder's files, the settings and the contracts from outside, all else from its lake. While these
 and the lake are what they were when a run had done all that there was to do, there is nothing to do.
@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from conf.settings import Settings, fingerprint
+from jobs.engines.engine_choice import Engine
 from jobs.engines.kept_notes import NOTES
 from jobs.landing_survey import survey
 from jobs.small_files import LocalStore
-from jobs.spark_session import is_on_one_machine
 from schemas import SCHEMA_VERSION, TABLES
 from schemas.bookkeeping import INGESTED_FILE
 from udfs.landing_formats import FORMATS
@@ -61,18 +61,18 @@ class LastRun:
         }
 
 
-def last_run(lake: str, landing: str, settings: Settings, master: str | None) -> LastRun | None:
+def last_run(lake: str, landing: str, settings: Settings, engine: Engine, master: str | None) -> LastRun | None:
     """The last run on a lake, seen by one that is about to begin; None: the lake is not to be seen without Spark.
 
     Raises: OSError: the landing folder cannot be listed.
     """
-    folder = _on_this_machine(lake, master)
+    folder = _on_this_machine(lake, engine, master)
     return None if folder is None else LastRun(folder, given_to(landing, settings))
 
 
-def holds_input(lake: str, master: str | None) -> bool | None:
+def holds_input(lake: str, engine: Engine, master: str | None) -> bool | None:
     """Whether a lake has ever taken in a file; None: only Spark can tell."""
-    folder = _on_this_machine(lake, master)
+    folder = _on_this_machine(lake, engine, master)
     return None if folder is None else any((folder / INGESTED_FILE.name).glob("*.parquet"))
 
 
@@ -83,7 +83,7 @@ def given_to(landing: str, settings: Settings) -> str:
     """
     files = survey(landing, FORMATS).files
     sections = (getattr(settings, name) for name in type(settings).model_fields if name != _OF_NO_ROW)
-    contracts = [(table.name, table.columns.simpleString()) for table in TABLES.values()]
+    contracts = [(table.name, table.schema.simpleString()) for table in TABLES.values()]
     given = json.dumps([files, fingerprint(*sections), SCHEMA_VERSION, contracts])
     return hashlib.sha256(given.encode()).hexdigest()
 
@@ -95,9 +95,15 @@ def _told(note: str | None) -> dict[str, Any]:
     return {}
 
 
-def _on_this_machine(lake: str, master: str | None) -> Path | None:
+def _on_this_machine(lake: str, engine: Engine, master: str | None) -> Path | None:
     """The lake's folder; None: Spark may look elsewhere for it, as it does for plain paths on a cluster."""
     if lake.startswith("file:"):
         return Path(url2pathname(urlsplit(lake).path))
-    is_elsewhere = "://" in lake or "HADOOP_CONF_DIR" in os.environ or not is_on_one_machine(master)
+    is_elsewhere = "://" in lake or (engine == "spark" and _spark_looks_elsewhere(master))
     return None if is_elsewhere else Path(lake)
+
+
+def _spark_looks_elsewhere(master: str | None) -> bool:
+    from jobs.spark_session import is_on_one_machine
+
+    return "HADOOP_CONF_DIR" in os.environ or not is_on_one_machine(master)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from jobs.small_files import Store, store_at
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _FOLDER = "_lease"
 _NAME = re.compile(r"(\d{9})\.json")

@@ -6,17 +6,18 @@ import json
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conf.settings import Settings
-from jobs.delta_tables import Lake
-from jobs.engines.arrow_lake import Footprint, Where
+from jobs.engines.arrow_lake import ArrowLake, Footprint, Where
+from jobs.engines.upkeep import Upkeep, upkeep_of
 from jobs.publication_record import renew
 from jobs.run_context import RunContext
 from schemas import TABLES, Table
 from schemas.bookkeeping import PUBLICATION, QUARANTINE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _HEADER = ("table", "rows", "files", "bytes", "bytes with history", "time travel reaches")
 
@@ -30,32 +31,39 @@ class Maintained(NamedTuple):
 
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> list[Maintained]:
+    """The same on Spark, on the lake at a place."""
+    from jobs.engines.spark_run import lake_and_runner
+
+    return run_on(lake_and_runner(spark, settings, context, lake_root)[0], settings, context)
+
+
+def run_on(lake: ArrowLake, settings: Settings, context: RunContext) -> list[Maintained]:
     """Maintain every table that stands in the lake, and clear away candidates that an old run left behind.
 
     The rows of all tables stay the same, quarantine rows older than ``quarantine.keep_days`` excepted. The ledger goes
     on counting these: it tells of what was read. What ``delta.retention_days`` keeps for time travel stays readable.
     The newest publication of a job is published anew where only the files of its tables moved since.
     """
-    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days, confirm=context.confirm)
+    upkeep = upkeep_of(lake)
     expired = context.started_at - timedelta(days=settings.quarantine.keep_days)
     beyond = {QUARANTINE.name: Where(before={"ingested_at": expired})}
     there = [table for table in TABLES.values() if lake.exists(table)]
-    with lake.silenced():
-        found = lake.together(partial(_maintained, lake, table, beyond.get(table.name)) for table in there)
+    with upkeep.silenced():
+        found = lake.together(partial(_maintained, lake, upkeep, table, beyond.get(table.name)) for table in there)
     if lake.exists(PUBLICATION):
         renew(lake, context.run_id)
     for table in TABLES.values():
-        lake.drop_old_candidates(table)
+        upkeep.drop_old_candidates(table)
     return found
 
 
-def _maintained(lake: Lake, table: Table, expired: Where | None) -> Maintained:
-    before = lake.footprint(table)
+def _maintained(lake: ArrowLake, upkeep: Upkeep, table: Table, expired: Where | None) -> Maintained:
+    before = upkeep.footprint(table)
     if expired:
         lake.delete(table, expired)
-    lake.compact(table)
-    lake.vacuum(table)
-    return Maintained(table.name, before, lake.footprint(table))
+    upkeep.compact(table)
+    upkeep.vacuum(table)
+    return Maintained(table.name, before, upkeep.footprint(table))
 
 
 def told(found: list[Maintained]) -> Iterator[str]:

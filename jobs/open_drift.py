@@ -8,11 +8,9 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
-from pyspark.sql import Row, SparkSession
-
-from jobs.delta_tables import Lake
+from jobs.engines.arrow_lake import ArrowLake
+from jobs.engines.asker import Asker, Record, records
 from jobs.publication_record import half_published
-from jobs.transforms.frames import rows_of
 from schemas.drift import SEVERITIES
 
 _JOB = "flag_allocation_drift"
@@ -30,7 +28,7 @@ class HalfPublishedError(Exception):
     """Raised when rounds and incidents may be of two computations, and the caller goes by them."""
 
 
-def require_published(lake: Lake) -> None:
+def require_published(lake: ArrowLake) -> None:
     """Raises: HalfPublishedError: a run was broken off while it committed drift, or is committing it."""
     dates = sorted(half_published(lake, _JOB))
     if dates:
@@ -41,15 +39,16 @@ def require_published(lake: Lake) -> None:
         )
 
 
-def judged_until(spark: SparkSession, *, cluster: str = "*", group: str = "*") -> datetime:
+def judged_until(asker: Asker, *, cluster: str = "*", group: str = "*") -> datetime:
     """The latest round, UTC, that was judged of the groups that match the shell patterns.
 
     Raises: NothingJudgedError: there is none.
     """
     rounds = (
-        "SELECT cluster, consumer_group, MAX(round_at) AS at FROM group_round WHERE verdict IS NOT NULL GROUP BY ALL"
+        "SELECT cluster, consumer_group, MAX(round_at) AS latest FROM group_round WHERE verdict IS NOT NULL "
+        "GROUP BY cluster, consumer_group"
     )
-    latest = [row.at for row in _matching(rows_of(spark.sql(rounds)), cluster, group)]
+    latest = [row["latest"] for row in _matching(records(asker, rounds), cluster, group)]
     if not latest:
         raise NothingJudgedError(
             f"no round of a consumer group was judged (cluster {cluster!r}, group {group!r}): nothing is known of its "
@@ -59,37 +58,38 @@ def judged_until(spark: SparkSession, *, cluster: str = "*", group: str = "*") -
     return until
 
 
-def open_incidents(spark: SparkSession, *, cluster: str = "*", group: str = "*") -> list[Row]:
+def open_incidents(asker: Asker, *, cluster: str = "*", group: str = "*") -> list[Record]:
     """Rows of the view ``open_incidents`` whose cluster and consumer group match the shell patterns."""
-    return _matching(rows_of(spark.table("open_incidents")), cluster, group)
+    return _matching(records(asker, "SELECT * FROM open_incidents"), cluster, group)
 
 
-def _matching(rows: list[Row], cluster: str, group: str) -> list[Row]:
-    return [r for r in rows if fnmatchcase(r.cluster, cluster) and fnmatchcase(r.consumer_group, group)]
+def _matching(rows: list[Record], cluster: str, group: str) -> list[Record]:
+    return [r for r in rows if fnmatchcase(r["cluster"], cluster) and fnmatchcase(r["consumer_group"], group)]
 
 
-def told(incidents: list[Row], until: datetime) -> Iterator[str]:
+def told(incidents: list[Record], until: datetime) -> Iterator[str]:
     """Lines for a person; ``until``: of what time they speak."""
     yield f"As of the last judged round, {until:%Y-%m-%d %H:%M:%S} UTC:"
     for row in incidents:
-        yield f"{row.severity:<8}  {row.cluster}  {row.consumer_group}  since {row.opened_at:%Y-%m-%d %H:%M:%S} UTC"
-        yield f"          {row.sentence}"
+        since = f"since {row['opened_at']:%Y-%m-%d %H:%M:%S} UTC"
+        yield f"{row['severity']:<8}  {row['cluster']}  {row['consumer_group']}  {since}"
+        yield f"          {row['sentence']}"
     if not incidents:
         yield "no open incident"
 
 
-def as_json(incidents: list[Row]) -> Iterator[str]:
+def as_json(incidents: list[Record]) -> Iterator[str]:
     """One JSON object a line, columns of the view."""
     for row in incidents:
-        yield json.dumps(row.asDict(), default=_text, ensure_ascii=False)
+        yield json.dumps(row, default=_text, ensure_ascii=False)
 
 
-def refuse(incidents: list[Row], at_least: str) -> None:
+def refuse(incidents: list[Record], at_least: str) -> None:
     """Raises: DriftFoundError: one of the incidents has the severity ``at_least`` or a worse one."""
     bad = SEVERITIES[: SEVERITIES.index(at_least) + 1]
-    severe = [row for row in incidents if row.severity in bad]
+    severe = [row for row in incidents if row["severity"] in bad]
     if severe:
-        groups = sorted({row.consumer_group for row in severe})
+        groups = sorted({row["consumer_group"] for row in severe})
         raise DriftFoundError(
             f"{len(severe)} open incident(s) of severity {at_least} or worse, in {', '.join(groups)}; "
             "hindsight drift lists them, hindsight explain tells what they rest on."

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pickle
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.engines.arrow_columns import conformed_rows
+from jobs.confirmed_windows import Witnessed
 from jobs.engines.blobs import Blob, Given
 from jobs.producer_cut import Addresses, midnight_of, slices_of
+from jobs.row_lineage import Lineage
 from schemas import (
     BROKER_AVAILABILITY_WINDOW,
     FAULT_ITEM_STATE,
@@ -22,9 +22,7 @@ from schemas import (
     PRODUCER_FINDING,
     PRODUCER_REPLAY,
     SEND_VERDICT,
-    Table,
 )
-from udfs.attempt_columns import attempts_of, producers_of
 from udfs.attempt_facts import FACTS
 from udfs.fleet_fold import Share, fleet_of, fleet_rows
 from udfs.held_stretches import NO_MINUTES
@@ -40,21 +38,6 @@ OPENING, STARTS, ROUTES, DATED_ROUTES = "opening ", "starts", "routes", "routes 
 SHARES = ("active", "by_broker", "queues")
 FOLDED = (PRODUCER_REPLAY, FAULT_ITEM_STATE, BROKER_AVAILABILITY_WINDOW, SEND_VERDICT)
 OBSERVED, FLEET = "observed", "fleet"
-WRITERS = "writers"
-WRITER = pa.schema([(name, pa.string()) for name in ("cluster", "producer_group", "client_id", "writer")])
-
-
-class Lineage(NamedTuple):
-    """When and by which run rows are computed."""
-
-    computed_at: datetime
-    run_id: str
-
-    def of(self, table: Table, key: int, midnight_ms: int, rows: pa.Table) -> Blob:
-        """Rows of a table, as its contract has them."""
-        for name, value in zip(self._fields, (pa.scalar(self.computed_at), pa.scalar(self.run_id)), strict=True):
-            rows = rows.append_column(name, pa.repeat(value, len(rows)))
-        return Blob(table.name, key, midnight_ms, conformed_rows(rows, table))
 
 
 @dataclass(frozen=True)
@@ -69,13 +52,15 @@ class Fold:
     spans: Mapping[str, Span]
     options: Options
     lineage: Lineage
+    witnessed: Witnessed
 
     def __call__(self, key: int, given: Given) -> Iterator[Blob]:
-        """Rows of the tables of each date (place: its midnight), its share of the fleet, what is observed."""
+        """Of each date (place: its midnight) rows of the tables, its share of the fleet, what is observed, witnesses."""
         cluster = self.addresses.cluster_of(key)
         date_of = partial(recorded, cluster, given)
         for date, rows in folded(self.spans[cluster], _opening(given), date_of, self.options):
             yield from _tables(self.lineage, key, date.midnight_ms, rows)
+            yield from self.witnessed(key, date, rows.windows)
             for name in SHARES:
                 yield Blob(name, self.addresses.of_date(cluster, date.midnight_ms), key, getattr(rows.share, name))
             # What is read of the date is read anew from the blobs.
@@ -171,7 +156,6 @@ class Findings:
 
     Attributes:
         kept: by cluster, the dates with rows: on one without records some window of some producer lasts.
-        lines: by cluster, the dates on which clients' logs tell of their own tables.
     """
 
     addresses: Addresses
@@ -179,10 +163,9 @@ class Findings:
     options: Options
     lineage: Lineage
     kept: Mapping[str, Collection[int]]
-    lines: Mapping[str, Collection[int]]
 
     def __call__(self, key: int, given: Given) -> Iterator[Blob]:
-        """Findings by date; rows of dates that only other buckets' windows last into; who may write lines."""
+        """Findings by date; rows of dates that only other buckets' windows last into."""
         cluster = self.addresses.cluster_of(key)
         before, span = _opening(given), self.spans[cluster]
         observed = set(given.places(OBSERVED))
@@ -194,8 +177,6 @@ class Findings:
                 fleet = _unpickled(given, FLEET, midnight_ms)
                 found = findings_of_date(date, seen, chosen, fleet, self.options.limits)
                 yield self.lineage.of(PRODUCER_FINDING, key, midnight_ms, found)
-                if midnight_ms in self.lines.get(cluster, ()):
-                    yield Blob(WRITERS, key, midnight_ms, writers_of(date))
             else:
                 rows = fold_date(date, self.options)
                 yield from _tables(self.lineage, key, midnight_ms, rows)
@@ -210,23 +191,6 @@ def _rows_of(given: Given, midnight_ms: int) -> Before:
 def _unpickled(given: Given, name: str, midnight_ms: int) -> Any:
     (table,) = given.tables(name, midnight_ms, midnight_ms + 1)
     return pickle.loads(table[name][0].as_py())
-
-
-def writers_of(date: Date) -> pa.Table:
-    """Per producer, the threads that may write its lines: those that send, and the client's own ('') for callbacks."""
-    found: set[tuple[str, str, str]] = set()
-    for table, _ in date.slices():
-        a = attempts_of(table, date.midnight_ms)
-        producers, thread = producers_of(a), a.texts("thread")
-        own = a.on_date & (a.texts("broker_name").codes >= 0)
-        rows = zip(producers.codes[own].tolist(), thread.codes[own].tolist(), a.is_async[own].tolist(), strict=True)
-        for producer, code, is_async in set(rows):
-            if code >= 0:
-                found.add((*producers.names[producer], thread.values[code]))
-            if is_async or code < 0:
-                found.add((*producers.names[producer], ""))
-    named = [dict(zip(WRITER.names[1:], each, strict=True)) for each in sorted(found)]
-    return pa.Table.from_pylist([{"cluster": date.cluster} | row for row in named], schema=WRITER)
 
 
 _STARTS = pa.table(

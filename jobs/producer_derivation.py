@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from datetime import timedelta
+from typing import Any
 
 from conf.settings import Settings
+from jobs.confirmed_windows import DATES, LINES, WINDOWS, WRITERS, Confirm, EventFile, Witnessed, lines_of
 from jobs.engines.arrow_lake import DataFile
 from jobs.engines.data_files import TableFolder
 from jobs.engines.runner import Blobs, Runner
@@ -22,12 +25,13 @@ from jobs.producer_buckets import (
     Findings,
     FleetOfDates,
     Fold,
-    Lineage,
 )
 from jobs.producer_cut import Addresses, AttemptFile, Split, cut, look, midnight_of
 from jobs.publication import Stretch
+from jobs.row_lineage import Lineage
 from jobs.transforms.frames import ClusterDate
 from schemas import (
+    CLIENT_EVENT,
     FAULT_ITEM_STATE,
     FLEET_MINUTE,
     PRODUCER_FINDING,
@@ -35,6 +39,7 @@ from schemas import (
     PRODUCER_REPLAY,
     SEND_ATTEMPT,
     TOPIC_ROUTE,
+    WINDOW_CONFIRMATION,
 )
 from udfs.landing_formats import distances, formats_of
 from udfs.nearest_source import merged_nearest
@@ -42,17 +47,14 @@ from udfs.producer_date import Options
 from udfs.producer_finding import Thresholds
 from udfs.producer_span import Span
 
-DERIVED = (*FOLDED, FLEET_MINUTE, PRODUCER_FINDING)
+DERIVED = (*FOLDED, WINDOW_CONFIRMATION, FLEET_MINUTE, PRODUCER_FINDING)
 _BUCKET_ROWS = 500_000
 _MOST_BUCKETS = 200
 _DAY = timedelta(days=1)
 
 
-def derive(stretch: Stretch, settings: Settings, runner: Runner, lines: Collection[ClusterDate]) -> Blobs:
-    """Rows of the tables ``DERIVED``, blobs by name, and of who may write lines of clients' logs (``WRITERS``).
-
-    ``lines``: dates on which clients' logs tell of their own fault tables.
-    """
+def derive(stretch: Stretch[Any], settings: Settings, runner: Runner) -> Blobs:
+    """Rows of the tables ``DERIVED``, blobs by name."""
     lake, clusters = stretch.lake, sorted({at.cluster for at in stretch.dates})
     spans = {cluster: span_of(stretch, cluster) for cluster in clusters}
     options = Options(**settings.replay.model_dump(), limits=Thresholds(**settings.producer_findings.model_dump()))
@@ -70,18 +72,23 @@ def derive(stretch: Stretch, settings: Settings, runner: Runner, lines: Collecti
             for table in (PRODUCER_REPLAY, FAULT_ITEM_STATE)
         ),
     ]
-    folded = runner.by_key(Fold(addresses, spans, options, lineage), attempts, *beside)
+    lines = runner.each(lines_of, _event_files(stretch, addresses))
+    witnessed = Witnessed(addresses, _dates_of(lines))
+    folded = runner.by_key(Fold(addresses, spans, options, lineage, witnessed), attempts, *beside)
     shares = folded.of(*SHARES)
     fleet = runner.by_key(FleetOfDates(addresses, options, lineage), shares, routes.of(DATED_ROUTES))
     kept = _kept(folded, spans)
-    told = {c: [midnight_of(at.event_date) for at in lines if at.cluster == c] for c in clusters}
     closing = folded.of(OBSERVED, PRODUCER_REPLAY.name, FAULT_ITEM_STATE.name)
-    findings = Findings(addresses, spans, options, lineage, kept, told)
+    findings = Findings(addresses, spans, options, lineage, kept)
     found = runner.by_key(findings, attempts, *beside, closing, fleet.of(FLEET))
-    return runner.together(folded, fleet, found)
+    if not witnessed.dates:
+        return runner.together(folded, fleet, found)
+    confirm = Confirm(addresses, settings.confirmation.within_ms, lineage)
+    confirmed = runner.by_key(confirm, lines.of(LINES), folded.of(WINDOWS, WRITERS))
+    return runner.together(folded, fleet, found, confirmed)
 
 
-def span_of(stretch: Stretch, cluster: str) -> Span:
+def span_of(stretch: Stretch[Any], cluster: str) -> Span:
     """The dates of one cluster."""
     days = [at.event_date for at in stretch.dates if at.cluster == cluster]
     following = stretch.following.get(cluster)
@@ -99,7 +106,7 @@ def _buckets(files: Collection[DataFile]) -> int:
     return min(max(1, round(rows / _BUCKET_ROWS)), _MOST_BUCKETS)
 
 
-def _tasks(stretch: Stretch, files: list[DataFile], addresses: Addresses, runner: Runner) -> list[AttemptFile]:
+def _tasks(stretch: Stretch[Any], files: list[DataFile], addresses: Addresses, runner: Runner) -> list[AttemptFile]:
     folder = TableFolder(stretch.lake.root, SEND_ATTEMPT)
     sources = stretch.formats.intersection(formats_of("producer"))
     by_source = distances() if len(sources) > 1 else {}
@@ -110,6 +117,22 @@ def _tasks(stretch: Stretch, files: list[DataFile], addresses: Addresses, runner
     if by_source and tasks:
         nearest = tuple(merged_nearest(list(seen.tables(name))) for name in ("by_client", "by_process"))
     return [task._replace(nearest=nearest, finds_brokers=finds_brokers) for task in tasks]
+
+
+def _event_files(stretch: Stretch[Any], addresses: Addresses) -> list[EventFile]:
+    dates = {c: frozenset(at.event_date for at in stretch.dates if at.cluster == c) for c in addresses.clusters}
+    folder = TableFolder(stretch.lake.root, CLIENT_EVENT)
+    files = stretch.lake.files(CLIENT_EVENT, {at.event_date for at in stretch.dates})
+    return [EventFile(folder, file, addresses, dates) for file in files]
+
+
+def _dates_of(lines: Blobs) -> dict[str, frozenset[int]]:
+    """By cluster, the dates on which clients' logs tell of their own fault tables."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for table in lines.tables(DATES):
+        for row in table.to_pylist():
+            found[row["cluster"]].add(row["midnight_ms"])
+    return {cluster: frozenset(dates) for cluster, dates in found.items()}
 
 
 def _kept(folded: Blobs, spans: Mapping[str, Span]) -> dict[str, frozenset[int]]:

@@ -16,7 +16,6 @@ from typing import Any, Generic, NamedTuple
 from typing_extensions import TypeVar
 
 from jobs.dates_to_compute import Progress, next_dates
-from jobs.delta_tables import Lake
 from jobs.engines.arrow_lake import ArrowLake, Where
 from jobs.publication_record import begin_commits, computed_before, record
 from jobs.quality_gate import check
@@ -26,7 +25,7 @@ from jobs.transforms.frames import ClusterDate
 from schemas import Table
 from schemas.bookkeeping import INGESTED_FILE
 
-L = TypeVar("L", bound=ArrowLake, default=Lake)  # the lake of the engine on which a job computes
+L = TypeVar("L", bound=ArrowLake, default=Any)  # the lake of the engine on which a job computes
 CorrectedDates = Mapping[ClusterDate, str]
 
 
@@ -153,7 +152,7 @@ def _digest(rests_on: str, files: list[dict[str, Any]]) -> str:
 
 def _contracts(tables: tuple[Table, ...]) -> str:
     """A digest of the tables' columns: rows that were computed before one was added lack it."""
-    columns = "\n".join(f"{table.name} {table.columns.simpleString()}" for table in tables)
+    columns = "\n".join(f"{table.name} {table.schema.simpleString()}" for table in tables)
     return hashlib.sha256(columns.encode()).hexdigest()
 
 

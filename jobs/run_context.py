@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 from structlog.contextvars import bound_contextvars
 
 from jobs.run_log import tell
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 
 class NoSuchDatesError(ValueError):
@@ -41,6 +42,8 @@ class DateRange(NamedTuple):
 
     def holds(self, day: Column) -> Column:
         """Whether a date of Spark's lies in the range."""
+        from pyspark.sql import functions as F  # whoever has such a column has loaded Spark
+
         return day.between(F.lit(self.first or date.min), F.lit(self.last or date.max))
 
     def __str__(self) -> str:
@@ -72,7 +75,9 @@ class RunContext:
     confirm: Callable[[], None] = field(default=lambda: None, compare=False)
 
     def lineage(self) -> list[Column]:
-        """The lineage columns; a table keeps those that its contract names."""
+        """The lineage columns for Spark; a table keeps those that its contract names."""
+        from pyspark.sql import functions as F
+
         now = F.lit(self.started_at)
         return [now.alias("ingested_at"), now.alias("computed_at"), F.lit(self.run_id).alias("run_id")]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _LOGGER = "hindsight"
 _LOOK_EVERY_S = 0.5
+_PLANNING = "planning"
 _NOT_FOR_PEOPLE = frozenset({"at", "event", "job", "level", "run_id"})
 
 
@@ -66,17 +67,29 @@ def start_log() -> None:
         logging.getLogger(chatty).setLevel(logging.CRITICAL)
 
 
-@contextmanager
-def progress(spark: SparkContext) -> Iterator[None]:
+def progress(spark: SparkContext) -> AbstractContextManager[None]:
     """Show on a terminal, while the block runs, how many tasks of the stages at work are done."""
+    tracker = spark.statusTracker()
+
+    def at_work() -> str:
+        stages = [info for info in map(tracker.getStageInfo, tracker.getActiveStageIds()) if info]
+        done, every = sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)
+        return f"{done} of {every} tasks, stages: {', '.join(s.name for s in stages)}" if stages else _PLANNING
+
+    return shown(at_work)
+
+
+@contextmanager
+def shown(at_work: Callable[[], str]) -> Iterator[None]:
+    """Show on a terminal, while the block runs, what is at work."""
     if not sys.stderr.isatty():
         yield
         return
     ended = Event()
-    spinner = Spinner("dots", "planning")
+    spinner = Spinner("dots", _PLANNING)
     # stdout is left alone: it may be somebody's file.
     with Live(spinner, console=_CONSOLE, transient=True, redirect_stdout=False, redirect_stderr=False):
-        looker = Thread(target=_look, args=(spark, spinner, ended), daemon=True)
+        looker = Thread(target=_look, args=(at_work, spinner, ended), daemon=True)
         looker.start()
         try:
             yield
@@ -85,13 +98,9 @@ def progress(spark: SparkContext) -> Iterator[None]:
             looker.join()
 
 
-def _look(spark: SparkContext, spinner: Spinner, ended: Event) -> None:
-    tracker = spark.statusTracker()
+def _look(at_work: Callable[[], str], spinner: Spinner, ended: Event) -> None:
     while not ended.wait(_LOOK_EVERY_S):
-        stages = [info for info in map(tracker.getStageInfo, tracker.getActiveStageIds()) if info]
-        done, every = sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)
-        at_work = f"{done} of {every} tasks, stages: {', '.join(s.name for s in stages)}"
-        spinner.update(text=at_work if stages else "planning")
+        spinner.update(text=at_work())
 
 
 _CONSOLE = Console(stderr=True, markup=False, highlight=False, emoji=False)

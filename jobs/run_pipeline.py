@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
-
-from pyspark.sql import SparkSession
+from typing import Any, Protocol
 
 from conf.settings import Settings
 from jobs import (
@@ -16,22 +15,38 @@ from jobs import (
     rebuild_availability,
     render_report,
 )
+from jobs.asking import asker_on
+from jobs.engines.arrow_lake import ArrowLake
+from jobs.engines.asker import Asker
+from jobs.engines.opened import Opened
+from jobs.engines.runner import Runner
 from jobs.ingestion import IntakeResult
 from jobs.last_run import LastRun
 from jobs.publication import PublicationResult
 from jobs.run_context import EVERY_DATE, RunContext, Step
 from jobs.run_summary import summary
 
-Run = Callable[[SparkSession, Settings, RunContext, str], IntakeResult | PublicationResult]
+
+class Job(Protocol):
+    """A job's module."""
+
+    def run(
+        self, spark: Any, settings: Settings, context: RunContext, lake_root: str
+    ) -> IntakeResult | PublicationResult:
+        """Run it in a session of Spark's."""
+
+    def run_on(
+        self, lake: ArrowLake, runner: Runner, settings: Settings, context: RunContext
+    ) -> IntakeResult | PublicationResult:
+        """Run it on either engine."""
 
 
-JOBS: Mapping[str, Run] = {
-    "ingest_send_records": ingest_send_records.run,
-    "ingest_consumer_snapshots": ingest_consumer_snapshots.run,
-    "rebuild_availability": rebuild_availability.run,
-    "flag_allocation_drift": flag_allocation_drift.run,
+JOBS: Mapping[str, Job] = {
+    "ingest_send_records": ingest_send_records,
+    "ingest_consumer_snapshots": ingest_consumer_snapshots,
+    "rebuild_availability": rebuild_availability,
+    "flag_allocation_drift": flag_allocation_drift,
 }
-
 
 # To the others the landing folder is only named.
 READ_LANDING = ("ingest_send_records", "ingest_consumer_snapshots")
@@ -45,17 +60,18 @@ _NOTHING: Mapping[str, IntakeResult | PublicationResult] = {
 }
 
 
-def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> list[Step]:
-    """Run every job; what each of them did. A rerun changes nothing."""
-    done = [run_job(job, spark, settings, context, lake_root) for job in JOBS]
-    with context.step("render_report") as step:
+def run(opened: Opened, settings: Settings) -> tuple[list[Step], Asker]:
+    """Run every job; what each of them did, and what answers questions about it. A rerun changes nothing."""
+    done = [run_job(job, opened, settings) for job in JOBS]
+    with opened.context.step("render_report") as step:
+        asker = asker_on(opened.lake)
         # A page of the latest dates, whichever were done anew.
-        step.facts["page"] = render_report.refresh(spark, settings, replace(context, dates=EVERY_DATE), lake_root)
-    return [*done, step]
+        step.facts["page"] = render_report.refreshed(asker, settings, replace(opened.context, dates=EVERY_DATE))
+    return [*done, step], asker
 
 
 def run_or_recall(
-    lake_held: Callable[[], AbstractContextManager[tuple[SparkSession, RunContext]]],
+    lake_held: Callable[[], AbstractContextManager[Opened]],
     settings: Settings,
     context: RunContext,
     lake_root: str,
@@ -63,17 +79,17 @@ def run_or_recall(
     *,
     is_told: bool,
 ) -> tuple[list[Step], list[str]]:
-    """What every job did and, if it ``is_told``, the summary: without Spark where the last run left nothing to do.
+    """What every job did and, if it ``is_told``, the summary: without an engine if the last run left nothing to do.
 
-    ``lake_held`` starts Spark and holds the lake; ``last`` is None where nothing is known of the last run.
+    ``lake_held`` starts the engine and holds the lake; ``last`` is None where nothing is known of the last run.
     """
     if last is not None and last.left_nothing_to_do() and (last.summary is not None or not is_told):
         return _nothing_done(context, lake_root), last.summary or []
-    with lake_held() as (spark, holding):
-        done = run(spark, settings, holding, lake_root)
-        told = [*summary(spark)] if is_told else None
+    with lake_held() as opened:
+        done, asker = run(opened, settings)
+        told = [*summary(asker)] if is_told else None
         if last is not None:
-            last.remember(told, confirm=holding.confirm)
+            last.remember(told, confirm=opened.context.confirm)
     return done, told or []
 
 
@@ -88,10 +104,10 @@ def _nothing_done(context: RunContext, lake_root: str) -> list[Step]:
     return [*done, step]
 
 
-def run_job(job: str, spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> Step:
+def run_job(job: str, opened: Opened, settings: Settings) -> Step:
     """Run one job of ``JOBS``; what it did."""
-    with context.step(job) as step:
-        step.facts.update(asdict(JOBS[job](spark, settings, context, lake_root)))
+    with opened.context.step(job) as step:
+        step.facts.update(asdict(JOBS[job].run_on(opened.lake, opened.runner, settings, opened.context)))
     return step
 
 

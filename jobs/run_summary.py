@@ -3,102 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from pyspark.sql import Row, SparkSession
-
+from jobs.engines.asker import Asker, Record, records
 from jobs.landing_tally import nothing_stored
-from jobs.transforms.frames import rows_of
-from schemas.bookkeeping import INGESTED_FILE
+from jobs.sql_files import query
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _MOST = 10
+_MOST_SENTENCES = 5
 
 
-def summary(spark: SparkSession) -> Iterator[str]:
-    """Lines for a person; needs the views in place."""
-    if spark.table(INGESTED_FILE.name).isEmpty():
+def summary(asked: Asker | SparkSession) -> Iterator[str]:
+    """Lines for a person. A session of Spark's has the lake's views in place."""
+    asker = asked if _is_asker(asked) else _on_session(asked)
+    (taken_in,) = _rows(asker, "taken_in")
+    if not taken_in["files"]:
         yield "Nothing has been taken in yet, so nothing is known of any producer or group"
         return
     yield "Longest isolations (a producer refused a broker)"
-    yield from _lines(spark, _ISOLATIONS, _isolation, "no producer isolated a broker")
+    yield from _lines(asker, "isolations", _isolation, "no producer isolated a broker")
     yield ""
     yield "Producers that could not be replayed"
-    yield from _lines(spark, _UNKNOWN, _unknown, "none")
+    yield from _lines(asker, "not_replayed", _unknown, "none")
     yield ""
     yield "Consumer groups that drift"
-    yield from _lines(spark, _GROUPS, _group, "none")
+    yield from _groups(asker)
     yield ""
     yield "Refused input"
-    yield from _lines(spark, _REFUSED, _refused, "none")
+    yield from _lines(asker, "refused_by_reason", _refused, "none")
     yield ""
     yield "Files of which nothing was stored"
-    yield from _without_rows(spark)
+    yield from _without_rows(asker)
 
 
-_ISOLATIONS = f"""
-    SELECT * FROM broker_isolation WHERE state = 'unavailable' ORDER BY seconds DESC, window_start, client_id
-    LIMIT {_MOST}"""
-
-_UNKNOWN = f"""
-    SELECT cluster, producer_group, client_id, FIRST(reasons) AS reasons FROM producer_replay WHERE verdict = 'unknown'
-    GROUP BY cluster, producer_group, client_id ORDER BY cluster, producer_group, client_id LIMIT {_MOST}"""
-
-# One line a group: its codes with how many rounds show each, and its worst sentence of the last round that has one.
-_GROUPS = f"""
-    SELECT cluster, consumer_group,
-      ARRAY_JOIN(ARRAY_SORT(COLLECT_LIST(CONCAT(code, ' in ', rounds, IF(rounds = 1, ' round', ' rounds')))), ', ')
-        AS codes,
-      SLICE(TRANSFORM(ARRAY_SORT(COLLECT_LIST(STRUCT(rank, sentence))), s -> s.sentence), 1, 5) AS sentences
-    FROM (
-      SELECT cluster, consumer_group, code, COUNT(DISTINCT round_at) AS rounds,
-        MIN(ARRAY_POSITION(ARRAY('CRITICAL', 'HIGH', 'MEDIUM', 'LOW'), severity)) AS rank,
-        MAX_BY(sentence, STRUCT(round_at, -COALESCE(queue_id, 0))) AS sentence
-      FROM allocation_drift WHERE severity <> 'INFO' GROUP BY cluster, consumer_group, code
-    ) GROUP BY cluster, consumer_group ORDER BY MIN(rank), SUM(rounds) DESC, consumer_group LIMIT {_MOST}"""
-
-_REFUSED = f"SELECT * FROM quarantine_by_reason ORDER BY lines DESC, reason_code LIMIT {_MOST}"
+def _is_asker(asked: Asker | SparkSession) -> TypeGuard[Asker]:
+    return hasattr(asked, "answer")
 
 
-# Those taken in last come first.
-_NOTHING_STORED = f"""
-    WITH without_rows AS (SELECT * FROM ingested_file WHERE stored = 0 AND duplicate = 0)
-    SELECT file, read, ignored, quarantined, (SELECT COUNT(*) FROM without_rows) AS files FROM without_rows
-    ORDER BY ingested_at DESC, file LIMIT {_MOST}"""
+def _on_session(spark: Any) -> Asker:
+    from jobs.delta_tables import Lake
+    from jobs.engines.spark_asker import SparkAsker
+
+    return SparkAsker(spark, Lake(spark, "", retention_days=0))  # nothing is asked of the lake itself
 
 
-def _lines(spark: SparkSession, query: str, line: Callable[[Row], list[str]], nothing: str) -> Iterator[str]:
-    rows = rows_of(spark.sql(query))
-    for row in rows:
-        yield from (f"  {text}" for text in line(row))
+def _rows(asker: Asker, name: str) -> list[Record]:
+    return records(asker, query("summary", name).format(most=_MOST))
+
+
+def _lines(asker: Asker, name: str, line: Callable[[Record], str], nothing: str) -> Iterator[str]:
+    rows = _rows(asker, name)
+    yield from (f"  {line(row)}" for row in rows)
     if not rows:
         yield f"  {nothing}"
 
 
-def _isolation(row: Row) -> list[str]:
-    length = "open" if row.seconds is None else f"{row.seconds:,.1f} s"
-    still = ", the record ends inside it" if row.end_reason == "open" else f", {row.end_reason}"
-    return [
-        f"{length:>10}  {row.broker_name}  by {row.client_id} ({row.producer_group})  from {row.window_start:%H:%M:%S}"
-        f"  {row.trigger_kind} at {row.trigger_latency_ms} ms{still}, {row.certainty}"
-    ]
+def _isolation(row: Record) -> str:
+    length = "open" if row["seconds"] is None else f"{row['seconds']:,.1f} s"
+    still = ", the record ends inside it" if row["end_reason"] == "open" else f", {row['end_reason']}"
+    return (
+        f"{length:>10}  {row['broker_name']}  by {row['client_id']} ({row['producer_group']})  "
+        f"from {row['window_start']:%H:%M:%S}  {row['trigger_kind']} at {row['trigger_latency_ms']} ms{still}, "
+        f"{row['certainty']}"
+    )
 
 
-def _unknown(row: Row) -> list[str]:
-    return [f"{row.client_id} ({row.producer_group}): {'; '.join(row.reasons)}"]
+def _unknown(row: Record) -> str:
+    return f"{row['client_id']} ({row['producer_group']}): {'; '.join(row['reasons'])}"
 
 
-def _group(row: Row) -> list[str]:
-    return [f"{row.consumer_group}: {row.codes}", *(f"    {sentence}" for sentence in row.sentences)]
+def _groups(asker: Asker) -> Iterator[str]:
+    """One line a group: its codes with how many rounds show each; below it the worst of its sentences."""
+    rows = _rows(asker, "drifting_groups")
+    for (_, name), codes in groupby(rows, lambda row: (row["cluster"], row["consumer_group"])):
+        of_group = list(codes)
+        in_rounds = sorted(f"{r['code']} in {r['rounds']} round{'s' if r['rounds'] > 1 else ''}" for r in of_group)
+        yield f"  {name}: {', '.join(in_rounds)}"
+        yield from (f"      {row['sentence']}" for row in of_group[:_MOST_SENTENCES])
+    if not rows:
+        yield "  none"
 
 
-def _refused(row: Row) -> list[str]:
-    where = f"{row.example_file}:{row.example_line}"
-    return [f"{row.lines} x {row.reason_code} ({row.format}), e.g. {where}: {row.example_detail}"]
+def _refused(row: Record) -> str:
+    where = f"{row['example_file']}:{row['example_line']}"
+    return f"{row['lines']} x {row['reason_code']} ({row['format']}), e.g. {where}: {row['example_detail']}"
 
 
-def _without_rows(spark: SparkSession) -> Iterator[str]:
-    rows = rows_of(spark.sql(_NOTHING_STORED))
+def _without_rows(asker: Asker) -> Iterator[str]:
+    rows = _rows(asker, "without_rows")
     for row in rows:
-        yield f"  {row.file}: {nothing_stored(row.read, row.ignored, row.quarantined)}"
-    more = rows[0].files - len(rows) if rows else 0
+        yield f"  {row['file']}: {nothing_stored(row['read'], row['ignored'], row['quarantined'])}"
+    more = rows[0]["files"] - len(rows) if rows else 0
     if more or not rows:
         yield f"  and {more:,} more" if more else "  none"

@@ -1,22 +1,42 @@
-"""Named tables and views for ad-hoc SQL, made at the start of each session from schemas/views."""
+"""Named tables and views for ad-hoc SQL: the views' texts, which both engines take as they are, and Spark's names."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from functools import partial
 from importlib.resources import files
+from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark.sql import SparkSession
-
-from jobs.delta_tables import Lake
 from jobs.table_schema import stored_schema
 from jobs.transforms.frames import sql_text
 from schemas import TABLES, Table
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from jobs.delta_tables import Lake
+
 DATABASE = "hindsight"
+
+# A view's file is Spark's own statement; this is what it is made of.
+_VIEW = re.compile(
+    r"CREATE OR REPLACE VIEW (?P<name>\w+) \((?P<columns>.+?)\n\) COMMENT '(?P<comment>.+?)'\nAS (?P<query>.+);\s*$",
+    re.DOTALL,
+)
+_COLUMN = re.compile(r"^  (?P<name>\w+) COMMENT '(?P<comment>.+)',?$", re.MULTILINE)
+
+
+class View(NamedTuple):
+    """A view: its name, what each column means, and the query that it stands for."""
+
+    name: str
+    columns: dict[str, str]
+    query: str
 
 
 def create_views(spark: SparkSession, lake: Lake) -> list[str]:
-    """Make database ``hindsight`` the current one, with every table of the lake and every view in it.
+    """Make database ``hindsight`` Spark's current one, with every table of the lake and every view in it.
 
     The tables at their paths are the truth; these are names for them. One that has had no row yet is named too, and has
     none: it is not made, since who asks may not hold the lake. Where a metastore is configured the names persist, else
@@ -30,6 +50,21 @@ def create_views(spark: SparkSession, lake: Lake) -> list[str]:
     for table, is_there in zip(TABLES.values(), there, strict=True):
         _name(spark, lake, table, is_there=is_there)
     return [_create(spark, name, text) for name, text in view_texts().items()]
+
+
+def views() -> Iterator[View]:
+    """Each view, in the order of their files."""
+    for text in view_texts().values():
+        found = _VIEW.search(text)
+        if found is None:
+            raise ValueError(f"this is no view: {text[:80]}")
+        columns = {name: comment.replace("\\'", "'") for name, comment in _COLUMN.findall(found["columns"])}
+        yield View(found["name"], columns, found["query"])
+
+
+def columns_by_name() -> dict[str, list[str]]:
+    """The columns of each table and view."""
+    return {table.name: table.schema.names for table in TABLES.values()} | {v.name: list(v.columns) for v in views()}
 
 
 def view_texts() -> dict[str, str]:

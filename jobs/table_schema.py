@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, StructField, StructType
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from schemas import Table
+from schemas.column_types import ArrayType, DataType, StructField, StructType, of_json
+from schemas.table_contract import spark_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType as SparkColumns
 
 
 class WrongSchemaError(RuntimeError):
@@ -23,38 +25,52 @@ class _Difference(NamedTuple):
     is_earlier: bool = False
 
 
-def stored_schema(table: Table) -> StructType:
+class _Columns(Protocol):
+    """Columns of a table, a contract's or Spark's."""
+
+    def json(self) -> str:
+        """As Delta's log has them."""
+
+
+def stored_columns(table: Table) -> StructType:
     """The contract's columns as Delta can enforce them: NOT NULL only at the top level."""
-    return StructType([StructField(f.name, nullable(f.dataType), f.nullable, f.metadata) for f in table.columns.fields])
+    return StructType([StructField(f.name, nullable(f.dataType), f.nullable, f.metadata) for f in table.schema.fields])
+
+
+def stored_schema(table: Table) -> SparkColumns:
+    """The same in Spark's own types."""
+    return spark_columns(stored_columns(table))
 
 
 def conformed(rows: DataFrame, table: Table) -> DataFrame:
     """Exactly the contract's columns, in order and type; an absent column is null."""
+    from pyspark.sql import functions as F  # whoever has a frame has loaded Spark
+
     return rows.select(
         *(
-            (F.col(f"`{f.name}`") if f.name in rows.columns else F.lit(None)).cast(nullable(f.dataType)).alias(f.name)
-            for f in table.columns.fields
+            (F.col(f"`{f.name}`") if f.name in rows.columns else F.lit(None)).cast(f.dataType).alias(f.name)
+            for f in stored_schema(table).fields
         )
     )
 
 
 def with_absent_columns(rows: DataFrame, table: Table) -> DataFrame:
     """Rows of an earlier contract as this one has them: an absent column is null, nested ones too."""
-    there = {field.name: field.dataType for field in rows.schema.fields}
+    there = {field.name: field.dataType for field in of_json(rows.schema.json()).fields}
     fields = []
-    for name, kind in ((field.name, nullable(field.dataType)) for field in table.columns.fields):
+    for name, kind in ((field.name, nullable(field.dataType)) for field in table.schema.fields):
         found = there.get(name, kind)
         # Only what lacks a field is cast: Delta reads the values of each map as nullable.
         fields.append(StructField(name, found if found.simpleString() == kind.simpleString() else kind))
-    return rows.to(StructType(fields))
+    return rows.to(spark_columns(StructType(fields)))
 
 
-def is_earlier(found: StructType, table: Table, place: str) -> bool:
+def is_earlier(found: _Columns, table: Table, place: str) -> bool:
     """Whether the table at ``place`` lacks columns that its contract has gained since it was made.
 
     Raises: WrongSchemaError: it differs in anything else; nothing is read from it or written to it then.
     """
-    differences = list(_differences(found, stored_schema(table)))
+    differences = list(_differences(of_json(found.json()), stored_columns(table)))
     wrong = "; ".join(difference.said for difference in differences if not difference.is_earlier)
     if wrong:
         raise WrongSchemaError(

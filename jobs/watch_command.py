@@ -15,7 +15,8 @@ from conf.settings_file import load_settings
 from jobs.collect.collector import OnSweep, run_collector
 from jobs.collect.command import plan_of, with_options_of
 from jobs.collect.failures import CollectError
-from jobs.command_options import Json, LakeRoot, Master, SettingsFile
+from jobs.command_options import EngineName, Json, LakeRoot, Master, SettingsFile
+from jobs.engines.engine_choice import chosen_engine
 from jobs.exit_codes import DONE, exit_code
 from jobs.places import absolute
 from jobs.run_log import tell
@@ -27,7 +28,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 def run_pipeline(options: list[str]) -> int:
     """A run as ``hindsight run-pipeline`` with these options makes it; its exit code. A failure is said on stderr."""
-    from jobs.lake_commands import app as lake  # brings Spark's modules: the first sweep does not wait for them
+    from jobs.lake_commands import app as lake  # brings an engine's modules: the first sweep does not wait for them
 
     return exit_code(lambda: lake(args=["run-pipeline", *options], prog_name="hindsight", standalone_mode=False))
 
@@ -100,11 +101,15 @@ def _words(
     wait: Annotated[
         float, typer.Option(min=0, help="Seconds that a run waits for another one that writes to the lake.")
     ] = 3600.0,
+    engine: EngineName = None,
     master: Master = None,
 ) -> list[str]:
     """The options of each run; the parameters are the options of ``watch``."""
-    load_settings(settings)  # what is wrong there ends the command now, not each run
-    told = {"--lake": absolute(lake), "--settings": settings, "--metrics": run_metrics, "--master": master}
+    # What is wrong in these ends the command now, not each run.
+    load_settings(settings)
+    chosen_engine(engine, master)
+    told = {"--lake": absolute(lake), "--settings": settings, "--metrics": run_metrics}
+    told |= {"--engine": engine, "--master": master}
     words = [word for name, value in told.items() if value is not None for word in (name, str(value))]
     return [*words, "--wait", str(wait), *(["--json"] if as_lines else [])]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import (
+from schemas.collection import TOPIC
+from schemas.column_types import (
     ArrayType,
     BooleanType,
     IntegerType,
@@ -11,8 +12,6 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
 )
-
-from schemas.collection import TOPIC
 from schemas.common_columns import CLUSTER, COLLECTOR, LINEAGE, QUEUES, RUN, STRINGS, event_date
 from schemas.consumers import CLIENT, GROUP
 from schemas.table_contract import Table, column
@@ -65,7 +64,7 @@ _MEMBER_HEARTBEATS = ArrayType(
 GROUP_ROUND = Table(
     name="group_round",
     comment="One row per round, group and topic: what was read, by which rule it is judged, and the verdict.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("round_at"),
@@ -149,7 +148,7 @@ GROUP_ROUND = Table(
 EXPECTED_ALLOCATION = Table(
     name="expected_allocation",
     comment="One row per date and distinct set of inputs of a group and topic: the owner of each queue.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("event_date", "the rounds it serves"),
@@ -200,7 +199,7 @@ EXPECTED_ALLOCATION = Table(
 CLIENT_STRATEGY_STATE = Table(
     name="client_strategy_state",
     comment="One row per consumer and date: the strategy it was last seen to use. The next date begins with it.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("event_date", "the day that closed"),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
-
+from schemas.column_types import BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
 from schemas.common_columns import CLUSTER, LINEAGE, LONGS, RUN, STRINGS, event_date
 from schemas.sends import (
     ATTEMPT,
@@ -36,7 +35,7 @@ BROKER_AVAILABILITY_WINDOW = Table(
     name="broker_availability_window",
     comment="One row per maximal stretch in which a producer held a broker NOT available or not reachable, "
     "half-open [window_start, window_end), cut at UTC midnight.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("window_start"),
@@ -112,7 +111,7 @@ BROKER_AVAILABILITY_WINDOW = Table(
 FAULT_ITEM_STATE = Table(
     name="fault_item_state",
     comment="One row per producer, broker and date: the fault item as the date closed. The next date begins with it.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("event_date", "the day that closed"),
@@ -153,7 +152,7 @@ FAULT_ITEM_STATE = Table(
 PRODUCER_REPLAY = Table(
     name="producer_replay",
     comment="One row per producer process and date: under which rules it was replayed, or why it could not be.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("event_date", "the day"),
@@ -242,7 +241,7 @@ SEND_VERDICT = Table(
     name="send_verdict",
     comment="One row per attempt whose choice of a broker was in doubt: could its client have made it? Attempts "
     "without a row went to a broker that was available to them (view send_choice has them all).",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("begin_at"),

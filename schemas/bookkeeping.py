@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import (
+from schemas.column_types import (
     ArrayType,
     BooleanType,
     DateType,
@@ -13,7 +13,6 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
 )
-
 from schemas.common_columns import CLUSTER, LINEAGE
 from schemas.table_contract import Table, column
 
@@ -22,7 +21,7 @@ _RUN_ID = column("run_id", StringType(), "Run that wrote the row.", required=Tru
 INGESTED_FILE = Table(
     name="ingested_file",
     comment="The ledger: one row per landing file taken in. read = stored + duplicate + ignored + quarantined.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             column("format", StringType(), "Landing format (folder name).", required=True),
@@ -61,7 +60,7 @@ QUARANTINE = Table(
     name="quarantine",
     comment="One row per refused line, with its position and reason; everything around it was taken in. Rows refused "
     "longer ago than `quarantine.keep_days` are deleted by `hindsight maintain`; `ingested_file` still counts them.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             column("format", StringType(), "Landing format (folder name).", required=True),
@@ -89,7 +88,7 @@ QUARANTINE = Table(
 QUALITY_RESULT = Table(
     name="quality_result",
     comment="One row per expectation checked and run.",
-    columns=StructType(
+    schema=StructType(
         [
             _RUN_ID,
             column("checked_at", TimestampType(), "When it was checked, UTC.", required=True),
@@ -119,7 +118,7 @@ QUALITY_RESULT = Table(
 PUBLICATION = Table(
     name="publication",
     comment="One row per publication of derived tables: the versions that belong together.",
-    columns=StructType(
+    schema=StructType(
         [
             _RUN_ID,
             column("job", StringType(), "Job that published.", required=True),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
-
+from schemas.column_types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
 from schemas.common_columns import (
     CAPTURED_AT,
     CLUSTER,
@@ -39,7 +38,7 @@ CLIENT_KINDS = ("push", "pull", "lite_pull", "pop", "grpc", "remoting_proxy", "o
 COLLECTION_ROUND = Table(
     name="collection_round",
     comment="One row per collection sweep: where its marker stands, or where a pause in the captures began one.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("round_at"),
@@ -63,7 +62,7 @@ COLLECTION_ROUND = Table(
 SNAPSHOT_CAPTURE = Table(
     name="snapshot_capture",
     comment="One row per read that a collector tried: whether it was answered, and what a client said of itself.",
-    columns=StructType(
+    schema=StructType(
         [
             *CAPTURE,
             column("kind", StringType(), "Admin call: topicRoute, consumerConnection, ...", required=True),
@@ -132,7 +131,7 @@ SNAPSHOT_CAPTURE = Table(
 TOPIC_ROUTE = Table(
     name="topic_route",
     comment="One row per round, name server, topic and broker that the name server's route names.",
-    columns=StructType(
+    schema=StructType(
         [
             *CAPTURE,
             NAME_SERVER,
@@ -177,7 +176,7 @@ TOPIC_ROUTE = Table(
 PRODUCER_CONNECTION = Table(
     name="producer_connection",
     comment="One row per capture, producer group and listed connection: which producers a broker says are there.",
-    columns=StructType(
+    schema=StructType(
         [
             *CAPTURE,
             column("producer_group", StringType(), "Producer group.", required=True),

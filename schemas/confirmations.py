@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import IntegerType, LongType, StringType, StructType, TimestampType
-
 from schemas.availability import STARTED_AT
+from schemas.column_types import IntegerType, LongType, StringType, StructType, TimestampType
 from schemas.common_columns import CLUSTER, LINEAGE, RUN, event_date
 from schemas.events import LINE_KEY, LOG_FOLDER, LOGGED_AT
 from schemas.table_contract import Table, column
@@ -13,7 +12,7 @@ WINDOW_CONFIRMATION = Table(
     name="window_confirmation",
     comment="One row per log line in which a client (5.1.4 on) tells of its fault table, with the replayed window that "
     "it shows. View window_match_rate counts by producer.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("logged_at"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import (
+from schemas.collection import BROKER, CAPTURE, CLIENT_KINDS, TOPIC
+from schemas.column_types import (
     ArrayType,
     BooleanType,
     IntegerType,
@@ -11,8 +12,6 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
 )
-
-from schemas.collection import BROKER, CAPTURE, CLIENT_KINDS, TOPIC
 from schemas.common_columns import (
     CAPTURED_AT,
     CLUSTER,
@@ -35,7 +34,7 @@ QUEUE_ID = column("queue_id", IntegerType(), "Queue id on that broker, >= 0.", r
 CONSUMER_HEARTBEAT = Table(
     name="consumer_heartbeat",
     comment="One row per round, broker view, group and listed connection: who a broker says the members are.",
-    columns=StructType(
+    schema=StructType(
         [
             *CAPTURE,
             column("broker_name", StringType(), "Broker that answered; null: not recorded, one unnamed view."),
@@ -90,7 +89,7 @@ CONSUMER_HEARTBEAT = Table(
 QUEUE_OWNERSHIP = Table(
     name="queue_ownership",
     comment="One row per round, group, client and queue that the client's running info shows as its own.",
-    columns=StructType(
+    schema=StructType(
         [
             *CAPTURE,
             GROUP,
@@ -134,7 +133,7 @@ POP_ASSIGNMENT = Table(
     name="pop_assignment",
     comment="One row per round, group, client and queue that the client's running info shows as consumed by POP (5.0 "
     "on): members may share a queue, so this is no ownership.",
-    columns=StructType(
+    schema=StructType(
         [
             *CAPTURE,
             GROUP,
@@ -158,7 +157,7 @@ POP_ASSIGNMENT = Table(
 QUEUE_PROGRESS = Table(
     name="queue_progress",
     comment="One row per round, group and queue: the group's offset beside the broker's.",
-    columns=StructType(
+    schema=StructType(
         [
             *CAPTURE,
             GROUP,
@@ -204,7 +203,7 @@ QUEUE_PROGRESS = Table(
 REBALANCE_RESULT = Table(
     name="rebalance_result",
     comment="One row per `rebalanced result changed` line: what a client took, and what it saw when it decided.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("logged_at"),

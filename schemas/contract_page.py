@@ -8,9 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from pyspark.sql.types import ArrayType, DataType, StructField, StructType
-
 from schemas import TABLES, Table
+from schemas.column_types import ArrayType, DataType, StructField, StructType
 
 _HEAD = """# Data contracts
 
@@ -35,7 +34,7 @@ def _table(table: Table) -> Iterator[str]:
     yield f"Key: {', '.join(f'`{name}`' for name in table.key)}.\n"
     yield "| column | type | | meaning |"
     yield "|---|---|---|---|"
-    for field in table.columns.fields:
+    for field in table.schema.fields:
         marks = [
             *(["key"] if field.name in table.key else []),
             *(["required"] if not field.nullable else []),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import (
+from schemas.allocation import GROUP_ROUND_AT, MEMBER_LIST_HASH, QUEUE_LIST_HASH, STRATEGY, STRATEGY_PARAMETERS
+from schemas.column_types import (
     ArrayType,
     BooleanType,
     DoubleType,
@@ -12,8 +13,6 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
 )
-
-from schemas.allocation import GROUP_ROUND_AT, MEMBER_LIST_HASH, QUEUE_LIST_HASH, STRATEGY, STRATEGY_PARAMETERS
 from schemas.common_columns import CLUSTER, COLLECTOR, LINEAGE, RUN, STRINGS, event_date
 from schemas.consumers import GROUP
 from schemas.table_contract import Table, column
@@ -71,7 +70,7 @@ DISTURBANCE = StructType(
 ALLOCATION_DRIFT = Table(
     name="allocation_drift",
     comment="One row per round and finding: what was expected, what was observed, and from which evidence.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("round_at"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import (
+from schemas.column_types import (
     ArrayType,
     BooleanType,
     IntegerType,
@@ -11,7 +11,6 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
 )
-
 from schemas.common_columns import (
     CLUSTER,
     DOUBTS,
@@ -91,7 +90,7 @@ CLIENT_EVENT_KINDS = (
 CLIENT_EVENT = Table(
     name="client_event",
     comment="One row per line of a client's log that tells what it did or met, rebalance results excepted.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("logged_at"),
@@ -147,7 +146,7 @@ CLIENT_EVENT = Table(
 CLIENT_HEARTBEAT = Table(
     name="client_heartbeat",
     comment="One row per heartbeat that a broker received, and group of the client in it.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("received_at"),
@@ -202,7 +201,7 @@ MEMBERSHIP_EVENT_KINDS = (
 MEMBERSHIP_EVENT = Table(
     name="membership_event",
     comment="One row per line of a broker's log that tells of a member or subscription come or gone.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("logged_at"),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pyspark.sql.types import LongType, StringType, StructType, TimestampType
-
 from schemas.availability import CERTAINTIES, STARTED_AT
+from schemas.column_types import LongType, StringType, StructType, TimestampType
 from schemas.common_columns import CLUSTER, LINEAGE, RUN, STRINGS, event_date
 from schemas.drift import SEVERITIES
 from schemas.table_contract import Table, column
@@ -27,7 +26,7 @@ FLEET_MINUTE = Table(
     comment="One row per cluster, minute in which a producer was active, and broker of the date: how many active "
     "producers held the broker NOT available. Active: at least min_sends_per_minute sends (30 by default) in the "
     "minute.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("minute_at"),
@@ -86,7 +85,7 @@ PRODUCER_FINDING = Table(
     name="producer_finding",
     comment="One row per finding about a producer process and a broker, or about a broker and the whole fleet. "
     "Producers that could not be replayed have none of their isolations here. Write `from` and `to` in backticks.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("event_date", "the finding: when its condition became true, or when what lasts began this date"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import (
+from schemas.collection import TOPIC
+from schemas.column_types import (
     ArrayType,
     BooleanType,
     IntegerType,
@@ -11,8 +12,6 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
 )
-
-from schemas.collection import TOPIC
 from schemas.common_columns import CLUSTER, COLLECTOR, LINEAGE, RUN, STRINGS, event_date
 from schemas.consumers import GROUP
 from schemas.drift import CAUSE_KEY, DISTURBANCE, ROOT_CAUSE, ROOT_CAUSES, SEVERITIES
@@ -24,7 +23,7 @@ DRIFT_INCIDENT = Table(
     name="drift_incident",
     comment="One row per incident: a cause in a group, everything it explains, from when to when. It lies in the date "
     "on which it ended, or in the cluster's last date while it may still change.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("event_date", "the end of the incident, or of the cluster's last record while it lasts"),
@@ -108,7 +107,7 @@ DRIFT_INCIDENT = Table(
 MEMBERSHIP_CHANGE = Table(
     name="membership_change",
     comment="One row per membership change of a group and topic: how many queues moved, and how many had to.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("event_date", "the round that settled it"),
@@ -134,7 +133,7 @@ MEMBERSHIP_CHANGE = Table(
 GROUP_DRIFT_STATE = Table(
     name="group_drift_state",
     comment="One row per group and date: its open incidents and what the next date needs of this one to go on.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("event_date", "the day that closed"),

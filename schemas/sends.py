@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
-
+from schemas.column_types import BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
 from schemas.common_columns import CLUSTER, DOUBTS, LINEAGE, LONGS, SOURCE, event_date
 from schemas.table_contract import Part, Table, column
 
@@ -128,7 +127,7 @@ _CALLBACK = ("callback_end_at", "callback_outcome", "callback_file", "callback_l
 SEND_ATTEMPT = Table(
     name="send_attempt",
     comment="One row per attempt of a producer to send a message; an ASYNC submit and its callback are one row.",
-    columns=_SEND_ATTEMPT_COLUMNS,
+    schema=_SEND_ATTEMPT_COLUMNS,
     key=_ATTEMPT_KEY,
     lineage=LINEAGE,
     values=(
@@ -154,7 +153,7 @@ SEND_ATTEMPT = Table(
 PRODUCER_INSTANCE = Table(
     name="producer_instance",
     comment="One row per start of a producer process, with the configuration it recorded itself.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("started_at"),
@@ -185,7 +184,7 @@ PRODUCER_INSTANCE = Table(
 MESSAGE_TRACE = Table(
     name="message_trace",
     comment="One row per record of the trace topic that is no send: consumption, end of a transaction, recall.",
-    columns=StructType(
+    schema=StructType(
         [
             CLUSTER,
             event_date("born_at", "the trace message"),

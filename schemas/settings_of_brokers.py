@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
-
 from schemas.collection import BROKER, BROKER_ASKED, CAPTURE, TOPIC
+from schemas.column_types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
 from schemas.common_columns import CAPTURED_AT, DOUBTS, LINEAGE, ROUND_AT, SOURCE
 from schemas.consumers import GROUP, QUEUE_ID
 from schemas.table_contract import Table, column
@@ -12,7 +11,7 @@ from schemas.table_contract import Table, column
 TOPIC_STATUS = Table(
     name="topic_status",
     comment="One row per capture, topic and queue: the first offset that its broker still has, and the next it writes.",
-    columns=StructType(
+    schema=StructType(
         [
             *CAPTURE,
             TOPIC,
@@ -35,7 +34,7 @@ TOPIC_STATUS = Table(
 TOPIC_CONFIG = Table(
     name="topic_config",
     comment="One row per capture, topic and broker: how the broker has the topic set up.",
-    columns=StructType(
+    schema=StructType(
         [
             *CAPTURE,
             TOPIC,
@@ -76,7 +75,7 @@ TOPIC_CONFIG = Table(
 SUBSCRIPTION_GROUP = Table(
     name="subscription_group",
     comment="One row per capture, consumer group and broker: how the broker has the group set up.",
-    columns=StructType(
+    schema=StructType(
         [
             *CAPTURE,
             GROUP,

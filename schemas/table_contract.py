@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
 
-from pyspark.sql.types import DataType, StructField, StructType
+from schemas.column_types import DataType, StructField, StructType
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType as SparkColumns
 
 
 def column(name: str, kind: DataType, comment: str, *, required: bool = False) -> StructField:
@@ -27,7 +33,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Table:
-    """The contract of one Delta table at ``<lake>/<name>``.
+    """The contract of one Delta table at ``<lake>/<name>``; its columns are ``schema``.
 
     ``key`` identifies a row; ``lineage`` columns (ingestion time, run) are outside the promise that a rebuild
     gives equal contents; ``values`` are the only values a column may hold besides null; ``carried`` are the columns of
@@ -36,7 +42,7 @@ class Table:
 
     name: str
     comment: str
-    columns: StructType
+    schema: StructType
     key: tuple[str, ...]
     dated: bool = True
     lineage: frozenset[str] = frozenset()
@@ -45,16 +51,21 @@ class Table:
     carried: tuple[str, ...] = ()
 
     @property
+    def columns(self) -> SparkColumns:
+        """The columns in Spark's own types, for what works with Spark; this loads it."""
+        return spark_columns(self.schema)
+
+    @property
     def contract_columns(self) -> list[str]:
         """Names of the columns that equal inputs make equal."""
-        return [name for name in self.columns.names if name not in self.lineage]
+        return [name for name in self.schema.names if name not in self.lineage]
 
     @property
     def row_parts(self) -> tuple[Part, ...]:
         """The parts of a row; by default one: everything outside the key, ordered by the source line."""
         if self.parts:
             return self.parts
-        rest = tuple(name for name in self.columns.names if name not in self.key)
+        rest = tuple(name for name in self.schema.names if name not in self.key)
         return (Part(rest, ("{r}.source_file", "{r}.source_line")),)
 
     @property
@@ -65,9 +76,21 @@ class Table:
     @property
     def date_of(self) -> str:
         """The column whose UTC date ``event_date`` is."""
-        return str(self.columns["event_date"].metadata["date_of"])
+        return str(self.schema["event_date"].metadata["date_of"])
 
     @property
     def comment_of(self) -> dict[str, str]:
         """Each column's comment."""
-        return {field.name: str(field.metadata["comment"]) for field in self.columns}
+        return {field.name: str(field.metadata["comment"]) for field in self.schema}
+
+
+def spark_columns(columns: StructType) -> SparkColumns:
+    """Columns in Spark's own types; this loads Spark."""
+    return _spark_columns(columns.json())
+
+
+@cache
+def _spark_columns(columns: str) -> SparkColumns:
+    from pyspark.sql.types import StructType as SparkColumns  # whatever runs without Spark never asks for it
+
+    return SparkColumns.fromJson(json.loads(columns))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyspark  # noqa: F401  # loaded before Great Expectations, which else has nothing for Spark in this process
 import pytest
 from hypothesis import settings as hypothesis_settings
 from xdist.scheduler import LoadFileScheduling

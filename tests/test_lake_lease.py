@@ -18,12 +18,13 @@ import pytest
 
 from jobs import lake_lease
 from jobs.delta_tables import Lake
+from jobs.engines.hadoop_store import HadoopStore
 from jobs.exit_codes import LAKE_HELD, RUN_FAILED, exit_code
 from jobs.lake_lease import Holder, LakeHeldError, Lease, LeaseLostError, take
 from jobs.lake_lease import held as held_lake
 from jobs.lease_folder import LeaseFolder
 from jobs.run_context import RunContext
-from jobs.small_files import HadoopStore, LocalStore
+from jobs.small_files import LocalStore
 from schemas import SEND_ATTEMPT
 
 ROOT = Path(__file__).parent.parent

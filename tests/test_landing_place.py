@@ -172,7 +172,7 @@ def test_a_landing_folder_that_may_be_one_is_left_to_the_job(tmp_path, landing, 
     if taken_in:
         write(tmp_path, "lake/ingested_file/part-0.parquet")
     arguments = ("--landing", f"{tmp_path}/landing", "--lake", f"{tmp_path}/lake")
-    done = hindsight("ingest-send-records", *arguments, java=tmp_path)
+    done = hindsight("ingest-send-records", *arguments, "--engine", "spark", java=tmp_path)
     assert done.returncode == 3 and "no Java was found" in done.stderr
     assert ('"finds nothing to take in"' in done.stderr) == (landing != ["client_log/cluster=c/a.log"])
     assert ('"paths": "client_logs/"' in done.stderr) == taken_in
@@ -181,28 +181,22 @@ def test_a_landing_folder_that_may_be_one_is_left_to_the_job(tmp_path, landing, 
 def test_a_job_that_does_not_read_the_landing_folder_does_not_ask_for_it(tmp_path):
     for job in JOBS.keys() - set(READ_LANDING):
         arguments = ("--landing", f"{tmp_path}/gone", "--lake", f"{tmp_path}/lake")
-        done = hindsight(job.replace("_", "-"), *arguments, java=tmp_path)
+        done = hindsight(job.replace("_", "-"), *arguments, "--engine", "spark", java=tmp_path)
         assert done.returncode == 3 and "no Java was found" in done.stderr
 
 
 @pytest.mark.parametrize("has_input", [False, True])
-def test_a_lake_that_only_spark_can_see_is_asked_for_its_input(tmp_path, monkeypatch, has_input):
-    ledger = SimpleNamespace(isEmpty=lambda: not has_input)
-    lake = SimpleNamespace(read=lambda table: ledger)
-    monkeypatch.setattr(job_commands, "Lake", lambda spark, root, retention_days: lake)
-    settings = SimpleNamespace(delta=SimpleNamespace(retention_days=1))
+def test_a_lake_that_only_spark_can_see_is_asked_for_its_input(tmp_path, has_input):
+    holding = SimpleNamespace(lake=SimpleNamespace(rows=lambda table, columns: ["a row"][:has_input]))
     place = look_at(str(write(tmp_path, "client_logs/a.log")))
 
     @contextmanager
     def lake_held():
-        yield "spark", "holding"
+        yield holding
 
     if has_input:
-        with job_commands._landing_held(lake_held, place, "s3a://b/lake", settings) as held:
-            assert held == ("spark", "holding")
+        with job_commands._landing_held(lake_held, place) as held:
+            assert held is holding
     else:
-        with (
-            pytest.raises(NotALandingError),
-            job_commands._landing_held(lake_held, place, "s3a://b/lake", settings),
-        ):
+        with pytest.raises(NotALandingError), job_commands._landing_held(lake_held, place):
             pass

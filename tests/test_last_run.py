@@ -33,7 +33,7 @@ class Place:
         self.seen().remember(["a summary"], confirm=lambda: None)
 
     def seen(self) -> LastRun:
-        found = last_run(str(self.lake), str(self.landing), self.settings, None)
+        found = last_run(str(self.lake), str(self.landing), self.settings, "local", None)
         assert found is not None
         return found
 
@@ -131,9 +131,9 @@ def test_a_note_that_cannot_be_read_tells_nothing(place):
 def test_a_lake_that_may_be_elsewhere_is_left_to_spark(tmp_path, monkeypatch, lake, master, environment):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert last_run(lake, str(tmp_path), load_settings(None), master) is None
+    assert last_run(lake, str(tmp_path), load_settings(None), "spark", master) is None
 
 
 def test_a_uri_of_this_machine_names_the_same_lake(place):
-    found = last_run(place.lake.as_uri(), str(place.landing), place.settings, "spark://host:7077")
+    found = last_run(place.lake.as_uri(), str(place.landing), place.settings, "spark", "spark://host:7077")
     assert found is not None and found.left_nothing_to_do()

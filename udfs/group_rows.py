@@ -1,6 +1,6 @@
 """Rows of a group's round in, the round as the rules see it out.
 
-Rows hold instants as datetimes, UTC; the kernels as epoch milliseconds.
+Rows hold instants as datetimes, UTC, or as epoch microseconds; the kernels as epoch milliseconds.
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Hosts = Mapping[str, Mapping[Queue, TopicQueue]]
 
 
-def to_ms(at: datetime | None) -> int | None:
-    """An instant as epoch milliseconds; naive ones are UTC."""
+def to_ms(at: datetime | int | None) -> int | None:
+    """An instant as epoch milliseconds; whole numbers are epoch microseconds, naive instants UTC."""
     if at is None:
         return None
+    if isinstance(at, int):
+        return at // 1000
     since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
     return since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000
 

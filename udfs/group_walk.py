@@ -1,15 +1,13 @@
 """Rows of many groups, sorted by group and time, in; rows of the drift tables out, one group's state at a time.
 
 Three kinds of rows come in: the state in which a group's last known date closed, its rounds, and the ends of dates.
-Before them may come the allocations that its rounds name (``with_allocations``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time
 from fnmatch import fnmatchcase
-from functools import partial
 from typing import Any, NamedTuple
 
 from udfs.drift_rows import change_rows, drift_rows, incident_row
@@ -17,7 +15,7 @@ from udfs.drift_timing import Maintenance, Timing
 from udfs.group_history import GroupHistory
 from udfs.group_rows import group_round, hosts_of, readings, to_instant, to_ms
 
-STATE, ROUND, CLOSE, EXPECTED = "state", "round", "close", "expected"
+STATE, ROUND, CLOSE = "state", "round", "close"
 DRIFT, INCIDENT, CHANGE, SCOPE = "drift", "incident", "change", "scope"
 
 
@@ -42,45 +40,28 @@ def walk(rows: Iterable[Mapping[str, Any]], settings: WalkSettings) -> Iterator[
     for row in rows:
         key = (row["cluster"], row["collector"], row["consumer_group"])
         if history is None or history.key != key:
-            history = GroupHistory(key, settings.timing, _windows(key, settings))
+            history = new_history(key, settings)
         if row["row_kind"] == STATE:
-            evidence = {entry["incident_id"]: entry["lines"] for entry in row["evidence"] or ()}
-            history = GroupHistory.of_json(key, settings.timing, row["state"], _windows(key, settings), evidence)
+            history = opened(key, row, settings)
         elif row["row_kind"] == ROUND:
-            yield from _step(history, row)
+            yield from step(history, row)
         else:
-            yield from _close(history, row, settings)
+            yield from close(history, row, settings)
 
 
-def with_allocations(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Rounds with the allocations that their topics name; each came once, in an EXPECTED row before its group's others.
-
-    A topic's ``expectation`` and ``expectation_before`` become ``allocation`` and ``allocation_before``.
-    """
-    group: tuple[str, str, str] | None = None
-    known: dict[int, Any] = {}
-    for row in rows:
-        key = (row["cluster"], row["collector"], row["consumer_group"])
-        if key != group:
-            group, known = key, {}
-        if row["row_kind"] == EXPECTED:
-            known[row["expectation"]["id"]] = row["expectation"]["allocation"]
-        else:
-            yield {**row, "round": partial(_allocated, row["round"], known)}
+def opened(key: tuple[str, str, str], row: Mapping[str, Any], settings: WalkSettings) -> GroupHistory:
+    """The history of a group that begins with the row of ``group_drift_state`` in which its date before closed."""
+    evidence = {entry["incident_id"]: entry["lines"] for entry in row["evidence"] or ()}
+    return GroupHistory.of_json(key, settings.timing, row["state"], _windows(key, settings), evidence)
 
 
-def _allocated(make: Callable[[], Mapping[str, Any]], known: Mapping[int, Any]) -> dict[str, Any]:
-    full = make()
-    topics = []
-    for topic in full["topics"]:
-        allocation = None if topic["expectation"] is None else known[topic["expectation"]]
-        before = None if topic["expectation_before"] is None else known[topic["expectation_before"]]
-        queues = topic["queues"] if allocation is None else allocation
-        topics.append({**topic, "queues": queues, "allocation": allocation, "allocation_before": before})
-    return {**full, "topics": topics}
+def new_history(key: tuple[str, str, str], settings: WalkSettings) -> GroupHistory:
+    """The history of a group that no date before tells of."""
+    return GroupHistory(key, settings.timing, _windows(key, settings))
 
 
-def _step(history: GroupHistory, row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def step(history: GroupHistory, row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Rows of the drift tables that a round gives; see ``walk``."""
     at, read_at = to_ms(row["at"]) or 0, to_ms(row["progress_at"])
     is_fresh = read_at is not None and read_at > history.memory.progress_at
     lags = (row["lags"]() or ()) if is_fresh else ()
@@ -99,9 +80,10 @@ def _step(history: GroupHistory, row: Mapping[str, Any]) -> Iterator[tuple[str, 
         yield SCOPE, {**place, "topic": topic, **said}
 
 
-def _close(
+def close(
     history: GroupHistory, row: Mapping[str, Any], settings: WalkSettings
 ) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Rows of the drift tables that the end of a date gives; see ``walk``."""
     day = row["event_date"]
     place = {name: row[name] for name in ("cluster", "event_date", "collector", "consumer_group")}
     finished = history.close_date(day.isoformat())

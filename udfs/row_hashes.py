@@ -26,7 +26,7 @@ def row_hashes(rows: pa.Table, columns: Sequence[str]) -> HashArray:
     """A hash of each row's values in the columns: texts, whole numbers, instants and nulls."""
     found: HashArray = np.zeros(rows.num_rows, dtype=np.uint64)
     for name in columns:
-        found = _mixed(found + _EVENLY ^ _column(_whole(rows, name)))
+        found = mixed(found + _EVENLY ^ _column(_whole(rows, name)))
     return found
 
 
@@ -80,10 +80,10 @@ def _whole(rows: pa.Table, name: str) -> pa.Array:
 def _column(values: pa.Array) -> HashArray:
     """A hash of each value; what is said often is hashed once."""
     if not values.null_count and not pa.types.is_string(values.type):
-        return _mixed(_numbers(values))
+        return mixed(_numbers(values))
     encoded = values.dictionary_encode()
     distinct = encoded.dictionary
-    hashes = _texts(distinct) if pa.types.is_string(distinct.type) else _mixed(_numbers(distinct))
+    hashes = _texts(distinct) if pa.types.is_string(distinct.type) else mixed(_numbers(distinct))
     indices = encoded.indices.fill_null(len(hashes)).to_numpy()
     found: HashArray = np.append(hashes, _NULL)[indices]
     return found
@@ -104,19 +104,19 @@ def _texts(values: pa.Array) -> HashArray:
     bounds = np.frombuffer(offsets, np.int32, len(values) + 1, values.offset * 4)
     raw = np.frombuffer(data or b"", np.uint8)
     sizes = np.diff(bounds)
-    weights = _mixed(np.arange(1, int(sizes.max()) + 1, dtype=np.uint64) * _EVENLY) | np.uint64(1)
-    worth = _mixed(np.arange(257, 513, dtype=np.uint64) * _EVENLY)
+    weights = mixed(np.arange(1, int(sizes.max()) + 1, dtype=np.uint64) * _EVENLY) | np.uint64(1)
+    worth = mixed(np.arange(257, 513, dtype=np.uint64) * _EVENLY)
     for begin in range(0, len(values), _AT_ONCE):
         edges = bounds[begin : begin + _AT_ONCE + 1]
         place = np.arange(edges[0], edges[-1]) - np.repeat(edges[:-1], sizes[begin : begin + _AT_ONCE])
         products = worth[raw[edges[0] : edges[-1]]] * weights[place]
         sums = np.append(np.uint64(0), np.cumsum(products, dtype=np.uint64))[edges - edges[0]]
         found[begin : begin + _AT_ONCE] = np.diff(sums)
-    return _mixed(found ^ sizes.astype(np.uint64))
+    return mixed(found ^ sizes.astype(np.uint64))
 
 
-def _mixed(numbers: HashArray) -> HashArray:
-    """Each bit of the number spread over all bits (SplitMix64's last steps)."""
+def mixed(numbers: HashArray) -> HashArray:
+    """Each bit of each number spread over all bits (SplitMix64's last steps)."""
     numbers = (numbers ^ (numbers >> np.uint64(30))) * _FIRST
     numbers = (numbers ^ (numbers >> np.uint64(27))) * _SECOND
     return numbers ^ (numbers >> np.uint64(31))

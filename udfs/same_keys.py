@@ -16,7 +16,7 @@ def places_of_keys(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> IntA
 
     Of several with that key, the last.
     """
-    both = pa.concat_tables([rows.select(list(key)), others.select(list(key))])
+    both = pa.concat_tables([rows.select(list(key)), others.select(list(key))], promote_options="default")
     group = groups_of(both, key).of_row
     of_group: IntArray = np.full(int(group.max()) + 1 if len(group) else 0, -1, dtype=np.int64)
     of_group[group[len(rows) :]] = np.arange(len(others))

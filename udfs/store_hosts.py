@@ -23,7 +23,9 @@ class StoreHosts:
     def __init__(self, known: Iterable[KnownAddress]) -> None:
         self._seen: dict[str, list[tuple[int, str]]] = {}
         for seen_at, address, broker_name in sorted(set(known)):
-            self._seen.setdefault(address, []).append((seen_at, broker_name))
+            seen = self._seen.setdefault(address, [])
+            if not seen or seen[-1][1] != broker_name:  # what was shown before says as much
+                seen.append((seen_at, broker_name))
 
     def broker_of(self, address: str, at: int) -> str | None:
         """The broker with this address by the latest route at or before ``at``, else by the first after it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import date
 from functools import cache
@@ -10,11 +9,11 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import Schema
-from pyspark.sql.types import StructType
 
 from jobs.engines.arrow_lake import Where
-from jobs.table_schema import stored_schema
+from jobs.table_schema import stored_columns
 from schemas import Table
+from schemas.column_types import StructType, of_json
 
 
 class NullInColumnError(ValueError):
@@ -26,19 +25,24 @@ def delta_schema(columns: StructType) -> Schema:
     return Schema.from_json(columns.json())
 
 
-def spark_schema(found: Schema) -> StructType:
+def columns_of(found: Schema) -> StructType:
     """The same the other way."""
-    return StructType.fromJson(json.loads(found.to_json()))
+    return of_json(found.to_json())
 
 
 def arrow_schema(table: Table) -> pa.Schema:
     """A contract's columns; instants are microseconds in UTC."""
-    return _arrow_schema(stored_schema(table).json())
+    return _arrow_schema(stored_columns(table).json())
+
+
+def row_schema(table: Table) -> pa.Schema:
+    """The same as rows have it that are not stored yet: null is for the writer to refuse."""
+    return pa.schema([field.with_nullable(True) for field in arrow_schema(table)])
 
 
 def with_comments(table: Table) -> pa.Schema:
     """The same with each column's comment, as a new column of a Delta table is described."""
-    return pa.schema(delta_schema(stored_schema(table)).to_arrow())
+    return pa.schema(delta_schema(stored_columns(table)).to_arrow())
 
 
 @cache
@@ -93,7 +97,7 @@ def require_values(rows: pa.Table, table: Table) -> None:
 
     Raises: NullInColumnError.
     """
-    required = [field.name for field in table.columns.fields if not field.nullable]
+    required = [field.name for field in table.schema.fields if not field.nullable]
     empty = [name for name in required if rows.column(name).null_count]
     if empty:
         raise NullInColumnError(f"{table.name}: {', '.join(empty)} may not be null.")

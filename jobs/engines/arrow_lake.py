@@ -9,13 +9,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from jobs.transforms.frames import ClusterDate
 from schemas import Table
 from udfs.date_digests import DateDigest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from jobs.engines.data_files import TableFolder
 
 CANDIDATES = "_candidate"  # the folder of rows that Spark computed and has not published
 OPTIMIZE, SET_PROPERTIES = "OPTIMIZE", "SET TBLPROPERTIES"  # operations, in Delta's words
@@ -100,6 +105,13 @@ class ConcurrentWriteError(RuntimeError):
     """Raised when another run has changed a table between the reading and the commit; nothing was stored."""
 
 
+def written_meanwhile(place: str) -> ConcurrentWriteError:
+    """What is raised of a table at ``place``."""
+    return ConcurrentWriteError(
+        f"another run has written to {place} meanwhile; nothing of this write was stored. Rerun."
+    )
+
+
 class ArrowLake(Protocol):
     """The tables under one root. ``rows`` of a method may also be what the engine itself hands out.
 
@@ -108,6 +120,10 @@ class ArrowLake(Protocol):
 
     root: str
     retention_days: int
+
+    @property
+    def spark(self) -> SparkSession | None:
+        """The session of an engine that has one."""
 
     def exists(self, table: Table) -> bool:
         """Whether it was created."""
@@ -130,17 +146,29 @@ class ArrowLake(Protocol):
     def append(self, table: Table, rows: Any) -> None:
         """Add rows."""
 
-    def merge(self, table: Table, rows: Any, dates: Collection[date]) -> None:
-        """Store each key once: of rival source lines the smallest wins, part by part.
+    def store(
+        self, table: Table, fresh: Any | None, changed: Any | None, dates: Collection[date], version: int | None
+    ) -> None:
+        """Add ``fresh`` rows of new keys, and put ``changed`` ones in the place of those with their keys.
 
-        ``rows`` may hold a key often; ``dates`` are the event dates they fall on (ignored for undated tables).
+        ``dates``: those on which changed rows fall. ``version``: the latest when was read what this rests on.
+        Raises: ConcurrentWriteError: another run has written since; nothing of that is stored.
         """
+
+    def update(self, table: Table, changed: Any, columns: list[str], dates: Iterable[date]) -> None:
+        """Set ``columns`` of the rows whose keys ``changed`` holds; ``dates``: those on which they fall."""
+
+    def staging(self, table: Table) -> TableFolder | None:
+        """Where workers may stage files for a commit; None: rows are handed to the lake."""
 
     def replace_dates(self, table: Table, rows: Any, dates: Collection[ClusterDate]) -> None:
         """Replace the rows of these dates of clusters; ``rows`` are of no other."""
 
     def replace_files(self, table: Table, rows: Any, column: str, files: Collection[str]) -> None:
         """Replace the rows whose ``column`` names one of these landing files; ``rows`` name no other."""
+
+    def replace(self, table: Table, rows: Any, where: Where) -> None:
+        """Replace the rows that meet a condition; ``rows`` meet it too."""
 
     def delete(self, table: Table, where: Where) -> None:
         """Delete rows; without such a row there is no commit."""

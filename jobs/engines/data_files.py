@@ -41,7 +41,7 @@ class TableFolder(NamedTuple):
 
         Spark writes instants as Parquet's oldest kind, without a zone; they are UTC.
         """
-        wanted = list(columns) or self.table.columns.names
+        wanted = list(columns) or self.table.schema.names
         return pa.concat_tables([no_rows(self.table, wanted), *self.pieces(file, wanted)])
 
     def pieces(
@@ -190,5 +190,5 @@ def _bound(value: Any, *, is_upper: bool) -> Any:
 
 def rows_in(folder: TableFolder, files: Iterable[DataFile | StagedFile], columns: Sequence[str] = ()) -> pa.Table:
     """The rows of several files."""
-    wanted = list(columns) or folder.table.columns.names
+    wanted = list(columns) or folder.table.schema.names
     return pa.concat_tables([no_rows(folder.table, wanted), *(folder.read(file, wanted) for file in files)])

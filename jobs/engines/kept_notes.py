@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from jobs.small_files import Store, store_at
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 NOTES = "_notes"  # their folder
 

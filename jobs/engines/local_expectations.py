@@ -19,8 +19,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from jobs.engines.arrow_columns import arrow_schema, no_rows
-from jobs.engines.arrow_lake import ArrowLake, Rows, StagedFile
+from jobs.engines.arrow_lake import Rows, StagedFile
 from jobs.engines.lake_place import file_system
+from jobs.engines.local_lake import LocalLake
+from jobs.engines.scanned import scanned
 from jobs.expectation_suites import crash_of, ephemeral_context, key_and_values, outcome
 from schemas import TABLES, Table
 from schemas.expectations import INVARIANTS, Invariant, beside
@@ -30,7 +32,7 @@ _ARROW = re.compile(r"\b(\w+) -> ")  # of a function without a name, as Spark wr
 
 
 def results_of(
-    lake: ArrowLake, job: str, frames: Mapping[Table, Rows], whole: Mapping[Table, Rows]
+    lake: LocalLake, job: str, frames: Mapping[Table, Rows | ds.Dataset], whole: Mapping[Table, Rows | ds.Dataset]
 ) -> list[dict[str, Any]]:
     """Check rows against the contracts and invariants of their tables; columns of ``quality_result`` by name.
 
@@ -42,7 +44,7 @@ def results_of(
         database.execute("SET TimeZone = 'UTC'")
         database.execute("CREATE MACRO size(items) AS len(items)")
         for name in beside(frames):
-            seen = of_name[name] if name in of_name else lake.rows(TABLES[name])
+            seen = of_name[name] if name in of_name else scanned(lake, TABLES[name])
             database.register(f"candidate_{name}", seen)
         checks = _Checks(database, job)
         results = []
@@ -98,9 +100,9 @@ class _Checks:
         return [outcome(table, result) for result in done.results]
 
 
-def _scanned(lake: ArrowLake, table: Table, rows: Rows) -> pa.Table | ds.Dataset:
+def _scanned(lake: LocalLake, table: Table, rows: Rows | ds.Dataset) -> pa.Table | ds.Dataset:
     """Rows as DuckDB reads them: of staged files the columns that a query names, piece by piece."""
-    if isinstance(rows, pa.Table):
+    if isinstance(rows, (pa.Table, ds.Dataset)):
         return rows
     system, folder = file_system(f"{lake.root}/{table.name}")
     paths = [f"{folder}/{piece.path}" for piece in rows if isinstance(piece, StagedFile)]

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import date
+from datetime import date, datetime
 from itertools import chain
 from typing import Any
 
@@ -21,24 +21,22 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from jobs.engines.arrow_columns import (
     chosen,
+    columns_of,
     conformed_rows,
     delta_schema,
     no_rows,
-    spark_schema,
     with_comments,
 )
-from jobs.engines.arrow_lake import EVERY_ROW, ConcurrentWriteError, DataFile, Rows, StagedFile, Where
+from jobs.engines.arrow_lake import EVERY_ROW, DataFile, Rows, StagedFile, Where, written_meanwhile
 from jobs.engines.changed_files import Rest, files_of, partition_of, updated, with_keys
 from jobs.engines.data_files import TableFolder
 from jobs.engines.kept_notes import KeptNotes
 from jobs.engines.lake_place import NoLocalEngineError, delta_options, for_others
 from jobs.engines.local_candidates import LocalCandidates
-from jobs.table_keys import keyed_by
-from jobs.table_schema import is_earlier, stored_schema
+from jobs.engines.unseen_spark import unseen_spark
+from jobs.table_schema import is_earlier, stored_columns
 from jobs.transforms.frames import ClusterDate
 from schemas import Table
-from udfs.rows_by_key import merged, one_row_per_key
-from udfs.same_keys import have_keys_of
 
 RETENTIONS = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
 _AT_ONCE = 4
@@ -87,7 +85,7 @@ class LocalLake(LocalCandidates, KeptNotes):
         kept = f"interval {self.retention_days} days"
         DeltaTable.create(
             self.path(table),
-            delta_schema(stored_schema(table)),
+            delta_schema(stored_columns(table)),
             mode="ignore",
             partition_by=["event_date"] if table.dated else None,
             description=table.comment,
@@ -97,16 +95,18 @@ class LocalLake(LocalCandidates, KeptNotes):
 
     def _migrate(self, table: Table) -> None:
         stored = self.opened(table)
-        if is_earlier(spark_schema(stored.schema()), table, self.path(table)):
+        if is_earlier(columns_of(stored.schema()), table, self.path(table)):
             self.confirm()
             write_deltalake(stored, with_comments(table).empty_table(), mode="append", schema_mode="merge")
 
-    def opened(self, table: Table) -> DeltaTable:
-        """The latest version of a table.
+    def opened(self, table: Table, *, as_of: int | datetime | None = None) -> DeltaTable:
+        """The latest version of a table, or the one of a number or an instant.
 
         Raises: NoLocalEngineError: it has a feature that only Spark knows.
         """
         stored = DeltaTable(self.path(table), storage_options=self._options)
+        if as_of is not None:
+            stored.load_as_version(as_of)
         protocol = stored.protocol()
         if protocol.min_reader_version > _READER or protocol.min_writer_version > _WRITER:
             raise NoLocalEngineError(
@@ -124,21 +124,23 @@ class LocalLake(LocalCandidates, KeptNotes):
 
         Raises: WrongSchemaError: it is of no earlier contract either.
         """
-        wanted = list(columns) or table.columns.names
+        wanted = list(columns) or table.schema.names
         both = list(dict.fromkeys([*wanted, *where.columns()]))
         files = self.files(table, where.days())
         pieces = [chosen(self.folder(table).read(file, both), where).select(wanted) for file in files]
         return pa.concat_tables([no_rows(table, wanted), *pieces])
 
-    def files(self, table: Table, dates: Collection[date] | None = None) -> list[DataFile]:
-        """The files of the latest version that hold rows of these dates; None: all.
+    def files(
+        self, table: Table, dates: Collection[date] | None = None, *, as_of: int | datetime | None = None
+    ) -> list[DataFile]:
+        """The files of a version (None: the latest) that hold rows of these dates; None: all.
 
         Raises: WrongSchemaError: the table is of no earlier contract either.
         """
         if not self.exists(table):
             return []
-        stored = self.opened(table)
-        is_earlier(spark_schema(stored.schema()), table, self.path(table))
+        stored = self.opened(table, as_of=as_of)
+        is_earlier(columns_of(stored.schema()), table, self.path(table))
         return files_of(stored, dates if table.dated else None)
 
     def append(self, table: Table, rows: Rows) -> None:
@@ -147,41 +149,49 @@ class LocalLake(LocalCandidates, KeptNotes):
         self.create(table)
         self._commit(table, self.opened(table), self.folder(table).stage(rows), (), is_blind=True)
 
-    def merge(self, table: Table, rows: Rows, dates: Collection[date]) -> None:
-        """Store each key once: of rival source lines the smallest wins, part by part.
-
-        Of what is stored, the keys of the dates are read, and the files in which a row changes are written anew.
-        """
-        self.confirm()
-        self.create(table)
-        stored, folder, keyed = self.opened(table), self.folder(table), keyed_by(table)
-        fresh = one_row_per_key(_whole(folder, rows), keyed)
-        touched = list(with_keys(folder, files_of(stored, dates if table.dated else None), table.key, fresh))
-        rivals = {file: folder.read(file).filter(pa.array(hits)) for file, hits in touched}
-        found = merged(pa.concat_tables([no_rows(table), *rivals.values()]), fresh, keyed)
-        removed = [file for file, of in rivals.items() if have_keys_of(of, found.changed, table.key).any()]
-        kept = (folder.read(file) for file in removed)
-        unchanged = (rows.filter(pa.array(~have_keys_of(rows, found.changed, table.key))) for rows in kept)
-        self._commit(table, stored, folder.stage(chain([found.inserted, found.changed], unchanged)), removed)
-
-    def update(self, table: Table, changed: Any, columns: list[str], dates: Iterable[date]) -> None:
-        """Set ``columns`` of the rows whose keys ``changed`` holds."""
+    def store(
+        self, table: Table, fresh: Rows | None, changed: Rows | None, dates: Collection[date], version: int | None
+    ) -> None:
+        """Add ``fresh`` rows and put ``changed`` ones in the place of those with their keys, in one commit."""
         self.confirm()
         stored, folder = self.opened(table), self.folder(table)
-        fresh = conformed_rows(changed, table, [*table.key, *columns])
+        if stored.version() != version:
+            raise written_meanwhile(self.path(table))
+        others = [name for name in table.schema.names if name not in table.key]
+        anew, removed = ((), ()) if changed is None else self._anew(stored, table, changed, others, dates)
+        self._commit(table, stored, folder.stage(chain(() if fresh is None else _pieces(fresh), anew)), removed)
+
+    def update(self, table: Table, changed: Rows, columns: list[str], dates: Iterable[date]) -> None:
+        """Set ``columns`` of the rows whose keys ``changed`` holds."""
+        self.confirm()
+        stored = self.opened(table)
+        anew, removed = self._anew(stored, table, changed, columns, dates)
+        self._commit(table, stored, self.folder(table).stage(anew), removed)
+
+    def _anew(
+        self, stored: DeltaTable, table: Table, changed: Rows, columns: list[str], dates: Iterable[date]
+    ) -> tuple[Iterable[pa.Table], list[DataFile]]:
+        """The rows of files that hold some of the keys, with the columns as they are now; and these files."""
+        folder, wanted = self.folder(table), [*table.key, *columns]
+        pieces = (conformed_rows(piece, table, wanted) for piece in _pieces(changed))
+        fresh = pa.concat_tables([no_rows(table, wanted), *pieces])
         removed = [file for file, _ in with_keys(folder, files_of(stored, set(dates)), table.key, fresh)]
-        anew = (updated(folder.read(file), fresh, table.key, columns) for file in removed)
-        self._commit(table, stored, folder.stage(anew), removed)
+        return (updated(folder.read(file), fresh, table.key, columns) for file in removed), removed
+
+    def staging(self, table: Table) -> TableFolder:
+        """Where workers stage files."""
+        return self.folder(table)
 
     def replace_dates(self, table: Table, rows: Rows, dates: Collection[ClusterDate]) -> None:
         """Replace the rows of these dates of clusters; ``rows`` are of no other."""
-        self._replace(table, rows, Where(dates=dates))
+        self.replace(table, rows, Where(dates=dates))
 
     def replace_files(self, table: Table, rows: Rows, column: str, files: Collection[str]) -> None:
         """Replace the rows whose ``column`` names one of these landing files; ``rows`` name no other."""
-        self._replace(table, rows, Where(values={column: files}))
+        self.replace(table, rows, Where(values={column: files}))
 
-    def _replace(self, table: Table, rows: Rows, where: Where) -> None:
+    def replace(self, table: Table, rows: Rows, where: Where) -> None:
+        """Replace the rows that meet a condition; ``rows`` meet it too."""
         self.confirm()
         self.create(table)
         stored, folder = self.opened(table), self.folder(table)
@@ -223,9 +233,7 @@ class LocalLake(LocalCandidates, KeptNotes):
                 commit_properties=CommitProperties(max_commit_retries=None if is_blind else 0),
             )
         except CommitFailedError as error:
-            raise ConcurrentWriteError(
-                f"another run has written to {self.path(table)} meanwhile; nothing of this write was stored. Rerun."
-            ) from error
+            raise written_meanwhile(self.path(table)) from error
 
     def counted(self, table: Table, columns: Sequence[str], where: Where = EVERY_ROW) -> pa.Table:
         """The values that these columns hold together, each once, and their number of rows as ``rows``."""
@@ -242,7 +250,8 @@ class LocalLake(LocalCandidates, KeptNotes):
         self, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
     ) -> list[dict[str, Any]]:
         """Check rows against the contracts and invariants of their tables, beside all rows of others (``whole``)."""
-        from jobs.engines.local_expectations import results_of  # Great Expectations takes seconds to import
+        with unseen_spark():  # Great Expectations takes seconds to import, and loads Spark if it can
+            from jobs.engines.local_expectations import results_of
 
         return results_of(self, job, frames, whole)
 
@@ -265,12 +274,6 @@ class LocalLake(LocalCandidates, KeptNotes):
 
 def _pieces(rows: Rows) -> Iterable[pa.Table | StagedFile]:
     return [rows] if isinstance(rows, pa.Table) else rows
-
-
-def _whole(folder: TableFolder, rows: Rows) -> pa.Table:
-    """All of them in memory."""
-    pieces = [folder.read(p) if isinstance(p, StagedFile) else conformed_rows(p, folder.table) for p in _pieces(rows)]
-    return pa.concat_tables([no_rows(folder.table), *pieces])
 
 
 def _only(rows: Rows, where: Where) -> Iterator[pa.Table | StagedFile]:

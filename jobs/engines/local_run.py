@@ -1,23 +1,26 @@
-"""A lake that a run without Spark holds: a place in, the lake with its lease out."""
+"""A lake that a run without Spark holds: a place in; the lake with its lease, what runs kernels, and the run out."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from conf.settings import Settings
 from jobs.engines.lake_place import NoLocalEngineError, is_local
 from jobs.engines.local_lake import LocalLake
+from jobs.engines.local_runner import LocalRunner
 from jobs.lake_lease import held
 from jobs.run_context import RunContext
+from jobs.run_log import shown
 from schemas import TABLES
 
 
 @contextmanager
-def opened(
+def opened_here(
     lake_root: str, settings: Settings, context: RunContext, *, wait_s: float = 0
-) -> Iterator[tuple[LocalLake, RunContext]]:
-    """The lake, which confirms the lease before each write, and the run's context that does so too.
+) -> Iterator[tuple[LocalLake, LocalRunner, RunContext]]:
+    """The lake, which confirms the lease before each write, workers as many as cores, and the context that does so too.
 
     Raises: NoLocalEngineError: only Spark reaches it, or reads a table of it; nothing was done.
     LakeHeldError: another run holds it, and has not ended within ``wait_s`` seconds.
@@ -28,8 +31,12 @@ def opened(
         )
     retention_days = settings.delta.retention_days
     refuse_what_only_spark_knows(LocalLake(lake_root, retention_days=retention_days))
-    with held(None, lake_root, context, wait_s=wait_s) as holding:
-        yield LocalLake(lake_root, retention_days=retention_days, confirm=holding.confirm), holding
+    with (
+        LocalRunner(len(os.sched_getaffinity(0))) as runner,
+        shown(runner.at_work),
+        held(None, lake_root, context, wait_s=wait_s) as holding,
+    ):
+        yield LocalLake(lake_root, retention_days=retention_days, confirm=holding.confirm), runner, holding
 
 
 def refuse_what_only_spark_knows(lake: LocalLake) -> None:

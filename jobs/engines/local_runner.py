@@ -52,6 +52,7 @@ class LocalRunner:
     def __init__(self, workers: int) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="hindsight-")
         self._number = count()
+        self._done_of = (0, 0)  # tasks of the step that runs
         # A forked process would share the locks of this one's threads.
         made = partial(ProcessPoolExecutor, workers, mp_context=get_context("spawn"), initializer=_leave_interrupts)
         self._pool = made() if workers > 1 else None
@@ -69,6 +70,11 @@ class LocalRunner:
                     worker.terminate()
             self._pool.shutdown(cancel_futures=True)
         self._folder.cleanup()
+
+    def at_work(self) -> str:
+        """How many tasks of the step that runs are done, in words."""
+        done, every = self._done_of
+        return f"{done} of {every} tasks" if every else "at work"
 
     def each(self, kernel: Kernel, tasks: Sequence[Any]) -> LocalBlobs:
         """See ``Runner``."""
@@ -93,7 +99,8 @@ class LocalRunner:
         paths = [Path(self._folder.name, f"{next(self._number):09}.arrow") for _ in work]
         run: Callable[..., Any] = map if self._pool is None or len(work) < 2 else self._pool.map
         found: list[Entry] = []
-        for entries, failure in run(_spooled, work, paths):
+        for done, (entries, failure) in enumerate(run(_spooled, work, paths)):
+            self._done_of = done + 1, len(work)
             if failure is not None:
                 raise KernelFailedError(failure)
             found += entries

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 
 from pyarrow import fs
@@ -22,6 +23,10 @@ class LocalUpkeep:
 
     def __init__(self, lake: LocalLake) -> None:
         self._lake = lake
+
+    def silenced(self) -> AbstractContextManager[None]:
+        """Nothing here prints anything."""
+        return nullcontext()
 
     def footprint(self, table: Table) -> Footprint:
         """Size of the table now, and how far its history goes back."""

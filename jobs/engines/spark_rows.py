@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import date
 from functools import reduce
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.engines.arrow_columns import conformed_rows
-from jobs.engines.arrow_lake import EVERY_ROW, DataFile, Digests, Where
+from jobs.engines.arrow_lake import EVERY_ROW, DataFile, Digests, Where, written_meanwhile
 from jobs.spark_plans import interpreted_plans
 from jobs.table_schema import stored_schema
 from jobs.transforms.frames import ClusterDate, dates_sql, in_dates, rows_of, sql_text
@@ -44,13 +44,22 @@ class FrameLake(Protocol):
     def replace_where(self, table: Table, rows: Any, predicate: str) -> None:
         """Replace the rows that satisfy a condition of SQL."""
 
+    def version(self, table: Table) -> int | None:
+        """The latest version of a table."""
+
+    def append(self, table: Table, rows: Any) -> None:
+        """Add rows."""
+
+    def update(self, table: Table, changed: Any, columns: list[str], dates: Iterable[date]) -> None:
+        """Set columns of rows."""
+
 
 class SparkRows:
     """Methods of ``Lake`` that speak Arrow, and their conditions."""
 
     def rows(self: FrameLake, table: Table, columns: Sequence[str] = (), where: Where = EVERY_ROW) -> pa.Table:
         """Bring few rows to the driver, with these columns (none named: all)."""
-        wanted = list(columns) or table.columns.names
+        wanted = list(columns) or table.schema.names
         found = self.read(table).where(sql_of(where)).select(*(f"`{name}`" for name in wanted))
         return conformed_rows(found.toArrow(), table, wanted)
 
@@ -59,10 +68,7 @@ class SparkRows:
         if not self.exists(table):
             return []
         self.read(table)  # refuses what is of no contract
-        jvm: Any = self.spark._jvm
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self.spark._jsparkSession, self.path(table))
-        usual = (getattr(log, f"update$default${number}")() for number in (1, 2, 3))
-        added = DataFrame(log.update(*usual).allFiles().toDF(), self.spark)
+        added = DataFrame(latest(self.spark, self.path(table)).allFiles().toDF(), self.spark)
         day = "CAST(partitionValues['event_date'] AS DATE)" if table.dated else "CAST(NULL AS DATE)"
         counted = "CAST(get_json_object(stats, '$.numRecords') AS BIGINT)"
         every = [
@@ -72,6 +78,24 @@ class SparkRows:
         of_dates = dates if table.dated else None
         return sorted((f for f in every if of_dates is None or f.event_date in of_dates), key=lambda file: file.path)
 
+    def store(
+        self: FrameLake, table: Table, fresh: Any | None, changed: Any | None, dates: Collection[date], version: int
+    ) -> None:
+        """Add ``fresh`` rows, then put ``changed`` ones in the place of those with their keys.
+
+        A run that is broken off between the two is followed by one that does both: fresh rows are stored by then.
+        """
+        if self.version(table) != version:
+            raise written_meanwhile(self.path(table))
+        if fresh is not None:
+            self.append(table, fresh)
+        if changed is not None:
+            others = [name for name in table.schema.names if name not in table.key]
+            self.update(table, frame_of(self.spark, changed, table), others, dates)
+
+    def staging(self, table: Table) -> None:
+        """Spark writes what it is handed."""
+
     def replace_dates(self: FrameLake, table: Table, rows: Any, dates: Collection[ClusterDate]) -> None:
         """Replace the rows of these dates of clusters; ``rows`` are of no other."""
         self.replace_where(table, rows, in_dates(dates))
@@ -79,6 +103,10 @@ class SparkRows:
     def replace_files(self: FrameLake, table: Table, rows: Any, column: str, files: Collection[str]) -> None:
         """Replace the rows whose ``column`` names one of these landing files; ``rows`` name no other."""
         self.replace_where(table, rows, sql_of(Where(values={column: files})))
+
+    def replace(self: FrameLake, table: Table, rows: Any, where: Where) -> None:
+        """Replace the rows that meet a condition; ``rows`` meet it too."""
+        self.replace_where(table, rows, sql_of(where))
 
     def candidate_digests(self: FrameLake, columns: Mapping[Table, Sequence[str]]) -> Digests:
         """Of each table's candidate rows, per date their number and a digest of these columns (none: 0)."""
@@ -121,6 +149,13 @@ class SparkRows:
     def plans(self: FrameLake) -> AbstractContextManager[Callable[[int], None]]:
         """Interpreted plans for few lines, compiled ones for many."""
         return interpreted_plans(self.spark)
+
+
+def latest(spark: SparkSession, path: str) -> Any:
+    """The latest version of a Delta table, as Delta itself knows it."""
+    jvm: Any = spark._jvm
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
+    return log.update(*(getattr(log, f"update$default${number}")() for number in (1, 2, 3)))
 
 
 def _summed(rows: DataFrame, table: Table, columns: Sequence[str]) -> DataFrame:

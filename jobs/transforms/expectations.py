@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StructField, StructType
 
 from schemas import EXPECTED_ALLOCATION
 from schemas.allocation import MEMBER_RULES
+from schemas.column_types import ArrayType, StructField, StructType
 from schemas.common_columns import QUEUES, STRINGS
+from schemas.table_contract import spark_columns
 from udfs.expected_allocation import expectation_of_row
 from udfs.pandas_udfs import map_rows
 
@@ -25,15 +26,15 @@ def expectations(topics: DataFrame) -> DataFrame:
     distinct = (
         topics.where(_can_expect()).groupBy("event_date", *_INPUTS).agg(*(F.first(name).alias(name) for name in lists))
     )
-    columns = [f for f in EXPECTED_ALLOCATION.columns.fields if f.name not in _LINEAGE]
+    columns = [f for f in EXPECTED_ALLOCATION.schema.fields if f.name not in _LINEAGE]
     extra = [
-        StructField("message_model", EXPECTED_ALLOCATION.columns["topic"].dataType),
+        StructField("message_model", EXPECTED_ALLOCATION.schema["topic"].dataType),
         StructField("members", STRINGS),
         StructField("views", ArrayType(STRINGS)),
         StructField("queues", QUEUES),
         StructField("member_rules", MEMBER_RULES),
     ]
-    schema = StructType([StructField(f.name, f.dataType) for f in [*columns, *extra]])
+    schema = spark_columns(StructType([StructField(f.name, f.dataType) for f in [*columns, *extra]]))
     return map_rows(distinct, expectation_of_row, schema).select(*(f.name for f in columns))
 
 

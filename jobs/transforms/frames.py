@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import date
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class ClusterDate(NamedTuple):
@@ -53,6 +53,8 @@ def staged(frame: DataFrame) -> DataFrame:
     it (``spark.checkpoint.dir``) it lies there and outlives them. It is not kept in memory: what is read from there
     cannot be moved out meanwhile, and leaves a sort beside it so little that it spills until its files fill the heap.
     """
+    from pyspark import StorageLevel  # a lake without Spark needs the rest of this module
+
     outlives = frame.sparkSession.sparkContext.getCheckpointDir() is not None
     return frame.checkpoint() if outlives else frame.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
 

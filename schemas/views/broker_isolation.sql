@@ -28,7 +28,7 @@ AS SELECT
   MAX_BY(end_reason, window_start) AS end_reason,
   MIN_BY(trigger_kind, window_start) AS trigger_kind,
   MIN_BY(trigger_latency_ms, window_start) AS trigger_latency_ms,
-  SUM(attempts) AS attempts,
+  CAST(SUM(attempts) AS BIGINT) AS attempts,
   MIN_BY(profile, window_start) AS profile,
   -- partial and possible both say less than certain; of the three words the later in the alphabet is the weaker.
   MAX(certainty) AS certainty

@@ -17,7 +17,7 @@ CREATE OR REPLACE VIEW broker_share (
 ) COMMENT 'Each broker\'s share of a producer\'s attempts inside and outside its availability windows'
 AS WITH sent AS (
   SELECT cluster, event_date, producer_group, client_id, broker_name, COUNT(*) AS attempts,
-    SUM(COUNT(*)) OVER (PARTITION BY cluster, event_date, producer_group, client_id) AS attempts_to_all,
+    CAST(SUM(COUNT(*)) OVER (PARTITION BY cluster, event_date, producer_group, client_id) AS BIGINT) AS attempts_to_all,
     1 / COUNT(*) OVER (PARTITION BY cluster, event_date, producer_group, client_id) AS even_share
   FROM send_attempt GROUP BY cluster, event_date, producer_group, client_id, broker_name
 ),

@@ -21,11 +21,11 @@ AS SELECT
   COUNT_IF(g.verdict = 'drift') AS drift_rounds,
   COUNT_IF(g.verdict = 'unknown') AS unknown_rounds,
   COUNT_IF(g.verdict IS NULL) AS unjudged_rounds,
-  ARRAY_SORT(COALESCE(FIRST(d.codes), ARRAY())) AS codes,
-  SUM(g.findings) AS findings
+  ARRAY_SORT(COALESCE(MAX(d.codes), REGEXP_EXTRACT_ALL('', '.', 0))) AS codes,  -- none: an empty list
+  CAST(SUM(g.findings) AS BIGINT) AS findings
 FROM group_round AS g
 LEFT JOIN (
-  SELECT cluster, event_date, consumer_group, topic, COLLECT_SET(code) AS codes
+  SELECT cluster, event_date, consumer_group, topic, ARRAY_SORT(COLLECT_SET(code)) AS codes
   FROM (
     SELECT cluster, event_date, consumer_group, topic, code FROM allocation_drift WHERE topic IS NOT NULL
     UNION ALL

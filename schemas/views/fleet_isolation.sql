@@ -18,7 +18,7 @@ CREATE OR REPLACE VIEW fleet_isolation (
 ) COMMENT 'Per minute and isolated broker: how many of the active producers held it not available'
 AS SELECT
   cluster, event_date, minute_at, broker_name, isolating, active,
-  IF(active = 0, NULL, ROUND(100 * isolating / active, 1)) AS isolating_percent,
+  FLOOR(1000 * isolating / NULLIF(active, 0) + 0.5e0) / 10 AS isolating_percent,
   isolating_at_least, isolating_at_most, active_unknown, active_off, attempts
 FROM fleet_minute
 WHERE isolating > 0;

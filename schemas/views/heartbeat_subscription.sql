@@ -13,10 +13,14 @@ CREATE OR REPLACE VIEW heartbeat_subscription (
   subscriptions COMMENT 'Its subscriptions; null: left out, and none was recorded before under the same fingerprint'
 ) COMMENT 'Consumer heartbeats with the subscriptions that V2 heartbeats leave out'
 AS SELECT cluster, event_date, received_at, broker_name, client_group, client_id, without_sub,
-  COALESCE(subscriptions, IF(last_sent.fingerprint = fingerprint, last_sent.subscriptions, NULL)) AS subscriptions
+  COALESCE(subscriptions, IF(last_fingerprint = fingerprint, last_sent, NULL)) AS subscriptions
 FROM (
-  SELECT *, LAST(IF(subscriptions IS NULL, NULL, STRUCT(fingerprint, subscriptions)), TRUE) OVER (
-    PARTITION BY cluster, client_group, client_id ORDER BY received_at, subscriptions IS NULL, broker_name
-  ) AS last_sent
+  SELECT *,
+    LAST(IF(subscriptions IS NULL, NULL, fingerprint) IGNORE NULLS) OVER (
+      PARTITION BY cluster, client_group, client_id ORDER BY received_at, subscriptions IS NULL, broker_name
+    ) AS last_fingerprint,
+    LAST(subscriptions IGNORE NULLS) OVER (
+      PARTITION BY cluster, client_group, client_id ORDER BY received_at, subscriptions IS NULL, broker_name
+    ) AS last_sent
   FROM client_heartbeat WHERE role = 'consumer'
 );

@@ -26,8 +26,8 @@ FROM (
 ) AS g
 LEFT JOIN (
   SELECT cluster, event_date, collector, consumer_group, topic,
-    COUNT(DISTINCT IF(code = 'DOUBLE_OWNED', STRUCT(broker_name, queue_id), NULL)) AS queues_twice,
-    COUNT(DISTINCT IF(code IN ('ORPHAN_QUEUE', 'UNSERVED_QUEUE'), STRUCT(broker_name, queue_id), NULL))
+    COUNT(DISTINCT IF(code = 'DOUBLE_OWNED', (broker_name, queue_id), NULL)) AS queues_twice,
+    COUNT(DISTINCT IF(code IN ('ORPHAN_QUEUE', 'UNSERVED_QUEUE'), (broker_name, queue_id), NULL))
       AS queues_without_owner,
     MAX(lag_now) AS worst_lag
   FROM allocation_drift

@@ -21,4 +21,4 @@ AS SELECT
   cluster, consumer_group, incident_id, root_cause, cause_key, state, severity, trust, opened_at, last_seen_at, codes,
   lag_now, messages_accrued, sentence
 FROM drift_incident WHERE state <> 'RESOLVED'
-ORDER BY ARRAY_POSITION(ARRAY('CRITICAL', 'HIGH', 'MEDIUM', 'LOW', 'INFO'), severity), opened_at;
+ORDER BY INSTR('CRITICAL HIGH MEDIUM LOW INFO', severity), opened_at;

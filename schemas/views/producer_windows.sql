@@ -23,10 +23,10 @@ AS SELECT
   IF(r.verdict = 'unknown', NULL, COALESCE(SUM(unix_millis(w.window_end) - unix_millis(w.window_start)), 0) / 1000)
     AS unavailable_s,
   MAX(unix_millis(w.window_end) - unix_millis(w.window_start)) / 1000 AS longest_s,
-  FIRST(r.attempts) AS attempts
+  MAX(r.attempts) AS attempts
 FROM producer_replay AS r
 LEFT JOIN broker_availability_window AS w
   ON r.cluster = w.cluster AND r.event_date = w.event_date AND r.producer_group = w.producer_group
-  AND r.client_id = w.client_id AND r.started_at <=> w.started_at AND w.state = 'unavailable'
+  AND r.client_id = w.client_id AND r.started_at IS NOT DISTINCT FROM w.started_at AND w.state = 'unavailable'
 GROUP BY r.cluster, r.event_date, r.producer_group, r.client_id, r.started_at, r.verdict, r.reasons,
   r.client_version, w.broker_name;

@@ -14,6 +14,6 @@ CREATE OR REPLACE VIEW quarantine_by_reason (
 AS SELECT
   cluster, format, reason_code, COUNT(*) AS lines, COUNT(DISTINCT source_file) AS files,
   MIN(source_file) AS example_file,
-  MIN_BY(line_number, STRUCT(source_file, line_number)) AS example_line,
-  MIN_BY(detail, STRUCT(source_file, line_number)) AS example_detail
+  MIN_BY(line_number, (source_file, line_number)) AS example_line,
+  MIN_BY(detail, (source_file, line_number)) AS example_detail
 FROM quarantine GROUP BY cluster, format, reason_code;

@@ -27,10 +27,10 @@ AS SELECT
   COALESCE(v.rule, IF(a.queue_selected_by <> 'client', 'pinned', NULL)) AS rule,
   v.reason, v.admissible
 FROM send_attempt a
-LEFT SEMI JOIN producer_replay r
+SEMI JOIN producer_replay r
   ON a.cluster = r.cluster AND a.event_date = r.event_date AND a.producer_group = r.producer_group
   AND a.client_id = r.client_id AND ARRAY_CONTAINS(r.sources, a.source) AND a.exceptions_observable
 LEFT JOIN send_verdict v
   ON a.cluster = v.cluster AND a.event_date = v.event_date AND a.producer_group = v.producer_group
-  AND a.client_id = v.client_id AND a.msg_id = v.msg_id AND a.mode = v.mode AND a.attempt <=> v.attempt
+  AND a.client_id = v.client_id AND a.msg_id = v.msg_id AND a.mode = v.mode AND a.attempt IS NOT DISTINCT FROM v.attempt
   AND a.broker_name = v.broker_name AND a.queue_id = v.queue_id AND a.begin_at = v.begin_at;

@@ -19,14 +19,14 @@ AS WITH seen AS (
   GROUP BY cluster, event_date, msg_id, source
 ), held AS (
   SELECT cluster, event_date, consumer_group, client_id, source, captured_at,
-    ARRAY_SORT(COLLECT_SET(CONCAT(topic, '@', broker_name, ':', queue_id))) AS queues
+    ARRAY_SORT(COLLECT_SET(topic || '@' || broker_name || ':' || queue_id)) AS queues
   FROM queue_ownership WHERE NOT dropped
   GROUP BY cluster, event_date, consumer_group, client_id, source, captured_at
 )
 SELECT a.cluster, a.event_date, 'broker_differs' AS kind, a.producer_group AS client_group, a.client_id,
   a.begin_at AS at, a.source, s.source AS denied_by,
-  CONCAT('message ', a.msg_id, ' was answered by ', a.broker_name, ', the other source says ',
-    ARRAY_JOIN(ARRAY_SORT(s.brokers), ' and ')) AS sentence
+  'message ' || a.msg_id || ' was answered by ' || a.broker_name || ', the other source says '
+    || ARRAY_JOIN(ARRAY_SORT(s.brokers), ' and ') AS sentence
 FROM send_attempt a
 JOIN seen s ON a.cluster = s.cluster AND a.event_date = s.event_date AND a.msg_id = s.msg_id AND a.source <> s.source
 WHERE a.broker_name IS NOT NULL AND a.outcome <> 'EXCEPTION' AND NOT ARRAY_CONTAINS(s.brokers, a.broker_name)
@@ -34,8 +34,8 @@ WHERE a.broker_name IS NOT NULL AND a.outcome <> 'EXCEPTION' AND NOT ARRAY_CONTA
 UNION ALL
 SELECT f.cluster, f.event_date, 'queues_differ' AS kind, f.consumer_group AS client_group, f.client_id,
   f.captured_at AS at, f.source, n.source AS denied_by,
-  CONCAT('read within 5 s of each other: ', ARRAY_JOIN(f.queues, ' '), ', the other source says ',
-    ARRAY_JOIN(n.queues, ' ')) AS sentence
+  'read within 5 s of each other: ' || ARRAY_JOIN(f.queues, ' ') || ', the other source says '
+    || ARRAY_JOIN(n.queues, ' ') AS sentence
 FROM held f
 JOIN held n ON f.cluster = n.cluster AND f.event_date = n.event_date AND f.consumer_group = n.consumer_group
   AND f.client_id = n.client_id AND f.source > n.source AND f.queues <> n.queues

@@ -12,5 +12,7 @@ CREATE OR REPLACE VIEW stale_member (
   age_ms COMMENT 'Age of that heartbeat, ms'
 ) COMMENT 'Listed members without a heartbeat for longer than a broker waits'
 AS SELECT DISTINCT cluster, event_date, collector, consumer_group, round_at, m.client_id, m.last_heartbeat_at, m.age_ms
-FROM group_round LATERAL VIEW EXPLODE(member_heartbeats) members AS m
+FROM (
+  SELECT cluster, event_date, collector, consumer_group, round_at, EXPLODE(member_heartbeats) AS m FROM group_round
+)
 WHERE m.stale;

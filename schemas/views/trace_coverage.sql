@@ -14,7 +14,7 @@ CREATE OR REPLACE VIEW trace_coverage (
 ) COMMENT 'Share of the recorded attempts of which traces tell'
 AS SELECT a.cluster, a.event_date, a.producer_group, a.client_id, a.source, COUNT(*) AS attempts,
   COUNT_IF(a.outcome <> 'EXCEPTION') AS answered, COUNT(t.msg_id) AS traced,
-  ROUND(COUNT(t.msg_id) / COUNT(*), 4) AS share
+  FLOOR(1e4 * COUNT(t.msg_id) / COUNT(*) + 0.5e0) / 1e4 AS share
 FROM send_attempt a
 LEFT JOIN (
   SELECT DISTINCT cluster, event_date, msg_id, broker_name FROM send_attempt WHERE NOT exceptions_observable

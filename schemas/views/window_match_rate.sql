@@ -15,18 +15,18 @@ CREATE OR REPLACE VIEW window_match_rate (
   within_ms COMMENT 'How far the instants of log and replay lie apart at most, ms'
 ) COMMENT 'Share of the replayed windows that logs of their clients confirm'
 AS SELECT w.cluster, w.event_date, w.producer_group, w.client_id, w.started_at, w.state, COUNT(*) AS windows,
-  COUNT(c.window_start) AS confirmed, ROUND(COUNT(c.window_start) / COUNT(*), 4) AS share,
+  COUNT(c.window_start) AS confirmed, FLOOR(1e4 * COUNT(c.window_start) / COUNT(*) + 0.5e0) / 1e4 AS share,
   MAX(ABS(c.offset_ms)) AS within_ms
 FROM broker_availability_window w
-LEFT SEMI JOIN window_confirmation told ON w.cluster = told.cluster AND w.event_date = told.event_date
-  AND w.producer_group = told.producer_group AND w.client_id = told.client_id AND w.started_at <=> told.started_at
+SEMI JOIN window_confirmation told ON w.cluster = told.cluster AND w.event_date = told.event_date
+  AND w.producer_group = told.producer_group AND w.client_id = told.client_id AND w.started_at IS NOT DISTINCT FROM told.started_at
 LEFT JOIN (
   SELECT cluster, event_date, producer_group, client_id, started_at, broker_name, window_start,
     IF(kind = 'broker_isolated', 'unavailable', 'unreachable') AS state, MIN_BY(offset_ms, ABS(offset_ms)) AS offset_ms
   FROM window_confirmation WHERE shows = 'opened'
   GROUP BY ALL
 ) c ON w.cluster = c.cluster AND w.event_date = c.event_date AND w.producer_group = c.producer_group
-  AND w.client_id = c.client_id AND w.started_at <=> c.started_at AND w.broker_name = c.broker_name
+  AND w.client_id = c.client_id AND w.started_at IS NOT DISTINCT FROM c.started_at AND w.broker_name = c.broker_name
   AND w.window_start = c.window_start AND w.state = c.state
 WHERE NOT w.continues_previous
 GROUP BY w.cluster, w.event_date, w.producer_group, w.client_id, w.started_at, w.state;

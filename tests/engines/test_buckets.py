@@ -110,7 +110,7 @@ def stretches_of(lake, days, sizes, formats, recorded):
 def derived(lake, days, settings, runner, sizes=(), formats=frozenset({"producer_hook"}), recorded=None):
     made = {table.name: [arrow_schema(table).empty_table()] for table in DERIVED}
     for stretch in stretches_of(lake, days, sizes, formats, recorded or days):
-        found = derive(stretch, settings, runner, ())
+        found = derive(stretch, settings, runner)
         for table in DERIVED:
             rows = list(found.rows(table.name, arrow_schema(table)))
             made[table.name] += rows

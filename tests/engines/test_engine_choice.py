@@ -10,7 +10,7 @@ from conf.settings_file import load_settings
 from jobs.engines.engine_choice import chosen_engine
 from jobs.engines.lake_place import NoLocalEngineError, for_hadoop, for_others
 from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_run import opened
+from jobs.engines.local_run import opened_here as opened
 from jobs.exit_codes import RUN_FAILED, WRONG_USAGE, exit_code
 from jobs.lake_lease import LakeHeldError, LeaseLostError, take
 from jobs.lease_folder import LeaseFolder
@@ -88,12 +88,12 @@ def test_a_lake_with_a_table_that_only_spark_reads_is_refused_before_it_is_held(
 
 
 def test_a_lake_is_held_and_given_back(tmp_path, settings):
-    with opened(str(tmp_path), settings, CONTEXT) as (lake, holding):
+    with opened(str(tmp_path), settings, CONTEXT) as (lake, _, holding):
         lake.create(TOPIC_ROUTE)
         holding.confirm()
         with pytest.raises(LakeHeldError), opened(str(tmp_path), settings, RunContext("landing")):
             pytest.fail("opened twice")
-    with opened(str(tmp_path), settings, RunContext("landing")) as (lake, _):
+    with opened(str(tmp_path), settings, RunContext("landing")) as (lake, _, _):
         assert lake.version(TOPIC_ROUTE) == 0
         for file in (tmp_path / "_lease").iterdir():
             file.unlink()

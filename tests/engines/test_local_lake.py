@@ -13,7 +13,6 @@ from deltalake import DeltaTable
 from deltalake.schema import Field, PrimitiveType
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql.types import ArrayType, StructField, StructType
 
 from jobs.engines.arrow_columns import NullInColumnError, chosen
 from jobs.engines.arrow_lake import ConcurrentWriteError, Where
@@ -22,6 +21,7 @@ from jobs.engines.local_lake import LocalLake
 from jobs.table_schema import WrongSchemaError, stored_schema
 from jobs.transforms.frames import ClusterDate
 from schemas import DRIFT_INCIDENT, INGESTED_FILE, PUBLICATION, QUARANTINE, TABLES, TOPIC_ROUTE
+from schemas.column_types import ArrayType, StructField, StructType
 from tests.engines.random_rows import CLUSTERS, DAY, DAYS, HOSTILE, as_text, rows
 
 AT = [ClusterDate(cluster, day) for cluster in CLUSTERS for day in DAYS]
@@ -224,7 +224,7 @@ def without(columns: StructType, path: str) -> StructType:
 @settings(max_examples=5)
 def test_a_column_that_came_later_is_null_in_earlier_rows_and_whole_in_later_ones(path, early, late):
     """A nested one stands last in the table, and in the middle of the contract."""
-    before = replace(DRIFT_INCIDENT, columns=without(DRIFT_INCIDENT.columns, path))
+    before = replace(DRIFT_INCIDENT, schema=without(DRIFT_INCIDENT.schema, path))
     with TemporaryDirectory() as root:
         LocalLake(root, retention_days=7).append(before, early)
         expected = early.to_pylist()

@@ -17,6 +17,7 @@ from jobs.publication import Derivation, publish
 from jobs.run_context import RunContext
 from jobs.table_schema import WrongSchemaError, is_earlier, stored_schema
 from schemas import DRIFT_INCIDENT, INGESTED_FILE, PUBLICATION, QUALITY_RESULT, TOPIC_ROUTE, Table
+from schemas.column_types import of_json
 from tests.pipeline.interrupted_lake import is_published_whole
 from tests.pipeline.test_quality_gate import DAY, sound
 from tests.pipeline.undisturbed_runs import is_healed_by_a_rerun, jobs_of
@@ -176,6 +177,6 @@ def test_dates_are_computed_anew_when_a_table_has_gained_a_column(with_a_file):
     lake = with_a_file
     assert (a_route(lake, "early"), a_route(lake, "early")) == (1, 0)
     wider = StructType([*TOPIC_ROUTE.columns, StructField("since_then", LongType(), True, {"comment": "Later."})])
-    later, lake = replace(TOPIC_ROUTE, columns=wider), Lake(lake.spark, lake.root, retention_days=7)
+    later, lake = replace(TOPIC_ROUTE, schema=of_json(wider.json())), Lake(lake.spark, lake.root, retention_days=7)
     assert (a_route(lake, "early", later), a_route(lake, "early", later)) == (1, 0)
     assert [row.since_then for row in lake.read(later).collect()] == [None]

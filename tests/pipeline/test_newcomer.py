@@ -33,7 +33,8 @@ def run(tmp_path) -> tuple[str, ...]:
     folder = tmp_path / "landing" / "heartbeat" / "cluster=c"
     folder.mkdir(parents=True)
     (folder / "a.jsonl").touch()
-    return ("run-pipeline", "--landing", str(tmp_path / "landing"), "--lake", str(tmp_path / "nolake"))
+    places = ("--landing", str(tmp_path / "landing"), "--lake", str(tmp_path / "nolake"))
+    return ("run-pipeline", *places, "--engine", "spark")
 
 
 def sentence(done: subprocess.CompletedProcess[str]) -> str:

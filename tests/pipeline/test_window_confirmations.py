@@ -12,8 +12,10 @@ from datetime import timedelta
 import pytest
 from pyspark.sql import functions as F
 
+from jobs.engines.arrow_columns import conformed_rows
 from jobs.sql_views import view_texts
-from jobs.transforms.window_confirmations import STATES, window_confirmations
+from schemas import BROKER_AVAILABILITY_WINDOW, CLIENT_EVENT
+from udfs.window_confirmations import WRITER, tells_of_faults, window_confirmations, windows_of_writers
 
 NAMED = re.compile(r"(\w+)-t\d+")
 
@@ -78,9 +80,12 @@ def test_the_detector_ends_a_window_before_a_send_shows_it(told):
 
 
 def test_a_log_whose_clock_is_off_confirms_no_window(spark, views, settings):
-    lines = spark.table("client_event").where(f"kind IN {tuple(STATES)}")
-    late = lines.withColumn("logged_at", lines.logged_at + timedelta(milliseconds=200))
-    windows, attempts = spark.table("broker_availability_window"), spark.table("send_attempt")
-    writers = attempts.select("cluster", "producer_group", "client_id", F.col("thread").alias("writer"))
-    shown = window_confirmations(late, windows, writers, within_ms=settings.confirmation.within_ms).collect()
-    assert Counter(row.shows for row in shown)["opened"] == 0
+    events = spark.table("client_event")
+    late = events.withColumn("logged_at", events.logged_at + timedelta(milliseconds=200))
+    lines = tells_of_faults(conformed_rows(late.toArrow(), CLIENT_EVENT))
+    stored = spark.table("broker_availability_window").toArrow()
+    windows = windows_of_writers(conformed_rows(stored, BROKER_AVAILABILITY_WINDOW))
+    threads = F.col("thread").alias("writer")
+    writers = spark.table("send_attempt").select("producer_group", "client_id", threads).toArrow().cast(WRITER)
+    shown = window_confirmations(lines, windows, writers, within_ms=settings.confirmation.within_ms)
+    assert len(shown) == 84 and Counter(shown["shows"].to_pylist())["opened"] == 0

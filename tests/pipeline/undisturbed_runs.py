@@ -85,7 +85,7 @@ def jobs_of(side: str, spark, settings) -> Callable[[Path, Path], None]:
 
     def run(landing: Path, lake: Path) -> None:
         for job in chosen:
-            job(spark, settings, RunContext(str(landing)), str(lake))
+            job.run(spark, settings, RunContext(str(landing)), str(lake))
 
     return run
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.landing_files import record_schema
+from jobs.engines.arrow_columns import row_schema
 from schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, TABLES
 from tests.captures.test_damaged_lines import LINES, ODD, changed
 from tests.readers.line_checks import GOLDEN, damaged, raw_lines
@@ -20,11 +20,13 @@ from udfs.door import judged, severities
 from udfs.door_rules import RULES, SEVERITIES, Rule
 from udfs.hook_blocks import COLUMNS, HOOK_LINES, MEMBERS
 from udfs.hook_lines import parse_hook_lines
+from udfs.landed_rows import TableShape, columns_read
 from udfs.plain_rows import LINE_NUMBER, LineReader
 from udfs.secret_ids import masked
 
 FLAGGED = frozenset({SEND_ATTEMPT.name, PRODUCER_INSTANCE.name})
-NAMES = {name: record_schema(TABLES[name]).names for name in FLAGGED}
+READ = {t.name: columns_read(TableShape(row_schema(t), t.key, t.date_of, None)) for t in map(TABLES.get, FLAGGED)}
+NAMES = {name: schema.names for name, schema in READ.items()}
 
 
 def one_by_one(raw: bytes, severity_of, **how):
@@ -210,9 +212,8 @@ def test_beside_a_line_that_no_block_can_hold_the_plain_ones_are_still_read_toge
 
 
 def test_a_plain_row_has_the_columns_and_types_of_the_table():
-    from pyspark.sql.pandas.types import to_arrow_schema
 
-    wanted = to_arrow_schema(record_schema(SEND_ATTEMPT))
+    wanted = READ[SEND_ATTEMPT.name]
     assert {field.name: field.type for field in COLUMNS}.items() <= {f.name: f.type for f in wanted}.items()
 
 

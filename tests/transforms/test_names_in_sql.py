@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import datetime
 
 import pytest
+from jobs.transforms.rounds import asked, capture_rounds
 from pyspark.sql import functions as F
 
 from jobs.delta_tables import Lake
@@ -14,7 +15,6 @@ from jobs.explain_row import NotOneRowError, explain
 from jobs.explanation import same
 from jobs.transforms.frames import sql_text
 from jobs.transforms.overrides import first_override
-from jobs.transforms.rounds import asked, capture_rounds
 from schemas.bookkeeping import QUARANTINE
 
 HOSTILE = (

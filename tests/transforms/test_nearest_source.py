@@ -6,9 +6,9 @@ import random
 from datetime import UTC, date, datetime
 
 import pytest
+from jobs.transforms.broker_names import address_book, with_broker_names
 from pyspark.sql import functions as F
 
-from jobs.transforms.broker_names import address_book, with_broker_names
 from jobs.transforms.nearest_source import nearest_attempts, nearest_captures
 from udfs.landing_formats import distances
 from udfs.store_hosts import KnownAddress, StoreHosts

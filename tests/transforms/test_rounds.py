@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 
 import pytest
+from jobs.transforms.rounds import asked, capture_rounds, with_own_words
 from pyspark.sql import functions as F
 
 from jobs.transforms.expectations import expectation_id, with_expectation
-from jobs.transforms.rounds import asked, capture_rounds, with_own_words
 from schemas import EXPECTED_ALLOCATION
 from tests.kernels.test_repeated_questions import GAP_S, expected_rounds
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import pairwise
 
@@ -18,18 +18,17 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from jobs.landing_lines import ENDS_FILE
 from jobs.table_keys import keyed_by
 from jobs.table_schema import stored_schema
-from schemas import MESSAGE_TRACE, PRODUCER_INSTANCE, SEND_ATTEMPT, Table
+from schemas import MESSAGE_TRACE, PRODUCER_INSTANCE, QUARANTINE, SEND_ATTEMPT, Table
 from tests.captures.test_damaged_lines import LINES
 from tests.readers.line_checks import damaged
-from tests.readers.test_send_intake import SCHEMA, careful_pass, rows_of, settle
+from tests.readers.test_rival_rows import careful_pass, rows_of, settle
 from udfs.archive_blocks import cut
 from udfs.bounded_lines import read_blocks, read_lines
 from udfs.door import judged, severities
-from udfs.landed_sends import COUNTS, HASH, REFUSED, TOLD, Landed, Rules, TableShape, landed_sends
-from udfs.landing_formats import FORMATS
+from udfs.landed_rows import COUNTS, HASH, REFUSED, Landed, Reach, Rules, TableShape, landed_rows
+from udfs.landing_formats import FORMATS, HOOK
 from udfs.plain_rows import LineReader, LinesRead
-from udfs.rows_by_key import merged
-from udfs.send_halves import halves_apart
+from udfs.rival_rows import LineNumbers
 
 TABLES = (SEND_ATTEMPT, PRODUCER_INSTANCE, MESSAGE_TRACE)
 OTHERS = (PRODUCER_INSTANCE, MESSAGE_TRACE)
@@ -62,25 +61,31 @@ def schema_of(table: Table) -> pa.Schema:
     return pa.schema([(f.name, f.type) for f in to_arrow_schema(stored_schema(table), timezone="UTC")])
 
 
-SHAPES = {table.name: TableShape(schema_of(table), table.key, table.date_of) for table in TABLES}
-RULES = Rules(SHAPES, ENDS_FILE, 40)
+AROUND = Reach(("begin_at", "end_at"), before_s=3_600, after_s=90_000)
+REACH = {SEND_ATTEMPT.name: AROUND, PRODUCER_INSTANCE.name: Reach(), MESSAGE_TRACE.name: None}
+SHAPES = {t.name: TableShape(schema_of(t), t.key, t.date_of, REACH[t.name]) for t in TABLES}
+RULES = Rules(SHAPES, schema_of(QUARANTINE), ENDS_FILE, 40)
+Pieces = dict[str, list[pa.Table]]
 
 
-def pieces_of(name: str, raw: bytes, block_bytes: int) -> dict[str, list[pa.Table]]:
-    """What comes of a file, read in blocks."""
+def pieces_of(files: dict[str, bytes], block_bytes: int) -> Pieces:
+    """What comes of files that are read one after the other, in blocks."""
+    read = ((Landed("c", n.partition("/")[0], n, AT, "run"), read_of(n, raw, block_bytes)) for n, raw in files.items())
+    found: Pieces = {}
+    for table, rows in landed_rows(read, RULES):
+        found.setdefault(table, []).append(rows)
+    return found
+
+
+def read_of(name: str, raw: bytes, block_bytes: int) -> Iterator[LinesRead]:
     of_format = FORMATS[name.partition("/")[0]]
     gzipped = name.endswith(".gz")
     careful = partial(of_format.parse, zone=UTC)
     if of_format.plain is None:
         lines = read_lines([raw], gzipped=gzipped, max_line_bytes=MOST)
-        read = iter([LinesRead(pa.table({}), judged(careful(lines), severities({}), FLAGGED), 0)])
-    else:
-        blocks = read_blocks(cut([raw], block_bytes), gzipped=gzipped, max_line_bytes=MOST, block_bytes=block_bytes)
-        read = LineReader(of_format.plain, careful, severities({}), FLAGGED).read(blocks)
-    found: dict[str, list[pa.Table]] = {}
-    for table, rows in landed_sends(read, Landed("c", of_format.name, name, AT, "run"), RULES):
-        found.setdefault(table, []).append(rows)
-    return found
+        return iter([LinesRead(pa.table({}), judged(careful(lines), severities({}), FLAGGED), 0)])
+    blocks = read_blocks(cut([raw], block_bytes), gzipped=gzipped, max_line_bytes=MOST, block_bytes=block_bytes)
+    return LineReader(of_format.plain, careful, severities({}), FLAGGED).read(blocks)
 
 
 def lines_of(name: str, raw: bytes) -> list:
@@ -144,20 +149,26 @@ def cut_gzip(draw, raw: bytes) -> bytes:
     block_bytes=st.sampled_from([400, 3_000, MOST]),
     runs=st.integers(1, 3),
     again=st.booleans(),
+    together=st.booleans(),
     most=st.sampled_from([1, 7, 200_000]),
 )
-def test_files_give_the_rows_refusals_and_counts_of_their_lines_one_by_one(files, block_bytes, runs, again, most):
+def test_files_give_the_rows_refusals_and_counts_of_their_lines_one_by_one(
+    files, block_bytes, runs, again, together, most
+):
     names = sorted(files)
-    together = [names[start::runs] for start in range(runs)] + ([names] if again else [])
     stored = {table.name: SHAPES[table.name].schema.empty_table() for table in TABLES}
-    for run in filter(None, together):
+    for run in filter(None, [names[start::runs] for start in range(runs)] + ([names] if again else [])):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("udfs.landed_sends._PIECE_ROWS", most)
-            pieces = {name: pieces_of(name, files[name], block_bytes) for name in run}
-        stored, named = taken_in(list(pieces.values()), stored)
+            patch.setattr("udfs.landed_rows._PIECE_ROWS", most)
+            portions = [run] if together else [[name] for name in run]
+            pieces = [pieces_of({name: files[name] for name in portion}, block_bytes) for portion in portions]
+        stored, named = taken_in(pieces, stored)
+        counts = {row["file"]: row for piece in pieces for table in piece[COUNTS] for row in table.to_pylist()}
+        refused = [row for piece in pieces for table in piece.get(REFUSED, ()) for row in table.to_pylist()]
+        assert counts.keys() == {*run}
         for name in run:
             lines = lines_of(name, files[name])
-            check_file(name, lines, pieces[name])
+            check_file(name, lines, counts[name], [row for row in refused if row["source_file"] == name])
             read = {(name, one.line.number) for one in lines if not one.refusal}
             assert {place for place in named if place[0] == name} == read & places_in(stored)
     careful = [records_of(name, lines_of(name, raw)) for name, raw in files.items()]
@@ -169,39 +180,19 @@ def test_files_give_the_rows_refusals_and_counts_of_their_lines_one_by_one(files
         assert found == smallest(rows, table)
 
 
-def test_a_line_of_several_attempts_of_which_one_has_a_rival_is_counted_once():
-    traces = [json.loads(line) for line in LINES["trace_topic"] if b'"body":"Pub' in line]
-    first, second = (one["body"].partition("\x02")[0] + "\x02" for one in traces[:2])
-    lines = [traces[0] | {"body": body} for body in (first + second, second)]
-    name = "trace_topic/cluster=c/a.jsonl"
-    pieces = pieces_of(name, b"".join(json.dumps(line).encode() + b"\n" for line in lines), MOST)
-    stored, named = taken_in([pieces], {table.name: SHAPES[table.name].schema.empty_table() for table in TABLES})
-    assert stored["send_attempt"].num_rows == 2
-    assert named == {(name, 1)}
-
-
-def taken_in(files: list[dict[str, list[pa.Table]]], stored: dict[str, pa.Table]):
+def taken_in(pieces: list[Pieces], stored: dict[str, pa.Table]) -> tuple[dict[str, pa.Table], set[tuple]]:
     """What is stored after a run over these files, and the lines that are named there."""
-    sends = [rows for file in files for rows in file.get("send_attempt", ())]
-    told = [rows.column(HASH).to_numpy() for file in files for rows in file.get(TOLD, ())]
-    hashes = [rows.column(HASH).to_numpy() for rows in sends]
-    read = [rows.drop_columns(HASH) for rows in sends] or [SCHEMA.empty_table()]
-    attempts, named = settle(read, hashes or [told_nothing()], told, stored["send_attempt"])
-    now, lines = {"send_attempt": attempts}, {tuple(line.values()) for line in named.to_pylist()}
-    for table in OTHERS:
-        rows = [rows for file in files for rows in file.get(table.name, ())]
-        done = merged(stored[table.name], pa.concat_tables([stored[table.name][:0], *rows]), keyed_by(table))
-        keys = {tuple(row[name] for name in table.key) for row in done.changed.to_pylist()}
-        kept = [r for r in stored[table.name].to_pylist() if tuple(r[name] for name in table.key) not in keys]
-        rest = pa.Table.from_pylist(kept, schema=stored[table.name].schema)
-        now[table.name] = pa.concat_tables([rest, done.inserted, done.changed])
-        read_now = {(row["source_file"], row["source_line"]) for part in rows for row in part.to_pylist()}
-        lines |= read_now & {(row["source_file"], row["source_line"]) for row in now[table.name].to_pylist()}
+    now, lines = {}, set()
+    for table in TABLES:
+        read = [rows.drop_columns(HASH) for piece in pieces for rows in piece.get(table.name, ())]
+        hook = HOOK if table is SEND_ATTEMPT else None
+        files = sorted({file for rows in read for file in rows["source_file"].to_pylist()})
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tests.readers.test_rival_rows.FILES", files)
+            patch.setattr("tests.readers.test_rival_rows.NUMBERS", LineNumbers({f: n for n, f in enumerate(files)}))
+            now[table.name], named = settle(read, stored[table.name], keyed_by(table), hook=hook)
+        lines |= named
     return now, lines
-
-
-def told_nothing():
-    return pa.array([], pa.uint64()).to_numpy()
 
 
 def places_in(stored: dict[str, pa.Table]) -> set[tuple]:
@@ -211,27 +202,28 @@ def places_in(stored: dict[str, pa.Table]) -> set[tuple]:
     return {(row[file], row[line]) for table, (file, line) in parts for row in rows[table.name]}
 
 
-def drop_hashes(tables: Iterable[pa.Table]) -> list[pa.Table]:
-    return [rows.select([name for name in rows.column_names if name != HASH]) for rows in tables]
-
-
-def check_file(name: str, lines: list, pieces: dict[str, list[pa.Table]]) -> None:
-    (counts,) = (row for table in pieces[COUNTS] for row in table.to_pylist())
+def check_file(name: str, lines: list, counts: dict, rows_refused: list[dict]) -> None:
     refused = [one for one in lines if one.refusal]
     with_records = {one.line.number for one in lines if one.records and not one.refusal}
     assert counts["read"] == len(lines)
     assert counts["quarantined"] == len(refused)
     assert counts["with_records"] == len(with_records) == counts["read"] - counts["quarantined"] - counts["ignored"]
     assert counts["complete"] == (not any(one.refusal.code in ENDS_FILE for one in refused))
-    assert [tuple(row.values()) for table in pieces.get(REFUSED, ()) for row in table.to_pylist()] == [
-        (one.line.number, one.line.byte_start, one.line.byte_end, *one.refusal, one.line.text[:40]) for one in refused
-    ]
-    rows = records_of(name, lines)
-    for table, of_table in rows.items():
-        found = pa.concat_tables([SHAPES[table].schema.empty_table(), *drop_hashes(pieces.get(table, ()))])
-        found = halves_apart(found) if table == SEND_ATTEMPT.name else found
-        assert sorted(found["source_line"].to_pylist()) == sorted(row["source_line"] for row in of_table)
-    expected = {(table, "own_dates"): {row["event_date"] for row in of} for table, of in rows.items() if of}
-    if sends := rows["send_attempt"]:
-        expected["send_attempt", "end_dates"] = {row["end_at"].date() for row in sends}
-    assert {(one["table"], one["kind"]): set(one["dates"]) for one in counts["dates"]} == expected
+    shared = {"cluster": "c", "format": name.partition("/")[0], "source_file": name, "ingested_at": AT, "run_id": "run"}
+    columns = ("line_number", "byte_start", "byte_end", "reason_code", "detail", "raw_text")
+    said = [(o.line.number, o.line.byte_start, o.line.byte_end, *o.refusal, o.line.text[:40]) for o in refused]
+    assert rows_refused == [dict.fromkeys(QUARANTINE.columns.names) | shared | dict(zip(columns, s)) for s in said]
+    rows = {table: of for table, of in records_of(name, lines).items() if of}
+    told = {of_table["table"]: of_table for of_table in counts["tables"]}
+    assert {table: of_table["rows"] for table, of_table in told.items()} == {t: len(of) for t, of in rows.items()}
+    for table, of in rows.items():
+        assert set(told[table]["own"]) == {row["event_date"] for row in of}
+        assert set(told[table]["reached"]) == reached_by(of, REACH[table])
+
+
+def reached_by(rows: list[dict], reach: Reach | None) -> set[date]:
+    if reach is None:
+        return set()
+    around = [timedelta(seconds=s) for s in (-reach.before_s, 0, reach.after_s)]
+    moved = {(row[name] + by).date() for row in rows for name in reach.instants if row[name] for by in around}
+    return {row["event_date"] for row in rows} | moved

@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,14 +17,18 @@ from jobs.table_keys import keyed_by
 from jobs.table_schema import stored_schema
 from schemas import SEND_ATTEMPT
 from udfs.landing_formats import HOOK
+from udfs.rival_rows import LineNumbers, are_among, rival_hashes, settled, without
 from udfs.row_hashes import row_hashes
+from udfs.rows_by_key import Keyed
 from udfs.send_halves import halves_joined
-from udfs.send_intake import are_among, hashes_read, lines_named, rival_hashes, settled
 
 SCHEMA = pa.schema([(field.name, field.type) for field in to_arrow_schema(stored_schema(SEND_ATTEMPT), timezone="UTC")])
 KEYED = keyed_by(SEND_ATTEMPT)
 AT = datetime(2026, 1, 5, 1, tzinfo=UTC)
 FILES = ("producer_hook/c/a", "producer_hook/c/é", "producer_hook/c/z", "canonical_sends/c/a", "trace_topic/c/t")
+
+NUMBERS = LineNumbers({name: number for number, name in enumerate(FILES)})
+NONE = np.zeros(0, np.uint64)
 
 
 def instant(ms: int) -> datetime:
@@ -128,36 +131,39 @@ def attempt(rivals: dict[str, list]) -> dict:
 
 
 def rows_of(table: pa.Table) -> dict[tuple, dict]:
-    rows = table.to_pylist()
-    found = {tuple(row[name] for name in SEND_ATTEMPT.key): row for row in rows}
-    assert len(found) == len(rows), "a key is stored twice"
-    return found
+    return by_key(table, KEYED)
 
 
 def take_in(blocks: list[pa.Table], stored: pa.Table) -> tuple[pa.Table, Counter]:
     """A run over blocks of lines, each of one file; gives what is stored then, and how many lines of each file are."""
-    read = [halves_joined(lines, KEYED.key) for lines in blocks]
-    hashes = [hashes_read(rows, KEYED.key) for rows in read]
-    table, named = settle(read, [of_rows for of_rows, _ in hashes], [told for _, told in hashes], stored)
-    return table, Counter(named.column("source_file").to_pylist())
+    table, named = settle([halves_joined(lines, KEYED.key) for lines in blocks], stored, KEYED, hook=HOOK)
+    return table, Counter(file for file, _ in named)
 
 
-def settle(read, hashes, told, stored: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """What is stored after a run that read these rows, and the lines read that are named there."""
-    of_stored = row_hashes(stored, KEYED.key)
-    rivals = rival_hashes(told, [of_stored[:2], of_stored[2:]])
-    is_rival = [pa.array(are_among(of_rows, rivals)) for of_rows in hashes]
-    alone = [rows.filter(pc.invert(flags)) for rows, flags in zip(read, is_rival, strict=True)]
-    at_stake = pa.concat_tables(rows.filter(flags) for rows, flags in zip(read, is_rival, strict=True))
-    done = settled(at_stake, stored.filter(pa.array(are_among(of_stored, rivals))), KEYED, hook=HOOK)
-    now = rows_of(stored) | rows_of(done.changed)
+def settle(read: list[pa.Table], stored: pa.Table, keyed: Keyed, *, hook: str | None) -> tuple[pa.Table, set[tuple]]:
+    """What is stored after a run that read these rows, and the lines read of which a row or a part of one is."""
+    hashes = [row_hashes(rows, keyed.key) for rows in read]
+    of_stored = row_hashes(stored, keyed.key)
+    rivals = rival_hashes(np.concatenate([NONE, *hashes]), of_stored)
+    parts = [without(rows, are_among(of_rows, rivals)) for rows, of_rows in zip(read, hashes, strict=True)]
+    alone = [rows for rows, _ in parts]
+    at_stake = pa.concat_tables([stored.slice(0, 0), *(rows for _, rows in parts)])
+    held = stored.filter(pa.array(are_among(of_stored, rivals)))
+    done = settled(at_stake, held, keyed, NUMBERS, hook=hook)
+    now = by_key(stored, keyed) | by_key(done.changed, keyed)
     assert len(now) == stored.num_rows, "a row that is not stored was changed"
-    added = rows_of(pa.concat_tables([*alone, done.inserted]))
+    added = by_key(pa.concat_tables([*alone, done.inserted]), keyed)
     assert added.keys().isdisjoint(now), "a row that is stored was added"
-    table = pa.Table.from_pylist([*now.values(), *added.values()], schema=SCHEMA)
-    named = pa.concat_tables([lines_named(alone, KEYED), done.lines])
-    assert named.num_rows == len({tuple(one.values()) for one in named.to_pylist()}), "a line is counted twice"
-    return table, named
+    table = pa.Table.from_pylist([*now.values(), *added.values()], schema=stored.schema)
+    lines = np.concatenate([done.lines, *(NUMBERS.of(rows, keyed) for rows in alone)])
+    return table, {(FILES[at], int(line) & (1 << 40) - 1) for at, line in zip(NUMBERS.file_of(lines), lines, strict=True)}
+
+
+def by_key(table: pa.Table, keyed: Keyed) -> dict[tuple, dict]:
+    rows = table.to_pylist()
+    found = {tuple(row[name] for name in keyed.key): row for row in rows}
+    assert len(found) == len(rows), "a key is stored twice"
+    return found
 
 
 def table_of(lines: list[dict]) -> pa.Table:

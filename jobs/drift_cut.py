@@ -1,0 +1,329 @@
+"""Kernels that bring rows of tables to the workers that fold consumer groups: each group to one bucket.
+
+What is of a cluster, not of a group, goes as copies: a topic's routes to each bucket in which a group has that topic,
+and names only where some name was cut.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.engines.arrow_columns import arrow_schema
+from jobs.engines.arrow_lake import DataFile
+from jobs.engines.blobs import Blob
+from jobs.engines.data_files import TableFolder
+from jobs.producer_cut import Addresses
+from schemas import (
+    CLIENT_HEARTBEAT,
+    CONSUMER_HEARTBEAT,
+    MEMBERSHIP_EVENT,
+    QUEUE_OWNERSHIP,
+    QUEUE_PROGRESS,
+    REBALANCE_RESULT,
+    SNAPSHOT_CAPTURE,
+    TABLES,
+    TOPIC_ROUTE,
+)
+from udfs.listed_members import INFO
+from udfs.member_rules import CLIENT_LOG, RUNNING_INFO
+from udfs.member_signs import EVENTS
+from udfs.nearest_captures import NEEDED, Nearest, are_nearest, nearest_of
+from udfs.not_available_duration import BoolArray, IntArray
+from udfs.owned_queues import LAG, OWNER
+from udfs.proxies import NEEDED as REFUSED
+from udfs.proxies import refusals
+from udfs.round_dates import near, of_rounds, on_dates
+from udfs.round_reads import OF_GROUPS
+from udfs.rows_of_rounds import microseconds
+from udfs.shown_strategies import SHOWN
+from udfs.topic_routes import ROUTE
+from udfs.whole_names import BROKER, NAMED, TOPIC, printed_names
+
+ROUTE_CAPTURES, SHOWS, NAMES = "reads of routes", "shown", "names"
+WANTS, PRINTED, ASKED_PROXY, NEAREST = "wants", "printed", "asked proxy", "nearest"
+HOUR_US = 3_600_000_000
+_OF_ROUND = ("cluster", "event_date", "collector", "consumer_group", "round_at")
+_READ = (
+    "kind", "broker_name", "name_server", "captured_at", "captured_end_at", "client_id", "topic", "answered", "error",
+    "error_code", "client_version", "consume_type", "message_model", "consume_from_where", "consume_orderly",
+    "client_rebalance", "client_started_at", "client_kind", "member_ids", "subscriptions", "source_file",
+    "source_line",
+)  # fmt: skip
+_ROUTE_READ = (
+    "cluster", "event_date", "collector", "round_at", "topic", "kind", "name_server", "captured_at", "answered",
+    "error", "error_code", "source_file", "source_line",
+)  # fmt: skip
+_CONNECTED = (
+    "broker_name", "client_id", "address", "captured_at", "language", "client_version", "client_kind", "message_model",
+)  # fmt: skip
+_TOLD = (
+    "cluster", "event_date", "collector", "round_at", "topic", "name_server", "broker_name", "captured_at",
+    "read_queue_nums", "perm", "logical_broker_name", "logical_queue_nums", "logical_queues",
+)  # fmt: skip
+_OF_DAYS = {
+    REBALANCE_RESULT.name: ("consumer_group", "client_id", "logged_at", "strategy"),
+    CLIENT_HEARTBEAT.name: ("role", "client_group", "client_id", "received_at"),
+    MEMBERSHIP_EVENT.name: ("kind", "client_group", "client_id", "address", "logged_at"),
+}
+_COLUMNS = {
+    SNAPSHOT_CAPTURE.name: (*_OF_ROUND, *_READ, "strategy", "source"),
+    CONSUMER_HEARTBEAT.name: (*_OF_ROUND, *_CONNECTED),
+    QUEUE_OWNERSHIP.name: (*_OF_ROUND, *OWNER, "captured_at", "dropped"),
+    QUEUE_PROGRESS.name: (*_OF_ROUND, *LAG, "doubts"),
+} | {name: ("cluster", "event_date", *columns) for name, columns in _OF_DAYS.items()}
+_SLICED = (QUEUE_OWNERSHIP.name, QUEUE_PROGRESS.name)
+
+
+_ROUTES = {ROUTE_CAPTURES: (SNAPSHOT_CAPTURE, _ROUTE_READ), TOPIC_ROUTE.name: (TOPIC_ROUTE, _TOLD)}
+
+
+def cut_schema(name: str) -> pa.Schema:
+    """The columns of what a kernel here gives by the name of a table, or as ``ROUTE_CAPTURES``."""
+    table, columns = _ROUTES.get(name) or (TABLES[name], _COLUMNS[name])
+    left = {"cluster", "event_date", *(("strategy", "source") if name == SNAPSHOT_CAPTURE.name else ())}
+    fields = [arrow_schema(table).field(column).with_nullable(True) for column in columns if column not in left]
+    return pa.schema([f.with_name("consumer_group") if f.name == "client_group" else f for f in fields])
+
+
+class Cutting(NamedTuple):
+    """By what rows are cut.
+
+    Attributes:
+        dates: of each cluster, those that are judged.
+        nearest: where several sources tell of groups, what ``nearest_of`` gives of all captures; else None.
+        distances: of the sources.
+    """
+
+    addresses: Addresses
+    dates: Mapping[str, Sequence[date]]
+    lookback_s: int
+    nearest: Nearest | None
+    distances: Mapping[str, int]
+
+
+class GroupFile(NamedTuple):
+    """A file of a table whose rows are of groups."""
+
+    folder: TableFolder
+    file: DataFile
+    by: Cutting
+
+
+def look(task: GroupFile) -> Iterator[Blob]:
+    """Of a file of captures, the distances of the nearest sources (``NEAREST``)."""
+    for cluster, rows in _of_clusters(task, ("event_date", *NEEDED)):
+        own = rows.filter(pa.array(_of_rounds(rows, cluster, task.by)))
+        found = nearest_of(own, task.by.distances)
+        columns = list(zip(*((*key, distance) for key, distance in found.items()), strict=True)) or [[]] * 4
+        names = ("cluster", "consumer_group", "day", "distance")
+        yield Blob(NEAREST, 0, 0, pa.table(dict(zip(names, columns, strict=True))))
+
+
+def cut(task: GroupFile) -> Iterator[Blob]:
+    """The rows of a file by bucket, named like their table; of captures also what clients showed (``SHOWS``).
+
+    Beside these, for the driver: which topics a bucket wants routes of (``WANTS``), names in doubt (``PRINTED``), and
+    which collectors asked a proxy (``ASKED_PROXY``).
+    """
+    table = task.folder.table.name
+    for cluster, rows in _of_clusters(task, _COLUMNS[table]):
+        split = _Split(cluster, task.by)
+        if table in _OF_DAYS:
+            yield from _of_days(table, rows, split)
+        elif table == SNAPSHOT_CAPTURE.name:
+            yield from _captures(rows, split)
+        else:
+            own = rows.filter(pa.array(_of_rounds(rows, cluster, task.by)))
+            yield from split(table, own, sliced=table in _SLICED)
+            if "topic" in own.column_names:
+                yield from split.wants(own)
+            if table == QUEUE_PROGRESS.name:
+                printed = [(cluster, *name) for name in sorted(printed_names(own))]
+                yield Blob(PRINTED, 0, 0, _texts(("cluster", "column", "name"), printed))
+
+
+@dataclass(frozen=True)
+class _Split:
+    cluster: str
+    by: Cutting
+
+    def __call__(self, name: str, rows: pa.Table, *, sliced: bool = False) -> Iterator[Blob]:
+        """The rows of groups by bucket; ``sliced``: by the hour of their round too, which is their place."""
+        rows = rows.filter(pc.is_valid(rows["consumer_group"]))
+        keys = self._keys(rows)
+        hours = microseconds(rows, "round_at") // HOUR_US if sliced else np.zeros(len(keys), np.int64)
+        kept = rows.drop_columns([c for c in ("cluster", "event_date") if c in rows.column_names])
+        order = np.lexsort((hours, keys))
+        changes = np.flatnonzero(np.diff(keys[order]) | np.diff(hours[order])) + 1 if len(order) else []
+        edges = [0, *changes, len(order)] if len(order) else [0]
+        for start, end in zip(edges[:-1], edges[1:], strict=True):
+            own = order[start:end]
+            yield Blob(name, int(keys[own[0]]), int(hours[own[0]]), kept.take(pa.array(own)))
+
+    def _keys(self, rows: pa.Table) -> IntArray:
+        groups = rows["consumer_group"].combine_chunks().dictionary_encode()
+        buckets = [self.key(group) for group in groups.dictionary.to_pylist()]
+        return np.array([*buckets, 0], np.int64)[groups.indices.to_numpy(zero_copy_only=False)]
+
+    def key(self, consumer_group: str) -> int:
+        """The key of a group's bucket: the same in every run and on every machine."""
+        number = zlib.crc32(consumer_group.encode("utf-8", "surrogatepass")) % self.by.addresses.buckets
+        return self.by.addresses.key(self.cluster, number)
+
+    def wants(self, rows: pa.Table) -> Iterator[Blob]:
+        """Which buckets need which topics: those of these rows."""
+        pairs = rows.select(["consumer_group", "topic"]).group_by(["consumer_group", "topic"]).aggregate([])
+        named = zip(pairs["consumer_group"].to_pylist(), pairs["topic"].to_pylist(), strict=True)
+        found = sorted({(self.key(group), topic) for group, topic in named if group is not None and topic is not None})
+        keys, topics = zip(*found, strict=True) if found else ((), ())
+        columns = {"key": pa.array(keys, pa.int64()), "topic": pa.array(topics, pa.string())}
+        yield Blob(WANTS, 0, 0, pa.table(columns))
+
+
+def _of_clusters(task: GroupFile, columns: Collection[str]) -> Iterator[tuple[str, pa.Table]]:
+    wanted = list(dict.fromkeys(["cluster", *columns]))
+    for piece in task.folder.pieces(task.file, wanted):
+        for cluster in pc.unique(piece["cluster"]).to_pylist():
+            if cluster in task.by.dates:
+                yield cluster, piece.filter(pc.equal(piece["cluster"], cluster))
+
+
+def _of_rounds(rows: pa.Table, cluster: str, by: Cutting) -> BoolArray:
+    dates = by.dates[cluster]
+    return on_dates(rows, near(dates)) & of_rounds(rows, dates, by.lookback_s)
+
+
+def _captures(rows: pa.Table, split: _Split) -> Iterator[Blob]:
+    by, cluster = split.by, split.cluster
+    told = pc.and_(pc.equal(rows["kind"], INFO), pc.is_valid(rows["strategy"]))
+    shown = rows.filter(told).filter(pa.array(on_dates(rows.filter(told), near(by.dates[cluster], (-1, 0)))))
+    yield from split(SHOWS, _shown(shown, "captured_at", RUNNING_INFO))
+    own = _near_rounds(rows, cluster, by)
+    asked = [(cluster, collector, day.isoformat()) for collector, day in sorted(refusals(own))]
+    yield Blob(ASKED_PROXY, 0, 0, _texts(("cluster", "collector", "day"), asked))
+    of_groups = own.filter(pc.is_in(own["kind"], pa.array(OF_GROUPS)))
+    yield from split(SNAPSHOT_CAPTURE.name, of_groups.drop_columns(["strategy", "source"]))
+    yield from split.wants(_subscribed(of_groups, ("consumer_group",)))
+
+
+def _near_rounds(rows: pa.Table, cluster: str, by: Cutting) -> pa.Table:
+    """Captures of the rounds, of each group those of the source nearest to it."""
+    own = rows.filter(pa.array(_of_rounds(rows, cluster, by)))
+    return own if by.nearest is None else own.filter(pa.array(are_nearest(own, by.nearest, by.distances)))
+
+
+def _subscribed(captures: pa.Table, beside: Sequence[str]) -> pa.Table:
+    """A row for each topic that a capture names, with other columns of it."""
+    subscriptions = captures["subscriptions"].combine_chunks()
+    parents = pc.list_parent_indices(subscriptions)
+    topics = pc.struct_field(subscriptions.flatten(), "topic")
+    return captures.select(list(beside)).take(parents).append_column("topic", topics)
+
+
+def _shown(rows: pa.Table, at: str, source: str) -> pa.Table:
+    columns = {name: rows[name] for name in ("consumer_group", "client_id", "strategy")}
+    columns |= {"at": rows[at], "source": pa.repeat(pa.scalar(source), len(rows))}
+    return pa.table({name: columns[name] for name in SHOWN.names}).cast(SHOWN)
+
+
+def _of_days(table: str, rows: pa.Table, split: _Split) -> Iterator[Blob]:
+    dates = split.by.dates[split.cluster]
+    if table == REBALANCE_RESULT.name:
+        # Go's clients do not write theirs.
+        own = rows.filter(pa.array(on_dates(rows, near(dates, (-1, 0))))).filter(pc.field("strategy") != "")
+        yield from split(SHOWS, _shown(own, "logged_at", CLIENT_LOG))
+        return
+    own = rows.filter(pa.array(on_dates(rows, near(dates))))
+    of_table = pc.field("role") == "consumer" if table == CLIENT_HEARTBEAT.name else pc.field("kind").isin(list(EVENTS))
+    own = own.filter(of_table)
+    names = ["consumer_group" if name == "client_group" else name for name in own.column_names]
+    yield from split(table, own.rename_columns(names))
+
+
+class RouteFile(NamedTuple):
+    """A file with routes, or the reads of some, and which buckets get copies.
+
+    Attributes:
+        wants: by topic of a cluster, the keys that get its routes.
+        printed: by cluster, the kinds and beginnings of names that may be cut.
+    """
+
+    folder: TableFolder
+    file: DataFile
+    by: Cutting
+    wants: Mapping[str, Mapping[str, Collection[int]]]
+    printed: Mapping[str, Collection[tuple[str, str]]]
+
+
+def cut_routes(task: RouteFile) -> Iterator[Blob]:
+    """The routes of topics, or the reads of them (``ROUTE_CAPTURES``), by bucket; and names (``NAMES``)."""
+    is_reads = task.folder.table.name == SNAPSHOT_CAPTURE.name
+    more = ("consumer_group", "subscriptions", "source") if is_reads else ()
+    for cluster, rows in _of_clusters(task, (*(_ROUTE_READ if is_reads else _TOLD), *more)):
+        own = _near_rounds(rows, cluster, task.by) if is_reads else rows.filter(
+            pa.array(_of_rounds(rows, cluster, task.by))
+        )
+        yield from _names(own, cluster, task)
+        routes = own.filter(pc.equal(own["kind"], ROUTE)).select(list(_ROUTE_READ)) if is_reads else own
+        name = ROUTE_CAPTURES if is_reads else TOPIC_ROUTE.name
+        yield from _copies(name, routes.drop_columns(["cluster", "event_date"]), cluster, task)
+
+
+def _copies(name: str, rows: pa.Table, cluster: str, task: RouteFile) -> Iterator[Blob]:
+    topics = rows["topic"].combine_chunks().dictionary_encode()
+    wants = task.wants.get(cluster, {})
+    begun = tuple(name for of, name in task.printed.get(cluster, ()) if of == TOPIC)
+    places: dict[int, list[int]] = defaultdict(list)
+    for number, topic in enumerate(topics.dictionary.to_pylist()):
+        # A topic whose name may have been cut may be wanted by anybody.
+        keys = task.by.addresses.keys(cluster) if topic.startswith(begun) and begun else wants.get(topic, ())
+        for key in keys:
+            places[key].append(number)
+    codes = topics.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    for key, numbers in sorted(places.items()):
+        yield Blob(name, key, 0, rows.filter(pa.array(np.isin(codes, numbers))))
+
+
+def _names(rows: pa.Table, cluster: str, task: RouteFile) -> Iterator[Blob]:
+    printed = task.printed.get(cluster, ())
+    if not printed:
+        return
+    if task.folder.table.name == TOPIC_ROUTE.name:
+        told = [(rows, TOPIC), (rows, BROKER)]
+    else:
+        told = [(_subscribed(rows, ("collector", "round_at")), TOPIC)]
+    for named, column in told:
+        begun = tuple(name for of, name in printed if of == column)
+        each = named.select(["collector", "round_at", column]).group_by(["collector", "round_at", column]).aggregate([])
+        kept = each.filter(pa.array([str(name).startswith(begun) for name in each[column].to_pylist()], pa.bool_()))
+        columns = {"collector": kept["collector"], "round_at": kept["round_at"]}
+        columns |= {"column": pa.repeat(pa.scalar(column), len(kept)), "name": kept[column]}
+        for key in task.by.addresses.keys(cluster):
+            yield Blob(NAMES, key, 0, pa.table(columns).cast(NAMED))
+
+
+def _texts(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> pa.Table:
+    return pa.table({name: pa.array([row[place] for row in rows], pa.string()) for place, name in enumerate(names)})
+
+
+@dataclass(frozen=True)
+class SplitOpening:
+    """How the rows of a closing table are brought to their groups' buckets."""
+
+    name: str
+    by: Cutting
+
+    def __call__(self, rows: pa.Table) -> Iterator[Blob]:
+        """The rows by bucket."""
+        for cluster in pc.unique(rows["cluster"]).to_pylist():
+            if cluster in self.by.dates:
+                yield from _Split(cluster, self.by)(self.name, rows.filter(pc.equal(rows["cluster"], cluster)))

@@ -1,0 +1,161 @@
+"""Captures of a stretch of dates in, rows of the consumers' derived tables out, whichever engine runs the kernels."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from datetime import date
+
+from conf.settings import Settings
+from jobs.drift_buckets import ClusterDates, DriftFold, DriftOptions
+from jobs.drift_cut import (
+    ASKED_PROXY,
+    NAMES,
+    NEAREST,
+    PRINTED,
+    ROUTE_CAPTURES,
+    SHOWS,
+    WANTS,
+    Cutting,
+    GroupFile,
+    RouteFile,
+    SplitOpening,
+    cut,
+    cut_routes,
+    look,
+)
+from jobs.engines.arrow_lake import DataFile
+from jobs.engines.data_files import TableFolder
+from jobs.engines.runner import Blobs, Runner
+from jobs.producer_buckets import OPENING, Lineage
+from jobs.producer_cut import Addresses
+from jobs.publication import Stretch
+from schemas import (
+    CLIENT_HEARTBEAT,
+    CLIENT_STRATEGY_STATE,
+    CONSUMER_HEARTBEAT,
+    GROUP_DRIFT_STATE,
+    MEMBERSHIP_EVENT,
+    QUEUE_OWNERSHIP,
+    QUEUE_PROGRESS,
+    REBALANCE_RESULT,
+    SNAPSHOT_CAPTURE,
+    TOPIC_ROUTE,
+    Table,
+)
+from udfs.drift_timing import Timing
+from udfs.group_fold import FoldSettings
+from udfs.group_walk import WalkSettings
+from udfs.landing_formats import FORMATS, distances
+from udfs.nearest_captures import merged_nearest
+from udfs.round_dates import near
+
+_OF_GROUPS = (SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, QUEUE_PROGRESS, REBALANCE_RESULT)
+_IF_FED = (CLIENT_HEARTBEAT, MEMBERSHIP_EVENT)
+_BUCKET_ROWS = 500_000
+_MOST_BUCKETS = 200
+
+
+def derive(stretch: Stretch, settings: Settings, runner: Runner) -> Blobs:
+    """Rows of the consumers' derived tables, blobs by name."""
+    dates: dict[str, list[date]] = defaultdict(list)
+    for at in sorted(stretch.dates):
+        dates[at.cluster].append(at.event_date)
+    fed = [table for table in _IF_FED if _is_fed(stretch, table)]
+    every = near({at.event_date for at in stretch.dates})
+    files = {table: stretch.lake.files(table, every) for table in (*_OF_GROUPS, *fed, TOPIC_ROUTE)}
+    addresses = Addresses(sorted(dates), _buckets(files), {})
+    by = Cutting(addresses, dates, settings.drift.lookback_s, None, _distances(stretch))
+    if by.distances:
+        by = by._replace(nearest=_nearest(runner, _tasks(stretch, files, (SNAPSHOT_CAPTURE,), by)))
+    rows = runner.each(cut, _tasks(stretch, files, (*_OF_GROUPS, *fed), by))
+    wants, printed = _wants(rows, addresses), _printed(rows)
+    of_routes = [
+        RouteFile(task.folder, task.file, by, wants, printed)
+        for task in _tasks(stretch, files, (SNAPSHOT_CAPTURE, TOPIC_ROUTE), by)
+    ]
+    routes = runner.each(cut_routes, of_routes).of(ROUTE_CAPTURES, TOPIC_ROUTE.name, NAMES)
+    openings = [
+        runner.over(SplitOpening(OPENING + table.name, by), stretch.opening(table))
+        for table in (CLIENT_STRATEGY_STATE, GROUP_DRIFT_STATE)
+    ]
+    options = _options(settings, hears=CLIENT_HEARTBEAT in fed, has_logs=MEMBERSHIP_EVENT in fed)
+    lineage = Lineage(stretch.context.started_at, stretch.context.run_id)
+    fold = DriftFold(addresses, _clusters(stretch, dates, rows), options, lineage)
+    names = [table.name for table in (*_OF_GROUPS, *fed)]
+    return runner.by_key(fold, rows.of(SHOWS, *names), routes, *openings)
+
+
+def _is_fed(stretch: Stretch, table: Table) -> bool:
+    return any(table.name in FORMATS[name].tables for name in stretch.formats)
+
+
+def _distances(stretch: Stretch) -> Mapping[str, int]:
+    """The distances of sources, where several may tell of groups."""
+    capturing = {name for name, of in FORMATS.items() if SNAPSHOT_CAPTURE.name in of.tables}
+    return distances() if len(capturing & stretch.formats) > 1 else {}
+
+
+def _buckets(files: Mapping[Table, Collection[DataFile]]) -> int:
+    rows = sum(file.rows or 0 for of_table in files.values() for file in of_table)
+    return min(max(1, round(rows / _BUCKET_ROWS)), _MOST_BUCKETS)
+
+
+def _tasks(
+    stretch: Stretch, files: Mapping[Table, Collection[DataFile]], tables: Collection[Table], by: Cutting
+) -> list[GroupFile]:
+    return [GroupFile(TableFolder(stretch.lake.root, table), file, by) for table in tables for file in files[table]]
+
+
+def _nearest(runner: Runner, tasks: Collection[GroupFile]) -> dict[tuple[str, str, int], int]:
+    found = runner.each(look, list(tasks)).tables(NEAREST)
+    return merged_nearest([{tuple(key): of for *key, of in _values(table)} for table in found])
+
+
+def _values(table: object) -> list[tuple[object, ...]]:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def _wants(rows: Blobs, addresses: Addresses) -> dict[str, dict[str, frozenset[int]]]:
+    """By cluster and topic, the buckets that want its routes."""
+    found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for table in rows.tables(WANTS):
+        for key, topic in _values(table):
+            found[addresses.cluster_of(key)][topic].add(key)
+    return {cluster: {topic: frozenset(keys) for topic, keys in of.items()} for cluster, of in found.items()}
+
+
+def _printed(rows: Blobs) -> dict[str, list[tuple[str, str]]]:
+    """By cluster, the kinds and beginnings of names that may be cut."""
+    found: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for table in rows.tables(PRINTED):
+        for cluster, column, name in _values(table):
+            found[cluster].add((column, name))
+    return {cluster: sorted(names) for cluster, names in found.items()}
+
+
+def _clusters(stretch: Stretch, dates: Mapping[str, list[date]], rows: Blobs) -> dict[str, ClusterDates]:
+    asked: dict[str, set[tuple[str, date]]] = defaultdict(set)
+    for table in rows.tables(ASKED_PROXY):
+        for cluster, collector, day in _values(table):
+            asked[cluster].add((collector, date.fromisoformat(day)))
+    return {
+        cluster: ClusterDates(
+            [(day, day >= stretch.last_recorded.get(cluster, day)) for day in days], frozenset(asked[cluster])
+        )
+        for cluster, days in dates.items()
+    }
+
+
+def _options(settings: Settings, *, hears: bool, has_logs: bool) -> DriftOptions:
+    drift = settings.drift
+    values = settings.timing.model_dump() | {"progress_valid_s": drift.progress_valid_s}
+    walk = WalkSettings(Timing.of(values), settings.timing.carry_days, values["maintenance"])
+    return DriftOptions(
+        FoldSettings(walk, drift.lookback_s, drift.progress_valid_s, settings.rounds.loose_spread_s),
+        [entry.model_dump() | {"parameters": entry.parameters or None} for entry in drift.strategy],
+        drift.heartbeat_expiry_s,
+        drift.strategy_carry_days,
+        hears,
+        has_logs,
+    )

@@ -1,0 +1,85 @@
+"""What answers questions about a lake: SQL over its tables and views in, rows out, the same on either engine."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from jobs.engines.arrow_lake import ArrowLake
+from jobs.run_context import EVERY_DATE, DateRange
+from jobs.sql_views import columns_by_name
+from schemas import Table
+
+Record = dict[str, Any]
+
+
+class BadQueryError(ValueError):
+    """Raised where a query cannot be understood, or names what is not there."""
+
+
+class Asker(Protocol):
+    """The tables and views of one lake, by their names; instants are UTC, and nulls come first.
+
+    Hindsight's own queries are texts that both engines take as they are. Who asks writes nothing to the lake.
+    """
+
+    @property
+    def lake(self) -> ArrowLake:
+        """The lake itself, for what is no question of SQL."""
+
+    def answer(self, query: str, limit: int | None = None) -> pa.RecordBatchReader:
+        """The rows of one query, piece by piece, or the first of them.
+
+        Raises: BadQueryError: it is none, or names a table or column that is not there; with what is near.
+        """
+
+    def answers(self, queries: Sequence[str]) -> list[pa.Table]:
+        """The rows of independent queries."""
+
+    def stored(self, table: Table, dates: DateRange = EVERY_DATE) -> Any:
+        """A table's rows of some dates, as this engine hands rows on to the checks."""
+
+    def name(self, name: str, rows: pa.Table) -> None:
+        """Give some rows a name that later queries can use."""
+
+    def literal(self, text: str) -> str:
+        """A text as SQL of this engine, whatever it holds."""
+
+
+def records(asker: Asker, query: str) -> list[Record]:
+    """The answer to a query as plain values by column; instants without a zone are UTC."""
+    return as_records(asker.answer(query).read_all())
+
+
+def as_records(rows: pa.Table) -> list[Record]:
+    """Rows as plain values by column; instants without a zone are UTC, a whole number is an int."""
+    return [{name: _plain(value) for name, value in row.items()} for row in rows.to_pylist(maps_as_pydicts="strict")]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None)
+    if isinstance(value, Decimal) and value == value.to_integral_value():
+        return int(value)  # a sum of whole numbers is wider than these
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list) else value
+
+
+def no_table(name: str) -> BadQueryError:
+    """The error that says that there is no such table or view, and which there are."""
+    known = columns_by_name()
+    near = difflib.get_close_matches(name.lower(), known, n=3) or sorted(known)
+    return BadQueryError(f"there is no table or view {name!r}; there is {', '.join(near)}.")
+
+
+def no_column(name: str) -> BadQueryError:
+    """The error that says that there is no such column, and which are near."""
+    near = difflib.get_close_matches(name.lower(), set().union(*columns_by_name().values()), n=3)
+    hint = f"there is {', '.join(near)}" if near else "DESCRIBE TABLE <name> tells a table's or a view's"
+    return BadQueryError(f"there is no column {name!r} where the query asks for it; {hint}.")

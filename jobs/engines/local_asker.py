@@ -1,0 +1,161 @@
+"""Answers about a lake without a JVM: delta-rs tells of its files, Arrow reads them, DuckDB answers.
+
+Tables reach DuckDB as Arrow datasets, of which it asks for the columns and the files that a query needs. No extension
+is loaded or fetched. What hindsight's queries call as Spark does is a macro here.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake.exceptions import DeltaError
+
+from jobs.engines.asker import BadQueryError, no_column, no_table
+from jobs.engines.local_lake import LocalLake
+from jobs.engines.scanned import scanned
+from jobs.run_context import EVERY_DATE, DateRange
+from jobs.sql_views import View, views
+from schemas import TABLES, Table
+
+# Spark's names for what DuckDB calls otherwise, or means otherwise: its own max_by passes over nulls.
+_MACROS = {
+    "array_join(items, between)": "array_to_string(items, between)",
+    "collect_list(item)": "COALESCE(list(item) FILTER (WHERE item IS NOT NULL), [])",
+    "collect_set(item)": "COALESCE(list(DISTINCT item) FILTER (WHERE item IS NOT NULL), [])",
+    "count_if(condition)": "COUNT(*) FILTER (WHERE condition)",
+    "explode(items)": "unnest(items)",
+    "max_by(item, place)": "arg_max_null(item, place)",
+    "min_by(item, place)": "arg_min_null(item, place)",
+    "sequence(first, last)": "generate_series(first, last)",
+    "size(items)": "len(items)",
+    "slice(items, first, many)": "items[first : first + many - 1]",
+    "try_element_at(items, place)": "list_extract(items, place)",
+    "unix_millis(instant)": "epoch_us(instant) // 1000",
+}
+_SETTINGS = {
+    "TimeZone": "UTC",
+    "default_null_order": "NULLS_FIRST_ON_ASC_LAST_ON_DESC",  # as Spark's
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,  # a name is a table's, never a variable's
+}
+_DESCRIBE = re.compile(r"\s*DESC(?:RIBE)?\s+(?:TABLE\s+)?\"?(\w+)\"?\s*;?\s*", re.IGNORECASE)
+# A text of SQL, or a table with a version.
+_AS_OF = re.compile(r"'[^']*'|\b(\w+)\s+(?:VERSION\s+AS\s+OF\s+(\d+)|TIMESTAMP\s+AS\s+OF\s+'([^']*)')", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+_NO_TABLE = re.compile(r"Table with name \"?(\w+)\"? does not exist")
+_NO_COLUMN = re.compile(r"(?:Referenced column \"(\w+)\" not found|does not have a column named \"(\w+)\")")
+
+
+class LocalAsker:
+    """The tables and views of a lake in a DuckDB of its own; see ``Asker``."""
+
+    def __init__(self, lake: LocalLake) -> None:
+        self.lake = lake
+        self._database = duckdb.connect(config={"temp_directory": f"{tempfile.gettempdir()}/hindsight-duckdb"})
+        for name, value in _SETTINGS.items():
+            self._database.execute(f"SET {name} = {value!r}")
+        for call, meaning in _MACROS.items():
+            self._database.execute(f"CREATE MACRO {call} AS {meaning}")
+        self._views = {view.name: view for view in views()}
+        self._ready: set[str] = set()
+
+    def answer(self, query: str, limit: int | None = None) -> pa.RecordBatchReader:
+        """The rows of one query, piece by piece, or the first of them.
+
+        Raises: BadQueryError: it is none, or names a table or column that is not there; with what is near.
+        """
+        self._get_ready(query)
+        described = _DESCRIBE.fullmatch(query)
+        if described and (rows := self._described(described[1])) is not None:
+            return rows.to_reader()
+        try:
+            found = self._database.sql(self._one_statement(self._with_versions(query)))
+            if found is None:
+                return pa.table({}).to_reader()
+            return (found if limit is None else found.limit(limit)).to_arrow_reader()
+        except duckdb.Error as error:
+            raise self._explained(error) from error
+
+    def answers(self, queries: Sequence[str]) -> list[pa.Table]:
+        """The rows of independent queries; DuckDB gives each of them all cores."""
+        return [self.answer(query).read_all() for query in queries]
+
+    def stored(self, table: Table, dates: DateRange = EVERY_DATE) -> ds.Dataset | pa.Table:
+        """A table's rows of some dates."""
+        return scanned(self.lake, table, dates)
+
+    def name(self, name: str, rows: pa.Table) -> None:
+        """Give some rows a name that later queries can use."""
+        self._database.register(name, rows)
+
+    def literal(self, text: str) -> str:
+        """A text as DuckDB's SQL, whatever it holds."""
+        return "'" + text.replace("'", "''") + "'"
+
+    def _get_ready(self, query: str) -> None:
+        """Open the tables and make the views that a query names, or all: one that names none may list them."""
+        every = {*TABLES, *self._views}
+        wanted = every & set(_WORD.findall(query.lower())) or every
+        for name in sorted(wanted):
+            if name in self._ready:
+                continue
+            self._ready.add(name)
+            if name in TABLES:
+                self._database.register(name, scanned(self.lake, TABLES[name]))
+            else:
+                self._get_ready(self._views[name].query)
+                self._database.execute(_creation(self._views[name]))
+
+    def _one_statement(self, query: str) -> str:
+        """What is asked, which may not be followed by something else."""
+        statements = self._database.extract_statements(query)
+        if len(statements) != 1:
+            raise BadQueryError("a query is one SQL statement.")
+        return str(statements[0].query)
+
+    def _with_versions(self, query: str) -> str:
+        """The query with a name of its own for each earlier version of a table that it names, as Spark writes them."""
+        return _AS_OF.sub(lambda found: self._version(*found.groups()) if found[1] else found[0], query)
+
+    def _version(self, name: str, number: str | None, instant: str | None) -> str:
+        """The name of an earlier version of a table."""
+        if name.lower() not in TABLES:
+            raise no_table(name)
+        try:
+            as_of = int(number) if number else datetime.fromisoformat(instant or "").replace(tzinfo=UTC)
+            rows = scanned(self.lake, TABLES[name.lower()], as_of=as_of)
+        except (ValueError, DeltaError) as error:
+            raise BadQueryError(f"{name} has no version {number or instant!r} that can be read.") from error
+        named = f"{name.lower()} as of {as_of}"
+        self._database.register(named, rows)
+        return f'"{named}"'
+
+    def _described(self, name: str) -> pa.Table | None:
+        """What each column of a table or view means; None: there is none of that name."""
+        if name not in self._views and name not in TABLES:
+            return None
+        comments = self._views[name].columns if name in self._views else TABLES[name].comment_of
+        kinds = self._database.sql(f'DESCRIBE "{name}"').fetchall()
+        told = [(column, kind.lower(), comments[column]) for column, kind, *_ in kinds]
+        return pa.table(list(map(pa.array, zip(*told, strict=True))), ["col_name", "data_type", "comment"])
+
+    def _explained(self, error: duckdb.Error) -> BadQueryError:
+        """What is wrong with a query, in one sentence."""
+        said = str(error)
+        if found := _NO_TABLE.search(said):
+            return no_table(found[1])
+        if found := _NO_COLUMN.search(said):
+            return no_column(found[1] or found[2])
+        return BadQueryError(said.partition("\n")[0])
+
+
+def _creation(view: View) -> str:
+    columns = ", ".join(f'"{name}"' for name in view.columns)
+    return f"CREATE VIEW {view.name} ({columns}) AS {view.query}"

@@ -1,0 +1,50 @@
+"""What a job works with, whichever engine it is: a place and an engine in; the lake, what runs kernels, the run out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, NamedTuple
+
+from conf.settings import Settings
+from jobs.engines.arrow_lake import ArrowLake
+from jobs.engines.engine_choice import Engine
+from jobs.engines.runner import Runner
+from jobs.run_context import RunContext
+
+
+class Opened(NamedTuple):
+    """A lake that a run holds; ``context`` confirms the lease before each write, as the lake itself does."""
+
+    lake: ArrowLake
+    runner: Runner
+    context: RunContext
+
+
+@contextmanager
+def opened(
+    engine: Engine,
+    lake_root: str,
+    settings: Settings,
+    context: RunContext,
+    *,
+    name: str,
+    master: str | None,
+    wait_s: float,
+) -> Iterator[Opened]:
+    """A lake that the run holds until the end, on one of the engines, of which only this one is loaded.
+
+    ``name`` is that of the command, ``master`` Spark's, ``wait_s`` how many seconds another run is waited for.
+    Raises: NoLocalEngineError, LakeHeldError, SparkEnvironmentError: nothing was done.
+    """
+    holding: AbstractContextManager[tuple[Any, Any, RunContext]]
+    if engine == "spark":
+        from jobs.engines.spark_run import opened_on_spark
+
+        holding = opened_on_spark(lake_root, settings, context, name=name, master=master, wait_s=wait_s)
+    else:
+        from jobs.engines.local_run import opened_here
+
+        holding = opened_here(lake_root, settings, context, wait_s=wait_s)
+    with holding as (lake, runner, held):
+        yield Opened(lake, runner, held)

@@ -1,0 +1,69 @@
+"""Answers about a lake with Spark, for lakes that one machine cannot hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+
+from jobs.delta_tables import Lake
+from jobs.engines.asker import BadQueryError, no_column, no_table
+from jobs.run_context import EVERY_DATE, DateRange
+from jobs.transforms.frames import sql_text
+from schemas import Table
+
+
+class SparkAsker:
+    """The tables and views of a lake in a session of Spark's; see ``Asker``."""
+
+    def __init__(self, spark: SparkSession, lake: Lake) -> None:
+        """The views must be in place: ``sql_views.create_views``."""
+        self.lake = lake
+        self._spark = spark
+
+    def answer(self, query: str, limit: int | None = None) -> pa.RecordBatchReader:
+        """The rows of one query, or the first of them.
+
+        Raises: BadQueryError: it is none, or names a table or column that is not there; with what is near.
+        """
+        try:
+            found = self._spark.sql(query)
+            rows = (found if limit is None else found.limit(limit)).toArrow()
+        except (AnalysisException, ParseException) as error:
+            raise _explained(error) from error
+        return rows.to_reader()
+
+    def answers(self, queries: Sequence[str]) -> list[pa.Table]:
+        """The rows of independent queries, asked at once: small ones keep only the driver waiting."""
+        return [reader.read_all() for reader in self.lake.together(partial(self.answer, query) for query in queries)]
+
+    def stored(self, table: Table, dates: DateRange = EVERY_DATE) -> DataFrame:
+        """A table's rows of some dates."""
+        rows = self.lake.read(table)
+        return rows.where(dates.holds(rows["event_date"])) if dates.is_given else rows
+
+    def name(self, name: str, rows: pa.Table) -> None:
+        """Give some rows a name that later queries can use."""
+        self._spark.createDataFrame(rows).createOrReplaceTempView(name)
+
+    def literal(self, text: str) -> str:
+        """A text as Spark's SQL, whatever it holds."""
+        return sql_text(text)
+
+
+def _explained(error: AnalysisException | ParseException) -> BadQueryError:
+    """What is wrong with a query, in one sentence."""
+    condition, told = error.getCondition() or "", error.getMessageParameters() or {}
+    if condition == "TABLE_OR_VIEW_NOT_FOUND":
+        return no_table(_name(told["relationName"]))
+    if condition.startswith("UNRESOLVED_COLUMN"):
+        return no_column(_name(told["objectName"]))
+    first = next(filter(None, map(str.strip, str(error).splitlines())), condition)
+    return BadQueryError(first)
+
+
+def _name(quoted: str) -> str:
+    return quoted.replace("`", "").rpartition(".")[2]

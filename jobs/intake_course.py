@@ -1,0 +1,206 @@
+"""Landing files in; their rows in the tables, each key once, and what became of each file's lines, out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import date
+from functools import partial
+from typing import Any, NamedTuple
+
+from jobs.engines.arrow_columns import arrow_schema, row_schema
+from jobs.engines.arrow_lake import ArrowLake
+from jobs.engines.data_files import TableFolder
+from jobs.engines.runner import Blobs, Runner
+from jobs.intake_kernels import (
+    CHANGED,
+    CONTESTED,
+    DOUBTFUL,
+    FRESH,
+    HELD,
+    KEPT,
+    LOST,
+    MADE,
+    READ,
+    RIVALS,
+    ROWS_READ,
+    Beside,
+    Buckets,
+    Completed,
+    HeldRows,
+    Lost,
+    Outlets,
+    Parted,
+    Portion,
+    Read,
+    Settling,
+    StoredFile,
+    StoredHashes,
+    find_rivals,
+    staged_files,
+)
+from jobs.landing_lines import ENDS_FILE, ReadOptions
+from jobs.landing_survey import LandingFile
+from jobs.run_context import RunContext
+from jobs.table_keys import keyed_by
+from schemas import QUARANTINE, TABLES, Table
+from udfs.landed_rows import COUNTS, REFUSED, Reach, Rules, TableShape
+from udfs.landing_formats import FORMATS
+from udfs.rival_rows import LineNumbers
+
+_PORTION_BYTES, _PORTION_FILES = 8 << 20, 200
+_BUCKET_BYTES = 64 << 20  # of landing files
+_MOST_BUCKETS = 200
+_WITH_DOUBTS = frozenset(table.name for table in TABLES.values() if "doubts" in table.schema.names)
+
+
+class FileRead(NamedTuple):
+    """What was counted in a landing file, in lines; ``reached``: the dates that rows of a table can change."""
+
+    read: int
+    ignored: int
+    quarantined: int
+    with_records: int
+    complete: bool
+    reached: Mapping[str, Collection[date]]
+
+
+class LandingRead(NamedTuple):
+    """Landing files that were read and not stored yet.
+
+    Attributes:
+        rows: by table, how many, of tables that have any; ``dates``: those on which they fall.
+        counts: by file.
+    """
+
+    buckets: Buckets
+    numbers: LineNumbers
+    portion_of: Sequence[int]
+    blobs: Blobs
+    rows: Mapping[Table, int]
+    dates: Mapping[Table, frozenset[date]]
+    counts: Mapping[str, FileRead]
+
+
+def read_landing(
+    runner: Runner,
+    files: Sequence[LandingFile],
+    options: ReadOptions,
+    context: RunContext,
+    reach: Callable[[Table], Reach | None],
+    beside: Beside,
+) -> LandingRead:
+    """Read landing files; nothing is stored."""
+    tables = [TABLES[name] for name in sorted({name for file in files for name in FORMATS[file.format].tables})]
+    shapes = {t.name: TableShape(row_schema(t), t.key, t.date_of, reach(t)) for t in tables}
+    rules = Rules(shapes, row_schema(QUARANTINE), ENDS_FILE, options.max_raw_text_chars)
+    size = sum(file.size_bytes for file in files)
+    buckets = Buckets({t.name: keyed_by(t) for t in tables}, min(1 + size // _BUCKET_BYTES, _MOST_BUCKETS))
+    portions = list(_portions(files))
+    read = Read(options, rules, buckets, _WITH_DOUBTS, context.started_at, context.run_id, beside)
+    blobs = runner.each(read, portions)
+    counted = [row for table in blobs.tables(COUNTS) for row in table.to_pylist()]
+    rows: dict[Table, int] = defaultdict(int)
+    dates: dict[Table, set[date]] = defaultdict(set)
+    for of_file in counted:
+        for of_table in of_file["tables"]:
+            rows[TABLES[of_table["table"]]] += of_table["rows"]
+            dates[TABLES[of_table["table"]]].update(of_table["own"])
+    numbers = LineNumbers({file.file: number for number, file in enumerate(files)})
+    portion_of = [portion.number for portion in portions for _ in portion.files]
+    frozen = {table: frozenset(days) for table, days in dates.items()}
+    return LandingRead(buckets, numbers, portion_of, blobs, rows, frozen, {c["file"]: _file_read(c) for c in counted})
+
+
+def _portions(files: Sequence[LandingFile]) -> Iterator[Portion]:
+    """Files in their order: a large one by itself, small ones together."""
+    own: list[LandingFile] = []
+    number = 0
+    for file in files:
+        if own and (len(own) == _PORTION_FILES or sum(f.size_bytes for f in own) + file.size_bytes > _PORTION_BYTES):
+            yield Portion(number, tuple(own))
+            own, number = [], number + 1
+        own.append(file)
+    if own:
+        yield Portion(number, tuple(own))
+
+
+def _file_read(counted: dict[str, Any]) -> FileRead:
+    reached = {of_table["table"]: of_table["reached"] for of_table in counted["tables"]}
+    return FileRead(*(counted[name] for name in FileRead._fields[:-1]), reached)
+
+
+def store_read(lake: ArrowLake, runner: Runner, read: LandingRead, completed: Completed | None) -> dict[str, int]:
+    """Store each key once: of rival source lines the smallest wins, part by part.
+
+    By file, the lines of which nothing is stored though they have records: what they tell was told by another line.
+    """
+    tables = list(read.rows)
+    lake.together(partial(lake.create, table) for table in tables)
+    versions = lake.together(partial(lake.version, table) for table in tables)
+    stored = _stored_files(lake, read)
+    hashes = [runner.each(StoredHashes(read.buckets), stored)] if stored else []
+    found = runner.by_key(find_rivals, read.blobs.of(READ), *hashes)
+    outlets = Outlets({table.name: folder for table in tables if (folder := lake.staging(table)) is not None})
+    made, lost = _made(runner, read, stored, found, outlets, completed)
+    rows: dict[str, int] = defaultdict(int)
+    for row in (row for table in made.tables(MADE) for row in table.to_pylist()):
+        rows[row["name"]] += row["rows"]
+    lake.together(
+        partial(_store, lake, table, made, rows, read.dates[table], version, is_staged=table.name in outlets.folders)
+        for table, version in zip(tables, versions, strict=True)
+        if rows[FRESH + table.name] or rows[CHANGED + table.name]
+    )
+    return lost
+
+
+def _stored_files(lake: ArrowLake, read: LandingRead) -> list[StoredFile]:
+    """The files of the dates on which rows were read."""
+    folders = [(TableFolder(lake.root, t), lake.files(t, read.dates[t])) for t in read.rows]
+    files = [(folder, file) for folder, own in folders for file in own]
+    return [StoredFile(number, folder, file) for number, (folder, file) in enumerate(files)]
+
+
+def _made(
+    runner: Runner,
+    read: LandingRead,
+    stored: list[StoredFile],
+    found: Blobs,
+    outlets: Outlets,
+    completed: Completed | None,
+) -> tuple[Blobs, dict[str, int]]:
+    """What is to be stored, and by file the lines that are not."""
+    names, buckets, numbers = [table.name for table in read.rows], read.buckets, read.numbers
+    parted = runner.by_key(
+        Parted(buckets, outlets, numbers, completed), read.blobs.of(*names, REFUSED), found.of(RIVALS)
+    )
+    if not any(table.num_rows for table in found.tables(CONTESTED)):
+        return parted, {}
+    schemas = {table.name: row_schema(table) for table in read.rows}
+    held = [runner.by_key(HeldRows(buckets, stored), found.of(HELD))] if stored else []
+    rivals = parted.of(*(ROWS_READ + name for name in names))
+    settled = runner.by_key(Settling(buckets, outlets, numbers, schemas, read.portion_of), rivals, *held)
+    counted = runner.by_key(Lost(numbers), parted.of(DOUBTFUL), settled.of(KEPT))
+    files = list(numbers.files)
+    lost = {files[row["file"]]: row["lines"] for table in counted.tables(LOST) for row in table.to_pylist()}
+    return runner.together(parted, settled), lost
+
+
+def _store(
+    lake: ArrowLake,
+    table: Table,
+    made: Blobs,
+    rows: Mapping[str, int],
+    dates: Collection[date],
+    version: int | None,
+    *,
+    is_staged: bool,
+) -> None:
+    schema, fresh, changed = arrow_schema(table), FRESH + table.name, CHANGED + table.name
+    lake.store(
+        table,
+        None if not rows[fresh] else [*staged_files(made.tables(fresh))] if is_staged else made.rows(fresh, schema),
+        made.rows(changed, schema) if rows[changed] else None,
+        dates,
+        version,
+    )

@@ -1,0 +1,7 @@
+-- What the drawings of producers span: epoch milliseconds.
+SELECT MIN(begins) AS begins, MAX(ends) AS ends FROM (
+  SELECT MIN(unix_millis(window_start)) AS begins, MAX(unix_millis(COALESCE(window_end, window_start))) AS ends
+  FROM broker_availability_window WHERE {of_dates}
+  UNION ALL
+  SELECT MIN(unix_millis(begin_at)), MAX(unix_millis(end_at)) FROM send_attempt WHERE {of_dates}
+)

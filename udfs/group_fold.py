@@ -1,0 +1,368 @@
+"""What was recorded of one consumer group in; its rounds in order, judged, and rows of the drift tables out.
+
+A round that shows what the one before showed costs next to nothing: what follows from it is looked up, not worked out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from itertools import count
+from typing import Any, NamedTuple, TypeVar
+
+from udfs.captured_rounds import CapturedRounds
+from udfs.group_walk import DRIFT, SCOPE, WalkSettings, close, new_history, opened, step
+from udfs.listed_members import Row, listed_members
+from udfs.member_rules import Rules, Setting, Shown, member_rules
+from udfs.member_signs import Heartbeats, member_events
+from udfs.missing_inputs import Inputs
+from udfs.owned_queues import Owned, OwnedQueues
+from udfs.round_reads import is_system_topic, reads_of
+from udfs.routed_topics import Route, RoutedTopics
+from udfs.rows_of_rounds import RoundKey
+from udfs.topic_facts import Expected, GroupFacts, TopicFacts
+
+K = TypeVar("K")
+V = TypeVar("V")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY_US = 86_400_000_000
+_S = 1_000_000  # microseconds
+JUDGED = "judged"  # what a fold gives beside the rows of the walk
+_MOST_KEPT = 64  # of what may be met again
+
+
+class FoldSettings(NamedTuple):
+    """What the fold goes by beside the walk's settings; see ``conf.settings.Drift`` and ``Rounds``."""
+
+    walk: WalkSettings
+    lookback_s: int
+    progress_valid_s: int
+    loose_spread_s: float
+
+
+class Recorded(NamedTuple):
+    """What is known of all groups of a bucket; topics and rounds are looked up in it.
+
+    Attributes:
+        rounds: by group and collector, the instants of the rounds, epoch us, in order, and their places in ``captured``.
+        readings: by group and collector, instants at which offsets were read and the rounds of these, epoch us, sorted.
+        lags: the rows of the reading of a round.
+        asks_proxy: collectors, and the dates on which they asked a proxy.
+    """
+
+    captured: CapturedRounds
+    rounds: Mapping[tuple[str, str], Sequence[tuple[int, int]]]
+    routes: RoutedTopics
+    readings: Mapping[tuple[str, str], Sequence[tuple[int, int]]]
+    lags: Callable[[RoundKey], list[dict[str, Any]]]
+    asks_proxy: frozenset[tuple[str, date]]
+
+
+class Told(NamedTuple):
+    """What is told of a group whoever collected it.
+
+    Attributes:
+        heartbeats: of its members; None: no heartbeat was ever taken in.
+        events: instants, epoch us, joins and leaves, and of whom; None: no broker's log was ever taken in.
+    """
+
+    shown: Shown
+    setting: Setting
+    heartbeats: Heartbeats | None
+    events: Sequence[tuple[int, str, str]] | None
+
+
+class JudgedTopic(NamedTuple):
+    """A row of ``group_round``; instants are epoch us."""
+
+    facts: TopicFacts
+    round_us: int
+    spread_ms: int
+    loose: bool
+    heartbeats: list[dict[str, Any]] | None
+    verdict: str | None
+    scope_reason: str | None
+    inferred: list[str] | None
+    findings: int
+
+
+class _Round(NamedTuple):
+    """A round that is brought together."""
+
+    place: int
+    key: RoundKey
+    facts: GroupFacts
+    is_read: bool  # the facts are of this round itself, instants and evidence too
+    rules: Rules
+    owned: Owned
+    reading: tuple[int, int] | None  # when offsets were read last, and in which round
+    loose: bool
+    topics: list[tuple[TopicFacts, Expected | None]]  # with the expectation before
+
+
+class GroupFold:
+    """The rounds of a group as one collector read them; key: cluster, collector, consumer group."""
+
+    def __init__(
+        self,
+        key: tuple[str, str, str],
+        recorded: Recorded,
+        told: Told,
+        settings: FoldSettings,
+        expectations: dict[tuple[Any, ...], Expected],
+        opening: Mapping[str, Any] | None = None,
+    ) -> None:
+        """``expectations``: those of the group, whoever collects it; ``opening``: its row of ``group_drift_state``."""
+        self.key, self._recorded, self._told, self._settings = key, recorded, told, settings
+        cluster, collector, consumer_group = key
+        self._rounds = recorded.rounds.get((consumer_group, collector), ())
+        self._next = 0
+        self._history = None if opening is None else opened(key, opening, settings.walk)
+        self._readings = recorded.readings.get((consumer_group, collector), ())
+        self._events = self._member_events()
+        self._number = count(1)
+        self._facts: dict[int, GroupFacts] = {}
+        self._rules: dict[tuple[int, int], tuple[int, Rules]] = {}
+        self._topics: dict[tuple[Any, ...], TopicFacts] = {}
+        self._owned_topics: dict[tuple[int, int], list[str]] = {}
+        self._expectations = expectations
+        self._shown: tuple[int, Sequence[str]] = (0, ())
+        self._before: dict[str, tuple[int, Expected]] = {}
+        self._last_reading: tuple[int, int] | None = None
+
+    def _member_events(self) -> dict[int, list[dict[str, Any]]]:
+        ends = [(int(self._recorded.captured.at[place]), at) for at, place in self._rounds]
+        return member_events(ends, self._told.events or (), lookback_s=self._settings.lookback_s)
+
+    def walk(self, owned: OwnedQueues, until_us: int, day: date | None) -> Iterator[tuple[str, Any]]:
+        """Rows of the rounds that begin before an instant, epoch us; of rounds that are only looked back on none.
+
+        They come by kind, those of the walk as dicts, ``JudgedTopic`` as it is; ``owned`` are the
+        queues of these rounds, ``day`` is theirs if they are to be judged.
+        """
+        while self._next < len(self._rounds) and self._rounds[self._next][0] < until_us:
+            at, place = self._rounds[self._next]
+            self._next += 1
+            brought = self._together(at, place, owned)
+            if day is not None and at // _DAY_US == (day - _EPOCH.date()).days:
+                yield from self._judged(brought, day)
+
+    def close(self, day: date, *, is_last: bool) -> Iterator[tuple[str, Any]]:
+        """Rows that the end of a date gives."""
+        if self._history is None:
+            return
+        cluster, collector, consumer_group = self.key
+        place = {"cluster": cluster, "collector": collector, "consumer_group": consumer_group, "event_date": day}
+        yield from close(self._history, {**place, "is_last": is_last}, self._settings.walk)
+
+    def _together(self, at: int, place: int, owned: OwnedQueues) -> _Round:
+        cluster, collector, consumer_group = self.key
+        key = (consumer_group, collector, at)
+        captured, held = self._recorded.captured, owned.of(key)
+        facts, is_read = self._facts_of(place)
+        rule_number, rules = self._rules_of(facts, int(captured.read_until[place]))
+        reading = self._reading(place)
+        topics = []
+        for topic in self._topics_of(at, facts, held, reading):
+            route = self._recorded.routes.of(topic, collector, at)
+            of_topic = self._topic(topic, at, facts, (rule_number, rules), route)
+            topics.append((of_topic, self._expected_before(of_topic, at)))
+        loose = int(captured.spread_ms[place]) > self._settings.loose_spread_s * 1000
+        return _Round(place, key, facts, is_read, rules, held, reading, loose, topics)
+
+    def _facts_of(self, place: int) -> tuple[GroupFacts, bool]:
+        """What a round shows, and whether its own rows were read for it."""
+        shows = int(self._recorded.captured.shows[place])
+        if shows and shows in self._facts:
+            return self._facts[shows], False
+        made = self._read(place, next(self._number))
+        if shows:
+            _keep(self._facts, shows, made)
+        return made, True
+
+    def _read(self, place: int, number: int) -> GroupFacts:
+        captures, connections = self._recorded.captured.captures, self._recorded.captured.connections
+        rows = captures.at(place).to_pylist()
+        key = self.key[2], self.key[1], rows[0]["round_at"]
+        return GroupFacts(number, listed_members(rows, connections.of(key).to_pylist()), reads_of(rows))
+
+    def _rules_of(self, facts: GroupFacts, read_until: int) -> tuple[int, Rules]:
+        key = facts.number, self._told.shown.changes_until(read_until)
+        if key not in self._rules:
+            rules = Rules()
+            if facts.listed is not None:
+                shown, setting = self._told.shown, self._told.setting
+                rules = member_rules(facts.listed.connections, facts.reads.reads, shown, read_until, setting)
+            _keep(self._rules, key, (next(self._number), rules))
+        return self._rules[key]
+
+    def _reading(self, place: int) -> tuple[int, int] | None:
+        """The last readings of offsets, if they are not older than ``progress_valid_s`` when the round ends.
+
+        Brokers may have been asked one by one: what a round read of them is one reading, each queue at its own instant.
+        The reading that a round itself took counts: it is taken last.
+        """
+        captured = self._recorded.captured
+        until = max(int(captured.read_until[place]), int(captured.swept_until[place]))
+        found = bisect_right(self._readings, (until, 1 << 62))
+        if not found or until // _S - self._readings[found - 1][0] // _S > self._settings.progress_valid_s:
+            return None
+        return self._readings[found - 1]
+
+    def _topics_of(self, at: int, facts: GroupFacts, held: Owned, reading: tuple[int, int] | None) -> list[str]:
+        """The topics of a round: those that somebody subscribes or owns.
+
+        Of a round that shows none of them, as nobody is listed: those that the group showed last, at most
+        ``lookback_s`` before, and those in which it has offsets.
+        """
+        if held.shows not in self._owned_topics:
+            _keep(self._owned_topics, held.shows, held.topics())
+        shown: Sequence[str] = sorted({*facts.reads.subscribed, *self._owned_topics[held.shows]})
+        if shown:
+            self._shown = at, shown
+        else:
+            last, topics = self._shown
+            lately = topics if at // _S - last // _S <= self._settings.lookback_s else ()
+            lags = [] if reading is None else self._recorded.lags((self.key[2], self.key[1], reading[1]))
+            shown = sorted({*lately, *(lag["topic"] for lag in lags)})
+        return [topic for topic in shown if not is_system_topic(topic)]
+
+    def _topic(
+        self, topic: str, at: int, facts: GroupFacts, rules: tuple[int, Rules], route: Route | None
+    ) -> TopicFacts:
+        is_collected = self._recorded.routes.is_collected(topic, self.key[1], at)
+        key = topic, facts.number, rules[0], route and route.number, is_collected
+        if key not in self._topics:
+            inputs = Inputs(topic, route and route.told, is_collected, facts.listed, facts.reads)
+            made = TopicFacts(next(self._number), inputs, facts, rules[1], route)
+            if made.can_expect:
+                self._expect(made)
+            _keep(self._topics, key, made, most=_MOST_KEPT * 16)
+        return self._topics[key]
+
+    def _expect(self, of_topic: TopicFacts) -> None:
+        inputs = of_topic.inputs()
+        name = tuple(inputs.values())
+        if name not in self._expectations:
+            self._expectations[name] = of_topic.expect(inputs)
+        of_topic.expected = self._expectations[name]
+        if of_topic.expected.refusal is not None:
+            of_topic.missing_inputs.append(f"expected allocation: {of_topic.expected.refusal}")
+
+    def _expected_before(self, of_topic: TopicFacts, at: int) -> Expected | None:
+        """The expectation of the last round that had one, at most ``lookback_s`` ago: in others the group may not have
+        been asked."""
+        last, before = self._before.get(of_topic.topic, (0, None))
+        if of_topic.expected is not None and of_topic.expected.refusal is None:
+            self._before[of_topic.topic] = at, of_topic.expected
+        return before if at // _S - last // _S <= self._settings.lookback_s else None
+
+    def _judged(self, brought: _Round, day: date) -> Iterator[tuple[str, Any]]:
+        if self._history is None:
+            self._history = new_history(self.key, self._settings.walk)
+        found, scopes = [], {}
+        for kind, row in step(self._history, self._row(brought, day)):
+            if kind == SCOPE:
+                scopes[row["topic"]] = row
+                continue
+            if kind == DRIFT:
+                found.append(row)
+            yield kind, row
+        heartbeats = None
+        if self._told.heartbeats is not None:
+            at = int(self._recorded.captured.at[brought.place])
+            heartbeats = self._told.heartbeats.ages(brought.facts.members, at)
+        spread_ms = int(self._recorded.captured.spread_ms[brought.place])
+        for facts, _ in brought.topics:
+            said = verdict(facts, found, scopes.get(facts.topic))
+            yield JUDGED, JudgedTopic(facts, brought.key[2], spread_ms, brought.loose, heartbeats, *said)
+
+    def _row(self, brought: _Round, day: date) -> dict[str, Any]:
+        """The round as ``udfs.group_walk`` takes it."""
+        _, collector, round_us = brought.key
+        events = self._events.get(round_us) if self._told.events is not None else None
+        through_proxy = (collector, day) in self._recorded.asks_proxy
+        shows = tuple(facts.number for facts, _ in brought.topics)
+        is_again = brought.reading is not None and self._last_reading == (round_us // _DAY_US, brought.reading[0])
+        self._last_reading = brought.reading and (round_us // _DAY_US, brought.reading[0])
+        pulled, consumed = brought.owned.oldest
+        return {
+            "at": int(self._recorded.captured.at[brought.place]),
+            "progress_at": brought.reading and brought.reading[0],
+            "lags": lambda: None if is_again else self._lags(brought.reading),
+            "signature": (brought.facts.number, brought.loose, through_proxy, shows, brought.owned.shows, repr(events)),
+            "oldest_pull_at": pulled,
+            "oldest_consume_at": consumed,
+            "round": lambda: self._full(brought, day, events, through_proxy),
+        }
+
+    def _lags(self, reading: tuple[int, int] | None) -> list[dict[str, Any]] | None:
+        return None if reading is None else self._recorded.lags((self.key[2], self.key[1], reading[1]))
+
+    def _full(
+        self, brought: _Round, day: date, events: Sequence[Row] | None, through_proxy: bool
+    ) -> dict[str, Any]:
+        cluster, collector, consumer_group = self.key
+        facts = brought.facts if brought.is_read else self._read(brought.place, brought.facts.number)
+        listed, round_us = facts.listed, brought.key[2]
+        routes = self._recorded.routes
+        return {
+            "cluster": cluster,
+            "collector": collector,
+            "consumer_group": consumer_group,
+            "event_date": day,
+            "round_at": instant(round_us),
+            "at": int(self._recorded.captured.at[brought.place]),
+            "message_model": facts.model,
+            "members": facts.members,
+            "member_rules": brought.rules.members if brought.topics else [],
+            "reads": facts.reads.reads,
+            "listings": listed.listings if listed else None,
+            "broker_views": listed.broker_views if listed else None,
+            "connections": listed.connections if listed else None,
+            "through_proxy": through_proxy,
+            "ordered": facts.reads.ordered,
+            "loose": brought.loose and bool(brought.topics),
+            "shared": facts.shared,
+            "owners": brought.owned.owners(),
+            "topics": [
+                topic.row(routes.evidence(topic.topic, collector, round_us), before) for topic, before in brought.topics
+            ],
+            "member_list_hash": facts.list_hash,
+            "distinct_views": listed.distinct_views if listed else None,
+            "member_events": events,
+        }
+
+
+def verdict(
+    facts: TopicFacts, found: Sequence[Row], scope: Row | None
+) -> tuple[str | None, str | None, list[str] | None, int]:
+    """What a round says of a topic: drift where a finding says so, unknown where an input is missing or the rules do not
+    apply, None if none was due; why the rules do not apply; strategies that explain its owners; the number of findings.
+
+    A finding that is only possible leaves a round with missing inputs unknown. A group that is down reads no topic.
+    """
+    own = [row for row in found if row["severity"] != "INFO" and row["topic"] == facts.topic]
+    is_certain = any(row["trust"] == "certain" for row in own) or any(row["code"] == "GROUP_DOWN" for row in found)
+    reason, inferred = (None, None) if scope is None else (scope["scope_reason"], scope["inferred_strategies"])
+    said: str | None = "ok"
+    if facts.not_asked:
+        said = None
+    elif is_certain or (own and not facts.missing_inputs):
+        said = "drift"
+    elif facts.missing_inputs or reason is not None:
+        said = "unknown"
+    return said, reason, inferred, len(own)
+
+
+def _keep(kept: dict[K, V], key: K, value: V, most: int = _MOST_KEPT) -> None:
+    """Keep a value, and no more than so many: the oldest goes."""
+    kept[key] = value
+    if len(kept) > most:
+        del kept[next(iter(kept))]
+
+
+def instant(at_us: int) -> datetime:
+    """Epoch us as an instant."""
+    return _EPOCH + timedelta(microseconds=at_us)
