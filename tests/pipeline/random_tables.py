@@ -24,6 +24,13 @@ def random_lake(root: str, *, seed: int) -> LocalLake:
     return lake
 
 
+def one_row(table: Table, **values: Any) -> pa.Table:
+    """A row with these values; of the others those that may be null are."""
+    schema, random = arrow_schema(table), Random(0)
+    row = {field.name: None if field.nullable else _of_type(field.type, random) for field in schema} | values
+    return pa.Table.from_pylist([row], pa.schema([field.with_nullable(True) for field in schema]))
+
+
 def _rows(table: Table, random: Random) -> pa.Table:
     """Rows of which no two have one key, nor one instant of those that rows are told apart by."""
     schema = arrow_schema(table)
