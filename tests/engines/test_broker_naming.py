@@ -43,16 +43,29 @@ def test_records_of_the_dates_are_named_by_the_routes_known_by_now_and_corrected
             "begin_at": AT + timedelta(seconds=second),
         }
         for number, (cluster, day, source, address, second) in enumerate(
-            (c, d, s, a, n) for c in CLUSTERS for d in DAYS for s in (TRACE, HOOK) for a in ADDRESSES for n in (-1, 5, 15)
+            (c, d, s, a, n)
+            for c in CLUSTERS
+            for d in DAYS
+            for s in (TRACE, HOOK)
+            for a in ADDRESSES
+            for n in (-1, 5, 15)
         )
     ]
     lake.append(SEND_ATTEMPT, arrow(SEND_ATTEMPT, attempts))
     known: list[tuple] = []
     for _ in range(2):
-        seen = [(draw.choice(CLUSTERS), draw.randrange(20), draw.choice(ADDRESSES), draw.choice("abc")) for _ in range(15)]
+        seen = [
+            (draw.choice(CLUSTERS), draw.randrange(20), draw.choice(ADDRESSES), draw.choice("abc")) for _ in range(15)
+        ]
         known += [one for one in seen if one[2]]
         routes = [
-            {"cluster": c, "captured_at": AT + timedelta(seconds=s), "master_address": a, "broker_name": n, "topic": f"{i}"}
+            {
+                "cluster": c,
+                "captured_at": AT + timedelta(seconds=s),
+                "master_address": a,
+                "broker_name": n,
+                "topic": f"{i}",
+            }
             for i, (c, s, a, n) in enumerate(seen)
         ]
         lake.append(TOPIC_ROUTE, arrow(TOPIC_ROUTE, routes))

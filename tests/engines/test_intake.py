@@ -127,7 +127,9 @@ def test_any_arrival_stores_what_the_lines_say_one_by_one(runner, arrived, porti
                     [*of_run(lake, context)],
                 )
                 continue
-            check_ledger(lake, context, {Path(f).relative_to(f"{root}/landing").as_posix() for f in found(root)}, before)
+            check_ledger(
+                lake, context, {Path(f).relative_to(f"{root}/landing").as_posix() for f in found(root)}, before
+            )
         check_tables(lake, files)
 
 
