@@ -178,5 +178,5 @@ def _result(ledger: Sequence[Mapping[str, Any]]) -> IntakeResult:
         shown = sorted(left_nothing, key=lambda row: row["file"])[:_MOST_TOLD]
         said = [f"{row['file']}: {nothing_stored(row['read'], row['ignored'], row['quarantined'])}" for row in shown]
         tell("stored nothing of files", files=len(left_nothing), such_as="; ".join(said))
-    sums = (sum(row[name] for row in ledger) for name in _COUNTS)
-    return IntakeResult(len(ledger), *sums, len(left_nothing))
+    sums = {name: sum(row[name] for row in ledger) for name in _COUNTS}
+    return IntakeResult(files=len(ledger), **sums, nothing_stored=len(left_nothing))

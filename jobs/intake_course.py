@@ -64,7 +64,7 @@ class FileRead(NamedTuple):
     quarantined: int
     with_records: int
     complete: bool
-    reached: Mapping[str, Collection[date]]
+    reached: Mapping[str, Sequence[date]]
 
 
 class LandingRead(NamedTuple):
@@ -144,7 +144,7 @@ def _portions(files: Sequence[LandingFile]) -> Iterator[Portion]:
 
 def _file_read(counted: dict[str, Any]) -> FileRead:
     reached = {of_table["table"]: of_table["reached"] for of_table in counted["tables"]}
-    return FileRead(*(counted[name] for name in FileRead._fields[:-1]), reached)
+    return FileRead(**{name: counted[name] for name in FileRead._fields[:-1]}, reached=reached)
 
 
 def store_read(lake: ArrowLake, runner: Runner, read: LandingRead, completed: Completed | None) -> dict[str, int]:
@@ -159,7 +159,8 @@ def store_read(lake: ArrowLake, runner: Runner, read: LandingRead, completed: Co
     hashes = [runner.each(StoredHashes(read.buckets), stored)] if stored else []
     found = runner.by_key(find_rivals, read.blobs.of(READ), *hashes)
     outlets = Outlets(read.staged if completed is None else _folders(lake, tables))
-    made, lost = read.blobs, {}
+    made = read.blobs
+    lost: dict[str, int] = {}
     is_contested = any(table.num_rows for table in found.tables(CONTESTED))
     if is_contested or completed is not None:
         names = [FRESH + table.name for table in tables]

@@ -46,26 +46,26 @@ class Buckets(NamedTuple):
 
     Attributes:
         keyed: by name of each table that may be fed, its key and parts.
-        count: of each table.
+        of_table: how many there are of each.
     """
 
     keyed: Mapping[str, Keyed]
-    count: int
+    of_table: int
 
     def table_of(self, key: int) -> str:
         """The table of a bucket's key."""
-        return list(self.keyed)[key // self.count]
+        return list(self.keyed)[key // self.of_table]
 
     def split(self, table: str, hashes: HashArray) -> Iterator[tuple[int, IntArray]]:
         """Each bucket's key, and which of the hashes go there."""
-        first = list(self.keyed).index(table) * self.count
-        if self.count == 1:
+        first = list(self.keyed).index(table) * self.of_table
+        if self.of_table == 1:
             yield first, np.arange(len(hashes))
             return
-        bucket = (hashes % np.uint64(self.count)).astype(np.int64)
+        bucket = (hashes % np.uint64(self.of_table)).astype(np.int64)
         order = np.argsort(bucket, kind="stable")
-        edges = np.searchsorted(bucket[order], np.arange(self.count + 1)).tolist()
-        for number in range(self.count):
+        edges = np.searchsorted(bucket[order], np.arange(self.of_table + 1)).tolist()
+        for number in range(self.of_table):
             if edges[number] < edges[number + 1]:
                 yield first + number, order[edges[number] : edges[number + 1]]
 

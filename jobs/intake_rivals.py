@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -57,8 +58,8 @@ def _back(name: str, key: int, hashes: HashArray, origin: IntArray, rivals: Hash
 
 def _rivals_of(given: Given, name: str, table: str, buckets: Buckets) -> HashArray:
     """The hashes that came back to a portion or a file for one table, sorted."""
-    first = list(buckets.keyed).index(table) * buckets.count
-    found = given.tables(name, first, first + buckets.count)
+    first = list(buckets.keyed).index(table) * buckets.of_table
+    found = given.tables(name, first, first + buckets.of_table)
     return np.sort(np.concatenate([np.zeros(0, np.uint64), *(each[HASH].to_numpy() for each in found)]))
 
 
@@ -106,7 +107,7 @@ class Parted:
             waiting: list[Blob] = []
             rows = self._alone(given, table, rivals, waiting)
             if given.places(RIVALS):
-                rows = _followed(rows, lambda some, keyed=keyed: alone.append(self.numbers.of(some, keyed)))
+                rows = _noted(rows, partial(self.numbers.of, keyed=keyed), alone)
             yield from self.outlets.blobs(FRESH, table, key, rows)
             contested += [self.numbers.of(blob.rows, keyed) for blob in waiting]
             yield from waiting
@@ -140,9 +141,12 @@ class Parted:
         return rows if self.completed is None else self.completed(table, rows)
 
 
-def _followed(rows: Iterable[pa.Table], call: Callable[[pa.Table], object]) -> Iterator[pa.Table]:
+def _noted(
+    rows: Iterable[pa.Table], lines_of: Callable[[pa.Table], IntArray], lines: list[IntArray]
+) -> Iterator[pa.Table]:
+    """The rows as they are; their ``lines`` are noted as they pass."""
     for some in rows:
-        call(some)
+        lines.append(lines_of(some))
         yield some
 
 

@@ -1,29 +1,29 @@
-"""Landing files taken in without Spark, in any portions, runs, crashes and reruns, versus line by line in plain Python."""
+"""Landing files taken in without Spark, in any portions, runs, crashes and reruns, versus their lines one by one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import NamedTuple
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conf.settings_file import load_settings
 from jobs import ingest_consumer_snapshots, ingest_send_records
-from jobs.engines.arrow_lake import ConcurrentWriteError
+from jobs.engines.arrow_lake import Where
 from jobs.engines.local_lake import LocalLake
 from jobs.engines.local_runner import LocalRunner
 from jobs.run_context import EVERY_DATE, DateRange, RunContext
 from schemas import INGESTED_FILE, QUARANTINE, SEND_ATTEMPT, TABLES
-from tests.pipeline.test_order_and_splits import CLUSTER, Inputs
+from tests.pipeline.test_order_and_splits import cuts_of, write
 from tests.pipeline.test_order_and_splits import inputs as inputs  # a fixture
-from tests.pipeline.test_order_and_splits import write
 from tests.readers.test_landed_rows import OTHERS, landing, lines_of, places_in, records_of, smallest
 from tests.readers.test_landed_rows import TABLES as OF_SENDS
 from tests.readers.test_rival_rows import careful_pass, rows_of
@@ -31,6 +31,7 @@ from udfs.landing_formats import TRACE
 
 SETTINGS = load_settings(None)
 LINEAGE = ("ingested_at", "run_id")
+JOBS = (ingest_send_records, ingest_consumer_snapshots)
 AGAIN = DateRange(first=date(2000, 1, 1))
 
 
@@ -103,10 +104,10 @@ def part_of(name: str, raw: bytes, share: float) -> bytes:
     if name.endswith(".gz") or share == 1:
         return raw
     lines = raw.split(b"\n")
-    return b"\n".join(lines[: int(len(lines) * share)] + [b""])
+    return b"".join(line + b"\n" for line in lines[: int(len(lines) * share)])
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(arrived=arrivals(), portion=st.sampled_from([1, 2, 9]), buckets=st.sampled_from([1, 3]))
 def test_any_arrival_stores_what_the_lines_say_one_by_one(runner, arrived, portion, buckets):
     files, runs = arrived
@@ -190,16 +191,42 @@ def check_tables(lake: LocalLake, files: dict[str, bytes]) -> None:
     assert len(lake.rows(QUARANTINE)) == sum(one.refusal is not None for of in lines.values() for one in of)
 
 
-def test_a_run_beside_another_one_stores_nothing(runner, tmp_path):
-    """As when a lease was lost unnoticed: what was read of the table is no longer so."""
-    files = {f"producer_hook/{CLUSTER}/a.jsonl": b"", f"producer_hook/{CLUSTER}/b.jsonl": b""}
-    del files
+@pytest.mark.parametrize("seed", range(2))
+def test_captures_that_arrive_in_any_split_are_placed_as_in_one_run(runner, inputs, tmp_path, seed):
+    """Both jobs, in any order; traces wait for the routes that name their brokers."""
+    draw = random.Random(seed)
+    whole, split = (LocalLake(str(tmp_path / name), retention_days=7) for name in ("whole", "split"))
+    with small_portions(3, 2):
+        for name, lines in inputs.items():
+            write(tmp_path / "landing", name, lines)
+        take_in_all(whole, runner, tmp_path / "landing", JOBS)
+        so_far: dict[str, int] = dict.fromkeys(inputs, 0)
+        for run in range(4):
+            for name, lines in inputs.items():
+                cuts = [cut for cut in (0, *cuts_of(name, lines), len(lines)) if cut >= so_far[name]]
+                so_far[name] = len(lines) if run == 3 else draw.choice(cuts)
+                if so_far[name]:
+                    write(tmp_path / "pieces", name, lines[: so_far[name]])
+            (tmp_path / "pieces").mkdir(exist_ok=True)
+            take_in_all(split, runner, tmp_path / "pieces", draw.sample(JOBS, 1 if run < 3 else 2))
+    found, expected = contents(split), contents(whole)
+    assert found == expected
+    assert all(expected[name] for name in ("send_attempt", "consumer_heartbeat", "collection_round", "client_event"))
+    named = {
+        row["broker_name"] for row in whole.rows(SEND_ATTEMPT, where=Where(values={"source": [TRACE]})).to_pylist()
+    }
+    assert named - {None}
+    before = {name: whole.version(table) for name, table in TABLES.items() if whole.exists(table)}
+    take_in_all(whole, runner, tmp_path / "landing", JOBS)
+    assert before == {name: whole.version(table) for name, table in TABLES.items() if whole.exists(table)}
+
+
+def take_in_all(lake: LocalLake, runner: LocalRunner, landing: Path, jobs: Sequence[ModuleType]) -> None:
+    for job in jobs:
+        job.run_on(lake, runner, SETTINGS, RunContext(str(landing)))
 
 
 def contents(lake: LocalLake) -> dict[str, list[str]]:
     compared = [t for t in TABLES.values() if t.name not in ("ingested_file", "quality_result")]
     read = {table.name: lake.rows(table, table.contract_columns) for table in compared}
     return {name: sorted(map(repr, rows.to_pylist())) for name, rows in read.items()}
-
-
-JOBS = (ingest_send_records, ingest_consumer_snapshots)

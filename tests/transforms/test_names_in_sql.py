@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from datetime import datetime
 
 import pytest
 from pyspark.sql import functions as F
