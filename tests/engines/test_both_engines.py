@@ -14,12 +14,19 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conf.settings_file import load_settings
 from jobs.delta_tables import Lake
 from jobs.engines.arrow_lake import ConcurrentWriteError, Where
 from jobs.engines.local_lake import LocalLake
+from jobs.engines.local_runner import LocalRunner
+from jobs.engines.spark_runner import SparkRunner
+from jobs.run_context import EVERY_DATE, DateRange, RunContext
 from jobs.transforms.frames import ClusterDate
 from schemas import QUARANTINE, TABLES, TOPIC_ROUTE
 from tests.engines.random_rows import CLUSTERS, DAYS, HOSTILE, as_text, rows
+from tests.engines.test_intake import JOBS, contents
+from tests.pipeline.test_order_and_splits import cuts_of, write
+from tests.pipeline.test_order_and_splits import inputs as inputs  # a fixture
 from udfs.row_hashes import groups_of
 
 DRAWN_ONCE = settings(max_examples=1, suppress_health_check=list(HealthCheck))
@@ -152,3 +159,28 @@ def test_conditions_of_hostile_names_pick_the_same_rows_in_both(engines):
             assert as_text(lakes["spark"].rows(TOPIC_ROUTE)) == before
 
     drawn()
+
+
+def test_landing_files_are_taken_in_alike_and_a_lake_may_change_engine_meanwhile(engines, spark, inputs, tmp_path):
+    """Half of each file, then all of it, then a reread of what is known, each by the other engine than before."""
+    cuts = {
+        name: [0, *(cut for cut in cuts_of(name, lines) if cut <= len(lines) / 2)] for name, lines in inputs.items()
+    }
+    halves = {name: lines[: max(cuts[name])] for name, lines in inputs.items()}
+    runs = [halves, inputs, inputs]
+    told: dict[str, list[Any]] = {"local": [], "spark": []}
+    for number, files in enumerate(runs):
+        for name, lines in files.items():
+            if lines:
+                write(tmp_path / f"{number}", name, lines)
+        context = RunContext(str(tmp_path / f"{number}"), DateRange(first=DAYS[0]) if number == 2 else EVERY_DATE)
+        for first in told:
+            name = first if number % 2 == 0 else {"local": "spark", "spark": "local"}[first]
+            lake = engines(first)[name]
+            with LocalRunner(1) as local:
+                runner = local if name == "local" else SparkRunner(spark)
+                told[first] += [job.run_on(lake, runner, load_settings(None), context) for job in JOBS]
+    assert told["local"] == told["spark"]
+    assert told["local"][0].stored and told["local"][2].duplicate == 0 and told["local"][4].stored
+    one, other = (contents(engines(first)["local"]) for first in told)
+    assert one == other
