@@ -87,11 +87,9 @@ class RoundSettling:
             return None
         return Reach((table.date_of,), before_s=self._limits.max_round_s, after_s=self._lookback_s)
 
-    def complete(self, read: LandingRead) -> Placed | None:
+    def complete(self, read: LandingRead) -> Placed:
         """What places the captures that were read, among those that are stored near them."""
         days = {day for table in CHANGE_ROUNDS for day in read.dates.get(table, ())}
-        if not days:
-            return None
         rounds, _ = self._rounds(read.blobs, self._near_captures(days))
         return Placed(rounds, frozenset(table.name for table in _OF_ROUNDS))
 

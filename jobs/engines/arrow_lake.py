@@ -20,8 +20,6 @@ from udfs.date_digests import DateDigest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from jobs.engines.data_files import TableFolder
-
 CANDIDATES = "_candidate"  # the folder of rows that Spark computed and has not published
 OPTIMIZE, SET_PROPERTIES = "OPTIMIZE", "SET TBLPROPERTIES"  # operations, in Delta's words
 
@@ -158,8 +156,8 @@ class ArrowLake(Protocol):
     def update(self, table: Table, changed: Any, columns: list[str], dates: Iterable[date]) -> None:
         """Set ``columns`` of the rows whose keys ``changed`` holds; ``dates``: those on which they fall."""
 
-    def staging(self, table: Table) -> TableFolder | None:
-        """Where workers may stage files for a commit; None: rows are handed to the lake."""
+    def staging(self, table: Table) -> Any | None:
+        """The ``TableFolder`` where workers may stage files for a commit; None: rows are handed to the lake."""
 
     def replace_dates(self, table: Table, rows: Any, dates: Collection[ClusterDate]) -> None:
         """Replace the rows of these dates of clusters; ``rows`` are of no other."""
