@@ -56,9 +56,7 @@ def choices_of(
     back = np.flatnonzero(judged & has_last & looked_at)
     again[back] = _is_again(a, rows[back]) | (rule[back] == _EQUALS)
     held_then = _is_held(held, day.item_of(whose, broker[rows]), a.begin[rows], tolerance_ms)
-    return Choices(
-        _in_order(a, rows[judged & (again | held_then)]), rows[~known & ~day.by_turns[whose]], rows[lacks]
-    )
+    return Choices(_in_order(a, rows[judged & (again | held_then)]), rows[~known & ~day.by_turns[whose]], rows[lacks])
 
 
 def not_available(held: Stretches, down: Stretches, day: Day) -> Stretches:

@@ -11,7 +11,7 @@ from udfs.message_queues import MessageQueue
 from udfs.publish_lists import publish_queues
 from udfs.recorded_routes import RecordedRoutes, Route
 from udfs.retry_rules import Ended, why_not_retried, why_too_many
-from udfs.send_turns import Sent, Turn, turns_of
+from udfs.send_turns import Kind, Sent, Turn, turns_of
 
 UNSEEN, CONCURRENT, ACTIVE, STALE = "unseen_attempts", "concurrent_sends", "active_mode", "stale_route"
 NO_RELEASE = "the release is not recorded"
@@ -24,6 +24,9 @@ NO_LIST = "how 2.0.0-alpha1 and alpha2 make their list of queues is not known"
 # So few brokers follow each other in one way only, or in that and its reverse, whatever their order is.
 _FEW_BROKERS = 3
 _MOST_OUT = 3  # to one attempt out of its turn so many in turn at least, else the record is not of a round robin
+_UNLIKELY = 3  # so many attempts would have to be missing around one, and nowhere else
+
+_OUT_OF_TURN: tuple[Kind, ...] = ("out_of_turn", "uncounted", "out_of_send")
 
 Lists = tuple[tuple[MessageQueue, ...], ...]
 
@@ -107,9 +110,7 @@ def _unknown(reason: str, profile: str | None = None) -> Verdict:
 class _OfFamily:
     """Judges one producer's attempts to one topic by the rules of one family."""
 
-    def __init__(
-        self, profile: str, topic: str, producer: Producer, routes: RecordedRoutes, tolerance_ms: int
-    ) -> None:
+    def __init__(self, profile: str, topic: str, producer: Producer, routes: RecordedRoutes, tolerance_ms: int) -> None:
         self.profile, self.topic, self.producer, self.tolerance_ms = profile, topic, producer, tolerance_ms
         self._routes, self._edges = routes, routes.edges(topic)
         self._lists: dict[int, Lists | str] = {}
@@ -155,10 +156,9 @@ class _OfFamily:
             for queues in lists
         ]
         queues, turns, _ = min(ways, key=lambda way: way[2])
-        # An attempt out of its turn, where nothing else is amiss, is no gap: a whole turn of the list would be missing.
-        lacks_none = _lacks_none(own, [turn.kind for turn in turns])
+        blamed = _blamed(own, [turn.kind for turn in turns], len(queues))
         return [
-            self._retried_wrongly(attempt) or self._of_turn(attempt.sent, turn, queues, lacks_none)
+            self._retried_wrongly(attempt) or self._of_turn(attempt.sent, turn, queues, blamed)
             for attempt, turn in zip(own, turns, strict=True)
         ]
 
@@ -170,7 +170,7 @@ class _OfFamily:
             why = why_not_retried(self.profile, attempt.before)
         return None if why is None else Verdict("impossible", "retry", why, [], self.profile)
 
-    def _of_turn(self, sent: Sent, turn: Turn, queues: Sequence[MessageQueue], lacks_none: bool) -> Verdict:
+    def _of_turn(self, sent: Sent, turn: Turn, queues: Sequence[MessageQueue], blamed: set[Kind]) -> Verdict:
         listed = MessageQueue(self.topic, *sent.queue) in queues
         if turn.kind == "lost":
             return _unknown(NO_EARLIER, self.profile)
@@ -180,8 +180,8 @@ class _OfFamily:
         admissible = set() if expected is None else {expected.broker_name}
         if turn.kind == "in_turn":
             return self._told("consistent", None, admissible)
-        if turn.kind in ("out_of_turn", "out_of_send"):
-            if lacks_none and expected is not None:
+        if turn.kind in _OUT_OF_TURN:
+            if expected is not None and turn.kind in blamed:
                 next_one = f"queue {expected.queue_id} of {expected.broker_name} was next"
                 return self._told("impossible", next_one, admissible)
             return self._told("possible", UNSEEN if listed else STALE, admissible | {sent.queue[0]})
@@ -192,11 +192,20 @@ class _OfFamily:
         return Verdict(verdict, "round_robin", reason, sorted(admissible), self.profile)
 
 
-def _lacks_none(own: Sequence[Attempt], kinds: Sequence[str]) -> bool:
-    """Whether nothing shows that attempts are not recorded, and hardly any is out of its turn."""
+def _blamed(own: Sequence[Attempt], kinds: Sequence[Kind], size: int) -> set[Kind]:
+    """Which attempts out of their turn no client made: none, where the record shows that it lacks others.
+
+    Such an attempt is in its turn if others are missing around it, nearly a turn of the list. That is unlikely where
+    none is missing elsewhere, and cannot be told where the order of most is in doubt. A C++ retry goes by its own send.
+    """
     amiss = {"gap", "lost", "active_mode"}.intersection(kinds)
-    orphans = any(attempt.sent.is_retry and attempt.before is None for attempt in own)
-    return not amiss and not orphans and kinds.count("out_of_turn") * (1 + _MOST_OUT) <= len(kinds)
+    if amiss or any(attempt.sent.is_retry and attempt.before is None for attempt in own):
+        return set()
+    out, in_turn = (sum(kind in which for kind in kinds) for which in (_OUT_OF_TURN, ("first", "in_turn")))
+    if in_turn < _MOST_OUT * out or 2 * in_turn < len(kinds):
+        return {"out_of_send"}
+    missing: dict[Kind, int] = {"out_of_send": _UNLIKELY, "out_of_turn": size, "uncounted": size - 1}
+    return {kind for kind, number in missing.items() if number >= _UNLIKELY}
 
 
 def lists_of_route(route: Route, topic: str, profile: str) -> Lists:

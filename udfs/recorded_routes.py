@@ -68,4 +68,6 @@ class RecordedRoutes:
     def edges(self, topic: str) -> list[int]:
         """The instants, epoch ms in order, from which on other routes than before may be held."""
         captured = [at for at, _ in self._captures.get(topic, ())]
-        return sorted({*captured, *(at + self._stale_ms for at in captured), *(at + self._valid_ms + 1 for at in captured)})
+        return sorted(
+            {*captured, *(at + self._stale_ms for at in captured), *(at + self._valid_ms + 1 for at in captured)}
+        )

@@ -15,7 +15,9 @@ from udfs.client_families import CLIENT_FAMILIES
 from udfs.cpp_publish import RESUMES_AFTER_MS
 from udfs.message_queues import MessageQueue
 
-Kind = Literal["first", "in_turn", "concurrent", "active_mode", "gap", "out_of_turn", "out_of_send", "lost"]
+Kind = Literal[
+    "first", "in_turn", "concurrent", "active_mode", "gap", "out_of_turn", "uncounted", "out_of_send", "lost"
+]
 
 _GAP, _OUT, _DOUBT = 1.0, 1.4, 0.01
 _OUT_OF_SERVICE_MS = RESUMES_AFTER_MS + 60_000  # the timer looks once a minute
@@ -57,7 +59,7 @@ class Turn(NamedTuple):
 
     ``first``: nothing before it tells whose turn it was; ``concurrent``: in turn, if sends that overlap chose in another
     order; ``active_mode``: if queues that failed were left out (C++); ``gap``: if attempts before it are not recorded;
-    ``out_of_turn``; ``out_of_send``: a C++ retry that does not follow its own send; ``lost``: what it follows is not
+    ``out_of_turn``, ``uncounted``: and those behind it go on as if it had been in turn, or had not been; ``out_of_send``: a C++ retry that does not follow its own send; ``lost``: what it follows is not
     recorded.
     """
 
@@ -251,9 +253,7 @@ class _Walk:
             self.told += _unwound(chain)
             self.states = {state: (cost, None)}
 
-    def _ways(
-        self, state: int, sent: Sent, place: int | None, window: Window
-    ) -> Iterator[tuple[Turn, int, float]]:
+    def _ways(self, state: int, sent: Sent, place: int | None, window: Window) -> Iterator[tuple[Turn, int, float]]:
         """What may be said of the attempt in this state, the state behind it and what it costs."""
         expected, after = self.rule.turn(state, sent)
         size = len(self.queues)
@@ -271,9 +271,8 @@ class _Walk:
             if self._is_out(sent.queue, sent):
                 yield Turn("active_mode", expected), state, _DOUBT
         else:
-            kind: Kind = "out_of_send" if own_send else "out_of_turn"
-            yield Turn(kind, expected), after, _OUT
-            yield Turn(kind, expected), state, _OUT + _DOUBT  # whoever chose it did not count
+            yield Turn("out_of_send" if own_send else "out_of_turn", expected), after, _OUT
+            yield Turn("out_of_send" if own_send else "uncounted", expected), state, _OUT + _DOUBT
 
     def _is_within(self, window: Window, expected: int, later: int) -> bool:
         queue = self.queues[expected]

@@ -219,8 +219,10 @@ def retried(release, **before):
     first, second = producer.lines[3:5]
     first = {name: value for name, value in first.items() if name != "status"} | before
     if producer.family.language == "CPP":
-        queue = producer.queues[(producer.queues.index(next(
-            q for q in producer.queues if q.queue_id == first["queueId"])) + 2) % len(producer.queues)]
+        queue = producer.queues[
+            (producer.queues.index(next(q for q in producer.queues if q.queue_id == first["queueId"])) + 2)
+            % len(producer.queues)
+        ]
         second = second | {"broker": queue.broker_name, "queueId": queue.queue_id}
     second = second | {"times": 1, "lastBrokerName": first["broker"], "msgId": first["msgId"]}
     second |= {"thread": first["thread"]}
@@ -283,7 +285,9 @@ def recorded(name, number, row):
         for times, attempt in enumerate(each["attempts"]):
             answer = attempt["answer"]
             said = {0: "SEND_OK", 10: "FLUSH_DISK_TIMEOUT", 12: "FLUSH_SLAVE_TIMEOUT", 11: "SLAVE_NOT_AVAILABLE"}
-            outcome = {"status": said[answer]} if answer in said else {"exception": "e", "error": f"CODE: {answer} DESC: x"}
+            outcome = (
+                {"status": said[answer]} if answer in said else {"exception": "e", "error": f"CODE: {answer} DESC: x"}
+            )
             outcome = {"exception": "e", "error": "closed"} if answer == "close" else outcome
             lines.append(
                 {
