@@ -268,8 +268,8 @@ SEND_VERDICT = Table(
             column(
                 "rule",
                 StringType(),
-                "Rule that decided: available, reachable, best_half (pickOneAtLeast), round_robin, retry (Go, C++); null: "
-                "not known.",
+                "Rule that decided: available, reachable, best_half (pickOneAtLeast), round_robin, retry (Go, C++); "
+                "null: not known.",
             ),
             column(
                 "verdict",
@@ -281,9 +281,9 @@ SEND_VERDICT = Table(
                 "reason",
                 StringType(),
                 "Of possible: same_millisecond, clock_tolerance, ladder_edge, detector, possibly_absent, "
-                "stale_route, stale_route_or_rewritten_list, or several joined by ` + `; of Go and C++ unseen_attempts, "
-                "concurrent_sends, active_mode, stale_route. Of unknown: what is missing. Of impossible, for Go and C++ "
-                "alone: which queue was next, or why the send was not to be tried again.",
+                "stale_route, stale_route_or_rewritten_list, or several joined by ` + `; of Go and C++ "
+                "unseen_attempts, concurrent_sends, active_mode, stale_route. Of unknown: what is missing. Of "
+                "impossible, for Go and C++ alone: which queue was next, or why the send was not to be tried again.",
             ),
             column(
                 "profile",

@@ -1,4 +1,4 @@
-"""Go and C++ producers that send by their own kernels: the lines that their programs write, and their topics' routes."""
+"""Go and C++ producers that send by their own kernels: the lines that their programs write, their topics' routes."""
 
 from __future__ import annotations
 

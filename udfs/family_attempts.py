@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from udfs.attempt_columns import ASYNC, ATTEMPTS, NEVER, Attempts, attempts_of
 from udfs.family_choices import Attempt
 from udfs.not_available_duration import BoolArray, IntArray
 from udfs.replayed_day import Day
 from udfs.retry_rules import Ended
-from udfs.send_turns import Sent
 from udfs.stated_releases import names_each_attempt
+from udfs.turn_rules import Sent
 
 _TEXTS = ("topic", "thread", "msg_id", "mode", "broker_name", "last_broker_name", "outcome", "error")
 _OK = "SEND_OK"

@@ -11,7 +11,8 @@ from udfs.message_queues import MessageQueue
 from udfs.publish_lists import publish_queues
 from udfs.recorded_routes import RecordedRoutes, Route
 from udfs.retry_rules import Ended, why_not_retried, why_too_many
-from udfs.send_turns import Kind, Sent, Turn, turns_of
+from udfs.send_turns import Kind, Turn, turns_of
+from udfs.turn_rules import Sent
 
 UNSEEN, CONCURRENT, ACTIVE, STALE = "unseen_attempts", "concurrent_sends", "active_mode", "stale_route"
 NO_RELEASE = "the release is not recorded"

@@ -1,7 +1,7 @@
 """A date's attempts and routes in, rows of send_verdict on the choices of Go and C++ producers out.
 
-Each of their attempts has a row. A process's attempts of a date are looked at together: whether one was out of its turn,
-or others are not recorded, shows by those behind it. Nothing is handed on to the next date.
+Each of their attempts has a row. A process's attempts of a date are looked at together: whether one was out of its
+turn, or others are not recorded, shows by those behind it. Nothing is handed on to the next date.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def why_not_retried(profile: str, before: Ended) -> str | None:
 
 
 def why_too_many(profile: str, attempt: int, retries: int | None) -> str | None:
-    """Why the attempt, 0 for the first, is one too many; ``retries``: as the producer's start says, None: it does not."""
+    """Why the attempt, 0 for the first, is one too many; ``retries``: as the producer's start says; None: unknown."""
     most = _MOST_CPP_ATTEMPTS if CLIENT_FAMILIES[profile].language == "CPP" else None
     allowed = most if retries is None else 1 + retries
     return f"attempt {attempt + 1} of at most {allowed}" if allowed is not None and attempt >= allowed else None

@@ -250,7 +250,7 @@ CODE = {"exception": "MQBrokerErr"}
 def test_what_is_tried_again_is_the_releases_own_matter(release, before, allowed):
     verdict, rule, reason = retried(release, **before)
     assert (verdict == "consistent") == allowed, reason
-    assert allowed or (verdict, rule) == ("impossible", "retry") and reason.startswith("a retry after")
+    assert allowed or ((verdict, rule) == ("impossible", "retry") and reason.startswith("a retry after"))
 
 
 @pytest.mark.parametrize(("retries", "verdict"), [(0, "impossible"), (3, "consistent"), (None, "consistent")])
