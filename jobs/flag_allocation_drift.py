@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from conf.settings import Settings, fingerprint
+from jobs.declared_clients import declared_clients
 from jobs.delta_tables import Lake
 from jobs.engines.arrow_lake import Where
 from jobs.publication import Derivation, PublicationResult, Stretch, publish
@@ -55,6 +56,7 @@ _DAY_S = 86_400
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> PublicationResult:
     """Judge the rounds of the dates that new input touched, and forward until a date closes as it did before."""
+    declared_clients(settings)  # refused before anything is read
     lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days, confirm=context.confirm)
     derivation = Derivation(
         job="flag_allocation_drift",
@@ -96,7 +98,7 @@ def _compute(stretch: Stretch, settings: Settings) -> dict[str, DataFrame]:
     events = staged(_strategy_events(stretch))
     listed = groups.where(F.col("connections").isNotNull())
     configured = [entry.model_dump() | {"parameters": entry.parameters or None} for entry in drift.strategy]
-    rules = staged(member_rules(listed, events, configured=configured))
+    rules = staged(member_rules(listed, events, configured=configured, declared=declared_clients(settings)))
     told_routes = _of_rounds(stretch, TOPIC_ROUTE, drift.lookback_s)
     routes = staged(round_routes(captures, told_routes))
     progress = with_whole_names(_of_rounds(stretch, QUEUE_PROGRESS, drift.lookback_s), captures, told_routes)
