@@ -51,8 +51,8 @@ CASES = [
     ),
     (
         java,
-        "Failed to send message due to too many requests, would attempt to resend after PT1S, maxAttempts=3, attempt=1, "
-        f"topic=T, messageId(s)=[01AB, 01AC], endpoints=e:1, clientId={ID}",
+        "Failed to send message due to too many requests, would attempt to resend after PT1S, maxAttempts=3, "
+        f"attempt=1, topic=T, messageId(s)=[01AB, 01AC], endpoints=e:1, clientId={ID}",
         {"kind": "send_failed", "client_id": ID, "topic": "T", "msg_id": None},
     ),
     (
