@@ -152,10 +152,12 @@ class _OfFamily:
         if isinstance(lists, str):
             return [_unknown(lists, self.profile)] * len(own)
         sends = [attempt.sent for attempt in own]
-        ways = [
-            (queues, *turns_of(sends, queues, self.profile, is_whole=is_whole, tolerance_ms=self.tolerance_ms))
-            for queues in lists
-        ]
+        ways = []
+        for queues in lists:
+            told = turns_of(sends, queues, self.profile, is_whole=is_whole, tolerance_ms=self.tolerance_ms)
+            ways.append((queues, *told))
+            if not told[1]:
+                break  # nothing is cheaper
         queues, turns, _ = min(ways, key=lambda way: way[2])
         blamed = _blamed(own, [turn.kind for turn in turns], len(queues))
         return [
@@ -172,7 +174,6 @@ class _OfFamily:
         return None if why is None else Verdict("impossible", "retry", why, [], self.profile)
 
     def _of_turn(self, sent: Sent, turn: Turn, queues: Sequence[MessageQueue], blamed: set[Kind]) -> Verdict:
-        listed = MessageQueue(self.topic, *sent.queue) in queues
         if turn.kind == "lost":
             return _unknown(NO_EARLIER, self.profile)
         if turn.kind == "first":
@@ -185,6 +186,7 @@ class _OfFamily:
             if expected is not None and turn.kind in blamed:
                 next_one = f"queue {expected.queue_id} of {expected.broker_name} was next"
                 return self._told("impossible", next_one, admissible)
+            listed = MessageQueue(self.topic, *sent.queue) in queues
             return self._told("possible", UNSEEN if listed else STALE, admissible | {sent.queue[0]})
         reason = {"concurrent": CONCURRENT, "active_mode": ACTIVE, "gap": UNSEEN}[turn.kind]
         return self._told("possible", reason, admissible | {sent.queue[0]})

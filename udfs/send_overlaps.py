@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from udfs.turn_rules import Rule, Sent
@@ -27,20 +28,37 @@ class Window(NamedTuple):
         return Window(self.before + before, self.after + after, taken)
 
 
-def windows_of(sends: Sequence[Sent], rule: Rule, size: int, tolerance_ms: int) -> list[Window]:
-    """For each attempt, which are given in order of their begin; ``size``: of the list."""
-    windows = [Window(0, 0, set()) for _ in sends]
-    steps = [size if rule.looks_on(sent) else 1 for sent in sends]
-    running: list[int] = []
-    for place, sent in enumerate(sends):
-        running = [n for n in running if sends[n].chosen_ms + tolerance_ms >= sent.begin_ms]
-        for n in running:
-            if _may_swap(sends[n], sent, tolerance_ms):
-                may_skip = steps[n] > 1 or steps[place] > 1 or not _is_one_thread(sends[n], sent)
-                windows[place] = windows[place].widened(steps[n], 0, None if may_skip else sends[n].queue)
-                windows[n] = windows[n].widened(0, steps[place], None if may_skip else sent.queue)
-        running.append(place)
-    return windows
+class Overlaps:
+    """Finds the window of an attempt; most are never asked for."""
+
+    def __init__(self, sends: Sequence[Sent], rule: Rule, size: int, tolerance_ms: int) -> None:
+        """``sends``: in order of their begin; ``size``: of the list."""
+        self._sends, self._rule, self._size, self._tolerance_ms = sends, rule, size, tolerance_ms
+        # Before a place, the latest instant until which any attempt chose: no farther back is one that overlaps.
+        self._latest = list(accumulate((sent.chosen_ms for sent in sends), max))
+
+    def window(self, place: int) -> Window:
+        """The window of the attempt at this place."""
+        sends, own, near = self._sends, self._sends[place], self._tolerance_ms
+        found = Window(0, 0, set())
+        for n in range(place - 1, -1, -1):
+            if self._latest[n] + near < own.begin_ms:
+                break
+            if _may_swap(sends[n], own, near):
+                found = found.widened(self._steps(sends[n]), 0, self._taken(sends[n], own))
+        for n in range(place + 1, len(sends)):
+            if own.chosen_ms + near < sends[n].begin_ms:
+                break
+            if _may_swap(own, sends[n], near):
+                found = found.widened(0, self._steps(sends[n]), self._taken(sends[n], own))
+        return found
+
+    def _steps(self, sent: Sent) -> int:
+        return self._size if self._rule.looks_on(sent) else 1
+
+    def _taken(self, other: Sent, own: Sent) -> tuple[str, int] | None:
+        may_skip = self._rule.looks_on(other) or self._rule.looks_on(own) or not _is_one_thread(other, own)
+        return None if may_skip else other.queue
 
 
 def _is_one_thread(first: Sent, second: Sent) -> bool:

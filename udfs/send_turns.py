@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from udfs.cpp_publish import RESUMES_AFTER_MS
 from udfs.message_queues import MessageQueue
-from udfs.send_overlaps import Window, windows_of
+from udfs.send_overlaps import Overlaps
 from udfs.turn_rules import CppTurns, Rule, Sent, rule_of
 
 Kind = Literal[
@@ -55,19 +55,20 @@ def turns_of(
         tolerance_ms: sends of different threads that are no farther apart may have chosen in either order.
     """
     rule = rule_of(queues, profile)
-    walk = _Walk(rule, queues)
+    walk = _Walk(rule, queues, Overlaps(sends, rule, len(queues), tolerance_ms))
     if is_whole:
         walk.states = {rule.start % len(queues): (0.0, None)}
-    for sent, window in zip(sends, windows_of(sends, rule, len(queues), tolerance_ms), strict=True):
-        walk.take(sent, window)
+    for number, sent in enumerate(sends):
+        walk.take(number, sent)
     return walk.told, walk.settle()
 
 
 class _Walk:
     """``told``: of the attempts that all likely ways agree on; the others are in the chains of ``states``."""
 
-    def __init__(self, rule: Rule, queues: Sequence[MessageQueue]) -> None:
-        self.rule, self.queues = rule, queues
+    def __init__(self, rule: Rule, queues: Sequence[MessageQueue], overlaps: Overlaps) -> None:
+        self.rule, self.queues, self.overlaps = rule, queues, overlaps
+        self.in_turn = [Turn("in_turn", place) for place in range(len(queues))]
         self.places = {(queue.broker_name, queue.queue_id): place for place, queue in enumerate(queues)}
         self.states: _States = {}
         self.told: list[Turn] = []
@@ -75,21 +76,33 @@ class _Walk:
         self._taken_while_out: set[tuple[str, int]] = set()
         self._cost = 0.0
 
-    def take(self, sent: Sent, window: Window) -> None:
+    def take(self, number: int, sent: Sent) -> None:
         """The next attempt."""
         place, states = self.places.get(sent.queue), self.states
-        expected, _ = self.rule.turn(0, sent)
+        expected = self.rule.turn(0, sent)[0] if sent.is_retry else 0
         if expected is None:
             self._begin_anew(Turn("lost", None))
+        elif len(states) == 1 and self._is_surely_in_turn(sent, place):
+            pass
         elif not states and self.rule.follows_send(sent):
             self.told.append(Turn("in_turn" if place == expected else "out_of_send", expected))
         elif not states:
             self.told.append(Turn("first" if place is not None else "out_of_turn", None))
             self.states = {} if place is None else {(place + 1) % len(self.queues): (self._cost, None)}
         else:
-            self._go_on(sent, place, window)
+            self._go_on(number, sent, place)
         if isinstance(self.rule, CppTurns):
             self._note(sent)
+
+    def _is_surely_in_turn(self, sent: Sent, place: int | None) -> bool:
+        """Whether no other explanation need be kept; if so, it is told. Most attempts end here."""
+        ((state, (cost, chain)),) = self.states.items()
+        expected, after = self.rule.turn(state, sent)
+        if expected is None or place != expected or chain is not None or sent.queue in self._failed_at:
+            return False
+        self.told.append(self.in_turn[expected])
+        self.states = {after: (cost, None)}
+        return True
 
     def settle(self) -> float:
         """Tell the cheapest way; returns its cost."""
@@ -112,11 +125,11 @@ class _Walk:
         self.settle()
         self.told.append(turn)
 
-    def _go_on(self, sent: Sent, place: int | None, window: Window) -> None:
+    def _go_on(self, number: int, sent: Sent, place: int | None) -> None:
         found: _States = {}
         best = min(cost for cost, _ in self.states.values())
         for state, (cost, chain) in self.states.items():
-            for turn, after, more in self._ways(state, sent, place, window):
+            for turn, after, more in self._ways(state, number, sent, place):
                 _keep(found, after, cost + more, (turn, chain))
             if cost == best and place is not None and not self.rule.follows_send(sent):
                 expected, _ = self.rule.turn(state, sent)
@@ -129,7 +142,7 @@ class _Walk:
             self.told += _unwound(chain)
             self.states = {state: (cost, None)}
 
-    def _ways(self, state: int, sent: Sent, place: int | None, window: Window) -> Iterator[tuple[Turn, int, float]]:
+    def _ways(self, state: int, number: int, sent: Sent, place: int | None) -> Iterator[tuple[Turn, int, float]]:
         """What may be said of the attempt in this state, the state behind it and what it costs."""
         expected, after = self.rule.turn(state, sent)
         size = len(self.queues)
@@ -140,7 +153,7 @@ class _Walk:
             return
         own_send = self.rule.follows_send(sent)
         later = (place - (expected or 0)) % size if place is not None else size
-        if place is not None and not own_send and self._is_within(window, expected or 0, later):
+        if place is not None and not own_send and self._is_within(number, expected or 0, later):
             yield Turn("concurrent", expected), after, _DOUBT
         elif place is not None and self._passes_over_failed(expected or 0, later, sent):
             yield Turn("active_mode", expected), (after + later) % size, _DOUBT
@@ -150,8 +163,9 @@ class _Walk:
             yield Turn("out_of_send" if own_send else "out_of_turn", expected), after, _OUT
             yield Turn("out_of_send" if own_send else "uncounted", expected), state, _OUT + _DOUBT
 
-    def _is_within(self, window: Window, expected: int, later: int) -> bool:
-        queue = self.queues[expected]
+    def _is_within(self, number: int, expected: int, later: int) -> bool:
+        """Whether the attempt may have come so much out of order."""
+        queue, window = self.queues[expected], self.overlaps.window(number)
         somebody_has_it = window.taken is None or (queue.broker_name, queue.queue_id) in window.taken
         return somebody_has_it and (later <= window.after or len(self.queues) - later <= window.before)
 
