@@ -37,6 +37,9 @@ AT = {
     cpp: datetime(2026, 1, 5, 1, 15, 0, 123_000, UTC),
 }
 QUEUES = "[Assignment{messageQueue=broker-a.T.-1}, Assignment{messageQueue=b.c.T.3}]"
+EMPTIED = (
+    f"Attention!!! acquired empty assignments from remote, but existed assignments is not empty, topic=T, clientId={ID}"
+)
 CASES = [
     (
         java,
@@ -67,9 +70,8 @@ CASES = [
     ),
     (
         java,
-        "Attention!!! acquired empty assignments from remote, but existed assignments is not empty, topic=T, "
-        f"clientId={ID}",
-        {"kind": "assignments_empty", "topic": "T", "client_id": ID},
+        EMPTIED,
+        {"kind": "assignments_empty", "topic": "T", "client_id": ID, "detail": EMPTIED},
     ),
     (
         java,
@@ -142,7 +144,7 @@ def test_a_stack_trace_behind_a_failed_send_is_its_own():
 @pytest.mark.parametrize(
     "text",
     [
-        "2026-01-05 10:15:00,123 INFO App - Failed to send message to the till, sorry",
+        "2026-01-05 10:15:00,123 INFO App - Failed to send message to the endpoint of the till, sorry",
         java("Send heartbeat successfully, endpoints=e:1, clientId=c"),
         java("Assignments of topic=T remains the same, assignments=null, clientId=c"),
         cpp("Drop isolated-endoint[e:1] as it has been removed from route table"),
