@@ -8,7 +8,7 @@ import re
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 _QUEUE = re.compile(r".+:[0-9]{1,9}", re.DOTALL)
 
@@ -149,6 +149,22 @@ class GroupStrategy(_Section):
         return json.dumps(given, sort_keys=True) if given else ""
 
 
+class ClientFamily(_Section):
+    """What no record shows of some members of a group; patterns are shell patterns."""
+
+    cluster: str = "*"
+    consumer_group: str = "*"
+    client_id: str = "*"
+    family: str | None = None
+    strategy: str | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> ClientFamily:
+        if self.family is None and self.strategy is None:
+            raise ValueError("it names neither a family nor a strategy")
+        return self
+
+
 class Opening(_Section):
     """When a drift code may open an incident."""
 
@@ -200,6 +216,7 @@ class Drift(_Section):
     heartbeat_expiry_s: int = Field(gt=0)
     strategy_carry_days: int = Field(ge=1)
     strategy: tuple[GroupStrategy, ...] = ()
+    client_family: tuple[ClientFamily, ...] = ()
 
 
 class Spark(_Section):

@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -33,6 +33,7 @@ from schemas import (
 from udfs.attempt_columns import DAY_MS
 from udfs.captured_rounds import captured_rounds
 from udfs.group_fold import JUDGED, FoldSettings, GroupFold, JudgedTopic, Recorded, Told
+from udfs.member_families import Declaration, declared_of
 from udfs.member_rules import Shown, setting_of
 from udfs.member_signs import EVENTS, Heartbeats
 from udfs.owned_queues import LAG, OwnedQueues, reading_instants
@@ -59,11 +60,13 @@ class DriftOptions(NamedTuple):
 
     Attributes:
         strategies: what settings say of groups: see ``setting_of``.
+        clients: what they say of single members.
         hears: heartbeats were taken in; ``has_logs``: brokers' logs were.
     """
 
     fold: FoldSettings
     strategies: Sequence[Mapping[str, Any]]
+    clients: Sequence[Declaration]
     heartbeat_expiry_s: int
     strategy_carry_days: int
     hears: bool
@@ -204,6 +207,7 @@ class _Bucket:
         return Told(
             Shown((one.client_id, one.at, one.strategy, one.source) for one in self._sightings.get(group, ())),
             setting_of(options.strategies, self._cluster, group),
+            partial(declared_of, options.clients, self._cluster, group),
             heard if options.hears else None,
             events if options.has_logs else None,
         )

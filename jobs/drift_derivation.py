@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from datetime import date
 
 from conf.settings import Settings
+from jobs.declared_clients import declared_clients
 from jobs.drift_buckets import ClusterDates, DriftFold, DriftOptions
 from jobs.drift_cut import (
     ASKED_PROXY,
@@ -154,6 +155,7 @@ def _options(settings: Settings, *, hears: bool, has_logs: bool) -> DriftOptions
     return DriftOptions(
         FoldSettings(walk, drift.lookback_s, drift.progress_valid_s, settings.rounds.loose_spread_s),
         [entry.model_dump() | {"parameters": entry.parameters or None} for entry in drift.strategy],
+        declared_clients(settings),
         drift.heartbeat_expiry_s,
         drift.strategy_carry_days,
         hears,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conf.settings import Settings, fingerprint
+from jobs.declared_clients import declared_clients
 from jobs.drift_derivation import derive
 from jobs.engines.arrow_columns import arrow_schema
 from jobs.engines.arrow_lake import ArrowLake, Where
@@ -55,6 +56,7 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
 
 def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunContext) -> PublicationResult:
     """The same, whichever engine reads, computes and writes."""
+    declared_clients(settings)  # refused before anything is read
     derivation: Derivation[Any] = Derivation(
         job="flag_allocation_drift",
         formats=formats_of("consumer"),

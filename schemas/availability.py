@@ -240,7 +240,8 @@ PRODUCER_REPLAY = Table(
 SEND_VERDICT = Table(
     name="send_verdict",
     comment="One row per attempt whose choice of a broker was in doubt: could its client have made it? Attempts "
-    "without a row went to a broker that was available to them (view send_choice has them all).",
+    "without a row went to a broker that was available to them (view send_choice has them all). Go and C++ producers "
+    "take queues in turn: each of their attempts has a row, which judges the queue.",
     schema=StructType(
         [
             CLUSTER,
@@ -266,7 +267,8 @@ SEND_VERDICT = Table(
             column(
                 "rule",
                 StringType(),
-                "Rule that decided: available, reachable, best_half (pickOneAtLeast), round_robin; null: not known.",
+                "Rule that decided: available, reachable, best_half (pickOneAtLeast), round_robin, retry (Go, C++); "
+                "null: not known.",
             ),
             column(
                 "verdict",
@@ -278,9 +280,15 @@ SEND_VERDICT = Table(
                 "reason",
                 StringType(),
                 "Of possible: same_millisecond, clock_tolerance, ladder_edge, detector, possibly_absent, "
-                "stale_route, stale_route_or_rewritten_list, or several joined by ` + `; of unknown: what is missing.",
+                "stale_route, stale_route_or_rewritten_list, or several joined by ` + `; of Go and C++ "
+                "unseen_attempts, concurrent_sends, active_mode, stale_route. Of unknown: what is missing. Of "
+                "impossible, for Go and C++ alone: which queue was next, or why the send was not to be tried again.",
             ),
-            column("profile", StringType(), "Release family whose rules were applied; null: not known."),
+            column(
+                "profile",
+                StringType(),
+                "Release family whose rules were applied, several that give the same as `G5|G6|G7`; null: not known.",
+            ),
             *RUN,
         ]
     ),
@@ -288,7 +296,7 @@ SEND_VERDICT = Table(
     lineage=LINEAGE,
     values=(
         MODES,
-        ("rule", ("available", "reachable", "best_half", "round_robin")),
+        ("rule", ("available", "reachable", "best_half", "round_robin", "retry")),
         ("verdict", ("consistent", "possible", "impossible", "unknown")),
     ),
 )

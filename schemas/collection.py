@@ -149,6 +149,11 @@ TOPIC_ROUTE = Table(
                 StringType(),
                 "orderTopicConf, `broker:queues;...`: what producers go by instead of the counts; null without one.",
             ),
+            column(
+                "place_in_answer",
+                IntegerType(),
+                "Place of the broker in the name server's answer, from 0, which Go's producers go by; null: not told.",
+            ),
             column("is_static_topic", BooleanType(), "The topic has logical queues (5.0 on).", required=True),
             column(
                 "logical_broker_name",

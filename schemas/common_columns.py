@@ -50,7 +50,7 @@ OCCURRENCE = column(
     "1 for the first such line of that instant in its file. Equal lines of one instant in two files count as copies.",
     required=True,
 )
-LANGUAGE = column("language", StringType(), "GO or CPP: a line of such a client; null: of a Java client.")
+LANGUAGE = column("language", StringType(), "GO, CPP or GRPC: a line of such a client; null: of a Java client.")
 DOUBTS = column(
     "doubts",
     ArrayType(StringType(), containsNull=False),

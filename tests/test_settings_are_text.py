@@ -31,6 +31,12 @@ consumer_group = X
 name = X
 machine_rooms = [X]
 configured_queues = { X = ["broker-a:0"] }
+[[drift.client_family]]
+cluster = X
+consumer_group = X
+client_id = X
+family = X
+strategy = X
 [[timing.maintenance]]
 cluster = X
 consumer_group = X
@@ -63,10 +69,11 @@ def with_text(form: str, text: str, folder: Path) -> Path:
 def test_free_text_is_kept_as_it_is_written(text, tmp_path):
     settings = load_settings(with_text(FREE, text, tmp_path))
     (override,), (strategy,) = settings.replay.override, settings.drift.strategy
-    (window,) = settings.timing.maintenance
+    (window,), (client,) = settings.timing.maintenance, settings.drift.client_family
     assert {override.cluster, override.producer_group, override.client_version} == {text}
     assert {strategy.cluster, strategy.consumer_group, strategy.name, *strategy.machine_rooms} == {text}
     assert json.loads(strategy.parameters)["machine_rooms"] == [text]
+    assert {*client.model_dump().values()} == {text}
     assert {window.cluster, window.consumer_group} == {text}
     for keyed in (settings.ingest.client_log_zones, strategy.configured_queues, settings.spark.options):
         assert list(keyed) == [text]

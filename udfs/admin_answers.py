@@ -68,7 +68,7 @@ def _topic_route(raw: Fields, capture: Fields) -> Answer:
     addresses = {text_field(b, "brokerName"): map_of(b, "brokerAddrs") for b in objects(raw, "brokerDatas")}
     mappings = map_of(raw, "topicQueueMappingByBroker")
     rows = []
-    for queue_data in objects(raw, "queueDatas"):
+    for place, queue_data in enumerate(objects(raw, "queueDatas")):
         name = text_field(queue_data, "brokerName")
         master = master_address(addresses.get(name, {}))
         rows.append(
@@ -83,6 +83,7 @@ def _topic_route(raw: Fields, capture: Fields) -> Answer:
                     "has_master": master is not None,
                     "master_address": master,
                     "order_topic_conf": optional_text(raw, "orderTopicConf"),
+                    "place_in_answer": place,
                     "is_static_topic": bool(mappings),
                     **_logical_queues(mappings.get(name)),
                 },

@@ -201,6 +201,7 @@ CONTRACT: dict[str, dict[str, Column]] = {
         "has_master": Column(_flag, required=True),
         "master_address": Column(text_field),
         "order_topic_conf": Column(text_field),
+        "place_in_answer": Column(int32),
         "is_static_topic": Column(_flag),
         "name_server": Column(text_field),
         "logical_broker_name": Column(text_field),

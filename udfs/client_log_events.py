@@ -17,6 +17,7 @@ from typing import Any
 
 from udfs.client_log_templates import RESULTS, TEMPLATES
 from udfs.foreign_client_logs import may_be_foreign
+from udfs.grpc_client_logs import may_be_grpc
 from udfs.log_templates import Reader, Template, TemplateIndex, read_message
 from udfs.log_wrappers import may_be_wrapped
 from udfs.parsed_line import java_number
@@ -69,6 +70,8 @@ def tells_nothing(text: str) -> bool:
         if needle in text:
             return False
     # What begins as ``2026-01-05 `` is of a Java logger, or nearly so: the needles are enough.
+    if may_be_grpc(text):
+        return False
     return text[4:11:6] == "- " or not (may_be_wrapped(text) or may_be_foreign(text))
 
 

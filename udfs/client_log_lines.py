@@ -22,6 +22,7 @@ from udfs.bounded_lines import Line
 from udfs.client_log_events import MESSAGES, read_event, tells_nothing
 from udfs.client_log_layouts import reading_of
 from udfs.foreign_client_logs import refuse_foreign
+from udfs.grpc_client_logs import GRPC, GrpcLine, read_grpc
 from udfs.held_lines import Held, HeldQueues
 from udfs.log_layouts import LogReading, begins_record, continues_trace, read_head, time_of_line, without_colours
 from udfs.log_templates import Template
@@ -135,6 +136,9 @@ class _Reader:
             if is_other_client(text):
                 return self._other(line, text)
             if found is None:
+                grpc = read_grpc(text, self.reading)
+                if grpc is not None:
+                    return self._grpc(line, text, grpc)
                 refuse_foreign(text)
                 return None
             start, form = found
@@ -158,6 +162,12 @@ class _Reader:
             return ParsedLine(line, (Record("rebalance_result", row),))
         row |= {"log_folder": self.folder, "pid": None}
         stamp(row, other.head, text, other.message, self.occurrences)
+        return ParsedLine(line, (Record("client_event", row),))
+
+    def _grpc(self, line: Line, text: str, told: GrpcLine) -> ParsedLine:
+        self.is_traced = told.row["kind"] in ("send_failed", "heartbeat_failed")
+        row = {**told.row, "language": GRPC, "log_folder": self.folder, "pid": told.head.pid}
+        stamp(row, told.head, text, told.message, self.occurrences)
         return ParsedLine(line, (Record("client_event", row),))
 
     def _result(self, text: str, start: int) -> Record:

@@ -25,7 +25,8 @@ class Choices(NamedTuple):
     """Rows of attempts: those to be judged, in the order in which their clients chose, and those that cannot be.
 
     Attributes:
-        unknown: of the second kind those whose processes' rules are not known; ``lacking``: whose last broker is not.
+        unknown: of the second kind those whose processes' rules are not known, but for those that are judged otherwise
+            (``family_choices``); ``lacking``: whose last broker is not.
     """
 
     doubtful: IntArray
@@ -55,7 +56,7 @@ def choices_of(
     back = np.flatnonzero(judged & has_last & looked_at)
     again[back] = _is_again(a, rows[back]) | (rule[back] == _EQUALS)
     held_then = _is_held(held, day.item_of(whose, broker[rows]), a.begin[rows], tolerance_ms)
-    return Choices(_in_order(a, rows[judged & (again | held_then)]), rows[~known], rows[lacks])
+    return Choices(_in_order(a, rows[judged & (again | held_then)]), rows[~known & ~day.by_turns[whose]], rows[lacks])
 
 
 def not_available(held: Stretches, down: Stretches, day: Day) -> Stretches:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from udfs.captured_rounds import CapturedRounds
 from udfs.group_walk import DRIFT, SCOPE, WalkSettings, close, new_history, opened, step
 from udfs.listed_members import Row, listed_members
+from udfs.member_families import Declared
 from udfs.member_rules import Rules, Setting, Shown, member_rules
 from udfs.member_signs import Heartbeats, member_events
 from udfs.missing_inputs import Inputs
@@ -63,12 +64,14 @@ class Told(NamedTuple):
     """What is told of a group whoever collected it.
 
     Attributes:
+        declared: what settings say of a member.
         heartbeats: of its members; None: no heartbeat was ever taken in.
         events: instants, epoch us, joins and leaves, and of whom; None: no broker's log was ever taken in.
     """
 
     shown: Shown
     setting: Setting
+    declared: Callable[[str], Declared]
     heartbeats: Heartbeats | None
     events: Sequence[tuple[int, str, str]] | None
 
@@ -192,8 +195,9 @@ class GroupFold:
         if key not in self._rules:
             rules = Rules()
             if facts.listed is not None:
-                shown, setting = self._told.shown, self._told.setting
-                rules = member_rules(facts.listed.connections, facts.reads.reads, shown, read_until, setting)
+                told, listed = self._told, facts.listed
+                own = told.setting, told.declared
+                rules = member_rules(listed.connections, facts.reads.reads, told.shown, read_until, *own)
             _keep(self._rules, key, (next(self._number), rules))
         return self._rules[key]
 

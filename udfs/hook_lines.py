@@ -34,7 +34,7 @@ from udfs.stated_releases import JAVA, LANGUAGES, stated_release
 MODES = ("SYNC", "ASYNC", "ONEWAY")
 STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 ANSWERED_BY_ANOTHER = "ANSWERED_BY_ANOTHER"  # the client's own ASYNC retries went on to another broker: it failed here
-_RESPONSE_CODE = re.compile(r"CODE: (-?\d{1,9})\b")
+RESPONSE_CODE = re.compile(r"CODE: (-?\d{1,9})\b")
 
 
 def _one(text: str) -> tuple[Record, ...]:
@@ -104,7 +104,7 @@ def _result(fields: Fields, mode: str) -> dict[str, Any]:
     if mode == "SYNC" and status is None and exception is None:
         raise RefusedLineError("MISSING_FIELD", "a SYNC attempt has neither 'status' nor 'exception'")
     error = optional_text(fields, "error")
-    code = _RESPONSE_CODE.search(error) if error else None
+    code = RESPONSE_CODE.search(error) if error else None
     return {
         "outcome": "EXCEPTION" if exception else status or "SUBMITTED",
         "exception": exception,

@@ -283,9 +283,9 @@ def _trimmed(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_java(parsed: Iterable[ParsedLine]) -> Iterator[ParsedLine]:
-    """What a Go or C++ client logs follows other rules, which are not known here: its lines are refused."""
+    """What a Go, C++ or gRPC client logs follows other rules, which are not known here: its lines are refused."""
     for line in parsed:
         if any(row.get("language") not in (None, "JAVA") for _, row in line.records):
-            yield line._replace(records=(), refusal=Refusal("FOREIGN_CLIENT_LOG", "a line of a Go or C++ client"))
+            yield line._replace(records=(), refusal=Refusal("FOREIGN_CLIENT_LOG", "a line of a Go, C++ or gRPC client"))
         else:
             yield line

@@ -20,6 +20,9 @@ from udfs.bounded_lines import Line
 
 _DOCKER_BYTES = 16 * 1024  # docker cuts a longer line; other collectors write no line ends at all
 _MOST_CHARS = 8 << 20  # of a line that lies in several entries; what goes beyond is a line of its own
+_FIRST_CHARS = 200  # of docker's entry, in which its text begins
+_DOCKER_LOG = re.compile(r'"log"\s*:\s*"((?:[^"\\]|\\.)*+)"')
+_DOCKER_STDERR = re.compile(r'"stream"\s*:\s*"stderr"')
 _STARTS = frozenset("{<JFMASOND")  # of JSON, of a priority, of a month
 _LEVEL = r"(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b"
 _CRI = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:?\d\d) (stdout|stderr) ([FP])(?::\S*+)? ?")
@@ -34,6 +37,15 @@ class Unwrapped(NamedTuple):
     stream: str
     text: str
     ends: bool
+
+
+class Part(NamedTuple):
+    """Where the text of a collector's entry stands in the line; ``goes_on``: its line may end in a later entry."""
+
+    stream: str
+    begin: int
+    end: int
+    goes_on: bool
 
 
 class _Begun(NamedTuple):
@@ -57,7 +69,8 @@ class Unwrapper:
         that another stream's cut in two.
         """
         text = line[3]
-        found = unwrap(text) if line[4] is None and may_be_wrapped(text) else None
+        size = line[2] - line[1]
+        found = unwrap(text, size) if line[4] is None and may_be_wrapped(text) else None
         return ((line, text),) if found is None else self._joined(line, found)
 
     def rest(self) -> Iterator[tuple[Line, str]]:
@@ -84,10 +97,30 @@ def may_be_wrapped(text: str) -> bool:
     return text[10:11] == "T" or text[:1] in _STARTS
 
 
-def unwrap(text: str) -> Unwrapped | None:
-    """What a line carries as an entry of a collector that is known; None: it is no such entry."""
+def may_go_on(text: str) -> bool:
+    """False: the line is no entry whose text may go on in a later one. Quick, for most lines."""
+    return ('"log"' in text[:_FIRST_CHARS] if text[:1] == "{" else text[10:11] == "T") and part_of(text) is not None
+
+
+def part_of(text: str) -> Part | None:
+    """Where an entry of docker's json-file or of Kubernetes' log holds its text; None: the line is no such entry."""
+    if text[:1] == "{":
+        found = _DOCKER_LOG.search(text, 0)
+        if found is None:
+            return None
+        stream = "stderr" if _DOCKER_STDERR.search(text) else "stdout"
+        return Part(stream, *found.span(1), not found[1].endswith("\\n"))
+    cri = _CRI.match(text)
+    return Part(cri[1], cri.end(), len(text), cri[2] == "P") if cri else None
+
+
+def unwrap(text: str, size: int = 0) -> Unwrapped | None:
+    """What a line carries as an entry of a collector that is known; None: it is no such entry.
+
+    ``size``: the bytes of the line as it stood in the file, where ids have been masked in it since.
+    """
     if text.startswith("{"):
-        return _of_json(text)
+        return _of_json(text, size)
     cri = _CRI.match(text)
     if cri is not None:
         return Unwrapped(cri[1], text[cri.end() :], cri[2] == "F")
@@ -95,7 +128,7 @@ def unwrap(text: str) -> Unwrapped | None:
     return Unwrapped("", text[syslog.end() :], ends=True) if syslog else None
 
 
-def _of_json(text: str) -> Unwrapped | None:
+def _of_json(text: str, size: int) -> Unwrapped | None:
     try:
         entry = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -103,7 +136,7 @@ def _of_json(text: str) -> Unwrapped | None:
     log = entry.get("log")
     if isinstance(log, str):
         stream = "stderr" if entry.get("stream") == "stderr" else "stdout"
-        goes_on = not log.endswith("\n") and len(log.encode()) >= _DOCKER_BYTES
+        goes_on = not log.endswith("\n") and len(log.encode()) + max(size - len(text.encode()), 0) >= _DOCKER_BYTES
         return Unwrapped(stream, log.removesuffix("\n").removesuffix("\r"), not goes_on)
     message = entry.get("MESSAGE")
     if isinstance(message, list):

@@ -5,10 +5,14 @@ Records often tell a set of families only. Such a member's ``profile`` names the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import difflib
+from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import NamedTuple
 
 from udfs.client_families import CLIENT_FAMILIES, families_of
+from udfs.release_profiles import PROFILES
+from udfs.shell_patterns import is_like
 
 _OR = "|"
 _NEARBY = "MACHINE_ROOM_NEARBY"
@@ -19,6 +23,44 @@ def profile_of_member(
 ) -> str | None:
     """All families that a member may be of, as one text; None: nothing is known. Arguments as of ``families_of``."""
     return _OR.join(families_of(language, version, client_version, client_id)) or None
+
+
+class Declared(NamedTuple):
+    """What settings say of a member; None: nothing."""
+
+    family: str | None = None
+    strategy: str | None = None
+
+
+class Declaration(NamedTuple):
+    """An entry of the settings; ``cluster``, ``consumer_group`` and ``client_id`` are shell patterns."""
+
+    cluster: str
+    consumer_group: str
+    client_id: str
+    family: str | None
+    strategy: str | None
+
+
+def declared_of(entries: Sequence[Declaration], cluster: str, consumer_group: str, client_id: str) -> Declared:
+    """What settings say of a member: of each, the first entry whose patterns match and that has it."""
+    own = [
+        entry
+        for entry in entries
+        if is_like(cluster, entry.cluster)
+        and is_like(consumer_group, entry.consumer_group)
+        and is_like(client_id, entry.client_id)
+    ]
+    given = (next((v for e in own if (v := getattr(e, name)) is not None), None) for name in Declared._fields)
+    return Declared(*given)
+
+
+def check_family(family: str) -> None:
+    """Raises: ValueError: there is no such family."""
+    known = [*CLIENT_FAMILIES, *PROFILES]
+    if family not in known:
+        near = difflib.get_close_matches(family.upper(), known, n=2) or list(CLIENT_FAMILIES)
+        raise ValueError(f"no family {family!r:.80} of clients is known; near it: {', '.join(near)}")
 
 
 @cache

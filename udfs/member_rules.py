@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from udfs.allocation import STRATEGIES
 from udfs.listed_members import Row, nulls_first
-from udfs.member_families import has_no_choice, profile_of_member
+from udfs.member_families import Declared, has_no_choice, profile_of_member
 from udfs.round_facts import OTHER_CLASS
+from udfs.shell_patterns import is_like
 
 CLIENT_LOG, RUNNING_INFO = "client_log", "running_info"
 
@@ -64,18 +64,28 @@ class Shown:
         return self._strategies[client_id, source][place - 1] if place else None
 
 
+def _undeclared(_: str) -> Declared:
+    return Declared()
+
+
 def member_rules(
-    connections: Iterable[Row], reads: Iterable[Row], shown: Shown, at: int, setting: Setting = Setting()
+    connections: Iterable[Row],
+    reads: Iterable[Row],
+    shown: Shown,
+    at: int,
+    setting: Setting = Setting(),
+    declared: Callable[[str], Declared] = _undeclared,
 ) -> Rules:
     """The rules of one round, in which the group was read until ``at``.
 
-    In order of trust: client log, running info, settings; a class that is none of RocketMQ's own says least. Clients
+    ``declared``: what settings say of a member by its client id; its family goes before what connections say. In order of trust: client log, running info, settings; a class that is none of RocketMQ's own says least. Clients
     that know AVG only have that, whatever is said. The group's: configured, else the majority of the known ones (ties
     in the order of STRATEGIES), else AVG, which is RocketMQ's default.
     """
-    members = [
-        _rule(client_id, profile, shown, at, setting.name) for client_id, profile in _profiles(connections, reads)
-    ]
+    members = []
+    for client_id, profile in _profiles(connections, reads):
+        family, strategy = declared(client_id)
+        members.append(_rule(client_id, family or profile, shown, at, strategy or setting.name))
     if not members:
         return Rules()
     strategy, source = _majority(members, "strategy", list(STRATEGIES))
@@ -153,12 +163,6 @@ def setting_of(entries: Sequence[Mapping[str, Any]], cluster: str, consumer_grou
 
     ``entries``: shell patterns ``cluster`` and ``consumer_group``, ``name``, ``parameters``.
     """
-    own = [e for e in entries if _like(e["cluster"], cluster) and _like(e["consumer_group"], consumer_group)]
+    own = [e for e in entries if is_like(cluster, e["cluster"]) and is_like(consumer_group, e["consumer_group"])]
     given = (next((e[name] for e in own if e.get(name) is not None), None) for name in Setting._fields)
     return Setting(*given)
-
-
-def _like(pattern: str, text: str) -> bool:
-    """Shell patterns of ``*`` and ``?`` alone."""
-    regex = "".join({"*": ".*", "?": "."}.get(c, re.escape(c)) for c in pattern)
-    return re.fullmatch(regex, text, re.DOTALL) is not None

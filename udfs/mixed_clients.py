@@ -19,6 +19,7 @@ from udfs.round_facts import Queue
 
 _GRPC = "R"
 _NEARBY = "MACHINE_ROOM_NEARBY"
+_LOGICAL = "__syslo__"  # MixAll#LOGICAL_QUEUE_MOCK_BROKER_PREFIX
 
 
 class Disagreement(NamedTuple):
@@ -91,6 +92,11 @@ def _differing(lists: Lists, first: MemberRule, second: MemberRule) -> tuple[str
             "a proxy hands messages to gRPC clients, while the others count them among the members that share the "
             "queues",
             "a consumer group of its own for gRPC clients",
+        )
+    if _is_other(first) != _is_other(second) and any(name.startswith(_LOGICAL) for name, _ in lists.queues):
+        return (
+            "Java's clients since 5.0.0 share a static topic's logical queues, Go's and C++'s those of its brokers",
+            "Java clients of 5.0 on for all members",
         )
     used = own_strategy(first.profile, first.strategy), own_strategy(second.profile, second.strategy)
     if None in used or (used[0] != used[1] and not (_is_bound(first) or _is_bound(second))):

@@ -82,10 +82,11 @@ def _go_instant(time: str) -> int:
         raise RefusedLineError("BAD_TIMESTAMP", f"{time[:40]!r} is no time") from None
     if at.tzinfo is None:
         raise RefusedLineError("BAD_TIMESTAMP", f"{time[:40]!r} has no zone")
-    return _checked(at)
+    return instant_of(at)
 
 
-def _checked(at: datetime) -> int:
+def instant_of(at: datetime) -> int:
+    """Epoch ms; refused: BAD_TIMESTAMP."""
     ms = round(at.astimezone(UTC).timestamp() * 1000)
     if not is_instant(ms):
         raise RefusedLineError("BAD_TIMESTAMP", f"{at} is out of range")
@@ -206,7 +207,7 @@ def _cpp(line: re.Match[str], zone: tzinfo) -> OtherLine | None:
     except ValueError:
         raise RefusedLineError("BAD_TIMESTAMP", f"{line[0][:30]!r} begins with no time") from None
     kind, said = found
-    head = LogHead(_checked(at), 1, level or spdlog_level, None, None)
+    head = LogHead(instant_of(at), 1, level or spdlog_level, None, None)
     if kind is None:
         row = _result_row(said[1], said[2], said[3], ()) | {"strategy": "AVG"}
         return OtherLine(CPP, head, message, row, True)

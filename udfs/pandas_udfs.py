@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from udfs.choice_rows import ChoiceJudge
 from udfs.cut_names import whole_name
-from udfs.member_families import has_no_choice, profile_of_member
+from udfs.member_families import Declaration, declared_of, has_no_choice, profile_of_member
 from udfs.not_available_duration import compute_not_available_duration
 from udfs.release_profiles import PROFILES, FaultProfile, UnknownReleaseError, profile_for
 from udfs.send_outcome import fault_update
@@ -55,19 +55,39 @@ def release_rules() -> Offered:
     return _offered(resolve, RULES)
 
 
-def member_profiles() -> Offered:
-    """UDF: (language, version, stated release, client id) -> a member's families, and whether AVG is all they know."""
+def member_profiles(entries: Sequence[Declaration] = ()) -> Offered:
+    """UDF: (language, version, stated release, client id, cluster, group) -> a member's families, and its strategy.
+
+    ``bound``: AVG is all that they know; ``declared``: what the settings, ``entries``, say of its strategy.
+    """
 
     def resolve(
-        language: pd.Series, version: pd.Series, client_version: pd.Series, client_id: pd.Series
+        language: pd.Series,
+        version: pd.Series,
+        client_version: pd.Series,
+        client_id: pd.Series,
+        cluster: pd.Series,
+        consumer_group: pd.Series,
     ) -> pd.DataFrame:
-        rows = zip(language, version, client_version, client_id, strict=True)
-        told = [
-            profile_of_member(said, None if pd.isna(number) else int(number), *rest) for said, number, *rest in rows
-        ]
-        return pd.DataFrame({"profile": told, "bound": [has_no_choice(profile) for profile in told]}, dtype=object)
+        rows = zip(language, version, client_version, client_id, cluster, consumer_group, strict=True)
+        return pd.DataFrame([_member(entries, *row) for row in rows], columns=["profile", "bound", "declared"])
 
-    return _offered(resolve, "profile string, bound boolean")
+    return _offered(resolve, "profile string, bound boolean, declared string")
+
+
+def _member(
+    entries: Sequence[Declaration],
+    language: Any,
+    version: Any,
+    client_version: Any,
+    client_id: str,
+    cluster: str,
+    consumer_group: str,
+) -> tuple[str | None, bool, str | None]:
+    declared = declared_of(entries, cluster, consumer_group, client_id)
+    number = None if pd.isna(version) else int(version)
+    profile = declared.family or profile_of_member(language, number, client_version, client_id)
+    return profile, has_no_choice(profile), declared.strategy
 
 
 _FAMILY_RULES = ("extend_only", "has_reachable", "reachable_gates_availability", "last_broker_rule")

@@ -18,6 +18,7 @@ from udfs.attempt_columns import DAY_MS, attempts_of
 from udfs.attempt_facts import FACTS, facts_of, merged_facts
 from udfs.attempt_updates import calls_of
 from udfs.choice_fold import ChoiceJudge
+from udfs.family_verdicts import Retries, family_verdict_rows
 from udfs.fault_fold import Items
 from udfs.fleet_fold import Share, share_of
 from udfs.held_stretches import NO_MINUTES, held_minutes, held_of
@@ -95,7 +96,8 @@ def fold_date(date: Date, options: Options) -> Rows:
     facts = merged_facts([FACTS.empty_table(), *(facts_of(t, date.midnight_ms, cuts) for t, _ in date.slices())])
     day, items = _day_of(date, facts, past, options)
     tolerance_ms, limits = options.clock_tolerance_ms, options.limits
-    judge = ChoiceJudge(day, _routes(date.routes, options), tolerance_ms=tolerance_ms)
+    routes = _routes(date.routes, options)
+    judge = ChoiceJudge(day, routes, tolerance_ms=tolerance_ms)
     state = first_state(day, items)
     windows, verdicts, counts = [WINDOW.empty_table()], [VERDICT.empty_table()], MinuteCounts()
     for table, until in date.slices():
@@ -103,6 +105,8 @@ def fold_date(date: Date, options: Options) -> Rows:
         windows.append(window_rows(day, part.held, part.down, state.doubted, date.ends))
         verdicts.append(verdict_rows(day, part))
         counts = counts.plus(part.counts)
+    attempts, retries = (lambda: (table for table, _ in date.slices())), _retries(date.starts)
+    verdicts.append(family_verdict_rows(day, attempts, routes, retries, tolerance_ms=tolerance_ms))
     every, judged = pa.concat_tables(windows), pa.concat_tables(verdicts)
     observed = _observed(day, every, judged, counts)
     minutes = held_minutes(observed.held, day.brokers)
@@ -204,6 +208,11 @@ def _starts(rows: pa.Table) -> dict[Producer, list[Start]]:
     for row in _with_epoch_ms(rows, "started_at"):
         found[row["producer_group"], row["client_id"]].append(Start(row["started_at"], _recorded(row)))
     return found
+
+
+def _retries(rows: pa.Table) -> Retries:
+    told = _with_epoch_ms(rows, "started_at") if "retry_times_sync" in rows.column_names else []
+    return {((row["producer_group"], row["client_id"]), row["started_at"]): row["retry_times_sync"] for row in told}
 
 
 def _handed_over(rows: pa.Table) -> dict[Producer, list[HandedOver]]:

@@ -203,6 +203,9 @@ def items_of(rows: pa.Table, day: Day) -> Items:
 _ITEM_INSTANTS = ("start_at", "last_update_at", "opened_at", "unreachable_since", "forgotten_at")
 
 
+_OF_CHOICE = [*OF_ATTEMPT, "queue_selected_by"]
+
+
 def verdict_rows(day: Day, part: Part) -> pa.Table:
     """Rows of send_verdict."""
     unknown, lacking = part.choices.unknown, part.choices.lacking
@@ -211,18 +214,21 @@ def verdict_rows(day: Day, part: Part) -> pa.Table:
     of_rules = _of_processes(["; ".join(p.rules.reasons) for p in day.processes], part.process[unknown])
     reasons = [[v.reason for v in part.verdicts], of_rules, pa.repeat(pa.scalar(NO_LAST), len(lacking))]
     nothing = [None] * (len(unknown) + len(lacking))
-    attempts = part.attempts.table.select([*OF_ATTEMPT, "queue_selected_by"]).take(pa.array(rows))
-    columns = {
-        **_who(day, process),
-        **{name: attempts[name] for name in OF_ATTEMPT},
-        "choice_assumed": attempts["queue_selected_by"].is_null(),
+    told = {
         "admissible": [*(v.admissible for v in part.verdicts), *nothing],
         "rule": [*(v.rule for v in part.verdicts), *nothing],
         "verdict": [*(v.verdict for v in part.verdicts), *("unknown" for _ in nothing)],
         "reason": pa.chunked_array([_array(each, pa.string()) for each in reasons]),
         "profile": _of_processes([p.rules.family for p in day.processes], process),
     }
-    return _table(columns, VERDICT)
+    return told_rows(day, process, part.attempts.table.select(_OF_CHOICE).take(pa.array(rows)), told)
+
+
+def told_rows(day: Day, process: IntArray, attempts: pa.Table, told: Mapping[str, Any]) -> pa.Table:
+    """Rows of send_verdict on these attempts; ``told``: the columns from ``admissible`` on."""
+    own = {name: attempts[name] for name in OF_ATTEMPT}
+    assumed = {"choice_assumed": attempts["queue_selected_by"].is_null()}
+    return _table({**_who(day, process), **own, **assumed, **told}, VERDICT)
 
 
 def _who(day: Day, process: IntArray) -> dict[str, Any]:

@@ -64,3 +64,10 @@ class RecordedRoutes:
         valid = [c for c in self._captures.get(topic, ()) if now_ms - self._valid_ms <= c[0] <= now_ms]
         replaced = sum(at <= now_ms - self._stale_ms for at, _ in valid)
         return [route for _, route in valid[max(replaced - 1, 0) :] if route is not None]
+
+    def edges(self, topic: str) -> list[int]:
+        """The instants, epoch ms in order, from which on other routes than before may be held."""
+        captured = [at for at, _ in self._captures.get(topic, ())]
+        return sorted(
+            {*captured, *(at + self._stale_ms for at in captured), *(at + self._valid_ms + 1 for at in captured)}
+        )

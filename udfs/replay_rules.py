@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
 from udfs.release_profiles import FaultProfile, UnknownReleaseError, profile_for
+from udfs.shell_patterns import is_like
 from udfs.stated_releases import why_not_replayed
 
 # Producers may be given any long as a duration, Long.MAX_VALUE for "never again" too. What lasts longer than this is
@@ -110,16 +110,6 @@ def overridden(overrides: Sequence[Override], cluster: str, producer_group: str)
     """What the settings say of a producer: of each setting, the first entry whose patterns match and that has it."""
     found = Recorded()
     for entry in overrides:
-        if _like(cluster, entry["cluster"]) and _like(producer_group, entry["producer_group"]):
+        if is_like(cluster, entry["cluster"]) and is_like(producer_group, entry["producer_group"]):
             found = found.or_else(Recorded(*(entry.get(name) for name in Recorded._fields)))
     return found
-
-
-def _like(text: str, pattern: str) -> bool:
-    """Whether a shell pattern matches: ``*`` and ``?`` alone mean something."""
-    return _compiled(pattern).fullmatch(text) is not None
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile("".join({"*": ".*", "?": "."}.get(c, re.escape(c)) for c in pattern), re.DOTALL)

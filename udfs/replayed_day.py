@@ -18,6 +18,7 @@ from udfs.attempt_facts import Cuts, segments_of
 from udfs.not_available_duration import BoolArray, IntArray
 from udfs.producer_lives import Process, Producer
 from udfs.release_profiles import FaultProfile
+from udfs.stated_releases import takes_turns
 
 LAST_BROKER_RULES = ("none", "equals", "not_equal", "filter")
 
@@ -29,6 +30,7 @@ class Day(NamedTuple):
         rules: each distinct release with its ladders, and whether its detector runs, of the replayed processes.
         rule_of: for each process its place in ``rules``; 0 as well where it is not replayed.
         replayed, off: what is said of each process; else its rules are unknown.
+        by_turns: for each process, whether it takes queues in their turn, as Go's and C++'s do.
         extend_only, gated: for each process, whether its windows are only lengthened, and whether a broker that is not
             reachable is not available.
         last_broker_rule: for each process a place in ``LAST_BROKER_RULES``; -1: unknown.
@@ -49,6 +51,7 @@ class Day(NamedTuple):
     rule_of: IntArray
     replayed: BoolArray
     off: BoolArray
+    by_turns: BoolArray
     extend_only: BoolArray
     gated: BoolArray
     last_broker_rule: IntArray
@@ -133,6 +136,7 @@ def day_of(
         rule_of=np.array([0 if rule is None else place_of[rule] for rule in own], dtype=np.int64),
         replayed=np.array(replayed, dtype=np.bool_),
         off=np.array([process.rules.verdict == "off" for process in processes], dtype=np.bool_),
+        by_turns=np.array([takes_turns(p.rules.settings.client_version) for p in processes], dtype=np.bool_),
         extend_only=_of_profiles(profiles, "extend_only"),
         gated=_of_profiles(profiles, "reachable_gates_availability"),
         last_broker_rule=np.array(

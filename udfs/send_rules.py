@@ -62,6 +62,8 @@ def fault_off_slow(given: Observed, fleet: Fleet, limits: Thresholds) -> Iterabl
 def impossible_choice(given: Observed, fleet: Fleet, limits: Thresholds) -> Iterable[Finding]:
     """A producer sent to a broker outside the admissible set: wrong profile, wrong clock, or a queue chosen by others.
 
+    Of Go and C++ producers: to a queue whose turn it was not, or once more when its client would not.
+
     One finding per process, topic and broker of a date, with their number and the first of them: a wrong profile makes
     one attempt in twenty impossible, which is one finding, not thousands.
     """
@@ -72,6 +74,7 @@ def impossible_choice(given: Observed, fleet: Fleet, limits: Thresholds) -> Iter
         process, who = given.day.processes[place], producer_name(given.day.processes[place])
         first = min(rows, key=lambda r: (r["begin_at"], r["msg_id"], -1 if r["attempt"] is None else r["attempt"]))
         admissible = ", ".join(sorted(first["admissible"])) or "none"
+        because = first["reason"] or f"when admissible were {admissible} (rule {first['rule']})"
         yield Finding(
             "IMPOSSIBLE_CHOICE",
             process=place,
@@ -85,5 +88,5 @@ def impossible_choice(given: Observed, fleet: Fleet, limits: Thresholds) -> Iter
             subject=f"{who}, {topic} to {broker}",
             evidence=f"send_verdict: client_id={process.producer[1]}, msg_id={first['msg_id']}",
             sentence=f"{who} chose {broker} for {len(rows)} attempt(s) of {topic}, which its release could not: first "
-            f"at {clock(first['begin_at'])}, when admissible were {admissible} (rule {first['rule']})",
+            f"at {clock(first['begin_at'])}, {because}",
         )

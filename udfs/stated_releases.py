@@ -19,6 +19,7 @@ NOT_REPLAYED = {
     ),
 }
 LANGUAGES = (JAVA, *NOT_REPLAYED)
+_BY_TURNS = ("GO", "CPP")
 
 
 def stated_release(language: str | None, release: str | None) -> str | None:
@@ -31,3 +32,13 @@ def stated_release(language: str | None, release: str | None) -> str | None:
 def why_not_replayed(stated: str | None) -> str | None:
     """Why a client that stated this has no windows by its nature; None: it is a Java client, or nobody told."""
     return NOT_REPLAYED.get((stated or "").partition(" ")[0])
+
+
+def takes_turns(stated: str | None) -> bool:
+    """Whether a client that stated this takes one queue after the other: its choices are judged by that."""
+    return (stated or "").partition(" ")[0] in _BY_TURNS
+
+
+def names_each_attempt(stated: str | None) -> bool:
+    """Whether a client that stated this makes a message id for each attempt, not for each send."""
+    return (stated or "").partition(" ")[0] == "CPP"

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from jobs.transforms.group_rounds import GROUP_OF_ROUND, INFO
 from jobs.transforms.overrides import first_override
 from udfs.allocation import STRATEGIES
+from udfs.member_families import Declaration
 from udfs.pandas_udfs import member_profiles
 from udfs.round_facts import OTHER_CLASS
 
@@ -30,31 +31,38 @@ def strategy_events(rebalances: DataFrame, captures: DataFrame, carried: DataFra
     return logged.unionByName(shown).unionByName(kept)
 
 
-def member_rules(groups: DataFrame, events: DataFrame, *, configured: Sequence[Mapping[str, Any]]) -> DataFrame:
+def member_rules(
+    groups: DataFrame,
+    events: DataFrame,
+    *,
+    configured: Sequence[Mapping[str, Any]],
+    declared: Sequence[Declaration] = (),
+) -> DataFrame:
     """Per round and group: each distinct member's strategy as last shown, its release family, and the group's own rule.
 
-    In order of trust: client log, running info, settings; a class that is none of RocketMQ's own says least. Clients
-    that know AVG only have that, whatever is said. The group's: configured, else the majority of the known ones (ties
-    in the order of STRATEGIES), else AVG, which is RocketMQ's default.
+    ``declared``: what settings say of single members. In order of trust: client log, running info, settings; a class
+    that is none of RocketMQ's own says least. Clients that know AVG only have that, whatever is said. The group's:
+    configured, else the majority of the known ones (ties in the order of STRATEGIES), else AVG, which is RocketMQ's
+    default.
     """
     known = F.when(_is_known(F.col("shown")), F.col("shown"))
     source = (
         F.when(F.col("rules.bound"), F.lit("release"))
         .when(F.col("logged").isNotNull(), F.lit("client_log"))
         .when(known.isNotNull(), F.lit("running_info"))
-        .when(F.col("set").isNotNull(), F.lit("settings"))
+        .when(F.coalesce("rules.declared", "set").isNotNull(), F.lit("settings"))
         .when(F.col("shown").isNotNull(), F.lit("running_info"))
     )
     rule = F.struct(
         "client_id",
         F.when(F.col("rules.bound"), F.lit("AVG"))
-        .otherwise(F.coalesce("logged", known, "set", "shown"))
+        .otherwise(F.coalesce("logged", known, "rules.declared", "set", "shown"))
         .alias("strategy"),
         source.alias("source"),
         F.col("rules.profile").alias("profile"),
     )
     of_group = (
-        _last_shown(_probes(groups), events, configured)
+        _last_shown(_probes(groups), events, configured, declared)
         .groupBy(*GROUP_OF_ROUND)
         .agg(
             F.array_sort(F.collect_list(rule)).alias("member_rules"),
@@ -99,7 +107,9 @@ def _probes(groups: DataFrame) -> DataFrame:
     )
 
 
-def _last_shown(probes: DataFrame, events: DataFrame, configured: Sequence[Mapping[str, Any]]) -> DataFrame:
+def _last_shown(
+    probes: DataFrame, events: DataFrame, configured: Sequence[Mapping[str, Any]], declared: Sequence[Declaration]
+) -> DataFrame:
     """The probes with what each member last showed until then, by source, and what settings say of it."""
     so_far = Window.partitionBy("cluster", "consumer_group", "client_id").orderBy("at", F.col("round_at").isNotNull())
 
@@ -112,7 +122,12 @@ def _last_shown(probes: DataFrame, events: DataFrame, configured: Sequence[Mappi
         .where(F.col("round_at").isNotNull())
         .withColumn("set", first_override(configured, "name", ("cluster", "consumer_group")))
         .withColumn("parameters", first_override(configured, "parameters", ("cluster", "consumer_group")))
-        .withColumn("rules", member_profiles()("language", "version", "client_version", "client_id"))
+        .withColumn(
+            "rules",
+            member_profiles(declared)(
+                "language", "version", "client_version", "client_id", "cluster", "consumer_group"
+            ),
+        )
     )
 
 

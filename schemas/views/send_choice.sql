@@ -16,8 +16,8 @@ CREATE OR REPLACE VIEW send_choice (
   outcome COMMENT 'How the attempt ended',
   latency_ms COMMENT 'How long it took, ms',
   verdict COMMENT 'consistent, possible, impossible or unknown; of a queue that the application chose: consistent',
-  rule COMMENT 'available, reachable, best_half, round_robin; pinned: the application chose; null: never in doubt',
-  reason COMMENT 'Of possible: what has to be assumed; of unknown: what is missing',
+  rule COMMENT 'available, reachable, best_half, round_robin, retry; pinned: the application chose; null: never in doubt',
+  reason COMMENT 'Of possible: what has to be assumed; of unknown: what is missing; of impossible (Go, C++): what was due',
   admissible COMMENT 'Brokers that the client could have chosen; null: not worked out, or not known'
 ) COMMENT 'Every attempt with the verdict on its choice of a broker'
 AS SELECT

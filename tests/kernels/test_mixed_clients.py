@@ -68,6 +68,13 @@ def test_names_beyond_the_basic_plane_are_sorted_differently():
     assert "UTF-16" in rule_of("P533", "C1", (("b😀", 0), ("b～", 0)))
 
 
+@pytest.mark.parametrize("other", ["G6", "C1"])
+def test_logical_queues_are_known_to_java_alone(other):
+    queues = tuple(("__syslo__scope", number) for number in range(4))
+    assert "logical queues" in rule_of("P533", other, queues) and "logical queues" in rule_of(other, "P533", queues)
+    assert found(other, other, queues) is None
+
+
 def test_a_grpc_member_among_others_disagrees_and_among_its_own_does_not():
     assert "proxy" in rule_of("P533", "R") and found("R", "R") is None
     assert own_strategy("R", "AVG") is None and own_strategy("P533", None) is None

@@ -62,6 +62,22 @@ def test_java_agrees_with_go_under_circle(go):
     assert agrees(TWO_BROKERS, two(go, JAVA), "AVG_BY_CIRCLE")
 
 
+@pytest.mark.parametrize("go", ["G1", "G6"])
+def test_java_agrees_with_go_on_what_is_configured(go):
+    """Whoever is asked takes the queues that are configured, in either language."""
+    shares = pulls({"a": 2}, two(go, JAVA), "CONFIG")
+    assert list(shares.values()) == [{MessageQueue("T", "a", 0)}] * 2
+
+
+@pytest.mark.parametrize(("profile", "ids"), [("G1", {"10.0.0.1@DEFAULT"}), ("G6", {"10.0.0.1@7"})])
+def test_members_of_one_id_both_take_its_share_and_the_lists_look_whole(profile, ids):
+    """The broker lists the id once: of three processes two are one member."""
+    everybody = {*ids, "10.0.0.9@1"}
+    shares = [pulls(TWO_BROKERS, dict.fromkeys(everybody, profile))[client_id] for client_id in (*ids, *ids)]
+    assert shares[0] == shares[1] and len(shares[0]) == 4
+    assert agrees(TWO_BROKERS, dict.fromkeys(everybody, profile))
+
+
 @pytest.mark.parametrize("go", ["G0", "G1"])
 def test_go_through_rc1_shares_brokers_from_the_last_to_the_first_and_so_disagrees_for_ever(go):
     assert owners(TWO_BROKERS, two(go, JAVA)) == {**{f"a:{i}": 0 for i in range(4)}, **{f"b:{i}": 2 for i in range(4)}}
@@ -97,6 +113,14 @@ def test_go_keeps_the_machine_room_defect_that_java_lost_in_4_8_0():
     mixed = {"c0": "G6", "c1": JAVA, "c2": JAVA}
     of_rooms = {queue: count for queue, count in owners(ROOMS, mixed, "MACHINE_ROOM").items() if queue[:2] == "r2"}
     assert of_rooms == {"r2@b:0": 0, "r2@b:1": 1, "r2@b:2": 1, "r2@b:3": 1}
+
+
+def test_java_before_4_8_0_shares_rooms_as_go_does_but_for_names_that_end_in_at():
+    members = {"c0": "G6", "c1": OLD_JAVA, "c2": "G6"}
+    assert pulls(ROOMS, members, "MACHINE_ROOM") == pulls(ROOMS, dict.fromkeys(members, "G6"), "MACHINE_ROOM")
+    odd = {"r2@": 2, "r2@b": 2}
+    shares = {profile: pulls(odd, {"c0": profile}, "MACHINE_ROOM")["c0"] for profile in ("G6", OLD_JAVA)}
+    assert shares["G6"] != shares[OLD_JAVA]
 
 
 def test_gos_nearby_is_plain_avg():

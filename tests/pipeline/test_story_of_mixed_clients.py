@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from conf.settings import ClientFamily
 from tests.pipeline.test_incidents_over_midnight import AVG, capture, ms
 from udfs.client_balance import queues_pulled
 
@@ -61,12 +62,16 @@ def one_round(at: datetime, profiles: dict[str, str]) -> list[dict]:
 
 @pytest.fixture(scope="module")
 def lake(spark, settings, tmp_path_factory):
-    """Rows of a table after ten rounds; cluster ``drifts``: Go's member is rc1, ``agrees``: it is rc2."""
+    """Rows of a table after ten rounds; cluster ``drifts``: Go's member is rc1, ``agrees``: it is rc2; ``declared``:
+    it is rc1, and the settings say so.
+    """
     from jobs import flag_allocation_drift, ingest_consumer_snapshots
     from jobs.run_context import RunContext
 
     root = tmp_path_factory.mktemp("mixed")
-    for cluster, go in (("drifts", "G1"), ("agrees", "G2")):
+    told = ClientFamily(cluster="declared", client_id="10.0.0.2@*", family="G1", strategy="AVG")
+    settings = settings.model_copy(update={"drift": settings.drift.model_copy(update={"client_family": (told,)})})
+    for cluster, go in (("drifts", "G1"), ("agrees", "G2"), ("declared", "G1")):
         profiles = {JAVA: "P498", GO: go, CPP: "C1"}
         lines = [line for n in range(10) for line in one_round(BEGIN + timedelta(seconds=30 * n), profiles)]
         path = Path(root / f"landing/admin_snapshots/cluster={cluster}/a.jsonl")
@@ -92,6 +97,14 @@ def test_what_drifts_comes_of_the_go_member_that_shares_backwards(lake):
     orphans = {(row.broker_name, row.queue_id) for row in found if row.code == "ORPHAN_QUEUE"}
     doubles = {(row.broker_name, row.queue_id) for row in found if row.code == "DOUBLE_OWNED"}
     assert (orphans, doubles) == ({("a", 2), ("b", 0)}, {("a", 0), ("b", 2)})
+
+
+def test_a_family_that_the_settings_name_is_the_members(lake):
+    for row in lake("group_round", "declared"):
+        told = {rule.client_id: (rule.profile, rule.strategy, rule.source) for rule in row.member_rules}
+        assert told[GO] == ("G1", "AVG", "settings") and told[JAVA] == ("P498", "AVG", "running_info")
+    (incident,) = lake("drift_incident", "declared")
+    assert incident.root_cause == "MIXED_CLIENTS"
 
 
 def test_of_the_same_version_text_a_later_release_agrees_with_the_others(lake):

@@ -88,3 +88,62 @@ def test_the_collector_writes_no_keys(tmp_path):
     writer.close()
     written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert MASKED_ID.encode() in written and SECRET.encode() not in written
+
+
+def docker(text, *, ends, stream="stdout"):
+    return json.dumps({"log": text + ("\n" if ends else ""), "stream": stream, "time": "2026-01-05T10:00:00Z"})
+
+
+def kubernetes(text, *, ends, stream="stdout"):
+    return f"2026-01-05T10:00:00.123456789Z {stream} {'F' if ends else 'P'} {text}"
+
+
+def numbered(texts):
+    return [Line(n + 1, 0, len(text.encode()), text, None) for n, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize("entry", [docker, kubernetes])
+@pytest.mark.parametrize("between", [[], ["own line"], ["stderr"]])
+@pytest.mark.parametrize("cut", range(len("10.0.0.1@") - 2, len(SPRING_ID)))
+def test_an_id_that_lies_in_two_entries_is_masked_in_both(entry, between, cut):
+    text, place = f"clientId={SPRING_ID}, mqAllSize=2", len("clientId=") + cut
+    others = [entry("other stream", ends=True, stream="stderr") if b == "stderr" else b for b in between]
+    texts = [entry(text[:place], ends=False), *others, entry(text[place:], ends=True), "the line behind"]
+    found = [line.text for line in masked(numbered(texts))]
+    assert found[1:-2] == others and found[-1] == texts[-1]
+    parts = [json.loads(t)["log"] if entry is docker else t.partition(" stdout ")[2][2:] for t in (found[0], found[-2])]
+    assert "".join(parts).rstrip("\n") == f"clientId={MASKED_ID}, mqAllSize=2"
+
+
+def test_half_an_id_whose_other_half_never_comes_is_masked():
+    half = docker(f"clientId=10.0.0.1@{ACCESS}|s3c", ends=False)
+    for rest in ([], [docker("x\n", ends=True, stream="stderr")] * 99):
+        found = [line.text for line in masked(numbered([half, *rest]))]
+        assert len(found) == 1 + len(rest) and ACCESS not in found[0] and "s3c" not in found[0]
+
+
+@pytest.mark.parametrize("ids", [("10.0.0.1@77", "10.0.0.2@78"), ("a@b", "c|d|e|7")])
+def test_ids_without_keys_stay_where_two_entries_meet(ids):
+    texts = [docker(f"x {ids[0]}", ends=False), docker(f" {ids[1]}", ends=True)]
+    assert [line.text for line in masked(numbered(texts))] == texts
+
+
+def test_a_long_line_of_docker_is_stored_with_the_masked_id():
+    """Masking makes an entry shorter than docker cuts; the two are still one line."""
+    limit = 16 * 1024
+    head = (
+        f"2026-01-05 10:00:00,123 [{SPRING_ID}] INFO RocketmqClient - rebalanced result changed. "
+        "allocateMessageQueueStrategyName=AVG, group=g, topic="
+    )
+    topic = "T" * (limit - len(head) - len(", clientId=") - 15)
+    long = (
+        f"{head}{topic}, clientId={SPRING_ID}, mqAllSize=2, cidAllSize=2, rebalanceResultSize=0, rebalanceResultSet=[]"
+    )
+    for whole in (long, long.replace("rebalanceResultSize=0", "rebalanceResultSize=9")):
+        texts = [docker(whole[:limit], ends=False), docker(whole[limit:], ends=True)]
+        found = list(FORMATS["client_log"].parse(masked(numbered(texts)), None))
+        stored = " ".join(map(repr, found))
+        assert not any(secret in stored for secret in (ACCESS, SECRET, SECRET[:5], SECRET[5:]))
+        rows = [record.row for one in found for record in one.records]
+        assert [row["client_id"] for row in rows] == ([MASKED_ID] if whole is long else [])
+        assert (found[-1].refusal is None) == (whole is long)

@@ -1,0 +1,86 @@
+"""Go and C++ producers' lines and their topics' routes, from the landing folder to verdicts, view and findings."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import datetime, timedelta
+
+import pytest
+
+from tests.kernels.test_family_choices import misled
+from tests.pipeline.test_incidents_over_midnight import capture
+from tests.random_producers import START_MS
+from tests.recorded_rows import at
+from tests.turn_producers import NO_FAILURES, Producer
+
+
+def producers() -> list[Producer]:
+    """Of Go 2.1.2 and C++ 2.2.0 one each that goes by its turns, and one of Go that once does not."""
+    fit = [p for n in range(60) if len((p := Producer("2.1.2", n, answers=NO_FAILURES)).queues) > 3]
+    made = [fit[0], Producer("2.2.0", 1), fit[1]]
+    for number, one in enumerate(made):
+        one.topic, one.client_id = f"T{number}", f"10.0.0.{number}@7"
+        one.lines = [line | {"topic": one.topic, "clientId": one.client_id} for line in one.lines]
+    made[2].lines, _ = misled(made[2], random.Random(5))
+    return made
+
+
+def route_lines(producer: Producer, until: datetime) -> list[dict]:
+    brokers = [{"brokerName": d["brokerName"], "brokerAddrs": {"0": f"{d['brokerName']}:1"}} for d in producer.route]
+    queues = [data | {"readQueueNums": 9} for data in producer.route]
+    raw = json.dumps({"brokerDatas": brokers, "queueDatas": queues})
+    begin = at(START_MS)
+    minutes = range(2 + int((until - begin).total_seconds() // 60))
+    return [capture(begin + timedelta(minutes=n), "topicRoute", producer.topic, raw) for n in minutes]
+
+
+@pytest.fixture(scope="module")
+def lake(spark, settings, tmp_path_factory):
+    from jobs import ingest_consumer_snapshots, ingest_send_records, rebuild_availability
+    from jobs.delta_tables import Lake
+    from jobs.run_context import RunContext
+    from jobs.sql_views import create_views
+
+    root = tmp_path_factory.mktemp("sends")
+    made = producers()
+    until = at(max(line["endMs"] for producer in made for line in producer.lines))
+    files = {
+        "producer_hook": [line for producer in made for line in (producer.start(), *producer.lines)],
+        "admin_snapshots": [line for producer in made for line in route_lines(producer, until)],
+    }
+    for name, lines in files.items():
+        path = root / f"landing/{name}/cluster=c/a.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for job in (ingest_send_records, ingest_consumer_snapshots, rebuild_availability):
+        job.run(spark, settings, RunContext(str(root / "landing")), str(root / "lake"))
+    create_views(spark, Lake(spark, str(root / "lake"), retention_days=settings.delta.retention_days))
+
+    def of(table: str) -> list:
+        return spark.read.format("delta").load(f"{root}/lake/{table}").collect()
+
+    of.producers = made
+    yield of
+    spark.sql("USE default")
+
+
+def test_each_attempt_has_its_verdict_and_nobody_a_window(lake):
+    go, cpp, wrong = lake.producers
+    rows = lake("send_verdict")
+    told = {p.client_id: [row for row in rows if row.client_id == p.client_id] for p in lake.producers}
+    assert {client: len(own) for client, own in told.items()} == {p.client_id: len(p.lines) for p in lake.producers}
+    assert {row.profile for row in told[go.client_id]} == {"G6"}
+    assert {row.profile for row in told[cpp.client_id]} == {"C1"}
+    for one in (go, cpp):
+        assert {row.verdict for row in told[one.client_id]} <= {"consistent", "possible"}
+    assert [row.verdict for row in told[wrong.client_id]].count("impossible") == 1
+    assert lake("broker_availability_window") == [] and lake("fault_item_state") == []
+    assert {row.verdict for row in lake("producer_replay")} == {"not_applicable"}
+
+
+def test_the_one_out_of_its_turn_is_a_finding_and_stands_in_the_view(lake, spark):
+    (finding,) = lake("producer_finding")
+    assert (finding.code, finding.client_id) == ("IMPOSSIBLE_CHOICE", lake.producers[2].client_id)
+    (seen,) = spark.sql("SELECT * FROM hindsight.send_choice WHERE verdict = 'impossible'").collect()
+    assert (seen.client_id, seen.rule) == (finding.client_id, "round_robin") and seen.reason in finding.sentence
