@@ -33,6 +33,7 @@ from jobs.engines.data_files import TableFolder
 from jobs.engines.kept_notes import KeptNotes
 from jobs.engines.lake_place import NoLocalEngineError, delta_options, for_others
 from jobs.engines.local_candidates import LocalCandidates
+from jobs.engines.unseen_spark import unseen_spark
 from jobs.table_keys import keyed_by
 from jobs.table_schema import is_earlier, stored_columns
 from jobs.transforms.frames import ClusterDate
@@ -246,7 +247,8 @@ class LocalLake(LocalCandidates, KeptNotes):
         self, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
     ) -> list[dict[str, Any]]:
         """Check rows against the contracts and invariants of their tables, beside all rows of others (``whole``)."""
-        from jobs.engines.local_expectations import results_of  # Great Expectations takes seconds to import
+        with unseen_spark():  # Great Expectations takes seconds to import, and loads Spark if it can
+            from jobs.engines.local_expectations import results_of
 
         return results_of(self, job, frames, whole)
 
