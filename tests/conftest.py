@@ -47,6 +47,7 @@ driver_memory = "3g"
 # under pytest 9.2. A name that is part of a test's id; the first group counts.
 MADE_ONCE = {
     "story": (
+        "test_asking_on_both_engines.py",
         "test_explanations.py",
         "test_for_readers.py",
         "test_open_drift.py",

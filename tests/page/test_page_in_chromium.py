@@ -96,7 +96,8 @@ def findings(spark):
 def large(spark, settings, tmp_path_factory) -> Path:
     """200 brokers, each isolated once by each of 2,000 producers: 400,000 windows, a day of minutes, 5,000 findings."""
     from jobs.delta_tables import Lake
-    from jobs.sql_views import create_views
+    from jobs.engines.local_asker import LocalAsker
+    from jobs.engines.local_lake import LocalLake
     from schemas import TABLES
 
     root = tmp_path_factory.mktemp("large")
@@ -120,10 +121,9 @@ def large(spark, settings, tmp_path_factory) -> Path:
     lake.append(TABLES["producer_finding"], findings(spark))
     lake.append(TABLES["producer_replay"], replayed)
     lake.append(TABLES["broker_availability_window"], windows)
-    create_views(spark, lake)
+    asker = LocalAsker(LocalLake(str(root), retention_days=7))
     path = root / "report.html"
-    path.write_text(page(report_data(spark, lake, settings.report)), encoding="utf-8")
-    spark.sql("USE default")
+    path.write_text(page(report_data(asker, settings.report)), encoding="utf-8")
     return path
 
 

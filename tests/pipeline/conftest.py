@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from conf.settings_file import load_settings
+from jobs.engines.asker import Asker
 from tests.conftest import CAPTURES
 from tests.pipeline.damaged_files import write_damaged_files
 from tests.pipeline.sample_files import SAMPLES, SETTINGS, write_samples
@@ -54,6 +55,26 @@ def views(spark, settings, story) -> Iterator[list[str]]:
 
     yield create_views(spark, Lake(spark, str(story), retention_days=settings.delta.retention_days))
     spark.sql("USE default")
+
+
+@pytest.fixture(scope="module")
+def askers(spark, settings, story) -> Iterator[dict[str, Asker]]:
+    """What answers questions about the story, on each engine."""
+    from jobs.asking import spark_asker
+    from jobs.engines.local_asker import LocalAsker
+    from jobs.engines.local_lake import LocalLake
+
+    yield {
+        "local": LocalAsker(LocalLake(str(story), retention_days=settings.delta.retention_days)),
+        "spark": spark_asker(spark, str(story), settings),
+    }
+    spark.sql("USE default")
+
+
+@pytest.fixture(params=["local", "spark"])
+def asker(askers, request) -> Asker:
+    """The one and the other."""
+    return askers[request.param]
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from jobs.engines.asker import records
 from jobs.explain_row import NotOneRowError, Section, explain
 
 LATON = "127.0.0.1@4.7.1_laton"
@@ -48,9 +49,9 @@ def held_for(line: dict[str, Any]) -> int:
     return [0, *(held for low, held in zip(LATENCY_MAX, NOT_AVAILABLE, strict=True) if latency >= low)][-1]
 
 
-def test_a_window_is_redone_from_the_lines_that_its_explanation_names(spark, views, line_of):
+def test_a_window_is_redone_from_the_lines_that_its_explanation_names(asker, line_of):
     where = f"client_id = '{LATON}' AND broker_name = 'broker-b' AND window_start < '2026-11-21 09:20:00'"
-    sections = explain(spark, "broker_availability_window", where)
+    sections = explain(asker, "broker_availability_window", where)
     (window,) = titled(sections, "The row")
     (rules,) = titled(sections, "The rules")
     assert (tuple(rules["latency_max_ms"]), tuple(rules["not_available_ms"])) == (LATENCY_MAX, NOT_AVAILABLE)
@@ -63,13 +64,14 @@ def test_a_window_is_redone_from_the_lines_that_its_explanation_names(spark, vie
     assert (window["trigger_latency_ms"], window["not_available_ms"]) == (1267, 60000)
 
 
-def test_a_verdict_is_redone_from_the_lines_of_its_producer(spark, views, story, line_of):
-    doubts = spark.sql(
+def test_a_verdict_is_redone_from_the_lines_of_its_producer(asker, story, line_of):
+    (doubt,) = records(
+        asker,
         """SELECT msg_id, attempt FROM send_verdict WHERE client_id = '127.0.0.1@4.7.1_oneway' AND rule = 'available'
-        AND verdict = 'consistent' ORDER BY begin_at, msg_id, attempt LIMIT 1"""
-    ).collect()
-    (msg_id, attempt) = doubts[0]
-    sections = explain(spark, "send_verdict", f"msg_id = '{msg_id}' AND attempt = {attempt}")
+        AND verdict = 'consistent' ORDER BY begin_at, msg_id, attempt LIMIT 1""",
+    )
+    msg_id, attempt = doubt["msg_id"], doubt["attempt"]
+    sections = explain(asker, "send_verdict", f"msg_id = '{msg_id}' AND attempt = {attempt}")
     (verdict,) = titled(sections, "The row")
     (sent,) = [row for row in titled(sections, "The send's attempts") if row["attempt"] == attempt]
     choice = line_of(sent["line"])
@@ -89,10 +91,10 @@ def test_a_verdict_is_redone_from_the_lines_of_its_producer(spark, views, story,
     assert {w["broker_name"] for w in shown if w["window_start"] <= begin < w["window_end"]} == held
 
 
-def test_a_drift_row_is_redone_from_the_answers_of_its_round(spark, views, line_of):
+def test_a_drift_row_is_redone_from_the_answers_of_its_round(asker, line_of):
     where = """consumer_group = 'g_mix' AND code = 'DOUBLE_OWNED' AND broker_name = 'broker-a' AND queue_id = 2
         AND round_at = (SELECT MIN(round_at) FROM allocation_drift WHERE consumer_group = 'g_mix')"""
-    sections = explain(spark, "allocation_drift", where)
+    sections = explain(asker, "allocation_drift", where)
     (drift,) = titled(sections, "The row")
     owners = Counter()
     for answer in titled(sections, "What each member answered"):
@@ -125,6 +127,6 @@ def test_a_drift_row_is_redone_from_the_answers_of_its_round(spark, views, line_
         ("no_such_column = 1", "cannot be read"),
     ],
 )
-def test_a_condition_that_does_not_pick_one_row_is_refused(spark, views, where, told):
+def test_a_condition_that_does_not_pick_one_row_is_refused(asker, where, told):
     with pytest.raises(NotOneRowError, match=told):
-        explain(spark, "broker_availability_window", where)
+        explain(asker, "broker_availability_window", where)

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from jobs.engines.asker import as_records
+
 COOKBOOK = Path(__file__).parent.parent.parent / "docs" / "cookbook.md"
 ENTRY = re.compile(r"^## (\d+\. .+?)$.*?```sql\n(.+?)```\n\n(All|Some) rows:\n\n(.+?)\n\n", re.MULTILINE | re.DOTALL)
 
@@ -43,10 +45,10 @@ def test_the_cookbook_has_twenty_questions():
 
 
 @pytest.mark.parametrize(("sql", "all_rows", "promised"), entries())
-def test_a_query_of_the_cookbook_gives_what_it_promises(spark, views, sql, all_rows, promised):
-    answer = spark.sql(sql)
-    rows = [[_shown(value) for value in row] for row in answer.collect()]
-    assert answer.columns == promised[0]
+def test_a_query_of_the_cookbook_gives_what_it_promises(asker, sql, all_rows, promised):
+    answer = asker.answer(sql).read_all()
+    rows = [[_shown(value) for value in row.values()] for row in as_records(answer)]
+    assert answer.column_names == promised[0]
     assert len(promised) > 1
     assert [row for row in promised[1:] if row not in rows] == [], rows
     assert not all_rows or rows == promised[1:]
@@ -71,12 +73,11 @@ def test_the_report_shows_the_drift_of_g_mix_and_every_isolation(spark, settings
     assert "left-out" not in html
 
 
-def test_the_report_shows_who_refused_each_broker_minute_by_minute_and_every_finding(spark, settings, views, story):
-    from jobs.delta_tables import Lake
+def test_the_report_shows_who_refused_each_broker_minute_by_minute_and_every_finding(spark, settings, views, askers):
     from jobs.report_page import page
     from jobs.report_queries import report_data
 
-    data = report_data(spark, Lake(spark, str(story), retention_days=7), settings.report)
+    data = report_data(askers["local"], settings.report)
     html = unescape(page(data))
     refused = spark.sql("SELECT broker_name, minute_at, isolating, active FROM fleet_isolation").collect()
     step, begin = data["fleet_stretch"]["step"], data["fleet_stretch"]["begin"]

@@ -170,6 +170,7 @@ def test_an_expectation_that_crashes_counts_as_critical(gate, spark):
 
 def test_the_page_shows_the_newest_checks_whatever_the_clock_said(gate, spark, settings, monkeypatch):
     """The clock goes back an hour after checks that held."""
+    from jobs.engines.spark_asker import SparkAsker
     from jobs.report_queries import report_data
     from jobs.sql_views import create_views
 
@@ -178,7 +179,7 @@ def test_the_page_shows_the_newest_checks_whatever_the_clock_said(gate, spark, s
     with pytest.raises(GateFailedError):
         gate({ALLOCATION_DRIFT: [sound(ALLOCATION_DRIFT, evidence=[])]})
     create_views(spark, gate.lake)
-    data = report_data(spark, gate.lake, settings.report)
+    data = report_data(SparkAsker(spark, gate.lake), settings.report)
     spark.sql("USE default")
     assert [row["expectation"] for row in data["failed_checks"]] == ["every finding has its evidence"]
     assert [row["checks"] - row["held"] for row in data["checks"]] == [1]

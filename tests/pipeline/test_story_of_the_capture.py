@@ -400,20 +400,20 @@ def test_every_view_answers_and_every_column_of_tables_and_views_has_a_comment(s
             assert column.comment, f"{name}.{column.col_name}"
 
 
-def test_the_example_in_each_views_header_runs(spark, views):
+def test_the_example_in_each_views_header_runs(asker):
     from jobs.sql_views import view_texts
 
     for name, text in view_texts().items():
         header = [line.removeprefix("--").strip() for line in text.splitlines() if line.startswith("--")]
         assert any(line.startswith("Grain:") for line in header), name
         example = " ".join(header[next(i for i, line in enumerate(header) if line.startswith("Example:")) :])
-        spark.sql(example.removeprefix("Example:").rstrip(";")).collect()
+        asker.answer(example.removeprefix("Example:").rstrip(";")).read_all()
 
 
-def test_the_summary_names_what_a_person_looks_for(spark, views):
+def test_the_summary_names_what_a_person_looks_for(asker):
     from jobs.run_summary import summary
 
-    text = "\n".join(summary(spark))
+    text = "\n".join(summary(asker))
     assert "g_mix: " in text and "MIXED_STRATEGY in 68 rounds" in text and "is owned twice in g_mix" in text
     assert "g_sub: ORPHAN_QUEUE" in text and "g_skew: ORPHAN_QUEUE" in text
     assert "127.0.0.1@8407#2503479679860 is listed in g_avg and did not answer" in text

@@ -6,11 +6,17 @@ import os
 from collections import Counter
 from datetime import datetime
 
+import pyarrow as pa
 import pytest
 from jobs.transforms.rounds import asked, capture_rounds
 from pyspark.sql import functions as F
 
+from jobs.asking import spark_asker
 from jobs.delta_tables import Lake
+from jobs.engines.asker import records
+from jobs.engines.local_asker import LocalAsker
+from jobs.engines.local_lake import LocalLake
+from jobs.engines.spark_asker import SparkAsker
 from jobs.explain_row import NotOneRowError, explain
 from jobs.explanation import same
 from jobs.transforms.frames import sql_text
@@ -59,12 +65,22 @@ def test_a_query_of_ones_own_is_taken_as_it_is_written(spark):
     assert spark.sql("SELECT '${env:HOME}' AS a").first().a == "${env:HOME}"
 
 
-def test_a_condition_on_a_row_s_own_values_picks_that_row(substituting):
+def test_a_condition_on_a_row_s_own_values_picks_that_row(substituting, tmp_path):
     frame = substituting.createDataFrame([(text, n) for n, text in enumerate(HOSTILE)], "name string, n int")
     frame.createOrReplaceTempView("hostile_names")
-    each = (f"SELECT n FROM hostile_names WHERE {same({'name': text}, 'name')}" for text in HOSTILE)
-    found = substituting.sql(" UNION ALL ".join(each)).collect()
-    assert [row.n for row in found] == list(range(len(HOSTILE)))
+    asker = SparkAsker(substituting, Lake(substituting, str(tmp_path), retention_days=7))
+    assert picked_by_name(asker) == list(range(len(HOSTILE)))
+
+
+def test_it_picks_that_row_without_spark_too(tmp_path):
+    asker = LocalAsker(LocalLake(str(tmp_path), retention_days=7))
+    asker.name("hostile_names", pa.table({"name": HOSTILE, "n": list(range(len(HOSTILE)))}))
+    assert picked_by_name(asker) == list(range(len(HOSTILE)))
+
+
+def picked_by_name(asker) -> list[int]:
+    each = (f"SELECT n FROM hostile_names WHERE {same(asker, {'name': text}, 'name')}" for text in HOSTILE)
+    return [row["n"] for row in records(asker, " UNION ALL ".join(each))]
 
 
 def test_rows_of_files_with_hostile_names_are_replaced_and_no_others(substituting, tmp_path):
@@ -80,10 +96,13 @@ def test_rows_of_files_with_hostile_names_are_replaced_and_no_others(substitutin
     assert lake.read(QUARANTINE).count() == len(HOSTILE)
 
 
-def test_a_condition_that_would_end_its_query_is_refused(spark):
-    for condition in ("1 = 1) UNION SELECT (", "1 = 1; DROP TABLE quarantine", "'"):
-        with pytest.raises(NotOneRowError, match="cannot be read"):
-            explain(spark, "send_verdict", condition)
+def test_a_condition_that_would_end_its_query_is_refused(spark, settings, tmp_path):
+    local = LocalAsker(LocalLake(str(tmp_path), retention_days=7))
+    for asker in (local, spark_asker(spark, str(tmp_path), settings)):
+        for condition in ("1 = 1) UNION SELECT (", "1 = 1; DROP TABLE quarantine", "1 = 1; SELECT 1 WHERE true", "'"):
+            with pytest.raises(NotOneRowError, match="cannot be read"):
+                explain(asker, "send_verdict", condition)
+    spark.sql("USE default")
 
 
 def test_a_pattern_of_the_settings_matches_the_same_text_and_no_other(substituting):
