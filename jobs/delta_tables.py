@@ -1,4 +1,4 @@
-"""The one reader and writer of Delta: create from the contract, read, append, update by key, replace dates, versions, upkeep."""
+"""The one reader and writer of Delta: create from the contract, read, append, update, replace, versions, upkeep."""
 
 from __future__ import annotations
 

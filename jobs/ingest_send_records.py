@@ -32,7 +32,9 @@ def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunCont
         if TRACE in arrived.formats:
             name_brokers(lake, runner, arrived.of([SEND_ATTEMPT]))
 
-    return take_in(lake, runner, settings, context, Intake("ingest_send_records", formats_of("producer"), _reach, settle))
+    return take_in(
+        lake, runner, settings, context, Intake("ingest_send_records", formats_of("producer"), _reach, settle)
+    )
 
 
 def _reach(table: Table) -> Reach | None:

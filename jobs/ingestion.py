@@ -19,7 +19,8 @@ from jobs.engines.arrow_lake import ArrowLake, Where
 from jobs.engines.blobs import Blob
 from jobs.engines.runner import Runner
 from jobs.intake_course import LandingRead, read_landing, store_read
-from jobs.intake_kernels import Beside, Completed
+from jobs.intake_reading import Beside
+from jobs.intake_rivals import Completed
 from jobs.landing_survey import LandingFile, survey
 from jobs.landing_tally import nothing_stored
 from jobs.quality_gate import check
@@ -60,7 +61,7 @@ class Intake:
         reach: which dates rows of a table can change; None: no derived table rests on them.
         settle: corrects stored rows that late lines change.
         beside: what is told of rows as they are read, for ``complete``.
-        complete: what sets in rows, before they are stored, what their files do not tell.
+        complete: gives what sets in rows, before they are stored, what their files do not tell.
     """
 
     job: str
@@ -68,7 +69,7 @@ class Intake:
     reach: Callable[[Table], Reach | None]
     settle: Callable[[Arrived], None]
     beside: Beside = nothing_beside
-    complete: Callable[[LandingRead], Completed | None] = lambda _: None
+    complete: Callable[[LandingRead], Completed] | None = None
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,7 @@ class IntakeResult:
     nothing_stored: int = 0
 
 
-def take_in(
-    lake: ArrowLake, runner: Runner, settings: Settings, context: RunContext, intake: Intake
-) -> IntakeResult:
+def take_in(lake: ArrowLake, runner: Runner, settings: Settings, context: RunContext, intake: Intake) -> IntakeResult:
     """Take in the landing files that the ledger does not hold yet.
 
     The ledger is written last: after a crash at any point the same files are taken in again, and since every key is
@@ -102,11 +101,12 @@ def take_in(
         tell("reads files", files=len(files), megabytes=round(size_bytes / 1e6, 1))
         plan_for(size_bytes // _LINE_BYTES)
         options = read_options(context.landing, settings)
-        read = read_landing(runner, files, options, context, intake.reach, intake.beside)
+        completes = intake.complete is not None
+        read = read_landing(lake, runner, files, options, context, intake.reach, intake.beside, completes=completes)
         plan_for(sum(read.rows.values()))
         for table, rows in read.rows.items():
             tell("found rows", table=table.name, rows=rows)
-        lost = store_read(lake, runner, read, intake.complete(read))
+        lost = store_read(lake, runner, read, intake.complete(read) if intake.complete else None)
         intake.settle(_arrived(files, read))
         _replace_quarantine(lake, read, files)
         ledger = _ledger(context, files, read, lost)
@@ -178,5 +178,5 @@ def _result(ledger: Sequence[Mapping[str, Any]]) -> IntakeResult:
         shown = sorted(left_nothing, key=lambda row: row["file"])[:_MOST_TOLD]
         said = [f"{row['file']}: {nothing_stored(row['read'], row['ignored'], row['quarantined'])}" for row in shown]
         tell("stored nothing of files", files=len(left_nothing), such_as="; ".join(said))
-    sums = (sum(row[name] for row in ledger) for name in _COUNTS)
-    return IntakeResult(len(ledger), *sums, len(left_nothing))
+    sums = {name: sum(row[name] for row in ledger) for name in _COUNTS}
+    return IntakeResult(files=len(ledger), **sums, nothing_stored=len(left_nothing))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,33 +11,36 @@ from typing import Any, NamedTuple
 from jobs.engines.arrow_columns import arrow_schema, row_schema
 from jobs.engines.arrow_lake import ArrowLake
 from jobs.engines.data_files import TableFolder
+from jobs.engines.heaps import OfHeap, heaps
 from jobs.engines.runner import Blobs, Runner
-from jobs.intake_kernels import (
+from jobs.intake_reading import (
+    FRESH,
+    MADE,
+    READ,
+    Beside,
+    Buckets,
+    Portion,
+    Read,
+    StoredFile,
+    StoredHashes,
+    files_of_tables,
+)
+from jobs.intake_rivals import (
     CHANGED,
     CONTESTED,
     DOUBTFUL,
-    FRESH,
     HELD,
     KEPT,
     LOST,
-    MADE,
-    READ,
     RIVALS,
     ROWS_READ,
-    Beside,
-    Buckets,
     Completed,
     HeldRows,
     Lost,
     Outlets,
     Parted,
-    Portion,
-    Read,
     Settling,
-    StoredFile,
-    StoredHashes,
     find_rivals,
-    staged_files,
 )
 from jobs.landing_lines import ENDS_FILE, ReadOptions
 from jobs.landing_survey import LandingFile
@@ -48,7 +51,6 @@ from udfs.landed_rows import COUNTS, REFUSED, Reach, Rules, TableShape
 from udfs.landing_formats import FORMATS
 from udfs.rival_rows import LineNumbers
 
-_PORTION_BYTES, _PORTION_FILES = 8 << 20, 200
 _BUCKET_BYTES = 64 << 20  # of landing files
 _MOST_BUCKETS = 200
 _WITH_DOUBTS = frozenset(table.name for table in TABLES.values() if "doubts" in table.schema.names)
@@ -62,18 +64,20 @@ class FileRead(NamedTuple):
     quarantined: int
     with_records: int
     complete: bool
-    reached: Mapping[str, Collection[date]]
+    reached: Mapping[str, Sequence[date]]
 
 
 class LandingRead(NamedTuple):
     """Landing files that were read and not stored yet.
 
     Attributes:
+        staged: the folders of the tables whose rows were staged when they were read.
         rows: by table, how many, of tables that have any; ``dates``: those on which they fall.
         counts: by file.
     """
 
     buckets: Buckets
+    staged: Mapping[str, TableFolder]
     numbers: LineNumbers
     portion_of: Sequence[int]
     blobs: Blobs
@@ -83,21 +87,25 @@ class LandingRead(NamedTuple):
 
 
 def read_landing(
+    lake: ArrowLake,
     runner: Runner,
     files: Sequence[LandingFile],
     options: ReadOptions,
     context: RunContext,
     reach: Callable[[Table], Reach | None],
     beside: Beside,
+    *,
+    completes: bool,
 ) -> LandingRead:
-    """Read landing files; nothing is stored."""
+    """Read landing files; nothing is stored. ``completes``: rows are to be completed before that."""
     tables = [TABLES[name] for name in sorted({name for file in files for name in FORMATS[file.format].tables})]
     shapes = {t.name: TableShape(row_schema(t), t.key, t.date_of, reach(t)) for t in tables}
     rules = Rules(shapes, row_schema(QUARANTINE), ENDS_FILE, options.max_raw_text_chars)
     size = sum(file.size_bytes for file in files)
     buckets = Buckets({t.name: keyed_by(t) for t in tables}, min(1 + size // _BUCKET_BYTES, _MOST_BUCKETS))
-    portions = list(_portions(files))
-    read = Read(options, rules, buckets, _WITH_DOUBTS, context.started_at, context.run_id, beside)
+    portions = [Portion(number, heap) for number, heap in enumerate(heaps(files, lambda file: file.size_bytes))]
+    staged = {} if completes else _folders(lake, tables)
+    read = Read(options, rules, buckets, staged, _WITH_DOUBTS, context.started_at, context.run_id, beside)
     blobs = runner.each(read, portions)
     counted = [row for table in blobs.tables(COUNTS) for row in table.to_pylist()]
     rows: dict[Table, int] = defaultdict(int)
@@ -109,25 +117,21 @@ def read_landing(
     numbers = LineNumbers({file.file: number for number, file in enumerate(files)})
     portion_of = [portion.number for portion in portions for _ in portion.files]
     frozen = {table: frozenset(days) for table, days in dates.items()}
-    return LandingRead(buckets, numbers, portion_of, blobs, rows, frozen, {c["file"]: _file_read(c) for c in counted})
+    counts = {of_file["file"]: _file_read(of_file) for of_file in counted}
+    return LandingRead(buckets, staged, numbers, portion_of, blobs, rows, frozen, counts)
 
 
-def _portions(files: Sequence[LandingFile]) -> Iterator[Portion]:
-    """Files in their order: a large one by itself, small ones together."""
-    own: list[LandingFile] = []
-    number = 0
-    for file in files:
-        if own and (len(own) == _PORTION_FILES or sum(f.size_bytes for f in own) + file.size_bytes > _PORTION_BYTES):
-            yield Portion(number, tuple(own))
-            own, number = [], number + 1
-        own.append(file)
-    if own:
-        yield Portion(number, tuple(own))
+def _folders(lake: ArrowLake, tables: Sequence[Table]) -> dict[str, TableFolder]:
+    """Where workers may stage rows; a table must be there before its files."""
+    folders = {table: folder for table in tables if (folder := lake.staging(table)) is not None}
+    for table in folders:
+        lake.create(table)
+    return {table.name: folder for table, folder in folders.items()}
 
 
 def _file_read(counted: dict[str, Any]) -> FileRead:
     reached = {of_table["table"]: of_table["reached"] for of_table in counted["tables"]}
-    return FileRead(*(counted[name] for name in FileRead._fields[:-1]), reached)
+    return FileRead(**{name: counted[name] for name in FileRead._fields[:-1]}, reached=reached)
 
 
 def store_read(lake: ArrowLake, runner: Runner, read: LandingRead, completed: Completed | None) -> dict[str, int]:
@@ -139,10 +143,19 @@ def store_read(lake: ArrowLake, runner: Runner, read: LandingRead, completed: Co
     lake.together(partial(lake.create, table) for table in tables)
     versions = lake.together(partial(lake.version, table) for table in tables)
     stored = _stored_files(lake, read)
-    hashes = [runner.each(StoredHashes(read.buckets), stored)] if stored else []
+    in_heaps = heaps(stored, lambda one: one.file.size)
+    hashes = [runner.each(OfHeap(StoredHashes(read.buckets)), in_heaps)] if stored else []
     found = runner.by_key(find_rivals, read.blobs.of(READ), *hashes)
-    outlets = Outlets({table.name: folder for table in tables if (folder := lake.staging(table)) is not None})
-    made, lost = _made(runner, read, stored, found, outlets, completed)
+    outlets = Outlets(read.staged if completed is None else _folders(lake, tables))
+    made = read.blobs
+    lost: dict[str, int] = {}
+    is_contested = any(table.num_rows for table in found.tables(CONTESTED))
+    if is_contested or completed is not None:
+        names = [FRESH + table.name for table in tables]
+        parting = Parted(read.buckets, outlets, read.staged, read.numbers, completed)
+        made = runner.by_key(parting, read.blobs.of(*names, REFUSED), found.of(RIVALS))
+    if is_contested:
+        made, lost = _settled(runner, read, stored, found, made, outlets)
     rows: dict[str, int] = defaultdict(int)
     for row in (row for table in made.tables(MADE) for row in table.to_pylist()):
         rows[row["name"]] += row["rows"]
@@ -161,24 +174,14 @@ def _stored_files(lake: ArrowLake, read: LandingRead) -> list[StoredFile]:
     return [StoredFile(number, folder, file) for number, (folder, file) in enumerate(files)]
 
 
-def _made(
-    runner: Runner,
-    read: LandingRead,
-    stored: list[StoredFile],
-    found: Blobs,
-    outlets: Outlets,
-    completed: Completed | None,
+def _settled(
+    runner: Runner, read: LandingRead, stored: list[StoredFile], found: Blobs, parted: Blobs, outlets: Outlets
 ) -> tuple[Blobs, dict[str, int]]:
-    """What is to be stored, and by file the lines that are not."""
-    names, buckets, numbers = [table.name for table in read.rows], read.buckets, read.numbers
-    parted = runner.by_key(
-        Parted(buckets, outlets, numbers, completed), read.blobs.of(*names, REFUSED), found.of(RIVALS)
-    )
-    if not any(table.num_rows for table in found.tables(CONTESTED)):
-        return parted, {}
+    """What is to be stored once rivals are settled, and by file the lines that are not."""
+    buckets, numbers = read.buckets, read.numbers
     schemas = {table.name: row_schema(table) for table in read.rows}
     held = [runner.by_key(HeldRows(buckets, stored), found.of(HELD))] if stored else []
-    rivals = parted.of(*(ROWS_READ + name for name in names))
+    rivals = parted.of(*(ROWS_READ + table.name for table in read.rows))
     settled = runner.by_key(Settling(buckets, outlets, numbers, schemas, read.portion_of), rivals, *held)
     counted = runner.by_key(Lost(numbers), parted.of(DOUBTFUL), settled.of(KEPT))
     files = list(numbers.files)
@@ -199,7 +202,7 @@ def _store(
     schema, fresh, changed = arrow_schema(table), FRESH + table.name, CHANGED + table.name
     lake.store(
         table,
-        None if not rows[fresh] else [*staged_files(made.tables(fresh))] if is_staged else made.rows(fresh, schema),
+        None if not rows[fresh] else [*files_of_tables(made.tables(fresh))] if is_staged else made.rows(fresh, schema),
         made.rows(changed, schema) if rows[changed] else None,
         dates,
         version,

@@ -104,7 +104,9 @@ def _gaps(first: pa.Table, given: Given) -> pa.Table:
     """Rounds that no marker began stand in the table too, sourced from their first capture."""
     columns = [*CAPTURE, *_SOURCE]
     schema = row_schema(SNAPSHOT_CAPTURE)
-    some = [rows.filter(pa.array(have_keys_of(rows, first, CAPTURE))).select(columns) for rows in given.tables(CAPTURES)]
+    some = [
+        rows.filter(pa.array(have_keys_of(rows, first, CAPTURE))).select(columns) for rows in given.tables(CAPTURES)
+    ]
     empty = pa.schema([schema.field(name) for name in columns]).empty_table()
     sources = pa.concat_tables([empty, *(rows.cast(empty.schema) for rows in some)])
     # The last of a key is taken.
@@ -144,9 +146,7 @@ class Misplaced:
             yield from _moved(table, rows, with_rounds(rows, self.rounds), ["round_at"], task.number, place)
 
 
-def _moved(
-    table: Table, before: pa.Table, now: pa.Table, columns: list[str], key: int, place: int
-) -> Iterator[Blob]:
+def _moved(table: Table, before: pa.Table, now: pa.Table, columns: list[str], key: int, place: int) -> Iterator[Blob]:
     differs = np.zeros(len(now), np.bool_)
     for name in columns:
         old, new = before[name].to_pylist(), now[name].to_pylist()
@@ -174,7 +174,9 @@ class ByMember:
         for place, piece in enumerate(task.folder.pieces(task.file, columns)):
             if is_info:
                 rows = piece.filter(pc.and_(pc.equal(piece["kind"], _INFO), piece["answered"]))
-                rows = with_rounds(rows.append_column("round_at", pa.nulls(len(rows), ROUNDS.field("round_at").type)), self.rounds)
+                rows = with_rounds(
+                    rows.append_column("round_at", pa.nulls(len(rows), ROUNDS.field("round_at").type)), self.rounds
+                )
             else:
                 rows = chosen(piece, Where(dates=self.dates))
             yield from self._split(INFOS if is_info else HEARTBEATS, rows, task.number, place)

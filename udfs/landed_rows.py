@@ -253,7 +253,9 @@ class _File:
 
 def _dates_around(instants: pa.ChunkedArray, reach: Reach) -> set[date]:
     ms = np.unique(instants.drop_null().cast(pa.int64()).to_numpy() // 1_000)
-    days = {day for seconds in (-reach.before_s, 0, reach.after_s) for day in np.unique((ms + seconds * 1_000) // _DAY_MS)}
+    days = {
+        day for seconds in (-reach.before_s, 0, reach.after_s) for day in np.unique((ms + seconds * 1_000) // _DAY_MS)
+    }
     return {date.fromordinal(_EPOCH + int(day)) for day in days}
 
 

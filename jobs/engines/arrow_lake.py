@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -158,8 +158,8 @@ class ArrowLake(Protocol):
     def update(self, table: Table, changed: Any, columns: list[str], dates: Iterable[date]) -> None:
         """Set ``columns`` of the rows whose keys ``changed`` holds; ``dates``: those on which they fall."""
 
-    def staging(self, table: Table) -> TableFolder | None:
-        """Where workers may stage files for a commit; None: rows are handed to the lake."""
+    def staging(self, table: Table) -> Any | None:
+        """The ``TableFolder`` where workers may stage files for a commit; None: rows are handed to the lake."""
 
     def replace_dates(self, table: Table, rows: Any, dates: Collection[ClusterDate]) -> None:
         """Replace the rows of these dates of clusters; ``rows`` are of no other."""

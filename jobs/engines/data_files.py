@@ -66,7 +66,7 @@ class TableFolder(NamedTuple):
 
         Raises: NullInColumnError: a value that the contract requires is absent.
         """
-        staging = _Staging(self)
+        staging = Staging(self)
         done = []
         for piece in [rows] if isinstance(rows, pa.Table) else rows:
             if isinstance(piece, StagedFile):
@@ -75,13 +75,18 @@ class TableFolder(NamedTuple):
                 staging.add(piece)
         return done + staging.end()
 
+    def drop(self, file: StagedFile) -> None:
+        """Remove a staged file that no commit will name."""
+        system, path = self._place(file.path)
+        system.delete_file(path)
+
     def _place(self, path: str) -> tuple[fs.FileSystem, str]:
         system, root = file_system(self.root)
         return system, f"{root}/{self.table.name}/{path}"
 
 
-class _Staging:
-    """Files that are being written, one a date. Small pieces wait until they are a row group."""
+class Staging:
+    """Files that are being written into a table's folder, one a date. Small pieces wait until they are a row group."""
 
     def __init__(self, folder: TableFolder) -> None:
         self._folder = folder
@@ -90,6 +95,7 @@ class _Staging:
         self._done: list[StagedFile] = []
 
     def add(self, rows: pa.Table) -> None:
+        """Take rows. Raises: NullInColumnError."""
         rows = conformed_rows(rows, self._folder.table)
         require_values(rows, self._folder.table)
         for day, of_day in _by_date(rows, self._folder.table):
@@ -107,6 +113,7 @@ class _Staging:
             self._done.append(self._open.pop(day).end())
 
     def end(self) -> list[StagedFile]:
+        """All files that were written; nothing is taken any more."""
         for day in list(self._waiting):
             self._write(day)
         return self._done + [writing.end() for writing in self._open.values()]

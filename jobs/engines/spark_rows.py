@@ -79,7 +79,12 @@ class SparkRows:
         return sorted((f for f in every if of_dates is None or f.event_date in of_dates), key=lambda file: file.path)
 
     def store(
-        self: FrameLake, table: Table, fresh: Any | None, changed: Any | None, dates: Collection[date], version: int
+        self: FrameLake,
+        table: Table,
+        fresh: Any | None,
+        changed: Any | None,
+        dates: Collection[date],
+        version: int | None,
     ) -> None:
         """Add ``fresh`` rows, then put ``changed`` ones in the place of those with their keys.
 

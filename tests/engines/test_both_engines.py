@@ -14,16 +14,24 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conf.settings_file import load_settings
 from jobs.delta_tables import Lake
-from jobs.engines.arrow_lake import Where
+from jobs.engines.arrow_lake import ConcurrentWriteError, Where
 from jobs.engines.local_lake import LocalLake
+from jobs.engines.local_runner import LocalRunner
+from jobs.engines.spark_runner import SparkRunner
+from jobs.run_context import EVERY_DATE, DateRange, RunContext
 from jobs.transforms.frames import ClusterDate
 from schemas import QUARANTINE, TABLES, TOPIC_ROUTE
 from tests.engines.random_rows import CLUSTERS, DAYS, HOSTILE, as_text, rows
+from tests.engines.test_intake import JOBS, contents
+from tests.pipeline.test_order_and_splits import cuts_of, write
+from tests.pipeline.test_order_and_splits import inputs as inputs  # a fixture
+from udfs.row_hashes import groups_of
 
 DRAWN_ONCE = settings(max_examples=1, suppress_health_check=list(HealthCheck))
 DRAWN = count()
-MERGED = ("send_attempt", "producer_instance", "queue_ownership")
+OF_KEYS = ("send_attempt", "producer_instance", "queue_ownership")
 
 # Dated and not, with maps, lists of structs and parts: the others of the contracts are for the soak.
 _SOON = ("send_attempt", "topic_route", "publication", "drift_incident", "ingested_file", "group_round")
@@ -88,51 +96,41 @@ def test_the_table_of_one_is_the_table_of_the_other(engines, spark, tmp_path):
         assert one == other
 
 
-@pytest.mark.parametrize("table", [TABLES[name] for name in MERGED], ids=MERGED)
-def test_a_merge_stores_what_the_other_s_does_in_any_order_and_split(spark, tmp_path, table):
-    """Few keys, few files and lines: most rows are rivals, whole, in parts, within a piece and across pieces."""
-
-    @given(st.data(), st.randoms())
-    @settings(max_examples=4, suppress_health_check=list(HealthCheck))
-    def drawn(data, order):
-        found = rivals(data.draw(rows(table, min_size=12, max_size=12)), data, table)
-        shuffled = found.take(order.sample(range(len(found)), len(found)))
-        cut = data.draw(st.integers(0, len(found)))
+@pytest.mark.parametrize("table", [TABLES[name] for name in OF_KEYS], ids=OF_KEYS)
+def test_rows_that_come_and_rows_that_change_are_stored_alike(spark, tmp_path, table):
+    @given(st.data())
+    @settings(max_examples=3, suppress_health_check=list(HealthCheck))
+    def drawn(data):
+        before, come, others = (data.draw(rows(table, min_size=4, max_size=9)) for _ in range(3))
+        before, come = alone(before, before.slice(0, 0), table), alone(come, before, table)
+        places = data.draw(st.lists(st.integers(0, len(before) - 1), min_size=1, max_size=3, unique=True))
+        changed = with_others(before.take(pa.array(places)), others, table)
+        kept = before.take(pa.array([at for at in range(len(before)) if at not in places], pa.int64()))
+        expected = sorted(text for piece in (kept, come, changed) for text in as_text(piece))
         root = tmp_path / f"{next(DRAWN)}"
-        lakes = {"local": LocalLake(f"{root}/l", retention_days=7), "spark": Lake(spark, f"{root}/s", retention_days=7)}
-        halves = {"local": (shuffled[:cut], shuffled[cut:]), "spark": (found[:5], found[5:])}
-        for name, lake in lakes.items():
-            for half in halves[name]:
-                lake.merge(table, half, DAYS)
-        assert as_text(lakes["local"].rows(table)) == as_text(lakes["spark"].rows(table))
+        for lake in (LocalLake(f"{root}/l", retention_days=7), Lake(spark, f"{root}/s", retention_days=7)):
+            lake.append(table, before)
+            lake.store(table, come, changed, DAYS, lake.version(table))
+            assert as_text(lake.rows(table)) == expected
+            with pytest.raises(ConcurrentWriteError, match="another run has written to"):
+                lake.store(table, come, None, DAYS, 1)
+            assert as_text(lake.rows(table)) == expected
 
     drawn()
 
 
-def rivals(found: pa.Table, data: st.DataObject, table) -> pa.Table:
-    """The rows with the keys of three of them, each of a line of its own or of none, and some of them once more."""
-    for name in table.key:
-        column = found.column(name)
-        places = data.draw(st.lists(st.integers(0, 1), min_size=len(found), max_size=len(found)))
-        found = found.set_column(
-            found.column_names.index(name), found.schema.field(name), column.take(pa.array(places))
-        )
-    file = st.sampled_from(["a", "b"])
-    for part in table.row_parts:
-        required = not table.columns[part.line[0]].nullable
-        # A line brings one row of a key: two of the same line are the same.
-        files = st.lists(file, min_size=len(found), max_size=len(found))
-        for drawn_of, name in ((files, part.line[0]), (st.permutations(range(len(found))), part.line[1])):
-            drawn = data.draw(drawn_of)
-            field = found.schema.field(name)
-            found = found.set_column(found.column_names.index(name), field, pa.array(drawn, field.type))
-        if not required:
-            absent = data.draw(st.lists(st.booleans(), min_size=len(found), max_size=len(found)))
-            for name in part.columns:
-                kept = pa.compute.if_else(pa.array(absent), pa.scalar(None, found.schema.field(name).type), found[name])
-                found = found.set_column(found.column_names.index(name), found.schema.field(name), kept)
-    again = data.draw(st.lists(st.integers(0, len(found) - 1), max_size=4))
-    return pa.concat_tables([found, found.take(pa.array(again, pa.int64()))])
+def alone(found: pa.Table, beside: pa.Table, table) -> pa.Table:
+    """One row of each key, and none of a key that is ``beside``."""
+    groups = groups_of(pa.concat_tables([beside.select(table.key), found.select(table.key)]), table.key).of_row
+    own = groups[len(beside) :]
+    first = [at for at, group in enumerate(own) if group not in {*groups[: len(beside)], *own[:at]}]
+    return found.take(pa.array(first, pa.int64()))
+
+
+def with_others(found: pa.Table, others: pa.Table, table) -> pa.Table:
+    """The rows with what other rows hold outside the key."""
+    columns = [found[name] if name in table.key else others[name].slice(0, len(found)) for name in found.column_names]
+    return pa.table(columns, schema=found.schema)
 
 
 def test_conditions_of_hostile_names_pick_the_same_rows_in_both(engines):
@@ -161,3 +159,28 @@ def test_conditions_of_hostile_names_pick_the_same_rows_in_both(engines):
             assert as_text(lakes["spark"].rows(TOPIC_ROUTE)) == before
 
     drawn()
+
+
+def test_landing_files_are_taken_in_alike_and_a_lake_may_change_engine_meanwhile(engines, spark, inputs, tmp_path):
+    """Half of each file, then all of it, then a reread of what is known, each by the other engine than before."""
+    cuts = {
+        name: [0, *(cut for cut in cuts_of(name, lines) if cut <= len(lines) / 2)] for name, lines in inputs.items()
+    }
+    halves = {name: lines[: max(cuts[name])] for name, lines in inputs.items()}
+    runs = [halves, inputs, inputs]
+    told: dict[str, list[Any]] = {"local": [], "spark": []}
+    for number, files in enumerate(runs):
+        for name, lines in files.items():
+            if lines:
+                write(tmp_path / f"{number}", name, lines)
+        context = RunContext(str(tmp_path / f"{number}"), DateRange(first=DAYS[0]) if number == 2 else EVERY_DATE)
+        for first in told:
+            name = first if number % 2 == 0 else {"local": "spark", "spark": "local"}[first]
+            lake = engines(first)[name]
+            with LocalRunner(1) as local:
+                runner = local if name == "local" else SparkRunner(spark)
+                told[first] += [job.run_on(lake, runner, load_settings(None), context) for job in JOBS]
+    assert told["local"] == told["spark"]
+    assert told["local"][0].stored and told["local"][2].duplicate == 0 and told["local"][4].stored
+    one, other = (contents(engines(first)["local"]) for first in told)
+    assert one == other

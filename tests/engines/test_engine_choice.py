@@ -110,10 +110,11 @@ def test_nothing_is_written_without_the_lease(tmp_path):
     for write, given in {
         "create": (),
         "append": (None,),
-        "merge": (None, []),
+        "store": (None, None, [], 0),
         "update": (None, [], []),
         "replace_dates": (None, []),
         "replace_files": (None, "source_file", []),
+        "replace": (None, None),
         "delete": (None,),
     }.items():
         with pytest.raises(LeaseLostError):

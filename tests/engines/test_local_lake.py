@@ -133,7 +133,7 @@ def test_what_is_broken_off_before_the_commit_leaves_the_version_before(lake, ro
     assert len(lake.rows(TOPIC_ROUTE)) == 2
 
 
-@pytest.mark.parametrize("write", ["merge", "replace_dates", "update", "delete"])
+@pytest.mark.parametrize("write", ["store", "replace_dates", "update", "delete"])
 def test_what_rests_on_rows_that_another_run_has_changed_meanwhile_is_refused(lake, routes, monkeypatch, write):
     lake.append(TOPIC_ROUTE, routes)
     commit = LocalLake._commit
@@ -146,7 +146,7 @@ def test_what_rests_on_rows_that_another_run_has_changed_meanwhile_is_refused(la
 
     monkeypatch.setattr(LocalLake, "_commit", after_another)
     of_write = {
-        "merge": (routes, [DAY]),
+        "store": (routes, None, [DAY], 1),
         "replace_dates": (routes, [ClusterDate("c", DAY)]),
         "update": (routes, ["perm"], [DAY]),
         "delete": (Where(values={"cluster": ["c"]}),),
@@ -154,6 +154,13 @@ def test_what_rests_on_rows_that_another_run_has_changed_meanwhile_is_refused(la
     with pytest.raises(ConcurrentWriteError, match=r"another run has written to .*topic_route"):
         getattr(lake, write)(TOPIC_ROUTE, *of_write[write])
     assert len(lake.rows(TOPIC_ROUTE)) == 2
+
+
+def test_what_was_read_before_another_run_wrote_is_not_stored(lake, routes):
+    lake.append(TOPIC_ROUTE, routes)
+    with pytest.raises(ConcurrentWriteError, match=r"another run has written to .*topic_route"):
+        lake.store(TOPIC_ROUTE, routes, None, [DAY], 0)
+    assert len(lake.rows(TOPIC_ROUTE)) == 1
 
 
 def test_an_append_stands_beside_what_another_run_appends_meanwhile(lake, routes, monkeypatch):

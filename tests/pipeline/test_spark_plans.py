@@ -67,7 +67,7 @@ def test_a_run_on_many_lines_stores_what_one_on_few_does(compiling, settings, pr
     """All other runs of the tests are interpreted throughout."""
     monkeypatch.setattr(spark_plans, "_COMPILED_FROM_LINES", 1)
     calls = (
-        (ingestion, "parsed_lines"),
+        (ingestion, "read_landing"),
         (publication, "check"),
         (Lake, "replace_where"),
         (render_report, "report_data"),
@@ -86,7 +86,7 @@ def test_plans_for_packed_files_are_compiled_once_rows_are_counted(
     """Their size tells of fewer lines than they hold."""
     monkeypatch.setattr(spark_plans, "_COMPILED_FROM_LINES", 150)
     monkeypatch.setattr(ingestion, "_LINE_BYTES", 1 << 30)
-    parsing = watched(compiling, monkeypatch, ingestion, "parsed_lines")
+    parsing = watched(compiling, monkeypatch, ingestion, "read_landing")
     writing = watched(compiling, monkeypatch, Lake, "replace_where")
     ingest_send_records.run(compiling, settings, RunContext(str(producers.landing)), str(tmp_path / "lake"))
     assert set(parsing) == {INTERPRETED}

@@ -212,7 +212,9 @@ def check_file(name: str, lines: list, counts: dict, rows_refused: list[dict]) -
     shared = {"cluster": "c", "format": name.partition("/")[0], "source_file": name, "ingested_at": AT, "run_id": "run"}
     columns = ("line_number", "byte_start", "byte_end", "reason_code", "detail", "raw_text")
     said = [(o.line.number, o.line.byte_start, o.line.byte_end, *o.refusal, o.line.text[:40]) for o in refused]
-    assert rows_refused == [dict.fromkeys(QUARANTINE.columns.names) | shared | dict(zip(columns, s)) for s in said]
+    assert rows_refused == [
+        dict.fromkeys(QUARANTINE.columns.names) | shared | dict(zip(columns, s, strict=True)) for s in said
+    ]
     rows = {table: of for table, of in records_of(name, lines).items() if of}
     told = {of_table["table"]: of_table for of_table in counts["tables"]}
     assert {table: of_table["rows"] for table, of_table in told.items()} == {t: len(of) for t, of in rows.items()}

@@ -156,7 +156,9 @@ def settle(read: list[pa.Table], stored: pa.Table, keyed: Keyed, *, hook: str | 
     assert added.keys().isdisjoint(now), "a row that is stored was added"
     table = pa.Table.from_pylist([*now.values(), *added.values()], schema=stored.schema)
     lines = np.concatenate([done.lines, *(NUMBERS.of(rows, keyed) for rows in alone)])
-    return table, {(FILES[at], int(line) & (1 << 40) - 1) for at, line in zip(NUMBERS.file_of(lines), lines, strict=True)}
+    return table, {
+        (FILES[at], int(line) & (1 << 40) - 1) for at, line in zip(NUMBERS.file_of(lines), lines, strict=True)
+    }
 
 
 def by_key(table: pa.Table, keyed: Keyed) -> dict[tuple, dict]:

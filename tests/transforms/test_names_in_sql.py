@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from datetime import datetime
 
 import pyarrow as pa
 import pytest
-from jobs.transforms.rounds import asked, capture_rounds
 from pyspark.sql import functions as F
 
 from jobs.asking import spark_asker
@@ -112,14 +109,3 @@ def test_a_pattern_of_the_settings_matches_the_same_text_and_no_other(substituti
     said = first_override(entries, "name", ("cluster", "consumer_group"))
     found = {row.cluster: row.said for row in frame.select("cluster", said.alias("said")).collect()}
     assert found == {name: f"said of {name}" if name in HOSTILE else None for name in names}
-
-
-def test_a_collector_of_the_settings_is_the_one_of_that_name(substituting):
-    schema = "cluster string, collector string, captured_at timestamp"
-    seen = [("c", name, datetime(2026, 1, 5, 0, 0, s)) for name in (*HOSTILE, "x") for s in (0, 30)]
-    captures = asked(substituting.createDataFrame(seen, schema))
-    markers = captures.selectExpr("cluster", "collector", "captured_at AS round_at").limit(0)
-    gaps = {"": 2.0} | {text: 60.0 for text in HOSTILE if text}
-    found = capture_rounds(captures, markers, max_round_s=120, gap_s=gaps).collect()
-    rounds = Counter(name for name, _ in {(row.collector, row.round_at) for row in found})
-    assert rounds == {name: 1 if name in gaps and name else 2 for name in (*HOSTILE, "x")}

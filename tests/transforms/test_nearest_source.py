@@ -1,17 +1,14 @@
-"""Which of several sources is computed with, and how brokers known by their address get their names."""
+"""Which of several sources is computed with."""
 
 from __future__ import annotations
 
-import random
 from datetime import UTC, date, datetime
 
 import pytest
-from jobs.transforms.broker_names import address_book, with_broker_names
 from pyspark.sql import functions as F
 
 from jobs.transforms.nearest_source import nearest_attempts, nearest_captures
 from udfs.landing_formats import distances
-from udfs.store_hosts import KnownAddress, StoreHosts
 
 BASE_MS = 1795253414272
 DAY = date(2026, 11, 21)
@@ -21,26 +18,6 @@ OTHER = "7F00000142D05FFD2B27" + "0A1B2C3D0001"
 
 def at(ms: int) -> datetime:
     return datetime.fromtimestamp((BASE_MS + ms) / 1000, UTC)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_addresses_are_named_as_the_kernel_names_them(spark, seed):
-    draw = random.Random(seed)
-    addresses = [f"h{n}:{port}" for n in range(3) for port in (10909, 10911)] + ["h", "h1:x", ""]
-    seen = [(draw.randrange(20), draw.choice(addresses), draw.choice("abc")) for _ in range(30)]
-    asked = [(address, ms) for address in addresses for ms in range(-1, 22, 3)]
-    routes = [("oracle", address, name, at(ms)) for ms, address, name in seen]
-    columns = "cluster string, master_address string, broker_name string, captured_at timestamp"
-    book = address_book(spark.createDataFrame(routes, columns))
-    attempts = spark.createDataFrame(
-        [("oracle", address, at(ms), ms) for address, ms in asked],
-        "cluster string, broker_address string, begin_at timestamp, ms int",
-    )
-    hosts = StoreHosts(KnownAddress(ms, address, name) for ms, address, name in seen)
-    expected = {(address, ms): hosts.broker_of(address, ms) for address, ms in asked}
-    named = with_broker_names(attempts, book).collect()
-    assert {(row.broker_address, row.ms): row.broker_name for row in named} == expected
-    assert None in expected.values() and len(set(expected.values())) == 4
 
 
 def attempts(spark, *rows):

@@ -1,131 +1,34 @@
-"""Kernels of the intake: landing files are read, hashes of keys meet, rows with rivals meet; rows to be stored come out.
-
-A portion is some landing files that one worker reads; it has a number. A bucket is what has one part of a table's
-hashes. What a portion's or bucket's kernel gives to be stored is staged where the lake's files are, if workers may.
-"""
+"""Kernels of the intake that settle: hashes meet, then the rows that have rivals; rows to be stored come out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from jobs.engines.arrow_lake import DataFile, StagedFile
 from jobs.engines.blobs import Blob, Given
 from jobs.engines.data_files import TableFolder
-from jobs.landing_lines import ReadOptions, read_file
-from jobs.landing_survey import LandingFile
-from udfs.landed_rows import COUNTS, HASH, REFUSED, Landed, Rules, landed_rows
+from jobs.intake_reading import FRESH, READ, STORED, Buckets, StoredFile, files_of_tables, made, table_of_files
+from udfs.landed_rows import HASH, REFUSED
 from udfs.landing_formats import HOOK
 from udfs.not_available_duration import IntArray
 from udfs.rival_rows import LineNumbers, are_among, rival_hashes, settled, without
 from udfs.row_hashes import HashArray, row_hashes
-from udfs.rows_by_key import Keyed
 
-READ, STORED = "hashes read", "hashes stored"  # from portions and from a table's files, to buckets
-RIVALS, HELD = "rivals read", "rivals stored"  # back to these: the hashes of rows that have rivals
-CONTESTED, MADE = "contested", "made"  # to the driver: buckets with rivals; how many rows of what are to be stored
+RIVALS, HELD = "rivals read", "rivals stored"  # of buckets, to portions and stored files: hashes of rows with rivals
+CONTESTED = "contested"  # to the driver: buckets with rivals
 ROWS_READ, ROWS_HELD = "rows read ", "rows held "  # of a table, to buckets: those that have rivals
-FRESH, CHANGED = "fresh ", "changed "  # of a table, to be stored
+CHANGED = "changed "  # of a table: stored rows as they are now
 DOUBTFUL, KEPT, LOST = "doubtful lines", "kept lines", "lost lines"
 _SENDS = "send_attempt"
+_NO_LINES: IntArray = np.zeros(0, np.int64)
 
-# What is told of a table's rows as a portion is read, of which the number is given.
-Beside = Callable[[str, pa.Table, int], Iterator[Blob]]
 # Sets in a table's rows what their files do not tell.
 Completed = Callable[[str, pa.Table], pa.Table]
-
-
-class Buckets(NamedTuple):
-    """Where the hashes of each table's keys meet.
-
-    Attributes:
-        keyed: by name of each table that may be fed, its key and parts.
-        count: of each table.
-    """
-
-    keyed: Mapping[str, Keyed]
-    count: int
-
-    def table_of(self, key: int) -> str:
-        """The table of a bucket's key."""
-        return list(self.keyed)[key // self.count]
-
-    def split(self, table: str, hashes: HashArray) -> Iterator[tuple[int, IntArray]]:
-        """Each bucket's key, and which of the hashes go there."""
-        first = list(self.keyed).index(table) * self.count
-        if self.count == 1:
-            yield first, np.arange(len(hashes))
-            return
-        bucket = (hashes % np.uint64(self.count)).astype(np.int64)
-        order = np.argsort(bucket, kind="stable")
-        edges = np.searchsorted(bucket[order], np.arange(self.count + 1)).tolist()
-        for number in range(self.count):
-            if edges[number] < edges[number + 1]:
-                yield first + number, order[edges[number] : edges[number + 1]]
-
-
-class Portion(NamedTuple):
-    """Landing files that one worker reads."""
-
-    number: int
-    files: Sequence[LandingFile]
-
-
-@dataclass(frozen=True)
-class Read:
-    """Reads a portion."""
-
-    options: ReadOptions
-    rules: Rules
-    buckets: Buckets
-    flagged: frozenset[str]
-    ingested_at: datetime
-    run_id: str
-    beside: Beside
-
-    def __call__(self, portion: Portion) -> Iterator[Blob]:
-        """Rows of tables with their hashes, refused lines and counts, as ``landed_rows`` names them; hashes."""
-        for place, (name, rows) in enumerate(landed_rows(map(self._lines, portion.files), self.rules)):
-            yield Blob(name, portion.number, place, rows)
-            if name not in (COUNTS, REFUSED):
-                yield from _hashes(READ, self.buckets, name, rows[HASH].to_numpy(), portion.number)
-                yield from self.beside(name, rows, portion.number)
-
-    def _lines(self, file: LandingFile):
-        landed = Landed(file.cluster, file.format, file.file, self.ingested_at, self.run_id)
-        return landed, read_file(file, self.options, self.flagged)
-
-
-def _hashes(name: str, buckets: Buckets, table: str, hashes: HashArray, origin: int) -> Iterator[Blob]:
-    for key, places in buckets.split(table, hashes):
-        of_bucket = pa.array(hashes[places])
-        yield Blob(name, key, origin, pa.table({HASH: of_bucket, "of": pa.repeat(pa.scalar(origin, pa.int32()), len(places))}))
-
-
-class StoredFile(NamedTuple):
-    """A file of a table that holds rows of dates which the run touches."""
-
-    number: int
-    folder: TableFolder
-    file: DataFile
-
-
-@dataclass(frozen=True)
-class StoredHashes:
-    """Reads the keys of a stored file."""
-
-    buckets: Buckets
-
-    def __call__(self, stored: StoredFile) -> Iterator[Blob]:
-        """Their hashes, to the buckets."""
-        table = stored.folder.table
-        for rows in stored.folder.pieces(stored.file, table.key):
-            yield from _hashes(STORED, self.buckets, table.name, row_hashes(rows, table.key), stored.number)
 
 
 def find_rivals(key: int, given: Given) -> Iterator[Blob]:
@@ -142,7 +45,8 @@ def find_rivals(key: int, given: Given) -> Iterator[Blob]:
 def _columns(given: Given, name: str) -> tuple[HashArray, IntArray]:
     tables = list(given.tables(name))
     hashes = [np.zeros(0, np.uint64), *(table[HASH].to_numpy() for table in tables)]
-    return np.concatenate(hashes), np.concatenate([np.zeros(0, np.int32), *(table["of"].to_numpy() for table in tables)])
+    origins = [np.zeros(0, np.int32), *(table["of"].to_numpy() for table in tables)]
+    return np.concatenate(hashes), np.concatenate(origins)
 
 
 def _back(name: str, key: int, hashes: HashArray, origin: IntArray, rivals: HashArray) -> Iterator[Blob]:
@@ -154,8 +58,8 @@ def _back(name: str, key: int, hashes: HashArray, origin: IntArray, rivals: Hash
 
 def _rivals_of(given: Given, name: str, table: str, buckets: Buckets) -> HashArray:
     """The hashes that came back to a portion or a file for one table, sorted."""
-    first = list(buckets.keyed).index(table) * buckets.count
-    found = given.tables(name, first, first + buckets.count)
+    first = list(buckets.keyed).index(table) * buckets.of_table
+    found = given.tables(name, first, first + buckets.of_table)
     return np.sort(np.concatenate([np.zeros(0, np.uint64), *(each[HASH].to_numpy() for each in found)]))
 
 
@@ -168,47 +72,42 @@ class Outlets(NamedTuple):
         """Rows of a table to be stored, and how many they are."""
         count = 0
         if table in self.folders:
-            staged = [file._asdict() for file in self.folders[table].stage(rows)]
-            count = sum(file["rows"] for file in staged)
+            staged = self.folders[table].stage(rows)
+            count = sum(file.rows for file in staged)
             if staged:
-                yield Blob(kind + table, key, 0, pa.Table.from_pylist(staged, schema=STAGED))
+                yield Blob(kind + table, key, 0, table_of_files(staged))
         else:
             for place, some in enumerate(rows):
                 if some.num_rows:
                     count += some.num_rows
                     yield Blob(kind + table, key, place, some)
         if count:
-            yield Blob(MADE, 0, key, pa.table({"name": [kind + table], "rows": [count]}))
-
-
-STAGED = pa.schema(
-    [("path", pa.string()), ("size", pa.int64()), ("rows", pa.int64()), ("event_date", pa.date32()), ("stats", pa.string())]
-)
-
-
-def staged_files(tables: Iterable[pa.Table]) -> Iterator[StagedFile]:
-    """The files that ``Outlets`` staged."""
-    return (StagedFile(**row) for table in tables for row in table.to_pylist())
+            yield made(kind + table, count, key)
 
 
 @dataclass(frozen=True)
 class Parted:
-    """Parts a portion's rows: what has no rival is to be stored, the others go to their buckets."""
+    """Parts a portion's rows: what has no rival is to be stored, the others go to their buckets.
+
+    Attributes:
+        staged: the folders of the tables whose rows were staged when they were read.
+    """
 
     buckets: Buckets
     outlets: Outlets
+    staged: Mapping[str, TableFolder]
     numbers: LineNumbers
     completed: Completed | None
 
     def __call__(self, key: int, given: Given) -> Iterator[Blob]:
         """Rows to be stored, rows that have rivals; lines of which no row is surely stored."""
-        alone, contested = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        alone, contested = [_NO_LINES], [_NO_LINES]
         for table, keyed in self.buckets.keyed.items():
             rivals = _rivals_of(given, RIVALS, table, self.buckets)
             waiting: list[Blob] = []
             rows = self._alone(given, table, rivals, waiting)
             if given.places(RIVALS):
-                rows = _followed(rows, lambda some, keyed=keyed: alone.append(self.numbers.of(some, keyed)))
+                rows = _noted(rows, partial(self.numbers.of, keyed=keyed), alone)
             yield from self.outlets.blobs(FRESH, table, key, rows)
             contested += [self.numbers.of(blob.rows, keyed) for blob in waiting]
             yield from waiting
@@ -218,7 +117,7 @@ class Parted:
             yield Blob(DOUBTFUL, key, 0, pa.table({"line": doubtful}))
 
     def _alone(self, given: Given, table: str, rivals: HashArray, waiting: list[Blob]) -> Iterator[pa.Table]:
-        for place, rows in enumerate(given.tables(table)):
+        for place, rows in enumerate(self._rows(given, table)):
             fresh, contested = without(rows, are_among(rows[HASH].to_numpy(), rivals))
             if contested.num_rows:
                 hashes = contested[HASH].to_numpy()
@@ -227,19 +126,32 @@ class Parted:
                     waiting.append(Blob(ROWS_READ + table, key, place, contested.take(pa.array(places))))
             yield self._completed(table, fresh)
 
+    def _rows(self, given: Given, table: str) -> Iterator[pa.Table]:
+        if table not in self.staged:
+            yield from given.tables(FRESH + table)
+            return
+        folder, key = self.staged[table], self.buckets.keyed[table].key
+        for file in files_of_tables(given.tables(FRESH + table)):
+            for rows in folder.pieces(file, folder.table.columns.names):
+                yield rows.append_column(HASH, pa.array(row_hashes(rows, key)))
+            folder.drop(file)
+
     def _completed(self, table: str, rows: pa.Table) -> pa.Table:
         rows = rows.drop_columns(HASH)
         return rows if self.completed is None else self.completed(table, rows)
 
 
-def _followed(rows: Iterable[pa.Table], call: Callable[[pa.Table], object]) -> Iterator[pa.Table]:
+def _noted(
+    rows: Iterable[pa.Table], lines_of: Callable[[pa.Table], IntArray], lines: list[IntArray]
+) -> Iterator[pa.Table]:
+    """The rows as they are; their ``lines`` are noted as they pass."""
     for some in rows:
-        call(some)
+        lines.append(lines_of(some))
         yield some
 
 
 def _refused(given: Given, numbers: LineNumbers) -> IntArray:
-    found = [np.zeros(0, np.int64)]
+    found = [_NO_LINES]
     for rows in given.tables(REFUSED):
         for file, line in zip(rows["source_file"].to_pylist(), rows["line_number"].to_pylist(), strict=True):
             found.append(numbers.each(file, [line]))
@@ -312,4 +224,4 @@ class Lost:
 
 
 def _lines(given: Given, name: str) -> IntArray:
-    return np.concatenate([np.zeros(0, np.int64), *(rows["line"].to_numpy() for rows in given.tables(name))])
+    return np.concatenate([_NO_LINES, *(rows["line"].to_numpy() for rows in given.tables(name))])
