@@ -42,6 +42,7 @@ from udfs.shown_strategies import SHOWN, Sighting, handed_on, telling
 from udfs.topic_facts import Expected
 from udfs.whole_names import NAMED, KnownNames
 
+HOURS = 24  # of a date
 _SLICE_ROWS = 250_000  # of ownership that is looked at together
 _US = pa.timestamp("us", "UTC")
 
@@ -126,13 +127,13 @@ class _Bucket:
         rows = 0
         for hour in hours:
             more = sum(table.num_rows for table in self._given.tables(QUEUE_OWNERSHIP.name, hour, hour + 1))
-            if begun and (begun[0] // 24 != hour // 24 or rows + more > _SLICE_ROWS):
-                yield _Slice(days.get(begun[0] // 24), begun[0], begun[-1] + 1)
+            if begun and (begun[0] // HOURS != hour // HOURS or rows + more > _SLICE_ROWS):
+                yield _Slice(days.get(begun[0] // HOURS), begun[0], begun[-1] + 1)
                 begun, rows = [], 0
             begun.append(hour)
             rows += more
         if begun:
-            yield _Slice(days.get(begun[0] // 24), begun[0], begun[-1] + 1)
+            yield _Slice(days.get(begun[0] // HOURS), begun[0], begun[-1] + 1)
 
     def _shown(self) -> dict[str, list[Sighting]]:
         renamed = {"known_since": "at", "strategy_source": "source"}
@@ -234,7 +235,8 @@ class _Bucket:
         """The rows of the reading of a round."""
         hour = key[2] // HOUR_US
         own = next((s for s in self._slices if s.first <= hour < s.last), _Slice(None, hour, hour + 1))
-        return self._progress(own).of(key).select(list(LAG)).to_pylist()
+        rows: list[dict[str, Any]] = self._progress(own).of(key).select(list(LAG)).to_pylist()
+        return rows
 
     def _progress_of(self, own: _Slice) -> RowsOfRounds:
         rows = _of_table(self._given, QUEUE_PROGRESS.name, own.first, own.last)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -19,8 +19,6 @@ from udfs.date_digests import DateDigest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from jobs.engines.data_files import TableFolder
 
 CANDIDATES = "_candidate"  # the folder of rows that Spark computed and has not published
 OPTIMIZE, SET_PROPERTIES = "OPTIMIZE", "SET TBLPROPERTIES"  # operations, in Delta's words
