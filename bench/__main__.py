@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.contest import ROOT, Benchmark, Contestant, compared, data_of_benchmark, disagreements, hold
 from bench.record import RECORDS, machine, made_by, record_name, table, targets
 
-MODULES = ("bench.windows", "bench.whole_jobs", "bench.allocation", "bench.parser_throughput")
+MODULES = ("bench.windows", "bench.whole_jobs", "bench.ingestion", "bench.allocation", "bench.parser_throughput")
 BENCHMARKS = {one.name: one for module in MODULES for one in import_module(module).BENCHMARKS}
 # A name for all benchmarks of a module that has many.
 GROUPS = {"readers": [one.name for one in import_module("bench.parser_throughput").BENCHMARKS]}

@@ -1,102 +1,110 @@
 """The consumer side: expected owners, then findings and incidents, on 5 million (queue, round) rows of 2,000 groups.
 
 What is measured of the allocation begins with each round's lists, as arrays, and ends with each round's owners. The
-project evaluates each distinct set of lists once; the others evaluate every round.
+project evaluates each distinct set of lists once; the others evaluate every round. Findings and incidents begin with
+the rows of a lake: they bring each round together, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bench.allocation_answer import AVG, CIRCLE, RING, digests
-from bench.allocation_data import DAY, prepare, rows_of, stage_of
+from bench.allocation_data import CLUSTER, DAY, lake_of, prepare, rows_of
 from bench.contest import Benchmark, Contestant, Target
 from bench.spark import session
 from conf.settings_file import load_settings
-from jobs.transforms.drift import group_rounds, rows_of_kind, verdicts, walked
-from jobs.transforms.expectations import expectation_id, expectations, with_expectation
-from jobs.transforms.frames import staged
-from jobs.transforms.group_rounds import with_digests
-from schemas import GROUP_DRIFT_STATE
+from jobs.drift_derivation import derive
+from jobs.engines.local_runner import LocalRunner
+from jobs.publication import Stretch
+from jobs.run_context import RunContext
+from jobs.transforms.frames import ClusterDate
+from schemas import ALLOCATION_DRIFT, DRIFT_INCIDENT
 from udfs.allocation import MessageQueue, allocate
-from udfs.drift_timing import Timing
-from udfs.group_walk import CHANGE, DRIFT, INCIDENT, SCOPE, STATE, WalkSettings
+from udfs.expected_allocation import MemberRule, expected_allocation
+from udfs.value_hashes import value_hashes
 
 Run = Callable[[], Callable[[], dict[str, Any]]]
-_INPUTS = (
-    "cluster", "collector", "round_at", "event_date", "consumer_group", "topic", "snapshot", "message_model", "members",
-    "views", "queues", "member_rules", "strategy", "strategy_parameters", "profile", "not_asked", "shared",
-    "missing_inputs",
-)  # fmt: skip
+_LISTS = ("members", "queues", "member_rules")
+_INPUTS = ("topic", "message_model", *_LISTS, "strategy", "strategy_parameters", "profile")
 _ROW_WISE = 1_000_000
 
 
 def _topics(data: Path) -> DataFrame:
-    return stage_of(session(), data, "topics").select(*_INPUTS)
+    # Rows come in small batches, as one of a thousand members holds 200 KB.
+    session().conf.set("spark.sql.parquet.columnarReaderBatchSize", "256")
+    return session().read.parquet(str(data / "topics"))
 
 
 def _noop(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
+def _read(data: Path) -> pa.Table:
+    return pq.read_table(data / "topics", columns=["snapshot", *_INPUTS])
+
+
 def scan(data: Path) -> Run:
     """The floor: read and aggregate the columns that the allocation reads."""
-    topics = _topics(data)
-    lists = ("members", "queues", "views", "member_rules", "not_asked", "missing_inputs")
-    sizes = [F.sum(F.size(name)) for name in lists]
-    rest = [F.max(name) for name in _INPUTS if name not in lists]
 
     def run() -> Callable[[], dict[str, Any]]:
-        topics.agg(*sizes, *rest).collect()
+        topics = _read(data)
+        for name in _LISTS:
+            pc.sum(pc.list_value_length(topics[name]))
         return dict
 
     return run
 
 
 def own(data: Path) -> Run:
-    """The production path: digests, one evaluation for each distinct set of lists, each round's owners."""
-    return _expected(_topics(data))
+    """The production path: one evaluation for each distinct set of lists, each round's owners."""
+    return _expected(data, None)
 
 
 def own_avg(data: Path) -> Run:
     """The same with every group and member under AVG."""
-    return _expected(_under(_topics(data), AVG))
+    return _expected(data, AVG)
 
 
 def own_ring(data: Path) -> Run:
     """The same with every group and member under CONSISTENT_HASH."""
-    return _expected(_under(_topics(data), RING))
+    return _expected(data, RING)
 
 
-def _expected(topics: DataFrame) -> Run:
-    lookback_s = load_settings(None).drift.lookback_s
-
+def _expected(data: Path, strategy: str | None) -> Run:
     def run() -> Callable[[], dict[str, Any]]:
-        digested = with_digests(topics)
-        expected = staged(expectations(digested))
-        rounds = with_expectation(digested, expected, lookback_s=lookback_s)
-        allocations = expected.select(expectation_id().alias("expectation"), "allocation")
-        spread = rounds.select("snapshot", "strategy", "expectation", "expectation_before").join(
-            allocations, "expectation"
-        )
-        _noop(spread)
-        owners = F.transform("allocation", lambda a: a["owner"]).alias("owners")
-        return lambda: digests(spread.select("snapshot", "strategy", owners).toArrow())
+        topics = _read(data)
+        _, first, which = np.unique(value_hashes(topics, _INPUTS), return_index=True, return_inverse=True)
+        distinct = topics.take(pa.array(first)).to_pylist()
+        owners = pa.array([_owners(row, strategy or row["strategy"]) for row in distinct], pa.list_(pa.string()))
+        spread = owners.take(pa.array(which))
+        names = topics["strategy"] if strategy is None else pa.repeat(strategy, len(topics))
+        made = pa.table([topics["snapshot"], names, spread], ["snapshot", "strategy", "owners"])
+        return lambda: digests(made)
 
     return run
 
 
-def _under(topics: DataFrame, strategy: str) -> DataFrame:
-    rules = F.transform(
-        "member_rules",
-        lambda r: F.struct(r["client_id"], F.lit(strategy).alias("strategy"), r["source"], r["profile"]),
-    )
-    return topics.withColumns({"strategy": F.lit(strategy), "member_rules": rules})
+def _owners(row: dict[str, Any], strategy: str) -> tuple[str | None, ...]:
+    queues = [(queue["broker_name"], queue["queue_id"]) for queue in row["queues"] or ()]
+    rules = [
+        MemberRule(
+            rule["client_id"], strategy if rule["strategy"] == row["strategy"] else rule["strategy"], rule["profile"]
+        )
+        for rule in row["member_rules"]
+    ]
+    return expected_allocation(
+        row["message_model"], strategy, row["profile"], row["topic"], queues, row["members"], rules
+    ).owners
 
 
 def spark_sql(data: Path) -> Run:
@@ -166,30 +174,20 @@ def row_wise(data: Path) -> Run:
 
 
 def drift(data: Path) -> Run:
-    """Findings, incidents, changes and verdicts of the production path, from the judged rounds on."""
-    spark, settings = session(), load_settings(None)
-    names = ("judged", "expected", "groups", "owned", "readings")
-    judged, expected, groups, owned, readings = (stage_of(spark, data, name) for name in names)
-    values = settings.timing.model_dump() | {"progress_valid_s": settings.drift.progress_valid_s}
-    rules = WalkSettings(Timing.of(values), settings.timing.carry_days)
-    opening = spark.createDataFrame([], GROUP_DRIFT_STATE.columns)
-    dates = spark.createDataFrame([("prod", DAY, True)], "cluster string, event_date date, is_last boolean")
+    """Findings, incidents, changes and verdicts of the production path, from the lake's rows on."""
+    at = ClusterDate(CLUSTER, DAY)
+    recorded, last = frozenset([at]), {CLUSTER: DAY}
 
     def run() -> Callable[[], dict[str, Any]]:
-        dated = groups.withColumn("event_date", F.to_date("round_at"))
-        walk = staged(walked(group_rounds(judged, dated, owned, readings), expected, opening, dates, rules))
-        found = rows_of_kind(walk, DRIFT)
-        for frame in _rows(walk, verdicts(judged, found, rows_of_kind(walk, SCOPE)), found):
-            _noop(frame)
-        return lambda: {"findings": found.count(), "incidents": rows_of_kind(walk, INCIDENT).count()}
+        lake, context = lake_of(data), RunContext("landing")
+        stretch = Stretch(lake, context, [at], {}, {}, last, recorded, frozenset(), frozenset(["admin_snapshots"]))
+        with LocalRunner(1) as runner:
+            made = derive(stretch, load_settings(None), runner)
+            names = {"findings": ALLOCATION_DRIFT.name, "incidents": DRIFT_INCIDENT.name}
+            counts = {what: sum(table.num_rows for table in made.tables(name)) for what, name in names.items()}
+        return lambda: counts
 
     return run
-
-
-def _rows(walk: DataFrame, judged: DataFrame, found: DataFrame) -> Iterator[DataFrame]:
-    yield found
-    yield judged
-    yield from (rows_of_kind(walk, kind) for kind in (STATE, INCIDENT, CHANGE))
 
 
 _HERE, _PEERS = "bench.allocation", "bench.allocation_peers"

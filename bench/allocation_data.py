@@ -1,7 +1,6 @@
-"""Canonical tables of a consumer side in; what the stages of its job hand on to each other out, as Parquet.
+"""Canonical tables of a consumer side in; a lake of them, and what the allocation starts from, as Parquet, out.
 
-So each stage can be measured by itself: ``topics`` is what the allocation starts from, ``judged``,
-``expected``, ``groups``, ``owned`` and ``readings`` what findings and incidents do.
+``topics`` holds the lists of each round, as the job's own table of rounds has them.
 """
 
 from __future__ import annotations
@@ -9,76 +8,62 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from bench.consumer_tables import FIRST_ROUND_MS, MIXED, Population, write_tables
-from bench.spark import session
 from conf.settings_file import load_settings
-from jobs.transforms.expectations import expectations, with_expectation
-from jobs.transforms.group_rounds import (
-    GROUP_OF_ROUND,
-    group_reads,
-    group_topics,
-    progress_at,
-    topic_rounds,
-    with_digests,
-)
-from jobs.transforms.member_lists import listed_members
-from jobs.transforms.member_rules import member_rules, strategy_events
-from jobs.transforms.round_routes import round_routes
+from jobs.engines.arrow_columns import conformed_rows
+from jobs.engines.local_lake import LocalLake
+from jobs.engines.local_runner import LocalRunner
+from jobs.flag_allocation_drift import run_on
+from jobs.run_context import RunContext
 from schemas import (
-    CLIENT_STRATEGY_STATE,
     CONSUMER_HEARTBEAT,
+    GROUP_ROUND,
+    INGESTED_FILE,
     QUEUE_OWNERSHIP,
     QUEUE_PROGRESS,
-    REBALANCE_RESULT,
     SNAPSHOT_CAPTURE,
     TOPIC_ROUTE,
-    Table,
 )
+from udfs.row_hashes import row_hashes
 
-DIGESTS = ("member_list_hash", "queue_list_hash", "claims_hash")
+CLUSTER = "prod"
 DAY = datetime.fromtimestamp(FIRST_ROUND_MS / 1000, UTC).date()
+CAPTURED = (SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, QUEUE_PROGRESS, TOPIC_ROUTE)
+_TOPICS = (
+    "consumer_group", "topic", "round_at", "message_model", "members", "queues", "member_rules", "strategy",
+    "strategy_parameters", "profile",
+)  # fmt: skip
 
 
 def prepare(data: Path, rows: int, population: Population = MIXED) -> None:
-    """Write tables and stages for about ``rows`` (queue, round) rows under ``data``."""
+    """Write tables, a lake and ``topics`` for about ``rows`` (queue, round) rows under ``data``."""
     write_tables(data, rows, population)
-    spark = session()
-    drift, rounds = load_settings(None).drift, load_settings(None).rounds
-
-    def read(table: Table) -> DataFrame:
-        return spark.read.parquet(str(data / table.name))
-
-    def stage(name: str, frame: DataFrame) -> DataFrame:
-        frame.write.parquet(str(data / name))
-        return stage_of(spark, data, name)
-
-    captures, owned = read(SNAPSHOT_CAPTURE), read(QUEUE_OWNERSHIP)
-    carried = spark.createDataFrame([], CLIENT_STRATEGY_STATE.columns)
-    events = strategy_events(read(REBALANCE_RESULT), captures, carried)
-    listed = listed_members(captures, read(CONSUMER_HEARTBEAT))
-    groups = stage("groups", group_reads(captures).join(listed, list(GROUP_OF_ROUND), "left"))
-    rules = member_rules(groups.where(F.col("connections").isNotNull()), events, configured=[])
-    routes = round_routes(captures, read(TOPIC_ROUTE))
-    readings = stage("readings", progress_at(groups, read(QUEUE_PROGRESS), valid_s=drift.progress_valid_s))
-    known = group_topics(groups, owned, readings, lookback_s=drift.lookback_s)
-    topics = topic_rounds(groups, known, rules, routes, loose_spread_s=rounds.loose_spread_s)
-    snapshot = F.xxhash64("consumer_group", "topic", "round_at").alias("snapshot")
-    topics = stage("topics", topics.drop(*DIGESTS).select("*", snapshot))
-    digested = with_digests(topics)
-    expected = stage("expected", expectations(digested))
-    stage("judged", with_expectation(digested, expected, lookback_s=drift.lookback_s))
-    stage("owned", owned)
+    lake = lake_of(data)
+    for table in CAPTURED:
+        files = sorted((data / table.name).glob("*.parquet"))
+        lake.append(table, (conformed_rows(pq.read_table(file), table) for file in files))
+    noted = {
+        "cluster": CLUSTER, "format": "admin_snapshots", "file": "admin_snapshots/cluster=prod/bench.jsonl",
+        "size_bytes": rows, "read": rows, "stored": rows, "duplicate": 0, "ignored": 0, "quarantined": 0,
+        "complete": True, "event_dates": [DAY], "ingested_at": datetime.now(UTC), "run_id": "bench",
+    }  # fmt: skip
+    lake.append(INGESTED_FILE, conformed_rows(pa.Table.from_pylist([noted]), INGESTED_FILE))
+    with LocalRunner(1) as runner:
+        run_on(lake, runner, load_settings(None), RunContext("landing"))
+    topics = lake.rows(GROUP_ROUND, _TOPICS).filter(pc.field("strategy").is_valid())
+    snapshot = row_hashes(topics, ["consumer_group", "topic", "round_at"]).view(np.int64)
+    (data / "topics").mkdir()
+    pq.write_table(topics.append_column("snapshot", pa.array(snapshot)), data / "topics" / "part-0.parquet")
 
 
-def stage_of(spark: SparkSession, data: Path, name: str) -> DataFrame:
-    """What a stage handed on; its rows come in small batches, as one of a thousand members holds 200 KB."""
-    spark.conf.set("spark.sql.parquet.columnarReaderBatchSize", "256")
-    return spark.read.parquet(str(data / name))
+def lake_of(data: Path) -> LocalLake:
+    """The lake under ``data``."""
+    return LocalLake(str(data / "lake"), retention_days=7)
 
 
 def rows_of(data: Path) -> dict[str, int]:

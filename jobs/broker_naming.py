@@ -17,6 +17,7 @@ from jobs.engines.arrow_columns import arrow_schema, chosen
 from jobs.engines.arrow_lake import ArrowLake, DataFile, Where
 from jobs.engines.blobs import Blob
 from jobs.engines.data_files import TableFolder
+from jobs.engines.heaps import OfHeap, heaps
 from jobs.engines.runner import Runner
 from jobs.transforms.frames import ClusterDate
 from schemas import INGESTED_FILE, SEND_ATTEMPT, TOPIC_ROUTE
@@ -40,7 +41,8 @@ def name_brokers(lake: ArrowLake, runner: Runner, dates: Collection[ClusterDate]
         return
     folder = TableFolder(lake.root, SEND_ATTEMPT)
     naming = Naming(folder, frozenset(dates), _hosts(lake, {date.cluster for date in dates}))
-    named = runner.each(naming, lake.files(SEND_ATTEMPT, {date.event_date for date in dates}))
+    files = lake.files(SEND_ATTEMPT, {date.event_date for date in dates})
+    named = runner.each(OfHeap(naming), heaps(files, lambda file: file.size))
     days = {day for table in named.tables(_DAYS) for day in table["event_date"].to_pylist()}
     if days:
         schema = arrow_schema(SEND_ATTEMPT)

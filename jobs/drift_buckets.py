@@ -239,7 +239,8 @@ class _Bucket:
         """The rows of the reading of a round."""
         hour = key[2] // HOUR_US
         own = next((s for s in self._slices if s.first <= hour < s.last), _Slice(None, hour, hour + 1))
-        return self._progress(own).of(key).select(list(LAG)).to_pylist()
+        rows: list[dict[str, Any]] = self._progress(own).of(key).select(list(LAG)).to_pylist()
+        return rows
 
     def _progress_of(self, own: _Slice) -> RowsOfRounds:
         rows = _of_table(self._given, QUEUE_PROGRESS.name, own.first, own.last)

@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +40,6 @@ from udfs.member_signs import EVENTS
 from udfs.nearest_captures import NEEDED, Nearest, are_nearest, nearest_of
 from udfs.not_available_duration import BoolArray, IntArray
 from udfs.owned_queues import LAG, OWNER
-from udfs.proxies import NEEDED as REFUSED
 from udfs.proxies import refusals
 from udfs.round_dates import near, of_rounds, on_dates
 from udfs.round_reads import OF_GROUPS
@@ -80,6 +80,9 @@ _COLUMNS = {
     QUEUE_OWNERSHIP.name: (*_OF_ROUND, *OWNER, "captured_at", "dropped"),
     QUEUE_PROGRESS.name: (*_OF_ROUND, *LAG, "doubts"),
 } | {name: ("cluster", "event_date", *columns) for name, columns in _OF_DAYS.items()}
+_NEAREST = pa.schema(
+    [("cluster", pa.string()), ("consumer_group", pa.string()), ("day", pa.int64()), ("distance", pa.int64())]
+)
 _SLICED = (QUEUE_OWNERSHIP.name, QUEUE_PROGRESS.name)
 
 
@@ -123,9 +126,11 @@ def look(task: GroupFile) -> Iterator[Blob]:
     for cluster, rows in _of_clusters(task, ("event_date", *NEEDED)):
         own = rows.filter(pa.array(_of_rounds(rows, cluster, task.by)))
         found = nearest_of(own, task.by.distances)
-        columns = list(zip(*((*key, distance) for key, distance in found.items()), strict=True)) or [[]] * 4
-        names = ("cluster", "consumer_group", "day", "distance")
-        yield Blob(NEAREST, 0, 0, pa.table(dict(zip(names, columns, strict=True))))
+        yield Blob(NEAREST, 0, 0, pa.Table.from_pylist([_near(*item) for item in found.items()], schema=_NEAREST))
+
+
+def _near(key: tuple[str, str, int], distance: int) -> dict[str, Any]:
+    return dict(zip(_NEAREST.names, (*key, distance), strict=True))
 
 
 def cut(task: GroupFile) -> Iterator[Blob]:
@@ -163,16 +168,17 @@ class _Split:
         hours = microseconds(rows, "round_at") // HOUR_US if sliced else np.zeros(len(keys), np.int64)
         kept = rows.drop_columns([c for c in ("cluster", "event_date") if c in rows.column_names])
         order = np.lexsort((hours, keys))
-        changes = np.flatnonzero(np.diff(keys[order]) | np.diff(hours[order])) + 1 if len(order) else []
-        edges = [0, *changes, len(order)] if len(order) else [0]
-        for start, end in zip(edges[:-1], edges[1:], strict=True):
+        changes = np.flatnonzero(np.diff(keys[order]) | np.diff(hours[order])) + 1
+        edges = [0, *changes.tolist(), len(order)] if len(order) else [0]
+        for start, end in pairwise(edges):
             own = order[start:end]
             yield Blob(name, int(keys[own[0]]), int(hours[own[0]]), kept.take(pa.array(own)))
 
     def _keys(self, rows: pa.Table) -> IntArray:
         groups = rows["consumer_group"].combine_chunks().dictionary_encode()
         buckets = [self.key(group) for group in groups.dictionary.to_pylist()]
-        return np.array([*buckets, 0], np.int64)[groups.indices.to_numpy(zero_copy_only=False)]
+        found: IntArray = np.array([*buckets, 0], np.int64)[groups.indices.to_numpy(zero_copy_only=False)]
+        return found
 
     def key(self, consumer_group: str) -> int:
         """The key of a group's bucket: the same in every run and on every machine."""
@@ -189,7 +195,7 @@ class _Split:
         yield Blob(WANTS, 0, 0, pa.table(columns))
 
 
-def _of_clusters(task: GroupFile, columns: Collection[str]) -> Iterator[tuple[str, pa.Table]]:
+def _of_clusters(task: GroupFile | RouteFile, columns: Collection[str]) -> Iterator[tuple[str, pa.Table]]:
     wanted = list(dict.fromkeys(["cluster", *columns]))
     for piece in task.folder.pieces(task.file, wanted):
         for cluster in pc.unique(piece["cluster"]).to_pylist():
@@ -269,8 +275,10 @@ def cut_routes(task: RouteFile) -> Iterator[Blob]:
     is_reads = task.folder.table.name == SNAPSHOT_CAPTURE.name
     more = ("consumer_group", "subscriptions", "source") if is_reads else ()
     for cluster, rows in _of_clusters(task, (*(_ROUTE_READ if is_reads else _TOLD), *more)):
-        own = _near_rounds(rows, cluster, task.by) if is_reads else rows.filter(
-            pa.array(_of_rounds(rows, cluster, task.by))
+        own = (
+            _near_rounds(rows, cluster, task.by)
+            if is_reads
+            else rows.filter(pa.array(_of_rounds(rows, cluster, task.by)))
         )
         yield from _names(own, cluster, task)
         routes = own.filter(pc.equal(own["kind"], ROUTE)).select(list(_ROUTE_READ)) if is_reads else own

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from datetime import date
+from typing import Any
+
+import pyarrow as pa
 
 from conf.settings import Settings
 from jobs.declared_clients import declared_clients
@@ -57,7 +60,7 @@ _BUCKET_ROWS = 500_000
 _MOST_BUCKETS = 200
 
 
-def derive(stretch: Stretch, settings: Settings, runner: Runner) -> Blobs:
+def derive(stretch: Stretch[Any], settings: Settings, runner: Runner) -> Blobs:
     """Rows of the consumers' derived tables, blobs by name."""
     dates: dict[str, list[date]] = defaultdict(list)
     for at in sorted(stretch.dates):
@@ -87,11 +90,11 @@ def derive(stretch: Stretch, settings: Settings, runner: Runner) -> Blobs:
     return runner.by_key(fold, rows.of(SHOWS, *names), routes, *openings)
 
 
-def _is_fed(stretch: Stretch, table: Table) -> bool:
+def _is_fed(stretch: Stretch[Any], table: Table) -> bool:
     return any(table.name in FORMATS[name].tables for name in stretch.formats)
 
 
-def _distances(stretch: Stretch) -> Mapping[str, int]:
+def _distances(stretch: Stretch[Any]) -> Mapping[str, int]:
     """The distances of sources, where several may tell of groups."""
     capturing = {name for name, of in FORMATS.items() if SNAPSHOT_CAPTURE.name in of.tables}
     return distances() if len(capturing & stretch.formats) > 1 else {}
@@ -103,17 +106,17 @@ def _buckets(files: Mapping[Table, Collection[DataFile]]) -> int:
 
 
 def _tasks(
-    stretch: Stretch, files: Mapping[Table, Collection[DataFile]], tables: Collection[Table], by: Cutting
+    stretch: Stretch[Any], files: Mapping[Table, Collection[DataFile]], tables: Collection[Table], by: Cutting
 ) -> list[GroupFile]:
     return [GroupFile(TableFolder(stretch.lake.root, table), file, by) for table in tables for file in files[table]]
 
 
 def _nearest(runner: Runner, tasks: Collection[GroupFile]) -> dict[tuple[str, str, int], int]:
     found = runner.each(look, list(tasks)).tables(NEAREST)
-    return merged_nearest([{tuple(key): of for *key, of in _values(table)} for table in found])
+    return merged_nearest([{(c, group, day): of for c, group, day, of in _values(table)} for table in found])
 
 
-def _values(table: object) -> list[tuple[object, ...]]:
+def _values(table: pa.Table) -> list[tuple[Any, ...]]:
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
@@ -135,7 +138,7 @@ def _printed(rows: Blobs) -> dict[str, list[tuple[str, str]]]:
     return {cluster: sorted(names) for cluster, names in found.items()}
 
 
-def _clusters(stretch: Stretch, dates: Mapping[str, list[date]], rows: Blobs) -> dict[str, ClusterDates]:
+def _clusters(stretch: Stretch[Any], dates: Mapping[str, list[date]], rows: Blobs) -> dict[str, ClusterDates]:
     asked: dict[str, set[tuple[str, date]]] = defaultdict(set)
     for table in rows.tables(ASKED_PROXY):
         for cluster, collector, day in _values(table):

@@ -46,9 +46,7 @@ def _bare(table: Table) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in arrow_schema(table) if field.name not in _LINEAGE])
 
 
-def group_round_rows(
-    place: Mapping[str, Any], judged: Sequence[tuple[tuple[str, str, str], JudgedTopic]]
-) -> pa.Table:
+def group_round_rows(place: Mapping[str, Any], judged: Sequence[tuple[tuple[str, str, str], JudgedTopic]]) -> pa.Table:
     """Rows of ``group_round``, by cluster, collector and group; ``place``: columns that all of them have."""
     schema, rounds = _bare(GROUP_ROUND), [one for _, one in judged]
     of_topics, which = _distinct([one.facts for one in rounds])
@@ -101,7 +99,7 @@ def _topic_columns(topics: Sequence[TopicFacts], schema: pa.Schema) -> dict[str,
 def _distinct(values: Sequence[T]) -> tuple[list[T], pa.Array]:
     """The values, each object once, and which of these each is."""
     place: dict[int, int] = {}
-    kept = []
+    kept: list[T] = []
     for value in values:
         if id(value) not in place:
             place[id(value)] = len(kept)

@@ -3,48 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
+
+import great_expectations as gx
+import great_expectations.expectations as gxe
+from great_expectations.core.batch_definition import BatchDefinition
+from great_expectations.data_context.types.base import ProgressBarsConfig
 
 from schemas import Table
 from schemas.expectations import INVARIANTS
 
-_OF_SPARK = {"pyspark", "py4j"}
-
-
-@contextmanager
-def _spark_left_alone() -> Iterator[None]:
-    """Great Expectations would load Spark wherever that is installed; a process that has not loaded it needs it not."""
-    if "pyspark" in sys.modules:
-        yield
-        return
-    absent = dict.fromkeys(_OF_SPARK - sys.modules.keys())
-    sys.modules |= absent  # type: ignore[arg-type]  # as if they were not installed
-    try:
-        yield
-    finally:
-        for name in absent:
-            del sys.modules[name]
-
-
-with _spark_left_alone():
-    import great_expectations as gx
-    import great_expectations.expectations as gxe
-    from great_expectations.core.batch_definition import BatchDefinition
-    from great_expectations.data_context.types.base import ProgressBarsConfig
-
-__all__ = [
-    "BatchDefinition",
-    "crash_of",
-    "ephemeral_context",
-    "expectations_of",
-    "gx",
-    "gxe",
-    "key_and_values",
-    "outcome",
-]
+__all__ = ["BatchDefinition", "crash_of", "ephemeral_context", "expectations_of", "key_and_values", "outcome"]
 _OBSERVED_CHARS = 500
 
 

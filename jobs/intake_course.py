@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from jobs.engines.arrow_columns import arrow_schema, row_schema
 from jobs.engines.arrow_lake import ArrowLake
 from jobs.engines.data_files import TableFolder
+from jobs.engines.heaps import OfHeap, heaps
 from jobs.engines.runner import Blobs, Runner
 from jobs.intake_reading import (
     FRESH,
@@ -50,7 +51,6 @@ from udfs.landed_rows import COUNTS, REFUSED, Reach, Rules, TableShape
 from udfs.landing_formats import FORMATS
 from udfs.rival_rows import LineNumbers
 
-_PORTION_BYTES, _PORTION_FILES = 8 << 20, 200
 _BUCKET_BYTES = 64 << 20  # of landing files
 _MOST_BUCKETS = 200
 _WITH_DOUBTS = frozenset(table.name for table in TABLES.values() if "doubts" in table.schema.names)
@@ -103,7 +103,7 @@ def read_landing(
     rules = Rules(shapes, row_schema(QUARANTINE), ENDS_FILE, options.max_raw_text_chars)
     size = sum(file.size_bytes for file in files)
     buckets = Buckets({t.name: keyed_by(t) for t in tables}, min(1 + size // _BUCKET_BYTES, _MOST_BUCKETS))
-    portions = list(_portions(files))
+    portions = [Portion(number, heap) for number, heap in enumerate(heaps(files, lambda file: file.size_bytes))]
     staged = {} if completes else _folders(lake, tables)
     read = Read(options, rules, buckets, staged, _WITH_DOUBTS, context.started_at, context.run_id, beside)
     blobs = runner.each(read, portions)
@@ -129,19 +129,6 @@ def _folders(lake: ArrowLake, tables: Sequence[Table]) -> dict[str, TableFolder]
     return {table.name: folder for table, folder in folders.items()}
 
 
-def _portions(files: Sequence[LandingFile]) -> Iterator[Portion]:
-    """Files in their order: a large one by itself, small ones together."""
-    own: list[LandingFile] = []
-    number = 0
-    for file in files:
-        if own and (len(own) == _PORTION_FILES or sum(f.size_bytes for f in own) + file.size_bytes > _PORTION_BYTES):
-            yield Portion(number, tuple(own))
-            own, number = [], number + 1
-        own.append(file)
-    if own:
-        yield Portion(number, tuple(own))
-
-
 def _file_read(counted: dict[str, Any]) -> FileRead:
     reached = {of_table["table"]: of_table["reached"] for of_table in counted["tables"]}
     return FileRead(**{name: counted[name] for name in FileRead._fields[:-1]}, reached=reached)
@@ -156,7 +143,8 @@ def store_read(lake: ArrowLake, runner: Runner, read: LandingRead, completed: Co
     lake.together(partial(lake.create, table) for table in tables)
     versions = lake.together(partial(lake.version, table) for table in tables)
     stored = _stored_files(lake, read)
-    hashes = [runner.each(StoredHashes(read.buckets), stored)] if stored else []
+    in_heaps = heaps(stored, lambda one: one.file.size)
+    hashes = [runner.each(OfHeap(StoredHashes(read.buckets)), in_heaps)] if stored else []
     found = runner.by_key(find_rivals, read.blobs.of(READ), *hashes)
     outlets = Outlets(read.staged if completed is None else _folders(lake, tables))
     made = read.blobs

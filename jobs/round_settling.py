@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import date
 from functools import partial
 
@@ -13,7 +13,8 @@ from conf.settings import Settings
 from jobs.engines.arrow_columns import arrow_schema, chosen, row_schema
 from jobs.engines.arrow_lake import ArrowLake, Where
 from jobs.engines.data_files import TableFolder
-from jobs.engines.runner import Blobs, Runner
+from jobs.engines.heaps import OfHeap, heaps
+from jobs.engines.runner import Blobs, Kernel, Runner
 from jobs.intake_course import LandingRead
 from jobs.round_kernels import (
     CAPTURES,
@@ -103,7 +104,7 @@ class RoundSettling:
         self._replace_gap_rounds(gaps, dates)
         proxies = pa.concat_tables([PROXY.empty_table(), *captures.tables(PROXIES)])
         moved = self._runner.together(
-            self._runner.each(Misplaced(rounds, dates), self._files(_OF_CAPTURES, days)),
+            self._over(Misplaced(rounds, dates), self._files(_OF_CAPTURES, days)),
             self._runner.by_key(Words(rounds, proxies), self._by_member(rounds, dates)),
         )
         of_tables: dict[str, set[date]] = defaultdict(set)
@@ -126,11 +127,12 @@ class RoundSettling:
         found = [(TableFolder(self._lake.root, t), file) for t in tables for file in self._lake.files(t, days)]
         return [TableFile(number, *one) for number, one in enumerate(found)]
 
+    def _over(self, kernel: Kernel, files: Sequence[TableFile]) -> Blobs:
+        return self._runner.each(OfHeap(kernel), heaps(files, lambda task: task.file.size))
+
     def _near_captures(self, days: Collection[date]) -> Blobs:
         """What is stored of these dates and those beside them."""
-        return self._runner.each(
-            stored_captures, self._files((SNAPSHOT_CAPTURE, COLLECTION_ROUND), _with_neighbours(days))
-        )
+        return self._over(stored_captures, self._files((SNAPSHOT_CAPTURE, COLLECTION_ROUND), _with_neighbours(days)))
 
     def _rounds(self, *told: Blobs) -> tuple[pa.Table, pa.Table]:
         """The round of each capture instant, and the rounds that no marker began."""
@@ -143,7 +145,7 @@ class RoundSettling:
         heartbeats = self._files([CONSUMER_HEARTBEAT], days)
         buckets = 1 + sum(task.file.rows or 0 for task in heartbeats) // _BUCKET_ROWS
         infos = self._files([SNAPSHOT_CAPTURE], _with_neighbours(days)) if heartbeats else []
-        split = self._runner.each(ByMember(rounds, frozenset(dates), buckets), [*heartbeats, *infos])
+        split = self._over(ByMember(rounds, frozenset(dates), buckets), [*heartbeats, *infos])
         return split.of(HEARTBEATS, INFOS)
 
     def _replace_gap_rounds(self, gaps: pa.Table, dates: Collection[ClusterDate]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
-from jobs.engines.lake_place import NoLocalEngineError, for_hadoop, for_others, is_local
+from jobs.engines.lake_place import file_system, for_hadoop, for_others, is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,13 +40,15 @@ class Store(Protocol):
 
 
 def store_at(spark: SparkSession | None, folder: str) -> Store:
-    """The files of a folder, wherever Spark's Hadoop client finds that; without Spark, on this machine.
+    """The files of a folder, wherever Spark's Hadoop client finds that; without Spark, here or on an S3 store.
 
     Raises: NoLocalEngineError: without Spark, and elsewhere.
     """
     if spark is None:
         if not is_local(folder):
-            raise NoLocalEngineError("notes on an object store are kept through Spark only; run with --engine spark.")
+            from jobs.engines.arrow_store import ArrowStore  # Arrow's file systems are not for those who need none
+
+            return ArrowStore(*file_system(folder))
         return LocalStore(Path(for_others(folder)))
     jvm: Any = spark._jvm
     place = jvm.org.apache.hadoop.fs.Path(for_hadoop(folder))

@@ -53,7 +53,7 @@ class RandomGroups:
         return self.draw.random() < (self._share if share is None else share)
 
     def _change(self) -> None:
-        for group, members in self._members.items():
+        for members in self._members.values():
             if self._is_hit(0.08):
                 members.append(self._client(len(members)))
             elif members and self._is_hit(0.08):

@@ -175,27 +175,3 @@ def _configured(
     queues = [MessageQueue(mq_all[0].topic, broker, int(queue_id)) for broker, _, queue_id in places]
     own = allocate_for("CONFIG", client_id, mq_all, cid_all, configured_queues=None if named is None else queues)
     return tuple(queue for queue in own or () if queue in mq_all)
-
-
-def expectation_of_row(row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One ``expected_allocation`` row of a distinct set of inputs of a group and topic."""
-    rules = [MemberRule(rule["client_id"], rule["strategy"], rule["profile"]) for rule in row["member_rules"]]
-    queues = [(queue["broker_name"], queue["queue_id"]) for queue in row["queues"]]
-    made = expected_allocation(
-        row["message_model"],
-        row["strategy"],
-        row["profile"],
-        row["topic"],
-        queues,
-        row["members"],
-        rules,
-        parameters=row["strategy_parameters"] or "",
-        views=row["views"] or (),
-    )
-    allocation = None
-    if made.refusal is None:
-        allocation = [
-            {"broker_name": broker_name, "queue_id": queue_id, "owner": owner, "claimants": list(claimants)}
-            for (broker_name, queue_id), owner, claimants in zip(queues, made.owners, made.claimants, strict=True)
-        ]
-    return [{**row, "allocation": allocation, "refusal": made.refusal}]

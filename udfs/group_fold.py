@@ -46,7 +46,7 @@ class Recorded(NamedTuple):
     """What is known of all groups of a bucket; topics and rounds are looked up in it.
 
     Attributes:
-        rounds: by group and collector, the instants of the rounds, epoch us, in order, and their places in ``captured``.
+        rounds: by group and collector, instants of rounds, epoch us, in order, and their places in ``captured``.
         readings: by group and collector, instants at which offsets were read and the rounds of these, epoch us, sorted.
         lags: the rows of the reading of a round.
         asks_proxy: collectors, and the dates on which they asked a proxy.
@@ -118,7 +118,7 @@ class GroupFold:
     ) -> None:
         """``expectations``: those of the group, whoever collects it; ``opening``: its row of ``group_drift_state``."""
         self.key, self._recorded, self._told, self._settings = key, recorded, told, settings
-        cluster, collector, consumer_group = key
+        _, collector, consumer_group = key
         self._rounds = recorded.rounds.get((consumer_group, collector), ())
         self._next = 0
         self._history = None if opening is None else opened(key, opening, settings.walk)
@@ -160,7 +160,7 @@ class GroupFold:
         yield from close(self._history, {**place, "is_last": is_last}, self._settings.walk)
 
     def _together(self, at: int, place: int, owned: OwnedQueues) -> _Round:
-        cluster, collector, consumer_group = self.key
+        _, collector, consumer_group = self.key
         key = (consumer_group, collector, at)
         captured, held = self._recorded.captured, owned.of(key)
         facts, is_read = self._facts_of(place)
@@ -304,9 +304,7 @@ class GroupFold:
     def _lags(self, reading: tuple[int, int] | None) -> list[dict[str, Any]] | None:
         return None if reading is None else self._recorded.lags((self.key[2], self.key[1], reading[1]))
 
-    def _full(
-        self, brought: _Round, day: date, events: Sequence[Row] | None, through_proxy: bool
-    ) -> dict[str, Any]:
+    def _full(self, brought: _Round, day: date, events: Sequence[Row] | None, through_proxy: bool) -> dict[str, Any]:
         cluster, collector, consumer_group = self.key
         facts = brought.facts if brought.is_read else self._read(brought.place, brought.facts.number)
         listed, round_us = facts.listed, brought.key[2]
@@ -342,8 +340,10 @@ class GroupFold:
 def verdict(
     facts: TopicFacts, found: Sequence[Row], scope: Row | None
 ) -> tuple[str | None, str | None, list[str] | None, int]:
-    """What a round says of a topic: drift where a finding says so, unknown where an input is missing or the rules do not
-    apply, None if none was due; why the rules do not apply; strategies that explain its owners; the number of findings.
+    """What a round says of a topic, why the rules do not apply, strategies that explain its owners, how many findings.
+
+    It says drift where a finding does, unknown where an input is missing or the rules do not apply, None if no verdict
+    was due.
 
     A finding that is only possible leaves a round with missing inputs unknown. A group that is down reads no topic.
     """

@@ -23,6 +23,9 @@ class Setting(NamedTuple):
     parameters: str | None = None
 
 
+_NOTHING = Setting()
+
+
 class Rules(NamedTuple):
     """By which rule each distinct member decides, and the group's own.
 
@@ -32,7 +35,7 @@ class Rules(NamedTuple):
         parameters: the strategy's own, as JSON; '' for the defaults.
     """
 
-    members: list[dict[str, str | None]] = []
+    members: Sequence[Mapping[str, str | None]] = ()
     strategy: str = "AVG"
     source: str = "default"
     profile: str | None = None
@@ -73,7 +76,7 @@ def member_rules(
     reads: Iterable[Row],
     shown: Shown,
     at: int,
-    setting: Setting = Setting(),
+    setting: Setting = _NOTHING,
     declared: Callable[[str], Declared] = _undeclared,
 ) -> Rules:
     """The rules of one round, in which the group was read until ``at``.
@@ -117,9 +120,7 @@ def _profiles(connections: Iterable[Row], reads: Iterable[Row]) -> Iterable[tupl
 _profile = lru_cache(maxsize=65_536)(profile_of_member)
 
 
-def _rule(
-    client_id: str, profile: str | None, shown: Shown, at: int, configured: str | None
-) -> dict[str, str | None]:
+def _rule(client_id: str, profile: str | None, shown: Shown, at: int, configured: str | None) -> dict[str, str | None]:
     logged, info = shown.last(client_id, CLIENT_LOG, at), shown.last(client_id, RUNNING_INFO, at)
     known = info if info is not None and _is_known(info) else None
     strategy: str | None

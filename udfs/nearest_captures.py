@@ -22,9 +22,9 @@ Nearest = Mapping[tuple[str, str, int], int]  # by cluster, group and date (its 
 def nearest_of(captures: pa.Table, distances: Mapping[str, int]) -> dict[tuple[str, str, int], int]:
     """Per cluster, consumer group and date of the rounds, the distance of the nearest source."""
     found: dict[tuple[str, str, int], int] = {}
-    for (*group, source), _ in _counted(captures):
-        if group[1] is not None and source in distances:
-            key = group[0], group[1], group[2]
+    for (cluster, group, day, source), _ in _counted(captures):
+        if group is not None and source in distances:
+            key = cluster, group, day
             found[key] = min(distances[source], found.get(key, distances[source]))
     return found
 

@@ -1,4 +1,4 @@
-"""Ownership and progress rows of many groups' rounds in; who holds what, and what was read of offsets, per round, out."""
+"""Ownership and progress rows of many groups' rounds in; per round who holds what, and when offsets were read, out."""
 
 from __future__ import annotations
 

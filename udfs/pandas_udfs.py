@@ -20,8 +20,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from udfs.choice_rows import ChoiceJudge
-from udfs.cut_names import whole_name
-from udfs.member_families import Declaration, declared_of, has_no_choice, profile_of_member
 from udfs.not_available_duration import compute_not_available_duration
 from udfs.release_profiles import PROFILES, FaultProfile, UnknownReleaseError, profile_for
 from udfs.send_outcome import fault_update
@@ -53,41 +51,6 @@ def release_rules() -> Offered:
         return pd.DataFrame([_rules(v) for v in client_version], columns=_RULE_NAMES, dtype=object)
 
     return _offered(resolve, RULES)
-
-
-def member_profiles(entries: Sequence[Declaration] = ()) -> Offered:
-    """UDF: (language, version, stated release, client id, cluster, group) -> a member's families, and its strategy.
-
-    ``bound``: AVG is all that they know; ``declared``: what the settings, ``entries``, say of its strategy.
-    """
-
-    def resolve(
-        language: pd.Series,
-        version: pd.Series,
-        client_version: pd.Series,
-        client_id: pd.Series,
-        cluster: pd.Series,
-        consumer_group: pd.Series,
-    ) -> pd.DataFrame:
-        rows = zip(language, version, client_version, client_id, cluster, consumer_group, strict=True)
-        return pd.DataFrame([_member(entries, *row) for row in rows], columns=["profile", "bound", "declared"])
-
-    return _offered(resolve, "profile string, bound boolean, declared string")
-
-
-def _member(
-    entries: Sequence[Declaration],
-    language: Any,
-    version: Any,
-    client_version: Any,
-    client_id: str,
-    cluster: str,
-    consumer_group: str,
-) -> tuple[str | None, bool, str | None]:
-    declared = declared_of(entries, cluster, consumer_group, client_id)
-    number = None if pd.isna(version) else int(version)
-    profile = declared.family or profile_of_member(language, number, client_version, client_id)
-    return profile, has_no_choice(profile), declared.strategy
 
 
 _FAMILY_RULES = ("extend_only", "has_reachable", "reachable_gates_availability", "last_broker_rule")
@@ -132,15 +95,6 @@ def _update(profile: str, mode: str, phase: str, exception: str, error: str | No
         PROFILES[profile], mode=mode, phase=phase, exception=exception, error=error, detector_enabled=bool(detector)
     )
     return (None, None) if told is None else (told.isolation, told.reachable)
-
-
-def whole_names() -> Offered:
-    """UDF: (printed name, names known of the group's own, of the round, of the date) -> ``whole_name``."""
-
-    def resolve(printed: pd.Series, own: pd.Series, of_round: pd.Series, of_date: pd.Series) -> pd.Series:
-        return pd.Series([whole_name(*names) for names in zip(printed, own, of_round, of_date, strict=True)])
-
-    return _offered(resolve, "string")
 
 
 def not_available_durations() -> Offered:
@@ -196,20 +150,6 @@ def judged_choices(recorded: DataFrame, process: Sequence[str], kept: Sequence[s
     in_order = recorded.repartition(*process).sortWithinPartitions(*process, "begin_at", "thread", "msg_id", "attempt")
     # Sorted by the group's keys first, the rows reach it in this order: grouping sorts no more.
     return in_order.groupBy(*process).applyInArrow(run, made)
-
-
-def map_rows(
-    frame: DataFrame, kernel: Callable[[dict[str, Any]], list[dict[str, Any]]], schema: StructType
-) -> DataFrame:
-    """Apply a kernel that makes rows of a row; the frame is streamed, a batch at a time."""
-    arrow_schema = to_arrow_schema(schema, timezone="UTC")
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            rows = [made for row in batch.to_pylist() for made in kernel(row)]
-            yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema)
-
-    return frame.mapInArrow(run, schema)
 
 
 _ROWS_AT_ONCE = 2000

@@ -23,7 +23,8 @@ def of_rounds(rows: pa.Table, dates: Collection[date], lookback_s: int) -> BoolA
     # Steps of a day at most: with a longer one a round might pass over its date.
     steps = [*range(0, lookback_s, _DAY_S), lookback_s]
     found = np.logical_or.reduce([np.isin((at + step * 1_000_000) // (_DAY_S * 1_000_000), days) for step in steps])
-    return found & (at != NEVER)
+    wanted: BoolArray = found & (at != NEVER)
+    return wanted
 
 
 def near(dates: Collection[date], steps: Collection[int] = (-1, 0, 1)) -> list[date]:

@@ -1,4 +1,4 @@
-"""Captures and rows of many topics' routes in; the route of a topic in a round out, each distinct one worked out once."""
+"""Captures and rows of many topics' routes in; a topic's route in a round out, each distinct one worked out once."""
 
 from __future__ import annotations
 

@@ -98,7 +98,8 @@ def ranks(rows: pa.Table | pa.RecordBatch, name: str) -> IntArray:
     values = encoded.dictionary.to_pylist()
     rank = np.zeros(len(values) + 1, np.int64)
     rank[sorted(range(len(values)), key=values.__getitem__)] = np.arange(1, len(values) + 1)
-    return rank[encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)]
+    of_each: IntArray = rank[encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)]
+    return of_each
 
 
 def is_true(rows: pa.Table | pa.RecordBatch, name: str) -> BoolArray:

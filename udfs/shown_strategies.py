@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from udfs.not_available_duration import IntArray
+from udfs.not_available_duration import BoolArray, IntArray
 from udfs.rows_of_rounds import microseconds, ranks
 
 SHOWN = pa.schema(
@@ -48,17 +48,17 @@ def telling(shown: pa.Table) -> list[Sighting]:
     is_last = np.append((of_client | _changes((at // _DAY_US)[order]))[1:], True)
     rows = shown.take(pa.array(order[is_new | is_last]))
     instants = microseconds(rows, "at").tolist()
-    return [Sighting(*row, ms) for *row, ms in zip(*(c.to_pylist() for c in rows.columns[:4]), instants, strict=True)]
+    texts = (rows[name].to_pylist() for name in SHOWN.names[:4])
+    return list(map(Sighting, *texts, instants))
 
 
-def _changes(*columns: IntArray) -> np.ndarray:
+def _changes(*columns: IntArray) -> BoolArray:
     """Where one of the columns differs from the row before; the first row does."""
-    return np.append(True, np.logical_or.reduce([column[1:] != column[:-1] for column in columns]))
+    found: BoolArray = np.append(True, np.logical_or.reduce([column[1:] != column[:-1] for column in columns]))
+    return found
 
 
-def handed_on(
-    sightings: Sequence[Sighting], dates: Sequence[date], carry_days: int
-) -> Iterator[tuple[date, Sighting]]:
+def handed_on(sightings: Sequence[Sighting], dates: Sequence[date], carry_days: int) -> Iterator[tuple[date, Sighting]]:
     """Per date, client and source of a group's ``telling`` sightings the strategy last shown, while not older than
     ``carry_days``."""
     last: dict[tuple[str, str], list[tuple[date, Sighting]]] = {}

@@ -13,7 +13,12 @@ TOPIC, BROKER = "topic", "broker_name"
 _DOUBTS = {TOPIC: TOPIC_MAYBE_CUT, BROKER: BROKER_MAYBE_CUT}
 # What is named where: ``column`` is of which kind of name.
 NAMED = pa.schema(
-    [("collector", pa.string()), ("round_at", pa.timestamp("us", "UTC")), ("column", pa.string()), ("name", pa.string())]
+    [
+        ("collector", pa.string()),
+        ("round_at", pa.timestamp("us", "UTC")),
+        ("column", pa.string()),
+        ("name", pa.string()),
+    ]
 )
 
 
@@ -28,7 +33,10 @@ def printed_names(progress: pa.Table) -> set[tuple[str, str]]:
 def _doubtful(progress: pa.Table) -> list[dict[str, Any]]:
     if progress["doubts"].null_count == progress.num_rows:
         return []
-    return progress.filter(progress["doubts"].is_valid()).select([TOPIC, BROKER, "doubts"]).to_pylist()
+    rows: list[dict[str, Any]] = (
+        progress.filter(progress["doubts"].is_valid()).select([TOPIC, BROKER, "doubts"]).to_pylist()
+    )
+    return rows
 
 
 class KnownNames:

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import duckdb
+import great_expectations as gx
+import great_expectations.expectations as gxe
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -21,7 +23,7 @@ from jobs.engines.arrow_lake import Rows, StagedFile
 from jobs.engines.lake_place import file_system
 from jobs.engines.local_lake import LocalLake
 from jobs.engines.scanned import scanned
-from jobs.expectation_suites import crash_of, ephemeral_context, gx, gxe, key_and_values, outcome
+from jobs.expectation_suites import crash_of, ephemeral_context, key_and_values, outcome
 from schemas import TABLES, Table
 from schemas.expectations import INVARIANTS, Invariant, beside
 

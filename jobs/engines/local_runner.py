@@ -1,6 +1,7 @@
 """Runs kernels in processes of this machine; blobs lie in files of a folder that goes with the runner.
 
-A single worker is this process itself, and so is what runs a single piece of work: a small input starts none.
+A single worker is this process itself, and so is what runs a single piece of work, or a few small blobs: a small input
+starts none.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import pyarrow as pa
 
 from jobs.engines.blobs import Blob, Entry, Given, Spool, packed
 from jobs.engines.runner import Kernel, KernelFailedError, KeyKernel, RowKernel
+
+_FEW_BYTES = 4 << 20  # of blobs, for which no worker is started
 
 Work = Callable[[], Iterator[Blob]]
 
@@ -91,13 +94,14 @@ class LocalRunner:
 
     def by_key(self, kernel: KeyKernel, *given: LocalBlobs) -> LocalBlobs:
         """See ``Runner``."""
-        by_key = _by_key(self.together(*given).entries)
-        return self._done([partial(_of_key, kernel, key, own) for key, own in by_key.items()])
+        entries = self.together(*given).entries
+        work: list[Work] = [partial(_of_key, kernel, key, own) for key, own in _by_key(entries).items()]
+        return self._done(work, are_few=sum(entry.size for entry in entries) < _FEW_BYTES)
 
-    def _done(self, work: list[Work]) -> LocalBlobs:
+    def _done(self, work: list[Work], *, are_few: bool = False) -> LocalBlobs:
         # In the order of their names the files are in that of the work.
         paths = [Path(self._folder.name, f"{next(self._number):09}.arrow") for _ in work]
-        run: Callable[..., Any] = map if self._pool is None or len(work) < 2 else self._pool.map
+        run: Callable[..., Any] = map if self._pool is None or len(work) < 2 or are_few else self._pool.map
         found: list[Entry] = []
         for done, (entries, failure) in enumerate(run(_spooled, work, paths)):
             self._done_of = done + 1, len(work)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-
 _SPARK = ("pyspark", "py4j")
 
 

@@ -36,18 +36,6 @@ def nearest_attempts(attempts: DataFrame, distances: Mapping[str, int]) -> DataF
     )
 
 
-def nearest_captures(captures: DataFrame, distances: Mapping[str, int]) -> DataFrame:
-    """Captures, per consumer group and date of its rounds those of its nearest source; other captures as they are."""
-    group = ["cluster", "consumer_group", "round_date"]
-    told = captures.withColumns({"round_date": F.to_date("round_at"), "distance": _distance(distances)})
-    nearest = _nearest(told.where(F.col("consumer_group").isNotNull()), group, "nearest")
-    return (
-        told.join(F.broadcast(nearest), group, "left")
-        .where(F.col("nearest").isNull() | (F.col("distance") <= F.col("nearest")))
-        .drop("round_date", "distance", "nearest")
-    )
-
-
 def _nearest(told: DataFrame, keys: list[str], name: str) -> DataFrame:
     return told.groupBy(*keys).agg(F.min("distance").alias(name))
 

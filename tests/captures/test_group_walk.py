@@ -10,7 +10,7 @@ from tests.capture_rounds import CaptureRounds
 from tests.conftest import CAPTURES
 from udfs.drift_timing import Timing
 from udfs.group_rows import group_round
-from udfs.group_walk import DRIFT, EXPECTED, INCIDENT, STATE, WalkSettings, walk, with_allocations
+from udfs.group_walk import DRIFT, INCIDENT, STATE, WalkSettings, walk
 
 SETTINGS = WalkSettings(Timing(), 7)
 
@@ -87,41 +87,3 @@ def test_groups_one_after_another_do_not_mix(g_mix):
     assert len(both) == 2 * len(alone)
     ids = {row["incident_id"] for row in rows(both, INCIDENT)}
     assert len(ids) == 4
-
-
-def named(row, name):
-    """The row of a round whose topics name their allocations, ``name`` of each."""
-    full = row["round"]()
-    topics = []
-    for topic in full["topics"]:
-        now, before = topic["allocation"], topic["allocation_before"]
-        rest = {k: v for k, v in topic.items() if k not in ("allocation", "allocation_before")}
-        queues = topic["queues"] if now is None else None
-        topics.append({**rest, "queues": queues, "expectation": name(now), "expectation_before": name(before)})
-    return {**row, "round": lambda: {**full, "topics": topics}}
-
-
-def test_rounds_that_name_their_allocations_are_walked_like_rounds_that_hold_them(g_mix):
-    *rounds, end = g_mix
-    allocations = []
-
-    def name(allocation):
-        if allocation is None:
-            return None
-        if allocation not in allocations:
-            allocations.append(allocation)
-        return allocations.index(allocation)
-
-    naming = [named(row, name) for row in rounds]
-    first = [
-        {**end, "row_kind": EXPECTED, "round": None, "expectation": {"id": number, "allocation": allocation}}
-        for number, allocation in enumerate(allocations)
-    ]
-    assert 1 < len(first) < len(rounds)
-    assert list(walk(with_allocations([*first, *naming, {**end, "round": None}]), SETTINGS)) == list(
-        walk(g_mix, SETTINGS)
-    )
-    # The allocations of one group say nothing of the next.
-    other = {**naming[-1], "consumer_group": "other"}
-    with pytest.raises(KeyError):
-        list(walk(with_allocations([*first, other]), SETTINGS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from jobs.engines.arrow_lake import Where
 from jobs.engines.local_lake import LocalLake
 from jobs.engines.local_runner import LocalRunner
 from jobs.run_context import EVERY_DATE, DateRange, RunContext
-from schemas import INGESTED_FILE, QUALITY_RESULT, QUARANTINE, SEND_ATTEMPT, TABLES, Table
+from schemas import INGESTED_FILE, QUALITY_RESULT, QUARANTINE, SEND_ATTEMPT, SNAPSHOT_CAPTURE, TABLES, Table
 from tests.pipeline.test_order_and_splits import cuts_of, write
 from tests.pipeline.test_order_and_splits import inputs as inputs  # a fixture
 from tests.readers.test_landed_rows import OTHERS, landing, lines_of, places_in, records_of, smallest
@@ -87,7 +88,7 @@ def runner() -> Iterator[LocalRunner]:
 def small_portions(files: int, buckets: int) -> Iterator[None]:
     """So many files to a worker, so many buckets."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jobs.intake_course._PORTION_FILES", files)
+        patch.setattr("jobs.engines.heaps._TASKS", files)
         patch.setattr("jobs.intake_course._BUCKET_BYTES", 1)
         patch.setattr("jobs.intake_course._MOST_BUCKETS", buckets)
         patch.setattr("jobs.ingestion.check", lambda *_: None)
@@ -189,6 +190,21 @@ def check_tables(lake: LocalLake, files: dict[str, bytes]) -> None:
     columns = ["source_file", "line_number", "reason_code", "detail"]
     assert {tuple(row.values()) for row in lake.rows(QUARANTINE, columns).to_pylist()} == refused
     assert len(lake.rows(QUARANTINE)) == sum(one.refusal is not None for of in lines.values() for one in of)
+
+
+def test_a_refused_line_that_leaves_a_row_counts_as_refused_alone(runner, tmp_path):
+    """An answer that cannot be read shows that it was asked for; here twice, beside a line that is known by then."""
+    marker = {"ts": 1_795_253_414_272, "kind": "round", "round": 1}
+    stats = {"ts": 1_795_253_414_300, "ts_end": 1_795_253_414_400, "kind": "consumeStats", "subject": "g", "raw": "[1]"}
+    lines = b"".join(json.dumps(line).encode() + b"\n" for line in (marker, stats | {"error": None}))
+    for name in "ab":
+        land(tmp_path / "landing", f"admin_snapshots/cluster=c/{name}.jsonl", lines)
+    lake = LocalLake(str(tmp_path / "lake"), retention_days=7)
+    with small_portions(1, 1):
+        take_in_all(lake, runner, tmp_path / "landing", [ingest_consumer_snapshots])
+    counts = [[row[n] for n in ("read", "stored", "duplicate", "quarantined")] for row in ledger_of(lake).values()]
+    assert sorted(counts) == [[2, 0, 1, 1], [2, 1, 0, 1]]
+    assert lake.rows(SNAPSHOT_CAPTURE, ["answered", "source_file"])["answered"].to_pylist() == [False]
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -9,11 +9,13 @@ import pytest
 
 from udfs.client_balance import queues_pulled
 from udfs.drift_rules import findings
-from udfs.expected_allocation import expectation_of_row
+from udfs.expected_allocation import MemberRule, expected_allocation
 from udfs.group_rows import group_round
 from udfs.group_scope import scope_reasons
 from udfs.message_queues import sort_client_ids
 from udfs.root_cause import causes, stalled_clients
+from udfs.topic_facts import Expected
+from udfs.topic_routes import Queues
 
 T0 = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 JAVA, GO, CPP = "10.0.0.1@1", "10.0.0.2@2", "10.0.0.3@3#DEFAULT"
@@ -49,15 +51,17 @@ def round_of(profiles, *, acts_as=None, told="AVG", brokers=TWO_BROKERS, strateg
     ]
     queues = [{"broker_name": name, "queue_id": number} for name, count in brokers.items() for number in range(count)]
     given = {"topic": topic, "strategy": strategy, "strategy_parameters": "", "message_model": "CLUSTERING"}
+    of_members = [MemberRule(rule["client_id"], rule["strategy"], rule["profile"]) for rule in rules]
     listed = {"members": members, "member_rules": rules}
-    (expected,) = expectation_of_row({**given, **listed, "profile": "P533", "queues": queues, "views": None})
+    readable = Queues(tuple(brokers.items()))
+    made = expected_allocation("CLUSTERING", strategy, "P533", topic, readable.pairs, members, of_members)
     return group_round(
         {
             **WHOLE,
             **listed,
             "owners": owners,
             "reads": [read(client_id, topic, answered=client_id not in silent) for client_id in members],
-            "topics": [{**OF_TOPIC, **given, "queues": queues, "allocation": expected["allocation"]}],
+            "topics": [{**OF_TOPIC, **given, "queues": queues, "allocation": Expected({}, readable, made).allocation}],
         }
     )
 

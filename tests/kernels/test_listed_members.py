@@ -15,7 +15,7 @@ from udfs.member_rules import Setting, Shown, member_rules
 ROUNDS = 300
 IDS = ["a@1", "b@1", "B@1", "c@10", "c@9", "\uffff@1", "\U0001f600@1"]
 SOURCES = ("client_log", "running_info")
-NOBODY = Shown([])
+NOBODY, NO_SETTING = Shown([]), Setting()
 
 
 def in_java_order(ids) -> list[str]:
@@ -66,7 +66,7 @@ def listed(of_round):
     return listed_members([capture(broker) for broker in of_round], beats)
 
 
-def rules_of(of_round, shown=NOBODY, at=0, setting=Setting()):
+def rules_of(of_round, shown=NOBODY, at=0, setting=NO_SETTING):
     return member_rules(listed(of_round).connections, [], shown, at, setting)
 
 
@@ -79,9 +79,7 @@ def test_everybody_of_any_view_is_a_member_as_often_as_in_the_view_that_holds_it
 
 def test_a_group_s_rule_is_what_most_members_showed_from_the_source_that_is_trusted_most(views):
     rng = random.Random(8)
-    events = [
-        (rng.choice(IDS), number, rng.choice(list(STRATEGIES)), rng.choice(SOURCES)) for number in range(ROUNDS)
-    ]
+    events = [(rng.choice(IDS), number, rng.choice(list(STRATEGIES)), rng.choice(SOURCES)) for number in range(ROUNDS)]
     shown = Shown(events)
     last: dict[tuple[str, str], str] = {}
     for client, number, strategy, source in events:
@@ -104,7 +102,7 @@ def test_as_often_as_a_strategy_changes_by_then_so_often_are_rules_worked_out():
 def test_a_class_that_is_none_of_rocketmqs_own_says_less_than_settings_and_is_nobodys_majority(views):
     other = "class:com.acme.OwnStrategy"
 
-    def rules(of_round, last, setting=Setting()):
+    def rules(of_round, last, setting=NO_SETTING):
         shown = [(c, 0, other, "running_info") for c in IDS[1:]] + [(IDS[0], 0, last, "running_info")]
         return rules_of(of_round, Shown(shown), 0, setting)
 

@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from udfs.nearest_captures import are_nearest, merged_nearest, nearest_of
 from udfs.landing_formats import distances
+from udfs.nearest_captures import are_nearest, merged_nearest, nearest_of
 from udfs.round_dates import of_rounds
 
 FIRST = date(2026, 3, 1)

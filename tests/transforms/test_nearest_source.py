@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 from pyspark.sql import functions as F
 
-from jobs.transforms.nearest_source import nearest_attempts, nearest_captures
+from jobs.transforms.nearest_source import nearest_attempts
 from udfs.landing_formats import distances
 
 BASE_MS = 1795253414272
@@ -49,23 +49,3 @@ def test_a_message_of_another_group_is_of_another_producer(spark):
     rows = attempts(spark, ("c", MESSAGE, "producer_hook"), ("process p", MESSAGE, "trace_topic"))
     group = F.when(F.col("source") == "trace_topic", "pg_b").otherwise("pg_a")
     assert len(kept(nearest_attempts(rows.withColumn("producer_group", group), distances()))) == 2
-
-
-def test_of_several_sources_of_a_group_the_nearest_is_kept_on_each_date(spark):
-    columns = "cluster string, consumer_group string, round_at timestamp, source string"
-    day = 86_400_000
-    rows = [
-        ("oracle", "g", at(0), "admin_snapshots"),
-        ("oracle", "g", at(1), "mqadmin"),
-        ("oracle", "g", at(day), "mqadmin"),
-        ("oracle", "h", at(0), "mqadmin"),
-        ("oracle", None, at(0), "mqadmin"),
-    ]
-    found = nearest_captures(spark.createDataFrame(rows, columns), distances())
-    of_groups = sorted((row.consumer_group or "", row.round_at.day, row.source) for row in found.collect())
-    assert of_groups == [
-        ("", 21, "mqadmin"),
-        ("g", 21, "admin_snapshots"),
-        ("g", 22, "mqadmin"),
-        ("h", 21, "mqadmin"),
-    ]
