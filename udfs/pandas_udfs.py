@@ -70,9 +70,12 @@ def member_profiles(entries: Sequence[Declaration] = ()) -> Offered:
         consumer_group: pd.Series,
     ) -> pd.DataFrame:
         rows = zip(language, version, client_version, client_id, cluster, consumer_group, strict=True)
-        return pd.DataFrame([_member(entries, *row) for row in rows], columns=["profile", "bound", "declared"])
+        return pd.DataFrame([_member(entries, *row) for row in rows], columns=_MEMBER, dtype=object)
 
     return _offered(resolve, "profile string, bound boolean, declared string")
+
+
+_MEMBER = ["profile", "bound", "declared"]
 
 
 def _member(
