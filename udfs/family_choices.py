@@ -142,11 +142,12 @@ class _OfFamily:
     def _lists_of(self, held: Sequence[Route]) -> Lists | str:
         if not held:
             return NO_ROUTE
-        found = {lists_of_route(route, self.topic, self.profile) for route in held}
-        if len(found) > 1:
-            return ROUTE_CHANGED
-        (lists,) = found
-        return lists or NO_ORDER
+        found = [lists_of_route(route, self.topic, self.profile) for route in held]
+        if not all(found):
+            return NO_ORDER
+        every = dict.fromkeys(one for lists in found for one in lists)
+        # Name servers may order the same brokers differently.
+        return tuple(every) if len({frozenset(one) for one in every}) == 1 else ROUTE_CHANGED
 
     def _of_lists(self, own: Sequence[Attempt], lists: Lists | str, *, is_whole: bool) -> list[Verdict]:
         if isinstance(lists, str):

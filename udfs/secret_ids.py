@@ -41,7 +41,7 @@ def masked(lines: Iterable[Line]) -> Iterator[Line]:
     for line in lines:
         text = without_secrets(line.text, is_cut=line.refusal is not None)
         one = line if text is line.text else line._replace(text=text)
-        if joiner.held or may_go_on(text):
+        if joiner.held or ("@" in text and may_go_on(text)):
             yield from joiner.take(one)
         else:
             yield one

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import timedelta
 
 import pytest
 
@@ -162,6 +163,23 @@ def test_brokers_may_have_been_turned_round_by_another_producer_of_the_process()
     producer = next(p for n in range(200) if len((p := Producer("2.1.2", n, answers=NO_FAILURES)).route) == 4)
     last = len(producer.route) - 1
     routes = [row | {"place_in_answer": last - row["place_in_answer"]} for row in producer.routes()]
+    rows = verdicts([producer], routes=routes)[producer.client_id]
+    assert sum(row["verdict"] == "consistent" for row in rows) > 0.9 * len(rows)
+
+
+def test_name_servers_may_tell_the_same_brokers_in_different_orders():
+    producer = next(p for n in range(200) if len((p := Producer("2.1.2", n, answers=NO_FAILURES)).route) == 4)
+    other = {0: 2, 1: 0, 2: 3, 3: 1}
+    routes = producer.routes()
+    routes += [
+        row
+        | {
+            "name_server": "m",
+            "place_in_answer": other[row["place_in_answer"]],
+            "captured_at": row["captured_at"] + timedelta(milliseconds=7),
+        }
+        for row in routes
+    ]
     rows = verdicts([producer], routes=routes)[producer.client_id]
     assert sum(row["verdict"] == "consistent" for row in rows) > 0.9 * len(rows)
 
