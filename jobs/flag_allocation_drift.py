@@ -82,7 +82,7 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
         settings_fingerprint=fingerprint(settings.drift, settings.rounds, settings.timing),
         compute=lambda stretch: _compute(stretch, settings),
         # An incident that lasts moves on to the next date, when there is one.
-        waiting=(DRIFT_INCIDENT, Where(values={"settled": [False]})),
+        waiting=((DRIFT_INCIDENT, Where(values={"settled": [False]})),),
     )
     return publish(lake, context, derivation)
 

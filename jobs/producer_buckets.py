@@ -14,17 +14,18 @@ import pyarrow.compute as pc
 
 from jobs.engines.arrow_columns import conformed_rows
 from jobs.engines.blobs import Blob, Given
-from jobs.producer_cut import Addresses, midnight_of, slices_of
+from jobs.producer_cut import BESIDE, Addresses, midnight_of, slices_of
 from schemas import (
     BROKER_AVAILABILITY_WINDOW,
     FAULT_ITEM_STATE,
     FLEET_MINUTE,
     PRODUCER_FINDING,
     PRODUCER_REPLAY,
+    SEND_CALL,
     SEND_VERDICT,
     Table,
 )
-from udfs.attempt_columns import attempts_of, producers_of
+from udfs.attempt_columns import ATTEMPTS, attempts_of, producers_of
 from udfs.attempt_facts import FACTS
 from udfs.fleet_fold import Share, fleet_of, fleet_rows
 from udfs.held_stretches import NO_MINUTES
@@ -38,7 +39,7 @@ from udfs.replayed_day import Day, day_of
 # What the fold reads beside attempts; routes go to each bucket of their cluster, and to their date.
 OPENING, STARTS, ROUTES, DATED_ROUTES = "opening ", "starts", "routes", "routes of a date"
 SHARES = ("active", "by_broker", "queues")
-FOLDED = (PRODUCER_REPLAY, FAULT_ITEM_STATE, BROKER_AVAILABILITY_WINDOW, SEND_VERDICT)
+FOLDED = (PRODUCER_REPLAY, FAULT_ITEM_STATE, BROKER_AVAILABILITY_WINDOW, SEND_VERDICT, SEND_CALL)
 OBSERVED, FLEET = "observed", "fleet"
 WRITERS = "writers"
 WRITER = pa.schema([(name, pa.string()) for name in ("cluster", "producer_group", "client_id", "writer")])
@@ -86,7 +87,7 @@ class Fold:
 
 
 def _tables(lineage: Lineage, key: int, midnight_ms: int, rows: Rows) -> Iterator[Blob]:
-    of_tables = (rows.replay, rows.items, rows.windows, rows.verdicts)
+    of_tables = (rows.replay, rows.items, rows.windows, rows.verdicts, rows.calls)
     for table, own in zip(FOLDED, of_tables, strict=True):
         yield lineage.of(table, key, midnight_ms, own)
 
@@ -101,7 +102,13 @@ def recorded(cluster: str, given: Given, midnight_ms: int, before: Before, ends:
         _of_date(given, ROUTES, midnight_ms, _ROUTES),
         *before,
         ends,
+        _beside(given, midnight_ms),
     )
+
+
+def _beside(given: Given, midnight_ms: int) -> pa.Table:
+    own = given.tables(BESIDE, midnight_ms, midnight_ms + 1)
+    return pa.concat_tables([ATTEMPTS.empty_table(), *(part.cast(ATTEMPTS) for part in own)])
 
 
 def _opening(given: Given) -> Before:

@@ -26,11 +26,13 @@ from schemas import (
     PRODUCER_INSTANCE,
     PRODUCER_REPLAY,
     SEND_ATTEMPT,
+    SEND_CALL,
     SEND_VERDICT,
     TOPIC_ROUTE,
     WINDOW_CONFIRMATION,
 )
 from udfs.landing_formats import FORMATS, formats_of
+from udfs.retry_rules import RECORD_ENDS
 
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> PublicationResult:
@@ -46,6 +48,7 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
             FAULT_ITEM_STATE,
             BROKER_AVAILABILITY_WINDOW,
             SEND_VERDICT,
+            SEND_CALL,
             WINDOW_CONFIRMATION,
             FLEET_MINUTE,
             PRODUCER_FINDING,
@@ -53,7 +56,10 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
         closing=(PRODUCER_REPLAY, FAULT_ITEM_STATE),
         settings_fingerprint=fingerprint(settings.replay, settings.producer_findings, settings.confirmation),
         compute=lambda stretch: compute(stretch, settings),
-        waiting=(BROKER_AVAILABILITY_WINDOW, Where(values={"end_reason": ["open"]})),
+        waiting=(
+            (BROKER_AVAILABILITY_WINDOW, Where(values={"end_reason": ["open"]})),
+            (SEND_CALL, Where(values={"retry_reason": [RECORD_ENDS]})),
+        ),
         corrected=names_by_date,
     )
     return publish(lake, context, derivation)

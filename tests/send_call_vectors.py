@@ -49,5 +49,9 @@ def _vector(record):
 def _attempt(number, seen):
     told = seen["told"] or {}
     outcome = told.get("status") or ("EXCEPTION" if told else "SUBMITTED")
-    said = told.get("exception"), told.get("error"), told.get("code") if "MQBroker" in told.get("exception", "") else None
+    said = (
+        told.get("exception"),
+        told.get("error"),
+        told.get("code") if "MQBroker" in told.get("exception", "") else None,
+    )
     return Attempt(number, seen["begin"], seen["end"], seen["broker"], seen["queue_id"], outcome, *said)

@@ -177,9 +177,7 @@ def is_exhausted(attempts: Sequence[Attempt], settings: SendSettings) -> bool:
     return len(attempts) >= settings.times_total
 
 
-def is_spent(
-    attempts: Sequence[Attempt], profile: FaultProfile, settings: SendSettings, tolerance_ms: int = 0
-) -> bool:
+def is_spent(attempts: Sequence[Attempt], profile: FaultProfile, settings: SendSettings, tolerance_ms: int = 0) -> bool:
     """The time-out of all attempts was over as the last one ended; false where each has its own."""
     cost = _cost(attempts, attempts[-1].end_ms, profile)
     return profile.attempts_share_timeout and cost >= settings.timeout_ms - tolerance_ms
