@@ -12,6 +12,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
 from jobs.explained_drift import explained_drift
+from jobs.explained_send import explained_send
 from jobs.explained_window import explained_window
 from jobs.explanation import MOST, Record, Section, at_instant, queried, rules_in_force, same, select
 from schemas import TABLES
@@ -95,5 +96,6 @@ def _verdict(spark: SparkSession, verdict: Record) -> Iterator[Section]:
 EXPLAINED = {
     "broker_availability_window": explained_window,
     "send_verdict": _verdict,
+    "send_call": explained_send,
     "allocation_drift": explained_drift,
 }

@@ -53,8 +53,8 @@ SEND_CALL = Table(
             column(
                 "timeout_ms",
                 LongType(),
-                "sendMsgTimeout, ms, as recorded or by default; from 4.3.0 on of all attempts together, before of each. "
-                "A time-out that the application gives with the send is in no record.",
+                "sendMsgTimeout, ms, as recorded or by default; from 4.3.0 on of all attempts together, before "
+                "of each. A time-out that the application gives with the send is in no record.",
                 required=True,
             ),
             column("cost_ms", LongType(), "End of the last attempt - begin of the first.", required=True),

@@ -28,7 +28,7 @@ from udfs.producer_findings import findings_of
 from udfs.producer_fold import END, first_state, fold
 from udfs.producer_lives import HandedOver, Past, Producer, Settings, Start, activity_of, processes_of
 from udfs.producer_rows import Ends, item_rows, items_of, replay_rows, verdict_rows, window_rows
-from udfs.producer_tables import ITEM_STATE, REPLAY, SEND_SETTINGS, VERDICT, WINDOW
+from udfs.producer_tables import ITEM_STATE, REPLAY, VERDICT, WINDOW
 from udfs.recorded_routes import RecordedRoutes
 from udfs.replay_rules import Override, Recorded
 from udfs.replayed_day import Day, day_of
@@ -242,14 +242,10 @@ def _with_epoch_ms(rows: pa.Table, *names: str) -> list[dict[str, Any]]:
 
 
 def _recorded(row: Mapping[str, Any]) -> Recorded:
-    ladders = (row[name] for name in ("latency_max_ms", "not_available_ms"))
-    return Recorded(
-        row["client_version"],
-        row["latency_fault_enabled"],
-        row["detector_enabled"],
-        *(None if ladder is None else tuple(ladder) for ladder in ladders),
-        *(row.get(name) for name in SEND_SETTINGS),
-    )
+    said = {name: row.get(name) for name in Recorded._fields}
+    ladders = {name: None if said[name] is None else tuple(said[name]) for name in _LADDERS}
+    return Recorded(**{**said, **ladders})
 
 
+_LADDERS = ("latency_max_ms", "not_available_ms")
 NOTHING_BEFORE = REPLAY.empty_table(), ITEM_STATE.empty_table()

@@ -30,8 +30,6 @@ RECORDED = pa.struct(
         ("send_timeout_ms", pa.int64()),
     ]
 )
-# Of what a start records, what sends are made by.
-SEND_SETTINGS = ("retry_times_sync", "retry_times_async", "retry_another_broker", "send_timeout_ms")
 REPLAY = pa.schema(
     [
         *WHO,

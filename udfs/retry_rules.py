@@ -8,6 +8,7 @@ than SEND_OK if retryAnotherBrokerWhenNotStoreOK. From 4.3.0 on it stops when th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from udfs.release_profiles import FaultProfile
@@ -149,7 +150,7 @@ def _faults(
     attempts: Sequence[Attempt], profile: FaultProfile, settings: SendSettings, tolerance_ms: int
 ) -> list[_Fault]:
     found = []
-    for number, (attempt, retry) in enumerate(zip(attempts, attempts[1:], strict=False), start=1):
+    for number, (attempt, retry) in enumerate(pairwise(attempts), start=1):
         asked = after(attempt, profile, settings)
         if asked.goes_on is None:
             found.append(_Fault("unknown", asked.rule))

@@ -30,7 +30,7 @@ class Producer:
         self.starts = [
             {
                 **self.common,
-                **({**SETTINGS, **settings}),
+                **(SETTINGS | settings),
                 "event_date": at(5, "00:00:00").date(),
                 "started_at": at(5, "00:00:00"),
                 "client_version": version,
