@@ -1,4 +1,4 @@
-"""A row of send_call in, the inputs from which it follows out: rules, what the start says, the attempts, the choices."""
+"""A row of send_call in, the inputs from which it follows out: rules, settings, attempts, windows."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ INVARIANTS: dict[str, tuple[Invariant, ...]] = {
             "SELECT * FROM {batch} WHERE CAST(begin_at AS DATE) <> event_date",
         ),
         Invariant(
-            "what is possible has a reason",
+            "what is not as it should be has a reason",
             "SELECT * FROM {batch} WHERE (stored_twice = 'possible') <> (size(stored_twice_reasons) > 0) "
             "OR (retry_verdict = 'right') <> (retry_reason IS NULL)",
         ),

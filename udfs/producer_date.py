@@ -242,10 +242,10 @@ def _with_epoch_ms(rows: pa.Table, *names: str) -> list[dict[str, Any]]:
 
 
 def _recorded(row: Mapping[str, Any]) -> Recorded:
-    said = {name: row.get(name) for name in Recorded._fields}
-    ladders = {name: None if said[name] is None else tuple(said[name]) for name in _LADDERS}
-    return Recorded(**{**said, **ladders})
+    said: dict[str, Any] = {name: row.get(name) for name in Recorded._fields}
+    for name in ("latency_max_ms", "not_available_ms"):
+        said[name] = None if said[name] is None else tuple(said[name])
+    return Recorded(**said)
 
 
-_LADDERS = ("latency_max_ms", "not_available_ms")
 NOTHING_BEFORE = REPLAY.empty_table(), ITEM_STATE.empty_table()
