@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from jobs.engines.asker import Asker, BadQueryError, Record, records
 from jobs.explained_drift import explained_drift
+from jobs.explained_send import explained_send
 from jobs.explained_window import explained_window
 from jobs.explanation import MOST, Section, at_instant, queried, rules_in_force, same
 from schemas import TABLES
@@ -93,5 +94,6 @@ def _verdict(asker: Asker, verdict: Record) -> Iterator[Section]:
 EXPLAINED = {
     "broker_availability_window": explained_window,
     "send_verdict": _verdict,
+    "send_call": explained_send,
     "allocation_drift": explained_drift,
 }

@@ -75,7 +75,7 @@ def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunCont
         settings_fingerprint=fingerprint(settings.drift, settings.rounds, settings.timing),
         compute=lambda stretch: _compute(stretch, settings, runner),
         # An incident that lasts moves on to the next date, when there is one.
-        waiting=(DRIFT_INCIDENT, Where(values={"settled": [False]})),
+        waiting=((DRIFT_INCIDENT, Where(values={"settled": [False]})),),
     )
     return publish(lake, context, derivation)
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from jobs.confirmed_windows import Witnessed
 from jobs.engines.blobs import Blob, Given
-from jobs.producer_cut import Addresses, midnight_of, slices_of
+from jobs.producer_cut import BESIDE, Addresses, midnight_of, slices_of
 from jobs.row_lineage import Lineage
 from schemas import (
     BROKER_AVAILABILITY_WINDOW,
@@ -21,8 +21,10 @@ from schemas import (
     FLEET_MINUTE,
     PRODUCER_FINDING,
     PRODUCER_REPLAY,
+    SEND_CALL,
     SEND_VERDICT,
 )
+from udfs.attempt_columns import ATTEMPTS
 from udfs.attempt_facts import FACTS
 from udfs.fleet_fold import Share, fleet_of, fleet_rows
 from udfs.held_stretches import NO_MINUTES
@@ -36,7 +38,7 @@ from udfs.replayed_day import Day, day_of
 # What the fold reads beside attempts; routes go to each bucket of their cluster, and to their date.
 OPENING, STARTS, ROUTES, DATED_ROUTES = "opening ", "starts", "routes", "routes of a date"
 SHARES = ("active", "by_broker", "queues")
-FOLDED = (PRODUCER_REPLAY, FAULT_ITEM_STATE, BROKER_AVAILABILITY_WINDOW, SEND_VERDICT)
+FOLDED = (PRODUCER_REPLAY, FAULT_ITEM_STATE, BROKER_AVAILABILITY_WINDOW, SEND_VERDICT, SEND_CALL)
 OBSERVED, FLEET = "observed", "fleet"
 
 
@@ -55,7 +57,7 @@ class Fold:
     witnessed: Witnessed
 
     def __call__(self, key: int, given: Given) -> Iterator[Blob]:
-        """Of each date (place: its midnight) rows of the tables, its share of the fleet, what is observed, witnesses."""
+        """Of each date (place: its midnight) rows of the tables, its share of the fleet, observations, witnesses."""
         cluster = self.addresses.cluster_of(key)
         date_of = partial(recorded, cluster, given)
         for date, rows in folded(self.spans[cluster], _opening(given), date_of, self.options):
@@ -71,7 +73,7 @@ class Fold:
 
 
 def _tables(lineage: Lineage, key: int, midnight_ms: int, rows: Rows) -> Iterator[Blob]:
-    of_tables = (rows.replay, rows.items, rows.windows, rows.verdicts)
+    of_tables = (rows.replay, rows.items, rows.windows, rows.verdicts, rows.calls)
     for table, own in zip(FOLDED, of_tables, strict=True):
         yield lineage.of(table, key, midnight_ms, own)
 
@@ -86,7 +88,13 @@ def recorded(cluster: str, given: Given, midnight_ms: int, before: Before, ends:
         _of_date(given, ROUTES, midnight_ms, _ROUTES),
         *before,
         ends,
+        _beside(given, midnight_ms),
     )
+
+
+def _beside(given: Given, midnight_ms: int) -> pa.Table:
+    own = given.tables(BESIDE, midnight_ms, midnight_ms + 1)
+    return pa.concat_tables([ATTEMPTS.empty_table(), *(part.cast(ATTEMPTS) for part in own)])
 
 
 def _opening(given: Given) -> Before:

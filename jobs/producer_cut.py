@@ -27,10 +27,12 @@ from udfs.nearest_source import NEEDED, nearest_attempts, nearest_of
 from udfs.not_available_duration import BoolArray, IntArray
 from udfs.producer_date import Slice
 from udfs.producer_fold import END
+from udfs.send_calls import beside
 
 CUT_ROWS = 50_000  # of a blob
 SLICE_ROWS = 250_000  # of what is folded at once
 _FIRST = "first_ms"  # of a cut attempt: its first instant, ms of the date
+BESIDE = "beside"  # attempts near a date, its midnight their place
 _SAMPLED = 1_000
 _DAYS = 1 << 20  # more than there are dates
 
@@ -121,6 +123,8 @@ def _of_cluster(rows: pa.Table, cluster: str, task: AttemptFile) -> Iterator[Blo
             key = task.addresses.key(cluster, bucket)
             timed = part.append_column(_FIRST, pa.array(first))
             yield Blob(attempts_name(midnight_ms), key, int(first[0]), _compact(timed))
+        for bucket, part, _ in _in_order(a, buckets, beside(a)):
+            yield Blob(BESIDE, task.addresses.key(cluster, bucket), midnight_ms, _compact(part))
     if task.finds_brokers and buckets is not None:
         for bucket in np.unique(buckets).tolist():
             own = rows.select([*SEND, "attempt", "broker_name"]).filter(pa.array(buckets == bucket))

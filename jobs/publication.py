@@ -35,7 +35,7 @@ class Derivation(Generic[L]):
 
     ``inputs`` are the tables it reads; ``tables`` are published in this order; ``closing`` are those whose rows of
     one date the next begins with;
-    ``waiting`` is the table and condition of rows that a later date's record may change; ``beside`` are formats
+    ``waiting`` are tables and conditions of rows that a later date's record may change; ``beside`` are formats
     that bear on dates which files of ``formats`` touch, and make none of their own; ``corrected`` gives, for dates
     whose input rows are corrected after their files were taken in, a digest of what is.
     """
@@ -47,7 +47,7 @@ class Derivation(Generic[L]):
     closing: tuple[Table, ...]
     settings_fingerprint: str
     compute: Callable[[Stretch[L]], Mapping[str, Any]]
-    waiting: tuple[Table, Where] | None = None
+    waiting: tuple[tuple[Table, Where], ...] = ()
     beside: tuple[str, ...] = ()
     corrected: Callable[[ArrowLake], CorrectedDates] = lambda _: {}
 
@@ -165,7 +165,7 @@ def _remember(lake: L, derivation: Derivation[L], progress: Progress, stretch: S
     for table in derivation.closing:
         for at, each in found[table]:
             closing[at] = f"{closing.get(at, '')}{table.name}:{each.rows}:{each.digest};"
-    waiting = lake.candidate_dates(*derivation.waiting) if derivation.waiting else set()
+    waiting = {at for rows in derivation.waiting for at in lake.candidate_dates(*rows)}
     progress.remember({*stretch.dates, *spilled} - {*progress.computed}, closing, waiting)
 
 

@@ -19,9 +19,11 @@ from schemas import (
     PRODUCER_INSTANCE,
     PRODUCER_REPLAY,
     SEND_ATTEMPT,
+    SEND_CALL,
     TOPIC_ROUTE,
 )
 from udfs.landing_formats import FORMATS, formats_of
+from udfs.retry_rules import RECORD_ENDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +52,10 @@ def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunCont
         closing=(PRODUCER_REPLAY, FAULT_ITEM_STATE),
         settings_fingerprint=fingerprint(settings.replay, settings.producer_findings, settings.confirmation),
         compute=compute,
-        waiting=(BROKER_AVAILABILITY_WINDOW, Where(values={"end_reason": ["open"]})),
+        waiting=(
+            (BROKER_AVAILABILITY_WINDOW, Where(values={"end_reason": ["open"]})),
+            (SEND_CALL, Where(values={"retry_reason": [RECORD_ENDS]})),
+        ),
         corrected=names_by_date,
     )
     return publish(lake, context, derivation)

@@ -16,6 +16,7 @@ from schemas.drift import ALLOCATION_DRIFT
 from schemas.events import CLIENT_EVENT, CLIENT_HEARTBEAT, MEMBERSHIP_EVENT
 from schemas.findings import FLEET_MINUTE, PRODUCER_FINDING
 from schemas.incidents import DRIFT_INCIDENT, GROUP_DRIFT_STATE, MEMBERSHIP_CHANGE
+from schemas.send_calls import SEND_CALL
 from schemas.sends import MESSAGE_TRACE, PRODUCER_INSTANCE, SEND_ATTEMPT
 from schemas.settings_of_brokers import SUBSCRIPTION_GROUP, TOPIC_CONFIG, TOPIC_STATUS
 from schemas.table_contract import Part, Table, column
@@ -50,6 +51,7 @@ TABLES: dict[str, Table] = {
         FAULT_ITEM_STATE,
         PRODUCER_REPLAY,
         SEND_VERDICT,
+        SEND_CALL,
         WINDOW_CONFIRMATION,
         FLEET_MINUTE,
         PRODUCER_FINDING,
@@ -96,6 +98,7 @@ __all__ = [
     "REBALANCE_RESULT",
     "SCHEMA_VERSION",
     "SEND_ATTEMPT",
+    "SEND_CALL",
     "SEND_VERDICT",
     "SNAPSHOT_CAPTURE",
     "SUBSCRIPTION_GROUP",

@@ -184,6 +184,10 @@ PRODUCER_REPLAY = Table(
                         column("detector_enabled", BooleanType(), "startDetectorEnable."),
                         column("latency_max_ms", LONGS, "latencyMax ladder, ms."),
                         column("not_available_ms", LONGS, "notAvailableDuration ladder, ms."),
+                        column("retry_times_sync", IntegerType(), "retryTimesWhenSendFailed."),
+                        column("retry_times_async", IntegerType(), "retryTimesWhenSendAsyncFailed."),
+                        column("retry_another_broker", BooleanType(), "retryAnotherBrokerWhenNotStoreOK."),
+                        column("send_timeout_ms", LongType(), "sendMsgTimeout, ms."),
                     ]
                 ),
                 "What the start or the lines recorded up to this date, before settings and defaults fill in.",

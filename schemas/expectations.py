@@ -51,6 +51,18 @@ INVARIANTS: dict[str, tuple[Invariant, ...]] = {
             beside=("producer_replay",),
         ),
     ),
+    "send_call": (
+        Invariant("every send has its attempts", "SELECT * FROM {batch} WHERE size(attempts) = 0"),
+        Invariant(
+            "a send is of the date on which it began",
+            "SELECT * FROM {batch} WHERE CAST(begin_at AS DATE) <> event_date",
+        ),
+        Invariant(
+            "what is not as it should be has a reason",
+            "SELECT * FROM {batch} WHERE (stored_twice = 'possible') <> (size(stored_twice_reasons) > 0) "
+            "OR (retry_verdict = 'right') <> (retry_reason IS NULL)",
+        ),
+    ),
     "window_confirmation": (
         Invariant(
             "a line that shows a window names it",

@@ -17,6 +17,7 @@ TABLES_OF_FOLD = {
     "fault_item_state": "items",
     "broker_availability_window": "windows",
     "send_verdict": "verdicts",
+    "send_call": "calls",
     "fleet_minute": "fleet",
     "producer_finding": "findings",
 }

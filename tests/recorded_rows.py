@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from datetime import UTC, datetime
 
 from tests.conftest import CAPTURES
@@ -43,6 +44,8 @@ def attempt_rows(lines):
             "latency_ms": line["endMs"] - line["beginMs"],
             "outcome": line["status"] or ("EXCEPTION" if line["exception"] else "SUBMITTED"),
             "exception": line["exception"],
+            "error": line.get("error"),
+            "response_code": _code(line.get("error")),
             "msg_id": line["msgId"],
             "phase": phase,
             "source": "producer_hook",
@@ -54,6 +57,11 @@ def attempt_rows(lines):
         if asynchronous:
             row[f"{phase}_end_at"] = at(line["endMs"])
     return list(made.values())
+
+
+def _code(error):
+    found = re.search(r"CODE: (-?\d+)", error or "")
+    return int(found.group(1)) if found else None
 
 
 def start_row(version, client_id):
@@ -86,6 +94,10 @@ def captured(name):
         "started_at": at(start["ts"]),
         "latency_fault_enabled": start["sendLatencyFaultEnable"],
         "detector_enabled": start["spec"].get("detector") == "1",
+        "retry_times_sync": start["retryTimesWhenSendFailed"],
+        "retry_times_async": start["retryTimesWhenSendAsyncFailed"],
+        "retry_another_broker": start["spec"].get("another") == "1",
+        "send_timeout_ms": start["sendMsgTimeout"],
         "latency_max_ms": start["latencyMax"],
         "not_available_ms": start["notAvailableDuration"],
     }

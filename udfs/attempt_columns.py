@@ -27,6 +27,7 @@ ATTEMPTS = pa.schema(
         *((name, pa.timestamp("us", "UTC")) for name in _INSTANTS),
         ("attempt", pa.int32()),
         ("queue_id", pa.int32()),
+        ("response_code", pa.int32()),
         ("latency_ms", pa.int64()),
         ("latency_fault_enabled", pa.bool_()),
         ("exceptions_observable", pa.bool_()),

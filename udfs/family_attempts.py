@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from udfs.attempt_columns import ASYNC, ATTEMPTS, NEVER, Attempts, attempts_of
 from udfs.family_choices import Attempt
+from udfs.family_retries import Ended
 from udfs.not_available_duration import BoolArray, IntArray
 from udfs.replayed_day import Day
-from udfs.retry_rules import Ended
 from udfs.stated_releases import names_each_attempt
 from udfs.turn_rules import Sent
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from udfs.client_families import CLIENT_FAMILIES, families_of, family_of_release
+from udfs.family_retries import Ended, why_not_retried, why_too_many
 from udfs.message_queues import MessageQueue
 from udfs.publish_lists import publish_queues
 from udfs.recorded_routes import RecordedRoutes, Route
-from udfs.retry_rules import Ended, why_not_retried, why_too_many
 from udfs.send_turns import Kind, Turn, turns_of
 from udfs.turn_rules import Sent
 

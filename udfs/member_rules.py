@@ -81,9 +81,10 @@ def member_rules(
 ) -> Rules:
     """The rules of one round, in which the group was read until ``at``.
 
-    ``declared``: what settings say of a member by its client id; its family goes before what connections say. In order of trust: client log, running info, settings; a class that is none of RocketMQ's own says least. Clients
-    that know AVG only have that, whatever is said. The group's: configured, else the majority of the known ones (ties
-    in the order of STRATEGIES), else AVG, which is RocketMQ's default.
+    ``declared``: what settings say of a member by its client id; its family goes before what connections say. In order
+    of trust: client log, running info, settings; a class that is none of RocketMQ's own says least. Clients that know
+    AVG only have that, whatever is said. The group's: configured, else the majority of the known ones (ties in the
+    order of STRATEGIES), else AVG, which is RocketMQ's default.
     """
     members = []
     for client_id, profile in _profiles(connections, reads):

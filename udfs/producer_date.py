@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ from udfs.producer_tables import ITEM_STATE, REPLAY, VERDICT, WINDOW
 from udfs.recorded_routes import RecordedRoutes
 from udfs.replay_rules import Override, Recorded
 from udfs.replayed_day import Day, day_of
+from udfs.send_calls import SendParts, send_call_rows
 from udfs.watched_sends import sends_after, worth_watching
 
 # Attempts and the instant, ms of the date, before which their first instants lie; the last one is ``END``.
@@ -60,6 +62,7 @@ class Date(NamedTuple):
         routes: rows of topic_route of the date.
         replay, items: rows of producer_replay and fault_item_state of the known date before.
         ends: see there.
+        beside: attempts near the date, of sends that may begin on it or go on on it (``send_calls.beside``).
     """
 
     cluster: str
@@ -70,6 +73,7 @@ class Date(NamedTuple):
     replay: pa.Table
     items: pa.Table
     ends: Ends
+    beside: pa.Table
 
 
 class Rows(NamedTuple):
@@ -84,6 +88,7 @@ class Rows(NamedTuple):
     items: pa.Table
     windows: pa.Table
     verdicts: pa.Table
+    calls: pa.Table
     share: Share
     observed: Observed
     chosen: Tally
@@ -100,7 +105,10 @@ def fold_date(date: Date, options: Options) -> Rows:
     judge = ChoiceJudge(day, routes, tolerance_ms=tolerance_ms)
     state = first_state(day, items)
     windows, verdicts, counts = [WINDOW.empty_table()], [VERDICT.empty_table()], MinuteCounts()
+    sent = SendParts()
+    sent.add(date.beside)
     for table, until in date.slices():
+        sent.add(table)
         part, state = fold(day, judge, state, table, until, tolerance_ms=tolerance_ms, slow_ms=limits.fault_off_slow_ms)
         windows.append(window_rows(day, part.held, part.down, state.doubted, date.ends))
         verdicts.append(verdict_rows(day, part))
@@ -110,12 +118,15 @@ def fold_date(date: Date, options: Options) -> Rows:
     every, judged = pa.concat_tables(windows), pa.concat_tables(verdicts)
     observed = _observed(day, every, judged, counts)
     minutes = held_minutes(observed.held, day.brokers)
+    every_part = chain([date.beside], (table for table, _ in date.slices()))
+    calls = send_call_rows(day, sent.with_all(every_part), tolerance_ms=tolerance_ms, is_last=date.ends.is_last)
     share = share_of(day, facts, counts, minutes, min_sends_per_minute=limits.min_sends_per_minute)
     return Rows(
         replay_rows(day),
         item_rows(day, state, tolerance_ms=tolerance_ms),
         every,
         judged,
+        calls,
         share,
         observed._replace(isolating=share.isolating),
         counts.chosen,
@@ -240,13 +251,10 @@ def _with_epoch_ms(rows: pa.Table, *names: str) -> list[dict[str, Any]]:
 
 
 def _recorded(row: Mapping[str, Any]) -> Recorded:
-    ladders = (row[name] for name in ("latency_max_ms", "not_available_ms"))
-    return Recorded(
-        row["client_version"],
-        row["latency_fault_enabled"],
-        row["detector_enabled"],
-        *(None if ladder is None else tuple(ladder) for ladder in ladders),
-    )
+    said: dict[str, Any] = {name: row.get(name) for name in Recorded._fields}
+    for name in ("latency_max_ms", "not_available_ms"):
+        said[name] = None if said[name] is None else tuple(said[name])
+    return Recorded(**said)
 
 
 NOTHING_BEFORE = REPLAY.empty_table(), ITEM_STATE.empty_table()

@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from udfs.attempt_columns import ATTEMPTS, DAY_MS
+from udfs.attempt_columns import ATTEMPTS, DAY_MS, attempts_of
 from udfs.fleet_fold import fleet_of, fleet_rows
 from udfs.last_brokers import brokers_before, sends_that_lack, with_last_brokers
 from udfs.producer_date import NOTHING_BEFORE, Date, Options, Rows, Slice, findings_of_date, sliced
 from udfs.producer_findings import findings_of_fleet
 from udfs.producer_rows import Ends
 from udfs.producer_span import Before, Span, folded
+from udfs.send_calls import beside
 
 Cut = Callable[[pa.Table, int], Iterable[Slice]]
 
@@ -46,6 +47,7 @@ class Tables(NamedTuple):
     items: pa.Table
     windows: pa.Table
     verdicts: pa.Table
+    calls: pa.Table
     fleet: pa.Table
     findings: pa.Table
 
@@ -72,6 +74,7 @@ def fold_dates(history: History, options: Options, cut: Cut = in_one) -> Iterato
             history.routes.get(midnight_ms, _NO_ROUTES),
             *before,
             ends,
+            attempts.filter(pa.array(beside(attempts_of(attempts, midnight_ms)))),
         )
 
     span = Span(history.dates, None, history.dates, history.dates[-1])
@@ -85,7 +88,7 @@ def _with_fleet(date: Date, rows: Rows, options: Options) -> Tables:
     minutes = fleet_rows(date.cluster, date.midnight_ms, shares)
     fleet = fleet_of(minutes, shares, date.routes.to_pylist())
     found = [findings_of_date(date, rows.observed, rows.chosen, fleet, limits), findings_of_fleet(day, fleet, limits)]
-    return Tables(*rows[:4], minutes, pa.concat_tables(found))
+    return Tables(*rows[:5], minutes, pa.concat_tables(found))
 
 
 def _around(history: History, midnight_ms: int) -> pa.Table:

@@ -24,6 +24,10 @@ RECORDED = pa.struct(
         ("detector_enabled", pa.bool_()),
         ("latency_max_ms", LONGS),
         ("not_available_ms", LONGS),
+        ("retry_times_sync", pa.int32()),
+        ("retry_times_async", pa.int32()),
+        ("retry_another_broker", pa.bool_()),
+        ("send_timeout_ms", pa.int64()),
     ]
 )
 REPLAY = pa.schema(
@@ -93,6 +97,41 @@ VERDICT = pa.schema(
         ("rule", pa.string()),
         ("verdict", pa.string()),
         ("reason", pa.string()),
+        ("profile", pa.string()),
+    ]
+)
+ATTEMPT_OF_CALL = pa.struct(
+    [
+        ("begin_at", INSTANT),
+        ("end_at", INSTANT),
+        ("broker_name", pa.string()),
+        ("queue_id", pa.int32()),
+        ("outcome", pa.string()),
+        ("exception", pa.string()),
+        ("response_code", pa.int32()),
+        ("latency_ms", pa.int64()),
+    ]
+)
+SEND_CALL = pa.schema(
+    [
+        *WHO,
+        ("topic", pa.string()),
+        ("msg_id", pa.string()),
+        ("mode", pa.string()),
+        ("begin_at", INSTANT),
+        ("end_at", INSTANT),
+        ("attempts", pa.list_(ATTEMPT_OF_CALL)),
+        ("brokers_sent", STRINGS),
+        ("timeout_ms", pa.int64()),
+        ("cost_ms", pa.int64()),
+        ("used_up_by", pa.int32()),
+        ("result", pa.string()),
+        ("result_text", pa.string()),
+        ("retry_verdict", pa.string()),
+        ("retry_reason", pa.string()),
+        ("stored_twice", pa.string()),
+        ("stored_twice_reasons", STRINGS),
+        ("assumed", STRINGS),
         ("profile", pa.string()),
     ]
 )

@@ -33,7 +33,9 @@ class FaultProfile:
         pick_ties: what decides between equal fault items; neither is in any log.
         client_exception_isolates: a failure inside the client (broker name not known) is held against the broker.
         retry_response_codes: codes of broker errors after which a SYNC send is tried again, unless configured.
+        retry_codes_configurable: retryResponseCodes is a setting of the producer; else the codes are fixed.
         attempts_share_timeout: one time-out covers all attempts; else each attempt has the whole of it.
+        async_throws_first_failure: what an ASYNC send's first invokeAsync throws ends the send; else it is tried again.
         machine_room_fixed: MACHINE_ROOM hands out the queues of its own rooms only.
         machine_room_check: MACHINE_ROOM's refusals: none, of blank arguments, or as the other strategies.
         hash_charset: bytes that CONSISTENT_HASH hashes: the JVM's default charset ("platform") or always UTF-8.
@@ -53,7 +55,9 @@ class FaultProfile:
     pick_ties: Literal["shuffle", "map_order"]
     client_exception_isolates: bool
     retry_response_codes: tuple[int, ...]
+    retry_codes_configurable: bool
     attempts_share_timeout: bool
+    async_throws_first_failure: bool
     machine_room_fixed: bool
     machine_room_check: Literal["none", "blank", "full"]
     hash_charset: Literal["platform", "utf-8"]
@@ -82,17 +86,25 @@ _P40 = FaultProfile(
     client_exception_isolates=True,
     # SYSTEM_ERROR, SERVICE_NOT_AVAILABLE, NO_PERMISSION, TOPIC_NOT_EXIST, NO_BUYER_ID, NOT_IN_CURRENT_UNIT
     retry_response_codes=(1, 14, 16, 17, 204, 205),
+    retry_codes_configurable=False,
     attempts_share_timeout=False,
+    async_throws_first_failure=True,
     machine_room_fixed=False,
     machine_room_check="none",
     hash_charset="platform",
 )
 _P43 = replace(_P40, id="P43", releases="4.3.0 to 4.7.1", attempts_share_timeout=True)
 _P48 = replace(_P43, id="P48", releases="4.8.0", last_broker_rule="none", machine_room_fixed=True)
-# No field shows what 4.9.0 (ThreadLocalIndex) and 4.9.2 (retryResponseCodes becomes a setting) changed.
+# No field shows what 4.9.0 (ThreadLocalIndex) changed.
 _P49A = replace(_P48, id="P49a", releases="4.9.0, 4.9.1, 5.0.0-PREVIEW")
-_P49B = replace(_P49A, id="P49b", releases="4.9.2")
-_P49B3 = replace(_P49B, id="P49b3", releases="4.9.3, 5.0.0-ALPHA", machine_room_check="blank")
+_P49B = replace(_P49A, id="P49b", releases="4.9.2", retry_codes_configurable=True)
+_P49B3 = replace(
+    _P49B,
+    id="P49b3",
+    releases="4.9.3, 5.0.0-ALPHA",
+    async_throws_first_failure=False,
+    machine_room_check="blank",
+)
 _P49C = replace(_P49B3, id="P49c", releases="4.9.4 to 4.9.7", pick_ties="map_order", machine_room_check="full")
 _P498 = replace(_P49C, id="P498", releases="4.9.8", fallback_needs_write_perm=True, mutates_queue_list=False)
 # The back-port 4.9.8 is no ancestor of 5.0.0.

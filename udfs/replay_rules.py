@@ -28,6 +28,10 @@ class Recorded(NamedTuple):
     detector_enabled: bool | None = None
     latency_max_ms: tuple[int, ...] | None = None
     not_available_ms: tuple[int, ...] | None = None
+    retry_times_sync: int | None = None
+    retry_times_async: int | None = None
+    retry_another_broker: bool | None = None
+    send_timeout_ms: int | None = None
 
     def or_else(self, other: Recorded) -> Recorded:
         """What this says, and where it says nothing, the other."""

@@ -7,10 +7,10 @@ from typing import Literal, NamedTuple
 
 from udfs.release_profiles import FaultProfile
 
-_Failure = Literal["remoting", "client", "broker", "interrupted"]
+Failure = Literal["remoting", "client", "broker", "interrupted"]
 
 # The classes that sendDefaultImpl catches, with all their subclasses in the client and remoting jars.
-_FAILURES: dict[str, _Failure] = {
+_FAILURES: dict[str, Failure] = {
     "RemotingException": "remoting",
     "RemotingCommandException": "remoting",
     "RemotingConnectException": "remoting",
@@ -81,12 +81,22 @@ def fault_update(
     return _after_failed_attempt(profile, failure, detector_enabled)
 
 
+def failure_of(exception: str) -> Failure | None:
+    """Which catch block of sendDefaultImpl takes a class, qualified or simple; None: none does."""
+    return _FAILURES.get(exception.rpartition(".")[2])
+
+
+def is_before_the_request(exception: str, error: str | None) -> bool:
+    """An ASYNC send's time was over before its request: sendDefaultImpl sees that, as it sees a SYNC attempt end."""
+    return _is_too_much_request(exception.rpartition(".")[2], error, _BEFORE_THE_REQUEST)
+
+
 def _is_too_much_request(simple_name: str, error: str | None, messages: tuple[str, ...]) -> bool:
     message = (error or "").rpartition(": ")[2].strip()  # hooks may write Throwable#toString: class and message
     return simple_name == "RemotingTooMuchRequestException" and message in messages
 
 
-def _after_failed_attempt(profile: FaultProfile, failure: _Failure, detector_enabled: bool) -> FaultUpdate:
+def _after_failed_attempt(profile: FaultProfile, failure: Failure, detector_enabled: bool) -> FaultUpdate:
     if failure == "interrupted" or (failure == "client" and not profile.client_exception_isolates):
         return FaultUpdate(isolation=False, reachable=True)
     if not profile.has_reachable:
@@ -95,7 +105,7 @@ def _after_failed_attempt(profile: FaultProfile, failure: _Failure, detector_ena
     return FaultUpdate(isolation=True, reachable=failure == "remoting" and not detector_enabled)
 
 
-def _after_failed_callback(profile: FaultProfile, simple_name: str, failure: _Failure | None) -> FaultUpdate:
+def _after_failed_callback(profile: FaultProfile, simple_name: str, failure: Failure | None) -> FaultUpdate:
     """Every failed callback isolates; since 5.1.4 a request that never left makes the broker unreachable too.
 
     A missing answer is wrapped in an MQClientException; an answer that is an error, or cannot be decoded, is shown as

@@ -16,8 +16,10 @@ PRODUCER = ("cluster", "producer_group", "client_id")
 # which it is one life: ``life_at``, the start itself or the midnight of its first date; null: from before the stretch.
 PROCESS = (*PRODUCER, "started_at", "life_at")
 _SETTINGS = ("client_version", "latency_fault_enabled", "detector_enabled", "latency_max_ms", "not_available_ms")
+# What starts say beside these: how the producer sends. No setting of the replay stands in for it.
+_SAID = (*_SETTINGS, "retry_times_sync", "retry_times_async", "retry_another_broker", "send_timeout_ms")
 _FAMILY = ("profile", "extend_only", "has_reachable", "reachable_gates_availability", "last_broker_rule")
-_FACTS = ("attempts", "last_attempt_at", "partly_seen", "sources", *_SETTINGS)
+_FACTS = ("attempts", "last_attempt_at", "partly_seen", "sources", *_SAID)
 # Producers may be given any long as a duration, Long.MAX_VALUE for "never again" too. What lasts longer than this is
 # told as lasting so long: no instant lies beyond what a timestamp holds, and no window has a row for each date to 9999.
 _LONGEST_MS = 366 * 86_400_000
@@ -144,12 +146,10 @@ def replay_rules(
     )
     so_far = Window.partitionBy(*PROCESS).orderBy("event_date").rowsBetween(Window.unboundedPreceding, 0)
     first_said, last_said = (
-        {name: said(name, ignorenulls=True).over(so_far) for name in _SETTINGS} for said in (F.first, F.last)
+        {name: said(name, ignorenulls=True).over(so_far) for name in _SAID} for said in (F.first, F.last)
     )
     started = F.col("started_at").isNotNull()
-    recorded = F.struct(
-        *(F.when(started, first_said[name]).otherwise(last_said[name]).alias(name) for name in _SETTINGS)
-    )
+    recorded = F.struct(*(F.when(started, first_said[name]).otherwise(last_said[name]).alias(name) for name in _SAID))
     every_life = F.collect_set("life_at").over(Window.partitionBy(*PRODUCER))
     later = F.filter(every_life, lambda life: F.coalesce(life > F.col("life_at"), F.lit(True)))
     known = days.select(
@@ -185,7 +185,7 @@ def _facts(activity: DataFrame, starts: DataFrame, opening: DataFrame) -> DataFr
         "recorded.*",
     )
     every = activity.unionByName(
-        began.select(*PROCESS, "event_date", "last_attempt_at", *_SETTINGS), allowMissingColumns=True
+        began.select(*PROCESS, "event_date", "last_attempt_at", *_SAID), allowMissingColumns=True
     ).unionByName(carried, allowMissingColumns=True)
     # A start's own record wins over what an attempt's line says of the same date.
     from_start = F.col("attempts").isNull()
@@ -193,7 +193,7 @@ def _facts(activity: DataFrame, starts: DataFrame, opening: DataFrame) -> DataFr
         F.coalesce(F.first(F.when(from_start, F.col(name)), ignorenulls=True), F.first(name, ignorenulls=True)).alias(
             name
         )
-        for name in _SETTINGS
+        for name in _SAID
     ]
     return every.groupBy(*PROCESS, "event_date").agg(
         F.max("attempts").alias("attempts"),

@@ -53,7 +53,7 @@ def computed(stretch) -> dict[str, pa.Table]:
 def derivation(compute=computed) -> Derivation:
     table = GROUP_DRIFT_STATE
     waiting = (table, Where(values={"consumer_group": ["g2"], "cluster": CLUSTERS[:1]}))
-    return Derivation("a_job", ("f",), (INGESTED_FILE,), (table,), (table,), "settings", compute, waiting)
+    return Derivation("a_job", ("f",), (INGESTED_FILE,), (table,), (table,), "settings", compute, (waiting,))
 
 
 def run(lake, compute=computed) -> tuple[int, int]:
@@ -83,7 +83,7 @@ def test_dates_are_published_once_and_anew_when_a_file_touches_them(lake):
 
 def test_a_date_that_closes_otherwise_carries_the_next_one_with_it_and_an_equal_one_does_not(lake):
     take_in(lake, "one", DAYS)
-    plain = replace(derivation(), waiting=None)
+    plain = replace(derivation(), waiting=())
     assert publish(lake, RunContext("landing"), plain).dates == 6
 
     def otherwise(stretch) -> dict[str, pa.Table]:
@@ -103,7 +103,7 @@ def test_dates_whose_stored_rows_were_corrected_and_dates_that_rows_spill_into_c
         found = [row for at in stretch.dates for day in DAYS[:2] for row in states(at.cluster, day)]
         return {GROUP_DRIFT_STATE.name: arrow(GROUP_DRIFT_STATE, *found)}
 
-    plain = replace(derivation(spilling), waiting=None)
+    plain = replace(derivation(spilling), waiting=())
     assert publish(lake, RunContext("landing"), plain).dates == 4
     assert publish(lake, RunContext("landing"), plain).dates == 0
     corrected = replace(plain, corrected=lambda _: {at: "named"})
@@ -140,7 +140,7 @@ def test_a_lake_that_changes_engine_computes_nothing_that_has_not_changed(lake, 
 
     engines = {"local": lake, "spark": Lake(spark, lake.root, retention_days=7)}
     one, other = engines.pop(first), next(iter(engines.values()))
-    plain = replace(derivation(), waiting=None)
+    plain = replace(derivation(), waiting=())
     context = RunContext("landing")
     take_in(one, "one", DAYS)
     assert publish(one, context, plain).dates == 6

@@ -17,7 +17,7 @@ def rebuilt():
     for name, table in folded(rows_of(ATTEMPTS, STARTS, ROUTES)).items():
         for row in table.to_pylist() if "client_id" in table.column_names else ():
             said = {column: _text(value) for column, value in row.items() if value is not None}
-            found.setdefault((name, row["client_id"]), []).append(json.dumps(said))
+            found.setdefault((name, row["client_id"]), []).append(json.dumps(said, default=_text))
     return found, None
 
 

@@ -91,6 +91,24 @@ def test_a_verdict_is_redone_from_the_lines_of_its_producer(asker, story, line_o
     assert {w["broker_name"] for w in shown if w["window_start"] <= begin < w["window_end"]} == held
 
 
+def test_a_send_is_redone_from_the_lines_of_its_attempts(asker, line_of):
+    (sent,) = records(
+        asker,
+        """SELECT msg_id FROM send_call WHERE client_id = '127.0.0.1@4.9.8_short' AND result = 'not_ok'
+        AND SIZE(attempts) = 3 ORDER BY begin_at, msg_id LIMIT 1""",
+    )
+    sections = explain(asker, "send_call", f"msg_id = '{sent['msg_id']}'")
+    (call,) = titled(sections, "The row")
+    (settings,) = titled(sections, "How the producer sends")
+    assert (settings["retry_times_sync"], settings["retry_another_broker"]) == (2, True)
+    lines = [line_of(attempt["line"]) for attempt in titled(sections, "Its attempts")]
+    assert [line["times"] for line in lines] == [0, 1, 2]  # 1 + retryTimesWhenSendFailed: none is left
+    assert {line["status"] for line in lines} == {call["result_text"]} == {"FLUSH_DISK_TIMEOUT"}
+    assert [line["broker"] for line in lines] == call["brokers_sent"]
+    assert call["cost_ms"] == lines[-1]["endMs"] - lines[0]["beginMs"]
+    assert (call["retry_verdict"], call["stored_twice_reasons"]) == ("right", ["not_store_ok_retried"])
+
+
 def test_a_drift_row_is_redone_from_the_answers_of_its_round(asker, line_of):
     where = """consumer_group = 'g_mix' AND code = 'DOUBLE_OWNED' AND broker_name = 'broker-a' AND queue_id = 2
         AND round_at = (SELECT MIN(round_at) FROM allocation_drift WHERE consumer_group = 'g_mix')"""

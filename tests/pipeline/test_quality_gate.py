@@ -58,6 +58,7 @@ def expected(owner: str) -> list[dict[str, Any]]:
 SOUND: dict[str, dict[str, Any]] = {
     "broker_availability_window": {"window_start": at(1), "window_end": at(5), "not_available_ms": 30_000},
     "producer_replay": {"not_available_ms": [0, 30_000]},
+    "send_call": {"attempts": [None]},
     "window_confirmation": {"shows": "opened", "window_start": at(1)},
     "producer_finding": {"evidence": ["e"], "to": at(2)},
     "allocation_drift": {"evidence": ["e"]},
@@ -76,6 +77,11 @@ BROKEN: dict[str, dict[str, list[dict[str, Any]]]] = {
             {"broker_name": "over", "window_start": at(4)},
         ],
         "a duration belongs to its producer's ladder": [{"broker_name": "ladder", "not_available_ms": 29_999}],
+    },
+    "send_call": {
+        "every send has its attempts": [{"msg_id": "none", "attempts": []}],
+        "a send is of the date on which it began": [{"msg_id": "date", "event_date": DAY - timedelta(days=1)}],
+        "what is not as it should be has a reason": [{"msg_id": "twice", "stored_twice": "possible"}],
     },
     "window_confirmation": {"a line that shows a window names it": [{"window_start": None}]},
     "fleet_minute": {"no more isolate a broker than are active": [{"isolating": 1}]},

@@ -1,0 +1,51 @@
+"""Sends of captured producers: real clients retried as their releases' rules say, and every attempt is of one send."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import CAPTURES
+from tests.folded import folded, rows_of
+from tests.recorded_rows import captured
+
+NAMES = sorted(p.name[len("producer_") : -len(".jsonl.gz")] for p in (CAPTURES / "producers").glob("producer_*.gz"))
+
+
+@pytest.fixture(scope="module")
+def sends():
+    rows = {name: captured(name) for name in NAMES}
+    return {
+        name: (attempts, folded(rows_of(attempts, starts))["send_call"].to_pylist())
+        for name, (attempts, starts) in rows.items()
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_retry_of_a_real_client_is_right(name, sends):
+    _, calls = sends[name]
+    assert calls or name == "5.3.3_oneway"  # nothing of which failed
+    expected = {"ASYNC": ("unknown", "attempts_not_recorded"), "SYNC": ("right", None), "ONEWAY": ("right", None)}
+    assert {(c["mode"], c["retry_verdict"], c["retry_reason"]) for c in calls} <= {
+        (mode, *verdict) for mode, verdict in expected.items()
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_failed_attempt_and_retry_is_of_one_send(name, sends):
+    attempts, calls = sends[name]
+    told = [(c["msg_id"], each["begin_at"], each["broker_name"]) for c in calls for each in c["attempts"]]
+    plain = ("SEND_OK", "SUBMITTED", "UNKNOWN")
+    striking = [
+        (row["msg_id"], row["begin_at"], row["broker_name"])
+        for row in attempts
+        if row["outcome"] not in plain or (row["attempt"] or 0) > 0
+    ]
+    assert sorted(told) == sorted(striking)
+
+
+def test_what_captured_callers_got(sends):
+    of = {name: {c["result"] for c in calls} for name, (_, calls) in sends.items()}
+    assert of["4.7.1_short"] == {"ok", "not_ok", "timeout"}
+    assert of["4.7.1_oneway"] == {"exception"}
+    reasons = {r for _, calls in sends.values() for c in calls for r in c["stored_twice_reasons"]}
+    assert reasons == {"not_store_ok_retried", "no_answer_retried"}
