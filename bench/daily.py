@@ -59,7 +59,7 @@ class OneMore:
 def _run(place: Path) -> None:
     context = RunContext(str(place / "landing"))
     for job in JOBS.values():
-        job(session(), load_settings(None), context, str(place / "lake"))
+        job.run(session(), load_settings(None), context, str(place / "lake"))
 
 
 def land(landing: Path, day: int) -> None:

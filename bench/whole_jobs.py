@@ -93,7 +93,7 @@ class WholeJob:
 
     def __call__(self) -> Callable[[], dict[str, Any]]:
         """One round."""
-        JOBS[self._job](session(), load_settings(None), RunContext(str(self._copy / "landing")), str(self._copy))
+        JOBS[self._job].run(session(), load_settings(None), RunContext(str(self._copy / "landing")), str(self._copy))
         return lambda: self._told(Lake(session(), str(self._copy), retention_days=0))
 
 

@@ -14,8 +14,9 @@ import pyarrow as pa
 from jobs.drift_cut import HOUR_US, NAMES, ROUTE_CAPTURES, SHOWS, cut_schema
 from jobs.drift_tables import OF_KIND, expected_rows, group_round_rows, plain_rows
 from jobs.engines.blobs import Blob, Given
-from jobs.producer_buckets import OPENING, Lineage
+from jobs.producer_buckets import OPENING
 from jobs.producer_cut import Addresses, midnight_of
+from jobs.row_lineage import Lineage
 from schemas import (
     CLIENT_HEARTBEAT,
     CLIENT_STRATEGY_STATE,

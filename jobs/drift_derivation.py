@@ -30,9 +30,10 @@ from jobs.drift_cut import (
 from jobs.engines.arrow_lake import DataFile
 from jobs.engines.data_files import TableFolder
 from jobs.engines.runner import Blobs, Runner
-from jobs.producer_buckets import OPENING, Lineage
+from jobs.producer_buckets import OPENING
 from jobs.producer_cut import Addresses
 from jobs.publication import Stretch
+from jobs.row_lineage import Lineage
 from schemas import (
     CLIENT_HEARTBEAT,
     CLIENT_STRATEGY_STATE,
