@@ -14,6 +14,8 @@ AUDITOR_READY := $(AUDITOR)/.ready
 LOCKED := . bench tests/schedules tests/stores tests/audit
 # make bench BENCH="allocation --rounds 5 --data /somewhere"; python -m bench --help tells more
 BENCH ?=
+# make demo ENGINE=spark: the same tables, made by Spark on this machine
+ENGINE ?= local
 
 .PHONY: help demo test soak bench check audit page-check contracts zip lock clean
 
@@ -32,7 +34,7 @@ $(READY): requirements.lock setup.cfg pyproject.toml
 	@touch $(READY)
 
 demo: $(READY)  ## run the pipeline on data_samples into ./lake
-	$(BIN)/hindsight run-pipeline --landing data_samples --lake lake
+	$(BIN)/hindsight run-pipeline --landing data_samples --lake lake --engine $(ENGINE)
 	@echo
 	@echo "Two queries to try:"
 	@echo "  $(BIN)/hindsight sql --lake lake \"SELECT consumer_group, code, sentence FROM current_drift WHERE severity <> 'INFO'\""

@@ -57,7 +57,7 @@ class Fold:
     witnessed: Witnessed
 
     def __call__(self, key: int, given: Given) -> Iterator[Blob]:
-        """Of each date (place: its midnight) rows of the tables, its share of the fleet, observations, witnesses."""
+        """Of each date (place: its midnight) rows of tables, its share of the fleet, what is observed and witnessed."""
         cluster = self.addresses.cluster_of(key)
         date_of = partial(recorded, cluster, given)
         for date, rows in folded(self.spans[cluster], _opening(given), date_of, self.options):

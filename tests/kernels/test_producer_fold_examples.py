@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
-from tests.folded import OPTIONS, folded, rows_of
+from tests.folded import OPTIONS, epoch_ms, folded, history_of, rows_of
+from tests.hostile_texts import HOSTILE
+from udfs.attempt_facts import facts_of
+from udfs.replay_rules import overridden
 
 FIRST = date(2026, 1, 5)
 TIMEOUT = "org.apache.rocketmq.remoting.exception.RemotingTimeoutException"
@@ -97,3 +100,36 @@ def test_settings_tell_of_a_producer_what_nobody_recorded():
     sends = (failed("10:00:00"), send("10:30:00", "b"))
     assert windows(*sends) == []
     assert windows(*sends, options=known) == [("a", "unavailable", "05 10:00:00", "05 10:10:00", "expired")]
+
+
+def test_a_broker_shunned_for_ever_is_told_as_shunned_for_366_days():
+    """What a producer may be given for "never again" is no instant; nor may it make a row for each date to come."""
+    year_ms = 366 * 86_400_000
+    known = start("00:00:00", client_version="V5_3_3", latency_max_ms=[0, 550], not_available_ms=[0, 2**63 - 1])
+    sends = (
+        send("00:00:01", "a", took=900),
+        send("00:00:05", "b", took=2),
+        send("00:00:00", "b", took=2, day=2),
+        send("00:00:01", "a", day=2),
+    )
+    made = folded(rows_of(sends, (known,)), OPTIONS)
+    rule, *_ = made["producer_replay"].to_pylist()
+    assert (rule["not_available_ms"], rule["recorded"]["not_available_ms"]) == ([0, year_ms], [0, 2**63 - 1])
+    found = sorted(made["broker_availability_window"].to_pylist(), key=lambda w: w["window_start"])
+    assert {(w["broker_name"], w["state"], w["not_available_ms"]) for w in found} == {("a", "unavailable", year_ms)}
+    assert found[0]["window_start"] == at("00:00:01") + timedelta(milliseconds=900)
+    assert len(found) < 20
+
+
+def test_a_pattern_of_the_settings_matches_the_same_text_and_no_other():
+    entries = [{"cluster": text, "producer_group": "*", "client_version": f"said of {text}"} for text in HOSTILE]
+    names = [*HOSTILE, "`\n", "${env:HOME}x", "49", "x"]
+    found = {name: overridden(entries, name, "g").client_version for name in names}
+    assert found == {name: f"said of {name}" if name in HOSTILE else None for name in names}
+
+
+def test_the_highest_queue_id_that_java_has_is_counted():
+    given = rows_of((send("10:00:00", queue_id=2**31 - 1), send("10:00:01", queue_id=7)), ())
+    midnight_ms = epoch_ms(FIRST)
+    facts = facts_of(history_of(given).attempts[midnight_ms], midnight_ms, {})
+    assert facts["top_queue"].to_pylist() == [2**31 - 1]
