@@ -19,7 +19,7 @@ from udfs.member_signs import member_events
 from udfs.missing_inputs import Inputs
 from udfs.owned_queues import Owned, OwnedQueues
 from udfs.recorded_groups import FoldSettings, Recorded, Told
-from udfs.round_reads import is_system_topic, reads_of
+from udfs.round_reads import NEEDED, is_system_topic, reads_of
 from udfs.routed_topics import Route
 from udfs.rows_of_rounds import RoundKey
 from udfs.topic_facts import Expected, GroupFacts, TopicFacts
@@ -107,7 +107,7 @@ class GroupFold:
         _, collector, consumer_group = self.key
         key = (consumer_group, collector, at)
         captured, held = self._recorded.captured, owned.of(key)
-        facts, is_read = self._facts_of(place)
+        facts, is_read = self._facts_of(at, place)
         rule_number, rules = self._rules_of(facts, int(captured.read_until[place]))
         reading = self._reading(place)
         topics = []
@@ -118,20 +118,20 @@ class GroupFold:
         loose = int(captured.spread_ms[place]) > self._settings.loose_spread_s * 1000
         return _Round(place, key, facts, is_read, rules, held, reading, loose, topics)
 
-    def _facts_of(self, place: int) -> tuple[GroupFacts, bool]:
+    def _facts_of(self, at: int, place: int) -> tuple[GroupFacts, bool]:
         """What a round shows, and whether its own rows were read for it."""
         shows = int(self._recorded.captured.shows[place])
         if shows and shows in self._facts:
             return self._facts[shows], False
-        made = self._read(place, next(self._number))
+        made = self._read(at, place, next(self._number))
         if shows:
             _keep(self._facts, shows, made)
         return made, True
 
-    def _read(self, place: int, number: int) -> GroupFacts:
+    def _read(self, at: int, place: int, number: int) -> GroupFacts:
         captures, connections = self._recorded.captured.captures, self._recorded.captured.connections
-        rows = captures.at(place).to_pylist()
-        key = self.key[2], self.key[1], rows[0]["round_at"]
+        rows = captures.at(place).select(NEEDED).to_pylist()
+        key = self.key[2], self.key[1], at
         return GroupFacts(number, listed_members(rows, connections.of(key).to_pylist()), reads_of(rows))
 
     def _rules_of(self, facts: GroupFacts, read_until: int) -> tuple[int, Rules]:
@@ -255,7 +255,7 @@ class GroupFold:
 
     def _full(self, brought: _Round, day: date, events: Sequence[Row] | None, through_proxy: bool) -> dict[str, Any]:
         cluster, collector, consumer_group = self.key
-        facts = brought.facts if brought.is_read else self._read(brought.place, brought.facts.number)
+        facts = brought.facts if brought.is_read else self._read(brought.key[2], brought.place, brought.facts.number)
         listed, round_us = facts.listed, brought.key[2]
         routes = self._recorded.routes
         return {
