@@ -87,9 +87,9 @@ def _member(
     cluster: str,
     consumer_group: str,
 ) -> tuple[str | None, bool, str | None]:
-    declared = declared_of(entries, cluster, consumer_group, client_id)
     number = None if pd.isna(version) else int(version)
-    profile = declared.family or profile_of_member(language, number, client_version, client_id)
+    declared = declared_of(entries, cluster, consumer_group, client_id)
+    profile = profile_of_member(language, number, client_version, client_id, declared)
     return profile, has_no_choice(profile), declared.strategy
 
 
