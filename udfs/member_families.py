@@ -30,13 +30,15 @@ def profile_of_member(
     version: int | None,
     client_version: str | None,
     client_id: str,
-    declared: Declared = Declared(),
+    declared: Declared | None = None,
 ) -> str | None:
     """All families that a member may be of, as one text; None: nothing is known. Arguments as of ``families_of``.
 
     ``declared``: by it alone, where it names a family.
     """
-    return declared.family or _OR.join(families_of(language, version, client_version, client_id)) or None
+    if declared is not None and declared.family is not None:
+        return declared.family
+    return _OR.join(families_of(language, version, client_version, client_id)) or None
 
 
 class Declaration(NamedTuple):
