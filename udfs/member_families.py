@@ -18,18 +18,27 @@ _OR = "|"
 _NEARBY = "MACHINE_ROOM_NEARBY"
 
 
-def profile_of_member(
-    language: str | None, version: int | None, client_version: str | None, client_id: str
-) -> str | None:
-    """All families that a member may be of, as one text; None: nothing is known. Arguments as of ``families_of``."""
-    return _OR.join(families_of(language, version, client_version, client_id)) or None
-
-
 class Declared(NamedTuple):
     """What settings say of a member; None: nothing."""
 
     family: str | None = None
     strategy: str | None = None
+
+
+def profile_of_member(
+    language: str | None,
+    version: int | None,
+    client_version: str | None,
+    client_id: str,
+    declared: Declared | None = None,
+) -> str | None:
+    """All families that a member may be of, as one text; None: nothing is known. Arguments as of ``families_of``.
+
+    ``declared``: by it alone, where it names a family.
+    """
+    if declared is not None and declared.family is not None:
+        return declared.family
+    return _OR.join(families_of(language, version, client_version, client_id)) or None
 
 
 class Declaration(NamedTuple):

@@ -87,9 +87,9 @@ def member_rules(
     order of STRATEGIES), else AVG, which is RocketMQ's default.
     """
     members = []
-    for client_id, profile in _profiles(connections, reads):
-        family, strategy = declared(client_id)
-        members.append(_rule(client_id, family or profile, shown, at, strategy or setting.name))
+    for client_id, said in _said(connections, reads):
+        own = declared(client_id)
+        members.append(_rule(client_id, _profile(*said, client_id, own), shown, at, own.strategy or setting.name))
     if not members:
         return Rules()
     strategy, source = _majority(members, "strategy", list(STRATEGIES))
@@ -115,7 +115,7 @@ def _profiles(connections: Iterable[Row], reads: Iterable[Row]) -> Iterable[tupl
         if row["client_version"] is not None:
             stated[row["client_id"]] = max(row["client_version"], stated.get(row["client_id"], ""))
     for client_id, ((_, version), (_, language)) in sorted(said.items()):
-        yield client_id, _profile(language, version, stated.get(client_id), client_id)
+        yield client_id, (language, version, stated.get(client_id))
 
 
 _profile = lru_cache(maxsize=65_536)(profile_of_member)

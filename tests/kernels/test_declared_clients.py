@@ -5,7 +5,7 @@ import pytest
 from conf.settings_file import SettingsError, load_settings
 from jobs.declared_clients import declared_clients
 from udfs.client_families import CLIENT_FAMILIES
-from udfs.member_families import Declaration, Declared, check_family, declared_of
+from udfs.member_families import Declaration, Declared, check_family, declared_of, profile_of_member
 from udfs.release_profiles import PROFILES
 
 
@@ -31,6 +31,13 @@ def test_the_first_entry_that_fits_and_has_it_counts(client_id, expected):
         entry("10.0.0.1@*", strategy="CONSISTENT_HASH"),
     ]
     assert declared_of(entries, "c", "g", client_id) == expected
+
+
+def test_a_family_that_is_declared_leaves_aside_what_is_recorded():
+    recorded = ("GO", 317, "v2.0.0-alpha3", "10.0.0.1@7")
+    assert profile_of_member(*recorded) == "G1|G2"
+    assert profile_of_member(*recorded, Declared(strategy="AVG")) == "G1|G2"
+    assert profile_of_member(*recorded, Declared("G1")) == "G1"
 
 
 @pytest.mark.parametrize("family", [*CLIENT_FAMILIES, *PROFILES])
