@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import duckdb
 import pytest
 
+from jobs.sql_views import view_texts
+from schemas import SEND_ATTEMPT
 from tests.conftest import CAPTURES
-from tests.folded import folded, rows_of
+from tests.folded import arrow, folded, rows_of
 from tests.recorded_rows import captured
 
 NAMES = sorted(p.name[len("producer_") : -len(".jsonl.gz")] for p in (CAPTURES / "producers").glob("producer_*.gz"))
@@ -41,6 +44,40 @@ def test_every_failed_attempt_and_retry_is_of_one_send(name, sends):
         if row["outcome"] not in plain or (row["attempt"] or 0) > 0
     ]
     assert sorted(told) == sorted(striking)
+
+
+@pytest.fixture(scope="module")
+def asked(sends):
+    """The views of sends, over all captures."""
+    rows = rows_of(
+        [row for attempts, _ in sends.values() for row in attempts], [s for n in NAMES for s in captured(n)[1]]
+    )
+    made = folded(rows)
+    database = duckdb.connect()
+    database.execute("CREATE MACRO size(items) AS len(items)")
+    tables = {"send_attempt": arrow(SEND_ATTEMPT, rows["send_attempt"]), **made}
+    for name in ("send_attempt", "send_call", "producer_replay"):
+        database.register(name, tables[name])
+    for name in ("send_result", "failed_attempts"):
+        text = view_texts()[name]
+        database.execute(f"CREATE VIEW {name} AS {text.partition(') COMMENT ')[2].partition(chr(10) + 'AS ')[2]}")
+    return lambda query: database.execute(query).fetchall()
+
+
+def test_every_attempt_is_of_one_row_of_the_view_of_sends(asked):
+    ((sends, attempts),) = asked("SELECT COUNT(DISTINCT (client_id, msg_id, begin_at)), SUM(attempts) FROM send_result")
+    assert asked("SELECT COUNT(*) FROM send_result") == [(sends,)]
+    assert asked("SELECT COUNT(*) FROM send_attempt") == [(attempts,)]
+
+
+def test_every_failed_attempt_is_counted_with_what_became_of_its_send(asked):
+    failed = "outcome NOT IN ('SEND_OK', 'SUBMITTED', 'UNKNOWN')"
+    assert asked("SELECT SUM(attempts) FROM failed_attempts") == asked(
+        f"SELECT COUNT(*) FROM send_attempt WHERE {failed}"
+    )
+    bad_minute = """SELECT SUM(attempts), SUM(gone_on), SUM(lost) FROM failed_attempts
+        WHERE minute = '2026-11-21 09:19:00+00' AND failed_with LIKE '%RemotingConnectException'"""
+    assert asked(bad_minute) == [(60, 59, 1)]
 
 
 def test_what_captured_callers_got(sends):

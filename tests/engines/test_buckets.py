@@ -23,12 +23,18 @@ from tests.odd_producers import odd
 from tests.random_producers import PRODUCERS, lines_of, name_of
 from tests.recorded_rows import attempt_rows, start_row
 from tests.restless_producers import restless
+from tests.sent_producer import over_midnight
 from tests.transforms.test_fold_versus_today import EAGER
 from udfs.producer_date import Options
 from udfs.producer_finding import Thresholds
 
 CASES = {
     "two dates": lambda: rows_of(dated_cases.ATTEMPTS, dated_cases.STARTS, dated_cases.ROUTES),
+    "sends over midnight": lambda: rows_of(
+        [*dated_cases.ATTEMPTS, *over_midnight().attempts],
+        [*dated_cases.STARTS, *over_midnight().starts],
+        dated_cases.ROUTES,
+    ),
     "odd": lambda: rows_of(*odd()),
     "restless": lambda: rows_of(*restless()),
     "random": lambda: rows_of(

@@ -2,82 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests import dated_cases
-from tests.folded import OPTIONS, cut_at, epoch_ms, folded, rows_of
-
-CONNECT = "org.apache.rocketmq.remoting.exception.RemotingConnectException"
-TIMEOUT = dated_cases.TIMEOUT
-BROKER = "org.apache.rocketmq.client.exception.MQBrokerException"
-SETTINGS = {"retry_times_sync": 2, "retry_times_async": 2, "retry_another_broker": False, "send_timeout_ms": 3000}
-
-
-def at(day, clock):
-    return datetime.fromisoformat(f"2026-01-0{day}T{clock}").replace(tzinfo=UTC)
-
-
-class Producer:
-    """One producer's attempts and start."""
-
-    def __init__(self, version="4.9.8", **settings):
-        who = {"cluster": "c", "producer_group": "g", "client_id": "p"}
-        where = {"source": "producer_hook", "source_file": "f", "source_line": 1}
-        self.common = {**who, **where}
-        self.attempts = []
-        self.starts = [
-            {
-                **self.common,
-                **(SETTINGS | settings),
-                "event_date": at(5, "00:00:00").date(),
-                "started_at": at(5, "00:00:00"),
-                "client_version": version,
-                "latency_fault_enabled": False,
-            }
-        ]
-
-    def send(self, begin, broker, outcome, *, msg="m", number=0, took=10, mode="SYNC", **columns):
-        is_thrown = "." in outcome
-        end = begin + timedelta(milliseconds=took)
-        self.attempts.append(
-            {
-                **self.common,
-                "event_date": begin.date(),
-                "topic": "T",
-                "thread": "t",
-                "msg_id": msg,
-                "mode": mode,
-                "attempt": number,
-                "broker_name": broker,
-                "broker_named_as": broker,
-                "queue_id": 1,
-                "begin_at": begin,
-                "end_at": end,
-                "latency_ms": took,
-                "outcome": "EXCEPTION" if is_thrown else outcome,
-                "exception": outcome if is_thrown else None,
-                "exceptions_observable": True,
-                "phase": "result",
-                **columns,
-            }
-        )
-        return self
-
-    def others(self, *days):
-        """Plain sends much later, so that the producer's record goes on."""
-        for day in days:
-            self.send(at(day, "20:00:00"), "a", "SEND_OK", msg=f"later {day}")
-        return self
-
-    def calls(self, cuts=()):
-        cut = {"cut": cut_at(cuts)} if cuts else {}
-        return folded(rows_of(self.attempts, self.starts), OPTIONS, **cut)["send_call"].to_pylist()
-
-    def call(self):
-        (row,) = self.calls()
-        return row
+from tests.folded import epoch_ms
+from tests.sent_producer import BROKER, CONNECT, TIMEOUT, Producer, at, over_midnight
+from udfs.release_profiles import PROFILES
+from udfs.retry_rules import Attempt, SendSettings, judge
+from udfs.send_results import may_be_stored, sync_result, twice_because
 
 
 def test_a_plain_send_has_no_row():
@@ -145,12 +80,6 @@ def test_the_end_of_a_record_is_no_missing_retry(ends):
     )
 
 
-def over_midnight():
-    sent = Producer().send(at(5, "23:59:59.990"), "a", CONNECT, took=5)
-    sent.send(at(5, "23:59:59.995"), "b", CONNECT, number=1, took=10)
-    return sent.send(at(6, "00:00:00.005"), "c", "SEND_OK", number=2).others(5, 6)
-
-
 def test_a_send_over_midnight_is_one_row_of_the_date_on_which_it_began():
     row = over_midnight().call()
     assert (row["event_date"], row["brokers_sent"]) == (at(5, "00:00:00").date(), ["a", "b", "c"])
@@ -195,3 +124,60 @@ def test_settings_of_a_start_hold_on_later_dates():
     row = sent.others(6).call()
     assert (row["retry_verdict"], row["timeout_ms"], row["assumed"]) == ("right", 700, ["retryResponseCodes"])
     assert epoch_ms(row["event_date"]) == epoch_ms(at(6, "00:00:00").date())
+
+
+def test_what_a_send_lacks_at_the_end_of_the_record_may_still_come():
+    sent = Producer().send(at(5, "23:59:59.990"), "a", CONNECT, took=5)
+    sent.send(at(5, "23:59:59.998"), "a", "SEND_OK", msg="another")
+    row = sent.call()
+    assert (row["retry_verdict"], row["retry_reason"]) == ("unknown", "record_ends")
+    row = sent.others(6).call()
+    assert row["retry_verdict"] == "missing"
+
+
+OUTCOMES = st.sampled_from([("SEND_OK", None), ("FLUSH_SLAVE_TIMEOUT", None), *((None, e) for e in (CONNECT, TIMEOUT))])
+RECORDED = st.builds(SendSettings, st.integers(0, 4), st.just(2), st.booleans(), st.sampled_from([50, 1000, 9000]))
+
+
+@st.composite
+def sends(draw):
+    """Attempts one after the other, with gaps now and then."""
+    found, now = [], 0
+    for number, (outcome, exception) in enumerate(draw(st.lists(OUTCOMES, min_size=1, max_size=6))):
+        now += draw(st.sampled_from([0, 0, 0, 2000]))
+        took = draw(st.sampled_from([1, 49, 500]))
+        code = {"exception": exception} if exception else {}
+        found.append(Attempt(number, now, now + took, "abc"[number % 3], 0, outcome or "EXCEPTION", **code))
+        now += took
+    return found
+
+
+@given(sends(), RECORDED, st.sampled_from(sorted(PROFILES)))
+def test_a_send_whose_first_attempts_are_wrong_is_not_righted_by_more(attempts, settings, profile):
+    """Only its end can turn out right: what is not allowed, or too late, stays so, and a missing retry is its last."""
+    wrong = {"not_allowed", "beyond_budget"}
+    said = [
+        judge(attempts[: n + 1], PROFILES[profile], settings, tolerance_ms=0, ends=None).verdict
+        for n in range(len(attempts))
+    ]
+    for before, after in pairwise(said):
+        assert after in wrong if before in wrong else True
+        assert after not in wrong or before != "missing" or "beyond_budget" in after
+    if len(attempts) > settings.times_total:
+        assert said[-1] in wrong
+
+
+@given(sends(), RECORDED, st.sampled_from(sorted(PROFILES)), st.integers(-(10**12), 10**12))
+def test_nothing_that_is_said_depends_on_when_it_was(attempts, settings, profile, shift):
+    moved = [a._replace(begin_ms=a.begin_ms + shift, end_ms=a.end_ms + shift) for a in attempts]
+    for each in (attempts, moved):
+        judged = judge(each, PROFILES[profile], settings, tolerance_ms=3, ends=None)
+        result = sync_result(each, PROFILES[profile], settings, "T", tolerance_ms=3)
+        if each is attempts:
+            expected = judged, result
+    assert (judged, result) == expected
+
+
+@given(sends())
+def test_a_message_is_stored_twice_only_by_two_attempts_that_may_have_stored_it(attempts):
+    assert bool(twice_because(attempts)) == (sum(map(may_be_stored, attempts)) > 1)
