@@ -103,9 +103,11 @@ def member_rules(
     )
 
 
-def _profiles(connections: Iterable[Row], reads: Iterable[Row]) -> Iterable[tuple[str, str | None]]:
-    """Each member's families: by the newest version that its connections report, with their language, and what its
-    own running infos state."""
+def _said(
+    connections: Iterable[Row], reads: Iterable[Row]
+) -> Iterable[tuple[str, tuple[str | None, int | None, str | None]]]:
+    """What members say of themselves: the newest version that their connections report, with their language, and the
+    release that their own running infos state."""
     said: dict[str, tuple[Any, Any]] = {}
     for row in connections:
         told = (nulls_first(row["version"]), nulls_first(row["language"]))
