@@ -190,15 +190,15 @@ def test_parquet_is_not_written_to_a_terminal(lake):
 def test_nested_values_and_wide_sums_are_whole_in_every_form(capsys):
     rows = pa.table(
         {
-            "n": pa.array([2**70], pa.decimal128(38, 0)),
+            "n": pa.array([2**70 + 1], pa.decimal128(38, 0)),
             "s": [{"a": None, "b": [True]}],
             "m": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())),
         }
     )
     write_answer(rows.to_reader(), "table", None)
-    assert f"|{2**70}|{{null, [true]}}|{{1}}|" in capsys.readouterr().out.replace(" |", "|")
+    assert f"|{2**70 + 1}|{{null, [true]}}|{{1}}|" in capsys.readouterr().out.replace(" |", "|")
     write_answer(rows.to_reader(), "json", None)
-    assert json.loads(capsys.readouterr().out) == {"n": 2**70, "s": {"a": None, "b": [True]}, "m": {"k": 1}}
+    assert json.loads(capsys.readouterr().out) == {"n": 2**70 + 1, "s": {"a": None, "b": [True]}, "m": {"k": 1}}
 
 
 def test_a_query_may_come_through_a_pipe(lake):

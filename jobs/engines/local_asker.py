@@ -43,7 +43,6 @@ _SETTINGS = {
     "default_null_order": "NULLS_FIRST_ON_ASC_LAST_ON_DESC",  # as Spark's
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
-    "python_enable_replacements": False,  # a name is a table's, never a variable's
 }
 _DESCRIBE = re.compile(r"\s*DESC(?:RIBE)?\s+(?:TABLE\s+)?\"?(\w+)\"?\s*;?\s*", re.IGNORECASE)
 # A text of SQL, or a table with a version.

@@ -15,12 +15,14 @@ CREATE OR REPLACE VIEW heartbeat_subscription (
 AS SELECT cluster, event_date, received_at, broker_name, client_group, client_id, without_sub,
   COALESCE(subscriptions, IF(last_fingerprint = fingerprint, last_sent, NULL)) AS subscriptions
 FROM (
-  SELECT *,
-    LAST(IF(subscriptions IS NULL, NULL, fingerprint) IGNORE NULLS) OVER (
+  SELECT *, MAX(subscriptions) OVER since_then AS last_sent,
+    MAX(IF(subscriptions IS NULL, NULL, fingerprint)) OVER since_then AS last_fingerprint
+  FROM (
+    -- How many heartbeats before this one, it included, had subscriptions: the last of these begins a stretch.
+    SELECT *, COUNT(subscriptions) OVER (
       PARTITION BY cluster, client_group, client_id ORDER BY received_at, subscriptions IS NULL, broker_name
-    ) AS last_fingerprint,
-    LAST(subscriptions IGNORE NULLS) OVER (
-      PARTITION BY cluster, client_group, client_id ORDER BY received_at, subscriptions IS NULL, broker_name
-    ) AS last_sent
-  FROM client_heartbeat WHERE role = 'consumer'
+    ) AS stretch
+    FROM client_heartbeat WHERE role = 'consumer'
+  )
+  WINDOW since_then AS (PARTITION BY cluster, client_group, client_id, stretch)
 );

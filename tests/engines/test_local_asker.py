@@ -162,17 +162,40 @@ def test_a_query_that_is_wrong_is_told_in_one_sentence_with_what_is_near(lake, q
     assert told in str(raised.value) and len(str(raised.value).splitlines()) == 1
 
 
-def test_no_extension_is_fetched_and_no_variable_is_taken_for_a_table(lake):
+def test_no_extension_is_fetched(lake):
     asker = LocalAsker(lake)
     set_to = records(
         asker,
         "SELECT name, value FROM duckdb_settings() WHERE name LIKE '%load_known_ext%' OR name LIKE '%install_known%'",
     )
     assert len(set_to) == 2 and {row["value"] for row in set_to} == {"false"}
-    hidden = pa.table({"a": [1]})
-    with pytest.raises(BadQueryError, match="no table or view 'hidden'"):
-        asker.answer("SELECT * FROM hidden")
-    assert hidden.num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("MAX_BY(item, place)", None),  # the row with the highest place has no item
+        ("MIN_BY(item, place)", "a"),
+        ("MAX_BY(item, IF(item IS NULL, NULL, (place, item)))", "c"),
+        ("ARRAY_SORT(COLLECT_SET(item))", ["a", "c"]),
+        ("SIZE(COLLECT_LIST(item))", 3),
+        ("COLLECT_SET(IF(place > 9, item, NULL))", []),
+        ("COUNT_IF(item = 'a')", 2),
+        ("ARRAY_JOIN(SLICE(ARRAY_SORT(COLLECT_LIST(item)), 2, 2), '-')", "a-c"),
+        ("TRY_ELEMENT_AT(COLLECT_SET(item), 9)", None),
+        ("MAX(UNIX_MILLIS(TIMESTAMP'1970-01-01 00:00:00.0019'))", 1),
+        ("MAX(SIZE(SEQUENCE(2, 4)))", 3),
+    ],
+)
+def test_spark_s_names_mean_what_spark_means(lake, expression, value):
+    rows = "(VALUES ('a', 1), ('a', 2), ('c', 3), (NULL, 4)) AS t(item, place)"
+    assert records(LocalAsker(lake), f"SELECT {expression} AS found FROM {rows}") == [{"found": value}]
+
+
+def test_nulls_come_first_as_in_spark(lake):
+    for order, expected in (("n", [None, 1, 2]), ("n DESC", [2, 1, None])):
+        found = records(LocalAsker(lake), f"SELECT n FROM (VALUES (1), (NULL), (2)) AS t(n) ORDER BY {order}")
+        assert [row["n"] for row in found] == expected
 
 
 def test_every_text_comes_back_as_it_was(lake):
