@@ -15,7 +15,7 @@ from jobs.delta_tables import Lake
 from schemas import Table
 from tests.pipeline.lake_contents import COMPARED
 
-WRITES = ("_create", "append", "add_candidates", "merge", "update", "replace_where")
+WRITES = ("_create", "append", "add_candidates", "update", "replace_where")
 Seen = dict[str, list[str]]
 
 

@@ -33,7 +33,7 @@ def test_the_runs_write_often_and_the_second_one_changes_what_is_there(producers
     changed = {name for name, rows in second.items() if rows != first.get(name)}
     assert {"send_attempt", "send_verdict", "producer_replay", "fleet_minute"} <= changed
     writes = Counter(name.split()[0] for name, _ in producers.states)
-    assert writes["merge"] >= 3 and writes["replace_where"] >= 16 and writes["add_candidates"] >= 14
+    assert writes["append"] >= 3 and writes["replace_where"] >= 16 and writes["add_candidates"] >= 14
 
 
 def test_killed_between_the_commits_of_a_job(spark, settings, producers, tmp_path):
@@ -103,8 +103,8 @@ def test_killed_between_any_two_writes(pipeline, both_sides, tmp_path, part):
 
 # A write within each job's own.
 WRITES = (
-    "merge send_attempt",
-    "merge queue_ownership",
+    "append send_attempt",
+    "append queue_ownership",
     "replace_where send_verdict",
     "replace_where allocation_drift",
 )
