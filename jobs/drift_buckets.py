@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from jobs.drift_cut import HOUR_US, NAMES, ROUTE_CAPTURES, SHOWS, cut_schema
+from jobs.drift_cut import HOUR_US, SHOWS, cut_schema
+from jobs.drift_routes import NAMES, ROUTE_SCHEMAS
 from jobs.drift_tables import OF_KIND, expected_rows, group_round_rows, plain_rows
 from jobs.engines.blobs import Blob, Given
 from jobs.producer_buckets import OPENING
@@ -28,15 +29,16 @@ from schemas import (
     QUEUE_OWNERSHIP,
     QUEUE_PROGRESS,
     SNAPSHOT_CAPTURE,
-    TOPIC_ROUTE,
     Table,
 )
 from udfs.attempt_columns import DAY_MS
 from udfs.captured_rounds import captured_rounds
-from udfs.group_fold import JUDGED, FoldSettings, GroupFold, JudgedTopic, Recorded, Told
+from udfs.group_fold import JUDGED, GroupFold
+from udfs.judged_topics import JudgedTopic
 from udfs.member_rules import Shown, setting_of
 from udfs.member_signs import EVENTS, Heartbeats
 from udfs.owned_queues import LAG, OwnedQueues, reading_instants
+from udfs.recorded_groups import FoldSettings, Recorded, Told
 from udfs.routed_topics import RoutedTopics
 from udfs.rows_of_rounds import NEVER, RoundKey, RowsOfRounds, microseconds, rows_of_rounds
 from udfs.shown_strategies import SHOWN, Sighting, handed_on, telling
@@ -182,7 +184,7 @@ class _Bucket:
         recorded = Recorded(
             self._captured,
             self._rounds,
-            RoutedTopics(*(_of_table(self._given, name) for name in (ROUTE_CAPTURES, TOPIC_ROUTE.name))),
+            RoutedTopics(*(_rows(self._given, *named) for named in ROUTE_SCHEMAS.items())),
             self._readings(),
             self._lags,
             self._of.asks_proxy,

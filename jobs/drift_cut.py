@@ -1,18 +1,16 @@
 """Kernels that bring rows of tables to the workers that fold consumer groups: each group to one bucket.
 
-What is of a cluster, not of a group, goes as copies: a topic's routes to each bucket in which a group has that topic,
-and names only where some name was cut.
+What is of a cluster, not of a group, goes as copies: see ``jobs.drift_routes``.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +30,7 @@ from schemas import (
     REBALANCE_RESULT,
     SNAPSHOT_CAPTURE,
     TABLES,
-    TOPIC_ROUTE,
+    Table,
 )
 from udfs.listed_members import INFO
 from udfs.member_rules import CLIENT_LOG, RUNNING_INFO
@@ -45,10 +43,9 @@ from udfs.round_dates import near, of_rounds, on_dates
 from udfs.round_reads import OF_GROUPS
 from udfs.rows_of_rounds import microseconds
 from udfs.shown_strategies import SHOWN
-from udfs.topic_routes import ROUTE
-from udfs.whole_names import BROKER, NAMED, TOPIC, printed_names
+from udfs.whole_names import printed_names
 
-ROUTE_CAPTURES, SHOWS, NAMES = "reads of routes", "shown", "names"
+SHOWS = "shown"
 WANTS, PRINTED, ASKED_PROXY, NEAREST = "wants", "printed", "asked proxy", "nearest"
 HOUR_US = 3_600_000_000
 _OF_ROUND = ("cluster", "event_date", "collector", "consumer_group", "round_at")
@@ -58,16 +55,8 @@ _READ = (
     "client_rebalance", "client_started_at", "client_kind", "member_ids", "subscriptions", "source_file",
     "source_line",
 )  # fmt: skip
-_ROUTE_READ = (
-    "cluster", "event_date", "collector", "round_at", "topic", "kind", "name_server", "captured_at", "answered",
-    "error", "error_code", "source_file", "source_line",
-)  # fmt: skip
 _CONNECTED = (
     "broker_name", "client_id", "address", "captured_at", "language", "client_version", "client_kind", "message_model",
-)  # fmt: skip
-_TOLD = (
-    "cluster", "event_date", "collector", "round_at", "topic", "name_server", "broker_name", "captured_at",
-    "read_queue_nums", "perm", "logical_broker_name", "logical_queue_nums", "logical_queues",
 )  # fmt: skip
 _OF_DAYS = {
     REBALANCE_RESULT.name: ("consumer_group", "client_id", "logged_at", "strategy"),
@@ -86,15 +75,16 @@ _NEAREST = pa.schema(
 _SLICED = (QUEUE_OWNERSHIP.name, QUEUE_PROGRESS.name)
 
 
-_ROUTES = {ROUTE_CAPTURES: (SNAPSHOT_CAPTURE, _ROUTE_READ), TOPIC_ROUTE.name: (TOPIC_ROUTE, _TOLD)}
-
-
 def cut_schema(name: str) -> pa.Schema:
-    """The columns of what a kernel here gives by the name of a table, or as ``ROUTE_CAPTURES``."""
-    table, columns = _ROUTES.get(name) or (TABLES[name], _COLUMNS[name])
+    """The columns of what ``cut`` gives by the name of a table."""
     left = {"cluster", "event_date", *(("strategy", "source") if name == SNAPSHOT_CAPTURE.name else ())}
-    fields = [arrow_schema(table).field(column).with_nullable(True) for column in columns if column not in left]
+    fields = columns_of(TABLES[name], [column for column in _COLUMNS[name] if column not in left])
     return pa.schema([f.with_name("consumer_group") if f.name == "client_group" else f for f in fields])
+
+
+def columns_of(table: Table, columns: Sequence[str]) -> pa.Schema:
+    """Columns of a table, any of them null."""
+    return pa.schema([arrow_schema(table).field(column).with_nullable(True) for column in columns])
 
 
 class Cutting(NamedTuple):
@@ -113,6 +103,22 @@ class Cutting(NamedTuple):
     distances: Mapping[str, int]
 
 
+class ClusterFile(Protocol):
+    """A file of a table, and by what its rows are cut."""
+
+    @property
+    def folder(self) -> TableFolder:
+        """Where it stands."""
+
+    @property
+    def file(self) -> DataFile:
+        """Itself."""
+
+    @property
+    def by(self) -> Cutting:
+        """By what its rows are cut."""
+
+
 class GroupFile(NamedTuple):
     """A file of a table whose rows are of groups."""
 
@@ -123,8 +129,8 @@ class GroupFile(NamedTuple):
 
 def look(task: GroupFile) -> Iterator[Blob]:
     """Of a file of captures, the distances of the nearest sources (``NEAREST``)."""
-    for cluster, rows in _of_clusters(task, ("event_date", *NEEDED)):
-        own = rows.filter(pa.array(_of_rounds(rows, cluster, task.by)))
+    for cluster, rows in of_clusters(task, ("event_date", *NEEDED)):
+        own = rows.filter(pa.array(rounds_of(rows, cluster, task.by)))
         found = nearest_of(own, task.by.distances)
         yield Blob(NEAREST, 0, 0, pa.Table.from_pylist([_near(*item) for item in found.items()], schema=_NEAREST))
 
@@ -140,14 +146,14 @@ def cut(task: GroupFile) -> Iterator[Blob]:
     which collectors asked a proxy (``ASKED_PROXY``).
     """
     table = task.folder.table.name
-    for cluster, rows in _of_clusters(task, _COLUMNS[table]):
+    for cluster, rows in of_clusters(task, _COLUMNS[table]):
         split = _Split(cluster, task.by)
         if table in _OF_DAYS:
             yield from _of_days(table, rows, split)
         elif table == SNAPSHOT_CAPTURE.name:
             yield from _captures(rows, split)
         else:
-            own = rows.filter(pa.array(_of_rounds(rows, cluster, task.by)))
+            own = rows.filter(pa.array(rounds_of(rows, cluster, task.by)))
             yield from split(table, own, sliced=table in _SLICED)
             if "topic" in own.column_names:
                 yield from split.wants(own)
@@ -195,7 +201,8 @@ class _Split:
         yield Blob(WANTS, 0, 0, pa.table(columns))
 
 
-def _of_clusters(task: GroupFile | RouteFile, columns: Collection[str]) -> Iterator[tuple[str, pa.Table]]:
+def of_clusters(task: ClusterFile, columns: Collection[str]) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of a file, those of each cluster by themselves; with the columns named."""
     wanted = list(dict.fromkeys(["cluster", *columns]))
     for piece in task.folder.pieces(task.file, wanted):
         for cluster in pc.unique(piece["cluster"]).to_pylist():
@@ -203,7 +210,8 @@ def _of_clusters(task: GroupFile | RouteFile, columns: Collection[str]) -> Itera
                 yield cluster, piece.filter(pc.equal(piece["cluster"], cluster))
 
 
-def _of_rounds(rows: pa.Table, cluster: str, by: Cutting) -> BoolArray:
+def rounds_of(rows: pa.Table, cluster: str, by: Cutting) -> BoolArray:
+    """Which rows are of rounds that are judged or looked back on."""
     dates = by.dates[cluster]
     return on_dates(rows, near(dates)) & of_rounds(rows, dates, by.lookback_s)
 
@@ -213,21 +221,21 @@ def _captures(rows: pa.Table, split: _Split) -> Iterator[Blob]:
     told = pc.and_(pc.equal(rows["kind"], INFO), pc.is_valid(rows["strategy"]))
     shown = rows.filter(told).filter(pa.array(on_dates(rows.filter(told), near(by.dates[cluster], (-1, 0)))))
     yield from split(SHOWS, _shown(shown, "captured_at", RUNNING_INFO))
-    own = _near_rounds(rows, cluster, by)
+    own = near_rounds(rows, cluster, by)
     asked = [(cluster, collector, day.isoformat()) for collector, day in sorted(refusals(own))]
     yield Blob(ASKED_PROXY, 0, 0, _texts(("cluster", "collector", "day"), asked))
     of_groups = own.filter(pc.is_in(own["kind"], pa.array(OF_GROUPS)))
     yield from split(SNAPSHOT_CAPTURE.name, of_groups.drop_columns(["strategy", "source"]))
-    yield from split.wants(_subscribed(of_groups, ("consumer_group",)))
+    yield from split.wants(subscribed(of_groups, ("consumer_group",)))
 
 
-def _near_rounds(rows: pa.Table, cluster: str, by: Cutting) -> pa.Table:
+def near_rounds(rows: pa.Table, cluster: str, by: Cutting) -> pa.Table:
     """Captures of the rounds, of each group those of the source nearest to it."""
-    own = rows.filter(pa.array(_of_rounds(rows, cluster, by)))
+    own = rows.filter(pa.array(rounds_of(rows, cluster, by)))
     return own if by.nearest is None else own.filter(pa.array(are_nearest(own, by.nearest, by.distances)))
 
 
-def _subscribed(captures: pa.Table, beside: Sequence[str]) -> pa.Table:
+def subscribed(captures: pa.Table, beside: Sequence[str]) -> pa.Table:
     """A row for each topic that a capture names, with other columns of it."""
     subscriptions = captures["subscriptions"].combine_chunks()
     parents = pc.list_parent_indices(subscriptions)
@@ -253,70 +261,6 @@ def _of_days(table: str, rows: pa.Table, split: _Split) -> Iterator[Blob]:
     own = own.filter(of_table)
     names = ["consumer_group" if name == "client_group" else name for name in own.column_names]
     yield from split(table, own.rename_columns(names))
-
-
-class RouteFile(NamedTuple):
-    """A file with routes, or the reads of some, and which buckets get copies.
-
-    Attributes:
-        wants: by topic of a cluster, the keys that get its routes.
-        printed: by cluster, the kinds and beginnings of names that may be cut.
-    """
-
-    folder: TableFolder
-    file: DataFile
-    by: Cutting
-    wants: Mapping[str, Mapping[str, Collection[int]]]
-    printed: Mapping[str, Collection[tuple[str, str]]]
-
-
-def cut_routes(task: RouteFile) -> Iterator[Blob]:
-    """The routes of topics, or the reads of them (``ROUTE_CAPTURES``), by bucket; and names (``NAMES``)."""
-    is_reads = task.folder.table.name == SNAPSHOT_CAPTURE.name
-    more = ("consumer_group", "subscriptions", "source") if is_reads else ()
-    for cluster, rows in _of_clusters(task, (*(_ROUTE_READ if is_reads else _TOLD), *more)):
-        own = (
-            _near_rounds(rows, cluster, task.by)
-            if is_reads
-            else rows.filter(pa.array(_of_rounds(rows, cluster, task.by)))
-        )
-        yield from _names(own, cluster, task)
-        routes = own.filter(pc.equal(own["kind"], ROUTE)).select(list(_ROUTE_READ)) if is_reads else own
-        name = ROUTE_CAPTURES if is_reads else TOPIC_ROUTE.name
-        yield from _copies(name, routes.drop_columns(["cluster", "event_date"]), cluster, task)
-
-
-def _copies(name: str, rows: pa.Table, cluster: str, task: RouteFile) -> Iterator[Blob]:
-    topics = rows["topic"].combine_chunks().dictionary_encode()
-    wants = task.wants.get(cluster, {})
-    begun = tuple(name for of, name in task.printed.get(cluster, ()) if of == TOPIC)
-    places: dict[int, list[int]] = defaultdict(list)
-    for number, topic in enumerate(topics.dictionary.to_pylist()):
-        # A topic whose name may have been cut may be wanted by anybody.
-        keys = task.by.addresses.keys(cluster) if topic.startswith(begun) and begun else wants.get(topic, ())
-        for key in keys:
-            places[key].append(number)
-    codes = topics.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    for key, numbers in sorted(places.items()):
-        yield Blob(name, key, 0, rows.filter(pa.array(np.isin(codes, numbers))))
-
-
-def _names(rows: pa.Table, cluster: str, task: RouteFile) -> Iterator[Blob]:
-    printed = task.printed.get(cluster, ())
-    if not printed:
-        return
-    if task.folder.table.name == TOPIC_ROUTE.name:
-        told = [(rows, TOPIC), (rows, BROKER)]
-    else:
-        told = [(_subscribed(rows, ("collector", "round_at")), TOPIC)]
-    for named, column in told:
-        begun = tuple(name for of, name in printed if of == column)
-        each = named.select(["collector", "round_at", column]).group_by(["collector", "round_at", column]).aggregate([])
-        kept = each.filter(pa.array([str(name).startswith(begun) for name in each[column].to_pylist()], pa.bool_()))
-        columns = {"collector": kept["collector"], "round_at": kept["round_at"]}
-        columns |= {"column": pa.repeat(pa.scalar(column), len(kept)), "name": kept[column]}
-        for key in task.by.addresses.keys(cluster):
-            yield Blob(NAMES, key, 0, pa.table(columns).cast(NAMED))
 
 
 def _texts(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> pa.Table:

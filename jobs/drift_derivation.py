@@ -13,20 +13,17 @@ from conf.settings import Settings
 from jobs.drift_buckets import ClusterDates, DriftFold, DriftOptions
 from jobs.drift_cut import (
     ASKED_PROXY,
-    NAMES,
     NEAREST,
     PRINTED,
-    ROUTE_CAPTURES,
     SHOWS,
     WANTS,
     Cutting,
     GroupFile,
-    RouteFile,
     SplitOpening,
     cut,
-    cut_routes,
     look,
 )
+from jobs.drift_routes import NAMES, ROUTE_CAPTURES, RouteFile, cut_routes
 from jobs.engines.arrow_lake import DataFile
 from jobs.engines.data_files import TableFolder
 from jobs.engines.runner import Blobs, Runner
@@ -48,10 +45,10 @@ from schemas import (
     Table,
 )
 from udfs.drift_timing import Timing
-from udfs.group_fold import FoldSettings
 from udfs.group_walk import WalkSettings
 from udfs.landing_formats import FORMATS, distances
 from udfs.nearest_captures import merged_nearest
+from udfs.recorded_groups import FoldSettings
 from udfs.round_dates import near
 
 _OF_GROUPS = (SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, QUEUE_PROGRESS, REBALANCE_RESULT)

@@ -21,8 +21,8 @@ from schemas import (
     MEMBERSHIP_CHANGE,
     Table,
 )
-from udfs.group_fold import JudgedTopic
 from udfs.group_walk import CHANGE, DRIFT, INCIDENT, STATE
+from udfs.judged_topics import JudgedTopic
 from udfs.topic_facts import Expected, TopicFacts
 from udfs.topic_routes import Queues
 

@@ -6,20 +6,21 @@ A round that shows what the one before showed costs next to nothing: what follow
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
-from udfs.captured_rounds import CapturedRounds
-from udfs.group_walk import DRIFT, SCOPE, WalkSettings, close, new_history, opened, step
+from udfs.group_walk import DRIFT, SCOPE, close, new_history, opened, step
+from udfs.judged_topics import JudgedTopic, verdict
 from udfs.listed_members import Row, listed_members
-from udfs.member_rules import Rules, Setting, Shown, member_rules
-from udfs.member_signs import Heartbeats, member_events
+from udfs.member_rules import Rules, member_rules
+from udfs.member_signs import member_events
 from udfs.missing_inputs import Inputs
 from udfs.owned_queues import Owned, OwnedQueues
-from udfs.round_reads import is_system_topic, reads_of
-from udfs.routed_topics import Route, RoutedTopics
+from udfs.recorded_groups import FoldSettings, Recorded, Told
+from udfs.round_reads import NEEDED, is_system_topic, reads_of
+from udfs.routed_topics import Route
 from udfs.rows_of_rounds import RoundKey
 from udfs.topic_facts import Expected, GroupFacts, TopicFacts
 
@@ -30,61 +31,6 @@ _DAY_US = 86_400_000_000
 _S = 1_000_000  # microseconds
 JUDGED = "judged"  # what a fold gives beside the rows of the walk
 _MOST_KEPT = 64  # of what may be met again
-
-
-class FoldSettings(NamedTuple):
-    """What the fold goes by beside the walk's settings; see ``conf.settings.Drift`` and ``Rounds``."""
-
-    walk: WalkSettings
-    lookback_s: int
-    progress_valid_s: int
-    loose_spread_s: float
-
-
-class Recorded(NamedTuple):
-    """What is known of all groups of a bucket; topics and rounds are looked up in it.
-
-    Attributes:
-        rounds: by group and collector, instants of rounds, epoch us, in order, and their places in ``captured``.
-        readings: by group and collector, instants at which offsets were read and the rounds of these, epoch us, sorted.
-        lags: the rows of the reading of a round.
-        asks_proxy: collectors, and the dates on which they asked a proxy.
-    """
-
-    captured: CapturedRounds
-    rounds: Mapping[tuple[str, str], Sequence[tuple[int, int]]]
-    routes: RoutedTopics
-    readings: Mapping[tuple[str, str], Sequence[tuple[int, int]]]
-    lags: Callable[[RoundKey], list[dict[str, Any]]]
-    asks_proxy: frozenset[tuple[str, date]]
-
-
-class Told(NamedTuple):
-    """What is told of a group whoever collected it.
-
-    Attributes:
-        heartbeats: of its members; None: no heartbeat was ever taken in.
-        events: instants, epoch us, joins and leaves, and of whom; None: no broker's log was ever taken in.
-    """
-
-    shown: Shown
-    setting: Setting
-    heartbeats: Heartbeats | None
-    events: Sequence[tuple[int, str, str]] | None
-
-
-class JudgedTopic(NamedTuple):
-    """A row of ``group_round``; instants are epoch us."""
-
-    facts: TopicFacts
-    round_us: int
-    spread_ms: int
-    loose: bool
-    heartbeats: list[dict[str, Any]] | None
-    verdict: str | None
-    scope_reason: str | None
-    inferred: list[str] | None
-    findings: int
 
 
 class _Round(NamedTuple):
@@ -126,6 +72,7 @@ class GroupFold:
         self._rules: dict[tuple[int, int], tuple[int, Rules]] = {}
         self._topics: dict[tuple[Any, ...], TopicFacts] = {}
         self._owned_topics: dict[tuple[int, int], list[str]] = {}
+        self._consumed: dict[int, set[str]] = {}
         self._expectations = expectations
         self._shown: tuple[int, Sequence[str]] = (0, ())
         self._before: dict[str, tuple[int, Expected]] = {}
@@ -160,7 +107,7 @@ class GroupFold:
         _, collector, consumer_group = self.key
         key = (consumer_group, collector, at)
         captured, held = self._recorded.captured, owned.of(key)
-        facts, is_read = self._facts_of(place)
+        facts, is_read = self._facts_of(at, place)
         rule_number, rules = self._rules_of(facts, int(captured.read_until[place]))
         reading = self._reading(place)
         topics = []
@@ -171,20 +118,20 @@ class GroupFold:
         loose = int(captured.spread_ms[place]) > self._settings.loose_spread_s * 1000
         return _Round(place, key, facts, is_read, rules, held, reading, loose, topics)
 
-    def _facts_of(self, place: int) -> tuple[GroupFacts, bool]:
+    def _facts_of(self, at: int, place: int) -> tuple[GroupFacts, bool]:
         """What a round shows, and whether its own rows were read for it."""
         shows = int(self._recorded.captured.shows[place])
         if shows and shows in self._facts:
             return self._facts[shows], False
-        made = self._read(place, next(self._number))
+        made = self._read(at, place, next(self._number))
         if shows:
             _keep(self._facts, shows, made)
         return made, True
 
-    def _read(self, place: int, number: int) -> GroupFacts:
+    def _read(self, at: int, place: int, number: int) -> GroupFacts:
         captures, connections = self._recorded.captured.captures, self._recorded.captured.connections
-        rows = captures.at(place).to_pylist()
-        key = self.key[2], self.key[1], rows[0]["round_at"]
+        rows = captures.at(place).select(NEEDED).to_pylist()
+        key = self.key[2], self.key[1], at
         return GroupFacts(number, listed_members(rows, connections.of(key).to_pylist()), reads_of(rows))
 
     def _rules_of(self, facts: GroupFacts, read_until: int) -> tuple[int, Rules]:
@@ -224,9 +171,15 @@ class GroupFold:
         else:
             last, topics = self._shown
             lately = topics if at // _S - last // _S <= self._settings.lookback_s else ()
-            lags = [] if reading is None else self._recorded.lags((self.key[2], self.key[1], reading[1]))
-            shown = sorted({*lately, *(lag["topic"] for lag in lags)})
+            shown = sorted({*lately, *self._consumed_topics(reading)})
         return [topic for topic in shown if not is_system_topic(topic)]
+
+    def _consumed_topics(self, reading: tuple[int, int] | None) -> set[str]:
+        if reading is None:
+            return set()
+        if reading[1] not in self._consumed:
+            _keep(self._consumed, reading[1], {lag["topic"] for lag in self._lags(reading) or ()})
+        return self._consumed[reading[1]]
 
     def _topic(
         self, topic: str, at: int, facts: GroupFacts, rules: tuple[int, Rules], route: Route | None
@@ -302,7 +255,7 @@ class GroupFold:
 
     def _full(self, brought: _Round, day: date, events: Sequence[Row] | None, through_proxy: bool) -> dict[str, Any]:
         cluster, collector, consumer_group = self.key
-        facts = brought.facts if brought.is_read else self._read(brought.place, brought.facts.number)
+        facts = brought.facts if brought.is_read else self._read(brought.key[2], brought.place, brought.facts.number)
         listed, round_us = facts.listed, brought.key[2]
         routes = self._recorded.routes
         return {
@@ -331,29 +284,6 @@ class GroupFold:
             "distinct_views": listed.distinct_views if listed else None,
             "member_events": events,
         }
-
-
-def verdict(
-    facts: TopicFacts, found: Sequence[Row], scope: Row | None
-) -> tuple[str | None, str | None, list[str] | None, int]:
-    """What a round says of a topic, why the rules do not apply, strategies that explain its owners, how many findings.
-
-    It says drift where a finding does, unknown where an input is missing or the rules do not apply, None if no verdict
-    was due.
-
-    A finding that is only possible leaves a round with missing inputs unknown. A group that is down reads no topic.
-    """
-    own = [row for row in found if row["severity"] != "INFO" and row["topic"] == facts.topic]
-    is_certain = any(row["trust"] == "certain" for row in own) or any(row["code"] == "GROUP_DOWN" for row in found)
-    reason, inferred = (None, None) if scope is None else (scope["scope_reason"], scope["inferred_strategies"])
-    said: str | None = "ok"
-    if facts.not_asked:
-        said = None
-    elif is_certain or (own and not facts.missing_inputs):
-        said = "drift"
-    elif facts.missing_inputs or reason is not None:
-        said = "unknown"
-    return said, reason, inferred, len(own)
 
 
 def _keep(kept: dict[K, V], key: K, value: V, most: int = _MOST_KEPT) -> None:

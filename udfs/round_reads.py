@@ -35,6 +35,8 @@ READ = (
     "captured_at",
     "evidence",
 )
+# The columns of captures that lists and reads are made of.
+NEEDED = list(dict.fromkeys([*READ, "kind", "broker_name", "member_ids"]))
 
 
 class Reads(NamedTuple):

@@ -16,7 +16,7 @@ import pyarrow as pa
 from udfs.not_available_duration import BoolArray, IntArray
 
 HashArray = npt.NDArray[np.uint64]
-_AT_ONCE = 4_096  # texts: few enough that what is made of them stays near the processor
+_AT_ONCE, _BYTES_AT_ONCE = 4_096, 1 << 18  # of texts: few enough that what is made of them stays near the processor
 _NULL = np.uint64(0x9E3779B97F4A7C15)  # any number will do
 _EVENLY = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -106,12 +106,16 @@ def _texts(values: pa.Array) -> HashArray:
     sizes = np.diff(bounds)
     weights = mixed(np.arange(1, int(sizes.max()) + 1, dtype=np.uint64) * _EVENLY) | np.uint64(1)
     worth = mixed(np.arange(257, 513, dtype=np.uint64) * _EVENLY)
-    for begin in range(0, len(values), _AT_ONCE):
-        edges = bounds[begin : begin + _AT_ONCE + 1]
-        place = np.arange(edges[0], edges[-1]) - np.repeat(edges[:-1], sizes[begin : begin + _AT_ONCE])
+    begin = 0
+    while begin < len(values):
+        fitting = int(np.searchsorted(bounds, bounds[begin] + _BYTES_AT_ONCE, side="right")) - 1
+        end = min(max(fitting, begin + 1), begin + _AT_ONCE, len(values))
+        edges = bounds[begin : end + 1]
+        place = np.arange(edges[0], edges[-1]) - np.repeat(edges[:-1], sizes[begin:end])
         products = worth[raw[edges[0] : edges[-1]]] * weights[place]
         sums = np.append(np.uint64(0), np.cumsum(products, dtype=np.uint64))[edges - edges[0]]
-        found[begin : begin + _AT_ONCE] = np.diff(sums)
+        found[begin:end] = np.diff(sums)
+        begin = end
     return mixed(found ^ sizes.astype(np.uint64))
 
 

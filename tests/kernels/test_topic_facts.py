@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from tests.hostile_texts import HOSTILE
 from udfs.drift_timing import Timing
-from udfs.group_fold import FoldSettings, GroupFold, Recorded, Told
+from udfs.group_fold import GroupFold
 from udfs.group_walk import WalkSettings
 from udfs.list_digests import _xxh64, digest, list_digest
 from udfs.member_rules import Setting, Shown, setting_of
+from udfs.recorded_groups import FoldSettings, Recorded, Told
 from udfs.shown_strategies import SHOWN, handed_on, telling
 from udfs.value_hashes import value_hashes
 

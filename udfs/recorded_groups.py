@@ -1,0 +1,55 @@
+"""What is known of the groups of a bucket, and by which settings they are folded: what ``udfs.group_fold`` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from typing import Any, NamedTuple
+
+from udfs.captured_rounds import CapturedRounds
+from udfs.group_walk import WalkSettings
+from udfs.member_rules import Setting, Shown
+from udfs.member_signs import Heartbeats
+from udfs.routed_topics import RoutedTopics
+from udfs.rows_of_rounds import RoundKey
+
+
+class FoldSettings(NamedTuple):
+    """What the fold goes by beside the walk's settings; see ``conf.settings.Drift`` and ``Rounds``."""
+
+    walk: WalkSettings
+    lookback_s: int
+    progress_valid_s: int
+    loose_spread_s: float
+
+
+class Recorded(NamedTuple):
+    """What is known of all groups of a bucket; topics and rounds are looked up in it.
+
+    Attributes:
+        rounds: by group and collector, instants of rounds, epoch us, in order, and their places in ``captured``.
+        readings: by group and collector, instants at which offsets were read and the rounds of these, epoch us, sorted.
+        lags: the rows of the reading of a round.
+        asks_proxy: collectors, and the dates on which they asked a proxy.
+    """
+
+    captured: CapturedRounds
+    rounds: Mapping[tuple[str, str], Sequence[tuple[int, int]]]
+    routes: RoutedTopics
+    readings: Mapping[tuple[str, str], Sequence[tuple[int, int]]]
+    lags: Callable[[RoundKey], list[dict[str, Any]]]
+    asks_proxy: frozenset[tuple[str, date]]
+
+
+class Told(NamedTuple):
+    """What is told of a group whoever collected it.
+
+    Attributes:
+        heartbeats: of its members; None: no heartbeat was ever taken in.
+        events: instants, epoch us, joins and leaves, and of whom; None: no broker's log was ever taken in.
+    """
+
+    shown: Shown
+    setting: Setting
+    heartbeats: Heartbeats | None
+    events: Sequence[tuple[int, str, str]] | None
