@@ -145,7 +145,7 @@ def rows_of(lake, name):
 def test_random_groups_show_what_there_is_to_show(lake_at):
     """What the tests above hold equal is not nothing: each rule that brings a round together has rows to show."""
     lake = lake_at("many")
-    store(lake, *(RandomGroups(f"c{seed}", seed) for seed in range(30)))
+    store(lake, *(RandomGroups(f"c{seed}", seed) for seed in range(16)))
     flag(lake)
     rounds, states = rows_of(lake, "group_round"), rows_of(lake, "group_drift_state")
     assert {row["verdict"] for row in rounds} == {"ok", "drift", "unknown", None}

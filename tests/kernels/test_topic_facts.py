@@ -103,6 +103,7 @@ def test_what_settings_say_is_of_the_first_entry_that_matches_and_says_it():
     ]
     assert setting_of(entries, "c1", "g_a") == Setting("AVG", "{}")
     assert setting_of(entries, "c10", "g_a") == Setting("CONSISTENT_HASH", "{}")
+    assert setting_of(entries, "a\nb", "g_a") == Setting("CONSISTENT_HASH", "{}")
     assert setting_of(entries[:1], "c10", "g_a") == Setting()
 
 
