@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# with the Delta jars, for what starts Spark
+SPARK_READY := $(VENV)/.spark-ready
 PEERS := .venv-bench
 PEERS_READY := $(PEERS)/.ready
 SCHEDULERS := .venv-schedules
@@ -30,10 +32,13 @@ $(READY): requirements.lock setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	$(BIN)/python -m jobs.delta_jars
 	@touch $(READY)
 
-demo: $(READY)  ## run the pipeline on data_samples into ./lake
+$(SPARK_READY): $(READY)
+	$(BIN)/python -m jobs.delta_jars
+	@touch $(SPARK_READY)
+
+demo: $(if $(filter spark,$(ENGINE)),$(SPARK_READY),$(READY))  ## run the pipeline on data_samples into ./lake
 	$(BIN)/hindsight run-pipeline --landing data_samples --lake lake --engine $(ENGINE)
 	@echo
 	@echo "Two queries to try:"
@@ -42,10 +47,10 @@ demo: $(READY)  ## run the pipeline on data_samples into ./lake
 	@echo "The report, for a browser:"
 	@echo "  $(CURDIR)/lake/report.html"
 
-test: $(READY)  ## run the tests, in two processes where there are two cores
+test: $(SPARK_READY)  ## run the tests, in two processes where there are two cores
 	$(BIN)/python -m pytest -n auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder
 
-soak: $(READY) $(SCHEDULERS_READY) $(STORES_READY)  ## run the long tests that `make test` leaves out
+soak: $(SPARK_READY) $(SCHEDULERS_READY) $(STORES_READY)  ## run the long tests that `make test` leaves out
 	$(BIN)/python -m pytest -m soak
 
 $(PEERS_READY): bench/requirements.lock
@@ -63,7 +68,7 @@ $(STORES_READY): tests/stores/requirements.lock
 	$(STORES)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $(STORES_READY)
 
-bench: $(READY) $(PEERS_READY)  ## measure the pipeline beside its peers, into bench/records
+bench: $(SPARK_READY) $(PEERS_READY)  ## measure the pipeline beside its peers, into bench/records
 	$(BIN)/python -m bench $(BENCH)
 
 check: $(READY)  ## lint and types

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from conf.settings import Settings
@@ -27,7 +27,9 @@ def asked(lake_root: str, settings: Settings, engine: Engine, *, name: str, mast
         from jobs.engines.local_asker import LocalAsker
         from jobs.engines.local_lake import LocalLake
 
-        yield LocalAsker(LocalLake(lake_root, retention_days=settings.delta.retention_days))
+        lake = LocalLake(lake_root, retention_days=settings.delta.retention_days)
+        with closing(LocalAsker(lake)) as asker:
+            yield asker
 
 
 def spark_asker(spark: SparkSession, lake_root: str, settings: Settings, context: RunContext | None = None) -> Asker:

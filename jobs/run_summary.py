@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeGuard
 
 from jobs.engines.asker import Asker, Record, records
 from jobs.landing_tally import nothing_stored
 from jobs.sql_files import query
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 _MOST = 10
 _MOST_SENTENCES = 5
 
 
-def summary(asked: Asker | SparkSession) -> Iterator[str]:
-    """Lines for a person. A session of Spark's has the lake's views in place."""
-    asker = asked if _is_asker(asked) else _on_session(asked)
+def summary(asker: Asker) -> Iterator[str]:
+    """Lines for a person."""
     (taken_in,) = _rows(asker, "taken_in")
     if not taken_in["files"]:
         yield "Nothing has been taken in yet, so nothing is known of any producer or group"
@@ -38,17 +33,6 @@ def summary(asked: Asker | SparkSession) -> Iterator[str]:
     yield ""
     yield "Files of which nothing was stored"
     yield from _without_rows(asker)
-
-
-def _is_asker(asked: Asker | SparkSession) -> TypeGuard[Asker]:
-    return hasattr(asked, "answer")
-
-
-def _on_session(spark: Any) -> Asker:
-    from jobs.delta_tables import Lake
-    from jobs.engines.spark_asker import SparkAsker
-
-    return SparkAsker(spark, Lake(spark, "", retention_days=0))  # nothing is asked of the lake itself
 
 
 def _rows(asker: Asker, name: str) -> list[Record]:

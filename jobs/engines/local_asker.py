@@ -65,6 +65,10 @@ class LocalAsker:
         self._views = {view.name: view for view in views()}
         self._ready: set[str] = set()
 
+    def close(self) -> None:
+        """End what reads in the background; nothing can be asked any more."""
+        self._database.close()
+
     def answer(self, query: str, limit: int | None = None) -> pa.RecordBatchReader:
         """The rows of one query, piece by piece, or the first of them.
 

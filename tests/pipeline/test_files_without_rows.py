@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from jobs import ingest_consumer_snapshots
-from jobs.delta_tables import Lake
+from jobs.asking import spark_asker
 from jobs.run_context import RunContext
 from jobs.run_summary import summary
-from jobs.sql_views import create_views
 from tests.pipeline.sample_files import SAMPLES
 
 
@@ -31,8 +30,8 @@ def test_files_that_leave_no_row_are_named_with_their_counts(spark, settings, tm
     assert "client_log/cluster=c/00.log: 3 lines, none stored: 3 ignored" in told
     assert "client_log/cluster=c/10.log" not in told  # the first ten
 
-    create_views(spark, Lake(spark, str(tmp_path / "lake"), retention_days=settings.delta.retention_days))
-    said = [*summary(spark)]
+    asker = spark_asker(spark, str(tmp_path / "lake"), settings)
+    said = [*summary(asker)]
     said = said[said.index("Files of which nothing was stored") + 1 :]
     assert said == [f"  client_log/cluster=c/{n:02}.log: 3 lines, none stored: 3 ignored" for n in range(10)] + [
         "  and 4 more"
@@ -46,7 +45,7 @@ def test_files_that_leave_no_row_are_named_with_their_counts(spark, settings, tm
     result, told = take_in()
     assert result.nothing_stored == 1
     assert "heartbeat/cluster=c/worse.jsonl: 1 line, none stored: 1 refused" in told
-    said = [*summary(spark)]
+    said = [*summary(asker)]
     assert said[said.index("Files of which nothing was stored") + 1].startswith("  heartbeat/cluster=c/worse.jsonl: 1")
     spark.sql("USE default")
 
@@ -57,7 +56,6 @@ def test_a_lake_into_which_nothing_came_tells_of_nothing(spark, settings, tmp_pa
         spark, settings, RunContext(str(tmp_path / "landing")), str(tmp_path / "lake")
     )
     assert result.files == 0
-    create_views(spark, Lake(spark, str(tmp_path / "lake"), retention_days=settings.delta.retention_days))
-    (said,) = summary(spark)
+    (said,) = summary(spark_asker(spark, str(tmp_path / "lake"), settings))
     assert said.startswith("Nothing has been taken in yet")
     spark.sql("USE default")
