@@ -46,17 +46,17 @@ def test_once_input_is_taken_in_files_may_be_gone(commanded, tmp_path):
     for file in (None, landing / "heartbeats" / "a.jsonl"):
         if file:
             file.touch()
-        done = commanded.again("--landing", str(landing), JAVA_HOME=str(tmp_path))
+        done = commanded.again("--landing", str(landing), "--engine", "spark", JAVA_HOME=str(tmp_path))
         assert done.returncode == 3 and "no Java was found" in done.stderr
     done = commanded.again("--landing", str(tmp_path / "landng"), JAVA_HOME=str(tmp_path))
     assert done.returncode == 64 and f"did you mean '{landing}'?" in done.stderr
 
 
-def test_what_is_new_or_asked_for_needs_spark(commanded, tmp_path):
+def test_what_is_new_or_asked_for_needs_an_engine(commanded, tmp_path):
     landing = tmp_path / "landing" / "heartbeat" / "cluster=c"
     landing.mkdir(parents=True)
     (landing / "more.jsonl").write_text("{}\n")
     for more in (("--from", "2026-01-01"), ("--landing", str(tmp_path / "landing"))):
-        done = commanded.again(*more, JAVA_HOME=str(tmp_path))
+        done = commanded.again(*more, "--engine", "spark", JAVA_HOME=str(tmp_path))
         assert done.returncode == 3
         assert "no Java was found" in done.stderr
