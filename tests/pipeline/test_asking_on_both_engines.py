@@ -94,7 +94,7 @@ def test_the_documents_have_queries():
 def test_a_query_of_the_documents_runs_as_it_stands_and_gives_the_same_rows(askers, query):
     found = {engine: records(asker, query) for engine, asker in askers.items()}
     assert in_any_order(found["local"]) == in_any_order(found["spark"])
-    assert found["local"] or "quarantine" in query
+    assert found["local"] or "quarantine" in query or "verdict = 'unknown'" in query  # the capture has neither
 
 
 @pytest.fixture(scope="module")

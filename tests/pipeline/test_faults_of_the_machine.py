@@ -118,10 +118,10 @@ def test_a_killed_python_worker(spark, settings, producers, tmp_path, job):
     """
     lake, context = copied(producers.after_first, tmp_path / "lake"), RunContext(str(producers.landing))
     if job == "rebuild_availability":
-        JOBS["ingest_send_records"](spark, settings, context, str(lake))
+        JOBS["ingest_send_records"].run(spark, settings, context, str(lake))
     codes: list[int] = []
     run = threading.Thread(
-        target=lambda: codes.append(exit_code(lambda: JOBS[job](spark, settings, context, str(lake))))
+        target=lambda: codes.append(exit_code(lambda: JOBS[job].run(spark, settings, context, str(lake))))
     )
     reader, killed = Reader(lake, *producers.runs), 0
     run.start()

@@ -82,7 +82,7 @@ def write(landing: Path, name: str, lines: list[bytes]) -> None:
 
 def run(spark, settings, root: Path, jobs: Iterable[str]) -> None:
     for job in jobs:
-        JOBS[job](spark, settings, RunContext(str(root / "landing")), str(root / "lake"))
+        JOBS[job].run(spark, settings, RunContext(str(root / "landing")), str(root / "lake"))
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ def test_running_again_on_every_format_writes_nothing(spark, formats, tmp_path):
     """Damaged files too; its jobs are all but that of the drift."""
     lake, settings = shutil.copytree(formats / "lake", tmp_path / "lake"), load_settings(formats / "settings.toml")
     for job in ("ingest_send_records", "ingest_consumer_snapshots", "rebuild_availability"):
-        JOBS[job](spark, settings, RunContext(str(formats / "landing")), str(lake))
+        JOBS[job].run(spark, settings, RunContext(str(formats / "landing")), str(lake))
     assert commits(lake) == commits(formats / "lake")
 
 
