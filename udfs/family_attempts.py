@@ -42,7 +42,7 @@ def counted_of(tables: Iterable[pa.Table], day: Day) -> Counted:
     own = [ATTEMPTS.empty_table()]
     for table in tables:
         a = attempts_of(table, day.midnight_ms)
-        own.append(table.filter(pa.array(_is_counted(a, day.process_of(a), day))))
+        own.append(table.filter(pa.array(_is_counted(a, day.process_of(a), day))).cast(ATTEMPTS))
     a = attempts_of(pa.concat_tables(own), day.midnight_ms)
     return Counted(a, day.process_of(a))
 

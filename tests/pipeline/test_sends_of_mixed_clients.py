@@ -8,6 +8,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from jobs import ingest_consumer_snapshots, ingest_send_records, rebuild_availability
+from jobs.engines.asker import records
+from jobs.engines.local_asker import LocalAsker
+from jobs.engines.local_lake import LocalLake
+from jobs.engines.local_runner import LocalRunner
+from jobs.run_context import RunContext
 from tests.kernels.test_family_choices import misled
 from tests.pipeline.test_incidents_over_midnight import capture
 from tests.random_producers import START_MS
@@ -36,14 +42,13 @@ def route_lines(producer: Producer, until: datetime) -> list[dict]:
 
 
 @pytest.fixture(scope="module")
-def lake(spark, settings, tmp_path_factory):
-    from jobs import ingest_consumer_snapshots, ingest_send_records, rebuild_availability
-    from jobs.delta_tables import Lake
-    from jobs.run_context import RunContext
-    from jobs.sql_views import create_views
+def made():
+    return producers()
 
+
+@pytest.fixture(scope="module")
+def asker(made, settings, tmp_path_factory):
     root = tmp_path_factory.mktemp("sends")
-    made = producers()
     until = at(max(line["endMs"] for producer in made for line in producer.lines))
     files = {
         "producer_hook": [line for producer in made for line in (producer.start(), *producer.lines)],
@@ -53,34 +58,31 @@ def lake(spark, settings, tmp_path_factory):
         path = root / f"landing/{name}/cluster=c/a.jsonl"
         path.parent.mkdir(parents=True)
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    for job in (ingest_send_records, ingest_consumer_snapshots, rebuild_availability):
-        job.run(spark, settings, RunContext(str(root / "landing")), str(root / "lake"))
-    create_views(spark, Lake(spark, str(root / "lake"), retention_days=settings.delta.retention_days))
-
-    def of(table: str) -> list:
-        return spark.read.format("delta").load(f"{root}/lake/{table}").collect()
-
-    of.producers = made
-    yield of
-    spark.sql("USE default")
+    lake = LocalLake(str(root / "lake"), retention_days=settings.delta.retention_days)
+    with LocalRunner(1) as runner:
+        for job in (ingest_send_records, ingest_consumer_snapshots, rebuild_availability):
+            job.run_on(lake, runner, settings, RunContext(str(root / "landing")))
+    return LocalAsker(lake)
 
 
-def test_each_attempt_has_its_verdict_and_nobody_a_window(lake):
-    go, cpp, wrong = lake.producers
-    rows = lake("send_verdict")
-    told = {p.client_id: [row for row in rows if row.client_id == p.client_id] for p in lake.producers}
-    assert {client: len(own) for client, own in told.items()} == {p.client_id: len(p.lines) for p in lake.producers}
-    assert {row.profile for row in told[go.client_id]} == {"G6"}
-    assert {row.profile for row in told[cpp.client_id]} == {"C1"}
+def test_each_attempt_has_its_verdict_and_nobody_a_window(asker, made):
+    go, cpp, wrong = made
+    rows = records(asker, "SELECT * FROM send_verdict")
+    told = {p.client_id: [row for row in rows if row["client_id"] == p.client_id] for p in made}
+    assert {client: len(own) for client, own in told.items()} == {p.client_id: len(p.lines) for p in made}
+    assert {row["profile"] for row in told[go.client_id]} == {"G6"}
+    assert {row["profile"] for row in told[cpp.client_id]} == {"C1"}
     for one in (go, cpp):
-        assert {row.verdict for row in told[one.client_id]} <= {"consistent", "possible"}
-    assert [row.verdict for row in told[wrong.client_id]].count("impossible") == 1
-    assert lake("broker_availability_window") == [] and lake("fault_item_state") == []
-    assert {row.verdict for row in lake("producer_replay")} == {"not_applicable"}
+        assert {row["verdict"] for row in told[one.client_id]} <= {"consistent", "possible"}
+    assert [row["verdict"] for row in told[wrong.client_id]].count("impossible") == 1
+    for table in ("broker_availability_window", "fault_item_state"):
+        assert records(asker, f"SELECT * FROM {table}") == []
+    assert records(asker, "SELECT DISTINCT verdict FROM producer_replay") == [{"verdict": "not_applicable"}]
 
 
-def test_the_one_out_of_its_turn_is_a_finding_and_stands_in_the_view(lake, spark):
-    (finding,) = lake("producer_finding")
-    assert (finding.code, finding.client_id) == ("IMPOSSIBLE_CHOICE", lake.producers[2].client_id)
-    (seen,) = spark.sql("SELECT * FROM hindsight.send_choice WHERE verdict = 'impossible'").collect()
-    assert (seen.client_id, seen.rule) == (finding.client_id, "round_robin") and seen.reason in finding.sentence
+def test_the_one_out_of_its_turn_is_a_finding_and_stands_in_the_view(asker, made):
+    (finding,) = records(asker, "SELECT * FROM producer_finding")
+    assert (finding["code"], finding["client_id"]) == ("IMPOSSIBLE_CHOICE", made[2].client_id)
+    (seen,) = records(asker, "SELECT * FROM send_choice WHERE verdict = 'impossible'")
+    assert (seen["client_id"], seen["rule"]) == (finding["client_id"], "round_robin")
+    assert seen["reason"] in finding["sentence"]
