@@ -29,7 +29,8 @@ class Credentials:
 
     def hidden_in(self, text: str) -> str:
         """A text of a server's without the secret key and the token, should it repeat them."""
-        for secret in (self.secret_key, self.security_token):
+        # The longer one first: it may hold the other.
+        for secret in sorted((self.secret_key, self.security_token or ""), key=len, reverse=True):
             text = text.replace(secret, "***") if secret else text
         return text
 

@@ -18,10 +18,10 @@ AS SELECT
   a.cluster, a.event_date, DATE_TRUNC('minute', a.begin_at) AS minute, a.broker_name,
   COALESCE(a.exception, a.outcome) AS failed_with, a.response_code,
   COUNT(*) AS attempts,
-  SUM(CASE WHEN a.end_at < c.end_at THEN 1 ELSE 0 END) AS gone_on,
-  SUM(CASE WHEN c.result = 'ok' THEN 1 ELSE 0 END) AS saved,
-  SUM(CASE WHEN c.result IN ('exception', 'timeout') THEN 1 ELSE 0 END) AS lost,
-  SUM(CASE WHEN c.stored_twice = 'possible' THEN 1 ELSE 0 END) AS maybe_stored_twice
+  COUNT_IF(a.end_at < c.end_at) AS gone_on,
+  COUNT_IF(c.result = 'ok') AS saved,
+  COUNT_IF(c.result IN ('exception', 'timeout')) AS lost,
+  COUNT_IF(c.stored_twice = 'possible') AS maybe_stored_twice
 FROM send_call c
 JOIN send_attempt a
   ON a.cluster = c.cluster AND a.producer_group = c.producer_group AND a.client_id = c.client_id
