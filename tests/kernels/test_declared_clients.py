@@ -6,6 +6,7 @@ from conf.settings_file import SettingsError, load_settings
 from jobs.declared_clients import declared_clients
 from udfs.client_families import CLIENT_FAMILIES
 from udfs.member_families import Declaration, Declared, check_family, declared_of, profile_of_member
+from udfs.member_rules import Setting, Shown, member_rules
 from udfs.release_profiles import PROFILES
 
 
@@ -67,3 +68,12 @@ def test_an_entry_that_says_nothing_is_refused(tmp_path):
 def test_entries_are_taken_as_they_are_written(tmp_path):
     (one,) = declared_clients(settings_of(tmp_path, "consumer_group = 'g'\nclient_id = 'c'\nfamily = 'G1'"))
     assert one == entry("c", "G1", consumer_group="g")
+
+
+def test_a_member_goes_by_the_family_and_strategy_that_settings_declare():
+    connections = [{"client_id": name, "version": 317, "language": "GO"} for name in ("a", "b", "c")]
+    declared = {"a": Declared("G1", "CONSISTENT_HASH"), "b": Declared("C0", "CONSISTENT_HASH"), "c": Declared()}
+    rules = member_rules(connections, [], Shown([]), 0, Setting("AVG_BY_CIRCLE"), declared.__getitem__)
+    told = [(m["client_id"], m["profile"], m["strategy"], m["source"]) for m in rules.members]
+    assert told[:2] == [("a", "G1", "CONSISTENT_HASH", "settings"), ("b", "C0", "AVG", "release")]
+    assert told[2][2:] == ("AVG_BY_CIRCLE", "settings") and told[2][1] not in (None, "G1", "C0")
