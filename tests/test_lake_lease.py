@@ -224,7 +224,6 @@ def test_each_has_its_exit_code(error, code, capsys):
 WRITES = {
     "create": (),
     "append": (None,),
-    "merge": (None, []),
     "update": (None, [], []),
     "replace_where": (None, ""),
     "delete": ("",),

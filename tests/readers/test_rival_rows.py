@@ -234,7 +234,7 @@ def lines_that_are_stored(stored: pa.Table, blocks: list[list[dict]]) -> Counter
 def test_what_is_stored_does_not_rest_on_hashes_that_differ(arrived):
     """Every row has every other one's hash: all are compared whole."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("udfs.row_hashes._mixed", np.zeros_like)
+        patch.setattr("udfs.row_hashes.mixed", np.zeros_like)
         files, runs = arrived
         stored = SCHEMA.empty_table()
         for blocks in runs:
