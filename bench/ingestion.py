@@ -55,7 +55,7 @@ def land(data: Path, lines: int) -> None:
 
 def rows_of(data: Path) -> dict[str, int]:
     """Lines that are taken in."""
-    return {"lines": sum(file.read_bytes().count(b"\n") for file in (data / "next").rglob("*.jsonl"))}
+    return {STORED: sum(file.read_bytes().count(b"\n") for file in (data / "next").rglob("*.jsonl"))}
 
 
 class TakenIn:
