@@ -437,7 +437,7 @@ def test_every_line_of_a_day_is_taken_in(tmp_path):
 
 def test_no_two_lines_that_are_taken_in_tell_of_the_same_send(tmp_path):
     ingestion.land(tmp_path, 4_000)
-    assert ingestion.rows_of(tmp_path) == {"lines": 4_040}
+    assert ingestion.rows_of(tmp_path) == {ingestion.STORED: 4_040}
     records = [record for name in ("landing", "next") for record in records_under(tmp_path / name)]
     sent = [(r.row["client_id"], r.row["msg_id"]) for r in records if r.table == SEND_ATTEMPT.name]
     assert len(sent) == len(set(sent)) == 8_000
