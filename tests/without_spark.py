@@ -18,8 +18,9 @@ finally:
 """
 
 
-def check_without_spark(command: str, *arguments: object, ends: int) -> None:
-    """The command ends so, and has loaded neither Spark nor what speaks to Java."""
+def check_without_spark(command: str, *arguments: object, ends: int) -> str:
+    """What the command says on stderr; it ends so, and has loaded neither Spark nor what speaks to Java."""
     words = [sys.executable, "-c", _CODE, command, *map(str, arguments)]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (ends, False), done.stderr
+    return done.stderr

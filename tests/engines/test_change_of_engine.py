@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,8 +113,8 @@ def test_spark_gives_the_same_tables(spark, settings, at_once, tmp_path):
 
 def test_a_lake_may_change_its_engine_from_one_run_to_the_next(spark, settings, at_once, tmp_path):
     """This machine's begins, Spark adds a day, this machine's goes on."""
-    here = lambda: run_here(settings, tmp_path)  # noqa: E731
-    for arrival, run in zip(ARRIVALS, (here, lambda: run_on_spark(spark, settings, tmp_path), here), strict=True):
+    here, there = partial(run_here, settings, tmp_path), partial(run_on_spark, spark, settings, tmp_path)
+    for arrival, run in zip(ARRIVALS, (here, there, here), strict=True):
         land(tmp_path / "landing", arrival)
         run()
     assert differences(contents(at_once), contents(tmp_path)) == {}

@@ -103,17 +103,10 @@ def test_buckets_slices_and_files_change_nothing(lake_at, groups, whole, monkeyp
     assert contents(lake) == whole
 
 
-def test_dates_one_after_the_other_are_what_they_are_together(lake_at, groups, whole):
-    lake = lake_at("dated")
-    for day in (FIRST, SECOND):
-        store(lake, groups, day=day)
-        flag(lake)
-    assert contents(lake) == whole
-
-
-def test_a_date_that_comes_late_changes_what_follows_it(lake_at, groups, whole):
-    lake = lake_at("late")
-    for day in (SECOND, FIRST):
+@pytest.mark.parametrize("days", [(FIRST, SECOND), (SECOND, FIRST)], ids=["in order", "one late"])
+def test_dates_one_after_the_other_are_what_they_are_together(lake_at, groups, whole, days):
+    lake = lake_at(f"dated from {days[0]}")
+    for day in days:
         store(lake, groups, day=day)
         flag(lake)
     assert contents(lake) == whole
