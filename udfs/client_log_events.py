@@ -18,7 +18,7 @@ from typing import Any
 from udfs.client_log_templates import RESULTS, TEMPLATES
 from udfs.foreign_client_logs import may_be_foreign
 from udfs.grpc_client_logs import may_be_grpc
-from udfs.log_templates import Reader, Template, TemplateIndex, read_message
+from udfs.log_templates import Reader, Template, TemplateIndex, holds_any, read_message
 from udfs.log_wrappers import may_be_wrapped
 from udfs.parsed_line import java_number
 
@@ -66,12 +66,9 @@ MESSAGES = TemplateIndex((*RESULTS, *TEMPLATES), _NEEDLES)
 
 def tells_nothing(text: str) -> bool:
     """Whether a line certainly holds no wanted message, of no client, and nothing wraps it; quick for most lines."""
-    for needle in _NEEDLES:
-        if needle in text:
-            return False
-    # What begins as ``2026-01-05 `` is of a Java logger, or nearly so: the needles are enough.
-    if may_be_grpc(text):
+    if holds_any(text, _NEEDLES) or may_be_grpc(text):
         return False
+    # What begins as ``2026-01-05 `` is of a Java logger, or nearly so: the needles are enough.
     return text[4:11:6] == "- " or not (may_be_wrapped(text) or may_be_foreign(text))
 
 
