@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_PARSED_INT = re.compile(r"[+-]?0*[0-9]{1,10}")  # Integer.parseInt, but for digits of other scripts
+# Integer.parseInt takes the digits of every script, but no character beyond 16 bits.
+_PARSED_INT = re.compile(r"[+-]?0*(?:(?![\U00010000-\U0010ffff])\d){1,10}")
 _INTS = range(-(2**31), 2**31)
 
 
 @lru_cache(maxsize=1024)
 def ordered_queues(order_topic_conf: str) -> dict[str, int] | None:
-    """Queues by broker; None: the text cannot be read, and the client keeps the list that it has.
+    """Queues by broker; None: the client throws on the text as a whole (``a:4;b``), and keeps the list that it has.
 
     Each ``broker:queues`` counts as it stands, whatever the permission and the master of the broker.
     Source: MQClientInstance#topicRouteData2TopicPublishInfo, 4.0.0 to 5.3.3.

@@ -39,7 +39,9 @@ def publish_queues(
     """
     order = CLIENT_FAMILIES[profile].publish_order
     if order == "by_name" and order_topic_conf:
-        queues = ordered_queues(order_topic_conf) or {}
+        queues = ordered_queues(order_topic_conf)
+        if queues is None:
+            return None
         return [MessageQueue(topic, name, number) for name, count in queues.items() for number in range(count)]
     if order == "counter" or (order != "by_name" and len(queue_datas) > _LONGEST_GO_ROUTE):
         return None

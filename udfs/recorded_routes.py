@@ -54,16 +54,13 @@ class RecordedRoutes:
         captures: dict[str, dict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))
         for row in rows:
             captures[row["topic"]][row["captured_ms"]].append(row)
-        self._captures = {
-            topic: [(at, Route.of(sorted(own, key=lambda row: row["broker_name"]))) for at, own in sorted(each.items())]
-            for topic, each in captures.items()
-        }
+        self._captures = {topic: list(_readable(each)) for topic, each in captures.items()}
 
     def held(self, topic: str, now_ms: int) -> list[Route]:
         """Those that a client may have held then, oldest first; empty: none is known."""
         valid = [c for c in self._captures.get(topic, ()) if now_ms - self._valid_ms <= c[0] <= now_ms]
         replaced = sum(at <= now_ms - self._stale_ms for at, _ in valid)
-        return [route for _, route in valid[max(replaced - 1, 0) :] if route is not None]
+        return [route for _, route in valid[max(replaced - 1, 0) :]]
 
     def edges(self, topic: str) -> list[int]:
         """The instants, epoch ms in order, from which on other routes than before may be held."""
@@ -71,3 +68,10 @@ class RecordedRoutes:
         return sorted(
             {*captured, *(at + self._stale_ms for at in captured), *(at + self._valid_ms + 1 for at in captured)}
         )
+
+
+def _readable(captures: Mapping[int, Sequence[Row]]) -> Iterable[tuple[int, Route]]:
+    """The routes in order of their instants. One that a client throws on replaces nothing: it keeps the one before."""
+    for at, rows in sorted(captures.items()):
+        if route := Route.of(sorted(rows, key=lambda row: row["broker_name"])):
+            yield at, route

@@ -1,9 +1,14 @@
 """Whether a recorded route lists a broker: by its counts, or by its orderTopicConf."""
 
+import json
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
 from udfs.choice_readings import BrokerRecord, RouteEntry, route_readings
 from udfs.choice_rows import ChoiceJudge
+from udfs.isolation_rules import writable_brokers
 from udfs.order_topic_conf import ordered_queues
 from udfs.release_profiles import PROFILES
 from udfs.send_verdicts import Choice
@@ -11,27 +16,30 @@ from udfs.send_verdicts import Choice
 P533 = PROFILES["P533"]
 
 
-@pytest.mark.parametrize(
-    ("text", "queues"),
-    [
-        ("a:4", {"a": 4}),
-        ("b:2;a:4", {"b": 2, "a": 4}),
-        ("a:4;", {"a": 4}),  # Java's split drops what is empty at the end, and there alone
-        (";a:4", None),
-        (";", {}),
-        ("a:0;b:-1", {"a": 0, "b": 0}),
-        ("a:1;a:2", {"a": 3}),
-        ("a:4:9", {"a": 4}),
-        ("a:2147483647;b:00000000001", {"a": 2147483647, "b": 1}),
-        ("a:2147483648", None),
-        ("a", None),
-        ("a:", None),
-        ("a: 4", None),
-        ("a:four", None),
-    ],
-)
-def test_order_topic_conf_is_read_as_the_client_reads_it(text, queues):
-    assert ordered_queues(text) == queues
+# What the class itself made of each text, which 4.0.0, 4.9.8, 5.3.1 and 5.4.0 do alike; null: it threw.
+CONFS = [
+    json.loads(line)
+    for line in (Path(__file__).parents[1] / "golden" / "order_topic_conf.jsonl").read_text().splitlines()
+]
+
+
+@pytest.mark.parametrize("case", CONFS, ids=lambda case: case["orderTopicConf"])
+def test_order_topic_conf_is_read_as_the_client_reads_it(case):
+    queues = ordered_queues(case["orderTopicConf"])
+    if case["queues"] is None:
+        assert queues is None
+    else:
+        assert {name: count for name, count in queues.items() if count} == Counter(name for name, _ in case["queues"])
+
+
+def test_a_broker_has_as_many_queues_as_an_int_can_say():
+    assert ordered_queues("a:2147483647;b:0;c:-1") == {"a": 2147483647, "b": 0, "c": 0}
+
+
+def test_a_text_that_the_client_throws_on_names_no_broker_that_it_keeps():
+    counts = {"topic": "T", "broker_name": "a", "perm": 6, "has_master": True, "write_queue_nums": 4}
+    kept = {conf: writable_brokers([{**counts, "order_topic_conf": conf}]).get("T") for conf in ("a:4;b:1", "a:4;b")}
+    assert kept == {"a:4;b:1": {"a", "b"}, "a:4;b": frozenset()}
 
 
 @pytest.mark.parametrize(

@@ -38,3 +38,9 @@ def test_a_route_that_no_client_can_read_is_not_held():
     routes = RecordedRoutes([row(0, "a"), row(5, "b", order="b")], stale_ms=31_000, valid_ms=300_000)
     assert [route.brokers() for route in routes.held("T", 10)] == [{"a"}]
     assert routes.held("other", 10) == []
+
+
+def test_a_client_keeps_its_route_however_long_it_is_given_one_that_it_cannot_read():
+    routes = RecordedRoutes([row(0, "a"), row(5, "b", order="a:4;b")], stale_ms=31_000, valid_ms=300_000)
+    assert [route.brokers() for route in routes.held("T", 40_000)] == [{"a"}]
+    assert routes.edges("T") == [0, 31_000, 300_001]
