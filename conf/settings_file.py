@@ -13,11 +13,14 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from conf.failure import WRONG_USAGE, ExpectedError
 from conf.settings import Settings
 
 
-class SettingsError(ValueError):
+class SettingsError(ExpectedError):
     """Raised when a settings file cannot be read or holds a key or value that hindsight does not know."""
+
+    exit_code = WRONG_USAGE
 
 
 def load_settings(path: Path | None = None) -> Settings:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from conf.failure import WRONG_USAGE, ExpectedError
+from jobs.command_line import main
 from jobs.engines.asker import Asker, records
 from jobs.quality_gate import validated
 from jobs.run_context import DateRange, NoSuchDatesError, RunContext
 from schemas import TABLES, Table
 
 
-class AbsentTableError(ValueError):
+class AbsentTableError(ExpectedError):
     """Raised when a table to check is not in the lake: without rows every rule holds, and that says nothing."""
+
+    exit_code = WRONG_USAGE
 
 
 def run(asker: Asker, context: RunContext, tables: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -44,6 +48,4 @@ def _has_rows(asker: Asker, table: Table, dates: DateRange) -> bool:
 
 
 if __name__ == "__main__":
-    from jobs.command_line import main
-
     main("check")

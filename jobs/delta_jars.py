@@ -17,10 +17,12 @@ from tempfile import TemporaryDirectory
 
 import pyspark
 
+from conf.failure import ExpectedError
+
 PACKAGES = "spark.jars.packages"
 
 
-class SparkEnvironmentError(RuntimeError):
+class SparkEnvironmentError(ExpectedError):
     """Raised when the machine lacks what Spark needs; the message says what to do."""
 
 

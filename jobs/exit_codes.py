@@ -8,11 +8,8 @@ from collections.abc import Callable
 
 import typer
 
-from conf.settings_file import SettingsError
-from jobs.collect.failures import CollectError
+from conf.failure import DONE, INTERRUPTED, RUN_FAILED, WRONG_USAGE, ExpectedError
 from jobs.terminal import legible, legible_lines
-
-DONE, DRIFT_FOUND, GATE_FAILED, RUN_FAILED, WRONG_USAGE, LAKE_HELD, INTERRUPTED = 0, 1, 2, 3, 64, 75, 130
 
 
 def exit_code(work: Callable[[], object]) -> int:
@@ -23,30 +20,22 @@ def exit_code(work: Callable[[], object]) -> int:
             raise KeyboardInterrupt
     except (Exception, KeyboardInterrupt) as error:
         # The process's outermost edge: Python's own exit code would be 1, which means drift to CI.
-        message, code = _told(error)
+        message, code = _sentence_and_code(error)
         sys.stderr.write(f"hindsight: {legible(message)}\n")
         return code
     return DONE
 
 
-def _told(error: BaseException) -> tuple[str, int]:
+def _sentence_and_code(error: BaseException) -> tuple[str, int]:
     if _was_interrupted(error):
         return "interrupted; a rerun takes up where this run stopped", INTERRUPTED
     if isinstance(error, typer.TyperException):
         said = getattr(error, "format_message", error.__str__)()
         return f"{said} (hindsight --help tells more)", WRONG_USAGE
-    if isinstance(error, SettingsError):
-        return str(error), WRONG_USAGE
-    if isinstance(error, CollectError):
-        return str(error), RUN_FAILED
-    from jobs.landing_place import NotALandingError  # as below: it brings Arrow
-
-    if isinstance(error, NotALandingError):
-        return str(error), WRONG_USAGE
-    from jobs.known_errors import told  # the jobs' own, and Spark's: what needs neither must not wait for their modules
-
-    if said := told(error):
-        return said
+    if isinstance(error, ExpectedError):
+        return str(error), error.exit_code
+    if said := _of_spark(error) if "pyspark" in sys.modules else _of_the_machine(error):
+        return said, RUN_FAILED
     sys.stderr.write(legible_lines("".join(traceback.format_exception(error))))
     return f"the run failed: {type(error).__name__}: {error}", RUN_FAILED
 
@@ -56,3 +45,16 @@ def _was_interrupted(error: BaseException | None) -> bool:
     if error is None:
         return False
     return isinstance(error, (KeyboardInterrupt, typer.Abort)) or _was_interrupted(error.__context__)
+
+
+def _of_the_machine(error: BaseException) -> str | None:
+    return str(error) if isinstance(error, OSError) else None
+
+
+def _of_spark(error: BaseException) -> str | None:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    from jobs.spark_session import known_failure
+
+    return known_failure(error) if isinstance(error, (PySparkException, Py4JJavaError, OSError)) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conf.settings import Settings, fingerprint
+from jobs.command_line import main
 from jobs.declared_clients import declared_clients
 from jobs.drift_derivation import derive
 from jobs.engines.arrow_columns import arrow_schema
@@ -86,6 +87,4 @@ def _compute(stretch: Stretch[Any], settings: Settings, runner: Runner) -> dict[
 
 
 if __name__ == "__main__":
-    from jobs.command_line import main
-
     main("flag-allocation-drift")

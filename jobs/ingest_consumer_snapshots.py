@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from conf.settings import Settings
 from jobs.broker_naming import name_brokers, trace_dates
+from jobs.command_line import main
 from jobs.engines.arrow_lake import ArrowLake
 from jobs.engines.runner import Runner
 from jobs.ingestion import Arrived, Intake, IntakeResult, take_in
@@ -43,6 +44,4 @@ def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunCont
 
 
 if __name__ == "__main__":
-    from jobs.command_line import main
-
     main("ingest-consumer-snapshots")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from conf.settings import Settings
 from jobs.broker_naming import name_brokers
+from jobs.command_line import main
 from jobs.engines.arrow_lake import ArrowLake
 from jobs.engines.runner import Runner
 from jobs.ingestion import Arrived, Intake, IntakeResult, take_in
@@ -44,6 +45,4 @@ def _reach(table: Table) -> Reach | None:
 
 
 if __name__ == "__main__":
-    from jobs.command_line import main
-
     main("ingest-send-records")

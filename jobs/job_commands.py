@@ -34,14 +34,10 @@ from jobs.run_metrics import write_metrics
 from jobs.terminal import write
 from schemas.bookkeeping import INGESTED_FILE
 
-
-def add_jobs(app: typer.Typer) -> None:
-    """Give an app a command for each job."""
-    for job in ("run_pipeline", *run_pipeline.JOBS):
-        _add(app, job)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-def _add(app: typer.Typer, job: str) -> None:
+def _add(job: str) -> None:
     """A command for one job, or for ``run_pipeline``, which is all of them."""
     every, name = job not in run_pipeline.JOBS, job.replace("_", "-")
 
@@ -103,3 +99,7 @@ def _ended(said: list[str], shown: list[str], done: list[Step]) -> Iterator[str]
         yield from ("", *shown)
     if "page" in done[-1].facts:
         yield from ("", f"Report: {done[-1].facts['page']}")
+
+
+for _job in ("run_pipeline", *run_pipeline.JOBS):
+    _add(_job)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import typer
 
 from conf.settings_file import load_settings
-from jobs import asking_commands, check_landing, diagnose, maintain
+from jobs import asking_commands, check_landing, diagnose, job_commands, maintain
 from jobs.collect.command import collect_command
 from jobs.command_options import EngineName, Json, LakeRoot, Master, SettingsFile, Wait
 from jobs.engines.engine_choice import chosen_engine
 from jobs.engines.opened import opened
-from jobs.job_commands import add_jobs
 from jobs.places import absolute
 from jobs.run_context import RunContext
 from jobs.terminal import write
@@ -31,7 +30,7 @@ app = typer.Typer(
         "75 another run writes to the lake, 130 interrupted."
     ),
 )
-add_jobs(app)
+app.registered_commands += job_commands.app.registered_commands
 app.command("check-landing", help=check_landing.__doc__)(check_landing.check_landing)
 app.command("collect")(collect_command)
 app.command("diagnose", help=diagnose.__doc__)(diagnose.diagnose)

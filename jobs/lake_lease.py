@@ -19,6 +19,7 @@ from pathlib import Path
 from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING
 
+from conf.failure import LAKE_HELD, ExpectedError
 from jobs.lease_folder import LeaseFolder
 from jobs.run_context import RunContext
 from jobs.run_log import tell
@@ -35,11 +36,13 @@ _LOOK_EVERY_S = 0.5
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
-class LakeHeldError(RuntimeError):
+class LakeHeldError(ExpectedError):
     """Raised when another run holds the lake; nothing was done."""
 
+    exit_code = LAKE_HELD
 
-class LeaseLostError(RuntimeError):
+
+class LeaseLostError(ExpectedError):
     """Raised when another run has taken the lake over; nothing is written after that."""
 
 

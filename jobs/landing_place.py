@@ -11,6 +11,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
+from conf.failure import WRONG_USAGE, ExpectedError
 from jobs.landing_root import LandingRoot, LeftAlone
 from jobs.landing_survey import Survey, is_hidden, whole_survey
 from jobs.run_log import tell
@@ -23,8 +24,10 @@ _MOST_REASONS = 10
 _MOST_NAMES = 1_000  # looked through for a near one
 
 
-class NotALandingError(ValueError):
+class NotALandingError(ExpectedError):
     """Raised where ``--landing`` names no folder, or one that holds files of which no job knows any."""
+
+    exit_code = WRONG_USAGE
 
 
 class LandingPlace(NamedTuple):

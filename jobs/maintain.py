@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conf.settings import Settings
+from jobs.command_line import main
 from jobs.engines.arrow_lake import ArrowLake, Footprint, Where
 from jobs.engines.upkeep import Upkeep, upkeep_of
 from jobs.publication_record import renew
@@ -95,6 +96,4 @@ def as_json(found: list[Maintained]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    from jobs.command_line import main
-
     main("maintain")

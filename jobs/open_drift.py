@@ -8,6 +8,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
+from conf.failure import DRIFT_FOUND, WRONG_USAGE, ExpectedError
 from jobs.engines.arrow_lake import ArrowLake
 from jobs.engines.asker import Asker, Record, records
 from jobs.publication_record import half_published
@@ -16,15 +17,19 @@ from schemas.drift import SEVERITIES
 _JOB = "flag_allocation_drift"
 
 
-class DriftFoundError(Exception):
+class DriftFoundError(ExpectedError):
     """Raised when an open incident is at least as severe as the caller wants to hear of."""
 
+    exit_code = DRIFT_FOUND
 
-class NothingJudgedError(Exception):
+
+class NothingJudgedError(ExpectedError):
     """Raised when no round of any group was judged: that nothing is open would say more than is known."""
 
+    exit_code = WRONG_USAGE
 
-class HalfPublishedError(Exception):
+
+class HalfPublishedError(ExpectedError):
     """Raised when rounds and incidents may be of two computations, and the caller goes by them."""
 
 

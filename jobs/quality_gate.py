@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from conf.failure import GATE_FAILED, ExpectedError
 from jobs.engines.arrow_columns import arrow_schema
 from jobs.engines.arrow_lake import ArrowLake
 from jobs.run_context import RunContext, seconds_since
@@ -17,8 +18,10 @@ from schemas import Table
 from schemas.bookkeeping import QUALITY_RESULT
 
 
-class GateFailedError(RuntimeError):
+class GateFailedError(ExpectedError):
     """Raised when a critical expectation failed; nothing of the job was published."""
+
+    exit_code = GATE_FAILED
 
 
 def check(lake: ArrowLake, context: RunContext, job: str, candidates: Mapping[Table, Any]) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from conf.settings import Settings, fingerprint
 from jobs.broker_naming import names_by_date
+from jobs.command_line import main
 from jobs.engines.arrow_columns import arrow_schema
 from jobs.engines.arrow_lake import ArrowLake, Where
 from jobs.engines.runner import Runner
@@ -62,6 +63,4 @@ def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunCont
 
 
 if __name__ == "__main__":
-    from jobs.command_line import main
-
     main("rebuild-availability")

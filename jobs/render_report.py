@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from conf.settings import Settings, fingerprint
 from jobs.asking import spark_asker
+from jobs.command_line import main
 from jobs.engines.arrow_lake import ArrowLake
 from jobs.engines.asker import Asker, records
 from jobs.report_page import page
@@ -77,6 +78,4 @@ def _shown(lake: ArrowLake, settings: Settings, context: RunContext) -> str:
 
 
 if __name__ == "__main__":
-    from jobs.command_line import main
-
     main("render-report")

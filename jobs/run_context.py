@@ -12,14 +12,17 @@ from uuid import uuid4
 
 from structlog.contextvars import bound_contextvars
 
+from conf.failure import WRONG_USAGE, ExpectedError
 from jobs.run_log import tell
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 
-class NoSuchDatesError(ValueError):
+class NoSuchDatesError(ExpectedError):
     """Raised where nothing is recorded of the dates asked for: that nothing was found says more than is known."""
+
+    exit_code = WRONG_USAGE
 
 
 class DateRange(NamedTuple):

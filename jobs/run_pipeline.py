@@ -16,6 +16,7 @@ from jobs import (
     render_report,
 )
 from jobs.asking import asker_on
+from jobs.command_line import main
 from jobs.engines.arrow_lake import ArrowLake
 from jobs.engines.asker import Asker
 from jobs.engines.opened import Opened
@@ -112,6 +113,4 @@ def run_job(job: str, opened: Opened, settings: Settings) -> Step:
 
 
 if __name__ == "__main__":
-    from jobs.command_line import main
-
     main("run-pipeline")

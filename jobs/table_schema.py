@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from conf.failure import ExpectedError
 from schemas import Table
 from schemas.column_types import ArrayType, DataType, StructField, StructType, of_json
 from schemas.table_contract import spark_columns
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType as SparkColumns
 
 
-class WrongSchemaError(RuntimeError):
+class WrongSchemaError(ExpectedError):
     """Raised when a stored table differs from its contract in more than columns that came later."""
 
 

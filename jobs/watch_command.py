@@ -11,13 +11,14 @@ from typing import Annotated, Any
 
 import typer
 
+from conf.failure import DONE
 from conf.settings_file import load_settings
 from jobs.collect.collector import OnSweep, run_collector
 from jobs.collect.command import plan_of, with_options_of
 from jobs.collect.failures import CollectError
 from jobs.command_options import EngineName, Json, LakeRoot, Master, SettingsFile
 from jobs.engines.engine_choice import chosen_engine
-from jobs.exit_codes import DONE, exit_code
+from jobs.exit_codes import exit_code
 from jobs.places import absolute
 from jobs.run_log import tell
 
@@ -28,9 +29,9 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 def run_pipeline(options: list[str]) -> int:
     """A run as ``hindsight run-pipeline`` with these options makes it; its exit code. A failure is said on stderr."""
-    from jobs.lake_commands import app as lake  # brings an engine's modules: the first sweep does not wait for them
+    from jobs.job_commands import app as jobs  # brings an engine's modules: the first sweep does not wait for them
 
-    return exit_code(lambda: lake(args=["run-pipeline", *options], prog_name="hindsight", standalone_mode=False))
+    return exit_code(lambda: jobs(args=["run-pipeline", *options], prog_name="hindsight", standalone_mode=False))
 
 
 class PipelineRuns:

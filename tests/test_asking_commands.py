@@ -21,8 +21,8 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
+from conf.failure import DONE, DRIFT_FOUND, RUN_FAILED, WRONG_USAGE
 from jobs.engines.local_lake import LocalLake
-from jobs.exit_codes import DONE, DRIFT_FOUND, RUN_FAILED, WRONG_USAGE
 from jobs.publication_record import begin_commits
 from jobs.sql_output import write_answer
 from jobs.sql_prompt import NameCompleter, ask

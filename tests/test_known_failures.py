@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from jobs.exit_codes import RUN_FAILED, exit_code
+from conf.failure import RUN_FAILED
+from jobs.exit_codes import exit_code
 
 
 class OfTheJvm(Py4JJavaError):

@@ -16,10 +16,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from conf.failure import LAKE_HELD, RUN_FAILED
 from jobs import lake_lease
 from jobs.delta_tables import Lake
 from jobs.engines.hadoop_store import HadoopStore
-from jobs.exit_codes import LAKE_HELD, RUN_FAILED, exit_code
+from jobs.exit_codes import exit_code
 from jobs.lake_lease import Holder, LakeHeldError, Lease, LeaseLostError, take
 from jobs.lake_lease import held as held_lake
 from jobs.lease_folder import LeaseFolder

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 
+from conf.failure import ExpectedError
+
 _CLIENT = "org.apache.rocketmq.client.exception"
 _REMOTING = "org.apache.rocketmq.remoting.exception"
 
 
-class CollectError(RuntimeError):
+class CollectError(ExpectedError):
     """Raised where nothing can be collected: nobody answers, nothing is named to a proxy, no line can be kept."""
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from conf.failure import ExpectedError
 from jobs.transforms.frames import ClusterDate
 from schemas import Table
 from udfs.date_digests import DateDigest
@@ -99,7 +100,7 @@ class Footprint(NamedTuple):
         return self[:4]
 
 
-class ConcurrentWriteError(RuntimeError):
+class ConcurrentWriteError(ExpectedError):
     """Raised when another run has changed a table between the reading and the commit; nothing was stored."""
 
 

@@ -13,11 +13,13 @@ from urllib.request import url2pathname
 
 from pyarrow import fs
 
+from conf.failure import ExpectedError
+
 _HADOOP, _OTHERS = "s3a://", "s3://"
 _LOCAL = ("", "file")
 
 
-class NoLocalEngineError(RuntimeError):
+class NoLocalEngineError(ExpectedError):
     """Raised where a lake cannot be read or written without Spark; nothing was done."""
 
 

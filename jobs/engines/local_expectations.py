@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import great_expectations as gx
@@ -21,11 +21,13 @@ import pyarrow.dataset as ds
 from jobs.engines.arrow_columns import arrow_schema, no_rows
 from jobs.engines.arrow_lake import Rows, StagedFile
 from jobs.engines.lake_place import file_system
-from jobs.engines.local_lake import LocalLake
 from jobs.engines.scanned import scanned
 from jobs.expectation_suites import crash_of, ephemeral_context, key_and_values, outcome
 from schemas import TABLES, Table
 from schemas.expectations import INVARIANTS, Invariant, beside
+
+if TYPE_CHECKING:
+    from jobs.engines.local_lake import LocalLake
 
 _BATCH = "batch"
 _ARROW = re.compile(r"\b(\w+) -> ")  # of a function without a name, as Spark writes it

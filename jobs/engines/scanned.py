@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -11,9 +12,11 @@ import pyarrow.dataset as ds
 from jobs.engines.arrow_columns import arrow_schema, no_rows
 from jobs.engines.arrow_lake import DataFile
 from jobs.engines.lake_place import file_system
-from jobs.engines.local_lake import LocalLake
 from jobs.run_context import EVERY_DATE, DateRange
 from schemas import Table
+
+if TYPE_CHECKING:
+    from jobs.engines.local_lake import LocalLake
 
 # Spark writes instants as Parquet's oldest kind.
 _PARQUET = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import great_expectations as gx
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.engines.spark_rows import FrameLake, frame_of
 from jobs.expectation_suites import BatchDefinition, ephemeral_context, expectations_of, outcome
 from schemas import TABLES, Table
 from schemas.expectations import beside
 
+if TYPE_CHECKING:
+    from jobs.engines.spark_rows import FrameLake
+
 
 def results_of(
-    lake: FrameLake, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
+    lake: FrameLake, job: str, frames: Mapping[Table, DataFrame], whole: Mapping[Table, DataFrame]
 ) -> list[dict[str, Any]]:
     """Check frames against the contracts and invariants of their tables; columns of ``quality_result`` by name.
 
     Invariants see ``whole`` beside the frames, and what is stored of other tables.
     An expectation that crashes counts as a critical failure.
     """
-    of_name = {table.name: frame_of(lake.spark, rows, table) for table, rows in whole.items()}
+    of_name = {table.name: rows for table, rows in whole.items()}
     seen = {name: of_name[name] if name in of_name else lake.read(TABLES[name]) for name in beside(frames)}
     source = ephemeral_context().data_sources.add_spark(job, persist=False)
     results = []
@@ -31,7 +33,7 @@ def results_of(
             frame.createOrReplaceTempView(f"candidate_{name}")
         for table, rows in frames.items():
             batch = source.add_dataframe_asset(table.name).add_batch_definition_whole_dataframe(table.name)
-            results += _check(frame_of(lake.spark, rows, table), batch, table)
+            results += _check(rows, batch, table)
     finally:
         _drop(lake.spark, [f"candidate_{name}" for name in seen])
     return results

@@ -149,7 +149,10 @@ class SparkRows:
         """Check rows against the contracts and invariants of their tables, beside all rows of others (``whole``)."""
         from jobs.engines.spark_expectations import results_of  # Great Expectations takes seconds to import
 
-        return results_of(self, job, frames, whole)
+        checked, beside = (
+            {table: frame_of(self.spark, rows, table) for table, rows in of.items()} for of in (frames, whole)
+        )
+        return results_of(self, job, checked, beside)
 
     def plans(self: FrameLake) -> AbstractContextManager[Callable[[int], None]]:
         """Interpreted plans for few lines, compiled ones for many."""

@@ -6,12 +6,13 @@ import pytest
 import typer
 from deltalake import DeltaTable
 
+from conf.failure import RUN_FAILED, WRONG_USAGE
 from conf.settings_file import load_settings
 from jobs.engines.engine_choice import chosen_engine
 from jobs.engines.lake_place import NoLocalEngineError, for_hadoop, for_others
 from jobs.engines.local_lake import LocalLake
 from jobs.engines.local_run import opened_here as opened
-from jobs.exit_codes import RUN_FAILED, WRONG_USAGE, exit_code
+from jobs.exit_codes import exit_code
 from jobs.lake_lease import LakeHeldError, LeaseLostError, take
 from jobs.lease_folder import LeaseFolder
 from jobs.run_context import RunContext

@@ -17,8 +17,9 @@ from unittest.mock import patch
 import pytest
 from deltalake import DeltaTable
 
+from conf.failure import DONE, LAKE_HELD, RUN_FAILED
 from jobs.delta_tables import Lake
-from jobs.exit_codes import DONE, LAKE_HELD, RUN_FAILED, exit_code
+from jobs.exit_codes import exit_code
 from jobs.run_context import RunContext
 from jobs.run_pipeline import JOBS
 from tests.pipeline.interrupted_lake import Reader, is_published_whole, published, seen, without_empty

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from conf.failure import RUN_FAILED
 from jobs import ingest_send_records, ingestion
-from jobs.exit_codes import RUN_FAILED, exit_code
+from jobs.exit_codes import exit_code
 from jobs.run_context import RunContext
 from tests.conftest import CAPTURES
 from tests.pipeline.interrupted_lake import seen, without_empty

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from conf.failure import RUN_FAILED
 from jobs.delta_tables import Lake
-from jobs.exit_codes import RUN_FAILED, exit_code
+from jobs.exit_codes import exit_code
 from jobs.publication import Derivation, publish
 from jobs.run_context import RunContext
 from jobs.table_schema import WrongSchemaError, is_earlier, stored_schema

@@ -10,13 +10,14 @@ import pytest
 from delta.tables import DeltaTable
 from pyspark.sql import functions as F
 
+from conf.failure import DRIFT_FOUND, RUN_FAILED, WRONG_USAGE
 from jobs import check_quality
 from jobs.asking import spark_asker
 from jobs.check_quality import AbsentTableError
 from jobs.delta_tables import Lake
 from jobs.engines.local_asker import LocalAsker
 from jobs.engines.local_lake import LocalLake
-from jobs.exit_codes import DRIFT_FOUND, RUN_FAILED, WRONG_USAGE, exit_code
+from jobs.exit_codes import exit_code
 from jobs.open_drift import (
     DriftFoundError,
     HalfPublishedError,

@@ -17,8 +17,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from conf.failure import GATE_FAILED
 from jobs.delta_tables import Lake
-from jobs.exit_codes import GATE_FAILED, exit_code
+from jobs.exit_codes import exit_code
 from jobs.publication import Derivation, publish
 from jobs.quality_gate import GateFailedError, check, validated
 from jobs.run_context import RunContext

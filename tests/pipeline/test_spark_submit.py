@@ -20,7 +20,7 @@ import pyspark
 import pytest
 from pyarrow import fs
 
-from jobs.exit_codes import RUN_FAILED
+from conf.failure import RUN_FAILED
 from tests.conftest import CAPTURES
 from tests.pipeline.lake_contents import contents
 from tests.processes import below

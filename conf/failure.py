@@ -1,0 +1,13 @@
+"""The exit codes of ``hindsight``, and the base of the errors that end a run with one of them: README has a table."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+DONE, DRIFT_FOUND, GATE_FAILED, RUN_FAILED, WRONG_USAGE, LAKE_HELD, INTERRUPTED = 0, 1, 2, 3, 64, 75, 130
+
+
+class ExpectedError(Exception):
+    """Raised where a run ends for a reason that a person can act upon: its text is a whole sentence for them."""
+
+    exit_code: ClassVar[int] = RUN_FAILED
