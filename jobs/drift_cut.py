@@ -1,6 +1,6 @@
 """Kernels that bring rows of tables to the workers that fold consumer groups: each group to one bucket.
 
-What is of a cluster, not of a group, goes as copies: see ``jobs.drift_routes``.
+What is of a cluster, not of a group, goes as copies: see ``drift_routes``.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def capture_rounds(captures: Iterable[pa.Table], markers: pa.Table, limits: Roun
 
     A capture belongs to the latest marker at or before it, if that is not older than a round lasts. Captures without
     one form rounds of their own: a long pause begins the next, at its first capture, and so does a question that is
-    asked again (``udfs.repeated_questions``).
+    asked again (``repeated_questions``).
 
     Args:
         captures: pieces of ``ASKED``; one without a ``kind`` puts no question.

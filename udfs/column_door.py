@@ -1,7 +1,7 @@
-"""Rows as Arrow columns in, out which of them no rule of the door finds anything about: ``udfs.door``, for many rows.
+"""Rows as Arrow columns in, out which of them no rule of the door finds anything about: ``door``, for many rows.
 
 A rule about names is asked once for each combination of names, one about another text once for each text; the others
-stand here once more, as masks. Whatever is not surely sound is for ``udfs.door`` to judge, row by row.
+stand here once more, as masks. Whatever is not surely sound is for ``door`` to judge, row by row.
 """
 
 from __future__ import annotations

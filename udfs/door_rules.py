@@ -1,4 +1,4 @@
-"""RocketMQ's own limits: a row in, a sentence out where it breaks one. ``udfs.door`` applies them to parsed lines.
+"""RocketMQ's own limits: a row in, a sentence out where it breaks one. ``door`` applies them to parsed lines.
 
 A rule looks at the columns it names, in whatever table they stand. ``RULES`` holds them with their default severities.
 Source: Validators, TopicValidator, MixAll, MessageStoreConfig; limits by release as said at each rule.

@@ -233,7 +233,7 @@ class GroupFold:
             yield JUDGED, JudgedTopic(facts, brought.key[2], spread_ms, brought.loose, heartbeats, *said)
 
     def _row(self, brought: _Round, day: date) -> dict[str, Any]:
-        """The round as ``udfs.group_walk`` takes it."""
+        """The round as ``group_walk`` takes it."""
         _, collector, round_us = brought.key
         events = self._events.get(round_us) if self._told.events is not None else None
         through_proxy = (collector, day) in self._recorded.asks_proxy

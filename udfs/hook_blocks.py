@@ -1,6 +1,6 @@
-"""Blocks of producer hook lines in, columns of ``send_attempt`` out: ``udfs.hook_lines``, for many lines at once.
+"""Blocks of producer hook lines in, columns of ``send_attempt`` out: ``hook_lines``, for many lines at once.
 
-Only what surely is an attempt as ``udfs.hook_lines`` reads it becomes a row here, and only what surely is of another
+Only what surely is an attempt as ``hook_lines`` reads it becomes a row here, and only what surely is of another
 kind is ignored; every other line is left to that reader.
 """
 

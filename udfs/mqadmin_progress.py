@@ -2,7 +2,7 @@
 
 ``#Client IP`` stands in 4.1.0 to 4.8.0, and with ``-s`` later; ``#Inflight`` from 5.1.0 on. Names are cut without a
 mark (UtilAll#frontStringAtLeast): brokers to 32 characters, topics to 32, from 4.9.3 on to 64; groups are whole. A name
-that fills its column is a doubt of its row (``udfs.cut_names``). Where two rows of one output name the same queue, a
+that fills its column is a doubt of its row (``cut_names``). Where two rows of one output name the same queue, a
 cut name stands for two, and no row of it is taken: AMBIGUOUS_NAME.
 Source: ConsumerProgressSubCommand, BrokerConsumeStatsSubCommad, 4.0.0 to 5.4.0.
 """

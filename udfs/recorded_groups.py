@@ -1,4 +1,4 @@
-"""What is known of the groups of a bucket, and by which settings they are folded: what ``udfs.group_fold`` takes."""
+"""What is known of the groups of a bucket, and by which settings they are folded: what ``group_fold`` takes."""
 
 from __future__ import annotations
 
