@@ -1,7 +1,7 @@
 """Finds the Delta jars, or fetches them once from the Maven repository that Spark's Ivy knows.
 
-``python -m jobs.delta_jars`` puts them beside the environment's own Spark jars, so that whatever is started from it,
-`spark-submit` included, has Delta without a look-up at every start.
+``python -m jobs.delta_jars`` puts them beside the environment's own Spark jars. Whatever is started
+from there, `spark-submit` included, then has Delta without a look-up at every start.
 """
 
 from __future__ import annotations
