@@ -34,6 +34,7 @@ _LISTED = (
     ("fleet_brokers", "brokers of the fleet"),
     ("producer_findings", "findings about producers and brokers"),
     ("send_totals", "brokers sent to"),
+    ("failures", "brokers and codes of failed attempts"),
     ("refused", "reasons of refusal"),
     ("refused_lines", "refused lines"),
     ("failed_checks", "checks that failed"),

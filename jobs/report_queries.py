@@ -32,6 +32,8 @@ _TIMELINE = (
     "windows",
     "sends",
     "send_totals",
+    "failures",
+    "call_results",
     "releases",
     "replayed",
     "choices",

@@ -21,7 +21,7 @@ def hostile_data() -> dict:
     lists = (
         "strip sends send_totals releases choices replayed findings files refused refused_lines checks failed_checks "
         "publications producers brokers windows groups rounds cells incidents "
-        "fleet_brokers fleet_cells producer_findings producer_finding_codes"
+        "fleet_brokers fleet_cells producer_findings producer_finding_codes failures call_results"
     )
     data: dict = {name: [] for name in lists.split()}
     data["dates"] = {"first": "2026-11-15", "last": "2026-11-21"}
@@ -90,6 +90,14 @@ def _rows(n: int, name: str) -> dict[str, list[dict]]:
             | {"severity": "HIGH", "trust": "certain", "opened_at": _T0, "last_seen_at": _T0, "resolved_at": None}
             | {"codes": ["DOUBLE_OWNED"], "rounds_true": 1, "rounds_informative": 1, "lag_now": None, "sentence": name}
             | {"messages_accrued": None, "evidence": [name], **counted}
+        ],
+        "failures": [
+            {"cluster": name, "broker_name": name, "failed_with": name, "response_code": None, "attempts": 3}
+            | {"gone_on": 1, "saved": 1, "lost": 1, "minutes": 2, **counted}
+        ],
+        "call_results": [
+            {"mode": None, "result": "exception", "retry_verdict": "right", "stored_twice": "no", "sends": 1}
+            | {"longest": 3000}
         ],
         "refused_lines": [
             {"cluster": name, "format": "f", "source_file": name, "line_number": 1, "reason_code": "NOT_JSON"}
