@@ -37,6 +37,7 @@ _LISTED = (
     ("failures", "brokers and codes of failed attempts"),
     ("refused", "reasons of refusal"),
     ("refused_lines", "refused lines"),
+    ("doubts", "kinds of doubt"),
     ("failed_checks", "checks that failed"),
 )
 

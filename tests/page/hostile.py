@@ -21,7 +21,7 @@ def hostile_data() -> dict:
     lists = (
         "strip sends send_totals releases choices replayed findings files refused refused_lines checks failed_checks "
         "publications producers brokers windows groups rounds cells incidents "
-        "fleet_brokers fleet_cells producer_findings producer_finding_codes failures call_results"
+        "fleet_brokers fleet_cells producer_findings producer_finding_codes failures call_results doubts"
     )
     data: dict = {name: [] for name in lists.split()}
     data["dates"] = {"first": "2026-11-15", "last": "2026-11-21"}
@@ -98,6 +98,10 @@ def _rows(n: int, name: str) -> dict[str, list[dict]]:
         "call_results": [
             {"mode": None, "result": "exception", "retry_verdict": "right", "stored_twice": "no", "sends": 1}
             | {"longest": 3000}
+        ],
+        "doubts": [
+            {"cluster": name, "table_name": "send_attempt", "source": "f", "doubt": "NEGATIVE_LATENCY", "doubted": 2}
+            | {"files": 1, "example_file": name, "example_line": 1, **counted}
         ],
         "refused_lines": [
             {"cluster": name, "format": "f", "source_file": name, "line_number": 1, "reason_code": "NOT_JSON"}
