@@ -38,6 +38,8 @@ _LISTED = (
     ("refused", "reasons of refusal"),
     ("refused_lines", "refused lines"),
     ("doubts", "kinds of doubt"),
+    ("route_changes", "changes of routes"),
+    ("routes_missing", "topics without a route"),
     ("failed_checks", "checks that failed"),
 )
 

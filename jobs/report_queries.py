@@ -31,6 +31,8 @@ _LISTS = (
     "refused",
     "refused_lines",
     "doubts",
+    "route_changes",
+    "routes_missing",
     "checks",
     "failed_checks",
     "publications",
