@@ -106,6 +106,8 @@ class ProducerFindings(_Section):
     min_sends_per_minute: int = Field(ge=1)
     over_isolation_max_percent: float = Field(ge=0, le=100)
     fleet_slow_min_percent: float = Field(gt=0, le=100)
+    broker_refuses_min_percent: float = Field(gt=0, le=100)
+    broker_refuses_min_attempts: int = Field(ge=1)
     long_isolation_before_514_s: float = Field(gt=0)
     long_isolation_since_514_s: float = Field(gt=0)
     not_returning_s: float = Field(gt=0)

@@ -6,13 +6,23 @@ the list of brokers; a drift row from the lists, rules and answers of its round.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from jobs.engines.asker import Asker, BadQueryError, Record, records
+from jobs.explained_choice import explained_choice
 from jobs.explained_drift import explained_drift
+from jobs.explained_finding import explained_finding, explained_minute
+from jobs.explained_incident import explained_change, explained_incident
+from jobs.explained_inputs import (
+    explained_allocation,
+    explained_confirmation,
+    explained_item,
+    explained_replay,
+    explained_round,
+    explained_state,
+    explained_strategy,
+)
 from jobs.explained_send import explained_send
 from jobs.explained_window import explained_window
-from jobs.explanation import MOST, Section, at_instant, queried, rules_in_force, same
+from jobs.explanation import MOST, Section
 from schemas import TABLES
 
 __all__ = ["EXPLAINED", "NotOneRowError", "Section", "explain"]
@@ -45,55 +55,20 @@ def _the_row(asker: Asker, table: str, where: str) -> Record:
     raise NotOneRowError(f"the condition picks {many} rows of {table}, not one; {help_}.")
 
 
-# -- a verdict -----------------------------------------------------------------------------------------------------
-
-
-def _verdict(asker: Asker, verdict: Record) -> Iterator[Section]:
-    yield rules_in_force(asker, verdict)
-    producer = same(asker, verdict, "cluster", "event_date", "producer_group", "client_id")
-    at = at_instant(verdict["begin_at"])
-    yield queried(
-        asker,
-        "What the producer held at the begin of the attempt (broker_availability_window)",
-        "A broker is left out of the choice from window_start on, up to window_end.",
-        f"""SELECT broker_name, state, window_start, window_end, trigger_kind, trigger_latency_ms, certainty
-            FROM broker_availability_window WHERE {producer}
-            AND window_start <= {at} + INTERVAL 1 SECOND
-            AND (window_end > {at} - INTERVAL 1 SECOND OR window_end IS NULL)
-            ORDER BY broker_name, window_start LIMIT {MOST}""",
-    )
-    near = f"begin_at BETWEEN {at} - INTERVAL 30 SECONDS AND {at} + INTERVAL 30 SECONDS"
-    yield queried(
-        asker,
-        "Brokers that it used for the topic within 30 s",
-        "A broker used before and after was in the client's list; so was the one that was chosen.",
-        f"""SELECT broker_name, COUNT_IF(begin_at < {at}) AS before, COUNT_IF(begin_at > {at}) AS after
-            FROM send_attempt WHERE {producer} AND {same(asker, verdict, "topic")} AND {near}
-            GROUP BY broker_name ORDER BY broker_name LIMIT {MOST}""",
-    )
-    yield queried(
-        asker,
-        "Recorded routes of the topic around that time (topic_route)",
-        "",
-        f"""SELECT captured_at, broker_name, write_queue_nums, perm, has_master, order_topic_conf
-            FROM topic_route
-            WHERE {same(asker, verdict, "cluster", "event_date", "topic")}
-            AND captured_at BETWEEN {at} - INTERVAL 300 SECONDS AND {at} + INTERVAL 60 SECONDS
-            ORDER BY captured_at DESC, broker_name LIMIT {MOST}""",
-    )
-    yield queried(
-        asker,
-        "The send's attempts",
-        "lastBrokerName is the broker of the attempt before.",
-        f"""SELECT attempt, begin_at, end_at, broker_name, queue_id, last_broker_name, outcome, queue_selected_by,
-            source_file || ':' || source_line AS line FROM send_attempt
-            WHERE {producer} AND {same(asker, verdict, "msg_id")} ORDER BY begin_at LIMIT {MOST}""",
-    )
-
-
 EXPLAINED = {
     "broker_availability_window": explained_window,
-    "send_verdict": _verdict,
+    "send_verdict": explained_choice,
     "send_call": explained_send,
+    "producer_finding": explained_finding,
+    "fleet_minute": explained_minute,
+    "producer_replay": explained_replay,
+    "fault_item_state": explained_item,
+    "window_confirmation": explained_confirmation,
     "allocation_drift": explained_drift,
+    "drift_incident": explained_incident,
+    "membership_change": explained_change,
+    "group_round": explained_round,
+    "expected_allocation": explained_allocation,
+    "group_drift_state": explained_state,
+    "client_strategy_state": explained_strategy,
 }

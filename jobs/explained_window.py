@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from jobs.engines.asker import Asker, Record, records
 from jobs.explanation import MOST, Section, at_instant, on_date, rules_in_force, same
-from udfs.not_available_duration import not_available_duration
-from udfs.release_profiles import PROFILES, FaultProfile
-from udfs.send_outcome import fault_update
+from jobs.recorded_updates import profile_in_force, updates_of
+from udfs.release_profiles import FaultProfile
 
 
 def explained_window(asker: Asker, window: Record) -> Iterator[Section]:
     """The sections of a row of ``broker_availability_window``."""
     rules = rules_in_force(asker, window)
     yield rules
-    own = {**rules.rows[0], "detector_enabled": bool(rules.rows[0]["detector_enabled"])}
-    profile = replace(
-        PROFILES[window["profile"]],
-        latency_max_ms=tuple(own["latency_max_ms"]),
-        not_available_ms=tuple(own["not_available_ms"]),
-    )
-    order = ("at", "begin_at", "thread", "msg_id")
-    updates = sorted(
-        _updates(asker, window, profile, own), key=lambda update: tuple(update[name] or "" for name in order)
-    )
+    profile = profile_in_force(rules, window["profile"])
+    updates = _updates(asker, window, profile, rules)
     yield Section(
         "What the producer told its fault table of this broker", _how_to_read(profile, window), updates[:MOST]
     )
@@ -54,7 +44,7 @@ def _how_to_read(profile: FaultProfile, window: Record) -> str:
     return " ".join(said)
 
 
-def _updates(asker: Asker, window: Record, profile: FaultProfile, own: Record) -> Iterator[Record]:
+def _updates(asker: Asker, window: Record, profile: FaultProfile, rules: Section) -> list[Record]:
     until = window["window_end"] or window["window_start"]
     of_both = same(asker, window, "cluster", "producer_group", "client_id", "broker_name")
     sent = records(
@@ -65,49 +55,11 @@ def _updates(asker: Asker, window: Record, profile: FaultProfile, own: Record) -
         AND LEAST(end_at, COALESCE(submit_end_at, end_at)) <= {at_instant(until)}
         ORDER BY end_at LIMIT {MOST * 10}""",
     )
-    for attempt in sent:
-        for phase, at, exception in _phases(attempt):
-            told = fault_update(
-                profile,
-                mode=attempt["mode"],
-                phase=phase,
-                exception=exception,
-                error=attempt["error"],
-                detector_enabled=own["detector_enabled"],
-            )
-            if told is None or not window["window_start"] <= at <= until:
-                continue
-            latency = round((at - attempt["begin_at"]) / timedelta(milliseconds=1))
-            held = not_available_duration(latency, told.isolation, profile)
-            line = (
-                "callback_line" if phase == "callback" else "submit_line" if attempt["submit_line"] else "source_line"
-            )
-            yield {
-                "at": at,
-                "begin_at": attempt["begin_at"],
-                "thread": attempt["thread"],
-                "msg_id": attempt["msg_id"],
-                "latency_ms": latency,
-                "exception": exception,
-                "isolation": told.isolation,
-                "reachable": told.reachable,
-                "not_available_ms": held,
-                "available_again_at": at + timedelta(milliseconds=held),
-                "line": f"{attempt[line.replace('line', 'file')]}:{attempt[line]}",
-            }
-
-
-def _phases(attempt: Record) -> Iterator[tuple[str, datetime, str | None]]:
-    """When an attempt told the table something: at its end; ASYNC at its submit and at its callback."""
-    pinned = attempt["queue_selected_by"] not in (None, "client")
-    if attempt["mode"] != "ASYNC":
-        if not pinned:
-            yield ("result" if attempt["mode"] == "SYNC" else "submit"), attempt["end_at"], attempt["exception"]
-        return
-    if attempt["submit_end_at"] and not pinned:
-        yield "submit", attempt["submit_end_at"], None
-    if attempt["callback_end_at"]:
-        yield "callback", attempt["callback_end_at"], attempt["exception"]
+    return [
+        {name: value for name, value in update.items() if name != "broker_name"}
+        for update in updates_of(sent, profile, rules)
+        if window["window_start"] <= update["at"] <= until
+    ]
 
 
 _ENDINGS = {

@@ -34,8 +34,12 @@ _LISTED = (
     ("fleet_brokers", "brokers of the fleet"),
     ("producer_findings", "findings about producers and brokers"),
     ("send_totals", "brokers sent to"),
+    ("failures", "brokers and codes of failed attempts"),
     ("refused", "reasons of refusal"),
     ("refused_lines", "refused lines"),
+    ("doubts", "kinds of doubt"),
+    ("route_changes", "changes of routes"),
+    ("routes_missing", "topics without a route"),
     ("failed_checks", "checks that failed"),
 )
 

@@ -24,7 +24,19 @@ _BUCKETS = 240
 _SEND_BUCKETS = 120
 _MOST_FAMILIES = 8
 
-_LISTS = ("incidents", "findings", "files", "refused", "refused_lines", "checks", "failed_checks", "publications")
+_LISTS = (
+    "incidents",
+    "findings",
+    "files",
+    "refused",
+    "refused_lines",
+    "doubts",
+    "route_changes",
+    "routes_missing",
+    "checks",
+    "failed_checks",
+    "publications",
+)
 _TIMELINE = (
     "brokers",
     "strip",
@@ -32,6 +44,8 @@ _TIMELINE = (
     "windows",
     "sends",
     "send_totals",
+    "failures",
+    "call_results",
     "releases",
     "replayed",
     "choices",

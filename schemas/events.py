@@ -72,6 +72,8 @@ CLIENT_EVENT_KINDS = (
     "rebalance_failed",
     "rebalance_applied",
     "route_changed",
+    "route_missing",
+    "route_read_failed",
     "broker_offline",
     "heartbeat_sent",
     "heartbeat_failed",

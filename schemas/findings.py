@@ -13,6 +13,7 @@ from schemas.table_contract import Table, column
 # How bad each finding is by itself.
 FINDING_SEVERITY: dict[str, Literal["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"]] = {
     "FLEET_SLOW": "HIGH",  # the broker, not a producer: most of those who send are affected
+    "BROKER_REFUSES": "HIGH",  # the broker: whoever sends to it gets an error, or less safety than was asked for
     "ALL_ISOLATED": "HIGH",  # nothing is left to choose from: sends go to brokers that just failed
     "NOT_RETURNING": "HIGH",  # heals only at the next route change; until then the others carry the load
     "LONG_ISOLATION": "MEDIUM",  # capacity is missing to one producer, for a known time
@@ -92,8 +93,8 @@ PRODUCER_FINDING = Table(
             column(
                 "code",
                 StringType(),
-                "FLEET_SLOW, OVER_ISOLATION, ALL_ISOLATED, LONG_ISOLATION, NOT_RETURNING, FAULT_OFF_SLOW or "
-                "IMPOSSIBLE_CHOICE.",
+                "FLEET_SLOW, BROKER_REFUSES, OVER_ISOLATION, ALL_ISOLATED, LONG_ISOLATION, NOT_RETURNING, "
+                "FAULT_OFF_SLOW or IMPOSSIBLE_CHOICE.",
                 required=True,
             ),
             column("severity", StringType(), "CRITICAL, HIGH, MEDIUM, LOW or INFO, by code.", required=True),
@@ -107,7 +108,8 @@ PRODUCER_FINDING = Table(
                 "kind",
                 StringType(),
                 "LONG_ISOLATION: state of the window (unavailable, unreachable); NOT_RETURNING: queue_list_rewritten "
-                "(releases that do so), not_chosen (others); null: the code says it all.",
+                "(releases that do so), not_chosen (others); BROKER_REFUSES: busy (SYSTEM_BUSY), not_store_ok (stored, "
+                "not yet flushed or copied); null: the code says it all.",
             ),
             column(
                 "from",
@@ -144,7 +146,7 @@ PRODUCER_FINDING = Table(
     values=(
         ("code", tuple(FINDING_SEVERITY)),
         ("severity", SEVERITIES),
-        ("kind", ("unavailable", "unreachable", "queue_list_rewritten", "not_chosen")),
+        ("kind", ("unavailable", "unreachable", "queue_list_rewritten", "not_chosen", "busy", "not_store_ok")),
         CERTAINTIES,
     ),
 )

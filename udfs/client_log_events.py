@@ -49,6 +49,7 @@ _NEEDLES = (
     "sendKernel",
     "umerIdList",
     "oute info",
+    "RouteInfoFromNameS",
     "is offline",
     "heart beat to",
     "isolated for",

@@ -184,6 +184,24 @@ TEMPLATES: tuple[Template, ...] = (
         mark="] route info changed, old[",
     ),
     template(
+        "route_missing",
+        "get Topic [",
+        r"get Topic \[(?P<topic>[^\]]++)\] RouteInfoFromNameServer is not exist value",
+        mark="] RouteInfoFromNameServer is not exist value",
+    ),
+    template(
+        "route_read_failed",
+        "updateTopicRouteInfoFromNameServer, getTopicRouteInfoFromNameServer return null, Topic: ",
+        r"updateTopicRouteInfoFromNameServer, getTopicRouteInfoFromNameServer return null, "
+        r"Topic: (?P<topic>[^ .]++)(?:\. \[(?P<client_id>[^\]]++)\])?",
+    ),
+    template(
+        "route_read_failed",
+        "updateTopicRouteInfoFromNameServer Exception",
+        r"updateTopicRouteInfoFromNameServer Exception",
+        traced=True,
+    ),
+    template(
         "broker_offline",
         "the broker addr[",
         r"the broker addr\[(?P<broker_name>[^ \]]++) (?P<broker_address>[^\]]++)\] is offline, remove it",

@@ -18,18 +18,19 @@ from udfs.held_stretches import HeldMinutes
 from udfs.isolation_rules import writable_brokers
 from udfs.minute_counts import MINUTE_MS, MINUTES, MinuteCounts, standing_of
 from udfs.not_available_duration import IntArray
-from udfs.producer_finding import Fleet, FleetMinute
+from udfs.producer_finding import Fleet, FleetMinute, Refusals
 from udfs.replayed_day import Day
 
 _INSTANT = pa.timestamp("us", "UTC")
 ACTIVE = pa.schema(
     [("minute", pa.int64()), *((n, pa.int64()) for n in ("active", "doubtful", "active_unknown", "active_off"))]
 )
+_BROKER_MINUTE = ("broker_name", "minute")
 BY_BROKER = pa.schema(
     [
         ("minute", pa.int64()),
         ("broker_name", pa.string()),
-        *((name, pa.int64()) for name in ("isolating", "isolating_at_least", "attempts")),
+        *((name, pa.int64()) for name in ("isolating", "isolating_at_least", "attempts", "busy", "not_store_ok")),
     ]
 )
 QUEUES = pa.schema([("topic", pa.string()), ("broker_name", pa.string()), ("queues", pa.int64())])
@@ -50,7 +51,8 @@ class Share(NamedTuple):
 
     Attributes:
         active: per minute, the active ones among them (``ACTIVE``).
-        by_broker: per minute and broker, who isolated it, and the attempts to it (``BY_BROKER``).
+        by_broker: per minute and broker, who isolated it, the attempts to it, and of these those that it refused
+            as too busy or stored without SEND_OK (``BY_BROKER``).
         queues: per topic and broker that they sent to, the highest queue id seen, plus 1 (``QUEUES``); null: none was.
         isolating: the held minutes of active, replayed producers.
     """
@@ -93,7 +95,9 @@ def _by_broker(day: Day, counts: MinuteCounts, held: HeldMinutes, isolating: Hel
     numbers = {
         "isolating": _numbers(isolating),
         "isolating_at_least": _numbers(isolating)[sure],
-        "attempts": np.repeat(counts.traffic.numbers, counts.traffic.counts),
+        "attempts": counts.traffic.each(),
+        "busy": counts.busy.each(),
+        "not_store_ok": counts.not_store_ok.each(),
     }
     size = len(day.brokers) * MINUTES
     sums = {name: np.bincount(each, minlength=size) for name, each in numbers.items()}
@@ -148,11 +152,17 @@ def fleet_of(rows: pa.Table, shares: Sequence[Share], routes: Iterable[Mapping[s
     for row in pa.concat_tables(share.queues for share in shares).to_pylist():
         known, own = queues[row["topic"]].get(row["broker_name"]), row["queues"]
         queues[row["topic"]][row["broker_name"]] = own if known is None else max(known, own or 0)
-    traffic = pa.concat_tables(share.by_broker for share in shares)
-    traffic = traffic.filter(pc.greater(traffic["attempts"], 0))
+    traffic = _summed([share.by_broker for share in shares], ["minute", "broker_name"])
+    traffic = traffic.filter(pc.greater(traffic["attempts"], 0)).sort_by([(n, "ascending") for n in _BROKER_MINUTE])
     return Fleet(
         {key: FleetMinute(*each) for key, each in zip(keys, counts, strict=True)},
         queues,
         writable_brokers(routes),
-        frozenset(zip(traffic["broker_name"].to_pylist(), traffic["minute"].to_pylist(), strict=True)),
+        frozenset(zip(*(traffic[name].to_pylist() for name in _BROKER_MINUTE), strict=True)),
+        _refusals(traffic),
     )
+
+
+def _refusals(traffic: pa.Table) -> dict[tuple[str, int], Refusals]:
+    rows = traffic.filter(pc.greater(pc.add(traffic["busy"], traffic["not_store_ok"]), 0)).to_pylist()
+    return {(row["broker_name"], row["minute"]): Refusals(*(row[name] for name in Refusals._fields)) for row in rows}

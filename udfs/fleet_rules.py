@@ -98,6 +98,45 @@ def fleet_slow(day: Day, fleet: Fleet, limits: Thresholds) -> Iterable[Finding]:
         )
 
 
+def broker_refuses(day: Day, fleet: Fleet, limits: Thresholds) -> Iterable[Finding]:
+    """A broker was too busy for 5 % of a minute's attempts, and for ten or more; or did not store so many safely.
+
+    Too busy: SYSTEM_BUSY; not safely: another SendStatus than SEND_OK. What the hooks saw is counted, so the
+    finding is certain: what they did not see can only be more.
+    """
+    for kind, words in _REFUSALS.items():
+        many = [
+            (broker, minute, (getattr(at, kind), at.attempts))
+            for (broker, minute), at in fleet.refusals.items()
+            if getattr(at, kind) >= limits.broker_refuses_min_attempts
+            and getattr(at, kind) * 100 >= at.attempts * limits.broker_refuses_min_percent
+        ]
+        for run in runs(many):
+            refused, attempts = (sum(numbers) for numbers in zip(*run.values, strict=True))
+            yield Finding(
+                "BROKER_REFUSES",
+                process=None,
+                topic=None,
+                broker_name=run.key,
+                kind=kind,
+                since=run.first * MINUTE_MS,
+                until=run.end * MINUTE_MS,
+                certainty="certain",
+                doubt=None,
+                subject=run.key,
+                evidence=f"failed_attempts: broker_name={run.key}, minute={iso_minute(day, run.first)} to "
+                f"{iso_minute(day, run.end)}",
+                sentence=f"{run.key} answered {refused} of {attempts} attempts {words} between "
+                f"{minute_clock(run.first)} and {minute_clock(run.end)}",
+            )
+
+
+_REFUSALS = {
+    "busy": "with SYSTEM_BUSY",
+    "not_store_ok": "with another status than SEND_OK (stored, but not yet flushed or copied)",
+}
+
+
 def _evidence(day: Day, broker: str, run: Run) -> str:
     since, until = iso_minute(day, run.first), iso_minute(day, run.end)
     return f"fleet_minute: broker_name={broker}, minute_at={since} to {until}"

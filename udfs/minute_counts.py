@@ -16,6 +16,10 @@ from udfs.replayed_day import Day
 
 MINUTE_MS = 60_000
 MINUTES = 1440
+# ResponseCode.SYSTEM_BUSY: BrokerFastFailure ("[TIMEOUT_CLEAN_QUEUE]", "[PCBUSY_CLEAN_QUEUE]"), a full thread pool.
+SYSTEM_BUSY = 2
+# SendStatus of a message that is stored, but not yet flushed or copied; of a trace, any of them.
+NOT_STORE_OK = ("FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE", "NOT_STORE_OK")
 
 
 class Tally(NamedTuple):
@@ -31,6 +35,10 @@ class Tally(NamedTuple):
         np.add.at(counts, place, np.concatenate([self.counts, other.counts]))
         return Tally(numbers, counts)
 
+    def each(self) -> IntArray:
+        """Every number as often as it occurs."""
+        return np.repeat(self.numbers, self.counts)
+
 
 NONE = Tally(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
@@ -45,6 +53,8 @@ class MinuteCounts(NamedTuple):
         answered: attempts of processes whose switch is known to be off that tell of the broker, by
             ``item * 1440 + minute``; ONEWAY and submits do not.
         slow: of these, those that took ``slow_ms`` or longer.
+        busy: of ``traffic``, attempts that the broker refused as too busy; by the same.
+        not_store_ok: of ``traffic``, attempts that it stored, but not as safely as it should; by the same.
     """
 
     sends: Tally = NONE
@@ -52,6 +62,8 @@ class MinuteCounts(NamedTuple):
     traffic: Tally = NONE
     answered: Tally = NONE
     slow: Tally = NONE
+    busy: Tally = NONE
+    not_store_ok: Tally = NONE
 
     def plus(self, other: MinuteCounts) -> MinuteCounts:
         """Both together."""
@@ -68,17 +80,20 @@ def minute_counts(
     rows = np.flatnonzero(which & a.on_date & (broker >= 0))
     minute = a.begin[rows] // MINUTE_MS
     first = (a.attempt[rows] <= 0) & (process[rows] >= 0)
-    by_process = process[rows] * MINUTES + minute
+    by_process, by_broker = process[rows] * MINUTES + minute, broker[rows] * MINUTES + minute
     off = np.flatnonzero(switched_off(day)[process[rows]] & (process[rows] >= 0))
-    off = off[~a.texts("outcome").are("SUBMITTED")[rows[off]]]
+    outcome = a.texts("outcome")
+    off = off[~outcome.are("SUBMITTED")[rows[off]]]
     by_item = day.item_of(process[rows[off]], broker[rows[off]]) * MINUTES + minute[off]
     is_slow = np.asarray(a.table["latency_ms"].take(pa.array(rows[off]))) >= slow_ms
     return MinuteCounts(
         sends=_tally(by_process[first]),
         chosen=_tally(by_process[first & ~a.pinned[rows]]),
-        traffic=_tally(broker[rows] * MINUTES + minute),
+        traffic=_tally(by_broker),
         answered=_tally(by_item),
         slow=_tally(by_item[is_slow]),
+        busy=_tally(by_broker[_codes(a)[rows] == SYSTEM_BUSY]),
+        not_store_ok=_tally(by_broker[outcome.are(*NOT_STORE_OK)[rows]]),
     )
 
 
@@ -86,6 +101,11 @@ def switched_off(day: Day) -> BoolArray:
     """Which processes are known to go without the switch; last: none of them."""
     switches = [process.rules.settings.latency_fault_enabled for process in day.processes]
     return np.array([*(switch is False for switch in switches), False], dtype=np.bool_)
+
+
+def _codes(a: Attempts) -> IntArray:
+    codes: IntArray = a.table["response_code"].fill_null(-1).to_numpy()
+    return codes
 
 
 def _tally(numbers: IntArray) -> Tally:

@@ -14,6 +14,7 @@ from udfs.replayed_day import Day
 # How bad each finding is by itself.
 SEVERITY = {
     "FLEET_SLOW": "HIGH",  # the broker, not a producer: most of those who send are affected
+    "BROKER_REFUSES": "HIGH",  # the broker: whoever sends to it gets an error, or less safety than was asked for
     "ALL_ISOLATED": "HIGH",  # nothing is left to choose from: sends go to brokers that just failed
     "NOT_RETURNING": "HIGH",  # heals only at the next route change; until then the others carry the load
     "LONG_ISOLATION": "MEDIUM",  # capacity is missing to one producer, for a known time
@@ -29,6 +30,8 @@ class Thresholds(NamedTuple):
     min_sends_per_minute: int
     over_isolation_max_percent: float
     fleet_slow_min_percent: float
+    broker_refuses_min_percent: float
+    broker_refuses_min_attempts: int
     long_isolation_before_514_s: float
     long_isolation_since_514_s: float
     not_returning_s: float
@@ -44,6 +47,8 @@ DEFAULT_LIMITS = Thresholds(
     min_sends_per_minute=30,
     over_isolation_max_percent=10,
     fleet_slow_min_percent=50,
+    broker_refuses_min_percent=5,
+    broker_refuses_min_attempts=10,
     long_isolation_before_514_s=60,
     long_isolation_since_514_s=10,
     not_returning_s=60,
@@ -66,6 +71,14 @@ class FleetMinute(NamedTuple):
     active_unknown: int
 
 
+class Refusals(NamedTuple):
+    """Attempts to a broker in a minute; those that it refused as too busy; those that it stored without SEND_OK."""
+
+    attempts: int
+    busy: int
+    not_store_ok: int
+
+
 class Fleet(NamedTuple):
     """What is known of all producers of a cluster on a date.
 
@@ -74,12 +87,14 @@ class Fleet(NamedTuple):
         queues: by topic, of each broker that any producer sent to the most queues seen; None: no queue id was.
         writable: by topic, the brokers that producers keep of its recorded routes.
         served: each broker and minute in which any attempt to it began.
+        refusals: by broker and minute, in order, where there are any.
     """
 
     minutes: Mapping[tuple[str, int], FleetMinute]
     queues: Mapping[str, Mapping[str, int | None]]
     writable: Mapping[str, frozenset[str]]
     served: frozenset[tuple[str, int]]
+    refusals: Mapping[tuple[str, int], Refusals]
 
 
 class Send(NamedTuple):

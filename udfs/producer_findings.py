@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
-from udfs.fleet_rules import fleet_slow, over_isolation
+from udfs.fleet_rules import broker_refuses, fleet_slow, over_isolation
 from udfs.isolation_rules import all_isolated, long_isolation
 from udfs.producer_finding import Finding, Fleet, Observed, Thresholds
 from udfs.producer_tables import INSTANT, STRINGS
@@ -28,6 +28,8 @@ RULES: dict[str, Rule] = {
     "FAULT_OFF_SLOW": fault_off_slow,
     "IMPOSSIBLE_CHOICE": impossible_choice,
 }
+# What is said of brokers, by all producers together.
+FLEET_RULES = (fleet_slow, broker_refuses)
 FINDING = pa.schema(
     [
         ("cluster", pa.string()),
@@ -51,7 +53,7 @@ def findings_of(given: Observed, fleet: Fleet, limits: Thresholds) -> pa.Table:
 
 def findings_of_fleet(day: Day, fleet: Fleet, limits: Thresholds) -> pa.Table:
     """What is found of all of them together, once a cluster and date."""
-    return _rows(day, list(fleet_slow(day, fleet, limits)))
+    return _rows(day, [finding for rule in FLEET_RULES for finding in rule(day, fleet, limits)])
 
 
 def _rows(day: Day, findings: Sequence[Finding]) -> pa.Table:

@@ -37,6 +37,8 @@ GREP = {
     "client_event broadcast_queues_changed": rb"messageQueueChanged ",
     "client_event rebalance_applied": rb"Rebalance changed, also",
     "client_event route_changed": rb"route info changed",
+    "client_event route_missing": rb"RouteInfoFromNameServer is not exist value",
+    "client_event route_read_failed": rb"updateTopicRouteInfoFromNameServer( E|, get)",
     "client_event broker_offline": rb"is offline, remove it",
     "client_event heartbeat_sent": rb"send heart beat to broker.*success",
     "client_event heartbeat_failed": rb"send heart beat to broker.*failed",

@@ -21,7 +21,8 @@ def hostile_data() -> dict:
     lists = (
         "strip sends send_totals releases choices replayed findings files refused refused_lines checks failed_checks "
         "publications producers brokers windows groups rounds cells incidents "
-        "fleet_brokers fleet_cells producer_findings producer_finding_codes"
+        "fleet_brokers fleet_cells producer_findings producer_finding_codes failures call_results doubts "
+        "route_changes routes_missing"
     )
     data: dict = {name: [] for name in lists.split()}
     data["dates"] = {"first": "2026-11-15", "last": "2026-11-21"}
@@ -90,6 +91,27 @@ def _rows(n: int, name: str) -> dict[str, list[dict]]:
             | {"severity": "HIGH", "trust": "certain", "opened_at": _T0, "last_seen_at": _T0, "resolved_at": None}
             | {"codes": ["DOUBLE_OWNED"], "rounds_true": 1, "rounds_informative": 1, "lag_now": None, "sentence": name}
             | {"messages_accrued": None, "evidence": [name], **counted}
+        ],
+        "failures": [
+            {"cluster": name, "broker_name": name, "failed_with": name, "response_code": None, "attempts": 3}
+            | {"gone_on": 1, "saved": 1, "lost": 1, "minutes": 2, **counted}
+        ],
+        "call_results": [
+            {"mode": None, "result": "exception", "retry_verdict": "right", "stored_twice": "no", "sends": 1}
+            | {"longest": 3000}
+        ],
+        "doubts": [
+            {"cluster": name, "table_name": "send_attempt", "source": "f", "doubt": "NEGATIVE_LATENCY", "doubted": 2}
+            | {"files": 1, "example_file": name, "example_line": 1, **counted}
+        ],
+        "route_changes": [
+            {"cluster": name, "topic": name, "broker_name": name, "what": "perm", "unchanged_until": _T0 - 60_000}
+            | {"changed_at": _T0, "perm_before": 6, "perm": 4, "write_queue_nums_before": 4, "write_queue_nums": 4}
+            | counted
+        ],
+        "routes_missing": [
+            {"cluster": name, "topic": name, "name_servers_say": "differ", "times": 2, "minutes": 1}
+            | {"first_minute": _MINUTE, "last_minute": _MINUTE, **counted}
         ],
         "refused_lines": [
             {"cluster": name, "format": "f", "source_file": name, "line_number": 1, "reason_code": "NOT_JSON"}

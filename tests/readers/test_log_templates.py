@@ -100,6 +100,16 @@ CLIENT: dict[str, tuple[str, tuple[str, ...] | str]] = {
     "rebalance Exception": ("rebalance_failed", ()),
     "{} Rebalance changed, also update version: {}, {}": ("rebalance_applied", ("T", "1", "2")),
     "the topic[{}] route info changed, old[{}] ,new[{}]": ("route_changed", ("T", "null", "null")),
+    "get Topic [{}] RouteInfoFromNameServer is not exist value": ("route_missing", ("T",)),
+    "updateTopicRouteInfoFromNameServer, getTopicRouteInfoFromNameServer return null, Topic: {}": (
+        "route_read_failed",
+        ("T",),
+    ),
+    "updateTopicRouteInfoFromNameServer, getTopicRouteInfoFromNameServer return null, Topic: {}. [{}]": (
+        "route_read_failed",
+        ("T", "c@1"),
+    ),
+    "updateTopicRouteInfoFromNameServer Exception": ("route_read_failed", ()),
     "the broker addr[{} {}] is offline, remove it": ("broker_offline", ("b", "h:1")),
     "the broker[{}] name's host is offline, remove it": ("broker_offline", ("b",)),
     "send heart beat to broker[{} {} {}] success": ("heartbeat_sent", ("b", "0", "h:1")),
