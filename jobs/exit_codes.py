@@ -1,4 +1,4 @@
-"""The one place where failures become exit codes; README has them in a table."""
+"""The one place where failures become exit codes; docs/operations.md has them in a table."""
 
 from __future__ import annotations
 
