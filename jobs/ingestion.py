@@ -10,8 +10,8 @@ type, b.jsonl with the first start again and a third one. ``ingested_file`` then
     a.jsonl   4     2       0          1        1
     b.jsonl   2     1       1          0        0
 
-If the run dies before it writes ``ingested_file``, the next one reads both files again. It finds the stored starts by their
-keys, and ends with the same rows and counts.
+If the run dies before it writes ``ingested_file``, the next one reads both files again. It finds the stored starts by
+their keys, and ends with the same rows and counts.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ turn, unless one attempt between them is not recorded:
 
 Without a route of that time nothing is claimed:
 
->>> set(told.reason for told in verdicts_of(attempts, "T", go, RecordedRoutes([], stale_ms=1, valid_ms=1), tolerance_ms=3))
+>>> no_routes = RecordedRoutes([], stale_ms=31_000, valid_ms=300_000)
+>>> {told.reason for told in verdicts_of(attempts, "T", go, no_routes, tolerance_ms=3)}
 {'no route of the topic is recorded at that time'}
 """
 

@@ -6,9 +6,9 @@ What an update does depends only on the item's updates before it, so all items a
 - from 5.1.4 on an update can only move the item's start forward: a stretch lasts to the farthest start so far;
 - from 5.1.4 on the reachable flag is what the last update set.
 
-An example. A send to one broker ends after 2.5 s, so the client avoids the broker for 120 s. A minute later a send to it
-ends after 3 ms. Under 4.9.8 the second update replaces the item, and the stretch ends there. Under 5.1.4 (``extend_only``)
-it changes nothing, and the stretch lasts the whole 120 s:
+An example. A send to a broker ends after 2.5 s, so the client avoids the broker for 120 s. A minute later a send to it
+ends after 3 ms. Under 4.9.8 this update replaces the item, and the stretch ends there. Under 5.1.4 (``extend_only``) it
+changes nothing, and the stretch lasts the whole 120 s:
 
 >>> second = Updates(item=np.array([0, 0]), at=np.array([0, 60_000]), latency=np.array([2_500, 3]),
 ...                  isolation=np.array([False, False]), reachable=np.array([True, True]),

@@ -2,17 +2,15 @@
 
 A round that shows what the one before showed costs next to nothing: what follows from it is looked up, not worked out.
 
-An example: a group of three members with 12 queues, read every 15 s.
+An example: three members, 12 queues, read every 15 s.
 
-    09:00:00  the first round: members, rules, route and owners are brought together; AVG gives each member 4 queues, and
-              the owners are as expected
-    09:00:15  the same answers: ``captured.shows`` is the same number, so the facts, the rules and the expectation are those
-              of the round before, and ``GroupHistory.repeat`` only moves time on
-    09:00:30  one member has left: other facts, so another expectation (6 queues each), and the walk judges the round in
-              full; until the others have shared anew, its findings are in their grace time
+    09:00:00  members, rules, route and owners are brought together; AVG gives each member 4 queues, as observed
+    09:00:15  the same answers (``captured.shows`` is equal): facts, rules and expectation are those of the round
+              before, and ``GroupHistory.repeat`` only moves time on
+    09:00:30  one member has left: another expectation, 6 queues each, and the walk judges the round in full; findings
+              are in their grace time until the others can have shared anew
 
-``walk`` is called hour by hour with the owners of that hour, so a day's ownership is never in memory as a whole. ``close``
-ends a date: it gives the state with which the next date begins.
+``walk`` is called hour by hour with the owners of that hour: a day's owners are never in memory together.
 """
 
 from __future__ import annotations

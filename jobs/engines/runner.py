@@ -1,6 +1,6 @@
 """How kernels run, whatever runs them: over tasks, then over keys; rows go from one to the next as blobs.
 
-An example: each task gives the attempts of one file, by bucket of producers; then each bucket counts what all files gave it.
+An example: each task gives the attempts of a file, by bucket of producers. Then each bucket counts those of all files.
 
 >>> from jobs.engines.local_runner import LocalRunner
 >>> def cut(attempts_by_bucket):
