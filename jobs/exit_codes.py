@@ -34,7 +34,7 @@ def _told(error: BaseException) -> tuple[str, int]:
         return "interrupted; a rerun takes up where this run stopped", INTERRUPTED
     if isinstance(error, typer.TyperException):
         said = getattr(error, "format_message", error.__str__)()
-        return f"{said} (hindsight --help tells more)", WRONG_USAGE
+        return f"{said} (see hindsight --help)", WRONG_USAGE
     if isinstance(error, SettingsError):
         return str(error), WRONG_USAGE
     if isinstance(error, CollectError):
