@@ -33,7 +33,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command("render-report")
 def render(
     lake: LakeRoot,
-    landing: Annotated[str | None, typer.Option(help="Not needed: taken because every job takes it.")] = None,
+    landing: Annotated[str | None, typer.Option(help="Not used: accepted because every job accepts it.")] = None,
     first: From = None,
     last: To = None,
     settings: SettingsFile = None,
@@ -54,7 +54,7 @@ def render(
 def sql(
     lake: LakeRoot,
     query: Annotated[
-        str | None, typer.Argument(help="One SQL statement, e.g. 'SELECT * FROM current_drift'; left out: a prompt.")
+        str | None, typer.Argument(help="One SQL statement, e.g. 'SELECT * FROM current_drift'; without it: a prompt.")
     ] = None,
     form: Annotated[
         Format, typer.Option("--format", help="What to write: a table, JSON lines, CSV or Parquet.")
@@ -65,7 +65,7 @@ def sql(
     master: Master = None,
     limit: Annotated[int | None, typer.Option(min=1, help=f"Rows to write; else {_ROWS} of a table, or all.")] = None,
 ) -> None:
-    """Run a query with the tables and views in place: DuckDB's SQL, or Spark's with --engine spark."""
+    """Run a query over tables and views, in DuckDB's SQL, or in Spark's with --engine spark."""
     most = limit or (_ROWS if form == "table" else None)
     text = query if query is not None or sys.stdin.isatty() else sys.stdin.read()
     with _asking("sql", lake, settings, engine, master) as (asker, _):
@@ -93,7 +93,7 @@ def explain_command(
     engine: EngineName = None,
     master: Master = None,
 ) -> None:
-    """Show the inputs from which one window, verdict or drift row follows, so that it can be redone by hand."""
+    """Show the inputs of one window, verdict or drift row, so that you can redo it by hand."""
     if table not in EXPLAINED:
         raise typer.BadParameter(f"{table!r} cannot be explained; one of {', '.join(EXPLAINED)} can.")
     with _asking("explain", lake, settings, engine, master) as (asker, _):
@@ -108,7 +108,8 @@ def explain_command(
 def drift(
     lake: LakeRoot,
     fail_on: Annotated[
-        Severity | None, typer.Option(case_sensitive=False, help="Exit code 1 if one is so severe or worse.")
+        Severity | None,
+        typer.Option(case_sensitive=False, help="Exit code 1 if an incident has this severity or a worse one."),
     ] = None,
     cluster: Annotated[str, typer.Option(help="Shell pattern.")] = "*",
     group: Annotated[str, typer.Option(help="Consumer groups, shell pattern.")] = "*",
@@ -132,7 +133,7 @@ def drift(
 @app.command()
 def check(
     lake: LakeRoot,
-    table: Annotated[list[str] | None, typer.Option(help="Table to check; may be given often; else all.")] = None,
+    table: Annotated[list[str] | None, typer.Option(help="Table to check, may be repeated; default: all.")] = None,
     first: From = None,
     last: To = None,
     as_lines: Json = False,

@@ -1,4 +1,4 @@
-"""Tell what a run would make of a landing folder, in seconds: without a lake and without Spark."""
+"""Show what a run would do with a landing folder: in seconds, without a lake and without Spark."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def check_landing(
     landing: Folder,
     settings: SettingsFile = None,
     cluster: Annotated[str, typer.Option(help="Clusters to read, shell pattern.")] = "*",
-    refused: Annotated[int, typer.Option(min=0, help="Refused lines to show of each format and reason.")] = 3,
-    most_lines: Annotated[int | None, typer.Option(min=1, help="Lines to read of each file; else all.")] = None,
+    refused: Annotated[int, typer.Option(min=0, help="Refused lines to show for each format and reason.")] = 3,
+    most_lines: Annotated[int | None, typer.Option(min=1, help="Lines to read of each file; default: all.")] = None,
     as_lines: Json = False,
 ) -> None:
     """Print it; refused as by a run into a new lake: a folder that is absent, or that holds no file for any job."""

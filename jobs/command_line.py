@@ -1,4 +1,4 @@
-"""The ``hindsight`` command: arguments in, an exit code of the README's table out."""
+"""The ``hindsight`` command: arguments in, an exit code of the table in docs/operations.md out."""
 
 from __future__ import annotations
 

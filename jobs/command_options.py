@@ -17,9 +17,11 @@ Landing = Annotated[
     str, typer.Option(callback=without_password, help="Folder with <format>/cluster=<name>/ files; local path or URI.")
 ]
 LakeRoot = Annotated[
-    str, typer.Option("--lake", callback=lake_folder, help="Folder of the Delta tables; made if absent.")
+    str, typer.Option("--lake", callback=lake_folder, help="Folder of the Delta tables; created if absent.")
 ]
-SettingsFile = Annotated[Path | None, typer.Option("--settings", help="TOML file with what differs from the defaults.")]
+SettingsFile = Annotated[
+    Path | None, typer.Option("--settings", help="TOML file with the settings that differ from the defaults.")
+]
 From = Annotated[
     datetime | None,
     typer.Option("--from", formats=["%Y-%m-%d"], help="First UTC date."),
@@ -34,7 +36,8 @@ Wait = Annotated[
 EngineName = Annotated[
     Engine | None,
     typer.Option(
-        "--engine", help="local: this machine, without Java; spark: Spark, also meant by --master and spark-submit."
+        "--engine",
+        help="local: this machine, without Java; spark: Spark (default with --master and under spark-submit).",
     ),
 ]
 Master = Annotated[str | None, typer.Option(help="Spark master, e.g. local[4]; leave out under spark-submit.")]

@@ -1,4 +1,4 @@
-"""Tell from client and broker logs alone who held which queues, why that changed, and what failed: in seconds."""
+"""Show from client and broker logs alone who owned which queues, why that changed, and what failed: in seconds."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ Logs = Annotated[
         metavar="LOG...", help="Logs of clients and brokers: plain, .gz, .zip, rotated; folders of them; - for stdin."
     ),
 ]
-KnownLogs = Annotated[list[str] | None, typer.Option(help="A log that is of this kind, whatever its lines look like.")]
+KnownLogs = Annotated[list[str] | None, typer.Option(help="Log to read as this kind, whatever its lines look like.")]
 
 
 @app.command(help=__doc__)
 def diagnose(
     logs: Logs = None,
     settings: SettingsFile = None,
-    cluster: Annotated[str, typer.Option(help="Cluster whose zones and layouts in the settings hold.")] = "",
-    zone: Annotated[str | None, typer.Option(help="Zone of times that name none, as Asia/Shanghai.")] = None,
+    cluster: Annotated[str, typer.Option(help="Cluster whose zones and layouts in the settings apply.")] = "",
+    zone: Annotated[str | None, typer.Option(help="Time zone of lines that name none, such as Asia/Shanghai.")] = None,
     client_log: KnownLogs = None,
     broker_log: KnownLogs = None,
     silence: Annotated[
-        float, typer.Option(min=1, help="Seconds without a line after which a client is no longer known to hold on.")
+        float, typer.Option(min=1, help="Seconds without a line after which it is no longer known what a client owns.")
     ] = SILENCE_MS / 1000,
-    group: Annotated[str, typer.Option(help="Groups to tell of, shell pattern.")] = "*",
+    group: Annotated[str, typer.Option(help="Groups to show, shell pattern.")] = "*",
     as_lines: Json = False,
 ) -> None:
     """Print it; refused: no log is named, or one that is not there."""

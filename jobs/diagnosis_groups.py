@@ -34,14 +34,14 @@ _RETRY = "%RETRY%"
 _WHY = {
     LOG_BEGINS: "the log begins later",
     LOG_SILENT: "its log is silent",
-    LOG_ENDS: "after its last word",
+    LOG_ENDS: "after its last line",
     PART_MISSING: "a part of the log is missing",
     RESTARTED: "when it ended before its restart",
     PULLS: "it pulls, and may leave queues out",
-    NOT_SAID_WHETHER_PUSH: "no line tells whether it takes them",
+    NOT_SAID_WHETHER_PUSH: "no line shows whether it takes them",
     WHOSE_NOT_SAID: "several clients share the log, and the line names none",
     NO_CLIENT_LOG: "its own log is not here",
-    NO_RESULT: "no line tells of its queues",
+    NO_RESULT: "no line shows its queues",
 }
 _ALLOTTED = (PULLS, NOT_SAID_WHETHER_PUSH)
 _CAUSE = {
@@ -50,9 +50,9 @@ _CAUSE = {
     LEFT: "a member left",
     REPLACED: "members changed",
     ROUTE: "the topic's queues changed",
-    LOCKED: "a lock was got at last",
+    LOCKED: "a lock was acquired at last",
     EXPIRED: "a queue had not been pulled from for 120 s",
-    NOT_SAID: "no line tells why",
+    NOT_SAID: "no line shows why",
 }
 
 
@@ -62,7 +62,7 @@ def group_told(group: str, diagnosis: Diagnosis, names: Names, clock: Clock) -> 
     yield f"{group}: {_members(members)}"
     owned = [one for one in diagnosis.ownership if one.key.consumer_group == group]
     yield from _cut(_ownership(owned, clock))
-    yield from _section("Held by two at once", _held_by_two(group, diagnosis, clock))
+    yield from _section("Owned by two at once", _held_by_two(group, diagnosis, clock))
     yield from _section(
         "Rebalances", _rebalances([one for one in diagnosis.rebalances if one.consumer_group == group], clock)
     )
@@ -103,7 +103,7 @@ def _members(members: list[Member]) -> str:
 def _ownership(owned: list[Ownership], clock: Clock) -> Iterator[str]:
     told = [one for one in owned if not one.key.topic.startswith(_RETRY)]
     for topic, of_topic in groupby(told, key=lambda one: one.key.topic):
-        yield f"  Who held what of {topic}" if topic else "  Members of which no line tells a queue"
+        yield f"  Who owned what of {topic}" if topic else "  Members whose queues no line shows"
         for client_id, stretches in groupby(of_topic, key=lambda one: one.key.client_id):
             yield f"    {client_id or 'a client that its log does not name'}"
             for line in _stretches(list(stretches), clock):
@@ -187,8 +187,8 @@ def _rebalance(one: Rebalance) -> str:
     who = [f"joined: {_few(one.joined)}"] if one.joined and STARTED not in one.triggers else []
     who += [f"started: {_few(one.joined)}"] if STARTED in one.triggers and one.joined else []
     who += [f"left: {_few(one.left)}"] if one.left else []
-    told = {BY_NOTICE: "told by a broker", BY_TIMER: "found at the 20 s timer"}.get(one.woken_by)
-    moved = f"{some(len(one.clients), 'client')} shared anew, {some(one.moved, 'queue')} moved"
+    told = {BY_NOTICE: "woken by a broker", BY_TIMER: "found at the 20 s timer"}.get(one.woken_by)
+    moved = f"{some(len(one.clients), 'client')} shared again, {some(one.moved, 'queue')} moved"
     parts = [f"{why} ({_counts(one, one)})", *who, *([told] if told else []), moved]
     return f"took {one.took_ms / 1000:.1f} s  " + "; ".join(parts)
 

@@ -33,8 +33,8 @@ def told(diagnosis: Diagnosis, left_alone: Iterable[str]) -> Iterator[str]:
         yield ""
         yield from group_told(group, diagnosis, names, clock)
     yield from _section("Sends that failed", _sends(diagnosis, names, clock))
-    yield from _section("Brokers that producers held unavailable", _isolations(diagnosis, names, clock))
-    yield from _section("What these logs cannot tell", _cannot_tell(diagnosis, names, left_alone))
+    yield from _section("Brokers that producers treated as unavailable", _isolations(diagnosis, names, clock))
+    yield from _section("What these logs cannot show", _cannot_tell(diagnosis, names, left_alone))
 
 
 def _groups(diagnosis: Diagnosis) -> set[str]:
@@ -58,7 +58,7 @@ def _in_short(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
     twice = sum(len(one.queues) for one in diagnosis.held_by_two)
     if twice:
         groups = sorted({one.consumer_group for one in diagnosis.held_by_two})
-        yield f"{some(twice, 'time')} two clients held one queue at once: {_few(groups)}"
+        yield f"{some(twice, 'time')} two clients owned one queue at once: {_few(groups)}"
     not_listed = _sum(tally for one in diagnosis.troubles for tally in one.not_listed.values())
     locks = _sum(tally for one in diagnosis.troubles for tally in one.locks.values())
     if not_listed:
@@ -76,7 +76,7 @@ def _in_short(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
     isolations = [isolation for one in diagnosis.troubles for isolation in one.isolations]
     if isolations:
         brokers = ", ".join(sorted({one.broker_name for one in isolations}))
-        yield f"{some(len(isolations), 'time')} a producer held a broker unavailable: {brokers}"
+        yield f"{some(len(isolations), 'time')} a producer treated a broker as unavailable: {brokers}"
     if not (diagnosis.ownership or diagnosis.members or sends or isolations):
         yield "Nothing of queues, members or sends was found; see the end of this page."
 
@@ -87,7 +87,7 @@ def _of_members(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
         return
     without = sum(member.log is None for member in members)
     yield f"{some(len(groups), 'group')}, {some(len(members), 'member')}" + (
-        f"; of {without} there is no log: what they held is not known" if without else ""
+        f"; of {without} there is no log: what they owned is not known" if without else ""
     )
     silent: dict[tuple[int, int], set[str]] = {}
     ended: dict[int, set[str]] = {}
@@ -157,7 +157,7 @@ def _isolations(diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[st
         if one.isolations:
             yield names.of(one.process.log)
         for isolation in one.isolations[: _MOST // 2]:
-            until = clock.at(isolation.until) if isolation.until else "an end that no line tells"
+            until = clock.at(isolation.until) if isolation.until else "an end that no line shows"
             yield f"  {isolation.broker_name} {isolation.state} from {clock.at(isolation.since)} to {until}"
         if len(one.isolations) > _MOST // 2:
             yield f"  and {len(one.isolations) - _MOST // 2:,} more"
@@ -172,8 +172,8 @@ def _cannot_tell(diagnosis: Diagnosis, names: Names, left_alone: Iterable[str]) 
         yield f"{whom}: {sentence}."
     groups = sorted({one.key.consumer_group for one in diagnosis.ownership if one.reason == NO_CLIENT_LOG})
     if groups:
-        yield f"{', '.join(groups)}: what members without a log hold. Name their logs too."
-    yield "Whether a client that is silent still holds its queues: only the cluster knows (hindsight collect)."
+        yield f"{', '.join(groups)}: what members without a log owned. Name their logs too."
+    yield "Whether a client that is silent still owns its queues: only the cluster knows (hindsight collect)."
     for path in list(left_alone)[:_MOST]:
         yield f"{os.path.relpath(path)}: not read: its name is no log's. Name the file itself."
 

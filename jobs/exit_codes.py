@@ -1,4 +1,4 @@
-"""The one place where failures become exit codes; README has them in a table."""
+"""The one place where failures become exit codes; docs/operations.md has them in a table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _sentence_and_code(error: BaseException) -> tuple[str, int]:
         return "interrupted; a rerun takes up where this run stopped", INTERRUPTED
     if isinstance(error, typer.TyperException):
         said = getattr(error, "format_message", error.__str__)()
-        return f"{said} (hindsight --help tells more)", WRONG_USAGE
+        return f"{said} (see hindsight --help)", WRONG_USAGE
     if isinstance(error, ExpectedError):
         return str(error), error.exit_code
     if said := _of_spark(error) if "pyspark" in sys.modules else _of_the_machine(error):

@@ -25,7 +25,7 @@ def explained_choice(asker: Asker, verdict: Record) -> Iterator[Section]:
     at = at_instant(verdict["begin_at"])
     yield queried(
         asker,
-        "What the producer held at the begin of the attempt (broker_availability_window)",
+        "What the producer treated as not available when the attempt began (broker_availability_window)",
         "A broker is left out of the choice from window_start on, up to window_end.",
         f"""SELECT broker_name, state, window_start, window_end, trigger_kind, trigger_latency_ms, certainty
             FROM broker_availability_window WHERE {producer}

@@ -67,7 +67,7 @@ def _offsets(asker: Asker, drift: Record, topic: str, queue: str) -> Section:
     return queried(
         asker,
         "The queue's offsets so far (queue_progress)",
-        "A reading holds until the next one.",
+        "A reading counts until the next one.",
         f"""SELECT captured_at, broker_offset, consumer_offset, lag,
             source_file || ':' || source_line AS line
             FROM queue_progress

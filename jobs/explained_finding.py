@@ -63,7 +63,7 @@ def _windows_of_all(asker: Asker, finding: Record) -> Section:
     """Windows of every producer in that time."""
     return queried(
         asker,
-        "Who held the broker not available in that time (broker_availability_window)",
+        "Who treated the broker as not available in that time (broker_availability_window)",
         "certain windows alone count in isolating_at_least.",
         f"""SELECT producer_group, client_id, window_start, window_end, trigger_kind, certainty
             FROM broker_availability_window WHERE {same(asker, finding, "cluster", "event_date", "broker_name")}

@@ -68,7 +68,7 @@ def _held(asker: Asker, call: Record) -> Section:
     """The brokers that were left out of the choice meanwhile."""
     return queried(
         asker,
-        "Brokers that the producer held not available meanwhile (broker_availability_window)",
+        "Brokers that the producer treated as not available meanwhile (broker_availability_window)",
         "A retry goes to another broker if one is available (see send_verdict for its choice).",
         f"""SELECT broker_name, state, window_start, window_end, trigger_kind, certainty
             FROM broker_availability_window

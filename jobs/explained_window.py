@@ -18,7 +18,7 @@ def explained_window(asker: Asker, window: Record) -> Iterator[Section]:
     profile = profile_in_force(rules, window["profile"])
     updates = _updates(asker, window, profile, rules)
     yield Section(
-        "What the producer told its fault table of this broker", _how_to_read(profile, window), updates[:MOST]
+        "The producer's updates of this broker in its fault table", _how_to_read(profile, window), updates[:MOST]
     )
     yield _ending(asker, window)
 
@@ -67,7 +67,7 @@ _ENDINGS = {
     "overwritten": "An update ended it: before 5.1.4 the last one alone counts.",
     "removed": "The fallback forgot the broker (pickOneAtLeast found no other).",
     "reachable_again": "An answer, or the detector, found the broker reachable.",
-    "restarted": "The producer started anew, with an empty table.",
+    "restarted": "The producer started again, with an empty table.",
     "cut_at_midnight": "It lasts over midnight; the next date continues it.",
     "open": "The producer's record ends inside it: it ends when the broker is available again, unless something not "
     "recorded changed it.",

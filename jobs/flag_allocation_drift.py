@@ -47,7 +47,7 @@ _TABLES = (
 
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> PublicationResult:
-    """Judge the rounds of the dates that new input touched, and forward until a date closes as it did before."""
+    """Compute the consumers' tables for the dates that new input changed, and for later dates that depend on them."""
     from jobs.delta_tables import Lake
     from jobs.engines.spark_runner import SparkRunner
 

@@ -23,7 +23,7 @@ _JOB = "ingest_consumer_snapshots"
 
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> IntakeResult:
-    """Take in new files of the consumers' formats, of brokers' and clients' logs; a rerun changes nothing."""
+    """Take in new files of the consumers' formats and of logs. A rerun changes nothing."""
     from jobs.engines.spark_run import lake_and_runner
 
     return run_on(*lake_and_runner(spark, settings, context, lake_root), settings, context)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> IntakeResult:
-    """Take in new files of the producers' formats; a rerun changes nothing."""
+    """Take in new files of the producers' formats. A rerun changes nothing."""
     from jobs.engines.spark_run import lake_and_runner
 
     return run_on(*lake_and_runner(spark, settings, context, lake_root), settings, context)

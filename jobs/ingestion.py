@@ -1,7 +1,17 @@
 """Takes landing files into input tables exactly once, with every line accounted for. Shared by the ingest jobs.
 
-Whichever engine runs it, files are read by workers, and the course is this: hashes of keys meet across files and with
-those of the stored rows; only rows whose hash comes more than once meet themselves.
+Both engines take the same course: workers read the files; hashes of keys meet, those of all files and those of the
+stored rows; only rows whose hash occurs more than once are compared as a whole.
+
+An example. Two files of producer hook lines land, a.jsonl with two starts, a line that is no JSON and a line of another
+type, b.jsonl with the first start again and a third one. ``ingested_file`` then says, and a second run changes nothing:
+
+    file      read  stored  duplicate  ignored  quarantined
+    a.jsonl   4     2       0          1        1
+    b.jsonl   2     1       1          0        0
+
+If the run dies before it writes ``ingested_file``, the next one reads both files again. It finds the stored starts by
+their keys, and ends with the same rows and counts.
 """
 
 from __future__ import annotations
@@ -86,10 +96,10 @@ class IntakeResult:
 
 
 def take_in(lake: ArrowLake, runner: Runner, settings: Settings, context: RunContext, intake: Intake) -> IntakeResult:
-    """Take in the landing files that the ledger does not hold yet.
+    """Take in the landing files that the ledger (``ingested_file``) does not have yet.
 
-    The ledger is written last: after a crash at any point the same files are taken in again, and since every key is
-    stored once the result is that of one undisturbed run.
+    The ledger is written last: after a crash at any point the same files are taken in again. Since every key is stored
+    once, the result is that of one undisturbed run.
     """
     with lake.plans() as plan_for:
         for table in (INGESTED_FILE, QUARANTINE):

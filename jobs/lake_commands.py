@@ -22,10 +22,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Which brokers did each RocketMQ producer refuse, and which queues should each consumer have owned?",
     epilog=(
-        "Begin with: hindsight check-landing DIR, which tells what of DIR/<format>/cluster=<name>/ would be read, then "
-        "hindsight run-pipeline --landing DIR --lake DIR. It takes in what is new there, computes what that changes, "
+        "Begin with hindsight check-landing DIR: it shows what a run would read in DIR/<format>/cluster=<name>/. Then "
+        "hindsight run-pipeline --landing DIR --lake DIR: it takes in new files, computes what they change, "
         "and writes <lake>/report.html; run it as often as you like. Then ask: hindsight drift, hindsight sql, "
-        "hindsight explain. Of logs alone hindsight diagnose LOG... tells what they can. "
+        "hindsight explain. If you have only logs: hindsight diagnose LOG... "
         "Exit codes: 0 done, 1 drift found (drift --fail-on), 2 a data gate failed, 3 the run failed, 64 wrong usage, "
         "75 another run writes to the lake, 130 interrupted."
     ),

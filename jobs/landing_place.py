@@ -71,7 +71,7 @@ class LandingPlace(NamedTuple):
         """A sentence, where it is so."""
         if self.has_files:
             return []
-        found = "holds no file that a job knows" if self.others() else "holds no file at all"
+        found = "contains no file that a job can read" if self.others() else "contains no file at all"
         return [f"nothing to take in: {self.landing!r} {found}; expected: {_EXPECTED}"]
 
     def others(self) -> list[LeftAlone]:

@@ -14,7 +14,7 @@ _WIDTH = 110
 _MOST_FILES = 50  # shown of those of which nothing would be stored
 _MOST_PATHS = 50  # shown of those that are left alone for one reason
 _LEGEND = (
-    "stored: rows come of the line; what another line has said already a run counts as a duplicate. ignored: it says "
+    "stored: the line gives rows; if another line has said the same, a run counts it as a duplicate. ignored: it says "
     "nothing that a table holds. refused: it would stand in the table quarantine, with the reason; the lines around it "
     "are taken in."
 )
@@ -22,17 +22,17 @@ _NUMBERS = ("files", "lines", "stored", "ignored", "refused")
 
 
 def told(place: LandingPlace, tally: LandingTally) -> Iterator[str]:
-    """What a run would make of the landing folder, for a person."""
+    """What a run would do with the landing folder, for a person."""
     total = tally.total()
     read = "" if tally.most_lines is None else f", by the first {_some(tally.most_lines, 'line')} of each file"
-    yield f"What a run would make of {place.landing}{read}"
+    yield f"What a run would do with {place.landing}{read}"
     if total.files:
         yield ""
         yield from _table(tally, total)
         yield ""
         yield from _wrapped(_LEGEND, indent=2)
     yield from _section("Refused lines, the first of each format and reason", _refused(tally))
-    yield from _section("Files of which nothing would be stored", _without_rows(tally))
+    yield from _section("Files from which nothing would be stored", _without_rows(tally))
     yield from _section("Not read", left_alone_told(place.others(), _MOST_PATHS))
     yield ""
     yield from place.nothing_to_take_in() or _verdict(total, tally)

@@ -1,4 +1,4 @@
-"""Maintain the lake: compact small files, expire old quarantine rows, remove files that no kept version needs."""
+"""Maintain the lake: compact small files, delete old quarantine rows, remove files that no kept version needs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _maintained(lake: ArrowLake, upkeep: Upkeep, table: Table, expired: Where | 
 def told(found: list[Maintained]) -> Iterator[str]:
     """Lines for a person: a table of what there was and is; a figure that stayed stands once."""
     if not found:
-        yield "the lake holds no table yet"
+        yield "the lake has no table yet"
         return
     lines = [_HEADER, *(_cells(each) for each in found)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

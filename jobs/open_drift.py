@@ -39,8 +39,8 @@ def require_published(lake: ArrowLake) -> None:
     if dates:
         raise HalfPublishedError(
             f"drift of {len(dates)} date(s) from {dates[0].cluster} {dates[0].event_date} on was being committed when "
-            "it was read: rounds and incidents may not belong together. If no run is at it, one was broken off: rerun "
-            "hindsight run-pipeline, which commits these dates anew."
+            "it was read: rounds and incidents may not belong together. If no run is at work, one was interrupted: "
+            "rerun hindsight run-pipeline, which commits these dates again."
         )
 
 
@@ -97,7 +97,7 @@ def refuse(incidents: list[Record], at_least: str) -> None:
         groups = sorted({row["consumer_group"] for row in severe})
         raise DriftFoundError(
             f"{len(severe)} open incident(s) of severity {at_least} or worse, in {', '.join(groups)}; "
-            "hindsight drift lists them, hindsight explain tells what they rest on."
+            "hindsight drift lists them, hindsight explain shows their inputs."
         )
 
 

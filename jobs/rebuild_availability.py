@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> PublicationResult:
-    """Rebuild the windows of the dates that new input touched, and forward until a date closes as it did before."""
+    """Compute the producers' tables for the dates that new input changed, and for later dates that depend on them."""
     from jobs.engines.spark_run import lake_and_runner
 
     return run_on(*lake_and_runner(spark, settings, context, lake_root), settings, context)

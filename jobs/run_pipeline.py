@@ -1,4 +1,4 @@
-"""All jobs in order, in one session: landing files in, gated tables, a summary and the report out."""
+"""Run all jobs in order, in one session: landing files in; checked tables, a summary and the report out."""
 
 from __future__ import annotations
 

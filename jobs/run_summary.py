@@ -17,7 +17,7 @@ def summary(asker: Asker) -> Iterator[str]:
     """Lines for a person."""
     (taken_in,) = _rows(asker, "taken_in")
     if not taken_in["files"]:
-        yield "Nothing has been taken in yet, so nothing is known of any producer or group"
+        yield "Nothing has been taken in yet, so nothing is known about any producer or group"
         return
     yield "Longest isolations (a producer refused a broker)"
     yield from _lines(asker, "isolations", _isolation, "no producer isolated a broker")
@@ -31,7 +31,7 @@ def summary(asker: Asker) -> Iterator[str]:
     yield "Refused input"
     yield from _lines(asker, "refused_by_reason", _refused, "none")
     yield ""
-    yield "Files of which nothing was stored"
+    yield "Files from which nothing was stored"
     yield from _without_rows(asker)
 
 

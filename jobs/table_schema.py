@@ -75,8 +75,8 @@ def is_earlier(found: _Columns, table: Table, place: str) -> bool:
     wrong = "; ".join(difference.said for difference in differences if not difference.is_earlier)
     if wrong:
         raise WrongSchemaError(
-            f"{place} is not as this release stores it: {wrong}. Use the release that wrote it, or build the lake anew "
-            "from its landing files, in another folder."
+            f"{place} is not as this release stores it: {wrong}. Use the release that wrote it, or build the lake "
+            "again from its landing files, in another folder."
         )
     return bool(differences)
 

@@ -100,7 +100,7 @@ def _words(
         Path | None, typer.Option(dir_okay=False, help="OpenMetrics file to write after each run.")
     ] = None,
     wait: Annotated[
-        float, typer.Option(min=0, help="Seconds that a run waits for another one that writes to the lake.")
+        float, typer.Option(min=0, help="Seconds to wait for another run that writes to the lake.")
     ] = 3600.0,
     engine: EngineName = None,
     master: Master = None,
@@ -116,7 +116,9 @@ def _words(
 
 
 def _seconds_between(
-    run_minutes: Annotated[float, typer.Option(min=0, help="Minutes from one run's begin to the next's.")] = 5.0,
+    run_minutes: Annotated[
+        float, typer.Option(min=0, help="Minutes from the begin of one run to the begin of the next.")
+    ] = 5.0,
 ) -> float:
     return 60 * run_minutes
 
@@ -124,7 +126,7 @@ def _seconds_between(
 @app.command("watch")
 @with_options_of(plan_of, _words, _seconds_between, without=("once",))
 def watch_command(**options: Any) -> None:
-    """Collect, and run the pipeline every few minutes; a page after the second sweep, anew with each run."""
+    """Collect, and run the pipeline every few minutes; each run writes the page again, from the second sweep on."""
     plan, words, every_s = (_called(one, options) for one in (plan_of, _words, _seconds_between))
     words += ["--landing", str(plan.landing)]
     watch(lambda on_sweep: run_collector(plan, on_sweep), PipelineRuns(lambda: run_pipeline(words), every_s))

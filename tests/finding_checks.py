@@ -202,19 +202,19 @@ def test_each_finding_is_one_plain_sentence(sentence):
         sentence("not returning, 4 of 50", "NOT_RETURNING"),
         sentence("off", "FAULT_OFF_SLOW"),
     ] == [
-        "p of g held a not available for 10.0 s from 10:00:00.000 on, after a failed send of 600 ms; 10.0 s is long "
-        "under its release.",
-        "p of g held a not available for 600.0 s from 10:00:00.000 on, after a slow send of 600 ms; 60.0 s is long "
-        "under its release (possible: the producer's record ends before it is so long).",
-        "p of g held a not available for 120.0 s and longer from 23:58:00.000 on, after a slow send of 600 ms; "
+        "p of g treated a as not available for 10.0 s from 10:00:00.000 on, after a failed send of 600 ms; 10.0 s is "
+        "long under its release.",
+        "p of g treated a as not available for 600.0 s from 10:00:00.000 on, after a slow send of 600 ms; 60.0 s is "
+        "long under its release (possible: the producer's record ends before it is so long).",
+        "p of g treated a as not available for 120.0 s and longer from 23:58:00.000 on, after a slow send of 600 ms; "
         "60.0 s is long under its release.",
-        "p of g held a not available for 60.0 s from 2026-01-05 23:59:30.000 on, after a slow send of 600 ms; "
+        "p of g treated a as not available for 60.0 s from 2026-01-05 23:59:30.000 on, after a slow send of 600 ms; "
         "60.0 s is long under its release.",
-        "p of g held every broker of T (a, b) not available at once from 10:00:20.000 on, for 10.0 s "
+        "p of g treated every broker of T (a, b) as not available at once from 10:00:20.000 on, for 10.0 s "
         "(possible: no route is recorded, there may be other brokers).",
         "p0 of g held a not available between 10:00 and 10:01, when no more than 1 of 10 active producers did.",
-        "a was held not available by up to 5 of 10 active producers between 10:00 and 10:01; 1 more could not be "
-        "judged (possible: the certain windows alone are not so many).",
+        "up to 5 of 10 active producers treated a as not available between 10:00 and 10:01; 1 more could not be "
+        "judged (possible: with the certain windows alone there are fewer).",
         "p of g could use a again from 10:00:00.000 on, but in the next 60.0 s it sent 4 messages to it where its "
         "share of the queues is 50.0: its release rewrites its queue list when every broker is isolated.",
         "p of g does not avoid slow brokers, and 10 of its 500 attempts to a between 10:00 and 10:05 took 550 ms or "

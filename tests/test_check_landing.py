@@ -115,7 +115,7 @@ def test_a_person_is_told_the_same_in_words(landing):
     done = check(landing)
     assert done.returncode == 0 and done.stderr == ""
     said = done.stdout
-    assert said.startswith(f"What a run would make of {landing}\n")
+    assert said.startswith(f"What a run would do with {landing}\n")
     assert f"heartbeat/cluster=c/half.jsonl, line {GOOD + 1}: NOT_JSON: " in said
     assert "    > no heartbeat\n" in said
     assert "  client_log/cluster=d/app.log: 12 lines, none stored: 12 ignored\n" in said
@@ -175,7 +175,7 @@ def test_what_a_run_into_a_new_lake_refuses_is_refused(tmp_path):
 def test_an_empty_folder_is_no_error_and_said(tmp_path):
     done = check(tmp_path)
     assert done.returncode == 0
-    assert f"nothing to take in: '{tmp_path}' holds no file at all; expected: " in done.stdout
+    assert f"nothing to take in: '{tmp_path}' contains no file at all; expected: " in done.stdout
 
 
 def test_it_is_listed_among_the_commands():

@@ -109,7 +109,7 @@ def test_once_the_lake_has_input_files_may_be_gone_and_what_is_left_is_only_told
     place.require(lake_has_input=True)
     place.require(lake_has_input=None)
     said = place.said()
-    assert said[0].startswith(f"nothing to take in: '{tmp_path}' holds no file that a job knows; expected: ")
+    assert said[0].startswith(f"nothing to take in: '{tmp_path}' contains no file that a job can read; expected: ")
     assert said[1:] == ["left alone: no format has this name; nearest: client_log/", "    client_logs/"]
 
 
@@ -121,14 +121,16 @@ def test_a_store_has_no_folder_once_its_files_are_gone(tmp_path, monkeypatch):
     gone = look_at("mock://b/landng")
     gone.require(lake_has_input=True)
     gone.require(lake_has_input=None)
-    assert "holds no file at all" in gone.said()[0]
+    assert "contains no file at all" in gone.said()[0]
     with pytest.raises(NotALandingError, match="did you mean 'mock://b/landing'"):
         gone.require(lake_has_input=False)
 
 
 def test_an_empty_folder_is_said_in_words(tmp_path):
     (said,) = look_at(str(tmp_path)).said()
-    assert said.startswith(f"nothing to take in: '{tmp_path}' holds no file at all; expected: files below <landing>/")
+    assert said.startswith(
+        f"nothing to take in: '{tmp_path}' contains no file at all; expected: files below <landing>/"
+    )
 
 
 def test_what_is_left_alone_is_named_and_counted_within_bounds(tmp_path):

@@ -1,7 +1,16 @@
-"""Chunks of a file's bytes in, numbered lines or blocks of them out, in bounded memory whatever the bytes are.
+r"""Chunks of a file's bytes in, numbered lines or blocks of them out, in bounded memory whatever the bytes are.
 
 Nothing is dropped silently and nothing raises: an endless line, bad UTF-8, and a gzip file that is damaged or cut
-come out as a line with a refusal. Byte positions count in the decompressed stream.
+become a line with a refusal. Byte positions count in the decompressed stream. With lines of at most 4 bytes:
+
+>>> for line in read_lines([b"one\r\ntw", b"o\n\xff\nthr", b"ee"], gzipped=False, max_line_bytes=4):
+...     print(line.number, line.byte_start, line.byte_end, line.text, line.refusal and line.refusal.code)
+1 0 3 one None
+2 5 8 two None
+3 9 10 \xff INVALID_UTF8
+4 11 16 three LINE_TOO_LONG
+
+The chunks were cut inside of lines; that changes nothing. ``read_blocks`` gives the same lines, many at once.
 """
 
 import codecs

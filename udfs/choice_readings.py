@@ -1,4 +1,24 @@
-"""What is recorded of a broker around one choice in, what the client may have known of it then out."""
+"""What is recorded of a broker around one choice in, what the client may have known of it then out.
+
+A reading is one way to read the record. One follows the record's own order and has no reason; each other one names what
+has to be assumed. An example, 4.9.8 with a clock tolerance of 3 ms: a slow send to broker-a ended at 1_000 ms, and the
+client chose a broker 1 ms later. It knew of the slow send, or the hook's clock was a little off:
+
+>>> from udfs.release_profiles import PROFILES
+>>> slow = NearUpdate(at_ms=1_000, latency_ms=2_500, isolation=False, reachable=True, sure=False)
+>>> record = BrokerRecord("broker-a", None, None, near=(slow,), used_before_ms=None, used_after_ms=None)
+>>> for reading in item_readings(record, 1_001, PROFILES["P498"], tolerance_ms=3, detector_enabled=False):
+...     print(reading.item and reading.item.start_ms, reading.reason)
+121000 None
+None clock_tolerance
+
+No route is recorded. The chosen broker was in the client's list for sure, another one most likely:
+
+>>> [(r.listed, r.reason) for r in route_readings(record, Choice("broker-a", None, 1_001), PROFILES["P498"])]
+[(True, None)]
+>>> [(r.listed, r.reason) for r in route_readings(record, Choice("broker-b", None, 1_001), PROFILES["P498"])]
+[(True, None), (False, 'stale_route')]
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,25 @@
-"""Attempts of one Go or C++ producer to one topic and the routes of that time in, a verdict on each choice out."""
+"""Attempts of one Go or C++ producer to one topic and the routes of that time in, a verdict on each choice out.
+
+These producers take queues in turn, so the route says which queue is next. An example: a topic has two queues on
+broker-a, and Go's master (G7) begins with index 1. It sends to 1, 0, 1, and then to 1 again. That attempt is out of its
+turn, unless one attempt between them is not recorded:
+
+>>> entry = {"topic": "T", "captured_ms": 0, "broker_name": "broker-a", "write_queue_nums": 2, "perm": 6,
+...          "has_master": True, "order_topic_conf": None, "place_in_answer": 0}
+>>> routes = RecordedRoutes([entry], stale_ms=31_000, valid_ms=300_000)
+>>> def sent(queue_id, at):
+...     return Attempt(Sent(("broker-a", queue_id), at, at, at + 2, "main", "SYNC", send=str(at)), number=0)
+>>> attempts = [sent(queue_id, 10 * (i + 1)) for i, queue_id in enumerate([1, 0, 1, 1, 0, 1, 0])]
+>>> go = Producer(("G7",), retries=None, began_with_these=True)
+>>> [told.reason or told.verdict for told in verdicts_of(attempts, "T", go, routes, tolerance_ms=3)]
+['consistent', 'consistent', 'consistent', 'unseen_attempts', 'consistent', 'consistent', 'consistent']
+
+Without a route of that time nothing is claimed:
+
+>>> no_routes = RecordedRoutes([], stale_ms=31_000, valid_ms=300_000)
+>>> {told.reason for told in verdicts_of(attempts, "T", go, no_routes, tolerance_ms=3)}
+{'no route of the topic is recorded at that time'}
+"""
 
 from __future__ import annotations
 

@@ -1,12 +1,20 @@
 """fastjson's dialect in, Python values out: what a RocketMQ admin call answers when it is not strict JSON.
 
-Strict JSON, and two more kinds of member key that fastjson writes for Java maps: an integer
-(``{0:"127.0.0.1:10911"}``, broker addresses) and an object (``{{"brokerName":"b","queueId":0,"topic":"T"}:{}}``,
-everything keyed by a message queue).
+It is strict JSON with two more kinds of member key, which fastjson writes for Java maps: an integer (broker addresses)
+and an object (everything with a message queue as its key):
 
-Two readers. The quick one writes a string in place of every such key, has a JSON library read the whole, and puts the
-keys back. Where that fails for any reason, the walk reads the text character by character: it
-alone decides what is refused and where. Time is linear in the length for both.
+>>> parse_fastjson('{"brokerAddrs":{0:"127.0.0.1:10911"}}')
+{'brokerAddrs': {0: '127.0.0.1:10911'}}
+>>> table = parse_fastjson('{{"brokerName":"b","queueId":0,"topic":"T"}:{"brokerOffset":7}}')
+>>> [(dict(key), value) for key, value in table.items()]
+[({'brokerName': 'b', 'queueId': 0, 'topic': 'T'}, {'brokerOffset': 7})]
+>>> parse_fastjson('{"a":1')
+Traceback (most recent call last):
+udfs.fastjson.FastjsonError: expected ',' or '}' at character 6
+
+There are two readers. The quick one writes a string in place of every such key, lets a JSON library read the whole, and
+puts the keys back. If that fails for any reason, the walk reads the text character by character. Only the walk decides
+what is refused and where. The time of both is linear in the length.
 """
 
 import json

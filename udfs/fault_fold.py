@@ -1,20 +1,28 @@
 """Fault items and the updates that follow in; the stretches that they make out, and the items as they are then.
 
-What an update does depends on the item's updates before it alone, so all items are walked at once, as arrays:
+What an update does depends only on the item's updates before it, so all items are walked at once, as arrays:
 
 - through 5.1.3 an update replaces the item: a stretch lasts until it expires or the next update ends it;
 - from 5.1.4 on an update can only move the item's start forward: a stretch lasts to the farthest start so far;
 - from 5.1.4 on the reachable flag is what the last update set.
 
-An example, 4.9.8. A send to one broker ends after 2.5 s (held 120 s), the next one a minute later after 3 ms:
+An example. A send to a broker ends after 2.5 s, so the client avoids the broker for 120 s. A minute later a send to it
+ends after 3 ms. Under 4.9.8 this update replaces the item, and the stretch ends there. Under 5.1.4 (``extend_only``) it
+changes nothing, and the stretch lasts the whole 120 s:
 
-    at           0   60_000
-    duration 120_000      0      -> one stretch [0, 60_000), overwritten; one update opened or moved it
-    item.start       60_000
+>>> second = Updates(item=np.array([0, 0]), at=np.array([0, 60_000]), latency=np.array([2_500, 3]),
+...                  isolation=np.array([False, False]), reachable=np.array([True, True]),
+...                  duration=np.array([120_000, 0]), removed=np.array([False, False]))
+>>> no_items = new_items(np.array([], np.int64))
+>>> for extend_only in (False, True):
+...     last = walk(no_items, second, np.array([extend_only] * 2)).items.held
+...     print(last.since[0], last.until[0], END_REASONS[last.reason[0]])
+0 60000 overwritten
+0 120000 expired
 
-Nothing is looked at twice, and what is handed on is one row per item: cutting the updates anywhere in two walks gives
-the stretches and items of one (the stretch that may still go on is kept with its item, and given out when it is over).
-Source: LatencyFaultToleranceImpl, 4.2.0 to 5.5.0.
+No update is looked at twice, and one row per item goes to the next walk. So cutting the updates anywhere into two walks
+gives the stretches and items of one: the last stretch of an item may go on, so it stays with the item (``items.held``)
+until it is over. Source: LatencyFaultToleranceImpl, 4.2.0 to 5.5.0.
 """
 
 from __future__ import annotations

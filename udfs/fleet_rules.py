@@ -90,10 +90,10 @@ def fleet_slow(day: Day, fleet: Fleet, limits: Thresholds) -> Iterable[Finding]:
             since=run.first * MINUTE_MS,
             until=run.end * MINUTE_MS,
             certainty="certain" if proven else "possible",
-            doubt=None if proven else "the certain windows alone are not so many",
+            doubt=None if proven else "with the certain windows alone there are fewer",
             subject=run.key,
             evidence=_evidence(day, run.key, run),
-            sentence=f"{run.key} was held not available by up to {isolating} of {active} active producers between "
+            sentence=f"up to {isolating} of {active} active producers treated {run.key} as not available between "
             f"{minute_clock(run.first)} and {minute_clock(run.end)}{others}",
         )
 

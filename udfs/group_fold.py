@@ -1,6 +1,16 @@
 """What was recorded of one consumer group in; its rounds in order, judged, and rows of the drift tables out.
 
 A round that shows what the one before showed costs next to nothing: what follows from it is looked up, not worked out.
+
+An example: three members, 12 queues, read every 15 s.
+
+    09:00:00  members, rules, route and owners are brought together; AVG gives each member 4 queues, as observed
+    09:00:15  the same answers (``captured.shows`` is equal): facts, rules and expectation are those of the round
+              before, and ``GroupHistory.repeat`` only moves time on
+    09:00:30  one member has left: another expectation, 6 queues each, and the walk judges the round in full; findings
+              are in their grace time until the others can have shared anew
+
+``walk`` is called hour by hour with the owners of that hour: a day's owners are never in memory together.
 """
 
 from __future__ import annotations

@@ -2,6 +2,20 @@
 
 The state is JSON values: the state in which a date closes opens the next date, and however the rounds are cut into
 dates, the incidents are the same.
+
+An example: a group is read every 15 s, and all is well; then nobody owns one of its queues for 105 s. A finding is
+about one round. ``ORPHAN_QUEUE`` opens an incident when two rounds show it and it was first seen 60 s ago. The incident
+is over when three rounds do not show it, and 60 s have passed (``[timing]`` in the settings):
+
+    seconds   the queue    ORPHAN_QUEUE   its incident
+    105       owned        -              -
+    120       nobody's     PENDING        -
+    165       nobody's     PENDING        -
+    180       nobody's     OPEN           OPEN
+    210       nobody's     OPEN           OPEN
+    225       owned        -              CLEARING
+    270       owned        -              CLEARING
+    285       owned        -              RESOLVED
 """
 
 from __future__ import annotations

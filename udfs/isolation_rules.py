@@ -68,7 +68,7 @@ def _grown_long(window: Mapping[str, Any], given: Observed, limits: Thresholds) 
         subject=f"{who}, {broker}",
         evidence=f"broker_availability_window: client_id={window['client_id']}, broker_name={broker}, "
         f"state={window['state']}, window_start={iso(given.day, start)}",
-        sentence=f"{who} held {broker} not available for {seconds(age)}{' and longer' if goes_on else ''} from "
+        sentence=f"{who} treated {broker} as not available for {seconds(age)}{' and longer' if goes_on else ''} from "
         f"{of_date}{clock(opened)} on, after {why} of {window['trigger_latency_ms']} ms; "
         f"{seconds(int(limit))} is long under its release",
     )
@@ -141,7 +141,7 @@ def _at_once(
         subject=f"{who}, every broker of {topic}",
         evidence=f"broker_availability_window: client_id={given.day.processes[process].producer[1]}, every broker of "
         f"{topic}, at {iso(given.day, since)}",
-        sentence=f"{who} held every broker of {topic} ({names}) not available at once from {clock(since)} on, "
+        sentence=f"{who} treated every broker of {topic} ({names}) as not available at once from {clock(since)} on, "
         f"{how_long}",
     )
 

@@ -293,7 +293,7 @@ def _why(group: GroupRound, topic: TopicRound, queue: Queue) -> str:
     read = group.reads.get(owner)
     if read is not None and topic.topic not in (read.topics or ()):
         return f"its expected owner {owner} does not subscribe {topic.topic}"
-    return f"its expected owner {owner} does not hold it"
+    return f"its expected owner {owner} does not own it"
 
 
 def _hiding(group: GroupRound, topic: TopicRound, queue: Queue) -> str:

@@ -1,12 +1,22 @@
 """One date of some producers in, attempt by attempt in parts; their stretches, verdicts and closing items out.
 
-A part holds the attempts whose first instant lies before its end, and not before that of the part before it. Whatever a
-part leaves open is carried on in ``State``, so the parts of a date give what the whole gives, wherever it is cut:
+A part contains the attempts whose first instant is before its end, and not before the end of the part before it. What a
+part leaves open goes to the next part in ``State``, so the parts of a date give what the whole date gives, wherever it
+is cut:
 
 - the fault items, each with its last stretch, as of ``walked_until``;
 - the begin of the last use of each broker by each process for each topic;
-- the attempts with an instant that is still ahead: a choice is judged when what its client did in the next route poll
-  is known, and an update counts at its own instant.
+- the attempts with an instant that is still ahead: a choice is judged when it is known what its client did in the next
+  route poll, and an update counts at its own instant.
+
+An example: a part ends at 01:00:00.000, and the clock tolerance is 3 ms.
+
+    choices that begin before 00:59:30.000   are judged: what their clients did 30 s (one route poll) later is known
+    updates before            00:59:29.997   are applied for good: no choice still to come can look at what was before
+    all other attempts                       go on in ``State.carried``, and the next part judges them
+
+So a window from 00:58:00 to 01:03:00 opens in this part, stays with its item in ``State.recorded``, and the part that
+sees its end returns it. Nothing shows where the date was cut.
 
 Memory: a part, half a minute more, one row per item.
 """

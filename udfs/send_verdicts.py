@@ -1,8 +1,26 @@
 """One send's choice of a broker in, whether its producer's client could have made it out.
 
-What the record does not determine is a set of readings: an update close to the choice may have been made before or
-after it, a broker may have been missing from the client's list. A choice is consistent if the record's own order
-admits it, possible if another reading does, and impossible if none does.
+What the record does not determine is a set of readings: an update close to the choice may have come before it or after
+it, a broker may have been missing from the client's list. A choice is consistent if the record's own order admits it,
+possible if another reading does, and impossible if none does.
+
+An example, 4.9.8: the client avoids broker-a until 120_000 ms, and has no item of broker-b.
+
+>>> from udfs.release_profiles import PROFILES
+>>> listed = (RouteReading(listed=True, write_queue_nums=4, writable=True),)
+>>> slow, none = ItemReading(FaultItem(2_500, 120_000, True)), ItemReading(None)
+>>> brokers = [KnownBroker("broker-a", (slow,), listed), KnownBroker("broker-b", (none,), listed)]
+>>> judge(Choice("broker-a", None, now_ms=60_000), brokers, PROFILES["P498"], enabled=True).verdict
+'impossible'
+>>> judge(Choice("broker-a", None, now_ms=120_000), brokers, PROFILES["P498"], enabled=True).verdict
+'consistent'
+
+If the slow send ended in the very millisecond of the choice, the client may not have known of it yet:
+
+>>> either = KnownBroker("broker-a", (slow, none._replace(reason=SAME_MILLISECOND)), listed)
+>>> told = judge(Choice("broker-a", None, now_ms=60_000), [either, brokers[1]], PROFILES["P498"], enabled=True)
+>>> told.verdict, told.reason, sorted(told.admissible)
+('possible', 'same_millisecond', ['broker-a', 'broker-b'])
 """
 
 from __future__ import annotations

@@ -32,22 +32,28 @@ def plan_of(
     name_server: Annotated[str, typer.Option(help="HOST:9876[;HOST:9876], each asked separately. IPv6: [::1]:9876.")],
     cluster: Annotated[str, typer.Option(help="Name of the cluster's folder in the landing folder.")],
     landing: Annotated[Path, typer.Option(help="Landing folder, on this machine.")],
-    every: Annotated[float, typer.Option(min=0.1, help="Seconds from one sweep's begin to the next's.")] = 15.0,
-    rounds: Annotated[int | None, typer.Option(min=1, help="Sweeps to make; else until stopped.")] = None,
+    every: Annotated[
+        float, typer.Option(min=0.1, help="Seconds from the begin of one sweep to the begin of the next.")
+    ] = 15.0,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Number of sweeps; default: until stopped.")] = None,
     once: Annotated[bool, typer.Option("--once", help="One sweep.")] = False,
-    group: Annotated[list[str] | None, typer.Option(help="Consumer groups, shell pattern; may be given often.")] = None,
-    topic: Annotated[list[str] | None, typer.Option(help="Topics, shell pattern; may be given often.")] = None,
+    group: Annotated[list[str] | None, typer.Option(help="Consumer groups, shell pattern; may be repeated.")] = None,
+    topic: Annotated[list[str] | None, typer.Option(help="Topics, shell pattern; may be repeated.")] = None,
     producer_group: Annotated[
-        list[str] | None, typer.Option(help="Producer group, GROUP or GROUP@TOPIC; may be given often.")
+        list[str] | None, typer.Option(help="Producer group, GROUP or GROUP@TOPIC; may be repeated.")
     ] = None,
-    details_every: Annotated[float, typer.Option(min=0, help="Seconds between reads of what changes seldom.")] = 300.0,
+    details_every: Annotated[
+        float, typer.Option(min=0, help="Seconds between reads of data that seldom changes.")
+    ] = 300.0,
     timeout: Annotated[float, typer.Option(min=0.01, help="Seconds to wait for a connection or an answer.")] = 3.0,
     rate: Annotated[float, typer.Option(min=1, help="Questions a second to each server, at most.")] = 500.0,
     in_flight: Annotated[int, typer.Option(min=1, max=64, help="Questions at once to each server, at most.")] = 4,
     tls: Annotated[bool, typer.Option("--tls", help="Speak TLS.")] = False,
-    tls_ca: Annotated[Path | None, typer.Option(help="PEM file of who may sign the servers' certificates.")] = None,
+    tls_ca: Annotated[
+        Path | None, typer.Option(help="PEM file of the authorities that may sign the servers' certificates.")
+    ] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="PEM file of the collector's own certificate.")] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="PEM file of its key, where that is not in --tls-cert.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="PEM file of its key, if that is not in --tls-cert.")] = None,
     acl_file: Annotated[
         Path | None,
         typer.Option(help=f"File with accessKey and secretKey; else {' and '.join(_ENVIRONMENT.values())}."),
@@ -55,8 +61,10 @@ def plan_of(
     rotate_mb: Annotated[float, typer.Option(min=0.001, help="Size at which a file is closed.")] = 64.0,
     rotate_minutes: Annotated[float, typer.Option(min=0, help="Age at which a file is closed.")] = 5.0,
     gzipped: Annotated[bool, typer.Option("--gzip", help="Write .jsonl.gz.")] = False,
-    collector: Annotated[str | None, typer.Option(help="Name of this collector, where there are several.")] = None,
-    metrics: Annotated[Path | None, typer.Option(dir_okay=False, help="OpenMetrics file to write each sweep.")] = None,
+    collector: Annotated[str | None, typer.Option(help="Name of this collector, if there are several.")] = None,
+    metrics: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="OpenMetrics file to write after each sweep.")
+    ] = None,
 ) -> Plan:
     """What the options say; its parameters are the options of ``collect``.
 

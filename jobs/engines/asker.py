@@ -81,5 +81,5 @@ def no_table(name: str) -> BadQueryError:
 def no_column(name: str) -> BadQueryError:
     """The error that says that there is no such column, and which are near."""
     near = difflib.get_close_matches(name.lower(), set().union(*columns_by_name().values()), n=3)
-    hint = f"there is {', '.join(near)}" if near else "DESCRIBE TABLE <name> tells a table's or a view's"
+    hint = f"there is {', '.join(near)}" if near else "DESCRIBE TABLE <name> lists those of a table or a view"
     return BadQueryError(f"there is no column {name!r} where the query asks for it; {hint}.")

@@ -1,4 +1,23 @@
-"""How kernels run, whatever runs them: over tasks, then over keys; rows go from one to the next as blobs."""
+"""How kernels run, whatever runs them: over tasks, then over keys; rows go from one to the next as blobs.
+
+An example: each task gives the attempts of a file, by bucket of producers. Then each bucket counts those of all files.
+
+>>> from jobs.engines.local_runner import LocalRunner
+>>> def cut(attempts_by_bucket):
+...     for bucket, attempts in attempts_by_bucket.items():
+...         yield Blob("attempts", bucket, 0, pa.table({"client_id": attempts}))
+>>> def count(bucket, given):
+...     rows = sum(table.num_rows for table in given.tables("attempts"))
+...     yield Blob("counted", 0, bucket, pa.table({"bucket": [bucket], "rows": [rows]}))
+>>> with LocalRunner(workers=1) as runner:
+...     cut_rows = runner.each(cut, [{0: ["a", "a"], 1: ["b"]}, {0: ["c"]}])
+...     for table in runner.by_key(count, cut_rows).tables("counted"):
+...         print(table.to_pylist())
+[{'bucket': 0, 'rows': 3}]
+[{'bucket': 1, 'rows': 1}]
+
+``SparkRunner`` does the same with a shuffle between the two steps.
+"""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def long_isolation(given: Observed, limits: Thresholds) -> DataFrame:
             iso(F.col("window_start")),
         ),
         sentence=text(
-            "{} held {} not available for {} from {} on, after {} of {} ms; {} is long under its release",
+            "{} treated {} as not available for {} from {} on, after {} of {} ms; {} is long under its release",
             producer_name(),
             F.col("broker_name"),
             how_long,
@@ -138,7 +138,7 @@ def all_isolated(given: Observed, limits: Thresholds) -> DataFrame:
             iso(F.col("overlap_start")),
         ),
         sentence=text(
-            "{} held every broker of {} ({}) not available at once from {} on, {}",
+            "{} treated every broker of {} ({}) as not available at once from {} on, {}",
             producer_name(),
             F.col("topic"),
             names,

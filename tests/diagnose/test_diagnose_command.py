@@ -129,14 +129,14 @@ def test_a_person_is_told_what_matters_first():
     short = said.partition("\n\nLogs\n")[0]
     assert "silent from 01:19:53.5 to 01:21:22.9, 89.4 s: 127.0.0.1@5.3.3_p3, 127.0.0.1@5.3.3_s3." in short
     assert "silent after 01:17:10.3, without a stop: 127.0.0.1@4.9.8_k1" in short
-    assert "two clients held one queue at once: g_view" in short
+    assert "two clients owned one queue at once: g_view" in short
     assert "      01:17:13.0 to 01:22:00.0  broker-a:0-2; not known after\n" in said
     assert (
-        "    01:17:12.9  took 0.0 s  a member left (4 -> 3 members); left: 127.0.0.1@4.9.8_k1; told by a broker;"
+        "    01:17:12.9  took 0.0 s  a member left (4 -> 3 members); left: 127.0.0.1@4.9.8_k1; woken by a broker;"
         in said
     )
     assert "allotted broker-a:0-3; unknown: it pulls, and may leave queues out" in said
-    assert "What these logs cannot tell\n" in said and "\x1b" not in said
+    assert "What these logs cannot show\n" in said and "\x1b" not in said
     assert max(map(len, said.splitlines())) <= 120
 
 
@@ -147,7 +147,7 @@ def test_sends_and_isolations_are_told_by_broker():
     assert {one["broker_name"] for one in told["isolation"]} == {"broker-a", "broker-b", "broker-c"}
     assert all(one["since_at"] < one["until_at"] for one in told["isolation"] if one["state"] == "isolated")
     said = diagnose(PRODUCERS).stdout
-    assert "  129 sends failed: " in said and "Brokers that producers held unavailable\n" in said
+    assert "  129 sends failed: " in said and "Brokers that producers treated as unavailable\n" in said
     old = as_json(CAPTURES / "producers/client_logs/4.7.1/rocketmq_client.log.gz")
     assert [one["code"] for one in old["cannot_tell"]].count("NO_ISOLATION_LINES") == 1
 

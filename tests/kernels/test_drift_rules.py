@@ -80,7 +80,7 @@ def test_a_round_in_which_everybody_owns_what_he_should_has_no_finding():
 def test_a_queue_without_owner_is_an_orphan_when_every_listed_member_answered():
     finding = one(topic({**HEALTHY, A1: []}))
     assert (finding.code, finding.queue, finding.severity, finding.expected) == ("ORPHAN_QUEUE", A1, "HIGH", ("c1",))
-    assert finding.sentence == "queue 1 of T@broker-a has no owner in g: its expected owner c1 does not hold it."
+    assert finding.sentence == "queue 1 of T@broker-a has no owner in g: its expected owner c1 does not own it."
     assert finding.evidence == ("f:c1", "f:c2", "f:list", "f:route")
 
 

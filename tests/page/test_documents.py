@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from schemas import TABLES
 from schemas.contract_page import contract_page
 from schemas.drift import DRIFT_CODES
 from schemas.findings import FINDING_SEVERITY
@@ -51,3 +52,64 @@ def threats() -> list[tuple[str, str, str, str]]:
 def test_each_threat_has_what_bounds_it_and_a_test_that_exists(threat, bound, file, test):
     assert threat and bound
     assert re.search(rf"^def {test}\(", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
+
+
+# -- README, and the pages of the manual -------------------------------------------------------------------------------
+
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+PATH = re.compile(r"`((?:bench|collectors|conf|data_samples|docs|jobs|schemas|tests|udfs)/[\w./-]*)`")
+NAMED = re.compile(r"`([\w.]+)` of `((?:jobs|schemas|udfs)/[\w/]+\.py)`")
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link may name of a page after #, as GitHub makes it of headings."""
+    headings = re.findall(r"^#+ (.+)$", CODE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_each_link_of_a_page_leads_to_a_file_and_a_heading(page):
+    for link in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8"))):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_each_path_that_a_page_names_exists(page):
+    for path in PATH.findall(page.read_text(encoding="utf-8")):
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_each_name_of_a_module_that_a_page_names_is_there(page):
+    for word, path in NAMED.findall(page.read_text(encoding="utf-8")):
+        assert re.search(rf"^{word}\b", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE), (word, path)
+
+
+def test_the_readme_is_one_that_one_reads():
+    assert 8_000 < len((ROOT / "README.md").read_bytes()) < 10_240
+
+
+def test_the_contents_name_every_page_of_the_manual():
+    contents = (DOCS / "README.md").read_text(encoding="utf-8")
+    linked = {(DOCS / link).resolve() for link in LINK.findall(contents)}
+    assert {page for page in PAGES if page.parent != DOCS / "schedules"} - {DOCS / "README.md"} <= linked
+    assert DOCS / "schedules" / "README.md" in linked
+
+
+def test_the_manual_names_every_table_view_and_setting():
+    results, settings = ((DOCS / page).read_text(encoding="utf-8") for page in ("results.md", "settings.md"))
+    for word in (*TABLES, *(view.stem for view in (ROOT / "schemas/views").glob("*.sql"))):
+        assert f"`{word}`" in results, word
+    for section in re.findall(r"^\[(\w+)[\].]", (ROOT / "conf/default.toml").read_text(encoding="utf-8"), re.MULTILINE):
+        assert f"`[{section}]`" in settings, section

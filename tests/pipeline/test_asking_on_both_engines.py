@@ -24,6 +24,7 @@ AHEAD = {"dates", "stretch", "fleet_span"}
 NOTHING = {"refused", "refused_lines", "checks", "failed_checks", "publications"}
 DOCUMENTS = [ROOT / "README.md", ROOT / "Makefile", *sorted((ROOT / "docs").glob("*.md"))]
 ASKED = re.compile(r'hindsight sql (?:--lake lake )?\\?"(SELECT .+?)\\?"', re.DOTALL)
+BLOCK = re.compile(r"^```sql\n(.+?);?\n```$", re.MULTILINE | re.DOTALL)
 EXPLAINED = {
     "broker_availability_window": "client_id = '127.0.0.1@4.9.8_async' AND broker_name = 'broker-a'",
     "allocation_drift": "consumer_group = 'g_mix' AND code = 'DOUBLE_OWNED' AND broker_name = 'broker-a' "
@@ -82,12 +83,15 @@ def test_an_explanation_is_the_same(askers, table):
 
 
 def asked_in_documents() -> list[Any]:
-    found = [(path, query) for path in DOCUMENTS for query in ASKED.findall(path.read_text(encoding="utf-8"))]
+    texts = [(path, path.read_text(encoding="utf-8")) for path in DOCUMENTS]
+    found = [(path, query) for path, text in texts for query in ASKED.findall(text)]
+    # The cookbook's blocks have a test of their own.
+    found += [(path, query) for path, text in texts if path.name != "cookbook.md" for query in BLOCK.findall(text)]
     return [pytest.param(" ".join(query.split()), id=f"{path.name} {n}") for n, (path, query) in enumerate(found)]
 
 
 def test_the_documents_have_queries():
-    assert len(asked_in_documents()) >= 9
+    assert len(asked_in_documents()) >= 14
 
 
 @pytest.mark.parametrize("query", asked_in_documents())

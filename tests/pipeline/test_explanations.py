@@ -55,7 +55,7 @@ def test_a_window_is_redone_from_the_lines_that_its_explanation_names(asker, lin
     (window,) = titled(sections, "The row")
     (rules,) = titled(sections, "The rules")
     assert (tuple(rules["latency_max_ms"]), tuple(rules["not_available_ms"])) == (LATENCY_MAX, NOT_AVAILABLE)
-    lines = [line_of(update["line"]) for update in titled(sections, "What the producer told")]
+    lines = [line_of(update["line"]) for update in titled(sections, "The producer's updates")]
     # Two threads waited for one frozen broker: of the updates of one millisecond the later begin is the last.
     assert [line["endMs"] - line["beginMs"] for line in lines] == [1267, 697]
     assert [held_for(line) for line in lines] == [60000, 30000]
@@ -86,7 +86,7 @@ def test_a_verdict_is_redone_from_the_lines_of_its_producer(asker, story, line_o
     assert held
     assert choice["broker"] == verdict["broker_name"]
     assert sorted(listed - held) == verdict["admissible"]
-    shown = titled(sections, "What the producer held")
+    shown = titled(sections, "What the producer treated")
     begin = verdict["begin_at"]
     assert {w["broker_name"] for w in shown if w["window_start"] <= begin < w["window_end"]} == held
 

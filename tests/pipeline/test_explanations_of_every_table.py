@@ -71,7 +71,7 @@ def test_the_items_at_a_choice_are_those_that_the_windows_tell_of(asker):
         sections = explained(asker, "send_verdict", verdict)
         held = {
             row["broker_name"]
-            for row in of(sections, "What the producer held")
+            for row in of(sections, "What the producer treated")
             if row["state"] == "unavailable" and row["window_start"] <= verdict["begin_at"] < row["window_end"]
         }
         items = of(sections, "The fault items")
@@ -123,6 +123,6 @@ def test_findings_about_producers_show_their_rows(asker):
 def test_a_minute_of_the_fleet_shows_who_isolated_in_it(asker):
     for minute in records(asker, "SELECT * FROM fleet_minute WHERE isolating > 0"):
         sections = explained(asker, "fleet_minute", minute)
-        held = {(row["producer_group"], row["client_id"]) for row in of(sections, "Who held")}
+        held = {(row["producer_group"], row["client_id"]) for row in of(sections, "Who treated")}
         assert minute["isolating"] <= len(held)
         assert sum(row["attempts_to_the_broker"] for row in of(sections, "Producers that sent")) == minute["attempts"]

@@ -32,7 +32,7 @@ def test_files_that_leave_no_row_are_named_with_their_counts(spark, settings, tm
 
     asker = spark_asker(spark, str(tmp_path / "lake"), settings)
     said = [*summary(asker)]
-    said = said[said.index("Files of which nothing was stored") + 1 :]
+    said = said[said.index("Files from which nothing was stored") + 1 :]
     assert said == [f"  client_log/cluster=c/{n:02}.log: 3 lines, none stored: 3 ignored" for n in range(10)] + [
         "  and 4 more"
     ]
@@ -46,7 +46,9 @@ def test_files_that_leave_no_row_are_named_with_their_counts(spark, settings, tm
     assert result.nothing_stored == 1
     assert "heartbeat/cluster=c/worse.jsonl: 1 line, none stored: 1 refused" in told
     said = [*summary(asker)]
-    assert said[said.index("Files of which nothing was stored") + 1].startswith("  heartbeat/cluster=c/worse.jsonl: 1")
+    assert said[said.index("Files from which nothing was stored") + 1].startswith(
+        "  heartbeat/cluster=c/worse.jsonl: 1"
+    )
     spark.sql("USE default")
 
 

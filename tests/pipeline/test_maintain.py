@@ -235,7 +235,7 @@ def test_a_lake_without_tables_is_said_to_have_none(spark, settings, tmp_path):
     found = maintain.run(spark, settings, RunContext(str(tmp_path)), str(tmp_path))
     assert (found, list(maintain.told(found)), list(maintain.as_json(found))) == (
         [],
-        ["the lake holds no table yet"],
+        ["the lake has no table yet"],
         [],
     )
 
