@@ -1,7 +1,8 @@
 """``python -m bench.growth [AXIS ...]``: what one thing about the input costs as it grows, a table and a figure each.
 
 Each point is a benchmark of its own with the contestants of the others, in ascending order; the CPU time of the best
-round counts. ``exponent``: of the power of the axis that fits the CPU time best; 1 is linear, 0 is not at all.
+round counts. ``exponent``: of the power of the axis that fits the CPU time best; 1 is linear, 0 is not at all. Where
+rows grow, what a million more of them cost stands beside it.
 """
 
 from __future__ import annotations
@@ -22,13 +23,21 @@ import numpy as np
 
 from bench import allocation_data, daily, ingestion, whole_jobs, windows
 from bench.consumer_tables import Population
-from bench.contest import ROOT, Benchmark, Contestant, Outcome, data_of_benchmark, hold
-from bench.producer_tables import Shape, write_tables
+from bench.contest import ROOT, Benchmark, Contestant, Outcome, data_of_benchmark, disagreements, hold
+from bench.producer_tables import Shape
 from bench.record import RECORDS, best, machine, made_by
 
 _SENDS = 3_000_000
 _QUEUE_ROWS = 1_000_000
 _MB = 1 << 20
+
+
+class Slope(NamedTuple):
+    """An aim: a million rows more cost ``what`` at most ``factor`` times the CPU seconds that they cost ``of``."""
+
+    what: str
+    of: str
+    factor: float
 
 
 class Axis(NamedTuple):
@@ -38,6 +47,7 @@ class Axis(NamedTuple):
     points: Mapping[float, Benchmark]
     contestants: Sequence[str]
     skew: bool = False
+    slopes: Sequence[Slope] = ()
 
 
 class Measured(NamedTuple):
@@ -67,9 +77,12 @@ def main() -> None:
             axis = AXES[name]
             measured = [one for at in axis.points for one in _measured(axis, at, Path(given.data or scratch), given)]
             figure = RECORDS / f"{datetime.now(UTC):%Y-%m-%d}-growth-{name}.svg"
-            _draw(axis, measured, figure, given.peer_python)
+            if not given.no_record:
+                _draw(axis, measured, figure, given.peer_python)
             parts.append(_section(axis, measured, figure))
             print(parts[-1], flush=True)
+    if given.no_record:
+        return
     head = f"# {datetime.now(UTC):%Y-%m-%d}: growth\n\n{machine(given.peer_python)} {given.note}".rstrip()
     head += f"\n\n{made_by('bench.growth')}"
     record = RECORDS / f"{datetime.now(UTC):%Y-%m-%d}-growth-{'-'.join(given.names) or 'all'}.md"
@@ -86,6 +99,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--warm-ups", type=int, default=1, help="rounds before, not counted (default 1)")
     parser.add_argument("--peer-python", default=str(ROOT / ".venv-bench/bin/python"), help="interpreter that draws")
     parser.add_argument("--note", default="", help="what the record should say of the circumstances")
+    parser.add_argument("--no-record", action="store_true", help="print only")
     given = parser.parse_args()
     if unknown := set(given.names) - AXES.keys():
         parser.error(f"no axis is called {', '.join(sorted(unknown))} (known: {', '.join(AXES)})")
@@ -102,6 +116,8 @@ def _measured(axis: Axis, at: float, place: Path, given: argparse.Namespace) -> 
     outcomes = hold(
         benchmark, lambda _: data, rounds=given.rounds, warm_ups=given.warm_ups, peer_python=given.peer_python, log=log
     )
+    if wrong := disagreements(outcomes):
+        raise SystemExit("contestants disagree:\n" + "\n".join(wrong))
     rows = max(benchmark.rows_of(data).values())
     about = benchmark.about(data) if benchmark.about else ""
     return [_point(at, rows, outcome, about) for outcome in outcomes]
@@ -133,6 +149,7 @@ def _section(axis: Axis, measured: Sequence[Measured], figure: Path) -> str:
     about = {one.at: one.about for one in measured if one.about}
     told = [f"- at {at:,.12g}: {text}" for at, text in about.items()]
     told += [f"- {name}: {_growth([m for m in measured if m.contestant == name])}" for name in axis.contestants]
+    told += [f"- {slope(aim, measured)}" for aim in axis.slopes if len({one.at for one in measured}) > 1]
     if axis.skew:
         told += [
             f"- {name}: {stage_by_stage([m for m in measured if m.contestant == name])}" for name in axis.contestants
@@ -148,7 +165,25 @@ def _growth(series: Sequence[Measured]) -> str:
         wall_times = series[-1].wall_s / series[0].wall_s
         return f"CPU time is {times:.2f} times that of the first point, wall time {wall_times:.2f} times."
     power = exponent([one.at for one in series], [one.cpu_s for one in series])
-    return f"CPU time grows with the power {power:.2f}: {times:.1f} times at {series[-1].at / series[0].at:,.3g} times."
+    told = f"CPU time grows with the power {power:.2f}: {times:.1f} times at {series[-1].at / series[0].at:,.3g} times."
+    return f"{told} A million rows more cost {of_a_million(series):.2f} s." if _rows_grow(series) else told
+
+
+def _rows_grow(series: Sequence[Measured]) -> bool:
+    return series[-1].rows > 2 * series[0].rows
+
+
+def of_a_million(series: Sequence[Measured]) -> float:
+    """CPU seconds of a million rows more, from the first point to the last."""
+    return (series[-1].cpu_s - series[0].cpu_s) / (series[-1].rows - series[0].rows) * 1e6
+
+
+def slope(aim: Slope, measured: Sequence[Measured]) -> str:
+    """An aim, and whether it is reached."""
+    what, of = (of_a_million([one for one in measured if one.contestant == name]) for name in (aim.what, aim.of))
+    word = "reached" if what <= aim.factor * of else "MISSED"
+    costs = f"{aim.what} {what:.2f} s of CPU, {aim.of} {of:.2f}: {what / of:.2f} times (aim {aim.factor:.2f})"
+    return f"{word}: a million rows more cost {costs}."
 
 
 def stage_by_stage(series: Sequence[Measured]) -> str:
@@ -181,11 +216,11 @@ def _point_of(
 
 
 def _of_shape(shape: Shape, data: Path, rows: int) -> None:
-    write_tables(data, shape)
+    windows.store(data, shape)
 
 
 def _sends(name: str, shapes: Mapping[float, Shape]) -> dict[float, Benchmark]:
-    own = [Contestant(one, "bench.windows") for one in _SENDERS]
+    own = [Contestant(windows.SCAN, "bench.windows"), *windows.FOLDS, windows.PEERS[0]]
     return {
         at: _point_of(f"{name}-{at:g}", shape.rows, own, partial(_of_shape, shape), windows.rows_of, windows.about)
         for at, shape in shapes.items()
@@ -194,7 +229,10 @@ def _sends(name: str, shapes: Mapping[float, Shape]) -> dict[float, Benchmark]:
 
 def _executors(counts: Sequence[int]) -> dict[float, Benchmark]:
     points = _sends("executors", dict.fromkeys(counts, _SHAPE))
-    return {n: replace(point, master=f"local-cluster[{n:g},1,2048]") for n, point in points.items()}
+    return {
+        n: replace(point, master=f"local-cluster[{n:g},1,2048]", contestants=point.contestants[:2])
+        for n, point in points.items()
+    }
 
 
 def _of_population(population: Population, data: Path, rows: int) -> None:
@@ -215,7 +253,7 @@ def _of_groups(name: str, rows: int, population: Population) -> Benchmark:
 
 
 def _rebuilt(counts: Sequence[int]) -> dict[float, Benchmark]:
-    own = [Contestant("scan", "bench.windows"), Contestant(whole_jobs.REBUILD, "bench.whole_jobs")]
+    own = [Contestant(windows.SCAN, "bench.windows"), *whole_jobs.REBUILDS, windows.PEERS[0]]
     points = {n: partial(whole_jobs.prepare_sends, _SHAPE._replace(rows=n)) for n in counts}
     return {
         n: _point_of(f"rebuild-{n}", n, own, prepare, windows.rows_of, windows.about) for n, prepare in points.items()
@@ -238,7 +276,7 @@ def _lines(counts: Sequence[int]) -> dict[float, Benchmark]:
     return {n: _point_of(f"lines-{n}", n, own, ingestion.prepare, ingestion.rows_of) for n in counts}
 
 
-_SENDERS = ("scan", "own windows", "own windows and verdicts")
+_SENDERS = (windows.SCAN, windows.ON_SPARK, windows.ONE_PROCESS, windows.DUCKDB)
 _CONSUMERS = ("scan", "own", "findings and incidents")
 _SHAPE = Shape(_SENDS, releases=("V4_7_1", "V4_9_8"))
 AXES = {
@@ -246,6 +284,7 @@ AXES = {
         "Attempts",
         _sends("rows", {n: _SHAPE._replace(rows=n) for n in (1_000_000, 3_000_000, 10_000_000, 30_000_000)}),
         _SENDERS,
+        slopes=(Slope(windows.ON_SPARK, windows.DUCKDB, 1.5), Slope(windows.ONE_PROCESS, windows.DUCKDB, 1)),
     ),
     "producers": Axis(
         "Producers that send 3 million attempts",
@@ -257,7 +296,7 @@ AXES = {
         _sends("brokers", {n: _SHAPE._replace(brokers=n) for n in (5, 20, 80)}),
         _SENDERS,
     ),
-    "executors": Axis("Executors of one core that share 3 million attempts", _executors((1, 2)), _SENDERS),
+    "executors": Axis("Executors of one core that share 3 million attempts", _executors((1, 2)), _SENDERS[:2]),
     "queue-rows": Axis(
         "(queue, round) rows of 2,000 groups",
         {n: _of_groups(f"queue-rows-{n}", n, Population()) for n in (1_000_000, 5_000_000, 20_000_000)},
@@ -265,8 +304,9 @@ AXES = {
     ),
     "rebuild": Axis(
         "Attempts of a day whose availability is rebuilt, by the whole job",
-        _rebuilt((1_000_000, 3_000_000, 10_000_000)),
-        ("scan", whole_jobs.REBUILD),
+        _rebuilt((1_000_000, 3_000_000, 10_000_000, 30_000_000)),
+        (windows.SCAN, whole_jobs.REBUILD, whole_jobs.LOCAL_REBUILD, windows.DUCKDB),
+        slopes=(Slope(whole_jobs.LOCAL_REBUILD, windows.DUCKDB, 2),),
     ),
     "flag-drift": Axis(
         "(queue, round) rows of a day that is judged, by the whole job",

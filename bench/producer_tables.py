@@ -21,6 +21,8 @@ from schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, TOPIC_ROUTE
 DAY = date(2026, 3, 2)
 DAY_MS = int(datetime(2026, 3, 2, tzinfo=UTC).timestamp() * 1000)
 _DAY_LENGTH_MS = 86_400_000
+# No send ends on the next date, of which nothing else is recorded.
+_LAST_BEGIN_MS = _DAY_LENGTH_MS - 20_000
 _SEED = 20_260_302
 _TOPICS = 8
 _MINUTE_MS = 60_000
@@ -74,7 +76,7 @@ def write_tables(data: Path, shape: Shape) -> None:
 
 def _attempts(producer: Any, number: int, shape: Shape, rng: np.random.Generator) -> dict[str, Any]:
     count = len(producer)
-    begin = rng.integers(0, _DAY_LENGTH_MS, count)
+    begin = rng.integers(0, _LAST_BEGIN_MS, count)
     if shape.crowd:
         begin = np.where(rng.random(count) < shape.crowd, _CROWDED_MS + begin % _MINUTE_MS, begin)
     begin = np.sort(begin)

@@ -1,11 +1,12 @@
 """Whole jobs: a day of recorded rows in, as a lake stores them; the tables that are derived of it out, committed.
 
-The other benchmarks begin behind the lake and end before it. Here are the ledger, the fleet view and its findings, the
-gate and the commits too. Taking rows in is `bench.ingestion`'s.
+The other benchmarks end before the lake. Here are the ledger, the fleet view and its findings, the gate and the commits
+too. Taking rows in is `bench.ingestion`'s.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -13,14 +14,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import functions as F
 
 from bench import consumer_tables, producer_tables, windows
 from bench.contest import Benchmark, Contestant
 from bench.spark import session
 from conf.settings_file import load_settings
 from jobs.delta_tables import Lake
+from jobs.engines.arrow_columns import arrow_schema
+from jobs.engines.local_lake import LocalLake
+from jobs.engines.local_runner import LocalRunner
 from jobs.run_context import RunContext
 from jobs.run_pipeline import JOBS
 from schemas import (
@@ -29,7 +33,6 @@ from schemas import (
     CONSUMER_HEARTBEAT,
     DRIFT_INCIDENT,
     INGESTED_FILE,
-    PRODUCER_INSTANCE,
     QUEUE_OWNERSHIP,
     QUEUE_PROGRESS,
     SEND_ATTEMPT,
@@ -39,13 +42,15 @@ from schemas import (
 )
 
 REBUILD, FLAG_DRIFT = "rebuild_availability", "flag_allocation_drift"
+LOCAL_REBUILD = f"without Spark: {REBUILD}"
 _DAY = producer_tables.DAY
+_LEDGER = arrow_schema(INGESTED_FILE)
 
 
 def prepare_sends(shape: producer_tables.Shape, data: Path, rows: int) -> None:
     """Write a day's attempts under ``data``, and store them in a lake."""
-    producer_tables.write_tables(data, shape)
-    _store(data, "producer_hook", (SEND_ATTEMPT, PRODUCER_INSTANCE))
+    lake = windows.store(data, shape)
+    lake.append(INGESTED_FILE, pa.Table.from_pylist([_noted(data, "producer_hook", SEND_ATTEMPT)], _LEDGER))
 
 
 def prepare_rounds(population: consumer_tables.Population, data: Path, rows: int) -> None:
@@ -57,17 +62,21 @@ def prepare_rounds(population: consumer_tables.Population, data: Path, rows: int
 
 def _store(data: Path, landing_format: str, tables: Sequence[Table]) -> None:
     """Store rows and note one landing file of them, as ingestion does."""
-    spark, now = session(), datetime.now(UTC)
+    spark = session()
     lake = Lake(spark, str(data / "lake"), retention_days=load_settings(None).delta.retention_days)
     for table in tables:
         lake.append(table, spark.read.parquet(str(data / table.name)))
-    lines = pq.read_table(data / tables[0].name, columns=["cluster"]).num_rows
-    noted = {
+    noted = _noted(data, landing_format, tables[0])
+    lake.append(INGESTED_FILE, spark.createDataFrame([noted], INGESTED_FILE.columns))
+
+
+def _noted(data: Path, landing_format: str, table: Table) -> dict[str, Any]:
+    lines = sum(pq.read_metadata(file).num_rows for file in (data / table.name).glob("*.parquet"))
+    return {
         "cluster": "prod", "format": landing_format, "file": f"{landing_format}/cluster=prod/bench.jsonl",
         "size_bytes": lines, "read": lines, "stored": lines, "duplicate": 0, "ignored": 0, "quarantined": 0,
-        "complete": True, "event_dates": [_DAY], "ingested_at": now, "run_id": "bench",
+        "complete": True, "event_dates": [_DAY], "ingested_at": datetime.now(UTC), "run_id": "bench",
     }  # fmt: skip
-    lake.append(INGESTED_FILE, spark.createDataFrame([noted], INGESTED_FILE.columns))
 
 
 def queue_rows_of(data: Path) -> dict[str, int]:
@@ -79,12 +88,12 @@ def queue_rows_of(data: Path) -> dict[str, int]:
 class WholeJob:
     """A job of the pipeline, on a copy of the lake in which nothing is derived yet."""
 
-    def __init__(self, job: str, told: Callable[[Lake], dict[str, Any]], data: Path) -> None:
-        self._job = job
-        self._told = told
+    def __init__(self, job: str, on_spark: bool, told: Callable[[LocalLake], dict[str, Any]], data: Path) -> None:
+        self._job, self._on_spark, self._told = job, on_spark, told
         self._lake = data / "lake"
-        self._copy = data.parent / f"{data.name}-{job}"
-        session()
+        self._copy = data.parent / f"{data.name}-{job}-{'on-spark' if on_spark else 'local'}"
+        if on_spark:
+            session()
 
     def prepare(self) -> None:
         """Copy the lake anew."""
@@ -93,33 +102,31 @@ class WholeJob:
 
     def __call__(self) -> Callable[[], dict[str, Any]]:
         """One round."""
-        JOBS[self._job].run(session(), load_settings(None), RunContext(str(self._copy / "landing")), str(self._copy))
-        return lambda: self._told(Lake(session(), str(self._copy), retention_days=0))
+        job, settings, context = JOBS[self._job], load_settings(None), RunContext(str(self._copy / "landing"))
+        tables = LocalLake(str(self._copy), retention_days=settings.delta.retention_days)
+        if self._on_spark:
+            job.run(session(), settings, context, str(self._copy))
+        else:
+            with LocalRunner(os.cpu_count() or 1) as runner:
+                job.run_on(tables, runner, settings, context)
+        return lambda: self._told(tables)
 
 
-def _windows_told(lake: Lake) -> dict[str, Any]:
-    """How many windows, for how long, and of how many updates; one that midnight cuts is one."""
-    length = F.unix_millis("window_end") - F.unix_millis("window_start")
-    (row,) = (
-        lake.read(BROKER_AVAILABILITY_WINDOW)
-        .where("state = 'unavailable'")
-        .agg(
-            F.count_if(~F.col("continues_previous")).alias("n"), F.sum(length).alias("ms"), F.sum("attempts").alias("u")
-        )
-        .collect()
-    )
-    return {windows.WINDOWS: [row.n, row.ms, row.u]}
+def _windows_told(lake: LocalLake) -> dict[str, Any]:
+    return {windows.WINDOWS: windows.told_of_windows(lake.rows(BROKER_AVAILABILITY_WINDOW))}
 
 
-def _drift_told(lake: Lake) -> dict[str, Any]:
-    return {table.name: lake.read(table).count() for table in (ALLOCATION_DRIFT, DRIFT_INCIDENT)}
+def _drift_told(lake: LocalLake) -> dict[str, Any]:
+    return {table.name: lake.rows(table).num_rows for table in (ALLOCATION_DRIFT, DRIFT_INCIDENT)}
 
 
 CONTESTANTS = {
-    REBUILD: partial(WholeJob, REBUILD, _windows_told),
-    FLAG_DRIFT: partial(WholeJob, FLAG_DRIFT, _drift_told),
+    REBUILD: partial(WholeJob, REBUILD, True, _windows_told),
+    LOCAL_REBUILD: partial(WholeJob, REBUILD, False, _windows_told),
+    FLAG_DRIFT: partial(WholeJob, FLAG_DRIFT, True, _drift_told),
 }
-_HERE, _SENDS, _PEERS = "bench.whole_jobs", "bench.windows", "bench.windows_peers"
+_HERE, _SENDS = "bench.whole_jobs", "bench.windows"
+REBUILDS = tuple(Contestant(name, _HERE, covers=(windows.WINDOWS,)) for name in (REBUILD, LOCAL_REBUILD))
 
 
 def _of_rows(data: Path, rows: int) -> None:
@@ -135,14 +142,13 @@ BENCHMARKS = (
         rows_of=windows.rows_of,
         about=windows.about,
         contestants=(
-            Contestant("scan", _SENDS),
-            Contestant("own windows and verdicts", _SENDS, covers=(windows.WINDOWS,)),
-            Contestant(REBUILD, _HERE, covers=(windows.WINDOWS,)),
-            Contestant("DuckDB", _PEERS, peer=True, covers=(windows.WINDOWS,)),
-            Contestant("Polars", _PEERS, peer=True, covers=(windows.WINDOWS,)),
+            Contestant(windows.SCAN, _SENDS),
+            *windows.FOLDS,
+            *REBUILDS,
+            *windows.PEERS,
         ),
-        floor="scan",
-        peers=("DuckDB", "Polars"),
+        floor=windows.SCAN,
+        peers=(windows.DUCKDB, "Polars"),
         targets=(),
     ),
 )

@@ -93,13 +93,6 @@ class Replay(_Section):
     override: tuple[ReplayOverride, ...] = ()
 
 
-class Pruning(_Section):
-    """When a rebuild looks closely only at the attempts that matter; its results are the same either way."""
-
-    from_attempts: int = Field(ge=0)
-    below_share: float = Field(ge=0, le=1)
-
-
 class ProducerFindings(_Section):
     """When something about a producer stands out."""
 
@@ -260,7 +253,6 @@ class Settings(_Section):
     ingest: Ingest
     rounds: Rounds
     replay: Replay
-    pruning: Pruning
     confirmation: Confirmation
     producer_findings: ProducerFindings
     drift: Drift

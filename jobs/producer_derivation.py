@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from conf.settings import Settings
 from jobs.confirmed_windows import DATES, LINES, WINDOWS, WRITERS, Confirm, EventFile, Witnessed, lines_of
@@ -53,8 +53,49 @@ _MOST_BUCKETS = 200
 _DAY = timedelta(days=1)
 
 
+class Course(NamedTuple):
+    """A stretch on its way through the kernels.
+
+    Attributes:
+        spans: its dates, by cluster.
+        attempts: cut by bucket and date.
+        beside: what the fold reads beside them.
+        routes: for each bucket and each date.
+        lines: what clients' logs tell of their own fault tables.
+        witnessed: the dates that these lines tell of.
+        folded: what the fold gave: rows of the tables ``FOLDED``, and of each bucket its share of the fleet.
+    """
+
+    addresses: Addresses
+    spans: Mapping[str, Span]
+    options: Options
+    lineage: Lineage
+    attempts: Blobs
+    beside: Sequence[Blobs]
+    routes: Blobs
+    lines: Blobs
+    witnessed: Witnessed
+    folded: Blobs
+
+
 def derive(stretch: Stretch[Any], settings: Settings, runner: Runner) -> Blobs:
     """Rows of the tables ``DERIVED``, blobs by name."""
+    course = fold(stretch, settings, runner)
+    addresses, spans, options, lineage, folded = (*course[:4], course.folded)
+    shares = folded.of(*SHARES)
+    fleet = runner.by_key(FleetOfDates(addresses, options, lineage), shares, course.routes.of(DATED_ROUTES))
+    closing = folded.of(OBSERVED, PRODUCER_REPLAY.name, FAULT_ITEM_STATE.name)
+    findings = Findings(addresses, spans, options, lineage, _kept(folded, spans))
+    found = runner.by_key(findings, course.attempts, *course.beside, closing, fleet.of(FLEET))
+    if not course.witnessed.dates:
+        return runner.together(folded, fleet, found)
+    confirm = Confirm(addresses, settings.confirmation.within_ms, lineage)
+    confirmed = runner.by_key(confirm, course.lines.of(LINES), folded.of(WINDOWS, WRITERS))
+    return runner.together(folded, fleet, found, confirmed)
+
+
+def fold(stretch: Stretch[Any], settings: Settings, runner: Runner) -> Course:
+    """What single producers' attempts tell; the fleet, findings and confirmations come after it."""
     lake, clusters = stretch.lake, sorted({at.cluster for at in stretch.dates})
     spans = {cluster: span_of(stretch, cluster) for cluster in clusters}
     options = Options(**settings.replay.model_dump(), limits=Thresholds(**settings.producer_findings.model_dump()))
@@ -64,28 +105,18 @@ def derive(stretch: Stretch[Any], settings: Settings, runner: Runner) -> Blobs:
     addresses = Addresses(clusters, _buckets(files), dates)
     attempts = runner.each(cut, _tasks(stretch, files, addresses, runner))
     routes = runner.over(Copies(addresses), lake.of_dates(TOPIC_ROUTE, stretch.dates, ()))
-    beside = [
+    beside = (
         routes.of(ROUTES),
         runner.over(Split(STARTS, addresses), lake.of_dates(PRODUCER_INSTANCE, stretch.dates, ())),
         *(
             runner.over(Split(OPENING + table.name, addresses), stretch.opening(table))
             for table in (PRODUCER_REPLAY, FAULT_ITEM_STATE)
         ),
-    ]
+    )
     lines = runner.each(lines_of, _event_files(stretch, addresses))
     witnessed = Witnessed(addresses, _dates_of(lines))
     folded = runner.by_key(Fold(addresses, spans, options, lineage, witnessed), attempts, *beside)
-    shares = folded.of(*SHARES)
-    fleet = runner.by_key(FleetOfDates(addresses, options, lineage), shares, routes.of(DATED_ROUTES))
-    kept = _kept(folded, spans)
-    closing = folded.of(OBSERVED, PRODUCER_REPLAY.name, FAULT_ITEM_STATE.name)
-    findings = Findings(addresses, spans, options, lineage, kept)
-    found = runner.by_key(findings, attempts, *beside, closing, fleet.of(FLEET))
-    if not witnessed.dates:
-        return runner.together(folded, fleet, found)
-    confirm = Confirm(addresses, settings.confirmation.within_ms, lineage)
-    confirmed = runner.by_key(confirm, lines.of(LINES), folded.of(WINDOWS, WRITERS))
-    return runner.together(folded, fleet, found, confirmed)
+    return Course(addresses, spans, options, lineage, attempts, beside, routes, lines, witnessed, folded)
 
 
 def span_of(stretch: Stretch[Any], cluster: str) -> Span:

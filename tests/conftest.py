@@ -133,10 +133,3 @@ def pipeline(spark, settings) -> Callable[[Path, Path], None]:
             job.run(spark, settings, context, str(lake))
 
     return run
-
-
-def only_in_one(one, other):
-    """Rows that only one of two frames of a table holds, apart from lineage; at most five of each."""
-    names = [name for name in one.columns if name not in ("run_id", "computed_at", "ingested_at")]
-    left, right = one.select(*names), other.select(*names)
-    return [row.asDict() for a, b in ((left, right), (right, left)) for row in a.exceptAll(b).limit(5).collect()]

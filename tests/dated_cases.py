@@ -97,11 +97,22 @@ for version, held in (("4.9.8", "23:49:59.990"), ("5.1.4", "23:59:49.990"), ("5.
 
 # -- orderTopicConf ------------------------------------------------------------------------------------------------
 
-# It names a alone: a is chosen again though it is held, for it is reachable. Or it names c, which has no entry.
-for name, brokers, order in (("ordered", "ab", "a:4"), ("not ordered", "ab", None), ("elsewhere", "a", "a:4;b:0;c:1")):
+# It names a alone: a is chosen again though it is held, for it is reachable. Or it names c, which has no entry. Or no
+# client can read it, so that none goes by the route and nothing tells of b.
+for name, brokers, order in (
+    ("ordered", "ab", "a:4"),
+    ("not ordered", "ab", None),
+    ("ordered by nothing", "ab", ""),
+    ("elsewhere", "a", "a:4;b:0;c:1"),
+    ("unreadable order", "ab", "a:4;b"),
+):
     Case(name).route(5, "10:00:00", *brokers, order=order).send(5, "10:00:10", "a", took=1800).send(
         5, "10:00:12.800", "a"
     )
+
+# The route that the client may still hold has no b beside a, the one after it has.
+earlier = Case("an earlier route").route(5, "10:00:00", "a").route(5, "10:00:05", "a", "b")
+earlier.send(5, "10:00:10", "a", took=1800).send(5, "10:00:12.800", "a")
 
 # -- the last broker of a retry ------------------------------------------------------------------------------------
 

@@ -47,9 +47,14 @@ def test_a_window_that_ends_at_midnight_does_not_go_on_in_the_one_that_begins_th
 
 
 def test_an_order_topic_conf_says_which_brokers_are_listed(last_verdict):
-    assert last_verdict("not ordered") == ("impossible", ["b"], None)
+    assert last_verdict("not ordered") == last_verdict("ordered by nothing") == ("impossible", ["b"], None)
     assert last_verdict("ordered") == ("consistent", ["a"], None)
     assert last_verdict("elsewhere") == ("impossible", ["c"], None)
+    assert last_verdict("unreadable order") == ("consistent", ["a"], None)
+
+
+def test_a_choice_that_only_an_earlier_route_admits_names_it(last_verdict):
+    assert last_verdict("an earlier route") == ("possible", ["a", "b"], "stale_route")
 
 
 @pytest.mark.parametrize("case", ["told by the attempt before", "told the day before"])
@@ -104,6 +109,7 @@ def test_without_a_recorded_switch_no_choice_is_impossible(last_verdict, rows):
     assert [row["code"] for row in rows("producer_finding", "switch False")] == ["IMPOSSIBLE_CHOICE"]
     reason = "latency_fault_enabled is not recorded: with the switch off the choice would be impossible"
     assert last_verdict("switch None") == ("unknown", None, reason)
+    assert [row.get("rule") for row in rows("send_verdict", "switch None")] == [None]
     assert rows("producer_finding", "switch None") == []
 
 

@@ -1,7 +1,7 @@
 """Small made-up fleets: what a rule of producer findings must find, just under its threshold, input unknown.
 
-Each case is a cluster of its own, so fleets do not mix. ``ROWS`` holds what the rules are given, with the columns of
-``SCHEMAS``.
+Each case is a cluster of its own, so fleets do not mix. ``ROWS`` holds what the rules are given, with the columns that
+the constants name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,16 @@ ROUTE = """cluster string, event_date date, topic string, broker_name string, pe
 VERDICT = """cluster string, event_date date, producer_group string, client_id string, started_at timestamp,
     begin_at timestamp, topic string, thread string, msg_id string, attempt int, broker_name string,
     admissible array<string>, rule string, verdict string, reason string"""
-SCHEMAS = {"attempts": ATTEMPT, "windows": WINDOW, "replay": REPLAY, "verdicts": VERDICT, "routes": ROUTE}
+# So small that every rule finds something in a few attempts.
+EAGER = {
+    "min_sends_per_minute": 1,
+    "not_returning_s": 5,
+    "not_returning_expected_sends": 1,
+    "not_returning_max_percent": 60,
+    "fault_off_slow_percentile": 90,
+    "fault_off_slow_minutes": 1,
+    "over_isolation_max_percent": 50,
+}
 RANDOM_CASES = 30
 ROWS: dict[str, list] = {"attempts": [], "windows": [], "replay": [], "verdicts": [], "routes": []}
 

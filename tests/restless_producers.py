@@ -122,7 +122,7 @@ def restless(seed=SEED, count=36):
     return tuple([row for number in range(count) for row in made(number, dice)] for made in (attempts_of, starts_of))
 
 
-def unpaired():
+def unpaired(count):
     """The same, but that no retry names its last broker."""
-    attempts, starts = restless()
+    attempts, starts = restless(count=count)
     return [{**row, "last_broker_name": None} for row in attempts], starts

@@ -8,11 +8,14 @@ import subprocess
 import sys
 import time
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -21,7 +24,7 @@ from bench import allocation_peers, daily, ingestion, whole_jobs, windows
 from bench.allocation_answer import digests
 from bench.consumer_tables import Population, write_tables
 from bench.contest import Contestant, Outcome, Round, SpeedTarget, Target, compared, disagreements, hold
-from bench.growth import AXES, Measured, exponent, stage_by_stage
+from bench.growth import AXES, Measured, Slope, exponent, slope, stage_by_stage
 from bench.parser_throughput import BENCHMARKS, CONTESTANTS, megabytes_of, rows_of
 from bench.process_tree import JVM, PYTHON, Meter, usages
 from bench.producer_tables import Shape
@@ -31,9 +34,8 @@ from bench.reader_inputs import INPUTS, MAX_LINE_BYTES, chunks_of, files_of
 from bench.record import commit_of, made_by, record_name, row_count, table, targets
 from bench.small_run import Watch, seconds_by_step
 from bench.spark import stages_s
-from jobs.delta_tables import Lake
+from jobs.engines.local_lake import LocalLake
 from schemas import (
-    BROKER_AVAILABILITY_WINDOW,
     CONSUMER_HEARTBEAT,
     INGESTED_FILE,
     PRODUCER_INSTANCE,
@@ -358,24 +360,71 @@ def test_a_stage_takes_as_long_as_its_longest_task(spark, monkeypatch):
     assert stages_s() == []
 
 
-def test_a_whole_job_finds_the_day_that_was_drawn_to_be_computed(spark, monkeypatch, tmp_path):
-    monkeypatch.setattr(whole_jobs, "session", lambda: spark)
+def test_a_whole_job_finds_the_day_that_was_drawn_to_be_computed(tmp_path):
     whole_jobs.prepare_sends(Shape(300, producers=3, brokers=2), tmp_path, 300)
-    lake = Lake(spark, str(tmp_path / "lake"), retention_days=7)
-    (file,) = lake.read(INGESTED_FILE).collect()
-    days = lake.read(SEND_ATTEMPT).groupBy("event_date").count().collect()
-    assert [(day.event_date, day["count"]) for day in days] == [(file.event_dates[0], file.read)]
-    assert lake.read(PRODUCER_INSTANCE).count() == 3 and file.format in formats_of("producer")
+    lake = LocalLake(str(tmp_path / "lake"), retention_days=7)
+    (file,) = lake.rows(INGESTED_FILE).to_pylist()
+    days = lake.rows(SEND_ATTEMPT)["event_date"].value_counts().to_pylist()
+    assert [(day["values"], day["counts"]) for day in days] == [(file["event_dates"][0], file["read"])]
+    assert lake.rows(PRODUCER_INSTANCE).num_rows == 3 and file["format"] in formats_of("producer")
 
 
-def test_a_window_that_midnight_cuts_is_told_as_one(spark):
+def test_each_file_of_the_lake_has_all_producers_and_some_hours(tmp_path):
+    lake = windows.store(tmp_path, Shape(8_000, producers=3, brokers=2))
+    drawn = pq.read_table(tmp_path / SEND_ATTEMPT.name)
+    files = [
+        lake.folder(SEND_ATTEMPT).read(file, ["client_id", "begin_at", "msg_id"]) for file in lake.files(SEND_ATTEMPT)
+    ]
+    assert len(files) == 8
+    assert {len(set(file["client_id"].to_pylist())) for file in files} == {3}
+    spans = sorted((min(each), max(each)) for each in (file["begin_at"].to_pylist()[:100] for file in files))
+    assert all(before[0] < after[0] for before, after in pairwise(spans))
+    assert sorted(m for file in files for m in file["msg_id"].to_pylist()) == sorted(drawn["msg_id"].to_pylist())
+
+
+def test_a_window_that_midnight_cuts_is_told_as_one():
     midnight = datetime(2026, 3, 3, tzinfo=UTC)
     minute = timedelta(minutes=1)
-    halves = [(False, midnight - minute, midnight, 2), (True, midnight, midnight + minute, 1)]
-    schema = "continues_previous boolean, window_start timestamp, window_end timestamp, attempts long"
-    rows = spark.createDataFrame(halves, schema).selectExpr("*", "'unavailable' AS state")
-    lake = SimpleNamespace(read={BROKER_AVAILABILITY_WINDOW: rows}.__getitem__)
-    assert whole_jobs._windows_told(lake) == {windows.WINDOWS: [1, 120_000, 3]}
+    rows = [
+        (False, midnight - minute, midnight, 2, "unavailable"),
+        (True, midnight, midnight + minute, 1, "unavailable"),
+        (False, midnight, midnight + minute, 1, "unreachable"),
+    ]
+    names = ("continues_previous", "window_start", "window_end", "attempts", "state")
+    made = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
+    assert windows.told_of_windows(made) == [1, 120_000, 3]
+
+
+def test_the_fold_gives_what_the_clients_own_table_gives_row_by_row(tmp_path):
+    windows.store(tmp_path, Shape(3_000, 0.2, producers=12, brokers=3, releases=windows.RELEASES))
+    sends = pq.read_table(tmp_path / SEND_ATTEMPT.name)
+    names = ["client_id", "broker_name", "mode", "thread", "msg_id", "attempt", "exception"]
+    instants = ("begin_at", "end_at", "submit_end_at", "callback_end_at")
+    frame = (
+        sends.select(names)
+        .to_pandas()
+        .assign(**{n: pc.cast(sends[n], pa.int64()).to_pandas() // 1000 for n in instants})
+    )
+    walked = [windows._walk(own) for _, own in frame.groupby(["client_id", "broker_name"])]
+    held = pd.concat(walked)
+    told = windows.in_one_process(tmp_path)()()
+    assert told[windows.WINDOWS] == [len(held), int((held.until - held.since).sum()), int(held.updates.sum())]
+    assert len(held) > 100
+
+
+def test_a_slope_is_of_a_million_rows_more(monkeypatch):
+    def point(name, rows, cpu_s):
+        return Measured(rows, rows, name, 1, cpu_s, 1, 1, 1, "", ())
+
+    measured = [
+        point("own", 1_000_000, 5),
+        point("own", 3_000_000, 9),
+        point("peer", 1_000_000, 1),
+        point("peer", 3_000_000, 2),
+    ]
+    told = "a million rows more cost own 2.00 s of CPU, peer 0.50: 4.00 times (aim"
+    assert slope(Slope("own", "peer", 4), measured) == f"reached: {told} 4.00)."
+    assert slope(Slope("own", "peer", 3.9), measured) == f"MISSED: {told} 3.90)."
 
 
 @pytest.mark.parametrize("axis", AXES.values(), ids=AXES)

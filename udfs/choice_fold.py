@@ -13,13 +13,14 @@ import pyarrow as pa
 
 from udfs.attempt_columns import NEVER
 from udfs.choice_readings import BrokerRecord, NearUpdate, Removal, Removals, item_readings, route_readings
-from udfs.choice_rows import NO_SWITCH
 from udfs.choice_surroundings import Around, Pairs, pairs_of
 from udfs.fault_tolerance import FaultItem
 from udfs.not_available_duration import IntArray
 from udfs.recorded_routes import RecordedRoutes, Route
 from udfs.replayed_day import Day
 from udfs.send_verdicts import Choice, Judgement, KnownBroker, judge
+
+NO_SWITCH = "latency_fault_enabled is not recorded: with the switch off the choice would be impossible"
 
 
 class Verdict(NamedTuple):

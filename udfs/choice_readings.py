@@ -271,17 +271,6 @@ class Removals:
     def __init__(self, tolerance_ms: int) -> None:
         self._tolerance_ms = tolerance_ms
         self._last: dict[str, Removal] = {}
-        self._before: dict[str, Removal] = {}
-
-    def close_date(self) -> None:
-        """Hand over to the next date, which begins as if it were computed alone."""
-        self._before |= self._last
-        self._last = {}
-
-    def before_date(self, broker_name: str, updated_at_ms: int) -> Removal | None:
-        """The removal of an earlier date that an item last updated then may have fallen to."""
-        removal = self._before.get(broker_name)
-        return None if removal is None or updated_at_ms > removal.at_ms + self._tolerance_ms else removal
 
     def last(self, broker_name: str) -> Removal | None:
         """The removal that an item of the broker may have fallen to."""

@@ -1,106 +1,35 @@
-"""The kernels as pandas UDFs: the one border where they meet Spark.
+"""Kernels of the fault table as pandas UDFs, for queries and DataFrames on Spark: the one border where they meet it.
 
-Each is made by a function, because a decorated UDF cannot be made before there is a session.
+Each is made by a function, because a decorated UDF cannot be made before there is a session:
+``spark.udf.register("pick_one_at_least", pick_one_at_least())``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import cache, partial
-from itertools import islice
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql.pandas.functions import pandas_udf
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
-from udfs.choice_rows import ChoiceJudge
-from udfs.not_available_duration import compute_not_available_duration
-from udfs.release_profiles import PROFILES, FaultProfile, UnknownReleaseError, profile_for
-from udfs.send_outcome import fault_update
-
-RULES = (
-    "profile string, problem string, extend_only boolean, has_reachable boolean, "
-    "reachable_gates_availability boolean, last_broker_rule string, "
-    "latency_max_ms array<bigint>, not_available_ms array<bigint>"
-)
-UPDATE = "isolation boolean, reachable boolean"
-
+from udfs import not_available_duration
+from udfs.fault_tolerance import FaultItem, FaultTable
+from udfs.release_profiles import PROFILES, FaultProfile
 
 Offered = Callable[..., Column]
 # Its stub names no variant for a plain function and a DDL type, which is its documented use.
 _make_udf: Any = pandas_udf
-_make_struct: Any = StructType.fromDDL
 
 
-def _offered(kernel: Callable[..., Any], returns: str) -> Offered:
-    """A kernel on pandas series as a scalar pandas UDF."""
-    made: Offered = _make_udf(kernel, returns)
-    return made
+def compute_not_available_duration() -> Offered:
+    """UDF: (profile, latencyMax, notAvailableDuration, latency, isolation) -> for how long a broker is shunned, ms.
 
-
-def release_rules() -> Offered:
-    """UDF: client version -> the family's id, or why it is unknown, and its own ladders (``RULES``)."""
-
-    def resolve(client_version: pd.Series) -> pd.DataFrame:
-        return pd.DataFrame([_rules(v) for v in client_version], columns=_RULE_NAMES, dtype=object)
-
-    return _offered(resolve, RULES)
-
-
-_FAMILY_RULES = ("extend_only", "has_reachable", "reachable_gates_availability", "last_broker_rule")
-_RULE_NAMES = ["profile", "problem", *_FAMILY_RULES, "latency_max_ms", "not_available_ms"]
-_UNKNOWN = (None,) * (len(_RULE_NAMES) - 2)
-
-
-@cache
-def _rules(client_version: str | None) -> tuple[Any, ...]:
-    if client_version is None:
-        return None, "client_version is not recorded", *_UNKNOWN
-    try:
-        profile = profile_for(client_version)
-    except UnknownReleaseError as error:
-        return None, str(error), *_UNKNOWN
-    ladders = list(profile.latency_max_ms), list(profile.not_available_ms)
-    return profile.id, None, *(getattr(profile, name) for name in _FAMILY_RULES), *ladders
-
-
-def outcome_updates() -> Offered:
-    """UDF: (profile, mode, phase, exception, error, detector) -> what the fault table was told (``UPDATE``).
-
-    Null: nothing. Meant for attempts that ended in an exception; every other one tells (false, true).
-    """
-
-    def tell(
-        profile: pd.Series,
-        mode: pd.Series,
-        phase: pd.Series,
-        exception: pd.Series,
-        error: pd.Series,
-        detector_enabled: pd.Series,
-    ) -> pd.DataFrame:
-        rows = zip(profile, mode, phase, exception, error, detector_enabled, strict=True)
-        return pd.DataFrame([_update(*row) for row in rows], columns=["isolation", "reachable"], dtype=object)
-
-    return _offered(tell, UPDATE)
-
-
-def _update(profile: str, mode: str, phase: str, exception: str, error: str | None, detector: bool) -> Any:
-    told = fault_update(
-        PROFILES[profile], mode=mode, phase=phase, exception=exception, error=error, detector_enabled=bool(detector)
-    )
-    return (None, None) if told is None else (told.isolation, told.reachable)
-
-
-def not_available_durations() -> Offered:
-    """UDF: (profile, latencyMax, notAvailableDuration, latency, isolation) -> computeNotAvailableDuration, ms.
-
-    A scalar UDF over whole batches: within one, each distinct ladder is one vectorised call.
+    Within a batch each distinct ladder is one call of the kernel.
+    Source: MQFaultStrategy#computeNotAvailableDuration, 4.2.0 to 5.3.3.
     """
 
     def duration(
@@ -114,12 +43,41 @@ def not_available_durations() -> Offered:
         durations = np.zeros(len(ladders), dtype=np.int64)
         for ladder in ladders.unique():
             own = (ladders == ladder).to_numpy()
-            latencies = latency_ms.to_numpy(dtype=np.int64)[own]
-            isolated = isolation.to_numpy(dtype=np.bool_)[own]
-            durations[own] = compute_not_available_duration(latencies, isolated, _with_ladders(*ladder))
+            durations[own] = not_available_duration.compute_not_available_duration(
+                latency_ms.to_numpy(dtype=np.int64)[own],
+                isolation.to_numpy(dtype=np.bool_)[own],
+                _with_ladders(*ladder),
+            )
         return pd.Series(durations)
 
     return _offered(duration, "bigint")
+
+
+def pick_one_at_least() -> Offered:
+    """UDF: (profile, names, latencies, starts, reachable, now) -> every broker that the fallback could return, sorted.
+
+    Names and what the client's table holds of each, latency and start in ms, are arrays of one length; a start is null
+    where the broker was never isolated. ``now``: epoch ms as of the starts.
+    Source: LatencyFaultToleranceImpl#pickOneAtLeast, 4.2.0 to 5.3.3.
+    """
+
+    def picks(
+        profile: pd.Series,
+        broker_names: pd.Series,
+        current_latency_ms: pd.Series,
+        start_ms: pd.Series,
+        reachable: pd.Series,
+        now_ms: pd.Series,
+    ) -> pd.Series:
+        rows = zip(profile, broker_names, current_latency_ms, start_ms, reachable, now_ms, strict=True)
+        return pd.Series([_picks(*row) for row in rows])
+
+    return _offered(picks, "array<string>")
+
+
+def _offered(kernel: Callable[..., pd.Series], returns: str) -> Offered:
+    made: Offered = _make_udf(kernel, returns)
+    return made
 
 
 @cache
@@ -127,63 +85,15 @@ def _with_ladders(profile: str, latency_max_ms: tuple[int, ...], not_available_m
     return replace(PROFILES[profile], latency_max_ms=latency_max_ms, not_available_ms=not_available_ms)
 
 
-VERDICT = (
-    "admissible array<string>, rule string, verdict string, reason string, "
-    "removals array<struct<broker_name: string, at_ms: bigint, surely: boolean>>"
-)
-
-
-def judged_choices(recorded: DataFrame, process: Sequence[str], kept: Sequence[str], *, tolerance_ms: int) -> DataFrame:
-    """Doubtful choices with their verdicts (``kept`` columns and ``VERDICT``): pickOneAtLeast and the rules around it.
-
-    Grouped by process, its choices in order: a group is streamed, a batch at a time, whatever its size.
-    """
-    made = StructType([*recorded.select(*kept).schema.fields, *_make_struct(VERDICT).fields])
-    arrow_schema = to_arrow_schema(made, timezone="UTC")
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        judge = ChoiceJudge(tolerance_ms)
-        for batch in batches:
-            rows = [{**{name: row[name] for name in kept}, **judge.verdict(row)} for row in batch.to_pylist()]
-            yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema)
-
-    in_order = recorded.repartition(*process).sortWithinPartitions(*process, "begin_at", "thread", "msg_id", "attempt")
-    # Sorted by the group's keys first, the rows reach it in this order: grouping sorts no more.
-    return in_order.groupBy(*process).applyInArrow(run, made)
-
-
-_ROWS_AT_ONCE = 2000
-
-
-def walk_rows(
-    frame: DataFrame,
-    kernel: Callable[[Iterator[dict[str, Any]]], Iterator[dict[str, Any]]],
-    schema: StructType,
-    *,
-    on_demand: tuple[str, ...] = (),
-) -> DataFrame:
-    """Apply a kernel that walks the rows of each partition in their order; both sides are streamed.
-
-    Columns ``on_demand`` come as functions that make the value: most rows are never asked for theirs.
-    A UDF, because what a round means depends on the rounds before it.
-    """
-    arrow_schema = to_arrow_schema(schema, timezone="UTC")
-
-    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
-        for batch in batches:
-            at_once = {n: batch.column(n).to_pylist() for n in batch.schema.names if n not in on_demand}
-            columns = {n: batch.column(n) for n in on_demand}
-            for i in range(batch.num_rows):
-                row = {name: values[i] for name, values in at_once.items()}
-                yield row | {name: partial(_value, column, i) for name, column in columns.items()}
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        made = kernel(rows(batches))
-        while chunk := list(islice(made, _ROWS_AT_ONCE)):
-            yield pa.RecordBatch.from_pylist(chunk, schema=arrow_schema)
-
-    return frame.mapInArrow(run, schema)
-
-
-def _value(column: Any, row: int) -> Any:
-    return column[row].as_py()
+def _picks(
+    profile: str,
+    names: Iterable[str],
+    latencies: Iterable[int],
+    starts: Iterable[float],
+    reachable: Iterable[bool],
+    now_ms: int,
+) -> list[str]:
+    # An array of whole numbers with nulls comes as floats.
+    told = zip(names, latencies, starts, reachable, strict=True)
+    items = {n: FaultItem(int(ms), None if pd.isna(start) else int(start), bool(up)) for n, ms, start, up in told}
+    return sorted(FaultTable(PROFILES[profile], items=items).pick_one_at_least(int(now_ms)))

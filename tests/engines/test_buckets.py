@@ -18,13 +18,13 @@ from jobs.run_context import RunContext
 from jobs.transforms.frames import ClusterDate
 from schemas import TABLES
 from tests import dated_cases
+from tests.finding_cases import EAGER
 from tests.folded import INPUTS, TABLES_OF_FOLD, arrow, comparable, folded, rows_of
 from tests.odd_producers import odd
 from tests.random_producers import PRODUCERS, lines_of, name_of
 from tests.recorded_rows import attempt_rows, start_row
-from tests.restless_producers import restless
+from tests.restless_producers import restless, unpaired
 from tests.sent_producer import over_midnight
-from tests.transforms.test_fold_versus_today import EAGER
 from udfs.producer_date import Options
 from udfs.producer_finding import Thresholds
 
@@ -37,6 +37,7 @@ CASES = {
     ),
     "odd": lambda: rows_of(*odd()),
     "restless": lambda: rows_of(*restless()),
+    "unpaired": lambda: rows_of(*unpaired(12)),
     "random": lambda: rows_of(
         [row for producer in PRODUCERS[:6] for row in attempt_rows(lines_of(*producer))],
         [start_row(producer[0], name_of(*producer)) for producer in PRODUCERS[:6]],

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 
-from tests.folded import OPTIONS, epoch_ms, folded, history_of, rows_of
+from schemas import PRODUCER_INSTANCE, TOPIC_ROUTE
+from tests.folded import OPTIONS, arrow, epoch_ms, folded, history_of, rows_of
 from tests.hostile_texts import HOSTILE
-from udfs.attempt_facts import facts_of
+from udfs.attempt_columns import ATTEMPTS
+from udfs.producer_date import NOTHING_BEFORE, Date, fold_date
+from udfs.producer_dates import in_one
+from udfs.producer_rows import Ends
 from udfs.replay_rules import overridden
 
 FIRST = date(2026, 1, 5)
@@ -131,5 +136,7 @@ def test_a_pattern_of_the_settings_matches_the_same_text_and_no_other():
 def test_the_highest_queue_id_that_java_has_is_counted():
     given = rows_of((send("10:00:00", queue_id=2**31 - 1), send("10:00:01", queue_id=7)), ())
     midnight_ms = epoch_ms(FIRST)
-    facts = facts_of(history_of(given).attempts[midnight_ms], midnight_ms, {})
-    assert facts["top_queue"].to_pylist() == [2**31 - 1]
+    sent = history_of(given).attempts[midnight_ms].select(ATTEMPTS.names).cast(ATTEMPTS)
+    beside = (arrow(PRODUCER_INSTANCE, []), arrow(TOPIC_ROUTE, []), *NOTHING_BEFORE, Ends(True, True), sent.slice(0, 0))
+    date = Date("c", midnight_ms, partial(in_one, sent, midnight_ms), *beside)
+    assert fold_date(date, OPTIONS).share.queues["queues"].to_pylist() == [2**31]

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from schemas.findings import FINDING_SEVERITY
-from tests.finding_cases import ATTEMPT, REPLAY, ROUTE, ROWS, VERDICT, WINDOW
+from schemas.findings import FINDING_SEVERITY, PRODUCER_FINDING
+from tests.finding_cases import ATTEMPT, REPLAY, ROUTE, ROWS, TODAY, VERDICT, WINDOW
 from tests.finding_checks import *  # noqa: F403  the tests themselves
 from tests.folded import epoch_ms
 from udfs.attempt_columns import ATTEMPTS, attempts_of
@@ -19,7 +19,7 @@ from udfs.fleet_fold import fleet_of, fleet_rows, share_of
 from udfs.held_stretches import held_minutes, held_of
 from udfs.minute_counts import minute_counts
 from udfs.producer_finding import DEFAULT_LIMITS, SEVERITY, Observed
-from udfs.producer_findings import findings_of, findings_of_fleet
+from udfs.producer_findings import FINDING, findings_of, findings_of_fleet
 from udfs.producer_lives import UNSEEN, Process
 from udfs.release_profiles import PROFILES
 from udfs.replay_rules import Recorded, Rules
@@ -139,6 +139,14 @@ def made():
         findings += map(naive, found)
         minutes += map(naive, own)
     return findings, minutes
+
+
+def test_rules_return_the_contract(made):
+    assert list(made[0][0]) == FINDING.names == list(PRODUCER_FINDING.contract_columns)
+
+
+def test_of_nobody_nothing_is_found():
+    assert told("nobody", TODAY, [], [], [], [], []) == ([], [])
 
 
 def test_each_code_has_the_severity_of_the_contract():

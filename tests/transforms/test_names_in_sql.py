@@ -17,7 +17,6 @@ from jobs.engines.spark_asker import SparkAsker
 from jobs.explain_row import NotOneRowError, explain
 from jobs.explanation import same
 from jobs.transforms.frames import sql_text
-from jobs.transforms.overrides import first_override
 from schemas.bookkeeping import QUARANTINE
 from tests.hostile_texts import HOSTILE
 
@@ -79,12 +78,3 @@ def test_a_condition_that_would_end_its_query_is_refused(spark, settings, tmp_pa
             with pytest.raises(NotOneRowError, match="cannot be read"):
                 explain(asker, "send_verdict", condition)
     spark.sql("USE default")
-
-
-def test_a_pattern_of_the_settings_matches_the_same_text_and_no_other(substituting):
-    entries = [{"cluster": text, "consumer_group": "*", "name": f"said of {text}"} for text in HOSTILE]
-    names = [*HOSTILE, "`\n", "${env:HOME}x", os.environ["HOME"], "49", "x"]
-    frame = substituting.createDataFrame([(name, "g") for name in names], "cluster string, consumer_group string")
-    said = first_override(entries, "name", ("cluster", "consumer_group"))
-    found = {row.cluster: row.said for row in frame.select("cluster", said.alias("said")).collect()}
-    assert found == {name: f"said of {name}" if name in HOSTILE else None for name in names}
