@@ -19,7 +19,7 @@ from udfs.member_signs import member_events
 from udfs.missing_inputs import Inputs
 from udfs.owned_queues import Owned, OwnedQueues
 from udfs.recorded_groups import FoldSettings, Recorded, Told
-from udfs.round_reads import NEEDED, is_system_topic, reads_of
+from udfs.round_reads import NEEDED, NEEDED_AGAIN, is_system_topic, reads_of
 from udfs.routed_topics import Route
 from udfs.rows_of_rounds import RoundKey
 from udfs.topic_facts import Expected, GroupFacts, TopicFacts
@@ -256,9 +256,11 @@ class GroupFold:
 
     def _full(self, brought: _Round, day: date, events: Sequence[Row] | None, through_proxy: bool) -> dict[str, Any]:
         cluster, collector, consumer_group = self.key
-        facts = brought.facts if brought.is_read else self._read(brought.key[2], brought.place, brought.facts.number)
-        listed, round_us = facts.listed, brought.key[2]
-        routes = self._recorded.routes
+        facts, round_us, routes = brought.facts, brought.key[2], self._recorded.routes
+        listed, reads = facts.listed, facts.reads
+        if not brought.is_read:
+            own = self._recorded.captured.captures.at(brought.place)
+            listed, reads = facts.again(own.select(NEEDED_AGAIN).to_pylist())
         return {
             "cluster": cluster,
             "collector": collector,
@@ -269,7 +271,7 @@ class GroupFold:
             "message_model": facts.model,
             "members": facts.members,
             "member_rules": brought.rules.members if brought.topics else [],
-            "reads": facts.reads.reads,
+            "reads": reads.reads,
             "listings": listed.listings if listed else None,
             "broker_views": listed.broker_views if listed else None,
             "connections": listed.connections if listed else None,
@@ -277,7 +279,7 @@ class GroupFold:
             "ordered": facts.reads.ordered,
             "loose": brought.loose and bool(brought.topics),
             "shared": facts.shared,
-            "owners": brought.owned.owners(),
+            "owners": brought.owned.by_topic(),
             "topics": [
                 topic.row(routes.evidence(topic.topic, collector, round_us), before) for topic, before in brought.topics
             ],

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from udfs.listed_members import INFO, OF_MEMBERS, STATS, STATUS, Row
+from udfs.listed_members import INFO, OF_MEMBERS, STATS, STATUS, Row, again
 
 # Semantics of system names: MixAll and TopicValidator, 4.7.1 on; the proxy's HeartbeatSyncer, 5.0 on.
 _SYSTEM_TOPICS = re.compile(
@@ -35,8 +35,9 @@ READ = (
     "captured_at",
     "evidence",
 )
-# The columns of captures that lists and reads are made of.
+# The columns of captures that lists and reads are made of; and those that a round has for itself that shows the same.
 NEEDED = list(dict.fromkeys([*READ, "kind", "broker_name", "member_ids"]))
+NEEDED_AGAIN = ["kind", "broker_name", "client_id", "captured_at", "evidence"]
 
 
 class Reads(NamedTuple):
@@ -70,6 +71,13 @@ def reads_of(captures: Iterable[Row]) -> Reads:
         model=max((row["message_model"] for row in infos if row["message_model"] is not None), default=None),
         ordered=max((row["consume_orderly"] for row in infos if row["consume_orderly"] is not None), default=None),
     )
+
+
+def reads_again(reads: Reads, captures: Iterable[Row]) -> Reads:
+    """The reads of a round that shows the same, in its own order: only instants and lines are its own."""
+    said = {read["client_id"]: read for read in reads.reads}
+    infos = [row for row in captures if row["kind"] == INFO]
+    return reads._replace(reads=[again(said[row["client_id"]], row) for row in infos])
 
 
 def is_system_topic(topic: str) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -100,6 +101,31 @@ def ranks(rows: pa.Table | pa.RecordBatch, name: str) -> IntArray:
     rank[sorted(range(len(values)), key=values.__getitem__)] = np.arange(1, len(values) + 1)
     of_each: IntArray = rank[encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)]
     return of_each
+
+
+class Coded(NamedTuple):
+    """A column of few distinct values, null among them.
+
+    Attributes:
+        values: each once, None last.
+        codes: of each row, the place of its value; -1: null.
+    """
+
+    values: npt.NDArray[np.object_]
+    codes: IntArray
+
+    def of(self, rows: slice) -> list[Any]:
+        """The values of some rows."""
+        found: list[Any] = self.values[self.codes[rows]].tolist()
+        return found
+
+
+def coded(rows: pa.Table | pa.RecordBatch, name: str) -> Coded:
+    """A column, each distinct value taken in once."""
+    encoded = whole(rows, name).dictionary_encode()
+    values = np.empty(len(encoded.dictionary) + 1, dtype=object)
+    values[:-1] = encoded.dictionary.to_pylist()
+    return Coded(values, encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False))
 
 
 def is_true(rows: pa.Table | pa.RecordBatch, name: str) -> BoolArray:
