@@ -111,7 +111,7 @@ class GroupMemory:
         if group.was_read:
             self._take_owners(group, timing)
         self._take_missing(group)
-        return self._past(group, timing)
+        return self.past(group, timing)
 
     def repeat(self, at: int, readings: Iterable[Reading], timing: Timing) -> None:
         """Take in a round that shows what the last one did."""
@@ -260,7 +260,8 @@ class GroupMemory:
             sources |= {s for s in self.missing if s != CONSUMER_LIST or group.listed_at is None}
         self.missing = {source: self.missing.get(source, group.at) for source in sorted(sources)}
 
-    def _past(self, group: GroupRound, timing: Timing) -> Past:
+    def past(self, group: GroupRound, timing: Timing) -> Past:
+        """What the rounds so far say about this one."""
         valid_from = group.at - int(timing.progress_valid_s * 1000)
         progress = {
             queue: Progress(
