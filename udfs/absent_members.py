@@ -63,6 +63,8 @@ class Absence:
         missed = [
             c for c, one in self.members.items() if c not in doubted and not one.was_silent and one.since > lately
         ]
+        if not (doubted or missed or returned):
+            return group
         return replace(
             group,
             members=tuple(sort_client_ids((*group.members, *doubted))) if doubted else group.members,

@@ -71,7 +71,7 @@ class GroupFold:
         self._facts: dict[int, GroupFacts] = {}
         self._rules: dict[tuple[int, int], tuple[int, Rules]] = {}
         self._topics: dict[tuple[Any, ...], TopicFacts] = {}
-        self._owned_topics: dict[tuple[int, int], list[str]] = {}
+        self._shown_topics: dict[tuple[int, tuple[int, int]], list[str]] = {}
         self._consumed: dict[int, set[str]] = {}
         self._expectations = expectations
         self._shown: tuple[int, Sequence[str]] = (0, ())
@@ -164,9 +164,10 @@ class GroupFold:
         Of a round that shows none of them, as nobody is listed: those that the group showed last, at most
         ``lookback_s`` before, and those in which it has offsets.
         """
-        if held.shows not in self._owned_topics:
-            _keep(self._owned_topics, held.shows, held.topics())
-        shown: Sequence[str] = sorted({*facts.reads.subscribed, *self._owned_topics[held.shows]})
+        key = facts.number, held.shows
+        if key not in self._shown_topics:
+            _keep(self._shown_topics, key, sorted({*facts.reads.subscribed, *held.topics()}))
+        shown: Sequence[str] = self._shown_topics[key]
         if shown:
             self._shown = at, shown
         else:

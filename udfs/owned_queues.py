@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +14,11 @@ from udfs.rows_of_rounds import (
     NEVER,
     RoundKey,
     RowsOfRounds,
-    coded,
     is_true,
     microseconds,
     ranks,
     rows_of_rounds,
+    values_of,
 )
 from udfs.value_hashes import sums, value_hashes
 
@@ -71,7 +71,7 @@ class OwnedQueues:
         self._place_of = {key_of[int(n)]: place for place, n in enumerate(number[self._starts])}
         self._ends = np.append(self._starts[1:], len(number))
         self._shows, self._pulled, self._consumed = self._facts()
-        self._told = {name: coded(self._rows, name) for name in OWNER if name not in _INSTANTS}
+        self._told = {name: values_of(self._rows, name) for name in OWNER if name not in _INSTANTS}
         self._instants = [microseconds(self._rows, name) for name in _INSTANTS]
 
     def _facts(self) -> tuple[HashArray, IntArray, IntArray]:
@@ -122,6 +122,21 @@ def _clients(every: RowsOfRounds) -> IntArray:
         return np.zeros(0, np.int64)
     client, number = ranks(every.rows, "client_id"), every.numbers()
     return np.flatnonzero(np.append(True, (client[1:] != client[:-1]) | (number[1:] != number[:-1])))
+
+
+class Lags:
+    """Readings of offsets, by round."""
+
+    def __init__(self, progress: pa.Table) -> None:
+        """``progress``: rows of ``queue_progress``."""
+        self._rounds = rows_of_rounds(progress, "consumer_group")
+        self._values = [values_of(self._rounds.rows, name) for name in LAG]
+
+    def of(self, key: RoundKey) -> list[dict[str, Any]]:
+        """The rows of a round, ``LAG``; instants are epoch us."""
+        rows = self._rounds.span(key)
+        columns = (values.of(rows) for values in self._values)
+        return [dict(zip(LAG, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def reading_instants(progress: pa.Table) -> list[tuple[RoundKey, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from udfs.listed_members import INFO, OF_MEMBERS, STATS, STATUS, Row, again
@@ -80,6 +81,7 @@ def reads_again(reads: Reads, captures: Iterable[Row]) -> Reads:
     return reads._replace(reads=[again(said[row["client_id"]], row) for row in infos])
 
 
+@lru_cache(maxsize=4096)
 def is_system_topic(topic: str) -> bool:
     """Whether a topic is RocketMQ's own."""
     return _SYSTEM_TOPICS.fullmatch(topic) is not None

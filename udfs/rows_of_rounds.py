@@ -39,6 +39,11 @@ class RowsOfRounds(NamedTuple):
         start = int(self.starts[place])
         return self.rows.slice(start, self.end(place) - start)
 
+    def span(self, key: RoundKey) -> slice:
+        """Where the rows of one round stand."""
+        place = self.place_of.get(key)
+        return slice(0, 0) if place is None else slice(int(self.starts[place]), self.end(place))
+
     def end(self, place: int) -> int:
         """Where the rows of a round end."""
         return int(self.starts[place + 1]) if place + 1 < len(self.starts) else self.rows.num_rows
@@ -103,29 +108,32 @@ def ranks(rows: pa.Table | pa.RecordBatch, name: str) -> IntArray:
     return of_each
 
 
-class Coded(NamedTuple):
-    """A column of few distinct values, null among them.
+class Values(NamedTuple):
+    """A column of many rows, of which few are taken in at a time, often, as Python's values.
 
     Attributes:
-        values: each once, None last.
+        values: of each row; or, where there are ``codes``, each distinct one once, None last.
         codes: of each row, the place of its value; -1: null.
     """
 
-    values: npt.NDArray[np.object_]
-    codes: IntArray
+    values: npt.NDArray[Any]
+    codes: IntArray | None = None
 
     def of(self, rows: slice) -> list[Any]:
         """The values of some rows."""
-        found: list[Any] = self.values[self.codes[rows]].tolist()
+        found: list[Any] = (self.values[rows] if self.codes is None else self.values[self.codes[rows]]).tolist()
         return found
 
 
-def coded(rows: pa.Table | pa.RecordBatch, name: str) -> Coded:
-    """A column, each distinct value taken in once."""
-    encoded = whole(rows, name).dictionary_encode()
+def values_of(rows: pa.Table | pa.RecordBatch, name: str) -> Values:
+    """A column; each distinct text is taken in once."""
+    column = whole(rows, name)
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return Values(column.to_numpy())
+    encoded = column.dictionary_encode()
     values = np.empty(len(encoded.dictionary) + 1, dtype=object)
     values[:-1] = encoded.dictionary.to_pylist()
-    return Coded(values, encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False))
+    return Values(values, encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False))
 
 
 def is_true(rows: pa.Table | pa.RecordBatch, name: str) -> BoolArray:
