@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -51,6 +51,26 @@ class _Standing(NamedTuple):
     lag_before: int | None
     standing_since: int
     broker_offset_then: int
+
+
+class _Valid(Mapping[TopicQueue, Progress]):
+    """What the readings since an instant say, worked out for the queues that are asked about: few ever are."""
+
+    def __init__(self, standing: Mapping[TopicQueue, _Standing], since: int) -> None:
+        self._standing, self._since = standing, since
+
+    def __getitem__(self, queue: TopicQueue) -> Progress:
+        s = self._standing[queue]
+        if s.read_at < self._since:
+            raise KeyError(queue)
+        lag, accrued = s.broker_offset - s.consumer_offset, s.broker_offset - s.broker_offset_then
+        return Progress(s.read_at, lag, s.lag_before, s.standing_since, accrued, s.broker_offset)
+
+    def __iter__(self) -> Iterator[TopicQueue]:
+        return (queue for queue, s in self._standing.items() if s.read_at >= self._since)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 class _Held(NamedTuple):
@@ -116,6 +136,7 @@ class GroupMemory:
         self.last_at = max(self.last_at, at)
         self.rounds_read += 1
         self.read_at = [*self.read_at, at][-(timing.interval_rounds + 1) :]
+        self.absence.forget(at)
         self.take_readings(readings)
 
     @property
@@ -260,21 +281,8 @@ class GroupMemory:
 
     def past(self, group: GroupRound, timing: Timing) -> Past:
         """What the rounds so far say about this one."""
-        valid_from = group.at - int(timing.progress_valid_s * 1000)
-        progress = {
-            queue: Progress(
-                s.read_at,
-                s.broker_offset - s.consumer_offset,
-                s.lag_before,
-                s.standing_since,
-                s.broker_offset - s.broker_offset_then,
-                s.broker_offset,
-            )
-            for queue, s in self.standing.items()
-            if s.read_at >= valid_from
-        }
         return Past(
-            progress=progress,
+            progress=_Valid(dict(self.standing), group.at - int(timing.progress_valid_s * 1000)),
             ownerless_since=dict(self.ownerless),
             owner_changes={queue: held.changed_at for queue, held in self.held.items() if held.changed_at},
             unlocked_since=dict(self.unlocked),
