@@ -38,10 +38,10 @@ from udfs.judged_topics import JudgedTopic
 from udfs.member_families import Declaration, declared_of
 from udfs.member_rules import Shown, setting_of
 from udfs.member_signs import EVENTS, Heartbeats
-from udfs.owned_queues import LAG, OwnedQueues, reading_instants
+from udfs.owned_queues import Lags, OwnedQueues, reading_instants
 from udfs.recorded_groups import FoldSettings, Recorded, Told
 from udfs.routed_topics import RoutedTopics
-from udfs.rows_of_rounds import NEVER, RoundKey, RowsOfRounds, microseconds, rows_of_rounds
+from udfs.rows_of_rounds import NEVER, RoundKey, microseconds
 from udfs.shown_strategies import SHOWN, Sighting, handed_on, telling
 from udfs.topic_facts import Expected
 from udfs.whole_names import NAMED, KnownNames
@@ -242,12 +242,11 @@ class _Bucket:
         """The rows of the reading of a round."""
         hour = key[2] // HOUR_US
         own = next((s for s in self._slices if s.first <= hour < s.last), _Slice(None, hour, hour + 1))
-        rows: list[dict[str, Any]] = self._progress(own).of(key).select(list(LAG)).to_pylist()
-        return rows
+        return self._progress(own).of(key)
 
-    def _progress_of(self, own: _Slice) -> RowsOfRounds:
+    def _progress_of(self, own: _Slice) -> Lags:
         rows = _of_table(self._given, QUEUE_PROGRESS.name, own.first, own.last)
-        return rows_of_rounds(self._names.with_whole_names(rows), "consumer_group")
+        return Lags(self._names.with_whole_names(rows))
 
 
 class _Made:

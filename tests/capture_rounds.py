@@ -12,12 +12,23 @@ from udfs.allocation import STRATEGIES, java_string_key
 from udfs.bounded_lines import Line
 from udfs.expected_allocation import MemberRule, expected_allocation
 from udfs.release_profiles import profile_for
+from udfs.round_facts import Owner
+from udfs.shares import Shares
 
 KEYS = ("cluster", "collector", "consumer_group")
 
 
 def instant(ms: int | None) -> datetime | None:
     return None if ms is None else datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def owners_by_topic(rows) -> dict:
+    """Of rows of ``queue_ownership``, instants epoch ms: by topic and queue the owners, by client id."""
+    found: dict = {}
+    for row in sorted(rows, key=lambda r: (r["client_id"], r["broker_name"], r["queue_id"])):
+        of_topic, queue = found.setdefault(row["topic"], {}), (row["broker_name"], row["queue_id"])
+        of_topic[queue] = (*of_topic.get(queue, ()), Owner(*(row[name] for name in Owner._fields)))
+    return found
 
 
 def parsed_lines(path: Path):
@@ -142,10 +153,7 @@ class CaptureRounds:
             "ordered": max((bool(c.get("consume_orderly")) for _, c in infos), default=None),
             "loose": spread > self.loose_spread_s * 1000,
             "shared": False,
-            "owners": [
-                {k: instant(v) if k.startswith("last_") else v for k, v in r.items()}
-                for r in sorted(owned, key=lambda r: r["client_id"])
-            ],
+            "owners": owners_by_topic(owned),
             "topics": topics,
             "member_list_hash": "h",
             "distinct_views": 1,
@@ -158,11 +166,11 @@ class CaptureRounds:
             not_asked.append("running infos: not asked for in this round")
         brokers = [r for _, t, r in rows if t == "topic_route" and r["topic"] == name and r["perm"] & 4]
         queues = [
-            {"broker_name": b["broker_name"], "queue_id": q}
+            (b["broker_name"], q)
             for b in sorted(brokers, key=lambda b: java_string_key(b["broker_name"]))
             for q in range(b["read_queue_nums"])
         ]
-        allocation = None
+        shares = None
         if queues and members and not not_asked:
             profiles = Counter(r["profile"] for r in rules)
             made = expected_allocation(
@@ -170,24 +178,21 @@ class CaptureRounds:
                 strategy,
                 profiles.most_common(1)[0][0],
                 name,
-                [(q["broker_name"], q["queue_id"]) for q in queues],
+                queues,
                 members,
                 [MemberRule(r["client_id"], r["strategy"], r["profile"]) for r in rules],
             )
-            allocation = [
-                {**q, "owner": owner, "claimants": list(claims)}
-                for q, owner, claims in zip(queues, made.owners, made.claimants, strict=True)
-            ]
-        previous, before[name] = before.get(name), allocation
+            shares = Shares(queues, made)
+        previous, before[name] = before.get(name), shares
         return {
             "topic": name,
-            "queues": queues or None,
+            "queues": tuple(queues) or None,
             "strategy": strategy,
             "strategy_source": "running_info" if known else "default",
             "strategy_parameters": "",
             "queue_list_hash": "q",
-            "allocation": allocation,
-            "allocation_before": previous,
+            "shares": shares,
+            "shares_before": previous,
             "evidence": next(
                 (f"f:{n}" for n, t, r in rows if t == "snapshot_capture" and r.get("topic") == name), None
             ),

@@ -52,7 +52,7 @@ class Absence:
                 self.members, self.came_back = {}, {}
             return group
         listed = set(group.members)
-        self.came_back = {c: at for c, at in self.came_back.items() if group.at - at < _REMEMBERED_MS}
+        self.forget(group.at)
         returned = frozenset(c for c in listed & self.members.keys() if self._is_as_it_was(c, group))
         self.came_back |= dict.fromkeys(returned, group.at)
         lacking = {*members, *self.members} - listed
@@ -63,6 +63,8 @@ class Absence:
         missed = [
             c for c, one in self.members.items() if c not in doubted and not one.was_silent and one.since > lately
         ]
+        if not (doubted or missed or returned):
+            return group
         return replace(
             group,
             members=tuple(sort_client_ids((*group.members, *doubted))) if doubted else group.members,
@@ -70,6 +72,10 @@ class Absence:
             missed=tuple(sorted(missed)),
             returned=returned,
         )
+
+    def forget(self, now: int) -> None:
+        """Let go of what is not remembered any more."""
+        self.came_back = {c: at for c, at in self.came_back.items() if now - at < _REMEMBERED_MS}
 
     def _is_as_it_was(self, client_id: str, group: GroupRound) -> bool:
         """It did not start anew, as far as it says."""

@@ -114,7 +114,8 @@ def _asked_twice(captures: RowsOfRounds) -> BoolArray:
     """The rows that ask what another one of the round asks too: a place for its list, a client for its own words."""
     rows = captures.rows
     is_list, is_info = _is_in(rows, "kind", (LISTING, ID_LIST)), _is_in(rows, "kind", (INFO,))
-    whom = np.where(is_list, ranks(rows, "broker_name"), ranks(rows, "client_id"))
+    place = pa.table({"name": whole(rows, "broker_name").fill_null("")})
+    whom = np.where(is_list, ranks(place, "name"), ranks(rows, "client_id"))
     question = np.stack([captures.numbers(), is_list + 2 * is_info, whom], axis=1)
     order = np.lexsort(question.T[::-1])
     again = np.zeros(len(order), np.bool_)

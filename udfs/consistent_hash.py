@@ -4,7 +4,7 @@ import hashlib
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from udfs.allocation_releases import hashes_in_platform_charset
@@ -13,6 +13,7 @@ from udfs.java_strings import java_encoder
 from udfs.message_queues import MessageQueue, java_to_string
 
 HashFunction = Callable[[str], int]
+_TEXTS_KEPT = 65_536
 
 
 class HashRing(NamedTuple):
@@ -87,6 +88,7 @@ def hash_ring(cid_all: Sequence[str], virtual_node_count: int, hash_of: HashFunc
     return HashRing(points, [holder_by_point[point] for point in points])
 
 
+@cache
 def md5_hash(charset: str) -> HashFunction:
     """The ring's hash: the first four bytes of the MD5 of the text's bytes, as a number in 0 .. 2**32 - 1.
 
@@ -96,6 +98,8 @@ def md5_hash(charset: str) -> HashFunction:
     """
     encode = java_encoder(charset)
 
+    # Who comes or goes leaves most of a group's ring and all of its queues as they were.
+    @lru_cache(maxsize=_TEXTS_KEPT)
     def hash_of(text: str) -> int:
         return int.from_bytes(hashlib.md5(encode(text), usedforsecurity=False).digest()[:4], "big")
 

@@ -7,7 +7,7 @@ for another reading; and that a finding is absent says something only where ``Ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from udfs.client_rules import (
@@ -43,12 +43,13 @@ from udfs.round_facts import CONSUMER_LIST, RETRY_PREFIX, TopicRound
 __all__ = ["RULES", "Finding", "Rule", "absence_is_told", "findings"]
 
 
-def findings(group: GroupRound, timing: Timing | None = None) -> list[Finding]:
-    """All findings of a round; those about a retry topic one severity lower.
+def findings(group: GroupRound, timing: Timing | None = None, codes: Collection[str] | None = None) -> list[Finding]:
+    """All findings of a round, or those of some codes; those about a retry topic one severity lower.
 
     A round in which the group was not read tells of nothing but the list of its members that did not come.
     """
-    rules = RULES.values() if group.was_read else (RULES["DATA_GAP"],)
+    asked = RULES.keys() if group.was_read else ("DATA_GAP",)
+    rules = [RULES[code] for code in asked if codes is None or code in codes]
     found = [finding for rule in rules for finding in rule.find(group, timing or Timing())]
     if group.missed:
         found = [_doubted(finding, group) if finding.code in _BY_ABSENCE else finding for finding in found]

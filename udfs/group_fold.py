@@ -29,7 +29,7 @@ from udfs.member_signs import member_events
 from udfs.missing_inputs import Inputs
 from udfs.owned_queues import Owned, OwnedQueues
 from udfs.recorded_groups import FoldSettings, Recorded, Told
-from udfs.round_reads import NEEDED, is_system_topic, reads_of
+from udfs.round_reads import NEEDED, NEEDED_AGAIN, is_system_topic, reads_of
 from udfs.routed_topics import Route
 from udfs.rows_of_rounds import RoundKey
 from udfs.topic_facts import Expected, GroupFacts, TopicFacts
@@ -81,7 +81,7 @@ class GroupFold:
         self._facts: dict[int, GroupFacts] = {}
         self._rules: dict[tuple[int, int], tuple[int, Rules]] = {}
         self._topics: dict[tuple[Any, ...], TopicFacts] = {}
-        self._owned_topics: dict[tuple[int, int], list[str]] = {}
+        self._shown_topics: dict[tuple[int, tuple[int, int]], list[str]] = {}
         self._consumed: dict[int, set[str]] = {}
         self._expectations = expectations
         self._shown: tuple[int, Sequence[str]] = (0, ())
@@ -174,9 +174,10 @@ class GroupFold:
         Of a round that shows none of them, as nobody is listed: those that the group showed last, at most
         ``lookback_s`` before, and those in which it has offsets.
         """
-        if held.shows not in self._owned_topics:
-            _keep(self._owned_topics, held.shows, held.topics())
-        shown: Sequence[str] = sorted({*facts.reads.subscribed, *self._owned_topics[held.shows]})
+        key = facts.number, held.shows
+        if key not in self._shown_topics:
+            _keep(self._shown_topics, key, sorted({*facts.reads.subscribed, *held.topics()}))
+        shown: Sequence[str] = self._shown_topics[key]
         if shown:
             self._shown = at, shown
         else:
@@ -266,9 +267,11 @@ class GroupFold:
 
     def _full(self, brought: _Round, day: date, events: Sequence[Row] | None, through_proxy: bool) -> dict[str, Any]:
         cluster, collector, consumer_group = self.key
-        facts = brought.facts if brought.is_read else self._read(brought.key[2], brought.place, brought.facts.number)
-        listed, round_us = facts.listed, brought.key[2]
-        routes = self._recorded.routes
+        facts, round_us, routes = brought.facts, brought.key[2], self._recorded.routes
+        listed, reads = facts.listed, facts.reads
+        if not brought.is_read:
+            own = self._recorded.captured.captures.at(brought.place)
+            listed, reads = facts.again(own.select(NEEDED_AGAIN).to_pylist())
         return {
             "cluster": cluster,
             "collector": collector,
@@ -279,7 +282,7 @@ class GroupFold:
             "message_model": facts.model,
             "members": facts.members,
             "member_rules": brought.rules.members if brought.topics else [],
-            "reads": facts.reads.reads,
+            "reads": reads.reads,
             "listings": listed.listings if listed else None,
             "broker_views": listed.broker_views if listed else None,
             "connections": listed.connections if listed else None,
@@ -287,7 +290,7 @@ class GroupFold:
             "ordered": facts.reads.ordered,
             "loose": brought.loose and bool(brought.topics),
             "shared": facts.shared,
-            "owners": brought.owned.owners(),
+            "owners": brought.owned.by_topic(),
             "topics": [
                 topic.row(routes.evidence(topic.topic, collector, round_us), before) for topic, before in brought.topics
             ],

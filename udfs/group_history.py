@@ -24,7 +24,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from udfs.churn import Change, Churn
 from udfs.disturbances import Disturbance, Grace, grace_of
@@ -42,6 +42,7 @@ from udfs.strategy_inference import Inference
 
 _BY_ROUND = ("DOUBLE_OWNED", "WRONG_OWNER")  # what reads that lie far apart can fake
 FOLDED = "FOLDED"
+Signature = Any  # equal for rounds that show the same facts, instants and evidence aside; None: not known
 _SAMPLE = 5
 
 
@@ -63,8 +64,8 @@ class Round(NamedTuple):
 
     group: GroupRound
     judged: list[Judged]
-    changes: list[Change]
-    inferred: dict[str, tuple[str, ...]]
+    changes: Sequence[Change] = ()
+    inferred: Mapping[str, tuple[str, ...]] = {}
     scope: Mapping[str, str] = {}
     disturbance: Disturbance | None = None  # the last change of the group so far
 
@@ -81,42 +82,70 @@ class GroupHistory:
     inference: Inference = field(default_factory=Inference)
     ledger: Ledger = field(init=False)
     hosts: Mapping[str, Mapping[Queue, TopicQueue]] = field(default_factory=dict, init=False)  # of static topics
-    quiet: int | None = field(default=None, init=False)  # signature of the last round, if nothing can come of a repeat
+    shown: Signature = field(default=None, init=False)  # what the last round showed that was judged by all rules
+    said: frozenset[str] = field(default=frozenset(), init=False)  # the codes that it found
+    settled: Signature = field(default=None, init=False)  # the same, if a repeat can find nothing but what it found
+    is_again: bool = field(default=False, init=False)  # the next round is such a repeat
 
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.key, self.timing)
 
     def repeat(
-        self, signature: int | None, at: int, oldest: tuple[int | None, int | None], readings: Iterable[Reading] = ()
+        self, signature: Signature, at: int, oldest: tuple[int | None, int | None], readings: Iterable[Reading] = ()
     ) -> bool:
         """Take in a round that shows the same facts as the last one, if nothing can come of it; else False.
 
-        ``signature`` is equal for equal facts, instants and evidence aside; ``oldest``: when the queue that was pulled
-        from least recently was, and, of those with messages waiting, the one consumed least recently.
+        Of one that can find only what the last one found, ``step`` asks no more than that. ``oldest``: when the queue
+        that was pulled from least recently was, and, of those with messages waiting, the one consumed least recently.
         """
-        if self.quiet is None or signature != self.quiet:
+        self.is_again = False
+        if self.settled is None or signature != self.settled:
             return False
         limits = (self.timing.pull_idle_s, self.timing.consume_blocked_s)
         if any(o is not None and at - o > limit * 1000 for o, limit in zip(oldest, limits, strict=True)):
+            return False
+        if self.said or self.ledger.tracks:
+            self.is_again = True
             return False
         self.memory.repeat(at, readings, self.timing)
         self.ledger.advance(at, self.memory.rounds_read, [], lambda *_: False)
         return True
 
-    def step(self, group: GroupRound, readings: Iterable[Reading] = (), signature: int | None = None) -> Round:
+    def step(self, group: GroupRound, readings: Iterable[Reading] = (), signature: Signature = None) -> Round:
         """Judge the next round. One in which the group was not read tells at most that its members are not known."""
+        if self.is_again:
+            return self._again(group, readings)
         walked = self._step(group, readings)
         named = all(topic.strategy_source != "default" for topic in group.topics)
         settled = group.complete and bool(group.reads) and named and self.memory.settled
-        idle = not (walked.judged or walked.scope or self.ledger.tracks) and self.churn.changed_at is None
-        self.quiet = signature if settled and idle else None
+        settled = settled and not walked.scope and self.churn.changed_at is None
+        # What is expected now was also expected before, once a second round has shown it.
+        steady = signature == self.shown or not (walked.judged or self.ledger.tracks)
+        self.settled, self.shown = signature if settled and steady else None, signature
+        self.said = frozenset(one.finding.code for one in walked.judged)
         return walked
+
+    def _again(self, group: GroupRound, readings: Iterable[Reading]) -> Round:
+        """Judge a round that can find only what the last one found: with its own instants and evidence."""
+        group = self.memory.with_earlier(group, self.timing)
+        self.memory.repeat(group.at, readings, self.timing)
+        return self._judged(group, self.memory.past(group, self.timing), self.said)
 
     def _step(self, group: GroupRound, readings: Iterable[Reading]) -> Round:
         group = self.memory.with_earlier(group, self.timing)
-        past = self.memory.observe(group, readings, self.timing)
+        walked = self._judged(group, self.memory.observe(group, readings, self.timing), None)
+        group, scope = walked.group, scope_reasons(walked.group)
+        if not group.was_read:
+            return walked._replace(scope=scope)
+        in_grace = self._grace(group, "MEMBERSHIP", None) is not None
+        changes = self.churn.take(group, in_grace=in_grace)
+        inferred = {} if in_grace else self.inference.take(group)
+        return walked._replace(changes=changes, inferred=inferred, scope=scope)
+
+    def _judged(self, group: GroupRound, past: Past, codes: Collection[str] | None) -> Round:
+        """What the rules of these codes find, of all by default, and what becomes of what they found before."""
         group = replace(group, past=replace(past, ownerless_since=self._ownerless(past)), ordered=self.memory.ordered)
-        found = findings(group, self.timing)
+        found = findings(group, self.timing, codes)
         stalled, grace = stalled_clients(found), cache(partial(self._grace, group))
         seen = [_seen(finding, group, stalled, grace(finding.code, finding.topic)) for finding in found]
         disturbance = self.memory.last_disturbance
@@ -128,18 +157,13 @@ class GroupHistory:
             disturbance,
         )
         judged = [Judged(s.finding, s.grace, j) for s, j in zip(seen, judgements, strict=True)]
-        scope = scope_reasons(group)
-        if not group.was_read:
-            return Round(group, judged, [], {}, scope, disturbance)
-        in_grace = grace("MEMBERSHIP", None) is not None
-        changes = self.churn.take(group, in_grace=in_grace)
-        inferred = {} if in_grace else self.inference.take(group)
-        return Round(group, folded(judged, group, self.timing), changes, inferred, scope, disturbance)
+        judged = folded(judged, group, self.timing) if group.was_read else judged
+        return Round(group, judged, disturbance=disturbance)
 
     def close_date(self, day: str) -> list[Incident]:
         """The incidents that were finished on the date (ISO) that closes; they are not in the state any more."""
         # The first round of a date is judged in full, whether or not the date before was walked with it.
-        self.quiet = None
+        self.settled = None
         self.ledger.close_date(day)
         finished, self.ledger.finished = self.ledger.finished, []
         return finished

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -53,6 +53,26 @@ class _Standing(NamedTuple):
     broker_offset_then: int
 
 
+class _Valid(Mapping[TopicQueue, Progress]):
+    """What the readings since an instant say, worked out for the queues that are asked about: few ever are."""
+
+    def __init__(self, standing: Mapping[TopicQueue, _Standing], since: int) -> None:
+        self._standing, self._since = standing, since
+
+    def __getitem__(self, queue: TopicQueue) -> Progress:
+        s = self._standing[queue]
+        if s.read_at < self._since:
+            raise KeyError(queue)
+        lag, accrued = s.broker_offset - s.consumer_offset, s.broker_offset - s.broker_offset_then
+        return Progress(s.read_at, lag, s.lag_before, s.standing_since, accrued, s.broker_offset)
+
+    def __iter__(self) -> Iterator[TopicQueue]:
+        return (queue for queue, s in self._standing.items() if s.read_at >= self._since)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 class _Held(NamedTuple):
     """Who last showed a queue alone, who should have when that began, and when it changed without need."""
 
@@ -93,9 +113,7 @@ class GroupMemory:
     def with_earlier(self, group: GroupRound, timing: Timing) -> GroupRound:
         """The round with what earlier ones tell: members that its list lacks by lot, who chooses queues by hand."""
         group = self.absence.take(group, self.members or (), self.starts, self.silent, timing)
-        return replace(
-            group, chose_by_hand={c: by_hand for c, by_hand in self.by_hand.items() if c in group.client_ids}
-        )
+        return replace(group, chose_by_hand=dict(self.by_hand))
 
     def observe(self, group: GroupRound, readings: Iterable[Reading], timing: Timing) -> Past:
         """Take in a round and say what it needs of the past, itself included."""
@@ -111,13 +129,14 @@ class GroupMemory:
         if group.was_read:
             self._take_owners(group, timing)
         self._take_missing(group)
-        return self._past(group, timing)
+        return self.past(group, timing)
 
     def repeat(self, at: int, readings: Iterable[Reading], timing: Timing) -> None:
         """Take in a round that shows what the last one did."""
         self.last_at = max(self.last_at, at)
         self.rounds_read += 1
         self.read_at = [*self.read_at, at][-(timing.interval_rounds + 1) :]
+        self.absence.forget(at)
         self.take_readings(readings)
 
     @property
@@ -260,22 +279,10 @@ class GroupMemory:
             sources |= {s for s in self.missing if s != CONSUMER_LIST or group.listed_at is None}
         self.missing = {source: self.missing.get(source, group.at) for source in sorted(sources)}
 
-    def _past(self, group: GroupRound, timing: Timing) -> Past:
-        valid_from = group.at - int(timing.progress_valid_s * 1000)
-        progress = {
-            queue: Progress(
-                s.read_at,
-                s.broker_offset - s.consumer_offset,
-                s.lag_before,
-                s.standing_since,
-                s.broker_offset - s.broker_offset_then,
-                s.broker_offset,
-            )
-            for queue, s in self.standing.items()
-            if s.read_at >= valid_from
-        }
+    def past(self, group: GroupRound, timing: Timing) -> Past:
+        """What the rounds so far say about this one."""
         return Past(
-            progress=progress,
+            progress=_Valid(dict(self.standing), group.at - int(timing.progress_valid_s * 1000)),
             ownerless_since=dict(self.ownerless),
             owner_changes={queue: held.changed_at for queue, held in self.held.items() if held.changed_at},
             unlocked_since=dict(self.unlocked),

@@ -18,13 +18,13 @@ from udfs.round_facts import (
     Connection,
     Listing,
     MemberEvent,
-    Owner,
     Queue,
     Read,
     Subscription,
     TopicQueue,
     TopicRound,
 )
+from udfs.shares import Shares
 
 Row = Mapping[str, Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -153,22 +153,18 @@ def _read(read: Row) -> Read:
 
 
 def _topic(topic: Row, row: Row, narrowed: Sequence[MemberRule]) -> TopicRound:
-    allocation = topic["allocation"] or ()
-    allowed = {_queue(a): _takers(a) for a in allocation}
-    for before in topic["allocation_before"] or ():
-        queue = _queue(before)
-        allowed[queue] = allowed.get(queue, frozenset()) | _takers(before)
+    shares = topic["shares"]
     return TopicRound(
         topic=topic["topic"],
-        queues=None if topic["queues"] is None else tuple(_queue(q) for q in topic["queues"]),
-        expected={_queue(a): a["owner"] for a in allocation},
-        allowed=allowed,
-        owners=_owners(row["owners"] or (), topic["topic"]),
+        queues=topic["queues"],
+        expected={} if shares is None else shares.owners,
+        allowed=_allowed(shares, topic["shares_before"]),
+        owners=row["owners"].get(topic["topic"], {}),
         strategy=topic["strategy"],
         strategy_source=topic["strategy_source"],
         strategy_parameters=topic["strategy_parameters"],
         queue_list_hash=topic["queue_list_hash"],
-        expects=topic["allocation"] is not None,
+        expects=shares is not None,
         evidence=(topic["evidence"],) if topic["evidence"] else (),
         claimants=claimants(topic, row, narrowed),
         missing_inputs=tuple(topic["missing_inputs"]),
@@ -183,22 +179,11 @@ def _queue(row: Row) -> Queue:
     return row["broker_name"], row["queue_id"]
 
 
-def _takers(row: Row) -> frozenset[str]:
-    owner = {row["owner"]} if row["owner"] else set()
-    return frozenset(owner | set(row["claimants"]))
-
-
-def _owners(rows: Any, topic: str) -> dict[Queue, tuple[Owner, ...]]:
-    owners: dict[Queue, tuple[Owner, ...]] = {}
-    of_topic = [row for row in rows if row["topic"] == topic]
-    for row in sorted(of_topic, key=lambda r: (r["client_id"], *_queue(r))):
-        owner = Owner(
-            row["client_id"],
-            row["locked"],
-            to_ms(row["last_pull_at"]),
-            to_ms(row["last_consume_at"]),
-            to_ms(row["last_lock_at"]),
-            row["cached_messages"],
-        )
-        owners[_queue(row)] = (*owners.get(_queue(row), ()), owner)
-    return owners
+def _allowed(shares: Shares | None, before: Shares | None) -> Mapping[Queue, frozenset[str]]:
+    """Who may take each queue: as is expected now, or was before."""
+    if shares is None or before is None or shares is before:
+        told = shares or before
+        return told.takers if told is not None else {}
+    queues = {**shares.takers, **before.takers}
+    nobody: frozenset[str] = frozenset()
+    return {q: shares.takers.get(q, nobody) | before.takers.get(q, nobody) for q in queues}

@@ -81,6 +81,17 @@ def listed_members(captures: Iterable[Row], heartbeats: Iterable[Row]) -> Listed
     )
 
 
+def listed_again(listed: Listed, captures: Iterable[Row]) -> Listed:
+    """The list of a round that shows the same: only instants and lines are its own."""
+    own = {row["broker_name"] or None: row for row in captures if row["kind"] in (LISTING, ID_LIST)}
+    return listed._replace(listings=[again(said, own[said["broker_name"]]) for said in listed.listings])
+
+
+def again(said: Row, row: Row) -> dict[str, Any]:
+    """What was said once, with the instant and the line of another capture that says the same."""
+    return {**said, "captured_at": row["captured_at"], "evidence": row["evidence"]}
+
+
 def nulls_first(value: Any) -> tuple[bool, Any]:
     """What a value sorts by that may be None."""
     return value is not None, value

@@ -8,7 +8,7 @@ from typing import Any
 from udfs.expected_allocation import MemberRule, claimants_of
 from udfs.member_families import alternatives
 from udfs.mixed_clients import Lists, resolved
-from udfs.round_facts import Queue
+from udfs.round_facts import OwnersByTopic, Queue
 
 Row = Mapping[str, Any]
 
@@ -18,8 +18,8 @@ def rules_of(row: Row) -> tuple[MemberRule, ...]:
     rules = [MemberRule(rule["client_id"], rule["strategy"], rule["profile"]) for rule in row["member_rules"]]
     if not any(_is_open(rule) for rule in rules):
         return tuple(rules)
-    lists = [_lists(topic, row) for topic in row["topics"] if topic["allocation"] is not None]
-    held = _held(row["owners"] or ())
+    lists = [_lists(topic, row) for topic in row["topics"] if topic["shares"] is not None]
+    held = _held(row["owners"])
     return tuple(resolved(lists, rule, held.get(rule.client_id, {})) if _is_open(rule) else rule for rule in rules)
 
 
@@ -29,9 +29,9 @@ def narrowed_rules(row: Row, rules: Sequence[MemberRule]) -> list[MemberRule]:
     return [rule for rule in rules if rule.profile != told.get(rule.client_id)]
 
 
-def claimants(topic: Row, row: Row, narrowed: Sequence[MemberRule]) -> dict[Queue, frozenset[str]]:
+def claimants(topic: Row, row: Row, narrowed: Sequence[MemberRule]) -> Mapping[Queue, frozenset[str]]:
     """Who takes which queue by its own rule: the expectation's claimants, but for members whose family is narrower."""
-    given = {_queue(entry): frozenset(entry["claimants"]) for entry in topic["allocation"] or ()}
+    given = topic["shares"].claimants if topic["shares"] is not None else {}
     if not narrowed or not given:
         return given
     lists = _lists(topic, row)
@@ -45,8 +45,7 @@ def _is_open(rule: MemberRule) -> bool:
 
 
 def _lists(topic: Row, row: Row) -> Lists:
-    queues = tuple(_queue(entry) for entry in topic["allocation"])
-    members = tuple(row["members"])
+    queues, members = topic["shares"].queues, tuple(row["members"])
     return Lists(topic["topic"], queues, members, topic["strategy"] or "AVG", topic["strategy_parameters"] or "")
 
 
@@ -60,14 +59,11 @@ def _views(topic: Row, row: Row) -> list[tuple[str, ...]]:
     return sorted(views) if len(views) > 1 else [tuple(row["members"])]
 
 
-def _held(owners: Sequence[Row]) -> dict[str, dict[str, frozenset[Queue]]]:
+def _held(owners: OwnersByTopic) -> dict[str, dict[str, frozenset[Queue]]]:
     """By member and topic, the queues that it shows."""
     held: dict[str, dict[str, frozenset[Queue]]] = {}
-    for owner in owners:
-        of_member = held.setdefault(owner["client_id"], {})
-        of_member[owner["topic"]] = of_member.get(owner["topic"], frozenset()) | {_queue(owner)}
+    for topic, of_topic in owners.items():
+        for queue, owner in ((queue, owner) for queue, owners_of in of_topic.items() for owner in owners_of):
+            of_member = held.setdefault(owner.client_id, {})
+            of_member[topic] = of_member.get(topic, frozenset()) | {queue}
     return held
-
-
-def _queue(row: Row) -> Queue:
-    return row["broker_name"], row["queue_id"]

@@ -8,15 +8,27 @@ import numpy as np
 import pyarrow as pa
 
 from udfs.not_available_duration import IntArray
+from udfs.round_facts import Owner, OwnersByTopic, Queue
 from udfs.row_hashes import HashArray, mixed
-from udfs.rows_of_rounds import NEVER, RoundKey, RowsOfRounds, is_true, microseconds, ranks, rows_of_rounds
+from udfs.rows_of_rounds import (
+    NEVER,
+    RoundKey,
+    RowsOfRounds,
+    is_true,
+    microseconds,
+    ranks,
+    rows_of_rounds,
+    values_of,
+)
 from udfs.value_hashes import sums, value_hashes
 
-_OWNER = ("client_id", "topic", "broker_name", "queue_id", "locked", "last_pull_at", "last_consume_at", "last_lock_at")
-OWNER = (*_OWNER, "cached_messages")
-_HELD = _OWNER[:5]
-LAG = ("topic", "broker_name", "queue_id", "broker_offset", "consumer_offset", "captured_at", "broker_asked")
+_QUEUE = ("topic", "broker_name", "queue_id")
+_INSTANTS = ("last_pull_at", "last_consume_at", "last_lock_at")
+OWNER = ("client_id", *_QUEUE, "locked", *_INSTANTS, "cached_messages")
+_HELD = OWNER[:5]
+LAG = (*_QUEUE, "broker_offset", "consumer_offset", "captured_at", "broker_asked")
 _FAR = 1 << 62
+_NO_ROWS = slice(0, 0)
 
 
 class Owned(NamedTuple):
@@ -30,15 +42,16 @@ class Owned(NamedTuple):
 
     shows: tuple[int, int] = (0, 0)
     oldest: tuple[int | None, int | None] = (None, None)
-    rows: pa.RecordBatch | None = None
+    of: OwnedQueues | None = None
+    rows: slice = _NO_ROWS
 
     def topics(self) -> list[str]:
         """The topics of these queues, each once."""
-        return [] if self.rows is None else self.rows["topic"].unique().to_pylist()
+        return [] if self.of is None else self.of.topics(self.rows)
 
-    def owners(self) -> list[dict[str, Any]]:
-        """A row for each queue."""
-        return [] if self.rows is None else self.rows.select(list(OWNER)).to_pylist()
+    def by_topic(self) -> OwnersByTopic:
+        """The owners of each queue."""
+        return {} if self.of is None else self.of.by_topic(self.rows)
 
 
 class OwnedQueues:
@@ -46,7 +59,7 @@ class OwnedQueues:
 
     def __init__(self, ownership: pa.Table) -> None:
         """``ownership``: rows of ``queue_ownership``."""
-        every = rows_of_rounds(ownership, "consumer_group", ("client_id",))
+        every = rows_of_rounds(ownership, "consumer_group", ("client_id", "broker_name", "queue_id"))
         at, begins = microseconds(every.rows, "captured_at"), _clients(every)
         last = np.maximum.reduceat(at, begins) if len(begins) else at
         sizes = np.diff(np.append(begins, len(at)))
@@ -58,6 +71,8 @@ class OwnedQueues:
         self._place_of = {key_of[int(n)]: place for place, n in enumerate(number[self._starts])}
         self._ends = np.append(self._starts[1:], len(number))
         self._shows, self._pulled, self._consumed = self._facts()
+        self._told = {name: values_of(self._rows, name) for name in OWNER if name not in _INSTANTS}
+        self._instants = [microseconds(self._rows, name) for name in _INSTANTS]
 
     def _facts(self) -> tuple[HashArray, IntArray, IntArray]:
         starts, rows = self._starts, self._rows
@@ -76,9 +91,29 @@ class OwnedQueues:
         place = self._place_of.get(key)
         if place is None:
             return Owned()
-        start, size = int(self._starts[place]), int(self._ends[place] - self._starts[place])
-        oldest = tuple(None if at == _FAR else int(at) for at in (self._pulled[place], self._consumed[place]))
-        return Owned((size, int(self._shows[place])), (oldest[0], oldest[1]), self._rows.slice(start, size))
+        start, end = int(self._starts[place]), int(self._ends[place])
+        pulled, consumed = (None if at[place] == _FAR else int(at[place]) for at in (self._pulled, self._consumed))
+        return Owned((end - start, int(self._shows[place])), (pulled, consumed), self, slice(start, end))
+
+    def topics(self, rows: slice) -> list[str]:
+        """The topics of some rows, each once."""
+        return list(dict.fromkeys(self._told["topic"].of(rows)))
+
+    def by_topic(self, rows: slice) -> OwnersByTopic:
+        """The owners that some rows show; instants are epoch ms."""
+        found: dict[str, dict[Queue, tuple[Owner, ...]]] = {}
+        told = [self._told[name].of(rows) for name in OWNER[:5]]
+        instants = [_milliseconds(column[rows]) for column in self._instants]
+        cached = self._told["cached_messages"].of(rows)
+        for client_id, topic, broker_name, queue_id, *said in zip(*told, *instants, cached, strict=True):
+            of_topic = found.setdefault(topic, {})
+            queue = broker_name, queue_id
+            of_topic[queue] = (*of_topic.get(queue, ()), Owner(client_id, *said))
+        return found
+
+
+def _milliseconds(instants: IntArray) -> list[int | None]:
+    return [None if at == NEVER else at // 1000 for at in instants.tolist()]
 
 
 def _clients(every: RowsOfRounds) -> IntArray:
@@ -87,6 +122,21 @@ def _clients(every: RowsOfRounds) -> IntArray:
         return np.zeros(0, np.int64)
     client, number = ranks(every.rows, "client_id"), every.numbers()
     return np.flatnonzero(np.append(True, (client[1:] != client[:-1]) | (number[1:] != number[:-1])))
+
+
+class Lags:
+    """Readings of offsets, by round."""
+
+    def __init__(self, progress: pa.Table) -> None:
+        """``progress``: rows of ``queue_progress``."""
+        self._rounds = rows_of_rounds(progress, "consumer_group")
+        self._values = [values_of(self._rounds.rows, name) for name in LAG]
+
+    def of(self, key: RoundKey) -> list[dict[str, Any]]:
+        """The rows of a round, ``LAG``; instants are epoch us."""
+        rows = self._rounds.span(key)
+        columns = (values.of(rows) for values in self._values)
+        return [dict(zip(LAG, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def reading_instants(progress: pa.Table) -> list[tuple[RoundKey, int]]:

@@ -28,6 +28,10 @@ class Owner(NamedTuple):
     cached_messages: int | None = None
 
 
+# By topic and queue, those who showed it, by client id.
+OwnersByTopic = Mapping[str, Mapping[Queue, tuple[Owner, ...]]]
+
+
 class Subscription(NamedTuple):
     """One topic as a member subscribes it; ``tags`` sorted, empty for all."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from udfs.listed_members import INFO, OF_MEMBERS, STATS, STATUS, Row
+from udfs.listed_members import INFO, OF_MEMBERS, STATS, STATUS, Row, again
 
 # Semantics of system names: MixAll and TopicValidator, 4.7.1 on; the proxy's HeartbeatSyncer, 5.0 on.
 _SYSTEM_TOPICS = re.compile(
@@ -35,8 +36,9 @@ READ = (
     "captured_at",
     "evidence",
 )
-# The columns of captures that lists and reads are made of.
+# The columns of captures that lists and reads are made of; and those that a round has for itself that shows the same.
 NEEDED = list(dict.fromkeys([*READ, "kind", "broker_name", "member_ids"]))
+NEEDED_AGAIN = ["kind", "broker_name", "client_id", "captured_at", "evidence"]
 
 
 class Reads(NamedTuple):
@@ -72,6 +74,14 @@ def reads_of(captures: Iterable[Row]) -> Reads:
     )
 
 
+def reads_again(reads: Reads, captures: Iterable[Row]) -> Reads:
+    """The reads of a round that shows the same, in its own order: only instants and lines are its own."""
+    said = {read["client_id"]: read for read in reads.reads}
+    infos = [row for row in captures if row["kind"] == INFO]
+    return reads._replace(reads=[again(said[row["client_id"]], row) for row in infos])
+
+
+@lru_cache(maxsize=4096)
 def is_system_topic(topic: str) -> bool:
     """Whether a topic is RocketMQ's own."""
     return _SYSTEM_TOPICS.fullmatch(topic) is not None

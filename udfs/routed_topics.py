@@ -62,10 +62,10 @@ class RoutedTopics:
 
     def evidence(self, topic: str, collector: str, round_us: int) -> str | None:
         """The line of the read that counts; None: nobody asked."""
-        key = (topic, collector, round_us)
-        if key not in self._captures.place_of:
+        reads = self._captures.of((topic, collector, round_us))
+        if not len(reads):
             return None
-        line: str = last_read(self._captures.of(key).to_pylist())["evidence"]
+        line: str = reads["evidence"][0].as_py() if len(reads) == 1 else last_read(reads.to_pylist())["evidence"]
         return line
 
 

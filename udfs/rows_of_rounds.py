@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -37,6 +38,11 @@ class RowsOfRounds(NamedTuple):
         """The rows of the round at a place."""
         start = int(self.starts[place])
         return self.rows.slice(start, self.end(place) - start)
+
+    def span(self, key: RoundKey) -> slice:
+        """Where the rows of one round stand."""
+        place = self.place_of.get(key)
+        return slice(0, 0) if place is None else slice(int(self.starts[place]), self.end(place))
 
     def end(self, place: int) -> int:
         """Where the rows of a round end."""
@@ -100,6 +106,34 @@ def ranks(rows: pa.Table | pa.RecordBatch, name: str) -> IntArray:
     rank[sorted(range(len(values)), key=values.__getitem__)] = np.arange(1, len(values) + 1)
     of_each: IntArray = rank[encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)]
     return of_each
+
+
+class Values(NamedTuple):
+    """A column of many rows, of which few are taken in at a time, often, as Python's values.
+
+    Attributes:
+        values: of each row; or, where there are ``codes``, each distinct one once, None last.
+        codes: of each row, the place of its value; -1: null.
+    """
+
+    values: npt.NDArray[Any]
+    codes: IntArray | None = None
+
+    def of(self, rows: slice) -> list[Any]:
+        """The values of some rows."""
+        found: list[Any] = (self.values[rows] if self.codes is None else self.values[self.codes[rows]]).tolist()
+        return found
+
+
+def values_of(rows: pa.Table | pa.RecordBatch, name: str) -> Values:
+    """A column; each distinct text is taken in once."""
+    column = whole(rows, name)
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return Values(column.to_numpy())
+    encoded = column.dictionary_encode()
+    values = np.empty(len(encoded.dictionary) + 1, dtype=object)
+    values[:-1] = encoded.dictionary.to_pylist()
+    return Values(values, encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False))
 
 
 def is_true(rows: pa.Table | pa.RecordBatch, name: str) -> BoolArray:

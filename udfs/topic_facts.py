@@ -11,11 +11,12 @@ from typing import Any
 
 from udfs.expected_allocation import Expectation, MemberRule, expected_allocation
 from udfs.list_digests import digest, list_digest
-from udfs.listed_members import Listed
+from udfs.listed_members import Listed, Row, listed_again
 from udfs.member_rules import Rules
 from udfs.missing_inputs import Inputs, not_asked, unanswered
-from udfs.round_reads import Reads, broker_assigns
+from udfs.round_reads import Reads, broker_assigns, reads_again
 from udfs.routed_topics import Route
+from udfs.shares import Shares
 from udfs.topic_routes import Queues
 
 
@@ -29,6 +30,10 @@ class GroupFacts:
         self.members: list[str] = (listed.members if listed else None) or []
         self.is_listed = listed is not None and listed.members is not None
         self.shared = broker_assigns(reads.reads, self.model, reads.ordered)
+
+    def again(self, captures: Sequence[Row]) -> tuple[Listed | None, Reads]:
+        """The list and the reads of another round that shows the same; ``captures``: its own, ``NEEDED_AGAIN``."""
+        return self.listed and listed_again(self.listed, captures), reads_again(self.reads, captures)
 
     @cached_property
     def list_hash(self) -> str:
@@ -61,16 +66,9 @@ class Expected:
         return self.made.refusal
 
     @cached_property
-    def allocation(self) -> list[dict[str, Any]] | None:
+    def shares(self) -> Shares | None:
         """Owner and claimants of each queue; None: refused."""
-        if self.refusal is not None:
-            return None
-        return [
-            {"broker_name": name, "queue_id": queue_id, "owner": owner, "claimants": list(claimants)}
-            for (name, queue_id), owner, claimants in zip(
-                self.queues.pairs, self.made.owners, self.made.claimants, strict=True
-            )
-        ]
+        return None if self.refusal is not None else Shares(self.queues.pairs, self.made)
 
 
 class TopicFacts:
@@ -130,17 +128,15 @@ class TopicFacts:
     def row(self, evidence: str | None, before: Expected | None) -> dict[str, Any]:
         """The topic as the walk takes it."""
         told = self.route.told if self.route else None
-        allocation = self.expected.allocation if self.expected else None
-        queues = self.queues.rows if self.queues is not None else None
         return {
             "topic": self.topic,
-            "queues": queues if allocation is None else allocation,
+            "queues": None if self.queues is None else self.queues.pairs,
             "strategy": self.rules.strategy,
             "strategy_source": self.rules.source,
             "strategy_parameters": self.rules.parameters,
             "queue_list_hash": self.queues.list_hash if self.queues is not None else None,
-            "allocation": allocation,
-            "allocation_before": before.allocation if before else None,
+            "shares": self.expected.shares if self.expected else None,
+            "shares_before": before.shares if before else None,
             "evidence": evidence,
             "queue_kind": told.queue_kind if told else None,
             "hosts": told.hosts if told else None,

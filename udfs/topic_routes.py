@@ -27,14 +27,9 @@ class Queues:
         return len(self.ids)
 
     @cached_property
-    def pairs(self) -> list[tuple[str, int]]:
+    def pairs(self) -> tuple[tuple[str, int], ...]:
         """Broker name and queue id of each."""
-        return list(zip(self.names, self.ids, strict=True))
-
-    @cached_property
-    def rows(self) -> list[dict[str, Any]]:
-        """The same as rows."""
-        return [{"broker_name": name, "queue_id": queue_id} for name, queue_id in self.pairs]
+        return tuple(zip(self.names, self.ids, strict=True))
 
     @cached_property
     def list_hash(self) -> str:

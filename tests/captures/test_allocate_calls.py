@@ -51,8 +51,8 @@ def rounds():
                 continue
             full = row["round"]()
             for topic in full["topics"]:
-                if topic["allocation"] is not None:
-                    claims = {(a["broker_name"], a["queue_id"]): a["claimants"] for a in topic["allocation"]}
+                if topic["shares"] is not None:
+                    claims = topic["shares"].claimants
                     found[group, topic["topic"]].append((row["at"].timestamp() * 1000, full["members"], claims))
     return found
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, NO_GRACE, owner, read, topic, world
+from udfs import drift_rules
+from udfs.drift_rules import RULES
 from udfs.drift_timing import OPENS, Timing
 from udfs.expected_allocation import MemberRule, expected_allocation
 from udfs.group_history import GroupHistory, fold_attached
@@ -450,7 +453,7 @@ def test_a_history_cut_anywhere_goes_on_as_if_it_were_not(kinds, first, cuts):
 
 
 @settings(max_examples=100, deadline=None)
-@given(kinds=st.lists(st.tuples(st.sampled_from(sorted(KINDS)), st.integers(1, 12)), min_size=1, max_size=8))
+@given(kinds=st.lists(st.tuples(st.sampled_from(sorted(KINDS)), st.integers(1, 14)), min_size=1, max_size=8))
 def test_rounds_that_repeat_the_one_before_may_be_passed_over(kinds):
     names = [kind for kind, count in kinds for _ in range(count)]
     whole, passing = history(SHORT), history(SHORT)
@@ -460,11 +463,39 @@ def test_rounds_that_repeat_the_one_before_may_be_passed_over(kinds):
         walked = whole.step(group)
         if passing.repeat(signature, group.at, (None, None)):
             passed += 1
-            assert walked.judged == [] and walked.changes == []
+            assert walked.judged == [] and not walked.changes
         else:
-            passing.step(group, signature=signature)
+            found = passing.step(group, signature=signature)
+            assert [told(one) for one in found.judged] == [told(one) for one in walked.judged]
+            assert [*found.changes] == [*walked.changes]
+            assert found.scope == walked.scope and found.inferred == walked.inferred
     assert passing.to_json() == whole.to_json()
     assert passed >= max((c - 20 for k, c in kinds if k == "good"), default=0)
+
+
+def told(one):
+    """A judged finding as it is told, with the state of what is followed."""
+    return one.finding, one.grace, one.folded, one.judgement.state, vars(one.judgement.track)
+
+
+def test_a_group_that_goes_on_saying_the_same_is_asked_for_that_alone(monkeypatch):
+    asked = []
+    rules = {code: rule._replace(find=partial(_noted, asked, code, rule.find)) for code, rule in RULES.items()}
+    monkeypatch.setattr(drift_rules, "RULES", rules)
+    made = history(SHORT)
+    for number in range(12):
+        asked.clear()
+        assert not made.repeat(7, at(13 * number), (None, None))
+        made.step(double(at(13 * number)), signature=7)
+    assert asked == ["DOUBLE_OWNED"]
+    made.repeat(8, at(160), (None, None))
+    made.step(double(at(160)), signature=8)
+    assert set(asked) == RULES.keys()
+
+
+def _noted(asked, code, find, group, timing):
+    asked.append(code)
+    return find(group, timing)
 
 
 def test_a_healthy_group_is_passed_over_but_not_when_a_queue_has_long_not_been_pulled_from():

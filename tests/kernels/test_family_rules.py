@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.capture_rounds import owners_by_topic
 from udfs.client_balance import queues_pulled
 from udfs.drift_rules import findings
 from udfs.expected_allocation import MemberRule, expected_allocation
@@ -14,7 +15,7 @@ from udfs.group_rows import group_round
 from udfs.group_scope import scope_reasons
 from udfs.message_queues import sort_client_ids
 from udfs.root_cause import causes, stalled_clients
-from udfs.topic_facts import Expected
+from udfs.shares import Shares
 from udfs.topic_routes import Queues
 
 T0 = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
@@ -49,7 +50,6 @@ def round_of(profiles, *, acts_as=None, told="AVG", brokers=TWO_BROKERS, strateg
         }
         for client_id, profile in profiles.items()
     ]
-    queues = [{"broker_name": name, "queue_id": number} for name, count in brokers.items() for number in range(count)]
     given = {"topic": topic, "strategy": strategy, "strategy_parameters": "", "message_model": "CLUSTERING"}
     of_members = [MemberRule(rule["client_id"], rule["strategy"], rule["profile"]) for rule in rules]
     listed = {"members": members, "member_rules": rules}
@@ -59,9 +59,9 @@ def round_of(profiles, *, acts_as=None, told="AVG", brokers=TWO_BROKERS, strateg
         {
             **WHOLE,
             **listed,
-            "owners": owners,
+            "owners": owners_by_topic(owners),
             "reads": [read(client_id, topic, answered=client_id not in silent) for client_id in members],
-            "topics": [{**OF_TOPIC, **given, "queues": queues, "allocation": Expected({}, readable, made).allocation}],
+            "topics": [{**OF_TOPIC, **given, "queues": readable.pairs, "shares": Shares(readable.pairs, made)}],
         }
     )
 
@@ -89,7 +89,7 @@ WHOLE = {
 OF_TOPIC = {
     "strategy_source": "client_log",
     "queue_list_hash": "h",
-    "allocation_before": None,
+    "shares_before": None,
     "evidence": "f:r",
     "missing_inputs": [],
     "not_asked": [],
