@@ -15,7 +15,8 @@ from udfs.value_hashes import sums, value_hashes
 _OWNER = ("client_id", "topic", "broker_name", "queue_id", "locked", "last_pull_at", "last_consume_at", "last_lock_at")
 OWNER = (*_OWNER, "cached_messages")
 _HELD = _OWNER[:5]
-LAG = ("topic", "broker_name", "queue_id", "broker_offset", "consumer_offset", "captured_at", "broker_asked")
+_OFFSETS = ("topic", "broker_name", "queue_id", "broker_offset", "consumer_offset")
+LAG = (*_OFFSETS, "captured_at", "broker_asked", "consume_tps")
 _FAR = 1 << 62
 
 
