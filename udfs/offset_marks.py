@@ -183,8 +183,10 @@ class OffsetMarks:
             self._index_retry(queue, mark)
         elif mark.before is not None and mark.last.consumer_offset < mark.before.broker_offset:
             self.behind.setdefault(queue[0], set()).add(queue)
-        elif queue[0] in self.behind:
+        elif queue in self.behind.get(queue[0], ()):
             self.behind[queue[0]].discard(queue)
+            if not self.behind[queue[0]]:
+                del self.behind[queue[0]]
 
     def _index_retry(self, queue: TopicQueue, mark: Mark) -> None:
         came = 0 if mark.before is None else mark.last.broker_offset - mark.before.broker_offset

@@ -89,16 +89,19 @@ def messages_lost(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
 
 def queue_lags_alone(group: GroupRound, timing: Timing) -> Iterator[Finding]:
-    """One queue of a topic is behind for longer than ``offset_slack_s``, and none of the others, two at least."""
+    """One queue of a topic is behind for longer than ``offset_slack_s``, and none of the others, two at least.
+
+    One that has one owner: without it is another finding; and that was not set back.
+    """
     del timing
     if group.message_model == BROADCASTING:
         return
     for queue in group.past.offsets.lagging_alone():
         topic = group.topic(queue[0])
         owners = topic.owners.get(_own(queue), ()) if topic is not None else ()
-        if topic is None or len(owners) != 1 or not _others_keep_up(group, topic, queue):
-            continue
         mark = group.past.offsets.marks[queue]
+        if topic is None or len(owners) != 1 or mark.back or not _others_keep_up(group, topic, queue):
+            continue
         yield _of_queue(
             "QUEUE_LAGS_ALONE",
             "HIGH" if group.past.progress[queue].rises else "MEDIUM",
@@ -123,7 +126,7 @@ def retries_grow(group: GroupRound, timing: Timing) -> Iterator[Finding]:
                 "answers too late.",
                 # The kind names the topic: a finding about a retry topic would count one severity less.
                 kind=name,
-                evidence=group.evidence,
+                evidence=evidence(group, None, group.reads),
                 captured_at=group.at,
             )
 
@@ -137,7 +140,7 @@ def dead_letters(group: GroupRound, timing: Timing) -> Iterator[Finding]:
             "HIGH",
             f"{group.consumer_group} gave up a message at {clock(told.stored_at)}, and {told.messages} in all: they "
             f"are in {DEAD_LETTER_PREFIX}{group.consumer_group}, which nobody consumes.",
-            evidence=group.evidence,
+            evidence=evidence(group, None, group.reads),
             captured_at=group.at,
             since=told.stored_at,
         )
@@ -195,7 +198,7 @@ def _of_queue(
         kind=kind,
         trust="possible" if assumptions else "certain",
         observed=topic.owners.get(own, ()) if topic is not None else (),
-        evidence=evidence(group, topic, ()),
+        evidence=evidence(group, topic, group.reads),
         captured_at=mark.last.read_at,
         since=since,
         assumptions=assumptions,

@@ -26,12 +26,15 @@ OFFSET_CODES = {
 }  # fmt: skip
 
 
+_DELETES = "fileReservedTime=0\nmappedFileSizeCommitLog=33554432\n"
+
+
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """Codes by group, of one story."""
+    """Codes by group of what was found, but for queues that have not lagged for long, of one story."""
     folder = tmp_path_factory.mktemp("offsets")
     with (
-        cluster("5.3.3", folder, brokers=1, name_servers=1, more="fileReservedTime=0\n") as name_servers,
+        cluster("5.3.3", folder, brokers=1, name_servers=1, more=_DELETES) as name_servers,
         offset_story("5.3.3", folder, name_servers) as story,
     ):
         command = [sys.executable, "-m", "jobs.command_line", "collect", "--name-server", name_servers]
@@ -56,9 +59,9 @@ def codes(folder):
         ingest(lake, runner, settings, context)
         run_on(lake, runner, settings, context)
     found = defaultdict(set)
-    for row in lake.rows(ALLOCATION_DRIFT, ("consumer_group", "code", "sentence")).to_pylist():
-        found[row["consumer_group"]].add(row["code"])
-        print(row["sentence"])
+    for row in lake.rows(ALLOCATION_DRIFT, ("consumer_group", "code", "finding_state")).to_pylist():
+        if row["finding_state"] == "OPEN" or row["code"] != "QUEUE_LAGS_ALONE" or row["consumer_group"] == "g_alone":
+            found[row["consumer_group"]].add(row["code"])
     return {group: own & OFFSET_CODES for group, own in found.items()}
 
 

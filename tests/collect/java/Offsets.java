@@ -45,11 +45,18 @@ public class Offsets {
             if (line.equals("clone")) admin.cloneGroupOffset("g_old", "g_clone", "Turned", true);
             if (line.equals("skip")) admin.resetOffsetByTimestampOld("g_skip", "Turned", System.currentTimeMillis(), true);
             if (line.equals("delete")) {
-                for (int i = 0; i < 400; i++) producer.send(new Message("Bulk", new byte[250000]));
+                for (int i = 0; i < 400; i++) producer.send(new Message("Bulk", noise()));
                 System.err.println("deleted: " + admin.deleteExpiredCommitLog("Real"));
             }
         }
         System.exit(0);
+    }
+
+    /** What cannot be compressed. */
+    static byte[] noise() {
+        byte[] bytes = new byte[250000];
+        new Random().nextBytes(bytes);
+        return bytes;
     }
 
     static void consume(String group, String topic) throws Exception {
@@ -60,11 +67,12 @@ public class Offsets {
         consumer.setConsumeThreadMax(group.equals("g_alone") ? 8 : 1);
         if (group.equals("g_fail")) consumer.setMaxReconsumeTimes(1);
         consumer.subscribe(topic, "*");
-        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
-            try {
-                if (group.equals("g_back")) Thread.sleep(20);
-                if (group.equals("g_alone") && context.getMessageQueue().getQueueId() == 0) Thread.sleep(15000);
-            } catch (InterruptedException e) { return ConsumeConcurrentlyStatus.RECONSUME_LATER; }
+        if (group.equals("g_alone")) consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
+            if (context.getMessageQueue().getQueueId() == 0) try { Thread.sleep(15000); } catch (InterruptedException e) { }
+            return ConsumeOrderlyStatus.SUCCESS;
+        });
+        else consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            if (group.equals("g_back")) try { Thread.sleep(20); } catch (InterruptedException e) { }
             return group.equals("g_fail") ? ConsumeConcurrentlyStatus.RECONSUME_LATER : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
         consumer.start();
