@@ -197,6 +197,10 @@ class Timing(_Section):
     lock_starved_s: float = Field(ge=0)
     pull_idle_s: float = Field(ge=0)
     consume_blocked_s: float = Field(ge=0)
+    offset_slack_s: float = Field(gt=0)
+    offset_commit_s: float = Field(gt=5)
+    offset_shown_s: float = Field(gt=0)
+    retries_a_minute: float = Field(gt=0)
     fold_share: float = Field(gt=0, le=1)
     carry_days: int = Field(ge=1)
     opens: dict[str, Opening]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from jobs.drift_cut import HOUR_US, SHOWS, cut_schema
+from jobs.drift_ends import END_SCHEMA, ENDS
 from jobs.drift_routes import NAMES, ROUTE_SCHEMAS
 from jobs.drift_tables import OF_KIND, expected_rows, group_round_rows, plain_rows
 from jobs.engines.blobs import Blob, Given
@@ -39,6 +40,7 @@ from udfs.member_families import Declaration, declared_of
 from udfs.member_rules import Shown, setting_of
 from udfs.member_signs import EVENTS, Heartbeats
 from udfs.owned_queues import Lags, OwnedQueues, reading_instants
+from udfs.queue_ends import QueueEnds
 from udfs.recorded_groups import FoldSettings, Recorded, Told
 from udfs.routed_topics import RoutedTopics
 from udfs.rows_of_rounds import NEVER, RoundKey, microseconds
@@ -191,6 +193,7 @@ class _Bucket:
             self._readings(),
             self._lags,
             self._of.asks_proxy,
+            QueueEnds(_rows(self._given, ENDS, END_SCHEMA)),
         )
         told: dict[str, Told] = {}
         expectations: dict[str, dict[tuple[Any, ...], Expected]] = defaultdict(dict)

@@ -187,9 +187,8 @@ class _Split:
         return found
 
     def key(self, consumer_group: str) -> int:
-        """The key of a group's bucket: the same in every run and on every machine."""
-        number = zlib.crc32(consumer_group.encode("utf-8", "surrogatepass")) % self.by.addresses.buckets
-        return self.by.addresses.key(self.cluster, number)
+        """The key of a group's bucket."""
+        return key_of(self.by.addresses, self.cluster, consumer_group)
 
     def wants(self, rows: pa.Table) -> Iterator[Blob]:
         """Which buckets need which topics: those of these rows."""
@@ -199,6 +198,11 @@ class _Split:
         keys, topics = zip(*found, strict=True) if found else ((), ())
         columns = {"key": pa.array(keys, pa.int64()), "topic": pa.array(topics, pa.string())}
         yield Blob(WANTS, 0, 0, pa.table(columns))
+
+
+def key_of(addresses: Addresses, cluster: str, consumer_group: str) -> int:
+    """The key of a group's bucket: the same in every run and on every machine."""
+    return addresses.key(cluster, zlib.crc32(consumer_group.encode("utf-8", "surrogatepass")) % addresses.buckets)
 
 
 def of_clusters(task: ClusterFile, columns: Collection[str]) -> Iterator[tuple[str, pa.Table]]:

@@ -24,6 +24,7 @@ from jobs.drift_cut import (
     cut,
     look,
 )
+from jobs.drift_ends import ENDS, cut_ends
 from jobs.drift_routes import NAMES, ROUTE_CAPTURES, RouteFile, cut_routes
 from jobs.engines.arrow_lake import DataFile
 from jobs.engines.data_files import TableFolder
@@ -43,6 +44,7 @@ from schemas import (
     REBALANCE_RESULT,
     SNAPSHOT_CAPTURE,
     TOPIC_ROUTE,
+    TOPIC_STATUS,
     Table,
 )
 from udfs.drift_timing import Timing
@@ -65,18 +67,20 @@ def derive(stretch: Stretch[Any], settings: Settings, runner: Runner) -> Blobs:
         dates[at.cluster].append(at.event_date)
     fed = [table for table in _IF_FED if _is_fed(stretch, table)]
     every = near({at.event_date for at in stretch.dates})
-    files = {table: stretch.lake.files(table, every) for table in (*_OF_GROUPS, *fed, TOPIC_ROUTE)}
+    files = {table: stretch.lake.files(table, every) for table in (*_OF_GROUPS, *fed, TOPIC_ROUTE, TOPIC_STATUS)}
     addresses = Addresses(sorted(dates), _buckets(files), {})
     by = Cutting(addresses, dates, settings.drift.lookback_s, None, _distances(stretch))
     if by.distances:
         by = by._replace(nearest=_nearest(runner, _tasks(stretch, files, (SNAPSHOT_CAPTURE,), by)))
     rows = runner.each(cut, _tasks(stretch, files, (*_OF_GROUPS, *fed), by))
     wants, printed = _wants(rows, addresses), _printed(rows)
-    of_routes = [
-        RouteFile(task.folder, task.file, by, wants, printed)
-        for task in _tasks(stretch, files, (SNAPSHOT_CAPTURE, TOPIC_ROUTE), by)
-    ]
-    routes = runner.each(cut_routes, of_routes).of(ROUTE_CAPTURES, TOPIC_ROUTE.name, NAMES)
+
+    def copied(*tables: Table) -> list[RouteFile]:
+        tasks = _tasks(stretch, files, tables, by)
+        return [RouteFile(task.folder, task.file, by, wants, printed) for task in tasks]
+
+    routes = runner.each(cut_routes, copied(SNAPSHOT_CAPTURE, TOPIC_ROUTE)).of(ROUTE_CAPTURES, TOPIC_ROUTE.name, NAMES)
+    ends = runner.each(cut_ends, copied(TOPIC_STATUS)).of(ENDS)
     openings = [
         runner.over(SplitOpening(OPENING + table.name, by), stretch.opening(table))
         for table in (CLIENT_STRATEGY_STATE, GROUP_DRIFT_STATE)
@@ -85,7 +89,7 @@ def derive(stretch: Stretch[Any], settings: Settings, runner: Runner) -> Blobs:
     lineage = Lineage(stretch.context.started_at, stretch.context.run_id)
     fold = DriftFold(addresses, _clusters(stretch, dates, rows), options, lineage)
     names = [table.name for table in (*_OF_GROUPS, *fed)]
-    return runner.by_key(fold, rows.of(SHOWS, *names), routes, *openings)
+    return runner.by_key(fold, rows.of(SHOWS, *names), routes, ends, *openings)
 
 
 def _is_fed(stretch: Stretch[Any], table: Table) -> bool:

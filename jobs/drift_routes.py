@@ -6,7 +6,7 @@ A topic's routes go to each bucket in which a group has that topic; names only w
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -68,22 +68,30 @@ def cut_routes(task: RouteFile) -> Iterator[Blob]:
         yield from _names(own, cluster, task)
         routes = own.filter(pc.equal(own["kind"], ROUTE)).select(list(_ROUTE_READ)) if is_reads else own
         name = ROUTE_CAPTURES if is_reads else TOPIC_ROUTE.name
-        yield from _copies(name, routes.drop_columns(["cluster", "event_date"]), cluster, task)
+        yield from copies(name, routes.drop_columns(["cluster", "event_date"]), _keys(cluster, task))
 
 
-def _copies(name: str, rows: pa.Table, cluster: str, task: RouteFile) -> Iterator[Blob]:
+def copies(name: str, rows: pa.Table, keys: Callable[[str], Collection[int]]) -> Iterator[Blob]:
+    """The rows of topics by the buckets that get them, which ``keys`` gives."""
     topics = rows["topic"].combine_chunks().dictionary_encode()
-    wants = task.wants.get(cluster, {})
-    begun = tuple(name for of, name in task.printed.get(cluster, ()) if of == TOPIC)
     places: dict[int, list[int]] = defaultdict(list)
     for number, topic in enumerate(topics.dictionary.to_pylist()):
-        # A topic whose name may have been cut may be wanted by anybody.
-        keys = task.by.addresses.keys(cluster) if topic.startswith(begun) and begun else wants.get(topic, ())
-        for key in keys:
+        for key in keys(topic):
             places[key].append(number)
     codes = topics.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     for key, numbers in sorted(places.items()):
         yield Blob(name, key, 0, rows.filter(pa.array(np.isin(codes, numbers))))
+
+
+def _keys(cluster: str, task: RouteFile) -> Callable[[str], Collection[int]]:
+    wants = task.wants.get(cluster, {})
+    begun = tuple(name for of, name in task.printed.get(cluster, ()) if of == TOPIC)
+
+    def keys(topic: str) -> Collection[int]:
+        # A topic whose name may have been cut may be wanted by anybody.
+        return task.by.addresses.keys(cluster) if topic.startswith(begun) and begun else wants.get(topic, ())
+
+    return keys
 
 
 def _names(rows: pa.Table, cluster: str, task: RouteFile) -> Iterator[Blob]:

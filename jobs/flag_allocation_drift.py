@@ -29,6 +29,7 @@ from schemas import (
     REBALANCE_RESULT,
     SNAPSHOT_CAPTURE,
     TOPIC_ROUTE,
+    TOPIC_STATUS,
 )
 from udfs.landing_formats import formats_of
 
@@ -67,6 +68,7 @@ def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunCont
             QUEUE_OWNERSHIP,
             QUEUE_PROGRESS,
             TOPIC_ROUTE,
+            TOPIC_STATUS,
             REBALANCE_RESULT,
             CLIENT_HEARTBEAT,
             MEMBERSHIP_EVENT,

@@ -6,6 +6,7 @@ from schemas.collection import BROKER, CAPTURE, CLIENT_KINDS, TOPIC
 from schemas.column_types import (
     ArrayType,
     BooleanType,
+    DoubleType,
     IntegerType,
     LongType,
     StringType,
@@ -182,7 +183,17 @@ QUEUE_PROGRESS = Table(
             column("lag", LongType(), "broker_offset - consumer_offset, messages.", required=True),
             column("client_ip", StringType(), "mqadmin: address of the queue's owner; null: none shown."),
             column("pull_offset", LongType(), "Next offset the group will pull; null before 5.0."),
-            column("last_timestamp", TimestampType(), "Store time of the last consumed message, UTC; null: none."),
+            column(
+                "last_timestamp",
+                TimestampType(),
+                "Store time of the last consumed message, UTC; null: none was committed, or the message is deleted.",
+            ),
+            column(
+                "consume_tps",
+                DoubleType(),
+                "Messages a second that the broker handed to the group in the last minute, all topics together, of the "
+                "brokers that were asked; null: not said.",
+            ),
             DOUBTS,
             *SOURCE,
         ]

@@ -35,6 +35,8 @@ class RandomGroups:
         self._strategy = {group: self.draw.choice(STRATEGIES) for group in GROUPS}
         self._topics = {group: self.draw.sample(TOPICS, self.draw.randint(1, 2)) for group in GROUPS}
         self._offsets: dict[tuple[str, str, str, int], int] = {}
+        self._ends: dict[tuple[str, str, int], int] = {}
+        self._dead: dict[str, int] = {}
         collectors = [("", "admin_snapshots")]
         more = self.draw.choice((None, ("mqadmin", "mqadmin"), ("another", "admin_snapshots")))
         collectors += [more] if more else []
@@ -80,6 +82,9 @@ class RandomGroups:
             for server in self._servers:
                 if not self._is_hit():
                     self._route(place(), source, topic, server)
+        for topic in (*TOPICS[:3], *(f"%DLQ%{group}" for group in GROUPS)):
+            if not self._is_hit():
+                self._status(place(), source, topic)
         for group in GROUPS:
             if group in self._read_by[collector] and not self._is_hit():
                 self._group(place, source, group)
@@ -175,20 +180,47 @@ class RandomGroups:
             cached_messages=self.draw.randint(0, 2), commit_offset=1,
         )  # fmt: skip
 
+    def _status(self, at: Row, source: str, topic: str) -> None:
+        """Brokers delete what nobody may have read; a dead letter queue grows now and then."""
+        is_dead = topic.startswith("%DLQ%")
+        for broker, count in self._brokers.items():
+            for queue_id in range(1 if is_dead else count):
+                key, stored = (topic, broker, queue_id), None
+                if is_dead and self._is_hit(0.05):
+                    self._dead[topic] = self._dead.get(topic, 0) + 1
+                    stored = at["captured_at"] - timedelta(seconds=self.draw.randint(0, 20))
+                if not is_dead and self._is_hit(0.1):
+                    self._ends[key] = self._ends.get(key, 0) + self.draw.randint(0, 60)
+                first = self._ends.get(key, 0)
+                last = self._dead.get(topic, 0) if is_dead else first + 1000
+                self._row(
+                    "topic_status", at["captured_at"], source, **at, topic=topic, broker_name=broker,
+                    queue_id=queue_id, broker_asked=broker, min_offset=first, max_offset=last, last_update_at=stored,
+                )  # fmt: skip
+
     def _progress(self, at: Row, source: str, group: str) -> None:
-        for topic in self._topics[group]:
+        retry = f"%RETRY%{group}"
+        for topic in (*self._topics[group], retry):
             printed = topic[:32]
             cut = ["TOPIC_MAYBE_CUT"] if source == "mqadmin" and len(printed) == 32 else None
+            tps = self.draw.choice((0.0, 0.0, 3.0, None))
             for broker, count in self._brokers.items():
-                for queue_id in range(count):
-                    key = (group, topic, broker, queue_id)
-                    moved = self._offsets[key] = self._offsets.get(key, 100) + self.draw.randint(0, 3)
-                    written = moved + self.draw.randint(0, 60)
+                for queue_id in range(1 if topic == retry else count):
+                    moved, written = self._moved(group, topic, broker, queue_id)
                     self._row(
                         "queue_progress", at["captured_at"], source, **at, consumer_group=group,
                         topic=printed if cut else topic, broker_name=broker, queue_id=queue_id, broker_offset=written,
-                        consumer_offset=moved, lag=written - moved, doubts=cut, broker_asked=None,
+                        consumer_offset=moved, lag=written - moved, doubts=cut, broker_asked=None, consume_tps=tps,
                     )  # fmt: skip
+
+    def _moved(self, group: str, topic: str, broker: str, queue_id: int) -> tuple[int, int]:
+        """Where a group stands, which is set back now and then, and what its broker holds."""
+        at, held = (group, topic, broker, queue_id), (topic, broker, -1 - queue_id)
+        before = self._offsets.get(at, 100)
+        moved = self.draw.randint(0, before) if self._is_hit(self._share / 4) else before + self.draw.randint(0, 3)
+        self._offsets[at] = moved
+        self._ends[held] = max(self._ends.get(held, 0), moved + self.draw.randint(0, 60))
+        return moved, self._ends[held]
 
     def _logs(self) -> None:
         for group, members in self._members.items():

@@ -31,6 +31,7 @@ from udfs.parsed_line import (
     optional_flag,
     optional_int32,
     optional_number,
+    optional_rate,
     optional_text,
     text_field,
     whole_number,
@@ -199,7 +200,7 @@ def _pop_assignments(raw: Fields, capture: Fields) -> list[tuple[str, dict[str, 
 
 
 def _consume_stats(raw: Fields, capture: Fields) -> Answer:
-    rows = []
+    rows, tps = [], optional_rate(raw, "consumeTps")
     for queue, offsets in queue_table(raw, "offsetTable"):
         broker, consumer = whole_number(offsets, "brokerOffset"), whole_number(offsets, "consumerOffset")
         row = {
@@ -210,6 +211,7 @@ def _consume_stats(raw: Fields, capture: Fields) -> Answer:
             "lag": lag_between(broker, consumer),
             "pull_offset": optional_number(offsets, "pullOffset"),
             "last_timestamp": instant_or_never(offsets, "lastTimestamp"),
+            "consume_tps": tps,
             "broker_asked": capture.get("broker_name"),
         }
         rows.append(("queue_progress", row))

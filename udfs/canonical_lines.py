@@ -1,10 +1,10 @@
 """Rows of hindsight's own contract in, the same checked out: for those who have such tables in a lake already.
 
 One JSON object a line, its members the columns of ``send_attempt`` (format ``canonical_sends``) or of
-``consumer_heartbeat``, ``queue_ownership``, ``topic_route`` (format ``canonical_snapshots``: one folder for each inside
-the cluster's). Instants are epoch milliseconds or ISO 8601 with a zone. Columns that ingestion sets (cluster, date,
-round, source) may be there and are passed over, so an export of the tables themselves can be taken in; any other
-column is refused. Parquet files come as lines too: ``lines_of_rows``.
+``consumer_heartbeat``, ``queue_ownership``, ``topic_route``, ``queue_progress``, ``topic_status`` (format
+``canonical_snapshots``: one folder for each inside the cluster's). Instants are epoch milliseconds or ISO 8601 with a
+zone. Columns that ingestion sets (cluster, date, round, source) may be there and are passed over, so an export of the
+tables themselves can be taken in; any other column is refused. Parquet files come as lines too: ``lines_of_rows``.
 
 Of an ASYNC attempt one row says both halves (``submit_end_at``; ``callback_end_at`` and ``callback_outcome``).
 """
@@ -26,6 +26,7 @@ from udfs.parsed_line import (
     RefusedLineError,
     each_line,
     json_object,
+    lag_between,
 )
 
 
@@ -108,11 +109,19 @@ _CAPTURES: dict[str, tuple[str, Callable[[Fields], dict[str, str]]]] = {
         lambda row: {"consumer_group": row["consumer_group"], "client_id": row["client_id"]},
     ),
     "topic_route": ("topicRoute", lambda row: {"topic": row["topic"]}),
+    "queue_progress": ("consumeStats", lambda row: {"consumer_group": row["consumer_group"]}),
+    "topic_status": ("topicStatus", lambda row: {"topic": row["topic"]}),
 }
 
 
 # Which columns of a row say whom that call asked.
-_PLACES = {"consumerConnection": ("broker_name",), "consumerRunningInfo": (), "topicRoute": ("name_server",)}
+_PLACES = {
+    "consumerConnection": ("broker_name",),
+    "consumerRunningInfo": (),
+    "topicRoute": ("name_server",),
+    "consumeStats": (),
+    "topicStatus": (),
+}
 
 
 _DEFAULTS: dict[str, dict[str, Any]] = {
@@ -123,7 +132,9 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 
 
 def _snapshot(table: str, fields: Fields) -> tuple[Record, ...]:
-    row = {"collector": COLLECTOR, **_DEFAULTS[table], **checked(fields, table)}
+    row = {"collector": COLLECTOR, **_DEFAULTS.get(table, {}), **checked(fields, table)}
+    if table == "queue_progress" and "lag" not in row:
+        row["lag"] = lag_between(row["broker_offset"], row["consumer_offset"])
     kind, asked_for = _CAPTURES[table]
     records = [Record(table, row), _capture(row, kind, asked_for(row))]
     if table == "consumer_heartbeat" and not {"subscriptions", "client_kind"}.isdisjoint(row):

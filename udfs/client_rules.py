@@ -151,8 +151,7 @@ def group_down(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
     Possible only: a proxy knows clients of its own, and was not asked. A group that never consumed is none.
     """
-    all_told = group.listed and all(listing.told for listing in group.listings)
-    if not all_told or group.members or group.through_proxy:
+    if group.may_have_members:
         return
     consumed = [progress for progress in group.past.progress.values() if progress.consumer_offset > 0]
     stood = all(progress.stood_ms() >= timing.standstill_s * 1000 for progress in consumed)

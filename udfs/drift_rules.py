@@ -28,6 +28,14 @@ from udfs.drift_timing import Timing
 from udfs.family_rules import mixed_clients
 from udfs.finding import NO_OWNER, Finding, Subject, lower, some
 from udfs.group_round import GroupRound
+from udfs.offset_rules import (
+    dead_letters,
+    messages_lost,
+    offset_jumped,
+    offset_rewound,
+    queue_lags_alone,
+    retries_grow,
+)
 from udfs.ownership_rules import (
     double_owned,
     idle_by_design,
@@ -193,6 +201,22 @@ def _input_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
     return group.was_read or (subject.kind == CONSUMER_LIST and group.listed_at is not None)
 
 
+def _offset_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """There is a valid reading of the queue, or the topic is gone."""
+    queue = (subject.topic or "", *(subject.queue or ("", -1)))
+    return queue in group.past.progress or _topic_gone(group, subject)
+
+
+def _retries_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """There is a valid reading of a queue of the retry topic, which the kind names."""
+    return any(topic == subject.kind for topic, *_ in group.past.progress)
+
+
+def _dead_letters_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """Brokers were asked for the dead letter queue."""
+    return group.dead_letters is not None
+
+
 def _answered(group: GroupRound, client_id: str | None) -> bool:
     read = group.reads.get(client_id or "")
     return read is not None and read.answered
@@ -226,4 +250,10 @@ RULES: dict[str, Rule] = {
     "CONSUME_BLOCKED": Rule(consume_blocked, _stall_told),
     "GROUP_DOWN": Rule(group_down, _life_told),
     "DATA_GAP": Rule(data_gap, _input_told),
+    "OFFSET_REWOUND": Rule(offset_rewound, _offset_told),
+    "OFFSET_JUMPED": Rule(offset_jumped, _offset_told),
+    "MESSAGES_LOST": Rule(messages_lost, _offset_told),
+    "QUEUE_LAGS_ALONE": Rule(queue_lags_alone, _offset_told),
+    "RETRIES_GROW": Rule(retries_grow, _retries_told),
+    "DEAD_LETTERS": Rule(dead_letters, _dead_letters_told),
 }

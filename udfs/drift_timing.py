@@ -43,6 +43,12 @@ OPENS: Mapping[str, Opening] = {
     "CONSUME_BLOCKED": Opening(2, 0),
     "GROUP_DOWN": Opening(1, 150),
     "DATA_GAP": Opening(1, 0),
+    "OFFSET_REWOUND": Opening(1, 0),
+    "OFFSET_JUMPED": Opening(1, 0),
+    "MESSAGES_LOST": Opening(2, 0),
+    "QUEUE_LAGS_ALONE": Opening(2, 240),
+    "RETRIES_GROW": Opening(2, 60),
+    "DEAD_LETTERS": Opening(1, 0),
 }
 
 
@@ -69,6 +75,10 @@ class Timing:
     lock_starved_s: float = 60
     pull_idle_s: float = 120
     consume_blocked_s: float = 60
+    offset_slack_s: float = 60
+    offset_commit_s: float = 10
+    offset_shown_s: float = 600
+    retries_a_minute: float = 60
     fold_share: float = 0.5
     opens: Mapping[str, Opening] = field(default_factory=lambda: OPENS)
 

@@ -252,20 +252,45 @@ class GroupFold:
         is_again = brought.reading is not None and self._last_reading == (round_us // _DAY_US, brought.reading[0])
         self._last_reading = brought.reading and (round_us // _DAY_US, brought.reading[0])
         pulled, consumed = brought.owned.oldest
+        at = int(self._recorded.captured.at[brought.place])
+        dead = self._recorded.ends.dead_letters(collector, self.key[2], at)
         return {
-            "at": int(self._recorded.captured.at[brought.place]),
+            "at": at,
             "progress_at": brought.reading and brought.reading[0],
             "lags": lambda: None if is_again else self._lags(brought.reading),
-            "signature": (brought.facts.number, brought.loose, through_proxy, shows, brought.owned.shows, repr(events)),
+            "signature": (
+                brought.facts.number,
+                brought.loose,
+                through_proxy,
+                shows,
+                brought.owned.shows,
+                repr(events),
+                dead,
+            ),
             "oldest_pull_at": pulled,
             "oldest_consume_at": consumed,
-            "round": lambda: self._full(brought, day, events, through_proxy),
+            "round": lambda: self._full(brought, day, events, through_proxy, dead),
         }
 
     def _lags(self, reading: tuple[int, int] | None) -> list[dict[str, Any]] | None:
-        return None if reading is None else self._recorded.lags((self.key[2], self.key[1], reading[1]))
+        """The rows of a reading, each with the first offset of its queue, as far as it was told by then."""
+        if reading is None:
+            return None
+        _, collector, consumer_group = self.key
+        rows, ends = self._recorded.lags((consumer_group, collector, reading[1])), self._recorded.ends
+        for row in rows:
+            queue = row["topic"], row["broker_name"], row["queue_id"]
+            row["min_offset"] = ends.first_offset(collector, *queue, row["captured_at"])
+        return rows
 
-    def _full(self, brought: _Round, day: date, events: Sequence[Row] | None, through_proxy: bool) -> dict[str, Any]:
+    def _full(
+        self,
+        brought: _Round,
+        day: date,
+        events: Sequence[Row] | None,
+        through_proxy: bool,
+        dead: tuple[int, int] | None,
+    ) -> dict[str, Any]:
         cluster, collector, consumer_group = self.key
         facts, round_us, routes = brought.facts, brought.key[2], self._recorded.routes
         listed, reads = facts.listed, facts.reads
@@ -297,6 +322,7 @@ class GroupFold:
             "member_list_hash": facts.list_hash,
             "distinct_views": listed.distinct_views if listed else None,
             "member_events": events,
+            "dead_letters": dead,
         }
 
 

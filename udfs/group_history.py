@@ -31,11 +31,12 @@ from udfs.disturbances import Disturbance, Grace, grace_of
 from udfs.drift_rules import absence_is_told, findings
 from udfs.drift_timing import Maintenance, Timing
 from udfs.finding import NO_OWNER, SEVERITIES, Finding, Subject, queue_name, subject_of
-from udfs.group_memory import GroupMemory, Reading
+from udfs.group_memory import GroupMemory
 from udfs.group_round import GroupRound
 from udfs.group_scope import scope_reasons
 from udfs.incident import Attached, Incident, Judgement, Seen
 from udfs.incidents import Ledger
+from udfs.offset_marks import Reading
 from udfs.root_cause import causes, stalled_clients
 from udfs.round_facts import Past, Queue, TopicQueue
 from udfs.strategy_inference import Inference
@@ -104,10 +105,13 @@ class GroupHistory:
         limits = (self.timing.pull_idle_s, self.timing.consume_blocked_s)
         if any(o is not None and at - o > limit * 1000 for o, limit in zip(oldest, limits, strict=True)):
             return False
+        self.memory.take_readings(readings, self.timing)
+        if self.memory.offsets.speak(self.timing):
+            return False
         if self.said or self.ledger.tracks:
             self.is_again = True
             return False
-        self.memory.repeat(at, readings, self.timing)
+        self.memory.repeat(at, self.timing)
         self.ledger.advance(at, self.memory.rounds_read, [], lambda *_: False)
         return True
 
@@ -128,7 +132,8 @@ class GroupHistory:
     def _again(self, group: GroupRound, readings: Iterable[Reading]) -> Round:
         """Judge a round that can find only what the last one found: with its own instants and evidence."""
         group = self.memory.with_earlier(group, self.timing)
-        self.memory.repeat(group.at, readings, self.timing)
+        self.memory.take_readings(readings, self.timing)
+        self.memory.repeat(group.at, self.timing)
         return self._judged(group, self.memory.past(group, self.timing), self.said)
 
     def _step(self, group: GroupRound, readings: Iterable[Reading]) -> Round:

@@ -16,6 +16,7 @@ from udfs.disturbances import (
 )
 from udfs.drift_timing import Timing
 from udfs.group_round import GroupRound
+from udfs.offset_marks import OffsetMarks, Reading
 from udfs.round_facts import (
     BROADCASTING,
     CONSUMER_LIST,
@@ -31,15 +32,6 @@ from udfs.round_facts import (
 
 # Refusals that say something: what was asked is a proxy, or there is no such group.
 _TOLD_IN_VAIN = tuple(f"refused, CODE {code}" for code in (NOT_SUPPORTED, TOPIC_NOT_EXIST))
-
-
-class Reading(NamedTuple):
-    """One queue of one progress reading; offsets in messages, ``read_at`` epoch milliseconds."""
-
-    queue: TopicQueue
-    read_at: int
-    broker_offset: int
-    consumer_offset: int
 
 
 class _Standing(NamedTuple):
@@ -105,6 +97,8 @@ class GroupMemory:
     new_queues: dict[TopicQueue, int] = field(default_factory=dict)
     absence: Absence = field(default_factory=Absence)
     by_hand: dict[str, bool] = field(default_factory=dict)  # members that told it: do they choose their queues by hand?
+    offsets: OffsetMarks = field(default_factory=OffsetMarks)
+    peopled_at: int = 0  # when a member was listed last, or nobody told who is
 
     def interval_s(self, timing: Timing) -> float:
         """The group's usual time between rounds in which it was read."""
@@ -125,19 +119,20 @@ class GroupMemory:
             self.ordered = group.ordered
         self._take_disturbances(group, timing)
         self._take_members(group)
-        self.take_readings(readings)
+        self.take_readings(readings, timing)
         if group.was_read:
             self._take_owners(group, timing)
         self._take_missing(group)
         return self.past(group, timing)
 
-    def repeat(self, at: int, readings: Iterable[Reading], timing: Timing) -> None:
-        """Take in a round that shows what the last one did."""
+    def repeat(self, at: int, timing: Timing) -> None:
+        """Take in a round that shows what the last one did, but for its readings."""
         self.last_at = max(self.last_at, at)
         self.rounds_read += 1
         self.read_at = [*self.read_at, at][-(timing.interval_rounds + 1) :]
         self.absence.forget(at)
-        self.take_readings(readings)
+        if self.members:
+            self.peopled_at = at
 
     @property
     def settled(self) -> bool:
@@ -153,11 +148,12 @@ class GroupMemory:
         )
         return not any(waits) and not any(held.changed_at for held in self.held.values())
 
-    def take_readings(self, readings: Iterable[Reading]) -> None:
-        """Take in a progress reading."""
+    def take_readings(self, readings: Iterable[Reading], timing: Timing) -> None:
+        """Take in a progress reading; one that was taken in changes nothing."""
         for reading in readings:
             self.progress_at = max(self.progress_at, reading.read_at)
             self._take_reading(reading)
+            self.offsets.take(reading, timing)
 
     def _take_disturbances(self, group: GroupRound, timing: Timing) -> None:
         fresh = membership_changes(self.members, group, self.starts)
@@ -190,6 +186,8 @@ class GroupMemory:
         return route_changes(topic.topic, before, queues, at)
 
     def _take_members(self, group: GroupRound) -> None:
+        if group.may_have_members:
+            self.peopled_at = max(self.peopled_at, group.at)
         if group.listed:
             self.members = list(group.members)
             listed = set(group.members)
@@ -289,6 +287,8 @@ class GroupMemory:
             silent_since=dict(self.silent),
             missing_since=dict(self.missing),
             new_queues=dict(self.new_queues),
+            offsets=self.offsets,
+            peopled_at=self.peopled_at,
             started_lately=any(group.at - at < timing.route_grace_s * 1000 for at in self.starts.values()),
         )
 
@@ -318,6 +318,8 @@ class GroupMemory:
             "new_queues": [[*queue, at] for queue, at in sorted(self.new_queues.items())],
             "absence": self.absence.to_state(),
             "by_hand": self.by_hand,
+            "offsets": self.offsets.to_state(),
+            "peopled_at": self.peopled_at,
         }
 
     @classmethod
@@ -338,6 +340,8 @@ class GroupMemory:
             new_queues={(t, b, q): at for t, b, q, at in state["new_queues"]},
             absence=Absence.of_state(state.get("absence", {})),
             by_hand=dict(state.get("by_hand", {})),
+            offsets=OffsetMarks.of_state(state.get("offsets", ())),
+            peopled_at=state.get("peopled_at", 0),
         )
 
 

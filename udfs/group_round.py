@@ -16,6 +16,7 @@ from udfs.round_facts import (
     RETRY_PREFIX,
     TOPIC_NOT_EXIST,
     Connection,
+    DeadLetters,
     Listing,
     MemberEvent,
     Past,
@@ -55,6 +56,7 @@ class GroupRound:
     chose_by_hand: Mapping[str, bool] = field(default_factory=dict)  # members that told it in earlier rounds
     events: tuple[MemberEvent, ...] = ()  # since the round before
     rules: tuple[MemberRule, ...] = ()  # each distinct member's own, with its family
+    dead_letters: DeadLetters | None = None
     past: Past = field(default_factory=Past)
 
     @cached_property
@@ -171,6 +173,12 @@ class GroupRound:
         """A broker was asked who the members are, and did not tell; that there is no such group is told."""
         failed = [listing.error_code for listing in self.listings if not listing.told]
         return self.listed_at is not None and not self.listed and not set(failed) & _NOT_FOR_HERE
+
+    @property
+    def may_have_members(self) -> bool:
+        """Not every place that was asked said that nobody is connected, or what was asked is a proxy."""
+        all_told = self.listed and all(listing.told for listing in self.listings)
+        return not all_told or bool(self.members) or self.through_proxy
 
     @property
     def is_unknown_here(self) -> bool:

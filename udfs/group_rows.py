@@ -10,12 +10,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from udfs.expected_allocation import MemberRule
-from udfs.group_memory import Reading
 from udfs.group_round import GroupRound
+from udfs.offset_marks import Reading
 from udfs.own_claims import claimants, narrowed_rules, rules_of
 from udfs.round_facts import (
     OTHER_CLASS,
     Connection,
+    DeadLetters,
     Listing,
     MemberEvent,
     Queue,
@@ -76,6 +77,7 @@ def group_round(row: Row) -> GroupRound:
         through_proxy=row["through_proxy"],
         at=to_ms(row["at"]) or 0,
         rules=rules,
+        dead_letters=DeadLetters(*row["dead_letters"]) if row.get("dead_letters") else None,
         events=tuple(MemberEvent(e["kind"], to_ms(e["at"]) or 0, e["subject"]) for e in row["member_events"] or ()),
     )
 
@@ -93,7 +95,8 @@ def readings(lags: Sequence[Row], hosts: Hosts) -> list[Reading]:
             queue = None if lag["topic"] in in_whole else hosts[lag["topic"]].get(_queue(lag))
         if queue is not None:
             at = to_ms(lag["captured_at"]) or 0
-            found.append(Reading(queue, at, lag["broker_offset"], lag["consumer_offset"]))
+            offsets = lag["broker_offset"], lag["consumer_offset"]
+            found.append(Reading(queue, at, *offsets, lag.get("consume_tps"), lag.get("min_offset")))
     return found
 
 

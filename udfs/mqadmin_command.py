@@ -26,8 +26,10 @@ _SUBJECTS = {
     "consumerStatus": "group",
     "producerConnection": "group",
     "topicRoute": "topic",
+    "topicStatus": "topic",
     "brokerConsumeStats": "broker",
 }
+_OF_TOPICS = ("topicRoute", "topicStatus")
 # What mqadmin calls the class of a command that failed; one of them is misspelt in every release.
 _FAILED_CLASS = re.compile(r"\b([A-Z]\w{1,40}?)SubComm(?:and|ad) command failed")
 _GROUP_OF_ERROR = re.compile(r"\bgroup ?\[([^\[\]]{1,255})\]")
@@ -71,15 +73,15 @@ def failed_command(known: Command, texts: list[str]) -> Command:
     return known._replace(
         name=name,
         group=known.group or (group[1] if group and name.startswith(("consumer", "producer")) else None),
-        topic=known.topic or (topic[1] if topic and name == "topicRoute" else None),
+        topic=known.topic or (topic[1] if topic and name in _OF_TOPICS else None),
     )
 
 
 def question_of(command: Command) -> Question:
     """The read that a taken command stands for; refused: NO_SUBJECT."""
     group, topic = command.group, command.topic
-    if command.name == "topicRoute" and topic:
-        return Question("topicRoute", topic, {"topic": topic})
+    if command.name in _OF_TOPICS and topic:
+        return Question(command.name, topic, {"topic": topic})
     if command.name == "brokerConsumeStats" and command.broker:
         return Question("brokerConsumeStats", command.broker, {})
     if command.name == "consumerProgress" and not group:

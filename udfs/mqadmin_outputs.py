@@ -16,6 +16,7 @@ from udfs.mqadmin_output import Output, Reader, Rows, capture_row, failed_read
 from udfs.mqadmin_progress import GROUP, broker_progress, is_header, progress
 from udfs.mqadmin_routes import route_json, route_list
 from udfs.mqadmin_running_info import running_info
+from udfs.mqadmin_topic_status import is_status, topic_status
 
 
 def reader_of(texts: list[str], command: Command) -> Reader | None:
@@ -53,6 +54,7 @@ _LAYOUTS: tuple[tuple[Callable[[str], bool], Reader], ...] = (
     (_begins("#ClusterName"), route_list),
     (lambda text: is_header(text) and GROUP in text, broker_progress),
     (is_header, progress),
+    (is_status, topic_status),
     (_begins("#ClientId", SUBSCRIPTIONS), consumer_connection),
     (_begins("#Index"), _status),
     (_begins("Same subscription in the same group", "WARN: Different subscription in the same group"), _status),

@@ -9,6 +9,7 @@ Source: ConsumerProgressSubCommand, BrokerConsumeStatsSubCommad, 4.0.0 to 5.4.0.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import tzinfo
@@ -23,6 +24,8 @@ from udfs.parsed_line import RefusedLineError, java_number, lag_between
 TOPIC, QUEUE, GROUP, BROKER = "#Topic", "#QID", "#Group", "#Broker Name"
 _WIDTHS = (32, 64)  # of topics, up to 4.9.2 and from 4.9.3 on
 _BROKER_WIDTH = 32
+_TPS = "Consume TPS:"
+_IS_RATE = re.compile(r"[0-9]{1,12}[.,][0-9]{2}").fullmatch
 _NONE = ("N/A", "NA", "null", "-")
 
 
@@ -76,7 +79,14 @@ def _rows(output: Output, refusals: dict[int, Refusal], group: str | None) -> Ro
 
     rows = each_line_of(output, refusals, read, header=at)
     _refuse_names_of_two(rows, refusals)
-    return rows
+    tps = _consume_tps(output.texts)
+    return [(index, table, {**row, "consume_tps": tps}) for index, table, row in rows]
+
+
+def _consume_tps(texts: list[str]) -> float | None:
+    """The group's rate, from ``Consume TPS: %.2f`` below its queues; in the decimal mark of the JVM's language."""
+    told = next((text.removeprefix(_TPS) for text in texts if text.startswith(_TPS)), "").strip()
+    return float(told.replace(",", ".")) if _IS_RATE(told) else None
 
 
 def _row(words: list[str], layout: _Layout, zone: tzinfo) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _QUEUE = ("topic", "broker_name", "queue_id")
 _INSTANTS = ("last_pull_at", "last_consume_at", "last_lock_at")
 OWNER = ("client_id", *_QUEUE, "locked", *_INSTANTS, "cached_messages")
 _HELD = OWNER[:5]
-LAG = (*_QUEUE, "broker_offset", "consumer_offset", "captured_at", "broker_asked")
+LAG = (*_QUEUE, "broker_offset", "consumer_offset", "captured_at", "broker_asked", "consume_tps")
 _FAR = 1 << 62
 _NO_ROWS = slice(0, 0)
 

@@ -19,6 +19,7 @@ from udfs.bounded_lines import Line, Refusal
 EARLIEST_MS = 1_262_304_000_000  # 2010-01-01
 LATEST_MS = 4_102_444_800_000  # 2100-01-01
 ERROR_CHARS = 1000
+MOST_A_SECOND = 1e12  # of a rate; more is no rate of a cluster's
 _BEYOND = {32: 2**31, 64: 2**63}  # the first number that a Java integer of so many bits cannot hold
 
 
@@ -187,6 +188,14 @@ def optional_number(fields: Fields, name: str) -> int | None:
 def optional_int32(fields: Fields, name: str) -> int | None:
     """As ``int32``, or None where it is absent or null."""
     return None if fields.get(name) is None else int32(fields, name)
+
+
+def optional_rate(fields: Fields, name: str) -> float | None:
+    """A number from 0 on, or None where it is absent, null or no such number (NaN of a division)."""
+    value = fields.get(name)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if 0 <= value < MOST_A_SECOND else None
 
 
 def java_number(text: str, bits: int) -> int:

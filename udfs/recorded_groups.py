@@ -11,6 +11,7 @@ from udfs.group_walk import WalkSettings
 from udfs.member_families import Declared
 from udfs.member_rules import Setting, Shown
 from udfs.member_signs import Heartbeats
+from udfs.queue_ends import QueueEnds
 from udfs.routed_topics import RoutedTopics
 from udfs.rows_of_rounds import RoundKey
 
@@ -32,6 +33,7 @@ class Recorded(NamedTuple):
         readings: by group and collector, instants at which offsets were read and the rounds of these, epoch us, sorted.
         lags: the rows of the reading of a round.
         asks_proxy: collectors, and the dates on which they asked a proxy.
+        ends: the first offsets of queues, and dead letters.
     """
 
     captured: CapturedRounds
@@ -40,6 +42,7 @@ class Recorded(NamedTuple):
     readings: Mapping[tuple[str, str], Sequence[tuple[int, int]]]
     lags: Callable[[RoundKey], list[dict[str, Any]]]
     asks_proxy: frozenset[tuple[str, date]]
+    ends: QueueEnds
 
 
 class Told(NamedTuple):

@@ -172,6 +172,8 @@ def _client_stalled(case: _Case) -> str | None:
     """A client does not lock, pull or consume what it holds, or what it should hold."""
     if case.finding.code in _STALLS:
         return case.finding.client_id
+    if case.finding.code == "QUEUE_LAGS_ALONE":
+        return case.finding.client_id if case.finding.client_id in case.stalled else None
     if case.finding.code not in (*_UNOWNED, "IDLE_CONSUMER"):
         return None
     return min((c for c in case.claimants | set(case.finding.expected) if c in case.stalled), default=None)
@@ -180,6 +182,15 @@ def _client_stalled(case: _Case) -> str | None:
 def _by_design(case: _Case) -> str | None:
     """The group's own rule leaves the consumer or the queue out: nothing is wrong with the clients."""
     return case.finding.code if case.finding.code in ("IDLE_BY_DESIGN", "ORPHAN_BY_DESIGN") else None
+
+
+def _itself(code: str) -> Callable[[_Case], str | None]:
+    """What is found of offsets comes of nothing that a round shows: by the topic, or the retry topic."""
+
+    def match(case: _Case) -> str | None:
+        return (case.finding.topic or case.finding.kind or "") if case.finding.code == code else None
+
+    return match
 
 
 # In order of precedence; UNEXPLAINED is what is left.
@@ -195,4 +206,15 @@ CAUSES: dict[str, Callable[[_Case], str | None]] = {
     "ROUTE_LAG": _route_lag,
     "CLIENT_STALLED": _client_stalled,
     "BY_DESIGN": _by_design,
+    **{
+        code: _itself(code)
+        for code in (
+            "OFFSET_REWOUND",
+            "OFFSET_JUMPED",
+            "MESSAGES_LOST",
+            "QUEUE_LAGS_ALONE",
+            "RETRIES_GROW",
+            "DEAD_LETTERS",
+        )
+    },
 }

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from udfs.offset_marks import OffsetMarks
+
 BROADCASTING = "BROADCASTING"
 NOT_SUPPORTED, TOPIC_NOT_EXIST = 3, 17  # ResponseCode
 OTHER_CLASS = "class:"  # stands before the name of a strategy's class that is none of RocketMQ's own
@@ -90,6 +92,13 @@ class MemberEvent(NamedTuple):
     subject: str
 
 
+class DeadLetters(NamedTuple):
+    """What brokers said last of a group's dead letter queue: how many it holds, and when the last one was stored."""
+
+    stored_at: int
+    messages: int
+
+
 class Progress(NamedTuple):
     """What the last valid progress readings say of a queue; offsets in messages."""
 
@@ -158,4 +167,6 @@ class Past:
     silent_since: Mapping[str, int] = field(default_factory=dict)  # a listed client's first unanswered read
     missing_since: Mapping[str, int] = field(default_factory=dict)  # an input that was due and did not come
     new_queues: Mapping[TopicQueue, int] = field(default_factory=dict)  # not yet long in the route
+    offsets: OffsetMarks = field(default_factory=OffsetMarks)
+    peopled_at: int = 0  # when a member was listed last, or nobody told who is
     started_lately: bool = False  # a member has, and not every one has polled routes since

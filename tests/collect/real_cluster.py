@@ -66,9 +66,19 @@ def free_port() -> int:
 
 @contextmanager
 def cluster(
-    release: str, folder: Path, *, brokers: int = 2, name_servers: int = 2, acl: str = "", older: tuple[str, ...] = ()
+    release: str,
+    folder: Path,
+    *,
+    brokers: int = 2,
+    name_servers: int = 2,
+    acl: str = "",
+    older: tuple[str, ...] = (),
+    more: str = "",
 ) -> Iterator[str]:
-    """A cluster that is up; gives its name servers' addresses, joined by ``;``. ``older``: releases of more brokers."""
+    """A cluster that is up; gives its name servers' addresses, joined by ``;``.
+
+    ``older``: releases of more brokers; ``more``: settings of the brokers, a line each.
+    """
     classes = class_path(release, folder / "maven")
     of_brokers = [classes] * brokers + [class_path(one, folder / f"maven-{one}") for one in older]
     home = folder / "home" / "conf"
@@ -90,7 +100,7 @@ def cluster(
                 f"namesrvAddr={addresses}\nlistenPort={port}\nstorePathRootDir={store}\n"
                 f"storePathCommitLog={store}/commitlog\nmapedFileSizeCommitLog=33554432\nmappedFileSizeTimerLog=4194304\n"
                 "maxIndexNum=200000\nmaxHashSlotNum=50000\ndefaultTopicQueueNums=4\ndiskMaxUsedSpaceRatio=98\n"
-                f"flushDiskType=ASYNC_FLUSH\naclEnable={'true' if acl else 'false'}\n"
+                f"flushDiskType=ASYNC_FLUSH\naclEnable={'true' if acl else 'false'}\n{more}"
             )
             store.mkdir(parents=True)
             stack.enter_context(_server(own_classes, "broker.BrokerStartup", settings, folder / name, port))
@@ -107,6 +117,22 @@ def looker(release: str, folder: Path, name_servers: str, more_groups: int = 0) 
     command += [name_servers, str(more_groups)]
     with (
         (folder / "look.log").open("w") as log,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+    ):
+        try:
+            told(process, "ready")
+            yield process
+        finally:
+            process.kill()
+
+
+@contextmanager
+def offset_story(release: str, folder: Path, name_servers: str) -> Iterator[subprocess.Popen[str]]:
+    """Groups whose offsets are moved by what is written to its stdin; see ``Offsets.java``."""
+    classes = class_path(release, folder / "maven")
+    command = ["java", *_OPTIONS, f"-Duser.home={folder}", "-cp", classes, str(JAVA / "Offsets.java"), name_servers]
+    with (
+        (folder / "offsets.log").open("w") as log,
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as process,
     ):
         try:

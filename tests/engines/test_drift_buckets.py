@@ -24,7 +24,14 @@ DERIVED = (
     "drift_incident", "group_round",
 )  # fmt: skip
 FORMATS = {
-    "admin_snapshots": ("snapshot_capture", "topic_route", "consumer_heartbeat", "queue_ownership", "queue_progress"),
+    "admin_snapshots": (
+        "snapshot_capture",
+        "topic_route",
+        "consumer_heartbeat",
+        "queue_ownership",
+        "queue_progress",
+        "topic_status",
+    ),
     "mqadmin": (),
     "client_log": ("rebalance_result",),
     "broker_log": ("membership_event",),

@@ -18,7 +18,7 @@ from udfs.expected_allocation import MemberRule
 from udfs.group_history import GroupHistory
 from udfs.group_memory import Reading
 from udfs.group_round import GroupRound
-from udfs.round_facts import Connection, Owner, Read, Subscription, TopicRound
+from udfs.round_facts import Connection, DeadLetters, Owner, Read, Subscription, TopicRound
 
 STEP_S = 15
 BEGIN_MS = 1_700_000_000_000
@@ -207,9 +207,21 @@ FIXTURES = {
         lambda at: world(at, reads=[], topics=(), missing_inputs=("running infos: not asked for in this round",)),
         opens_after_s=600,
     ),
+    "DEAD_LETTERS": Fixture(
+        lambda at: world(at, dead_letters=DeadLetters(at - 5000, 7)),
+        lambda at: world(at, dead_letters=None),
+        lambda at: world(at, dead_letters=DeadLetters(at - 601_000, 7)),
+    ),
 }
-# Its condition is a count of changes, not a state of one round: it has tests of its own.
-OTHERWISE = {"REBALANCE_FLAP"}
+# Their conditions are of several rounds: they have tests of their own.
+OTHERWISE = {
+    "REBALANCE_FLAP",
+    "OFFSET_REWOUND",
+    "OFFSET_JUMPED",
+    "MESSAGES_LOST",
+    "QUEUE_LAGS_ALONE",
+    "RETRIES_GROW",
+}
 
 
 def test_every_code_has_a_fixture():

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
+    DoubleType,
     IntegerType,
     LongType,
     StringType,
@@ -52,6 +53,9 @@ ROUTE = {
     "perm": 6,
     "has_master": True,
 }
+QUEUE = {"captured_at": BEGIN, "topic": "T", "broker_name": "b", "queue_id": 0}
+PROGRESS = {**QUEUE, "consumer_group": "g", "broker_offset": 9, "consumer_offset": 4, "consume_tps": 1.5}
+STATUS = {**QUEUE, "min_offset": 2, "max_offset": 9}
 
 
 def parse_send(**changes):
@@ -73,6 +77,7 @@ def test_the_columns_are_those_of_the_table(table):
         BooleanType: {"_flag"},
         IntegerType: {"int32", "queue_id"},
         LongType: {"whole_number"},
+        DoubleType: {"optional_rate"},
         ArrayType: {"_subscriptions", "_logical_queues"},
     }
     set_by_ingestion = canonical_contract._PASSED_OVER
@@ -104,7 +109,7 @@ def test_real_snapshots_survive_the_way_over_the_contract():
     checked = 0
     for parsed in parse_admin_snapshots(lines_of(GOLDEN / "captures/consumers/admin_snapshots.jsonl.gz")[:60]):
         for table, row in parsed.records:
-            if table in ("consumer_heartbeat", "queue_ownership", "topic_route"):
+            if table in CONTRACT:
                 again = parse_snapshot(table, row)
                 assert again.refusal is None, again.refusal
                 kept = {n: v for n, v in again.records[0].row.items() if n != "collector"}
@@ -144,6 +149,8 @@ def test_a_half_that_is_not_there_gives_no_row():
     [
         ("queue_ownership", OWNED, ("consumerRunningInfo", "g|c")),
         ("topic_route", ROUTE, ("topicRoute", "T")),
+        ("queue_progress", PROGRESS, ("consumeStats", "g")),
+        ("topic_status", STATUS, ("topicStatus", "T")),
         ("consumer_heartbeat", {k: OWNED[k] for k in list(OWNED)[:3]}, ("consumerConnection", "g")),
     ],
 )

@@ -310,7 +310,7 @@ def test_what_is_no_output_of_the_command_is_a_read_that_failed(args, text):
     assert (row["answered"], row["error"]) == (False, text.splitlines()[0][:ERROR_CHARS])
 
 
-@pytest.mark.parametrize("args", ["clusterList", "topicStatus -t T", "allocateMQ -t T -i a"])
+@pytest.mark.parametrize("args", ["clusterList", "statsAll -t T", "allocateMQ -t T -i a"])
 def test_other_commands_are_ignored_also_where_they_fail(args):
     for text in ("", "whatever\n", wrapped(args, FAILURES[0][0])):
         parsed = parse(text, args)

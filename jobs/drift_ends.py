@@ -1,0 +1,29 @@
+"""The kernel that brings what brokers say of queues' ends to the buckets whose groups consume them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from jobs.drift_cut import columns_of, key_of, of_clusters, rounds_of
+from jobs.drift_routes import RouteFile, copies
+from jobs.engines.blobs import Blob
+from schemas import TOPIC_STATUS
+from udfs.queue_ends import DEAD_LETTER_PREFIX, END, changes
+
+ENDS = TOPIC_STATUS.name
+END_SCHEMA = columns_of(TOPIC_STATUS, END)
+
+
+def cut_ends(task: RouteFile) -> Iterator[Blob]:
+    """The rows of a file of ``topic_status`` that tell something new, by bucket; dead letter queues by their group."""
+    for cluster, rows in of_clusters(task, ("event_date", "round_at", *END)):
+        own = changes(rows.filter(pa.array(rounds_of(rows, cluster, task.by))).select(list(END)))
+
+        def keys(topic: str, cluster: str = cluster) -> list[int]:
+            if topic.startswith(DEAD_LETTER_PREFIX):
+                return [key_of(task.by.addresses, cluster, topic.removeprefix(DEAD_LETTER_PREFIX))]
+            return list(task.wants.get(cluster, {}).get(topic, ()))
+
+        yield from copies(ENDS, own, keys)

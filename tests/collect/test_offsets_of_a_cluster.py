@@ -1,0 +1,74 @@
+"""Real brokers and clients whose offsets are moved by RocketMQ's own tools: each is found, and a calm group has none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections import defaultdict
+
+import pytest
+
+from conf.settings_file import load_settings
+from jobs.engines.local_lake import LocalLake
+from jobs.engines.local_runner import LocalRunner
+from jobs.flag_allocation_drift import run_on
+from jobs.ingest_consumer_snapshots import run_on as ingest
+from jobs.run_context import RunContext
+from schemas import ALLOCATION_DRIFT
+from tests.collect.real_cluster import cluster, offset_story, told
+from tests.collect.test_real_clusters import ROOT
+
+pytestmark = pytest.mark.soak
+
+OFFSET_CODES = {
+    "OFFSET_REWOUND", "OFFSET_JUMPED", "MESSAGES_LOST", "QUEUE_LAGS_ALONE", "RETRIES_GROW", "DEAD_LETTERS",
+}  # fmt: skip
+
+
+_DELETES = "fileReservedTime=0\nmappedFileSizeCommitLog=33554432\n"
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """Codes by group of what was found, but for queues that have not lagged for long, of one story."""
+    folder = tmp_path_factory.mktemp("offsets")
+    with (
+        cluster("5.3.3", folder, brokers=1, name_servers=1, more=_DELETES) as name_servers,
+        offset_story("5.3.3", folder, name_servers) as story,
+    ):
+        command = [sys.executable, "-m", "jobs.command_line", "collect", "--name-server", name_servers]
+        options = ["--cluster", "c", "--landing", folder / "landing", "--every", "5", "--details-every", "20"]
+        with subprocess.Popen([*command, *options], cwd=ROOT) as collector:
+            try:
+                time.sleep(100)  # offsets are held against those of a minute before
+                for what in ("rewind", "clone", "skip", "delete"):
+                    story.stdin.write(f"{what}\n")
+                    story.stdin.flush()
+                    told(story, "done")
+                time.sleep(90)
+            finally:
+                collector.terminate()
+    return codes(folder)
+
+
+def codes(folder):
+    lake = LocalLake(str(folder / "lake"), retention_days=7)
+    settings, context = load_settings(None), RunContext(str(folder / "landing"))
+    with LocalRunner(1) as runner:
+        ingest(lake, runner, settings, context)
+        run_on(lake, runner, settings, context)
+    found = defaultdict(set)
+    for row in lake.rows(ALLOCATION_DRIFT, ("consumer_group", "code", "finding_state")).to_pylist():
+        if row["finding_state"] == "OPEN" or row["code"] != "QUEUE_LAGS_ALONE" or row["consumer_group"] == "g_alone":
+            found[row["consumer_group"]].add(row["code"])
+    return {group: own & OFFSET_CODES for group, own in found.items()}
+
+
+def test_what_was_done_to_a_group_is_found_of_it_and_of_no_other(found):
+    assert found.get("g_calm", set()) == found.get("g_old", set()) == set()
+    assert found["g_back"] == found["g_clone"] == {"OFFSET_REWOUND"}
+    assert found["g_skip"] == {"OFFSET_JUMPED"}
+    assert found["g_lost"] == {"MESSAGES_LOST"}
+    assert found["g_alone"] == {"QUEUE_LAGS_ALONE"}
+    assert found["g_fail"] == {"RETRIES_GROW", "DEAD_LETTERS"}
