@@ -38,9 +38,7 @@ Shares = Mapping[tuple[str, str], Sequence[ShareRound]]  # by group and collecto
 class Rebalances:
     """The folds of a bucket's groups."""
 
-    def __init__(
-        self, cluster: str, given: Given, opening: Sequence[Mapping[str, Any]], carry_days: int
-    ) -> None:
+    def __init__(self, cluster: str, given: Given, opening: Sequence[Mapping[str, Any]], carry_days: int) -> None:
         """``opening``: rows of ``rebalance_state``; a group of which nothing is told is kept for ``carry_days``."""
         self._cluster, self._carry_days = cluster, carry_days
         self._results, self._events, self._members = (
@@ -89,16 +87,21 @@ class Rebalances:
             own = lines.get(group, [])
             beside = [row for log in sorted({line.folder for line in own}) for row in nameless.get(log, ())]
             met = [line for row in beside if (line := nameless_line(row)) is not None]
-            of_kind = {kind: [row for row in beside if row["kind"] == kind] for kind in (CREATED, STOPPED, CHANGED_ROUTE)}
             found[group] = Day(
-                ends_at,
-                [*own, *met],
-                *([(row["client_id"], instant_of(row)) for row in of_kind[kind]] for kind in (CREATED, STOPPED)),
-                [(row["topic"], instant_of(row)) for row in of_kind[CHANGED_ROUTE]],
-                members.get(group, ()),
-                rounds.get(group, {}),
+                ends_at=ends_at,
+                lines=[*own, *met],
+                created=_named(beside, CREATED, "client_id"),
+                stopped=_named(beside, STOPPED, "client_id"),
+                routes=_named(beside, CHANGED_ROUTE, "topic"),
+                memberships=members.get(group, ()),
+                rounds=rounds.get(group, {}),
             )
         return found
+
+
+def _named(rows: Sequence[Mapping[str, Any]], kind: str, column: str) -> list[tuple[str, int]]:
+    """What the lines of a kind name, and when."""
+    return [(row[column], instant_of(row)) for row in rows if row["kind"] == kind and row[column] is not None]
 
 
 def _last(day: Day) -> int:

@@ -46,7 +46,7 @@ _EXCEPTION = StructType(
 REBALANCE_EVENT = Table(
     name="rebalance_event",
     comment="One row per client and rebalance that gave it other queues, or that failed: what set it off, how long it "
-    "took, and for how long nobody read the queues that it took. A client's log tells it exactly, rounds as an interval.",
+    "took, for how long nobody read the queues that it took. A client's log tells it exactly, rounds as an interval.",
     schema=StructType(
         [
             CLUSTER,
@@ -91,7 +91,9 @@ REBALANCE_EVENT = Table(
             column("results", IntegerType(), "Results that it logged, 5 s apart at most; 0: no log.", required=True),
             column("topics", STRINGS, "Topics of these queues.", required=True),
             column("members_before", IntegerType(), "Members that it counted before; null: not told."),
-            column("members_after", IntegerType(), "Members that it counted then, or that were listed; null: not told."),
+            column(
+                "members_after", IntegerType(), "Members that it counted then, or that were listed; null: not told."
+            ),
             column("queues_gained", IntegerType(), "Queues that it took.", required=True),
             column("queues_lost", IntegerType(), "Queues that it gave up.", required=True),
             column("queues_held", IntegerType(), "Queues that it had then, of all topics.", required=True),

@@ -20,8 +20,8 @@ from udfs.missing_inputs import Inputs
 from udfs.owned_queues import Owned, OwnedQueues
 from udfs.recorded_groups import FoldSettings, Recorded, Told
 from udfs.round_reads import NEEDED, is_system_topic, reads_of
-from udfs.routed_topics import Route
 from udfs.round_shares import SHARES
+from udfs.routed_topics import Route
 from udfs.rows_of_rounds import RoundKey
 from udfs.shown_shares import ShownShares
 from udfs.topic_facts import Expected, GroupFacts, TopicFacts

@@ -35,7 +35,7 @@ def lines_by_group(results: pa.Table, events: pa.Table) -> dict[str, list[Line]]
     found: dict[str, list[Line]] = defaultdict(list)
     for rows in (results, events):
         for row in _rows(rows):
-            # A refusal is written twice: by whoever asks for the lock, and by the rebalance, which says what it was for.
+            # A refusal is written twice: by whoever asks for the lock, and by the rebalance that wanted the queue.
             if row.get("kind") != REFUSED or row["detail"] is not None:
                 found[row["consumer_group"]].append(_line(row))
     return found

@@ -89,7 +89,9 @@ class LoggedShares:
     orders: bool = False  # a broker refused a lock
     _open: dict[str, _Burst] = field(default_factory=dict)
     _heard: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))  # lately, by log
-    _refused: dict[tuple[str, str], set[TopicQueue]] = field(default_factory=dict)  # since a log's last result of a topic
+    _refused: dict[tuple[str, str], set[TopicQueue]] = field(
+        default_factory=dict
+    )  # since a log's last result of a topic
     _met: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))  # exceptions that no rebalance has
 
     def walk(
@@ -206,26 +208,25 @@ class LoggedShares:
         )
         self.last[client_id] = last.at
         trigger = trigger_of(around, signs)
-        by = BY_START if trigger.kind == START else BY_NOTICE if woken else BY_TIMER
         return Rebalance(
-            client_id,
-            None,
-            first.at,
-            last.at,
-            BY_LOG,
-            APPLIED,
-            trigger._replace(at=first.at) if trigger.kind == TIMER and trigger.at is None else trigger,
-            by,
-            len(burst.lines),
-            tuple(sorted(burst.before)),
-            members or (None, last.member_count),
-            tuple(one for _, one in sorted(burst.gained.items())),
-            tuple(sorted(burst.lost)),
-            len(self.ledger.held_by(client_id)),
-            burst.held_twice_ms,
-            self._exceptions(client_id, first.folder, since, last.at),
-            True if self.orders else None,
-            tuple(f"{one.file}:{one.number}" for one in burst.lines[:_MOST_LINES]),
+            client_id=client_id,
+            after=None,
+            began_at=first.at,
+            at=last.at,
+            told_by=BY_LOG,
+            outcome=APPLIED,
+            trigger=trigger._replace(at=first.at) if trigger.kind == TIMER and trigger.at is None else trigger,
+            woken_by=BY_START if trigger.kind == START else BY_NOTICE if woken else BY_TIMER,
+            results=len(burst.lines),
+            topics=tuple(sorted(burst.before)),
+            members=members or (None, last.member_count),
+            gained=tuple(one for _, one in sorted(burst.gained.items())),
+            lost=tuple(sorted(burst.lost)),
+            held=len(self.ledger.held_by(client_id)),
+            held_twice_ms=burst.held_twice_ms,
+            exceptions=self._exceptions(client_id, first.folder, since, last.at),
+            ordered=True if self.orders else None,
+            evidence=tuple(f"{one.file}:{one.number}" for one in burst.lines[:_MOST_LINES]),
         )
 
     def _counted(self, client_id: str, burst: _Burst) -> tuple[int, int] | None:
@@ -258,7 +259,8 @@ class LoggedShares:
 
     def _exceptions(self, client_id: str, folder: str, since: int, until: int) -> tuple[Swallowed, ...]:
         """Those met since the rebalance before; of several clients that may have met one each has it."""
-        found, left = [], []
+        found: list[Line] = []
+        left: list[Line] = []
         for one in self._met[folder]:
             clients = self._of(one)
             (found if client_id in clients and since <= one.at <= until else left).append(one)
@@ -281,12 +283,26 @@ class LoggedShares:
             told = tuple(f"{one.file}:{one.number}" for one in lines[:_MOST_LINES])
             topics = tuple(sorted({one.topic for one in lines if one.topic}))
             said = tuple(self._swallowed(one) for one in lines)
-            of_members: tuple[int | None, int | None] = (None, None)
-            nothing = Trigger(UNKNOWN)
             yield Rebalance(
-                client_id, None, lines[0].at, last.at, BY_LOG, FAILED, nothing, None, 0, topics, of_members, (), (), len(held), 0,
-                said, True if self.orders else None, told,
-            )  # fmt: skip
+                client_id=client_id,
+                after=None,
+                began_at=lines[0].at,
+                at=last.at,
+                told_by=BY_LOG,
+                outcome=FAILED,
+                trigger=Trigger(UNKNOWN),
+                woken_by=None,
+                results=0,
+                topics=topics,
+                members=(None, None),
+                gained=(),
+                lost=(),
+                held=len(held),
+                held_twice_ms=0,
+                exceptions=said,
+                ordered=True if self.orders else None,
+                evidence=told,
+            )
 
     def forget(self, before: int) -> None:
         """Forget clients whose last result is from before an instant."""

@@ -101,7 +101,7 @@ def trigger_of(around: Around, signs: Signs) -> Trigger:
     if around.started_at is not None:
         return Trigger(START, (around.client_id,), around.started_at)
     near = signs.near(around.since, around.at)
-    found = [
+    found: list[Trigger] = [
         *_of_members(around, near),
         *_of_topics(around, near),
         *([Trigger(LOCKED, (), around.refused_at)] if around.refused_at is not None else ()),

@@ -98,7 +98,9 @@ class RoundShares:
         is_known = self.members is not None
         for client, answer in sorted(group.answers.items()):
             after = self.seen.get(client, group.after if is_known and group.after is not None else answer.at)
-            gained = [self._took(client, q, after, answer.at, group.alone) for q in sorted(answer.queues - held[client])]
+            gained = [
+                self._took(client, q, after, answer.at, group.alone) for q in sorted(answer.queues - held[client])
+            ]
             lost = tuple(sorted(held[client] - answer.queues))
             started = self._started(client, answer, is_known)
             if started is not None and client not in self.seen:
@@ -136,12 +138,14 @@ class RoundShares:
     @classmethod
     def of_state(cls, state: Mapping[str, Any]) -> RoundShares:
         """What ``to_state`` wrote."""
-        names = ("members", "answering", "last_at")
-        maps = ("seen", "started", "routes")
         return cls(
             ShareLedger.of_state(state["ledger"]),
-            **{name: state[name] for name in names},
-            **{name: dict(state[name]) for name in maps},
+            state["members"],
+            dict(state["seen"]),
+            list(state["answering"]),
+            dict(state["started"]),
+            dict(state["routes"]),
+            state["last_at"],
         )
 
 
@@ -164,22 +168,22 @@ class Moved(NamedTuple):
             self.client_id, self.answer.at, self.after - REACTS_WITHIN_MS - slow, started_at=self.started_at
         )
         return Rebalance(
-            self.client_id,
-            self.after if self.after < self.answer.at else None,
-            self.answer.at,
-            self.answer.at,
-            BY_ROUNDS,
-            APPLIED,
-            trigger_of(around, signs),
-            None,
-            0,
-            tuple(sorted({queue[0] for queue in (*(one.queue for one in self.gained), *self.lost)})),
-            (None, members),
-            self.gained,
-            self.lost,
-            len(self.answer.queues),
-            self.held_twice_ms,
-            (),
-            self.ordered,
-            (self.answer.evidence,),
+            client_id=self.client_id,
+            after=self.after if self.after < self.answer.at else None,
+            began_at=self.answer.at,
+            at=self.answer.at,
+            told_by=BY_ROUNDS,
+            outcome=APPLIED,
+            trigger=trigger_of(around, signs),
+            woken_by=None,
+            results=0,
+            topics=tuple(sorted({queue[0] for queue in (*(one.queue for one in self.gained), *self.lost)})),
+            members=(None, members),
+            gained=self.gained,
+            lost=self.lost,
+            held=len(self.answer.queues),
+            held_twice_ms=self.held_twice_ms,
+            exceptions=(),
+            ordered=self.ordered,
+            evidence=(self.answer.evidence,),
         )

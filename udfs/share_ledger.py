@@ -1,4 +1,4 @@
-"""What members of a group took and gave up, as it is told, in; from whom each queue came and how long nobody read it out.
+"""What members of a group took and gave up in; from whom each queue came and for how long nobody read it, out.
 
 Instants are epoch milliseconds. What is seen only from time to time is an interval: it happened later than ``after``,
 at ``at`` at the latest; of what a log tells both are the same.
