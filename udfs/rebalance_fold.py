@@ -17,7 +17,7 @@ from udfs.rebalance_triggers import DIED, FORGOTTEN_MS, JOINED, LEFT, ROUTE, Sig
 from udfs.round_shares import RoundShares, ShareRound
 
 # ConsumerManager#scanNotActiveChannel: CHANNEL_EXPIRED_TIMEOUT 120 s (from 5.1.0 on a setting), looked at every 10 s.
-_EXPIRED_MS = 130_000
+EXPIRED_MS = 130_000
 _HEARTBEAT_MS = 40_000  # sent every 30 s
 _ONE_CHANGE_MS = 60_000  # brokers tell of one change each by itself
 
@@ -156,7 +156,7 @@ def _silent_since(line: Membership) -> int | None:
     if _HOW[line.kind] != DIED:
         return None
     if line.heard_at is None:
-        return line.at - _EXPIRED_MS if line.kind == "consumer_channel_expired" else None
+        return line.at - EXPIRED_MS if line.kind == "consumer_channel_expired" else None
     return line.heard_at if line.at - line.heard_at > _HEARTBEAT_MS else None
 
 

@@ -16,7 +16,7 @@ from udfs.share_ledger import HandOver, ShareLedger
 
 SHARES = "shares"  # what a fold of rounds gives beside its other rows
 _STARTED_WITHIN_MS = 60_000  # before the first round of a group
-_LOCK_LIFE_MS = 60_000  # RebalanceLockManager.REBALANCE_LOCK_MAX_LIVE_TIME
+LOCK_LIFE_MS = 60_000  # RebalanceLockManager.REBALANCE_LOCK_MAX_LIVE_TIME
 
 
 class Answer(NamedTuple):
@@ -163,7 +163,7 @@ class Moved(NamedTuple):
 
     def rebalance(self, signs: Signs, members: int | None) -> Rebalance:
         """The rebalance, with what set it off by all signs of the group."""
-        slow = _LOCK_LIFE_MS if self.ordered else 0
+        slow = LOCK_LIFE_MS if self.ordered else 0
         around = Around(
             self.client_id, self.answer.at, self.after - REACTS_WITHIN_MS - slow, started_at=self.started_at
         )

@@ -208,8 +208,8 @@ FIXTURES = {
         opens_after_s=600,
     ),
 }
-# Its condition is a count of changes, not a state of one round: it has tests of its own.
-OTHERWISE = {"REBALANCE_FLAP"}
+# Their conditions are of changes, not a state of one round: they have tests of their own.
+OTHERWISE = {"REBALANCE_FLAP", "SLOW_HANDOVER"}
 
 
 def test_every_code_has_a_fixture():
