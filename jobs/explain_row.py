@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from jobs.engines.asker import Asker, BadQueryError, Record, records
 from jobs.explained_drift import explained_drift
+from jobs.explained_rebalance import explained_rebalance
 from jobs.explained_send import explained_send
 from jobs.explained_window import explained_window
 from jobs.explanation import MOST, Section, at_instant, queried, rules_in_force, same
@@ -96,4 +97,5 @@ EXPLAINED = {
     "send_verdict": _verdict,
     "send_call": explained_send,
     "allocation_drift": explained_drift,
+    "rebalance_event": explained_rebalance,
 }

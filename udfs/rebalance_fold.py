@@ -82,13 +82,12 @@ class RebalanceFold:
                 shown += signs
                 moved += [(collector, one, None if group.members is None else len(group.members)) for one in found]
             of_collector.close_date()
-        log_signs = Signs([*self.signs, *told])
+        every = Signs([*self.signs, *told, *shown])
         before = {client_id: [(at, at)] for client_id, at in self.logged.last.items()}
-        logged = [*self.logged.walk(day.lines, log_signs, started, ends)]
+        logged = [*self.logged.walk(day.lines, every, started, ends)]
         instants = defaultdict(list, before)
         for one in logged:
             instants[one.client_id].append((one.began_at, one.at))
-        every = Signs([*log_signs, *shown])
         for one in logged:
             yield "", one
         for collector, move, members in moved:

@@ -138,9 +138,12 @@ def _named(kind: str | None, signs: Sequence[Sign], around: Around) -> Trigger:
     kind = kind or _how(signs)
     if not signs:
         return Trigger(kind, (), around.woken_at)
-    # Of what lists and logs tell of one member the log's is exact.
+    # Of what lists and logs tell of one member the log's is exact; a notification is nearer than two lists.
     first = min(signs, key=lambda sign: (sign.after is not None, sign.at))
-    return Trigger(kind, tuple(sorted({sign.subject for sign in signs})), first.at, first.after)
+    subjects = tuple(sorted({sign.subject for sign in signs}))
+    if first.after is not None and around.woken_at is not None:
+        return Trigger(kind, subjects, around.woken_at)
+    return Trigger(kind, subjects, min(first.at, around.at), first.after)
 
 
 def _of_topics(around: Around, near: Sequence[Sign]) -> list[Trigger]:

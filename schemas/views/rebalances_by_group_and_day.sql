@@ -1,12 +1,13 @@
 -- How often did each group rebalance on each day, why, and what did it cost?
--- Grain: (cluster, event_date, consumer_group, trigger_kind). What several members did about one change is one rebalance.
+-- Grain: (cluster, event_date, consumer_group, trigger_kind). Changes within 5 s of each other are one rebalance; where
+-- it is not known when the change was, what members do within 25 s of each other, the timer's 20 s and time to ask.
 -- Example: SELECT * FROM rebalances_by_group_and_day ORDER BY unread_s DESC;
 CREATE OR REPLACE VIEW rebalances_by_group_and_day (
   cluster COMMENT 'RocketMQ cluster',
   event_date COMMENT 'UTC date on which the clients had their new queues',
   consumer_group COMMENT 'Consumer group',
   trigger_kind COMMENT 'What set them off, as in rebalance_event',
-  rebalances COMMENT 'Changes that set some off; where nothing tells which change it was, minutes in which there were some',
+  rebalances COMMENT 'How often members shared anew; what several did about one change is one',
   client_rebalances COMMENT 'Rebalances of single clients, those that failed excepted',
   failed COMMENT 'Rebalances of single clients that failed',
   clients COMMENT 'Clients that rebalanced',
@@ -22,12 +23,7 @@ CREATE OR REPLACE VIEW rebalances_by_group_and_day (
 ) COMMENT 'Rebalances, their triggers and costs per group and day'
 AS SELECT
   cluster, event_date, consumer_group, trigger_kind,
-  COUNT(DISTINCT CASE
-    WHEN outcome = 'failed' THEN NULL
-    WHEN SIZE(trigger_subjects) > 0 THEN ARRAY_JOIN(trigger_subjects, ',')
-      || CASE WHEN trigger_kind = 'start' THEN CAST(trigger_at AS STRING)
-         ELSE CAST(DATE_TRUNC('minute', COALESCE(trigger_at, changed_at)) AS STRING) END
-    ELSE CAST(DATE_TRUNC('minute', changed_at) AS STRING) END) AS rebalances,
+  COUNT_IF(outcome = 'applied' AND COALESCE(since_last_ms > apart_ms, TRUE)) AS rebalances,
   COUNT_IF(outcome = 'applied') AS client_rebalances,
   COUNT_IF(outcome = 'failed') AS failed,
   COUNT(DISTINCT client_id) AS clients,
@@ -40,5 +36,12 @@ AS SELECT
   CAST(SUM(lock_failures) AS BIGINT) AS lock_failures,
   CAST(SUM(exception_count) AS BIGINT) AS exceptions,
   COUNT_IF(certainty = 'exact' AND outcome = 'applied') / NULLIF(COUNT_IF(outcome = 'applied'), 0) AS exact_share
-FROM rebalance_event
+FROM (
+  SELECT *, UNIX_MILLIS(was_at) - UNIX_MILLIS(LAG(was_at) OVER (
+    PARTITION BY cluster, event_date, consumer_group, trigger_kind, outcome ORDER BY was_at)) AS since_last_ms
+  FROM (
+    SELECT *, COALESCE(trigger_at, changed_at) AS was_at, CASE WHEN trigger_at IS NULL THEN 25000 ELSE 5000 END AS apart_ms
+    FROM rebalance_event
+  ) AS told
+) AS e
 GROUP BY cluster, event_date, consumer_group, trigger_kind;

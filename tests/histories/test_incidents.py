@@ -399,7 +399,9 @@ def test_an_ordered_queue_that_had_no_owner_for_the_life_of_its_lock_was_handed_
     assert ended.state == "RESOLVED"
 
 
-@pytest.mark.parametrize(("unowned_s", "changes"), [(30, {}), (60, {"ordered": False}), (200, {}), (60, {"before": ()})])
+@pytest.mark.parametrize(
+    ("unowned_s", "changes"), [(30, {}), (60, {"ordered": False}), (200, {}), (60, {"before": ()})]
+)
 def test_a_hand_over_that_is_quick_or_not_ordered_or_was_an_orphan_is_no_slow_one(unowned_s, changes):
     _, rounds = handed_over(unowned_s, timing=Timing(), **changes)
     assert not any(slow(rounds))

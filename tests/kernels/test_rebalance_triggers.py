@@ -59,8 +59,11 @@ def test_what_is_nearest_explains_it_rather_than_what_was_long_before():
 
 def test_signs_before_and_after_explain_nothing():
     assert found(Sign(AT - 5000, JOINED, "b"), Sign(AT + 1, JOINED, "c"), since=AT - 4000).kind == "unknown"
-    # One that lies between two reads may have been before.
-    assert found(Sign(AT + 1, JOINED, "c", AT - 2000)) == Trigger(JOINED, ("c",), AT + 1, AT - 2000)
+    # One that lies between two reads may have been before, and was not after what it set off.
+    between = Sign(AT + 1, JOINED, "c", AT - 2000)
+    assert found(between) == Trigger(JOINED, ("c",), AT, AT - 2000)
+    # What a broker told the client is nearer than two reads of a list.
+    assert found(between, members=(2, 3), woken_at=AT - 60) == Trigger(JOINED, ("c",), AT - 60)
 
 
 def test_other_queues_are_the_routes_and_other_topics_the_subscriptions():

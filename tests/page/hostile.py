@@ -21,7 +21,7 @@ def hostile_data() -> dict:
     lists = (
         "strip sends send_totals releases choices replayed findings files refused refused_lines checks failed_checks "
         "publications producers brokers windows groups rounds cells incidents "
-        "fleet_brokers fleet_cells producer_findings producer_finding_codes"
+        "fleet_brokers fleet_cells producer_findings producer_finding_codes rebalances rebalance_events"
     )
     data: dict = {name: [] for name in lists.split()}
     data["dates"] = {"first": "2026-11-15", "last": "2026-11-21"}
@@ -90,6 +90,16 @@ def _rows(n: int, name: str) -> dict[str, list[dict]]:
             | {"severity": "HIGH", "trust": "certain", "opened_at": _T0, "last_seen_at": _T0, "resolved_at": None}
             | {"codes": ["DOUBLE_OWNED"], "rounds_true": 1, "rounds_informative": 1, "lag_now": None, "sentence": name}
             | {"messages_accrued": None, "evidence": [name], **counted}
+        ],
+        "rebalances": [
+            {"cluster": name, "consumer_group": name, "day": "2026-11-21", "trigger_kind": "start", "rebalances": 1}
+            | {"client_rebalances": 1, "failed": 0, "queues_moved": 1, "longest_took_s": None, "unread_s": 1.0}
+            | {"longest_unread_s": 1.0, "lock_failures": 0, "exceptions": 0, **counted}
+        ],
+        "rebalance_events": [
+            {"cluster": name, "consumer_group": name, "client_id": name, "changed_at": _T0, "trigger_kind": "start"}
+            | {"told_by": "client_log", "certainty": "exact", "took_s": None, "queues_gained": 1, "queues_lost": 0}
+            | {"longest_unread_s": 1.0, "exception_count": 0, "sentence": name, **counted}
         ],
         "refused_lines": [
             {"cluster": name, "format": "f", "source_file": name, "line_number": 1, "reason_code": "NOT_JSON"}
