@@ -29,13 +29,12 @@ def explained_rebalance(asker: Asker, event: Record) -> Iterator[Section]:
     yield queried(
         asker,
         "Notifications, locks and exceptions (client_event)",
-        "A line that names no client is of the group's client in that log. An exception that is logged here was told to "
-        "nobody.",
+        "A line that names no client is of the group's client in that log. Nobody else was told of an exception here.",
         f"""SELECT logged_at, kind, client_id, topic, broker_name, queue_id, exception, error,
             CONCAT(source_file, ':', source_line) AS line FROM client_event
             WHERE {same(asker, event, "cluster")} AND {near}
-            AND (consumer_group IS NOT DISTINCT FROM {asker.literal(event["consumer_group"])} AND kind IN ('members_changed',
-              'lock_failed', 'lock_acquired', 'queue_pull_expired', 'queue_add_failed', 'member_list_failed')
+            AND ({same(asker, event, "consumer_group")} AND kind IN ('members_changed', 'lock_failed',
+              'lock_acquired', 'queue_pull_expired', 'queue_add_failed', 'member_list_failed')
               OR client_id = {asker.literal(event["client_id"])} AND kind IN ('client_created', 'client_stopped'))
             ORDER BY logged_at, source_file, source_line LIMIT {MOST}""",
     )

@@ -26,7 +26,7 @@ def slow_handover(group: GroupRound, timing: Timing) -> Iterator[Finding]:
             yield Finding(
                 "SLOW_HANDOVER",
                 "MEDIUM",
-                f"{queue_name(topic.topic, queue)} of {group.consumer_group}, which consumes in order, had no owner for "
+                f"{queue_name(topic.topic, queue)} had no owner in {group.consumer_group}, an ordered group, for "
                 f"{(until - since) // 1000} s from {clock(since)} on: its lock had not been given back.",
                 topic=topic.topic,
                 queue=queue,

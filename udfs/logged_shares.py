@@ -33,7 +33,7 @@ from udfs.share_ledger import HandOver, ShareLedger
 
 ONE_REBALANCE_MS = 3_000
 _WOKEN_WITHIN_MS = 5_000  # from a notification to its first result
-_STARTED_WITHIN_MS = 60_000  # a client's first results, and its retry topic, whose route it polls every 30 s
+_RETRY_WITHIN_MS = 60_000  # from a client's start to its retry topic, whose route it polls every 30 s
 _SLACK_MS = 2_000  # of stamps of whole seconds, and between two clocks
 _MOST_LINES = 5
 RESULT = "rebalance_result"
@@ -109,8 +109,11 @@ class LoggedShares:
         for line in sorted(lines):
             while going and going[0].at < line.at:
                 yield from self._end(going.pop(0), signs, started)
+            over = [c for c, burst in self._open.items() if line.at - burst.lines[-1].at > ONE_REBALANCE_MS]
+            for client_id in sorted(over):
+                yield self._closed(client_id, signs, started)
             if line.kind == RESULT:
-                yield from self._result(line, signs, started)
+                self._result(line, started)
             else:
                 self._hear(line)
         for sign in going:
@@ -142,11 +145,8 @@ class LoggedShares:
             yield self._closed(sign.subject, signs, started)
         self.ledger.leave(sign.subject, sign.earliest, sign.at)
 
-    def _result(self, line: Line, signs: Signs, started: Mapping[str, Sequence[int]]) -> Iterator[Rebalance]:
+    def _result(self, line: Line, started: Mapping[str, Sequence[int]]) -> None:
         client_id, topic = str(line.client_id), str(line.topic)
-        burst = self._open.get(client_id)
-        if burst is not None and line.at - burst.lines[-1].at > ONE_REBALANCE_MS:
-            yield self._closed(client_id, signs, started)
         self._forget_before(client_id, line.at, started.get(client_id, ()))
         burst = self._open.setdefault(client_id, _Burst())
         burst.lines.append(line)
@@ -343,8 +343,10 @@ class LoggedShares:
 def _begun(burst: _Burst, started: Sequence[int], first_at: int) -> int | None:
     """When the client was created, if these are its first results of their topics, shortly after."""
     since = max((s for s in started if s <= first_at), default=None)
-    is_first = all(was is None for was in burst.before.values())
-    return since if since is not None and is_first and first_at - since <= _STARTED_WITHIN_MS else None
+    if since is None or any(was is not None for was in burst.before.values()):
+        return None
+    of_retries = all(topic.startswith(RETRY_PREFIX) for topic in burst.before)
+    return since if first_at - since <= (_RETRY_WITHIN_MS if of_retries else REACTS_WITHIN_MS) else None
 
 
 def _last(burst: _Burst, topic: str) -> Line:

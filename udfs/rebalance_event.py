@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from udfs.finding import clock, some
@@ -171,10 +171,17 @@ def _first_error(made: Rebalance) -> str:
     return first.exception or first.kind.replace("_", " ")
 
 
-def not_told_by(logged: Sequence[tuple[int, int]], made: Rebalance) -> bool:
-    """Whether a client's log, by first and last results of its rebalances, leaves out what rounds show.
+def tells(logged: Rebalance, shown: Rebalance) -> bool:
+    """Whether a client's log tells of what rounds show. Clocks of collector and client may differ by a second."""
+    since, until = (shown.at if shown.after is None else shown.after) - 1_000, shown.at + 1_000
+    return logged.began_at <= until and logged.at >= since
 
-    Clocks of collector and client may differ by a second.
-    """
-    since, until = (made.at if made.after is None else made.after) - 1_000, made.at + 1_000
-    return not any(first <= until and last >= since for first, last in logged)
+
+def fill(logged: Rebalance, shown: Rebalance) -> None:
+    """Where no log tells when a queue was given up, for how long nobody had it at most, as rounds show it."""
+    bounds = {one.queue: one for one in shown.gained}
+    for one in logged.gained:
+        bound = bounds.get(one.queue)
+        if one.unread_ms is None and bound is not None and bound.from_client_id == one.from_client_id:
+            one.unread_ms, one.unread_at_least_ms = bound.unread_ms, bound.unread_at_least_ms
+            one.released_at = bound.released_at

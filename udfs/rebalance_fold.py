@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from udfs.logged_shares import Line, LoggedShares
-from udfs.rebalance_event import Rebalance, not_told_by
+from udfs.rebalance_event import Rebalance, fill, tells
 from udfs.rebalance_triggers import DIED, FORGOTTEN_MS, JOINED, LEFT, ROUTE, Sign, Signs
 from udfs.round_shares import RoundShares, ShareRound
 
@@ -83,17 +83,19 @@ class RebalanceFold:
                 moved += [(collector, one, None if group.members is None else len(group.members)) for one in found]
             of_collector.close_date()
         every = Signs([*self.signs, *told, *shown])
-        before = {client_id: [(at, at)] for client_id, at in self.logged.last.items()}
+        last = dict(self.logged.last)
         logged = [*self.logged.walk(day.lines, every, started, ends)]
-        instants = defaultdict(list, before)
+        by_client: dict[str, list[Rebalance]] = defaultdict(list)
         for one in logged:
-            instants[one.client_id].append((one.began_at, one.at))
-        for one in logged:
-            yield "", one
+            by_client[one.client_id].append(one)
         for collector, move, members in moved:
             made = move.rebalance(every, members)
-            if not_told_by(instants[made.client_id], made):
+            telling = [one for one in by_client[made.client_id] if tells(one, made)]
+            for one in telling:
+                fill(one, made)
+            if not telling and last.get(made.client_id, -1) < (made.after or made.at) - 1_000:
                 yield collector, made
+        yield from (("", one) for one in logged)
         self.signs = [sign for sign in every if sign.at >= day.ends_at - FORGOTTEN_MS]
         self.created |= dict(day.created)
 

@@ -113,16 +113,22 @@ def trigger_of(around: Around, signs: Signs) -> Trigger:
 
 
 def _of_members(around: Around, near: Sequence[Sign]) -> list[Trigger]:
-    """Who came or went. Numbers tell that somebody did; where there are none, or as many came as went, signs do."""
-    likely = [sign for sign in near if sign.at >= around.likely_since]
+    """Who came or went, by the signs shortly before; where there are none, numbers tell that somebody did.
+
+    A client that keeps its queues does not tell what it counted: its numbers may be of several changes.
+    """
+    counts = around.members
+    if counts is not None and counts[0] == counts[1] and around.woken_at is None:
+        return []
     # It may itself be one that a broker had forgotten.
-    came = [s for s in near if s.kind == JOINED and (around.members is None or s.subject != around.client_id)]
+    came = [s for s in near if s.kind == JOINED and (counts is None or s.subject != around.client_id)]
     went = [s for s in near if s.kind in _WENT and s.subject != around.client_id]
-    if around.members is not None and around.members[0] != around.members[1]:
-        kind = JOINED if around.members[0] < around.members[1] else None
-        return [_named(kind, came if kind else went, around)]
-    lately = {sign for sign in likely if around.members is None or around.woken_at is not None}
-    kinds = [(None, [s for s in went if s in lately]), (JOINED, [s for s in came if s in lately])]
+    likely = {sign for sign in (*came, *went) if sign.at >= around.likely_since}
+    if not likely and counts is not None:
+        up = counts[0] < counts[1]
+        return [] if counts[0] == counts[1] else [_named(JOINED if up else None, came if up else went, around)]
+    likely = likely or {*came, *went}
+    kinds = [(None, [s for s in went if s in likely]), (JOINED, [s for s in came if s in likely])]
     return sorted((_named(kind, of, around) for kind, of in kinds if of), key=lambda one: -(one.at or 0))
 
 

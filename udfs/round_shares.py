@@ -102,7 +102,7 @@ class RoundShares:
                 self._took(client, q, after, answer.at, group.alone) for q in sorted(answer.queues - held[client])
             ]
             lost = tuple(sorted(held[client] - answer.queues))
-            started = self._started(client, answer, is_known)
+            started = self._started(client, answer, is_known=is_known, is_first=not held[client])
             if started is not None and client not in self.seen:
                 after = min(started, answer.at)
             if (gained or lost) and (client in self.seen or is_known or started is not None):
@@ -112,12 +112,15 @@ class RoundShares:
         made = self.ledger.take(client, queue, after, at)
         return made if alone else HandOver(queue, None, None, None, 0)
 
-    def _started(self, client: str, answer: Answer, is_known: bool) -> int | None:
-        """When the client started, if it did since it was last seen; of one that is there at first, lately."""
+    def _started(self, client: str, answer: Answer, *, is_known: bool, is_first: bool) -> int | None:
+        """When the client started, if that is why it has queues: it did since it was last seen, or lately."""
         at = answer.started_at
-        if at is None or self.started.get(client) == at:
+        if at is None:
             return None
-        return at if client in self.seen or is_known or answer.at - at <= _STARTED_WITHIN_MS else None
+        is_new = self.started.get(client) != at and (client in self.seen or is_known)
+        lacked_at = self.seen.get(client)  # when it was last seen without queues
+        is_late = answer.at - at > _STARTED_WITHIN_MS if lacked_at is None else lacked_at - at > REACTS_WITHIN_MS
+        return at if is_new or (is_first and not is_late) else None
 
     def close_date(self) -> None:
         """Nothing that comes later changes what was told."""
@@ -164,9 +167,8 @@ class Moved(NamedTuple):
     def rebalance(self, signs: Signs, members: int | None) -> Rebalance:
         """The rebalance, with what set it off by all signs of the group."""
         slow = LOCK_LIFE_MS if self.ordered else 0
-        around = Around(
-            self.client_id, self.answer.at, self.after - REACTS_WITHIN_MS - slow, started_at=self.started_at
-        )
+        since = self.after - REACTS_WITHIN_MS - slow
+        around = Around(self.client_id, self.answer.at, since, started_at=self.started_at, likely_since=self.after + 1)
         return Rebalance(
             client_id=self.client_id,
             after=self.after if self.after < self.answer.at else None,
