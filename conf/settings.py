@@ -194,6 +194,7 @@ class Timing(_Section):
     standstill_s: float = Field(gt=0)
     owner_changes: int = Field(ge=1)
     owner_changes_s: float = Field(gt=0)
+    slow_handover_s: float = Field(gt=0)
     lock_starved_s: float = Field(ge=0)
     pull_idle_s: float = Field(ge=0)
     consume_blocked_s: float = Field(ge=0)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from jobs.drift_cut import HOUR_US, SHOWS, cut_schema
 from jobs.drift_ends import END_SCHEMA, ENDS
+from jobs.drift_rebalances import Rebalances
 from jobs.drift_routes import NAMES, ROUTE_SCHEMAS
 from jobs.drift_tables import OF_KIND, expected_rows, group_round_rows, plain_rows
 from jobs.engines.blobs import Blob, Given
@@ -29,6 +30,7 @@ from schemas import (
     MEMBERSHIP_EVENT,
     QUEUE_OWNERSHIP,
     QUEUE_PROGRESS,
+    REBALANCE_STATE,
     SNAPSHOT_CAPTURE,
     Table,
 )
@@ -42,6 +44,7 @@ from udfs.member_signs import EVENTS, Heartbeats
 from udfs.owned_queues import Lags, OwnedQueues, reading_instants
 from udfs.queue_ends import QueueEnds
 from udfs.recorded_groups import FoldSettings, Recorded, Told
+from udfs.round_shares import SHARES, ShareRound
 from udfs.routed_topics import RoutedTopics
 from udfs.rows_of_rounds import NEVER, RoundKey, microseconds
 from udfs.shown_strategies import SHOWN, Sighting, handed_on, telling
@@ -156,6 +159,8 @@ class _Bucket:
         """Rows of the tables, date by date."""
         yield CLIENT_STRATEGY_STATE, self._strategy_states()
         folds, slices = self._folds(), deque(self._slices)
+        carry_days = self._options.fold.walk.carry_days
+        rebalances = Rebalances(self._cluster, self._given, self._opening(REBALANCE_STATE), carry_days)
         for day, is_last in self._of.dates:
             made = _Made(self._cluster, day)
             while slices and slices[0].last <= (midnight_of(day) + DAY_MS) * 1000 // HOUR_US:
@@ -167,6 +172,7 @@ class _Bucket:
             for fold in folds:
                 made.add(fold.key, fold.close(day, is_last=is_last))
             yield from made.of_date()
+            yield from rebalances.of_date(day, made.shares)
 
     def _strategy_states(self) -> pa.Table:
         days = [day for day, _ in self._of.dates]
@@ -260,11 +266,14 @@ class _Made:
         self._rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self._rounds: list[tuple[tuple[str, str, str], JudgedTopic]] = []
         self._expected: dict[int, tuple[str, Expected]] = {}
+        self.shares: dict[tuple[str, str], list[ShareRound]] = defaultdict(list)  # by group and collector
 
     def add(self, key: tuple[str, str, str], rows: Iterator[tuple[str, Any]]) -> None:
         """Take what a group's fold gives."""
         for kind, row in rows:
-            if kind == JUDGED:
+            if kind == SHARES:
+                self.shares[key[2], key[1]].append(row)
+            elif kind == JUDGED:
                 self._rounds.append((key, row))
                 if row.facts.expected is not None:
                     self._expected[id(row.facts.expected)] = key[2], row.facts.expected

@@ -22,6 +22,7 @@ from jobs.engines.blobs import Blob
 from jobs.engines.data_files import TableFolder
 from jobs.producer_cut import Addresses
 from schemas import (
+    CLIENT_EVENT,
     CLIENT_HEARTBEAT,
     CONSUMER_HEARTBEAT,
     MEMBERSHIP_EVENT,
@@ -33,6 +34,7 @@ from schemas import (
     Table,
 )
 from udfs.listed_members import INFO
+from udfs.log_lines_of_groups import OF_GROUP
 from udfs.member_rules import CLIENT_LOG, RUNNING_INFO
 from udfs.member_signs import EVENTS
 from udfs.nearest_captures import NEEDED, Nearest, are_nearest, nearest_of
@@ -46,7 +48,7 @@ from udfs.shown_strategies import SHOWN
 from udfs.whole_names import printed_names
 
 SHOWS = "shown"
-WANTS, PRINTED, ASKED_PROXY, NEAREST = "wants", "printed", "asked proxy", "nearest"
+WANTS, PRINTED, ASKED_PROXY, NEAREST, LOGS = "wants", "printed", "asked proxy", "nearest", "logs"
 HOUR_US = 3_600_000_000
 _OF_ROUND = ("cluster", "event_date", "collector", "consumer_group", "round_at")
 _READ = (
@@ -58,10 +60,13 @@ _READ = (
 _CONNECTED = (
     "broker_name", "client_id", "address", "captured_at", "language", "client_version", "client_kind", "message_model",
 )  # fmt: skip
+_LINE = ("consumer_group", "client_id", "topic", "logged_at", "source_file", "source_line")
+CLIENT_EVENT_COLUMNS = (*_LINE, "kind", "broker_name", "queue_id", "queues", "detail", "exception", "error")
 _OF_DAYS = {
-    REBALANCE_RESULT.name: ("consumer_group", "client_id", "logged_at", "strategy"),
+    REBALANCE_RESULT.name: (*_LINE, "strategy", "queue_count", "member_count", "queues"),
+    CLIENT_EVENT.name: CLIENT_EVENT_COLUMNS,
     CLIENT_HEARTBEAT.name: ("role", "client_group", "client_id", "received_at"),
-    MEMBERSHIP_EVENT.name: ("kind", "client_group", "client_id", "address", "logged_at"),
+    MEMBERSHIP_EVENT.name: ("kind", "client_group", "client_id", "address", "logged_at", "last_update_at"),
 }
 _COLUMNS = {
     SNAPSHOT_CAPTURE.name: (*_OF_ROUND, *_READ, "strategy", "source"),
@@ -192,12 +197,19 @@ class _Split:
 
     def wants(self, rows: pa.Table) -> Iterator[Blob]:
         """Which buckets need which topics: those of these rows."""
-        pairs = rows.select(["consumer_group", "topic"]).group_by(["consumer_group", "topic"]).aggregate([])
-        named = zip(pairs["consumer_group"].to_pylist(), pairs["topic"].to_pylist(), strict=True)
-        found = sorted({(self.key(group), topic) for group, topic in named if group is not None and topic is not None})
-        keys, topics = zip(*found, strict=True) if found else ((), ())
-        columns = {"key": pa.array(keys, pa.int64()), "topic": pa.array(topics, pa.string())}
-        yield Blob(WANTS, 0, 0, pa.table(columns))
+        yield self._needed(WANTS, rows, "topic")
+
+    def logs(self, rows: pa.Table) -> Iterator[Blob]:
+        """Which buckets need what the files of logs say of no group."""
+        yield self._needed(LOGS, rows, "source_file")
+
+    def _needed(self, name: str, rows: pa.Table, column: str) -> Blob:
+        pairs = rows.select(["consumer_group", column]).group_by(["consumer_group", column]).aggregate([])
+        named = zip(pairs["consumer_group"].to_pylist(), pairs[column].to_pylist(), strict=True)
+        found = sorted({(self.key(group), of) for group, of in named if group is not None and of is not None})
+        keys, values = zip(*found, strict=True) if found else ((), ())
+        columns = {"key": pa.array(keys, pa.int64()), column: pa.array(values, pa.string())}
+        return Blob(name, 0, 0, pa.table(columns))
 
 
 def key_of(addresses: Addresses, cluster: str, consumer_group: str) -> int:
@@ -259,6 +271,12 @@ def _of_days(table: str, rows: pa.Table, split: _Split) -> Iterator[Blob]:
         # Go's clients do not write theirs.
         own = rows.filter(pa.array(on_dates(rows, near(dates, (-1, 0))))).filter(pc.field("strategy") != "")
         yield from split(SHOWS, _shown(own, "logged_at", CLIENT_LOG))
+    if table in (REBALANCE_RESULT.name, CLIENT_EVENT.name):
+        own = rows.filter(pa.array(on_dates(rows, dates)))
+        if table == CLIENT_EVENT.name:
+            own = own.filter(pc.field("kind").isin(list(OF_GROUP)))
+        yield from split(table, own)
+        yield from split.logs(own)
         return
     own = rows.filter(pa.array(on_dates(rows, near(dates))))
     of_table = pc.field("role") == "consumer" if table == CLIENT_HEARTBEAT.name else pc.field("kind").isin(list(EVENTS))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import date
 from typing import Any
 
@@ -14,6 +14,7 @@ from jobs.declared_clients import declared_clients
 from jobs.drift_buckets import ClusterDates, DriftFold, DriftOptions
 from jobs.drift_cut import (
     ASKED_PROXY,
+    LOGS,
     NEAREST,
     PRINTED,
     SHOWS,
@@ -25,6 +26,7 @@ from jobs.drift_cut import (
     look,
 )
 from jobs.drift_ends import ENDS, cut_ends
+from jobs.drift_logs import NAMELESS, EventFile, cut_logs
 from jobs.drift_routes import NAMES, ROUTE_CAPTURES, RouteFile, cut_routes
 from jobs.engines.arrow_lake import DataFile
 from jobs.engines.data_files import TableFolder
@@ -34,6 +36,7 @@ from jobs.producer_cut import Addresses
 from jobs.publication import Stretch
 from jobs.row_lineage import Lineage
 from schemas import (
+    CLIENT_EVENT,
     CLIENT_HEARTBEAT,
     CLIENT_STRATEGY_STATE,
     CONSUMER_HEARTBEAT,
@@ -42,6 +45,7 @@ from schemas import (
     QUEUE_OWNERSHIP,
     QUEUE_PROGRESS,
     REBALANCE_RESULT,
+    REBALANCE_STATE,
     SNAPSHOT_CAPTURE,
     TOPIC_ROUTE,
     TOPIC_STATUS,
@@ -50,12 +54,13 @@ from schemas import (
 from udfs.drift_timing import Timing
 from udfs.group_walk import WalkSettings
 from udfs.landing_formats import FORMATS, distances
+from udfs.log_processes import log_of
 from udfs.nearest_captures import merged_nearest
 from udfs.recorded_groups import FoldSettings
 from udfs.round_dates import near
 
 _OF_GROUPS = (SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, QUEUE_PROGRESS, REBALANCE_RESULT)
-_IF_FED = (CLIENT_HEARTBEAT, MEMBERSHIP_EVENT)
+_IF_FED = (CLIENT_HEARTBEAT, MEMBERSHIP_EVENT, CLIENT_EVENT)
 _BUCKET_ROWS = 500_000
 _MOST_BUCKETS = 200
 
@@ -73,7 +78,7 @@ def derive(stretch: Stretch[Any], settings: Settings, runner: Runner) -> Blobs:
     if by.distances:
         by = by._replace(nearest=_nearest(runner, _tasks(stretch, files, (SNAPSHOT_CAPTURE,), by)))
     rows = runner.each(cut, _tasks(stretch, files, (*_OF_GROUPS, *fed), by))
-    wants, printed = _wants(rows, addresses), _printed(rows)
+    wants, printed = _wants(rows.tables(WANTS), addresses), _printed(rows)
 
     def copied(*tables: Table) -> list[RouteFile]:
         tasks = _tasks(stretch, files, tables, by)
@@ -81,15 +86,16 @@ def derive(stretch: Stretch[Any], settings: Settings, runner: Runner) -> Blobs:
 
     routes = runner.each(cut_routes, copied(SNAPSHOT_CAPTURE, TOPIC_ROUTE)).of(ROUTE_CAPTURES, TOPIC_ROUTE.name, NAMES)
     ends = runner.each(cut_ends, copied(TOPIC_STATUS)).of(ENDS)
+    logs = runner.each(cut_logs, _logs(stretch, files, by, rows)).of(NAMELESS)
     openings = [
         runner.over(SplitOpening(OPENING + table.name, by), stretch.opening(table))
-        for table in (CLIENT_STRATEGY_STATE, GROUP_DRIFT_STATE)
+        for table in (CLIENT_STRATEGY_STATE, GROUP_DRIFT_STATE, REBALANCE_STATE)
     ]
     options = _options(settings, hears=CLIENT_HEARTBEAT in fed, has_logs=MEMBERSHIP_EVENT in fed)
     lineage = Lineage(stretch.context.started_at, stretch.context.run_id)
     fold = DriftFold(addresses, _clusters(stretch, dates, rows), options, lineage)
     names = [table.name for table in (*_OF_GROUPS, *fed)]
-    return runner.by_key(fold, rows.of(SHOWS, *names), routes, ends, *openings)
+    return runner.by_key(fold, rows.of(SHOWS, *names), routes, ends, logs, *openings)
 
 
 def _is_fed(stretch: Stretch[Any], table: Table) -> bool:
@@ -103,7 +109,8 @@ def _distances(stretch: Stretch[Any]) -> Mapping[str, int]:
 
 
 def _buckets(files: Mapping[Table, Collection[DataFile]]) -> int:
-    rows = sum(file.rows or 0 for of_table in files.values() for file in of_table)
+    # Of events only few rows are kept.
+    rows = sum(file.rows or 0 for table, of_table in files.items() if table != CLIENT_EVENT for file in of_table)
     return min(max(1, round(rows / _BUCKET_ROWS)), _MOST_BUCKETS)
 
 
@@ -122,13 +129,25 @@ def _values(table: pa.Table) -> list[tuple[Any, ...]]:
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-def _wants(rows: Blobs, addresses: Addresses) -> dict[str, dict[str, frozenset[int]]]:
-    """By cluster and topic, the buckets that want its routes."""
+def _wants(
+    told: Iterable[pa.Table], addresses: Addresses, named: Callable[[str], str] = str
+) -> dict[str, dict[str, frozenset[int]]]:
+    """By cluster and name, the buckets that want what is of it: of a topic, its routes."""
     found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
-    for table in rows.tables(WANTS):
-        for key, topic in _values(table):
-            found[addresses.cluster_of(key)][topic].add(key)
-    return {cluster: {topic: frozenset(keys) for topic, keys in of.items()} for cluster, of in found.items()}
+    for table in told:
+        for key, name in _values(table):
+            found[addresses.cluster_of(key)][named(name)].add(key)
+    return {cluster: {name: frozenset(keys) for name, keys in of.items()} for cluster, of in found.items()}
+
+
+def _logs(
+    stretch: Stretch[Any], files: Mapping[Table, Collection[DataFile]], by: Cutting, rows: Blobs
+) -> list[EventFile]:
+    """The files whose lines name no group, with who wants those of which log."""
+    if CLIENT_EVENT not in files:
+        return []
+    wants = _wants(rows.tables(LOGS), by.addresses, log_of)
+    return [EventFile(task.folder, task.file, by, wants) for task in _tasks(stretch, files, (CLIENT_EVENT,), by)]
 
 
 def _printed(rows: Blobs) -> dict[str, list[tuple[str, str]]]:

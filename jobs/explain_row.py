@@ -20,6 +20,7 @@ from jobs.explained_inputs import (
     explained_state,
     explained_strategy,
 )
+from jobs.explained_rebalance import explained_rebalance
 from jobs.explained_send import explained_send
 from jobs.explained_window import explained_window
 from jobs.explanation import MOST, Section
@@ -71,4 +72,5 @@ EXPLAINED = {
     "expected_allocation": explained_allocation,
     "group_drift_state": explained_state,
     "client_strategy_state": explained_strategy,
+    "rebalance_event": explained_rebalance,
 }

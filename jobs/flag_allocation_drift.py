@@ -15,6 +15,7 @@ from jobs.publication import Derivation, PublicationResult, Stretch, publish
 from jobs.run_context import RunContext
 from schemas import (
     ALLOCATION_DRIFT,
+    CLIENT_EVENT,
     CLIENT_HEARTBEAT,
     CLIENT_STRATEGY_STATE,
     CONSUMER_HEARTBEAT,
@@ -26,7 +27,9 @@ from schemas import (
     MEMBERSHIP_EVENT,
     QUEUE_OWNERSHIP,
     QUEUE_PROGRESS,
+    REBALANCE_EVENT,
     REBALANCE_RESULT,
+    REBALANCE_STATE,
     SNAPSHOT_CAPTURE,
     TOPIC_ROUTE,
     TOPIC_STATUS,
@@ -39,9 +42,11 @@ if TYPE_CHECKING:
 _TABLES = (
     CLIENT_STRATEGY_STATE,
     GROUP_DRIFT_STATE,
+    REBALANCE_STATE,
     EXPECTED_ALLOCATION,
     ALLOCATION_DRIFT,
     MEMBERSHIP_CHANGE,
+    REBALANCE_EVENT,
     DRIFT_INCIDENT,
     GROUP_ROUND,
 )
@@ -70,11 +75,12 @@ def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunCont
             TOPIC_ROUTE,
             TOPIC_STATUS,
             REBALANCE_RESULT,
+            CLIENT_EVENT,
             CLIENT_HEARTBEAT,
             MEMBERSHIP_EVENT,
         ),
         tables=_TABLES,
-        closing=(CLIENT_STRATEGY_STATE, GROUP_DRIFT_STATE),
+        closing=(CLIENT_STRATEGY_STATE, GROUP_DRIFT_STATE, REBALANCE_STATE),
         settings_fingerprint=fingerprint(settings.drift, settings.rounds, settings.timing),
         compute=lambda stretch: _compute(stretch, settings, runner),
         # An incident that lasts moves on to the next date, when there is one.

@@ -31,6 +31,8 @@ _LISTED = (
     ("groups", "consumer groups and topics"),
     ("incidents", "incidents"),
     ("findings", "kinds of finding"),
+    ("rebalances", "groups, days and triggers of rebalances"),
+    ("rebalance_events", "rebalances of single clients"),
     ("fleet_brokers", "brokers of the fleet"),
     ("producer_findings", "findings about producers and brokers"),
     ("send_totals", "brokers sent to"),

@@ -33,6 +33,8 @@ _LISTS = (
     "doubts",
     "route_changes",
     "routes_missing",
+    "rebalances",
+    "rebalance_events",
     "checks",
     "failed_checks",
     "publications",

@@ -16,6 +16,7 @@ from schemas.drift import ALLOCATION_DRIFT
 from schemas.events import CLIENT_EVENT, CLIENT_HEARTBEAT, MEMBERSHIP_EVENT
 from schemas.findings import FLEET_MINUTE, PRODUCER_FINDING
 from schemas.incidents import DRIFT_INCIDENT, GROUP_DRIFT_STATE, MEMBERSHIP_CHANGE
+from schemas.rebalances import REBALANCE_EVENT, REBALANCE_STATE
 from schemas.send_calls import SEND_CALL
 from schemas.sends import MESSAGE_TRACE, PRODUCER_INSTANCE, SEND_ATTEMPT
 from schemas.settings_of_brokers import SUBSCRIPTION_GROUP, TOPIC_CONFIG, TOPIC_STATUS
@@ -60,8 +61,10 @@ TABLES: dict[str, Table] = {
         ALLOCATION_DRIFT,
         DRIFT_INCIDENT,
         MEMBERSHIP_CHANGE,
+        REBALANCE_EVENT,
         GROUP_DRIFT_STATE,
         CLIENT_STRATEGY_STATE,
+        REBALANCE_STATE,
         QUALITY_RESULT,
         PUBLICATION,
     )
@@ -95,7 +98,9 @@ __all__ = [
     "QUARANTINE",
     "QUEUE_OWNERSHIP",
     "QUEUE_PROGRESS",
+    "REBALANCE_EVENT",
     "REBALANCE_RESULT",
+    "REBALANCE_STATE",
     "SCHEMA_VERSION",
     "SEND_ATTEMPT",
     "SEND_CALL",

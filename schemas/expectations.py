@@ -110,6 +110,34 @@ INVARIANTS: dict[str, tuple[Invariant, ...]] = {
             "SELECT * FROM {batch} WHERE size(evidence) = 0",
         ),
     ),
+    "rebalance_event": (
+        Invariant(
+            "a rebalance is of the date on which the client had its queues",
+            "SELECT * FROM {batch} WHERE CAST(changed_at AS DATE) <> event_date",
+        ),
+        Invariant(
+            "an interval ends after it begins",
+            "SELECT * FROM {batch} WHERE changed_after > changed_at OR trigger_after > trigger_at "
+            "OR took_at_least_ms > took_ms OR took_ms < 0",
+        ),
+        Invariant(
+            "every queue that was taken has its hand-over",
+            "SELECT * FROM {batch} WHERE queues_gained <> size(hand_overs)",
+        ),
+        Invariant(
+            "a rebalance that failed has its exception",
+            "SELECT * FROM {batch} WHERE (outcome = 'failed' AND size(exceptions) = 0) OR size(evidence) = 0",
+        ),
+        Invariant(
+            "what is exact is logged",
+            "SELECT * FROM {batch} WHERE certainty = 'exact' AND (changed_after IS NOT NULL OR trigger_at IS NULL)",
+        ),
+        Invariant(
+            "nobody rebalances before it is triggered",
+            "SELECT * FROM {batch} WHERE coalesce(trigger_after, trigger_at) > changed_at + INTERVAL '2' SECOND",
+            severity="warning",
+        ),
+    ),
     "expected_allocation": (
         Invariant(
             "nothing is expected without a reason",

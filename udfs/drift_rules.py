@@ -36,6 +36,7 @@ from udfs.offset_rules import (
     queue_lags_alone,
     retries_grow,
 )
+from udfs.hand_over_rules import slow_handover
 from udfs.ownership_rules import (
     double_owned,
     idle_by_design,
@@ -245,6 +246,7 @@ RULES: dict[str, Rule] = {
     "MIXED_STRATEGY": Rule(mixed_strategy, _strategies_told),
     "VIEW_DIVERGENCE": Rule(view_divergence, _views_told),
     "REBALANCE_FLAP": Rule(rebalance_flap, _owners_told),
+    "SLOW_HANDOVER": Rule(slow_handover, _owners_told),
     "LOCK_STARVED": Rule(lock_starved, _stall_told),
     "PULL_IDLE": Rule(pull_idle, _stall_told),
     "CONSUME_BLOCKED": Rule(consume_blocked, _stall_told),

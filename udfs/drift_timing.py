@@ -38,6 +38,7 @@ OPENS: Mapping[str, Opening] = {
     "MIXED_STRATEGY": Opening(2, 0),
     "VIEW_DIVERGENCE": Opening(2, 50),
     "REBALANCE_FLAP": Opening(1, 0),
+    "SLOW_HANDOVER": Opening(1, 0),
     "LOCK_STARVED": Opening(2, 0),
     "PULL_IDLE": Opening(2, 0),
     "CONSUME_BLOCKED": Opening(2, 0),
@@ -72,6 +73,7 @@ class Timing:
     standstill_s: float = 60
     owner_changes: int = 3
     owner_changes_s: float = 600
+    slow_handover_s: float = 40
     lock_starved_s: float = 60
     pull_idle_s: float = 120
     consume_blocked_s: float = 60

@@ -30,8 +30,10 @@ from udfs.missing_inputs import Inputs
 from udfs.owned_queues import Owned, OwnedQueues
 from udfs.recorded_groups import FoldSettings, Recorded, Told
 from udfs.round_reads import NEEDED, NEEDED_AGAIN, is_system_topic, reads_of
+from udfs.round_shares import SHARES
 from udfs.routed_topics import Route
 from udfs.rows_of_rounds import RoundKey
+from udfs.shown_shares import ShownShares
 from udfs.topic_facts import Expected, GroupFacts, TopicFacts
 
 K = TypeVar("K")
@@ -87,6 +89,7 @@ class GroupFold:
         self._shown: tuple[int, Sequence[str]] = (0, ())
         self._before: dict[str, tuple[int, Expected]] = {}
         self._last_reading: tuple[int, int] | None = None
+        self._shares = ShownShares(settings.lookback_s)
 
     def _member_events(self) -> dict[int, list[dict[str, Any]]]:
         ends = [(int(self._recorded.captured.at[place]), at) for at, place in self._rounds]
@@ -104,6 +107,8 @@ class GroupFold:
             brought = self._together(at, place, owned)
             if day is not None and at // _DAY_US == (day - _EPOCH.date()).days:
                 yield from self._judged(brought, day)
+                yield from self._shared(brought)
+            self._shares.pass_by(int(self._recorded.captured.at[place]))
 
     def close(self, day: date, *, is_last: bool) -> Iterator[tuple[str, Any]]:
         """Rows that the end of a date gives."""
@@ -242,6 +247,13 @@ class GroupFold:
         for facts, _ in brought.topics:
             said = verdict(facts, found, scopes.get(facts.topic))
             yield JUDGED, JudgedTopic(facts, brought.key[2], spread_ms, brought.loose, heartbeats, *said)
+
+    def _shared(self, brought: _Round) -> Iterator[tuple[str, Any]]:
+        """Who holds what, if the round shows something else than the one before."""
+        topics = [facts for facts, _ in brought.topics]
+        if self._shares.is_other(brought.facts, topics, brought.owned):
+            own = brought.facts if brought.is_read else self._read(brought.key[2], brought.place, 0)
+            yield SHARES, self._shares.shown(int(self._recorded.captured.at[brought.place]), own, topics, brought.owned)
 
     def _row(self, brought: _Round, day: date) -> dict[str, Any]:
         """The round as ``group_walk`` takes it."""

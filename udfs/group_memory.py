@@ -91,6 +91,7 @@ class GroupMemory:
     standing: dict[TopicQueue, _Standing] = field(default_factory=dict)
     held: dict[TopicQueue, _Held] = field(default_factory=dict)
     ownerless: dict[TopicQueue, int] = field(default_factory=dict)
+    slow: dict[TopicQueue, tuple[int, int]] = field(default_factory=dict)  # handed over: without owner from, until
     unlocked: dict[tuple[str, TopicQueue], int] = field(default_factory=dict)
     silent: dict[str, int] = field(default_factory=dict)
     missing: dict[str, int] = field(default_factory=dict)
@@ -143,6 +144,7 @@ class GroupMemory:
             self.silent,
             self.missing,
             self.new_queues,
+            self.slow,
             self.unlocked,
             self.absence.members,
         )
@@ -230,7 +232,7 @@ class GroupMemory:
                 in_route.add(at)
                 owners = topic.owners.get(queue, ())
                 if owners:
-                    self.ownerless.pop(at, None)
+                    self._take_hand_over(at, group.at, timing)
                 elif group.complete:
                     # While a member is silent, nobody knows.
                     self.ownerless.setdefault(at, group.at)
@@ -243,6 +245,13 @@ class GroupMemory:
             self.held.pop(queue_gone, None)
             self.ownerless.pop(queue_gone, None)
         self.new_queues = {q: at for q, at in self.new_queues.items() if at > since}
+        self.slow = {q: (begin, end) for q, (begin, end) in self.slow.items() if end > since and q not in gone}
+
+    def _take_hand_over(self, queue: TopicQueue, at: int, timing: Timing) -> None:
+        """Somebody has the queue; note it if an ordered group had left it for long, after somebody else had had it."""
+        since = self.ownerless.pop(queue, at)
+        if self.ordered and queue in self.held and at - since >= timing.slow_handover_s * 1000:
+            self.slow[queue] = since, at
 
     def _unlocked(self, group: GroupRound, topics: Iterable[TopicRound]) -> dict[tuple[str, TopicQueue], int]:
         """Since when owners have held queues without the broker's lock, as far as they answered."""
@@ -283,6 +292,7 @@ class GroupMemory:
             progress=_Valid(dict(self.standing), group.at - int(timing.progress_valid_s * 1000)),
             ownerless_since=dict(self.ownerless),
             owner_changes={queue: held.changed_at for queue, held in self.held.items() if held.changed_at},
+            slow_hand_overs=dict(self.slow),
             unlocked_since=dict(self.unlocked),
             silent_since=dict(self.silent),
             missing_since=dict(self.missing),
@@ -312,6 +322,7 @@ class GroupMemory:
                 for queue, held in sorted(self.held.items())
             ],
             "ownerless": [[*queue, at] for queue, at in sorted(self.ownerless.items())],
+            "slow": [[*queue, *stretch] for queue, stretch in sorted(self.slow.items())],
             "unlocked": [[client_id, *queue, at] for (client_id, queue), at in sorted(self.unlocked.items())],
             "silent": self.silent,
             "missing": self.missing,
@@ -336,6 +347,7 @@ class GroupMemory:
             standing={(t, b, q): _Standing(*s) for t, b, q, *s in state["standing"]},
             held={(t, b, q): _Held(owner, due, tuple(at)) for t, b, q, owner, due, at in state["held"]},
             ownerless={(t, b, q): at for t, b, q, at in state["ownerless"]},
+            slow={(t, b, q): (begin, end) for t, b, q, begin, end in state.get("slow", ())},
             unlocked={(client_id, (t, b, q)): at for client_id, t, b, q, at in state["unlocked"]},
             new_queues={(t, b, q): at for t, b, q, at in state["new_queues"]},
             absence=Absence.of_state(state.get("absence", {})),

@@ -179,6 +179,11 @@ def _client_stalled(case: _Case) -> str | None:
     return min((c for c in case.claimants | set(case.finding.expected) if c in case.stalled), default=None)
 
 
+def _slow_hand_over(case: _Case) -> str | None:
+    """A lock had to run off before another member could take the queue."""
+    return case.finding.topic if case.finding.code == "SLOW_HANDOVER" else None
+
+
 def _by_design(case: _Case) -> str | None:
     """The group's own rule leaves the consumer or the queue out: nothing is wrong with the clients."""
     return case.finding.code if case.finding.code in ("IDLE_BY_DESIGN", "ORPHAN_BY_DESIGN") else None
@@ -205,6 +210,7 @@ CAUSES: dict[str, Callable[[_Case], str | None]] = {
     "UNREACHABLE_CLIENT": _unreachable_client,
     "ROUTE_LAG": _route_lag,
     "CLIENT_STALLED": _client_stalled,
+    "SLOW_HANDOVER": _slow_hand_over,
     "BY_DESIGN": _by_design,
     **{
         code: _itself(code)

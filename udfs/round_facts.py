@@ -163,6 +163,8 @@ class Past:
     progress: Mapping[TopicQueue, Progress] = field(default_factory=dict)
     ownerless_since: Mapping[TopicQueue, int] = field(default_factory=dict)
     owner_changes: Mapping[TopicQueue, tuple[int, ...]] = field(default_factory=dict)  # within the flap window
+    # Queues of ordered groups that somebody has again: since when nobody had, and until when.
+    slow_hand_overs: Mapping[TopicQueue, tuple[int, int]] = field(default_factory=dict)
     unlocked_since: Mapping[tuple[str, TopicQueue], int] = field(default_factory=dict)
     silent_since: Mapping[str, int] = field(default_factory=dict)  # a listed client's first unanswered read
     missing_since: Mapping[str, int] = field(default_factory=dict)  # an input that was due and did not come

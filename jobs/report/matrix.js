@@ -6,7 +6,7 @@
   const told = document.getElementById("matrix-told"), select = document.getElementById("matrix-of");
   const LOOK = {
     ORPHAN_QUEUE: "none", UNSERVED_QUEUE: "none", ORPHAN_BY_DESIGN: "design", DOUBLE_OWNED: "twice", WRONG_OWNER: "wrong", GHOST_OWNER: "wrong",
-    REBALANCE_FLAP: "stalled", LOCK_STARVED: "stalled", PULL_IDLE: "stalled", CONSUME_BLOCKED: "stalled",
+    REBALANCE_FLAP: "stalled", SLOW_HANDOVER: "stalled", LOCK_STARVED: "stalled", PULL_IDLE: "stalled", CONSUME_BLOCKED: "stalled",
   };
   const VERDICT = { ok: "✓", drift: "✗", unknown: "?" };
   const GUTTER = 108, ROW = 21, HEAD = 44, READABLE = 32, LEGIBLE = 16;

@@ -216,6 +216,7 @@ FIXTURES = {
 # Their conditions are of several rounds: they have tests of their own.
 OTHERWISE = {
     "REBALANCE_FLAP",
+    "SLOW_HANDOVER",
     "OFFSET_REWOUND",
     "OFFSET_JUMPED",
     "MESSAGES_LOST",

@@ -376,6 +376,47 @@ def test_owners_that_follow_the_members_do_not_flap():
     assert codes == set()
 
 
+def handed_over(unowned_s, *, ordered=True, before=("c1",), timing=NO_GRACE, leaver=()):
+    """A group's history, and its rounds from when a queue was taken that had had no owner for so long."""
+    made = history(timing)
+    for second in range(0, 30, 10):
+        made.step(world(at(second), {A1: before}, ordered=ordered, members=("c1", "c2", *leaver)))
+    for second in range(30, 30 + unowned_s, 10):
+        made.step(world(at(second), {A1: ()}, ordered=ordered))
+    taken = range(30 + unowned_s, 750 + unowned_s, 20)
+    return made, [made.step(world(at(second), {A1: ("c2",)}, ordered=ordered)) for second in taken]
+
+
+def slow(rounds):
+    return [[j for j in round_.judged if j.finding.code == "SLOW_HANDOVER"] for round_ in rounds]
+
+
+def test_an_ordered_queue_that_had_no_owner_for_the_life_of_its_lock_was_handed_over_slowly():
+    made, rounds = handed_over(60, timing=Timing())
+    (found,) = slow(rounds)[0]
+    assert (found.finding.queue, found.finding.severity, found.judgement.state) == (A1, "MEDIUM", "OPEN")
+    assert found.finding.since == at(30) and " for 60 s from " in found.finding.sentence
+    # Ten minutes later it is forgotten, and its incident ends.
+    assert slow(rounds)[-1] == []
+    (ended,) = [i for i in made.ledger.incidents.values() if i.cause.name == "SLOW_HANDOVER"]
+    assert ended.state == "RESOLVED"
+
+
+@pytest.mark.parametrize(
+    ("unowned_s", "changes"), [(30, {}), (60, {"ordered": False}), (200, {}), (60, {"before": ()})]
+)
+def test_a_hand_over_that_is_quick_or_not_ordered_or_was_an_orphan_is_no_slow_one(unowned_s, changes):
+    _, rounds = handed_over(unowned_s, timing=Timing(), **changes)
+    assert not any(slow(rounds))
+
+
+def test_a_slow_hand_over_is_muted_while_the_grace_of_a_change_lasts():
+    timing = replace(NO_GRACE, membership_grace_s=100, ordered_extra_s=60)
+    _, rounds = handed_over(60, timing=timing, leaver=("c3",))
+    states = [found[0].judgement.state for found in slow(rounds) if found]
+    assert states[0] == "SUPPRESSED" and states[-1] == "OPEN"
+
+
 # -- folding ---------------------------------------------------------------------------------------------------------
 
 

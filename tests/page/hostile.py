@@ -22,7 +22,7 @@ def hostile_data() -> dict:
         "strip sends send_totals releases choices replayed findings files refused refused_lines checks failed_checks "
         "publications producers brokers windows groups rounds cells incidents "
         "fleet_brokers fleet_cells producer_findings producer_finding_codes failures call_results doubts "
-        "route_changes routes_missing"
+        "route_changes routes_missing rebalances rebalance_events"
     )
     data: dict = {name: [] for name in lists.split()}
     data["dates"] = {"first": "2026-11-15", "last": "2026-11-21"}
@@ -112,6 +112,16 @@ def _rows(n: int, name: str) -> dict[str, list[dict]]:
         "routes_missing": [
             {"cluster": name, "topic": name, "name_servers_say": "differ", "times": 2, "minutes": 1}
             | {"first_minute": _MINUTE, "last_minute": _MINUTE, **counted}
+        ],
+        "rebalances": [
+            {"cluster": name, "consumer_group": name, "day": "2026-11-21", "trigger_kind": "start", "rebalances": 1}
+            | {"client_rebalances": 1, "failed": 0, "queues_moved": 1, "longest_took_s": None, "unread_s": 1.0}
+            | {"longest_unread_s": 1.0, "lock_failures": 0, "exceptions": 0, **counted}
+        ],
+        "rebalance_events": [
+            {"cluster": name, "consumer_group": name, "client_id": name, "changed_at": _T0, "trigger_kind": "start"}
+            | {"told_by": "client_log", "certainty": "exact", "took_s": None, "queues_gained": 1, "queues_lost": 0}
+            | {"longest_unread_s": 1.0, "exception_count": 0, "sentence": name, **counted}
         ],
         "refused_lines": [
             {"cluster": name, "format": "f", "source_file": name, "line_number": 1, "reason_code": "NOT_JSON"}

@@ -1,0 +1,135 @@
+"""Rebalances of a group whose joins, leaves and deaths are known: those found are those made, whatever tells them."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.simulated_group import MIDNIGHT, SimulatedGroup
+from udfs.logged_shares import RESULT, Line
+from udfs.rebalance_event import FAILED
+from udfs.rebalance_fold import Day, RebalanceFold
+
+seeds = st.integers(0, 10_000)
+
+
+def walked(days, *, closing=True):
+    """All rebalances, the state written and read where a date closes."""
+    fold, found = RebalanceFold(), []
+    for day in days:
+        found += fold.walk(day)
+        fold = RebalanceFold.of_json(fold.to_json()) if closing else fold
+    return found
+
+
+@given(seeds)
+def test_logs_tell_every_rebalance_that_was_made_and_no_other(seed):
+    group = SimulatedGroup(seed)
+    found = [one for _, one in walked(group.days())]
+    told = [
+        (
+            *(one.client_id, one.at, one.trigger.kind, *one.trigger.subjects, one.trigger.at),
+            *(len(one.gained), len(one.lost)),
+            max((hand.unread_ms for hand in one.gained if hand.from_client_id), default=None),
+        )
+        for one in sorted(found, key=lambda one: (one.at, one.client_id))
+    ]
+    assert told == [tuple(made) for made in sorted(group.made, key=lambda made: (made.at, made.client_id))]
+    assert {one.after for one in found} <= {None}
+
+
+@given(seeds)
+def test_it_makes_no_difference_whether_the_state_went_through_the_table(seed):
+    days = SimulatedGroup(seed).days()
+    assert walked(days) == walked(days, closing=False)
+
+
+@given(seeds, st.integers(2_000, 12_000))
+def test_rounds_tell_every_rebalance_between_two_of_which_it_lies(seed, interval_ms):
+    group = SimulatedGroup(seed)
+    found = [one for _, one in walked(group.days(logs=False, rounds=group.rounds(interval_ms)))]
+    for one in found:
+        since = one.after if one.after is not None else one.at
+        made = [m for m in group.made if m.client_id == one.client_id and since <= m.at <= one.at]
+        assert made, one
+        kinds = {m.trigger.replace("left", "gone").replace("died", "gone") for m in made}
+        assert one.trigger.kind in kinds
+        (whose,) = [m for m in made if m.trigger == one.trigger.kind or one.trigger.kind == "member_gone"][:1]
+        assert whose.subject in one.trigger.subjects
+        assert one.trigger.after is None or one.trigger.after <= whose.trigger_at <= one.trigger.at
+    seen = {(one.client_id, one.at) for one in found}
+    for made in group.made:
+        # Whoever gained or lost queues that it still had, or still lacked, when it was looked at next was found.
+        looked = [at for client, at in seen if client == made.client_id and at >= made.at]
+        later = [m for m in group.made if m.client_id == made.client_id and made.at < m.at]
+        gone = [at for at, members in group.listed if at > made.at and made.client_id not in members]
+        nxt = min([m.at for m in later] + gone, default=made.at + 10**9)
+        assert nxt - made.at <= interval_ms or min(looked, default=10**18) <= made.at + interval_ms
+
+
+@given(seeds, st.integers(2_000, 25_000))
+def test_what_a_log_tells_is_not_told_by_rounds_again(seed, interval_ms):
+    group = SimulatedGroup(seed)
+    found = walked(group.days(rounds=group.rounds(interval_ms)))
+    assert {collector for collector, one in found if one.told_by == "running_info"} == set()
+    assert len(found) == len(group.made)
+
+
+@given(seeds, st.integers(2_000, 25_000))
+def test_a_bound_of_rounds_holds_what_the_logs_know(seed, interval_ms):
+    group = SimulatedGroup(seed)
+    for _, one in walked(group.days(logs=False, rounds=group.rounds(interval_ms))):
+        (made, *more) = [
+            m for m in group.made if m.client_id == one.client_id and (one.after or one.at) <= m.at <= one.at
+        ]
+        if more or made.longest_unread_ms is None:
+            continue
+        hands = [hand for hand in one.gained if hand.unread_ms is not None]
+        assert max((hand.unread_at_least_ms for hand in hands), default=0) <= made.longest_unread_ms
+
+
+def line(at, kind=RESULT, **changes):
+    return Line(MIDNIGHT + at, "f", at, kind, "log", **changes)
+
+
+def result(at, *queues, members=2, **changes):
+    given_ = {"client_id": "me", "topic": "T", "queue_count": 8, "member_count": members}
+    return line(at, queues=frozenset(("b", q) for q in queues), **{**given_, **changes})
+
+
+def of_lines(*lines, **changes):
+    return [one for _, one in walked([Day(MIDNIGHT + 86_400_000, list(lines), **changes)])]
+
+
+def test_an_exception_belongs_to_the_rebalance_after_it_or_is_a_rebalance_that_failed():
+    met = line(100, "rebalance_failed", exception="java.lang.NullPointerException")
+    (first, second) = of_lines(result(0, 0), met, result(30_000, 0, 1))
+    assert [one.exception for one in second.exceptions] == ["java.lang.NullPointerException"] and not first.exceptions
+    (applied, failed) = of_lines(result(0, 0), met)
+    assert (failed.outcome, failed.client_id, failed.at, failed.held) == (FAILED, "me", met.at, 1)
+    assert not applied.exceptions
+
+
+def test_a_queue_whose_lock_is_refused_is_taken_when_the_lock_is_given():
+    refused = [line(at, "lock_failed", topic="T", queues=frozenset({("b", 1)})) for at in (10, 1_010)]
+    granted = line(2_000, "lock_acquired", topic="T", queues=frozenset({("b", 1)}))
+    (before, after) = of_lines(result(0, 0), *refused, result(1_020, 0, 1), granted, result(40_000, 0, 1))
+    assert [hand.queue for hand in before.gained] == [("T", "b", 0)]
+    ((hand,), trigger) = after.gained, after.trigger
+    assert (hand.queue, after.at) == (("T", "b", 1), MIDNIGHT + 40_000)
+    assert trigger.kind == "lock_acquired" or hand.lock_failures == 0
+
+
+def test_a_result_of_more_queues_is_the_route_and_of_another_topic_the_subscription():
+    (_, routed, subscribed) = of_lines(
+        result(0, 0), result(30_000, 0, 9, queue_count=10), result(60_000, 3, topic="U", members=2)
+    )
+    assert (routed.trigger.kind, routed.trigger.subjects) == ("route_changed", ("T",))
+    assert (subscribed.trigger.kind, subscribed.trigger.subjects) == ("subscription_changed", ("U",))
+
+
+def test_a_client_that_is_created_anew_under_its_id_holds_nothing_of_before():
+    (_, again) = of_lines(
+        result(0, 0, 1), result(60_000, 0, 1), created=[("me", MIDNIGHT - 500), ("me", MIDNIGHT + 59_000)]
+    )
+    assert (again.trigger.kind, len(again.gained), again.trigger.at) == ("start", 2, MIDNIGHT + 59_000)

@@ -1,0 +1,166 @@
+"""What happened around a rebalance in, what set it off out.
+
+A client shares anew when the list of members, the queues of a topic or what it subscribes is another one, when a
+broker gives it a lock that it was refused, or when it starts. It looks at its timer, or when a broker tells it to.
+Source: RebalanceService#run (waitInterval 20 s, all releases; 5.2.0 on: minInterval 1 s after one that was not
+balanced), ClientRemotingProcessor#notifyConsumerIdsChanged, MQClientInstance#start.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
+from typing import NamedTuple
+
+START = "start"
+JOINED, LEFT, DIED, GONE = "member_joined", "member_left", "member_died", "member_gone"
+ROUTE, SUBSCRIPTION = "route_changed", "subscription_changed"
+LOCKED, EXPIRED, TIMER, UNKNOWN = "lock_acquired", "pull_expired", "timer", "unknown"
+TRIGGERS = (
+    START, JOINED, LEFT, DIED, GONE, ROUTE, SUBSCRIPTION, LOCKED, EXPIRED, TIMER, UNKNOWN,
+)  # fmt: skip
+BY_NOTICE, BY_TIMER, BY_START = "notification", "timer", "start"
+REACTS_WITHIN_MS = 25_000  # the timer's 20 s, and time to ask
+FORGOTTEN_MS = 150_000  # a silent member expires after 120 s, a lock that was not given back after 60 s
+_WENT = (LEFT, DIED, GONE)
+
+
+class Sign(NamedTuple):
+    """Something that may set off a rebalance. ``after`` None: ``at`` is exact. ``subject``: a client or a topic."""
+
+    at: int
+    kind: str
+    subject: str
+    after: int | None = None
+
+    @property
+    def earliest(self) -> int:
+        """From when on it may have been."""
+        return self.at if self.after is None else self.after
+
+
+class Signs:
+    """The signs of a group, by time."""
+
+    def __init__(self, signs: Iterable[Sign]) -> None:
+        self._signs = sorted(set(signs), key=lambda sign: (sign.at, sign.kind, sign.subject, sign.earliest))
+        self._at = [sign.at for sign in self._signs]
+
+    def near(self, since: int, at: int) -> list[Sign]:
+        """Those that may have been between two instants."""
+        first = bisect_left(self._at, since)
+        rest = (self._signs[place] for place in range(first, len(self._signs)))
+        return [s for s in takewhile(lambda sign: sign.at <= at + FORGOTTEN_MS, rest) if s.earliest <= at]
+
+    def __iter__(self) -> Iterator[Sign]:
+        return iter(self._signs)
+
+
+class Trigger(NamedTuple):
+    """What set a rebalance off. ``at`` None: not known; ``after`` None: ``at`` is exact. ``also``: other kinds."""
+
+    kind: str
+    subjects: tuple[str, ...] = ()
+    at: int | None = None
+    after: int | None = None
+    also: tuple[str, ...] = ()
+
+
+class Around(NamedTuple):
+    """A client's rebalance: it had its new queues at ``at``; ``since``: what came before is none of its triggers.
+
+    Attributes:
+        started_at: when the client started, if that is why it shares.
+        members: how many members it counted before and now; None: it does not tell.
+        other_queues: topics that have more or fewer queues than it counted before.
+        other_topics: topics that it had not, or has no more, though their routes stayed.
+        refused_at: when a broker first refused the lock of a queue that it has now.
+        expired_at: when it gave queues up which it had not pulled from.
+        woken_at: when a broker told it.
+        likely_since: signs since then explain it rather than earlier ones.
+        default: what it is if nothing else is known.
+    """
+
+    client_id: str
+    at: int
+    since: int
+    started_at: int | None = None
+    members: tuple[int, int] | None = None
+    other_queues: Sequence[str] = ()
+    other_topics: Sequence[str] = ()
+    refused_at: int | None = None
+    expired_at: int | None = None
+    woken_at: int | None = None
+    likely_since: int = 0
+    default: str = UNKNOWN
+
+
+def trigger_of(around: Around, signs: Signs) -> Trigger:
+    """What set a rebalance off, by the signs of the group."""
+    if around.started_at is not None:
+        return Trigger(START, (around.client_id,), around.started_at)
+    near = signs.near(around.since, around.at)
+    found: list[Trigger] = [
+        *_of_members(around, near),
+        *_of_topics(around, near),
+        *([Trigger(LOCKED, (), around.refused_at)] if around.refused_at is not None else ()),
+        *([Trigger(EXPIRED, (), around.expired_at)] if around.expired_at is not None else ()),
+    ]
+    if not found:
+        return Trigger(around.default, (), around.woken_at)
+    return found[0]._replace(also=tuple(one.kind for one in found[1:]))
+
+
+def _of_members(around: Around, near: Sequence[Sign]) -> list[Trigger]:
+    """Who came or went, by the signs shortly before; where there are none, numbers tell that somebody did.
+
+    A client that keeps its queues does not tell what it counted: its numbers may be of several changes.
+    """
+    counts = around.members
+    if counts is not None and counts[0] == counts[1] and around.woken_at is None:
+        return []
+    # It may itself be one that a broker had forgotten.
+    came = [s for s in near if s.kind == JOINED and (counts is None or s.subject != around.client_id)]
+    went = [s for s in near if s.kind in _WENT and s.subject != around.client_id]
+    likely = {sign for sign in (*came, *went) if sign.at >= around.likely_since}
+    if not likely and counts is not None:
+        up = counts[0] < counts[1]
+        return [] if counts[0] == counts[1] else [_named(JOINED if up else None, came if up else went, around)]
+    likely = likely or {*came, *went}
+    kinds = [(None, [s for s in went if s in likely]), (JOINED, [s for s in came if s in likely])]
+    return sorted((_named(kind, of, around) for kind, of in kinds if of), key=lambda one: -(one.at or 0))
+
+
+def _how(went: Sequence[Sign]) -> str:
+    """How members went; that lists lack them says least."""
+    kinds = {sign.kind for sign in went}
+    return next((kind for kind in (DIED, LEFT) if kind in kinds), GONE)
+
+
+def _named(kind: str | None, signs: Sequence[Sign], around: Around) -> Trigger:
+    """A trigger with whom it was; kind None: as the signs say that members went."""
+    signs = [sign for sign in signs if sign.at >= around.likely_since] or signs
+    kind = kind or _how(signs)
+    if not signs:
+        return Trigger(kind, (), around.woken_at)
+    # Of what lists and logs tell of one member the log's is exact; a notification is nearer than two lists.
+    first = min(signs, key=lambda sign: (sign.after is not None, sign.at))
+    subjects = tuple(sorted({sign.subject for sign in signs}))
+    if first.after is not None and around.woken_at is not None:
+        return Trigger(kind, subjects, around.woken_at)
+    return Trigger(kind, subjects, min(first.at, around.at), first.after)
+
+
+def _of_topics(around: Around, near: Sequence[Sign]) -> list[Trigger]:
+    """Topics with other queues, and topics that are new to the client; the route says of which they are."""
+    changed = {s.subject for s in near if s.kind == ROUTE}
+    routed = {*around.other_queues, *(t for t in around.other_topics if t in changed)}
+    if around.members is None and not routed:
+        routed = changed  # it does not say how many queues it shared
+    found = []
+    if routed:
+        first = min((s for s in near if s.kind == ROUTE and s.subject in routed), default=None)
+        found.append(Trigger(ROUTE, tuple(sorted(routed)), first and first.at, first and first.after))
+    subscribed = tuple(sorted(set(around.other_topics) - routed))
+    return [*found, *([Trigger(SUBSCRIPTION, subscribed)] if subscribed else ())]
