@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from udfs.broker_rules import assignment_told, pop_assignment_differs, revive_lag
 from udfs.client_rules import (
     ROUTE_OF,
     consume_blocked,
@@ -39,6 +40,7 @@ from udfs.ownership_rules import (
     wrong_owner,
 )
 from udfs.round_facts import CONSUMER_LIST, RETRY_PREFIX, TopicRound
+from udfs.round_reads import REVIVE_GROUP
 
 __all__ = ["RULES", "Finding", "Rule", "absence_is_told", "findings"]
 
@@ -48,7 +50,9 @@ def findings(group: GroupRound, timing: Timing | None = None) -> list[Finding]:
 
     A round in which the group was not read tells of nothing but the list of its members that did not come.
     """
-    rules = RULES.values() if group.was_read else (RULES["DATA_GAP"],)
+    of_round = RULES.values() if group.was_read else (RULES["DATA_GAP"],)
+    # RocketMQ's own consumer of what was popped in vain has no members that anybody could ask.
+    rules = (RULES["REVIVE_LAG"],) if group.consumer_group == REVIVE_GROUP else of_round
     found = [finding for rule in rules for finding in rule.find(group, timing or Timing())]
     if group.missed:
         found = [_doubted(finding, group) if finding.code in _BY_ABSENCE else finding for finding in found]
@@ -70,7 +74,7 @@ def absence_is_told(group: GroupRound, subject: Subject, last_true_at: int) -> b
 
     ``last_true_at``: when it was last found, epoch milliseconds. False: an input is missing that could have shown it.
     """
-    if not group.was_read and subject.family != "DATA_GAP":
+    if not group.was_read and subject.family not in ("DATA_GAP", "REVIVE_LAG"):
         return False
     if subject.family == NO_OWNER and subject.client_id is not None:
         return _stall_told(group, subject, last_true_at)
@@ -192,6 +196,22 @@ def _input_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
     return group.was_read or (subject.kind == CONSUMER_LIST and group.listed_at is not None)
 
 
+def _assignment_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The client answered and the brokers told what they hand out, or it is no longer listed, or the topic is gone."""
+    if group.listed and subject.client_id not in group.client_ids:
+        return True
+    topic = _topic_told(group, subject)
+    if topic is None:
+        return _topic_gone(group, subject)
+    return assignment_told(topic, subject.client_id) and _answered(group, subject.client_id)
+
+
+def _revive_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The queue's offsets were read since."""
+    progress = group.past.progress.get((subject.topic or "", *(subject.queue or ("", -1))))
+    return progress is not None and progress.read_at > last_true_at
+
+
 def _answered(group: GroupRound, client_id: str | None) -> bool:
     read = group.reads.get(client_id or "")
     return read is not None and read.answered
@@ -223,6 +243,8 @@ RULES: dict[str, Rule] = {
     "LOCK_STARVED": Rule(lock_starved, _stall_told),
     "PULL_IDLE": Rule(pull_idle, _stall_told),
     "CONSUME_BLOCKED": Rule(consume_blocked, _stall_told),
+    "POP_ASSIGNMENT_DIFFERS": Rule(pop_assignment_differs, _assignment_told),
+    "REVIVE_LAG": Rule(revive_lag, _revive_told),
     "GROUP_DOWN": Rule(group_down, _life_told),
     "DATA_GAP": Rule(data_gap, _input_told),
 }

@@ -51,6 +51,7 @@ class _Standing(NamedTuple):
     lag_before: int | None
     standing_since: int
     broker_offset_then: int
+    came_late_at: int | None = None  # see ``Progress``
 
 
 class _Held(NamedTuple):
@@ -107,7 +108,7 @@ class GroupMemory:
             self.ordered = group.ordered
         self._take_disturbances(group, timing)
         self._take_members(group)
-        self.take_readings(readings)
+        self.take_readings(readings, timing)
         if group.was_read:
             self._take_owners(group, timing)
         self._take_missing(group)
@@ -118,7 +119,7 @@ class GroupMemory:
         self.last_at = max(self.last_at, at)
         self.rounds_read += 1
         self.read_at = [*self.read_at, at][-(timing.interval_rounds + 1) :]
-        self.take_readings(readings)
+        self.take_readings(readings, timing)
 
     @property
     def settled(self) -> bool:
@@ -134,11 +135,12 @@ class GroupMemory:
         )
         return not any(waits) and not any(held.changed_at for held in self.held.values())
 
-    def take_readings(self, readings: Iterable[Reading]) -> None:
+    def take_readings(self, readings: Iterable[Reading], timing: Timing) -> None:
         """Take in a progress reading."""
+        late_ms = int(timing.revive_lag_s * 1000)
         for reading in readings:
             self.progress_at = max(self.progress_at, reading.read_at)
-            self._take_reading(reading)
+            self._take_reading(reading, late_ms)
 
     def _take_disturbances(self, group: GroupRound, timing: Timing) -> None:
         fresh = membership_changes(self.members, group, self.starts)
@@ -189,7 +191,7 @@ class GroupMemory:
             elif not group.was_asked_elsewhere(read):
                 self.silent.setdefault(client_id, read.captured_at)
 
-    def _take_reading(self, reading: Reading) -> None:
+    def _take_reading(self, reading: Reading, late_ms: int) -> None:
         last = self.standing.get(reading.queue)
         if last is not None and last.read_at >= reading.read_at:
             return
@@ -201,6 +203,7 @@ class GroupMemory:
             None if last is None else last.broker_offset - last.consumer_offset,
             last.standing_since if last and stands else reading.read_at,
             last.broker_offset_then if last and stands else reading.broker_offset,
+            _came_late_at(last, reading, late_ms) if last and stands else None,
         )
 
     def _take_owners(self, group: GroupRound, timing: Timing) -> None:
@@ -270,6 +273,7 @@ class GroupMemory:
                 s.standing_since,
                 s.broker_offset - s.broker_offset_then,
                 s.broker_offset,
+                s.came_late_at,
             )
             for queue, s in self.standing.items()
             if s.read_at >= valid_from
@@ -332,6 +336,12 @@ class GroupMemory:
             absence=Absence.of_state(state.get("absence", {})),
             by_hand=dict(state.get("by_hand", {})),
         )
+
+
+def _came_late_at(last: _Standing, reading: Reading, late_ms: int) -> int | None:
+    """When messages were first seen to come to a queue that had stood for so long already."""
+    comes = reading.broker_offset > last.broker_offset and last.read_at - last.standing_since >= late_ms
+    return reading.read_at if last.came_late_at is None and comes else last.came_late_at
 
 
 def gap_source(missing_input: str) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any
 from udfs.expected_allocation import MemberRule
 from udfs.group_memory import Reading
 from udfs.group_round import GroupRound
+from udfs.handed_out import taken_by
 from udfs.own_claims import claimants, narrowed_rules, rules_of
 from udfs.round_facts import (
     OTHER_CLASS,
@@ -176,6 +177,9 @@ def _topic(topic: Row, row: Row, narrowed: Sequence[MemberRule]) -> TopicRound:
         brokers=tuple(topic["route_brokers"] or ()),
         routes_differ=bool(topic["routes_differ"]),
         name_servers=topic["name_servers"] or 0,
+        handed=topic.get("handed"),
+        not_handed=topic.get("not_handed"),
+        taken=taken_by(topic["topic"], row["owners"] or (), row.get("pops") or ()) if row["shared"] else {},
     )
 
 

@@ -15,6 +15,7 @@ from udfs.value_hashes import sums, value_hashes
 _OWNER = ("client_id", "topic", "broker_name", "queue_id", "locked", "last_pull_at", "last_consume_at", "last_lock_at")
 OWNER = (*_OWNER, "cached_messages")
 _HELD = _OWNER[:5]
+POPPED = ("client_id", "topic", "broker_name", "queue_id")
 LAG = ("topic", "broker_name", "queue_id", "broker_offset", "consumer_offset", "captured_at", "broker_asked")
 _FAR = 1 << 62
 
@@ -79,6 +80,31 @@ class OwnedQueues:
         start, size = int(self._starts[place]), int(self._ends[place] - self._starts[place])
         oldest = tuple(None if at == _FAR else int(at) for at in (self._pulled[place], self._consumed[place]))
         return Owned((size, int(self._shows[place])), (oldest[0], oldest[1]), self._rows.slice(start, size))
+
+
+class PoppedQueues:
+    """What each client's last running info of a round shows that it pops, queues on their way out left aside."""
+
+    def __init__(self, popped: pa.Table) -> None:
+        """``popped``: rows of ``pop_assignment``."""
+        self._rows = rows_of_rounds(popped, "consumer_group", ("client_id",))
+
+    def of(self, key: RoundKey) -> list[dict[str, Any]]:
+        """The rows of a round (``POPPED``), sorted."""
+        rows = self._rows.of(key).to_pylist()
+        last: dict[str, int] = {}
+        for row in rows:
+            last[row["client_id"]] = max(row["captured_at"], last.get(row["client_id"], 0))
+        now = [row for row in rows if row["captured_at"] == last[row["client_id"]] and not row["dropped"]]
+        return sorted(({name: row[name] for name in POPPED} for row in now), key=lambda row: tuple(row.values()))
+
+
+NOTHING_POPPED = PoppedQueues(
+    pa.schema(
+        [(name, pa.string()) for name in ("consumer_group", "collector", "client_id")]
+        + [("round_at", pa.timestamp("us", "UTC"))]
+    ).empty_table()
+)
 
 
 def _clients(every: RowsOfRounds) -> IntArray:

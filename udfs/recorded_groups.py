@@ -11,8 +11,11 @@ from udfs.group_walk import WalkSettings
 from udfs.member_families import Declared
 from udfs.member_rules import Setting, Shown
 from udfs.member_signs import Heartbeats
+from udfs.request_modes import RequestModes
 from udfs.routed_topics import RoutedTopics
 from udfs.rows_of_rounds import RoundKey
+
+NO_MODES = RequestModes()
 
 
 class FoldSettings(NamedTuple):
@@ -32,6 +35,7 @@ class Recorded(NamedTuple):
         readings: by group and collector, instants at which offsets were read and the rounds of these, epoch us, sorted.
         lags: the rows of the reading of a round.
         asks_proxy: collectors, and the dates on which they asked a proxy.
+        modes: how brokers hand out queues to groups that let them.
     """
 
     captured: CapturedRounds
@@ -40,6 +44,7 @@ class Recorded(NamedTuple):
     readings: Mapping[tuple[str, str], Sequence[tuple[int, int]]]
     lags: Callable[[RoundKey], list[dict[str, Any]]]
     asks_proxy: frozenset[tuple[str, date]]
+    modes: RequestModes = NO_MODES
 
 
 class Told(NamedTuple):

@@ -17,6 +17,7 @@ _SYSTEM_GROUPS = re.compile(
     r"(DEFAULT_CONSUMER|DEFAULT_PRODUCER|TOOLS_CONSUMER|FILTERSRV_CONSUMER|SELF_TEST_C_GROUP|CID_ONS-HTTP-PROXY"
     r"|CID_ONSAPI_.*|CID_RMQ_SYS_.*|CID_DefaultHeartBeatSyncerTopic)"
 )
+REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"  # PopAckConstants, 5.0 on: each broker's own, of messages popped in vain
 OF_GROUPS = (*OF_MEMBERS, STATS, STATUS)  # kinds of captures that say something of a group
 READ = (
     "client_id",
