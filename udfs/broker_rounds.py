@@ -40,7 +40,7 @@ def handed(number: int, topic: TopicFacts, asked: Asked) -> Handed:
     unlisted = [name for name, _ in asked.modes if name not in lists and None not in lists]
     if unlisted or topic.queues is None:
         return Handed(number, None, f"consumer list of {', '.join(unlisted)}: not read" if unlisted else "no route")
-    strategies = {rule["client_id"]: _strategy(rule["strategy"]) for rule in topic.rules.members}
+    strategies = {rule["client_id"] or "": _strategy(rule["strategy"]) for rule in topic.rules.members}
     others = [c for c, strategy in strategies.items() if strategy not in BROKER_STRATEGIES]
     if others:
         known = " and ".join(BROKER_STRATEGIES)

@@ -64,9 +64,16 @@ def revive_lag(group: GroupRound, timing: Timing) -> Iterator[Finding]:
             f"{progress.accrued} messages came: what consumers popped and did not acknowledge does not come back.",
             topic=topic,
             queue=(broker_name, queue_id),
+            evidence=_reads_of(group, broker_name),
             captured_at=progress.read_at,
             since=progress.standing_since,
         )
+
+
+def _reads_of(group: GroupRound, broker_name: str) -> tuple[str, ...]:
+    """The reads of a broker's offsets; of all brokers, where the round has none of it: its last reading still counts."""
+    own = tuple(line for broker, line in group.offset_reads if broker in (None, broker_name))
+    return own or tuple(line for _, line in group.offset_reads)
 
 
 def assignment_told(topic: TopicRound | None, client_id: str | None) -> bool:

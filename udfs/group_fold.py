@@ -291,6 +291,7 @@ class GroupFold:
             "member_rules": brought.rules.members if brought.topics else [],
             "reads": facts.reads.reads,
             "listings": listed.listings if listed else None,
+            "offset_reads": facts.reads.offsets,
             "broker_views": listed.broker_views if listed else None,
             "connections": listed.connections if listed else None,
             "through_proxy": through_proxy,

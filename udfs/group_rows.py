@@ -77,6 +77,7 @@ def group_round(row: Row) -> GroupRound:
         through_proxy=row["through_proxy"],
         at=to_ms(row["at"]) or 0,
         rules=rules,
+        offset_reads=tuple(row.get("offset_reads") or ()),
         events=tuple(MemberEvent(e["kind"], to_ms(e["at"]) or 0, e["subject"]) for e in row["member_events"] or ()),
     )
 

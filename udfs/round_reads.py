@@ -49,6 +49,7 @@ class Reads(NamedTuple):
         subscribed: the topics that any capture names, each once.
         model: the message model that members tell.
         ordered: whether a member consumes in order; None: not read.
+        offsets: each read of the group's offsets: broker asked, and the line.
     """
 
     reads: list[dict[str, Any]]
@@ -56,6 +57,7 @@ class Reads(NamedTuple):
     subscribed: tuple[str, ...]
     model: str | None
     ordered: bool | None
+    offsets: Sequence[tuple[str | None, str]] = ()
 
 
 def reads_of(captures: Iterable[Row]) -> Reads:
@@ -69,6 +71,7 @@ def reads_of(captures: Iterable[Row]) -> Reads:
         ],
         subscribed=tuple(dict.fromkeys(s["topic"] for row in rows for s in row["subscriptions"] or ())),
         model=max((row["message_model"] for row in infos if row["message_model"] is not None), default=None),
+        offsets=[(row["broker_name"], row["evidence"]) for row in rows if row["kind"] == STATS],
         ordered=max((row["consume_orderly"] for row in infos if row["consume_orderly"] is not None), default=None),
     )
 
