@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobs.engines.asker import Asker, BadQueryError, Record, records
+from jobs.explained_assignment import explained_assignment
 from jobs.explained_drift import explained_drift
 from jobs.explained_send import explained_send
 from jobs.explained_window import explained_window
@@ -96,4 +97,5 @@ EXPLAINED = {
     "send_verdict": _verdict,
     "send_call": explained_send,
     "allocation_drift": explained_drift,
+    "broker_assignment": explained_assignment,
 }

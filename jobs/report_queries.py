@@ -24,7 +24,17 @@ _BUCKETS = 240
 _SEND_BUCKETS = 120
 _MOST_FAMILIES = 8
 
-_LISTS = ("incidents", "findings", "files", "refused", "refused_lines", "checks", "failed_checks", "publications")
+_LISTS = (
+    "incidents",
+    "findings",
+    "assignments",
+    "files",
+    "refused",
+    "refused_lines",
+    "checks",
+    "failed_checks",
+    "publications",
+)
 _TIMELINE = (
     "brokers",
     "strip",

@@ -71,7 +71,7 @@ def revive_lag(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
 
 def _reads_of(group: GroupRound, broker_name: str) -> tuple[str, ...]:
-    """The reads of a broker's offsets; of all brokers, where the round has none of it: its last reading still counts."""
+    """The reads of a broker's offsets; of all brokers, where the round has none of it: its last one still counts."""
     own = tuple(line for broker, line in group.offset_reads if broker in (None, broker_name))
     return own or tuple(line for _, line in group.offset_reads)
 

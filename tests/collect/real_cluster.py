@@ -117,6 +117,22 @@ def looker(release: str, folder: Path, name_servers: str, more_groups: int = 0) 
 
 
 @contextmanager
+def popping(release: str, folder: Path, name_servers: str) -> Iterator[subprocess.Popen[str]]:
+    """Members of a group that let brokers assign, and a producer, of a release; see ``Pops.java``."""
+    classes = class_path(release, folder / "maven")
+    command = ["java", *_OPTIONS, f"-Duser.home={folder}", "-cp", classes, str(JAVA / "Pops.java"), name_servers]
+    with (
+        (folder / "pops.log").open("w") as log,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+    ):
+        try:
+            told(process, "ready")
+            yield process
+        finally:
+            process.kill()
+
+
+@contextmanager
 def sender(
     release: str, folder: Path, name_servers: str, landing: Path, jar: Path, *options: str, within: tuple[str, ...] = ()
 ) -> Iterator[subprocess.Popen[str]]:

@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import gzip
 import json
+from contextlib import closing
 
 import pytest
 
 from conf.settings_file import load_settings
 from jobs import flag_allocation_drift, ingest_consumer_snapshots
+from jobs.engines.asker import records
+from jobs.engines.local_asker import LocalAsker
 from jobs.engines.local_lake import LocalLake
 from jobs.engines.local_runner import LocalRunner
+from jobs.explain_row import explain
+from jobs.report_page import page
+from jobs.report_queries import report_data
 from jobs.run_context import RunContext
 from schemas import TABLES
 from tests.conftest import CAPTURES
@@ -67,6 +73,7 @@ def judged(tmp_path):
             for job in (ingest_consumer_snapshots, flag_allocation_drift):
                 job.run_on(lake, runner, load_settings(None), RunContext(str(tmp_path / "landing")))
         names = ("group_round", "broker_assignment", "allocation_drift", "drift_incident", "message_request_mode")
+        judge.lake = lake
         return begin, {name: lake.rows(TABLES[name], TABLES[name].contract_columns).to_pylist() for name in names}
 
     return judge
@@ -144,6 +151,53 @@ def test_the_brokers_own_mode_counts_where_none_was_set(judged):
     assert verdicts(begin, tables, 10, GONE_S - 5) == {"ok"}
 
 
+def status(begin, topic, *offsets):
+    """Highest offsets of queue 0 of a topic at broker-a, each minute."""
+    queue = f'{{"brokerName":"broker-a","queueId":0,"topic":"{topic}"}}'
+    return [
+        {
+            "ts": begin + minute * 60_000,
+            "kind": "topicStatus",
+            "subject": topic,
+            "broker": "broker-a",
+            "raw": f'{{"offsetTable":{{{queue}:{{"minOffset":0,"maxOffset":{highest},"lastUpdateTimestamp":0}}}}}}',
+        }
+        for minute, highest in enumerate(offsets)
+    ]
+
+
+def test_who_asks_is_told_what_was_handed_out_and_what_came_back(judged):
+    pulled = {"g_pop": {"mode": "PULL", "popShareQueueNum": 0}}
+
+    def more(begin):
+        popped_in_vain = status(begin, "%RETRY%g_pop+ScopePop", 4, 4, 9) + status(begin, "%RETRY%g_pop_ScopePop", 1, 3)
+        return told_modes(begin, pulled) + popped_in_vain + status(begin, "%RETRY%g_push", 1, 50)
+
+    judged(more)
+    with closing(LocalAsker(judged.lake)) as asker:
+        repeats = "SELECT consumer_group, topic, broker_name, SUM(came_back) AS came FROM pop_repeats GROUP BY ALL"
+        assert [list(row.values()) for row in records(asker, repeats)] == [["g_pop", "ScopePop", "broker-a", 7]]
+        members = records(
+            asker,
+            "SELECT DISTINCT client_id, handed_out, taken, agrees FROM assigned_member WHERE topic = 'ScopePop' "
+            "ORDER BY client_id, SIZE(handed_out)",
+        )
+        assert members[0] == {
+            "client_id": "127.0.0.1@5.3.3_o1",
+            "handed_out": [f"PULL broker-a:{queue}" for queue in range(4)],
+            "taken": ["POP broker-a:all", "POP broker-b:all"],
+            "agrees": False,
+        }
+        where = "topic = 'ScopePop' AND client_id LIKE '%o2' AND agrees IS NOT NULL"
+        sections = explain(asker, "broker_assignment", where)
+        assert [bool(section.rows) for section in sections] == [True] * 5
+        finding = f"code = 'POP_ASSIGNMENT_DIFFERS' AND {where.partition(' AND agrees')[0]} ORDER BY round_at"
+        titles = [section.title for section in explain(asker, "allocation_drift", f"{finding} LIMIT 1 --")]
+        assert "How the brokers hand out the queues (message_request_mode)" in titles
+        html = page(report_data(asker, load_settings(None).report))
+    assert "Groups whose brokers assign the queues" in html and "POP broker-a:all" in html
+
+
 def revives(begin, offsets):
     """A revive queue's offsets, (broker's, group's), each minute."""
     name = '{"brokerName":"broker-a","queueId":0,"topic":"' + REVIVE["topic"] + '"}'
@@ -153,9 +207,9 @@ def revives(begin, offsets):
             "kind": "consumeStats",
             "subject": REVIVE["consumer_group"],
             "broker": "broker-a",
-            "raw": '{"offsetTable":{%s:{"brokerOffset":%d,"consumerOffset":%d,"lastTimestamp":0}}}' % (name, *pair),
+            "raw": f'{{"offsetTable":{{{name}:{{"brokerOffset":{took},"consumerOffset":{gave},"lastTimestamp":0}}}}}}',
         }
-        for minute, pair in enumerate(offsets)
+        for minute, (took, gave) in enumerate(offsets)
     ]
 
 
