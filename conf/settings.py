@@ -127,6 +127,8 @@ class GroupStrategy(_Section):
     virtual_node_count: int | None = Field(default=None, ge=0)
     machine_rooms: tuple[str, ...] | None = None
     configured_queues: dict[str, tuple[str, ...]] | None = None
+    broker_rooms: dict[str, str] | None = None
+    client_rooms: dict[str, str] | None = None
 
     @field_validator("configured_queues")
     @classmethod
@@ -136,11 +138,26 @@ class GroupStrategy(_Section):
                 raise ValueError(f"{queue!r} is no queue; write broker:queueId")
         return given
 
+    @field_validator("broker_rooms", "client_rooms")
+    @classmethod
+    def _rooms_are_named(cls, given: dict[str, str] | None) -> dict[str, str] | None:
+        if given is not None and not all(given.values()):
+            raise ValueError("a room has no name")
+        return given
+
+    @model_validator(mode="after")
+    def _both_have_rooms(self) -> GroupStrategy:
+        if (self.broker_rooms is None) != (self.client_rooms is None):
+            raise ValueError("broker_rooms and client_rooms belong together")
+        return self
+
     @property
     def parameters(self) -> str:
-        """The strategy's parameters as JSON; empty without any."""
+        """The strategy's parameters as JSON; empty without any. Rooms are in order, as the first pattern counts."""
         names = ("virtual_node_count", "machine_rooms", "configured_queues")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        rooms = {name: getattr(self, name) for name in ("broker_rooms", "client_rooms")}
+        given |= {name: list(of.items()) for name, of in rooms.items() if of is not None}
         return json.dumps(given, sort_keys=True) if given else ""
 
 
@@ -202,6 +219,7 @@ class Timing(_Section):
     offset_commit_s: float = Field(gt=5)
     offset_shown_s: float = Field(gt=0)
     retries_a_minute: float = Field(gt=0)
+    revive_lag_s: float = Field(ge=0)
     fold_share: float = Field(gt=0, le=1)
     carry_days: int = Field(ge=1)
     opens: dict[str, Opening]

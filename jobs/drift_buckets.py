@@ -28,6 +28,8 @@ from schemas import (
     GROUP_DRIFT_STATE,
     GROUP_ROUND,
     MEMBERSHIP_EVENT,
+    MESSAGE_REQUEST_MODE,
+    POP_ASSIGNMENT,
     QUEUE_OWNERSHIP,
     QUEUE_PROGRESS,
     REBALANCE_STATE,
@@ -41,9 +43,10 @@ from udfs.judged_topics import JudgedTopic
 from udfs.member_families import Declaration, declared_of
 from udfs.member_rules import Shown, setting_of
 from udfs.member_signs import EVENTS, Heartbeats
-from udfs.owned_queues import Lags, OwnedQueues, reading_instants
+from udfs.owned_queues import Lags, OwnedQueues, PoppedQueues, reading_instants
 from udfs.queue_ends import QueueEnds
 from udfs.recorded_groups import FoldSettings, Recorded, Told
+from udfs.request_modes import RequestModes
 from udfs.round_shares import SHARES, ShareRound
 from udfs.routed_topics import RoutedTopics
 from udfs.rows_of_rounds import NEVER, RoundKey, microseconds
@@ -166,8 +169,9 @@ class _Bucket:
             while slices and slices[0].last <= (midnight_of(day) + DAY_MS) * 1000 // HOUR_US:
                 one = slices.popleft()
                 owned = OwnedQueues(_of_table(self._given, QUEUE_OWNERSHIP.name, one.first, one.last))
+                popped = PoppedQueues(_of_table(self._given, POP_ASSIGNMENT.name, one.first, one.last))
                 for fold in folds:
-                    made.add(fold.key, fold.walk(owned, one.last * HOUR_US, one.day))
+                    made.add(fold.key, fold.walk(owned, one.last * HOUR_US, one.day, popped))
                 yield from made.of_slice()
             for fold in folds:
                 made.add(fold.key, fold.close(day, is_last=is_last))
@@ -200,6 +204,7 @@ class _Bucket:
             self._lags,
             self._of.asks_proxy,
             QueueEnds(_rows(self._given, ENDS, END_SCHEMA)),
+            self._modes(),
         )
         told: dict[str, Told] = {}
         expectations: dict[str, dict[tuple[Any, ...], Expected]] = defaultdict(dict)
@@ -212,6 +217,13 @@ class _Bucket:
             of_group = told[group], self._options.fold, expectations[group], opening
             folds.append(GroupFold((self._cluster, collector, group), recorded, *of_group))
         return folds
+
+    def _modes(self) -> RequestModes:
+        rows = _of_table(self._given, MESSAGE_REQUEST_MODE.name)
+        whole = rows.set_column(
+            rows.column_names.index("captured_at"), "captured_at", pa.array(microseconds(rows, "captured_at"))
+        )
+        return RequestModes(whole.to_pylist(), self._options.fold.lookback_s)
 
     def _told(self, group: str, beats: Iterable[tuple[str, int]], events: Sequence[tuple[int, str, str]]) -> Told:
         options, lookback_s = self._options, self._options.fold.lookback_s

@@ -26,6 +26,8 @@ from schemas import (
     CLIENT_HEARTBEAT,
     CONSUMER_HEARTBEAT,
     MEMBERSHIP_EVENT,
+    MESSAGE_REQUEST_MODE,
+    POP_ASSIGNMENT,
     QUEUE_OWNERSHIP,
     QUEUE_PROGRESS,
     REBALANCE_RESULT,
@@ -39,8 +41,9 @@ from udfs.member_rules import CLIENT_LOG, RUNNING_INFO
 from udfs.member_signs import EVENTS
 from udfs.nearest_captures import NEEDED, Nearest, are_nearest, nearest_of
 from udfs.not_available_duration import BoolArray, IntArray
-from udfs.owned_queues import LAG, OWNER
+from udfs.owned_queues import LAG, OWNER, POPPED
 from udfs.proxies import refusals
+from udfs.request_modes import NEEDED as MODES
 from udfs.round_dates import near, of_rounds, on_dates
 from udfs.round_reads import OF_GROUPS
 from udfs.rows_of_rounds import microseconds
@@ -72,12 +75,14 @@ _COLUMNS = {
     SNAPSHOT_CAPTURE.name: (*_OF_ROUND, *_READ, "strategy", "source"),
     CONSUMER_HEARTBEAT.name: (*_OF_ROUND, *_CONNECTED),
     QUEUE_OWNERSHIP.name: (*_OF_ROUND, *OWNER, "captured_at", "dropped"),
+    POP_ASSIGNMENT.name: (*_OF_ROUND, *POPPED, "captured_at", "dropped"),
     QUEUE_PROGRESS.name: (*_OF_ROUND, *LAG, "doubts"),
+    MESSAGE_REQUEST_MODE.name: (*_OF_ROUND, *(name for name in MODES if name != "consumer_group")),
 } | {name: ("cluster", "event_date", *columns) for name, columns in _OF_DAYS.items()}
 _NEAREST = pa.schema(
     [("cluster", pa.string()), ("consumer_group", pa.string()), ("day", pa.int64()), ("distance", pa.int64())]
 )
-_SLICED = (QUEUE_OWNERSHIP.name, QUEUE_PROGRESS.name)
+_SLICED = (QUEUE_OWNERSHIP.name, POP_ASSIGNMENT.name, QUEUE_PROGRESS.name)
 
 
 def cut_schema(name: str) -> pa.Schema:
@@ -157,6 +162,8 @@ def cut(task: GroupFile) -> Iterator[Blob]:
             yield from _of_days(table, rows, split)
         elif table == SNAPSHOT_CAPTURE.name:
             yield from _captures(rows, split)
+        elif table == MESSAGE_REQUEST_MODE.name:
+            yield from _modes(rows.filter(pa.array(rounds_of(rows, cluster, task.by))), split)
         else:
             own = rows.filter(pa.array(rounds_of(rows, cluster, task.by)))
             yield from split(table, own, sliced=table in _SLICED)
@@ -243,6 +250,14 @@ def _captures(rows: pa.Table, split: _Split) -> Iterator[Blob]:
     of_groups = own.filter(pc.is_in(own["kind"], pa.array(OF_GROUPS)))
     yield from split(SNAPSHOT_CAPTURE.name, of_groups.drop_columns(["strategy", "source"]))
     yield from split.wants(subscribed(of_groups, ("consumer_group",)))
+
+
+def _modes(rows: pa.Table, split: _Split) -> Iterator[Blob]:
+    """Modes of a group go to its bucket, what holds for all groups to every one."""
+    yield from split(MESSAGE_REQUEST_MODE.name, rows)
+    of_all = rows.filter(pc.is_null(rows["consumer_group"])).drop_columns(["cluster", "event_date"])
+    for key in split.by.addresses.keys(split.cluster) if of_all.num_rows else ():
+        yield Blob(MESSAGE_REQUEST_MODE.name, key, 0, of_all)
 
 
 def near_rounds(rows: pa.Table, cluster: str, by: Cutting) -> pa.Table:

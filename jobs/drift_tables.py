@@ -14,6 +14,7 @@ import pyarrow as pa
 from jobs.engines.arrow_columns import arrow_schema
 from schemas import (
     ALLOCATION_DRIFT,
+    BROKER_ASSIGNMENT,
     DRIFT_INCIDENT,
     EXPECTED_ALLOCATION,
     GROUP_DRIFT_STATE,
@@ -21,6 +22,7 @@ from schemas import (
     MEMBERSHIP_CHANGE,
     Table,
 )
+from udfs.broker_rounds import ASSIGNMENT
 from udfs.group_walk import CHANGE, DRIFT, INCIDENT, STATE
 from udfs.judged_topics import JudgedTopic
 from udfs.topic_facts import Expected, TopicFacts
@@ -28,6 +30,7 @@ from udfs.topic_routes import Queues
 
 T = TypeVar("T")
 OF_KIND: Mapping[str, Table] = {
+    ASSIGNMENT: BROKER_ASSIGNMENT,
     DRIFT: ALLOCATION_DRIFT,
     INCIDENT: DRIFT_INCIDENT,
     CHANGE: MEMBERSHIP_CHANGE,

@@ -7,6 +7,7 @@ the list of brokers; a drift row from the lists, rules and answers of its round.
 from __future__ import annotations
 
 from jobs.engines.asker import Asker, BadQueryError, Record, records
+from jobs.explained_assignment import explained_assignment
 from jobs.explained_choice import explained_choice
 from jobs.explained_drift import explained_drift
 from jobs.explained_finding import explained_finding, explained_minute
@@ -73,4 +74,5 @@ EXPLAINED = {
     "group_drift_state": explained_state,
     "client_strategy_state": explained_strategy,
     "rebalance_event": explained_rebalance,
+    "broker_assignment": explained_assignment,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobs.engines.asker import Asker, Record
+from jobs.explained_assignment import assigned
 from jobs.explanation import MOST, Section, at_instant, queried, same
 
 
@@ -14,7 +15,10 @@ def explained_drift(asker: Asker, drift: Record) -> Iterator[Section]:
     topic = f" AND {same(asker, drift, 'topic')}" if drift["topic"] else ""
     queue = f" AND {same(asker, drift, 'broker_name', 'queue_id')}" if drift["queue_id"] is not None else ""
     yield _round(asker, group, topic)
-    yield _expected(asker, group, topic)
+    if drift["code"] == "POP_ASSIGNMENT_DIFFERS":
+        yield from assigned(asker, drift, drift["round_at"])
+    else:
+        yield _expected(asker, group, topic)
     yield _answers(asker, group, topic, queue)
     if queue:
         yield _offsets(asker, drift, topic, queue)

@@ -35,6 +35,7 @@ _LISTS = (
     "routes_missing",
     "rebalances",
     "rebalance_events",
+    "assignments",
     "checks",
     "failed_checks",
     "publications",

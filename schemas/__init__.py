@@ -1,6 +1,7 @@
 """The contracts of all tables, by name."""
 
 from schemas.allocation import CLIENT_STRATEGY_STATE, EXPECTED_ALLOCATION, GROUP_ROUND
+from schemas.assignments import BROKER_ASSIGNMENT
 from schemas.availability import BROKER_AVAILABILITY_WINDOW, FAULT_ITEM_STATE, PRODUCER_REPLAY, SEND_VERDICT
 from schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUALITY_RESULT, QUARANTINE
 from schemas.collection import COLLECTION_ROUND, PRODUCER_CONNECTION, SNAPSHOT_CAPTURE, TOPIC_ROUTE
@@ -19,7 +20,7 @@ from schemas.incidents import DRIFT_INCIDENT, GROUP_DRIFT_STATE, MEMBERSHIP_CHAN
 from schemas.rebalances import REBALANCE_EVENT, REBALANCE_STATE
 from schemas.send_calls import SEND_CALL
 from schemas.sends import MESSAGE_TRACE, PRODUCER_INSTANCE, SEND_ATTEMPT
-from schemas.settings_of_brokers import SUBSCRIPTION_GROUP, TOPIC_CONFIG, TOPIC_STATUS
+from schemas.settings_of_brokers import MESSAGE_REQUEST_MODE, SUBSCRIPTION_GROUP, TOPIC_CONFIG, TOPIC_STATUS
 from schemas.table_contract import Part, Table, column
 
 # Raised when a contract changes; a publication records it.
@@ -43,6 +44,7 @@ TABLES: dict[str, Table] = {
         TOPIC_STATUS,
         TOPIC_CONFIG,
         SUBSCRIPTION_GROUP,
+        MESSAGE_REQUEST_MODE,
         REBALANCE_RESULT,
         CLIENT_EVENT,
         CLIENT_HEARTBEAT,
@@ -58,6 +60,7 @@ TABLES: dict[str, Table] = {
         PRODUCER_FINDING,
         GROUP_ROUND,
         EXPECTED_ALLOCATION,
+        BROKER_ASSIGNMENT,
         ALLOCATION_DRIFT,
         DRIFT_INCIDENT,
         MEMBERSHIP_CHANGE,
@@ -72,6 +75,7 @@ TABLES: dict[str, Table] = {
 
 __all__ = [
     "ALLOCATION_DRIFT",
+    "BROKER_ASSIGNMENT",
     "BROKER_AVAILABILITY_WINDOW",
     "CLIENT_EVENT",
     "CLIENT_HEARTBEAT",
@@ -87,6 +91,7 @@ __all__ = [
     "INGESTED_FILE",
     "MEMBERSHIP_CHANGE",
     "MEMBERSHIP_EVENT",
+    "MESSAGE_REQUEST_MODE",
     "MESSAGE_TRACE",
     "POP_ASSIGNMENT",
     "PRODUCER_CONNECTION",

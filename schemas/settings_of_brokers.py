@@ -96,3 +96,47 @@ SUBSCRIPTION_GROUP = Table(
     key=("cluster", "event_date", "collector", "consumer_group", "broker_name", "captured_at"),
     lineage=LINEAGE,
 )
+
+REQUEST_MODES = ("PULL", "POP")
+
+MESSAGE_REQUEST_MODE = Table(
+    name="message_request_mode",
+    comment="One row per capture, broker, topic and group: how the broker hands out queues to members that let it "
+    "assign (5.0 on). Rows without topic and group say what holds for all that the broker does not name.",
+    schema=StructType(
+        [
+            *CAPTURE,
+            column("topic", StringType(), "Topic; null: every topic and group that the broker does not name."),
+            column("consumer_group", StringType(), "Consumer group; null: as for the topic."),
+            BROKER_ASKED,
+            column(
+                "told_by",
+                StringType(),
+                "messageRequestModes: what was set by setMessageRequestMode; brokerConfig: the broker's own settings.",
+                required=True,
+            ),
+            CAPTURED_AT,
+            ROUND_AT,
+            column(
+                "mode",
+                StringType(),
+                "PULL: a queue has one owner; POP: members may share it; null: as the broker's own settings say.",
+            ),
+            column(
+                "pop_share_queue_num",
+                IntegerType(),
+                "POP: with so many members that follow it one shares its queues; 0 or less: with all; null: not said.",
+            ),
+            column(
+                "server_load_balancer",
+                BooleanType(),
+                "The broker's serverLoadBalancerEnable; false: each member is given every queue; null: not said here.",
+            ),
+            DOUBTS,
+            *SOURCE,
+        ]
+    ),
+    key=("cluster", "event_date", "collector", "topic", "consumer_group", "broker_name", "told_by", "captured_at"),
+    lineage=LINEAGE,
+    values=(("mode", REQUEST_MODES), ("told_by", ("messageRequestModes", "brokerConfig"))),
+)

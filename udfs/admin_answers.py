@@ -1,7 +1,8 @@
 """An answer of the admin API, as fastjson wrote it, in; what it says of the one who gave it, and rows, out.
 
 TopicRouteData, ConsumerConnection, ConsumerRunningInfo, ConsumeStats, ProducerConnection, GetConsumerListByGroup,
-TopicStatsTable, TopicConfig, SubscriptionGroupConfig; the names of 4.x and of 5.x, and of the Go and C++ clients. What
+TopicStatsTable, TopicConfig, SubscriptionGroupConfig, MessageRequestModeManager, BrokerConfig; the names of 4.x and of
+5.x, and of the Go and C++ clients. What
 a release leaves out, or writes as null, is null here; an object without the members that every answer of its kind has
 is no answer.
 """
@@ -15,6 +16,8 @@ from udfs.allocation import java_string_key
 from udfs.answer_parts import id_of, map_of, objects, queue_table, texts
 from udfs.broker_settings import (
     Answer,
+    broker_config,
+    message_request_modes,
     subscription_group_config,
     subscription_groups,
     topic_config,
@@ -62,6 +65,8 @@ _ALWAYS_THERE = {
     "topicConfig": ("readQueueNums", "writeQueueNums", "perm"),
     "subscriptionGroupConfig": ("groupName",),
     "subscriptionGroups": ("subscriptionGroupTable",),
+    "messageRequestModes": ("messageRequestModeMap",),
+    "brokerConfig": (),  # of many properties those that say how queues are handed out
 }
 
 
@@ -237,6 +242,8 @@ ANSWERS: dict[str, Callable[[Fields, Fields], Answer]] = {
     "topicConfig": topic_config,
     "subscriptionGroupConfig": subscription_group_config,
     "subscriptionGroups": subscription_groups,
+    "messageRequestModes": message_request_modes,
+    "brokerConfig": broker_config,
 }
 
 

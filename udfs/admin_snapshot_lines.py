@@ -31,6 +31,7 @@ from udfs.raw_answers import UnansweredError, error_code, raw_list, raw_object, 
 from udfs.unread_answers import asked_in_vain
 
 _OF_TOPICS = frozenset({"topicRoute", "topicStatus", "topicConfig"})
+_OF_BROKERS = frozenset({"subscriptionGroups", "messageRequestModes", "brokerConfig"})
 # Which column of its rows names the one that was asked.
 _PLACES = {"topicRoute": "name_server", "consumerConnection": "broker_name"}
 
@@ -90,8 +91,8 @@ def _answer(fields: Fields, kind: str, asked: Fields) -> Answer:
 
 
 def _subject(fields: Fields, kind: str) -> str:
-    """What was asked for; of a broker's groups nothing but the broker can be named."""
-    if kind == "subscriptionGroups":
+    """What was asked for; of what a broker says of all topics and groups nothing but the broker can be named."""
+    if kind in _OF_BROKERS:
         return optional_text(fields, "subject") or optional_text(fields, "broker") or ""
     return text_field(fields, "subject")
 
@@ -102,7 +103,7 @@ parse_admin_snapshots = each_line(_one)
 def _asked_for(kind: str, subject: str) -> dict[str, Any]:
     if kind in _OF_TOPICS:
         return {"topic": subject}
-    if kind == "subscriptionGroups":
+    if kind in _OF_BROKERS:
         return {}
     if kind == "producerConnection":
         group, _, topic = subject.partition("@")  # no name may hold an '@'

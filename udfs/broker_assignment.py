@@ -12,7 +12,7 @@ from udfs.allocation import AllocationError, MessageQueue, allocate_for
 
 PULL, POP = "PULL", "POP"
 # Strategies that the broker knows; for others it gives no answer, and the client keeps what it has.
-_BROKER_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")
+BROKER_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")
 _EVERY_QUEUE = -1
 
 
@@ -24,6 +24,7 @@ def query_assignment(
     cid_all: Sequence[str],
     *,
     pop_share_queue_num: int = -1,
+    balances: bool = True,
 ) -> list[MessageQueue] | None:
     """The broker's answer to one client, in RocketMQ's order.
 
@@ -31,6 +32,7 @@ def query_assignment(
         mode: PULL (always so for retry topics) or POP, as set on the broker.
         mq_all: q queues; cid_all: c distinct client ids. Both sorted, as the broker sorts them.
         pop_share_queue_num: with how many following clients one shares its queues; 0 or less: with all.
+        balances: the broker's ``serverLoadBalancerEnable``; without it every client gets every queue.
     Returns: the queues; queue id -1 is every queue of that broker. None: no answer, the client keeps what it has.
 
     Example: POP, 4 queues, 4 clients, share 1: {0, 1}, {1, 2}, {2, 3}, {3, 0}.
@@ -38,7 +40,9 @@ def query_assignment(
     """
     if mode not in (PULL, POP):
         raise ValueError(f"message request mode {mode!r} is not known (known: {PULL}, {POP}).")
-    if not mq_all or not cid_all or strategy not in _BROKER_STRATEGIES:
+    if not mq_all or not balances:
+        return list(mq_all) or None
+    if not cid_all or strategy not in BROKER_STRATEGIES:
         return None
     try:
         if mode == PULL:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from udfs.listed_members import ID_LIST, INFO, LISTING, OF_MEMBERS
 from udfs.not_available_duration import BoolArray, IntArray
-from udfs.round_reads import OF_GROUPS, is_system_group
+from udfs.round_reads import OF_GROUPS, REVIVE_GROUP, is_system_group
 from udfs.row_hashes import HashArray, mixed
 from udfs.rows_of_rounds import NEVER, RowsOfRounds, is_true, microseconds, ranks, rows_of_rounds, whole, with_evidence
 from udfs.value_hashes import sums, value_hashes
@@ -33,7 +33,7 @@ class CapturedRounds(NamedTuple):
     """The rounds in which groups were read, at the places of ``captures``. Instants are epoch us.
 
     Attributes:
-        captures: of kinds ``OF_GROUPS``, of groups that are not RocketMQ's own.
+        captures: of kinds ``OF_GROUPS``, of groups that are not RocketMQ's own, ``REVIVE_GROUP`` excepted.
         connections: that they list, by the same keys.
         shows: equal where two rounds show the same; 0: the round may show something else in each order of its reads.
         at: when its members were read last; NEVER: they were not.
@@ -62,7 +62,8 @@ def captured_rounds(captures: pa.Table, connections: pa.Table) -> CapturedRounds
     begin = microseconds(rows, "captured_at")
     ended = microseconds(rows, "captured_end_at")
     end = np.where(ended == NEVER, begin, ended)
-    of_members = _is_in(rows, "kind", OF_MEMBERS)
+    # Of what brokers popped in vain there are offsets, and no members.
+    of_members = _is_in(rows, "kind", OF_MEMBERS) | _is_in(rows, "consumer_group", (REVIVE_GROUP,))
     answered = of_members & is_true(rows, "answered")
     last = np.maximum.reduceat(np.where(answered, end, NEVER), starts)
     first = np.minimum.reduceat(np.where(answered, begin, _FAR), starts)
@@ -81,7 +82,11 @@ def _of_groups(captures: pa.Table) -> pa.Table:
     named = captures.filter(
         pc.and_(pc.is_in(captures["kind"], pa.array(OF_GROUPS)), pc.is_valid(captures["consumer_group"]))
     )
-    system = [name for name in pc.unique(named["consumer_group"]).to_pylist() if is_system_group(name)]
+    system = [
+        name
+        for name in pc.unique(named["consumer_group"]).to_pylist()
+        if is_system_group(name) and name != REVIVE_GROUP
+    ]
     return with_evidence(named.filter(pc.invert(pc.is_in(named["consumer_group"], pa.array(system, pa.string())))))
 
 

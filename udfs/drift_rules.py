@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
+from udfs.broker_rules import assignment_told, pop_assignment_differs, revive_lag
 from udfs.client_rules import (
     ROUTE_OF,
     consume_blocked,
@@ -28,6 +29,7 @@ from udfs.drift_timing import Timing
 from udfs.family_rules import mixed_clients
 from udfs.finding import NO_OWNER, Finding, Subject, lower, some
 from udfs.group_round import GroupRound
+from udfs.hand_over_rules import slow_handover
 from udfs.offset_rules import (
     dead_letters,
     messages_lost,
@@ -36,7 +38,6 @@ from udfs.offset_rules import (
     queue_lags_alone,
     retries_grow,
 )
-from udfs.hand_over_rules import slow_handover
 from udfs.ownership_rules import (
     double_owned,
     idle_by_design,
@@ -48,6 +49,7 @@ from udfs.ownership_rules import (
     wrong_owner,
 )
 from udfs.round_facts import CONSUMER_LIST, RETRY_PREFIX, TopicRound
+from udfs.round_reads import REVIVE_GROUP
 
 __all__ = ["RULES", "Finding", "Rule", "absence_is_told", "findings"]
 
@@ -58,6 +60,8 @@ def findings(group: GroupRound, timing: Timing | None = None, codes: Collection[
     A round in which the group was not read tells of nothing but the list of its members that did not come.
     """
     asked = RULES.keys() if group.was_read else ("DATA_GAP",)
+    # RocketMQ's own consumer of what was popped in vain has no members that anybody could ask.
+    asked = ("REVIVE_LAG",) if group.consumer_group == REVIVE_GROUP else asked
     rules = [RULES[code] for code in asked if codes is None or code in codes]
     found = [finding for rule in rules for finding in rule.find(group, timing or Timing())]
     if group.missed:
@@ -80,7 +84,7 @@ def absence_is_told(group: GroupRound, subject: Subject, last_true_at: int) -> b
 
     ``last_true_at``: when it was last found, epoch milliseconds. False: an input is missing that could have shown it.
     """
-    if not group.was_read and subject.family != "DATA_GAP":
+    if not group.was_read and subject.family not in ("DATA_GAP", "REVIVE_LAG"):
         return False
     if subject.family == NO_OWNER and subject.client_id is not None:
         return _stall_told(group, subject, last_true_at)
@@ -218,6 +222,22 @@ def _dead_letters_told(group: GroupRound, subject: Subject, last_true_at: int) -
     return group.dead_letters is not None
 
 
+def _assignment_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The client answered and the brokers told what they hand out, or it is no longer listed, or the topic is gone."""
+    if group.listed and subject.client_id not in group.client_ids:
+        return True
+    topic = _topic_told(group, subject)
+    if topic is None:
+        return _topic_gone(group, subject)
+    return assignment_told(topic, subject.client_id) and _answered(group, subject.client_id)
+
+
+def _revive_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The queue's offsets were read since."""
+    progress = group.past.progress.get((subject.topic or "", *(subject.queue or ("", -1))))
+    return progress is not None and progress.read_at > last_true_at
+
+
 def _answered(group: GroupRound, client_id: str | None) -> bool:
     read = group.reads.get(client_id or "")
     return read is not None and read.answered
@@ -250,6 +270,8 @@ RULES: dict[str, Rule] = {
     "LOCK_STARVED": Rule(lock_starved, _stall_told),
     "PULL_IDLE": Rule(pull_idle, _stall_told),
     "CONSUME_BLOCKED": Rule(consume_blocked, _stall_told),
+    "POP_ASSIGNMENT_DIFFERS": Rule(pop_assignment_differs, _assignment_told),
+    "REVIVE_LAG": Rule(revive_lag, _revive_told),
     "GROUP_DOWN": Rule(group_down, _life_told),
     "DATA_GAP": Rule(data_gap, _input_told),
     "OFFSET_REWOUND": Rule(offset_rewound, _offset_told),

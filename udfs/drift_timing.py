@@ -42,6 +42,8 @@ OPENS: Mapping[str, Opening] = {
     "LOCK_STARVED": Opening(2, 0),
     "PULL_IDLE": Opening(2, 0),
     "CONSUME_BLOCKED": Opening(2, 0),
+    "POP_ASSIGNMENT_DIFFERS": Opening(3, 60),
+    "REVIVE_LAG": Opening(2, 0),
     "GROUP_DOWN": Opening(1, 150),
     "DATA_GAP": Opening(1, 0),
     "OFFSET_REWOUND": Opening(1, 0),
@@ -81,6 +83,7 @@ class Timing:
     offset_commit_s: float = 10
     offset_shown_s: float = 600
     retries_a_minute: float = 60
+    revive_lag_s: float = 360
     fold_share: float = 0.5
     opens: Mapping[str, Opening] = field(default_factory=lambda: OPENS)
 

@@ -8,16 +8,28 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from udfs.allocation import STRATEGIES, AllocationError, MessageQueue, UnknownStrategyError, allocate, allocate_for
+from udfs.allocation import (
+    NEARBY_PREFIX,
+    STRATEGIES,
+    AllocationError,
+    MessageQueue,
+    UnknownStrategyError,
+    allocate,
+    allocate_for,
+)
 from udfs.allocation_releases import profiles_that_differ
 from udfs.client_balance import sorted_as
 from udfs.client_families import CLIENT_FAMILIES
 from udfs.member_families import alternatives, own_strategy
 from udfs.round_facts import BROADCASTING
 
-# Strategies whose result no log tells, by the beginning of their name, and the parameter that settings must give;
-# the rooms of MACHINE_ROOM_NEARBY are computed by the application's own code and cannot be given.
-_NEEDS = {"CONFIG": "configured_queues", "MACHINE_ROOM": "machine_rooms"}
+# Strategies whose result no log tells, by the beginning of their name, and the parameters that settings must give. What
+# computes the rooms of MACHINE_ROOM_NEARBY is the application's own code: settings name them, by shell patterns.
+_NEEDS = {
+    "CONFIG": ("configured_queues",),
+    NEARBY_PREFIX: ("broker_rooms", "client_rooms"),
+    "MACHINE_ROOM": ("machine_rooms",),
+}
 
 
 class MemberRule(NamedTuple):
@@ -119,10 +131,15 @@ def _answer(
     if profile in CLIENT_FAMILIES:
         strategy = own_strategy(profile, strategy) or strategy
     given = json.loads(parameters) if parameters else {}
-    needed = next((name for prefix, name in _NEEDS.items() if strategy.startswith(prefix)), None)
-    if needed is not None and (needed not in given or strategy not in _NEEDS):
+    if not _is_given(strategy, given):
         return f"{strategy} depends on parameters that no record holds"
     configured = given.pop("configured_queues", {})
+    rooms = {name: given.pop(name, ()) for name in _NEEDS[NEARBY_PREFIX]}
+    if strategy.startswith(NEARBY_PREFIX):
+        nowhere = _roomless(rooms, mq_all, cid_all)
+        if nowhere:
+            return f"{strategy}: settings name no room of {nowhere}"
+        given |= _room_functions(rooms)
     try:
         if strategy == "CONFIG":
             return _places(mq_all, {c: _configured(c, mq_all, cid_all, configured) for c in dict.fromkeys(cid_all)})
@@ -132,6 +149,39 @@ def _answer(
     except UnknownStrategyError:
         return f"{strategy} has no kernel"
     return _places(mq_all, answers)
+
+
+def _is_given(strategy: str, given: Mapping[str, Any]) -> bool:
+    """Whether there is every parameter that a strategy, and one inside it, depends on."""
+    prefix = next((prefix for prefix in _NEEDS if strategy.startswith(prefix)), None)
+    if prefix is None:
+        return True
+    if not all(name in given for name in _NEEDS[prefix]):
+        return False
+    inner = strategy.removeprefix(NEARBY_PREFIX)
+    # CONFIG inside another one has one list for all clients, which nothing tells.
+    return _is_given(inner, given) and inner != "CONFIG" if prefix == NEARBY_PREFIX else strategy == prefix
+
+
+def _room(of: Sequence[Sequence[str]], name: str) -> str | None:
+    """The room of the first pattern that a name matches."""
+    return next((room for pattern, room in of if fnmatchcase(name, pattern)), None)
+
+
+def _roomless(
+    rooms: Mapping[str, Sequence[Sequence[str]]], mq_all: Sequence[MessageQueue], cid_all: Sequence[str]
+) -> str | None:
+    """The first broker or client of which settings name no room."""
+    brokers = dict.fromkeys(queue.broker_name for queue in mq_all)
+    nowhere = (name for name in brokers if _room(rooms["broker_rooms"], name) is None)
+    return next(iter([*nowhere, *(c for c in cid_all if _room(rooms["client_rooms"], c) is None)]), None)
+
+
+def _room_functions(rooms: Mapping[str, Sequence[Sequence[str]]]) -> dict[str, Any]:
+    return {
+        "room_of_queue": lambda queue: _room(rooms["broker_rooms"], queue.broker_name),
+        "room_of_client": lambda client_id: _room(rooms["client_rooms"], client_id),
+    }
 
 
 def _allocated(

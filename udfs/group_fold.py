@@ -21,13 +21,14 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
+from udfs.broker_rounds import ASSIGNMENT, NOT_ASSIGNED, Assigned, BrokerAssignments
 from udfs.group_walk import DRIFT, SCOPE, close, new_history, opened, step
 from udfs.judged_topics import JudgedTopic, verdict
 from udfs.listed_members import Row, listed_members
 from udfs.member_rules import Rules, member_rules
 from udfs.member_signs import member_events
 from udfs.missing_inputs import Inputs
-from udfs.owned_queues import Owned, OwnedQueues
+from udfs.owned_queues import NOTHING_POPPED, Owned, OwnedQueues, PoppedQueues
 from udfs.recorded_groups import FoldSettings, Recorded, Told
 from udfs.round_reads import NEEDED, NEEDED_AGAIN, is_system_topic, reads_of
 from udfs.round_shares import SHARES
@@ -57,6 +58,7 @@ class _Round(NamedTuple):
     reading: tuple[int, int] | None  # when offsets were read last, and in which round
     loose: bool
     topics: list[tuple[TopicFacts, Expected | None]]  # with the expectation before
+    assigned: Assigned
 
 
 class GroupFold:
@@ -90,21 +92,24 @@ class GroupFold:
         self._before: dict[str, tuple[int, Expected]] = {}
         self._last_reading: tuple[int, int] | None = None
         self._shares = ShownShares(settings.lookback_s)
+        self._assigning = BrokerAssignments(key, recorded.modes, settings.lookback_s)
 
     def _member_events(self) -> dict[int, list[dict[str, Any]]]:
         ends = [(int(self._recorded.captured.at[place]), at) for at, place in self._rounds]
         return member_events(ends, self._told.events or (), lookback_s=self._settings.lookback_s)
 
-    def walk(self, owned: OwnedQueues, until_us: int, day: date | None) -> Iterator[tuple[str, Any]]:
+    def walk(
+        self, owned: OwnedQueues, until_us: int, day: date | None, popped: PoppedQueues = NOTHING_POPPED
+    ) -> Iterator[tuple[str, Any]]:
         """Rows of the rounds that begin before an instant, epoch us; of rounds that are only looked back on none.
 
-        They come by kind, those of the walk as dicts, ``JudgedTopic`` as it is; ``owned`` are the
-        queues of these rounds, ``day`` is theirs if they are to be judged.
+        They come by kind, those of the walk as dicts, ``JudgedTopic`` as it is; ``owned`` and
+        ``popped`` are the queues of these rounds, ``day`` is theirs if they are to be judged.
         """
         while self._next < len(self._rounds) and self._rounds[self._next][0] < until_us:
             at, place = self._rounds[self._next]
             self._next += 1
-            brought = self._together(at, place, owned)
+            brought = self._together(at, place, owned, popped)
             if day is not None and at // _DAY_US == (day - _EPOCH.date()).days:
                 yield from self._judged(brought, day)
                 yield from self._shared(brought)
@@ -116,9 +121,10 @@ class GroupFold:
             return
         cluster, collector, consumer_group = self.key
         place = {"cluster": cluster, "collector": collector, "consumer_group": consumer_group, "event_date": day}
+        yield from ((ASSIGNMENT, place | row) for row in self._assigning.close())
         yield from close(self._history, {**place, "is_last": is_last}, self._settings.walk)
 
-    def _together(self, at: int, place: int, owned: OwnedQueues) -> _Round:
+    def _together(self, at: int, place: int, owned: OwnedQueues, popped: PoppedQueues) -> _Round:
         _, collector, consumer_group = self.key
         key = (consumer_group, collector, at)
         captured, held = self._recorded.captured, owned.of(key)
@@ -131,7 +137,11 @@ class GroupFold:
             of_topic = self._topic(topic, at, facts, (rule_number, rules), route)
             topics.append((of_topic, self._expected_before(of_topic, at)))
         loose = int(captured.spread_ms[place]) > self._settings.loose_spread_s * 1000
-        return _Round(place, key, facts, is_read, rules, held, reading, loose, topics)
+        assigned = NOT_ASSIGNED
+        if facts.shared:
+            until = int(captured.read_until[place])
+            assigned = self._assigning.of([topic for topic, _ in topics], at, until, popped.of(key))
+        return _Round(place, key, facts, is_read, rules, held, reading, loose, topics, assigned)
 
     def _facts_of(self, at: int, place: int) -> tuple[GroupFacts, bool]:
         """What a round shows, and whether its own rows were read for it."""
@@ -246,6 +256,8 @@ class GroupFold:
         spread_ms = int(self._recorded.captured.spread_ms[brought.place])
         for facts, _ in brought.topics:
             said = verdict(facts, found, scopes.get(facts.topic))
+            if brought.facts.shared:
+                self._assigning.take(facts, brought.key[2], brought.assigned, brought.owned, said[1])
             yield JUDGED, JudgedTopic(facts, brought.key[2], spread_ms, brought.loose, heartbeats, *said)
 
     def _shared(self, brought: _Round) -> Iterator[tuple[str, Any]]:
@@ -278,6 +290,7 @@ class GroupFold:
                 brought.owned.shows,
                 repr(events),
                 dead,
+                brought.assigned.shows,
             ),
             "oldest_pull_at": pulled,
             "oldest_consume_at": consumed,
@@ -321,6 +334,7 @@ class GroupFold:
             "member_rules": brought.rules.members if brought.topics else [],
             "reads": reads.reads,
             "listings": listed.listings if listed else None,
+            "offset_reads": facts.reads.offsets,
             "broker_views": listed.broker_views if listed else None,
             "connections": listed.connections if listed else None,
             "through_proxy": through_proxy,
@@ -328,8 +342,10 @@ class GroupFold:
             "loose": brought.loose and bool(brought.topics),
             "shared": facts.shared,
             "owners": brought.owned.by_topic(),
+            "pops": brought.assigned.popped,
             "topics": [
-                topic.row(routes.evidence(topic.topic, collector, round_us), before) for topic, before in brought.topics
+                topic.row(routes.evidence(topic.topic, collector, round_us), before) | brought.assigned.row(topic.topic)
+                for topic, before in brought.topics
             ],
             "member_list_hash": facts.list_hash,
             "distinct_views": listed.distinct_views if listed else None,

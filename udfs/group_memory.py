@@ -43,6 +43,7 @@ class _Standing(NamedTuple):
     lag_before: int | None
     standing_since: int
     broker_offset_then: int
+    came_late_at: int | None = None  # see ``Progress``
 
 
 class _Valid(Mapping[TopicQueue, Progress]):
@@ -56,7 +57,7 @@ class _Valid(Mapping[TopicQueue, Progress]):
         if s.read_at < self._since:
             raise KeyError(queue)
         lag, accrued = s.broker_offset - s.consumer_offset, s.broker_offset - s.broker_offset_then
-        return Progress(s.read_at, lag, s.lag_before, s.standing_since, accrued, s.broker_offset)
+        return Progress(s.read_at, lag, s.lag_before, s.standing_since, accrued, s.broker_offset, s.came_late_at)
 
     def __iter__(self) -> Iterator[TopicQueue]:
         return (queue for queue, s in self._standing.items() if s.read_at >= self._since)
@@ -154,7 +155,7 @@ class GroupMemory:
         """Take in a progress reading; one that was taken in changes nothing."""
         for reading in readings:
             self.progress_at = max(self.progress_at, reading.read_at)
-            self._take_reading(reading)
+            self._take_reading(reading, int(timing.revive_lag_s * 1000))
             self.offsets.take(reading, timing)
 
     def _take_disturbances(self, group: GroupRound, timing: Timing) -> None:
@@ -208,7 +209,7 @@ class GroupMemory:
             elif not group.was_asked_elsewhere(read):
                 self.silent.setdefault(client_id, read.captured_at)
 
-    def _take_reading(self, reading: Reading) -> None:
+    def _take_reading(self, reading: Reading, late_ms: int) -> None:
         last = self.standing.get(reading.queue)
         if last is not None and last.read_at >= reading.read_at:
             return
@@ -220,6 +221,7 @@ class GroupMemory:
             None if last is None else last.broker_offset - last.consumer_offset,
             last.standing_since if last and stands else reading.read_at,
             last.broker_offset_then if last and stands else reading.broker_offset,
+            _came_late_at(last, reading, late_ms) if last and stands else None,
         )
 
     def _take_owners(self, group: GroupRound, timing: Timing) -> None:
@@ -355,6 +357,12 @@ class GroupMemory:
             offsets=OffsetMarks.of_state(state.get("offsets", ())),
             peopled_at=state.get("peopled_at", 0),
         )
+
+
+def _came_late_at(last: _Standing, reading: Reading, late_ms: int) -> int | None:
+    """When messages were first seen to come to a queue that had stood for so long already."""
+    comes = reading.broker_offset > last.broker_offset and last.read_at - last.standing_since >= late_ms
+    return reading.read_at if last.came_late_at is None and comes else last.came_late_at
 
 
 def gap_source(missing_input: str) -> str | None:

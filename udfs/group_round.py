@@ -55,6 +55,7 @@ class GroupRound:
     returned: frozenset[str] = frozenset()  # members that the list before lacked, by lot
     chose_by_hand: Mapping[str, bool] = field(default_factory=dict)  # members that told it in earlier rounds
     events: tuple[MemberEvent, ...] = ()  # since the round before
+    offset_reads: tuple[tuple[str | None, str], ...] = ()  # of the group's offsets: broker asked, and the line
     rules: tuple[MemberRule, ...] = ()  # each distinct member's own, with its family
     dead_letters: DeadLetters | None = None
     past: Past = field(default_factory=Past)

@@ -11,6 +11,7 @@ from typing import Any
 
 from udfs.expected_allocation import MemberRule
 from udfs.group_round import GroupRound
+from udfs.handed_out import taken_by
 from udfs.offset_marks import Reading
 from udfs.own_claims import claimants, narrowed_rules, rules_of
 from udfs.round_facts import (
@@ -78,6 +79,7 @@ def group_round(row: Row) -> GroupRound:
         at=to_ms(row["at"]) or 0,
         rules=rules,
         dead_letters=DeadLetters(*row["dead_letters"]) if row.get("dead_letters") else None,
+        offset_reads=tuple(row.get("offset_reads") or ()),
         events=tuple(MemberEvent(e["kind"], to_ms(e["at"]) or 0, e["subject"]) for e in row["member_events"] or ()),
     )
 
@@ -175,6 +177,11 @@ def _topic(topic: Row, row: Row, narrowed: Sequence[MemberRule]) -> TopicRound:
         brokers=tuple(topic["route_brokers"] or ()),
         routes_differ=bool(topic["routes_differ"]),
         name_servers=topic["name_servers"] or 0,
+        handed=topic.get("handed"),
+        not_handed=topic.get("not_handed"),
+        taken=taken_by(topic["topic"], row["owners"].get(topic["topic"], {}), row.get("pops") or ())
+        if row["shared"]
+        else {},
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from udfs.client_kinds import POP
 from udfs.finding import some
 from udfs.group_round import GroupRound
 from udfs.round_facts import TopicRound
@@ -55,13 +56,17 @@ def _no_retry_topic(group: GroupRound, topic: TopicRound) -> str | None:
 
 
 def _broker_assigns(group: GroupRound, topic: TopicRound) -> str | None:
-    """POP: several members may be given one queue."""
-    return "the broker assigns the queues: members may share them" if group.shared else None
+    """POP: several members may be given one queue; what each is given must be known."""
+    if not group.shared or topic.handed is not None:
+        return None
+    why = f"; {topic.not_handed}" if topic.not_handed else ""
+    return f"the broker assigns the queues: members may share them{why}"
 
 
 def _not_shown(group: GroupRound, topic: TopicRound) -> str | None:
     """DefaultMQPullConsumer, and DefaultLitePullConsumer before 5.1.1, leave mqTable empty."""
-    return f"{some(group.opaque)} do not show which queues they hold" if group.opaque else None
+    opaque = tuple(c for c in group.opaque if topic.handed is None or group.kind_of(c) != POP)
+    return f"{some(opaque)} do not show which queues they hold" if opaque else None
 
 
 def _by_hand(group: GroupRound, topic: TopicRound) -> str | None:

@@ -27,6 +27,7 @@ _INSTANTS = ("last_pull_at", "last_consume_at", "last_lock_at")
 OWNER = ("client_id", *_QUEUE, "locked", *_INSTANTS, "cached_messages")
 _HELD = OWNER[:5]
 LAG = (*_QUEUE, "broker_offset", "consumer_offset", "captured_at", "broker_asked", "consume_tps")
+POPPED = ("client_id", *_QUEUE)
 _FAR = 1 << 62
 _NO_ROWS = slice(0, 0)
 
@@ -114,6 +115,31 @@ class OwnedQueues:
 
 def _milliseconds(instants: IntArray) -> list[int | None]:
     return [None if at == NEVER else at // 1000 for at in instants.tolist()]
+
+
+class PoppedQueues:
+    """What each client's last running info of a round shows that it pops, queues on their way out left aside."""
+
+    def __init__(self, popped: pa.Table) -> None:
+        """``popped``: rows of ``pop_assignment``."""
+        self._rows = rows_of_rounds(popped, "consumer_group", ("client_id",))
+
+    def of(self, key: RoundKey) -> list[dict[str, Any]]:
+        """The rows of a round (``POPPED``), sorted."""
+        rows = self._rows.of(key).to_pylist()
+        last: dict[str, int] = {}
+        for row in rows:
+            last[row["client_id"]] = max(row["captured_at"], last.get(row["client_id"], 0))
+        now = [row for row in rows if row["captured_at"] == last[row["client_id"]] and not row["dropped"]]
+        return sorted(({name: row[name] for name in POPPED} for row in now), key=lambda row: tuple(row.values()))
+
+
+NOTHING_POPPED = PoppedQueues(
+    pa.schema(
+        [(name, pa.string()) for name in ("consumer_group", "collector", "client_id")]
+        + [("round_at", pa.timestamp("us", "UTC"))]
+    ).empty_table()
+)
 
 
 def _clients(every: RowsOfRounds) -> IntArray:

@@ -12,8 +12,11 @@ from udfs.member_families import Declared
 from udfs.member_rules import Setting, Shown
 from udfs.member_signs import Heartbeats
 from udfs.queue_ends import QueueEnds
+from udfs.request_modes import RequestModes
 from udfs.routed_topics import RoutedTopics
 from udfs.rows_of_rounds import RoundKey
+
+NO_MODES = RequestModes()
 
 
 class FoldSettings(NamedTuple):
@@ -34,6 +37,7 @@ class Recorded(NamedTuple):
         lags: the rows of the reading of a round.
         asks_proxy: collectors, and the dates on which they asked a proxy.
         ends: the first offsets of queues, and dead letters.
+        modes: how brokers hand out queues to groups that let them.
     """
 
     captured: CapturedRounds
@@ -43,6 +47,7 @@ class Recorded(NamedTuple):
     lags: Callable[[RoundKey], list[dict[str, Any]]]
     asks_proxy: frozenset[tuple[str, date]]
     ends: QueueEnds
+    modes: RequestModes = NO_MODES
 
 
 class Told(NamedTuple):

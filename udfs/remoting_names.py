@@ -17,6 +17,8 @@ _HEARTBEAT_SYNCER = "DefaultHeartBeatSyncerTopic"  # the proxies' own
 _AUTO_CREATE = "AUTO_CREATE_TOPIC_KEY"  # what 4.3.0 has in place of TBW102
 _PATTERN_MARKS = frozenset("*?[")
 _IS_BROKER_ID = re.compile(r"[0-9]{1,18}").fullmatch
+# BrokerConfig, 5.0 on: by what a broker hands out queues to members that let it assign.
+_HANDS_OUT_BY = frozenset({"defaultMessageRequestMode", "defaultPopShareQueueNum", "serverLoadBalancerEnable"})
 _HALF_PAIR = re.compile("[\ud800-\udfff]").search
 
 
@@ -60,6 +62,12 @@ def consuming_groups(group_list: Any, topic: str) -> set[str]:
     5.3.3 names the topic itself among them, which is no group; one of that name is configured (201).
     """
     return set(_texts(group_list, "groupList")) - {topic}
+
+
+def configured(properties: str) -> dict[str, str]:
+    """Of a broker's properties (26, ``name=value`` lines) those that say how it hands out queues; all else is left."""
+    lines = (line.partition("=") for line in properties.splitlines())
+    return {name: value for name, _, value in lines if name in _HANDS_OUT_BY}
 
 
 def listed_clients(consumer_connection: Any) -> list[str]:

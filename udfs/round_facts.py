@@ -17,6 +17,8 @@ RETRY_PREFIX = "%RETRY%"
 
 Queue = tuple[str, int]  # broker name, queue id
 TopicQueue = tuple[str, str, int]  # topic, broker name, queue id
+# What a broker hands out to a member: how it is consumed, PULL or POP; broker; queue id, -1 for all of that broker.
+Share = frozenset[tuple[str, str, int]]
 
 
 class Owner(NamedTuple):
@@ -108,6 +110,7 @@ class Progress(NamedTuple):
     standing_since: int  # first reading that shows the group's offset where it still is
     accrued: int  # messages that the broker took since then
     broker_offset: int = 0
+    came_late_at: int | None = None  # when messages were first seen to come ``revive_lag_s`` after it began to stand
 
     @property
     def rises(self) -> bool:
@@ -149,6 +152,10 @@ class TopicRound:
     brokers: tuple[str, ...] = ()  # real ones, of which a client asks one who the members are; empty: not known
     routes_differ: bool = False  # name servers tell different routes
     name_servers: int = 1  # that told the route
+    # Where brokers assign: by member each share that it may have been given, now or a round before; None: not known.
+    handed: Mapping[str, frozenset[Share]] | None = None
+    not_handed: str | None = None  # why it is not
+    taken: Mapping[str, Share] = field(default_factory=dict)  # what members show that they pull and pop
 
     @cached_property
     def all_claimants(self) -> frozenset[str]:

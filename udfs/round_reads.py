@@ -18,6 +18,7 @@ _SYSTEM_GROUPS = re.compile(
     r"(DEFAULT_CONSUMER|DEFAULT_PRODUCER|TOOLS_CONSUMER|FILTERSRV_CONSUMER|SELF_TEST_C_GROUP|CID_ONS-HTTP-PROXY"
     r"|CID_ONSAPI_.*|CID_RMQ_SYS_.*|CID_DefaultHeartBeatSyncerTopic)"
 )
+REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"  # PopAckConstants, 5.0 on: each broker's own, of messages popped in vain
 OF_GROUPS = (*OF_MEMBERS, STATS, STATUS)  # kinds of captures that say something of a group
 READ = (
     "client_id",
@@ -50,6 +51,7 @@ class Reads(NamedTuple):
         subscribed: the topics that any capture names, each once.
         model: the message model that members tell.
         ordered: whether a member consumes in order; None: not read.
+        offsets: each read of the group's offsets: broker asked, and the line.
     """
 
     reads: list[dict[str, Any]]
@@ -57,6 +59,7 @@ class Reads(NamedTuple):
     subscribed: tuple[str, ...]
     model: str | None
     ordered: bool | None
+    offsets: Sequence[tuple[str | None, str]] = ()
 
 
 def reads_of(captures: Iterable[Row]) -> Reads:
@@ -70,6 +73,7 @@ def reads_of(captures: Iterable[Row]) -> Reads:
         ],
         subscribed=tuple(dict.fromkeys(s["topic"] for row in rows for s in row["subscriptions"] or ())),
         model=max((row["message_model"] for row in infos if row["message_model"] is not None), default=None),
+        offsets=[(row["broker_name"], row["evidence"]) for row in rows if row["kind"] == STATS],
         ordered=max((row["consume_orderly"] for row in infos if row["consume_orderly"] is not None), default=None),
     )
 

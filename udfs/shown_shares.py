@@ -39,9 +39,10 @@ class ShownShares:
         """A round; ``facts``: its own, with its own instants."""
         is_near = self._last_at is not None and at - self._last_at <= self._lookback_us
         held: dict[str, set[TopicQueue]] = defaultdict(set)
-        for row in owned.owners():
-            if not is_system_topic(row["topic"]):
-                held[row["client_id"]].add((row["topic"], row["broker_name"], row["queue_id"]))
+        for topic, of_topic in owned.by_topic().items():
+            for queue, own in of_topic.items():
+                for owner in () if is_system_topic(topic) else own:
+                    held[owner.client_id].add((topic, *queue))
         return ShareRound(
             at // 1000,
             self._last_at // 1000 if is_near and self._last_at is not None else None,

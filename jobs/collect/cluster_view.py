@@ -10,6 +10,7 @@ from typing import Any
 from jobs.collect.server import Manners, Server
 from jobs.run_log import tell
 from udfs.remoting_names import (
+    RETRY_PREFIX,
     broker_addresses,
     chosen_groups,
     chosen_topics,
@@ -56,10 +57,12 @@ class ClusterView:
         self._proxies: set[Server] = set()
         self._brokers: dict[str, Server] = {}
         self._due: set[Server] = set()
+        self._popping: set[Server] = set()
         self._seen_at: dict[str, float] = {}
         self._due_at: dict[str, float] = {}
         self._clusters: set[str] = set()
         self._topics: set[str] = set()
+        self._pop_retries: list[str] = []
         self._routes: dict[str, set[str]] = {}
         self._configured: dict[str, set[str]] = {}
         self._consumers: dict[str, set[str]] = {}
@@ -123,12 +126,22 @@ class ClusterView:
         known = set().union(*self._configured.values(), *self._consumers.values())
         retries = retrying_groups(self._topics, known)
         chosen = set(chosen_groups({*known, *retries.values()}, self.wanted.groups))
+        self._pop_retries = [t for t, group in retries.items() if group in chosen and t != f"{RETRY_PREFIX}{group}"]
         return [*self._chosen_topics(), *(retry for retry, group in retries.items() if group in chosen)]
 
     def topics_at(self, server: Server) -> Iterator[str]:
         """Chosen topics that a broker holds."""
         broker = server.place["broker"]
         return (topic for topic in self._chosen_topics() if broker in self._routes.get(topic, ()))
+
+    def may_pop(self, server: Server) -> bool:
+        """Whether a broker can hand out messages by POP: 5.0 on."""
+        return server in self._popping
+
+    def pop_retry_topics_at(self, server: Server) -> Iterator[str]:
+        """Topics into which a broker puts what chosen groups popped and did not acknowledge in time."""
+        broker = server.place["broker"]
+        return (topic for topic in self._pop_retries if broker in self._routes.get(topic, ()))
 
     def groups_at(self, server: Server) -> list[str]:
         """Chosen groups that a broker knows; a proxy may know any."""
@@ -161,6 +174,10 @@ class ClusterView:
     def found_groups(self, server: Server, subscription_groups: Any) -> None:
         """A broker told of groups (201)."""
         self._found_groups[server.place["broker"]] = configured_groups(subscription_groups)
+
+    def found_popping(self, server: Server) -> None:
+        """A broker told how it hands out queues (402)."""
+        self._popping.add(server)
 
     def found_route(self, topic: str, route: Any) -> None:
         """A name server told of a topic's brokers (105)."""
@@ -215,6 +232,7 @@ class ClusterView:
 
     def _part_from(self, broker: str) -> None:
         server = self._brokers.pop(broker)
+        self._popping.discard(server)
         self._requests_of_gone += server.requests
         server.close()
 

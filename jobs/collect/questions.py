@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from udfs.round_reads import REVIVE_GROUP
+
 _NAME_SERVER, _BROKER = "MQClientException", "MQBrokerException"
 
 
@@ -28,6 +30,8 @@ READS: Mapping[str, Read] = MappingProxyType(
         "topicList": Read(206, _NAME_SERVER),
         "topicRoute": Read(105, _NAME_SERVER),
         "subscriptionGroups": Read(201, _BROKER),
+        "messageRequestModes": Read(402, _BROKER, silence_tells=False),
+        "brokerConfig": Read(26, _BROKER),
         "topicConfig": Read(351, _BROKER, silence_tells=False),
         "topicConsumeByWho": Read(300, _NAME_SERVER),
         "topicStatus": Read(202, _BROKER),
@@ -51,6 +55,11 @@ class Question(NamedTuple):
 CLUSTER_INFO = Question("clusterInfo", "", {})
 TOPIC_LIST = Question("topicList", "", {})
 SUBSCRIPTION_GROUPS = Question("subscriptionGroups", "", {})
+MESSAGE_REQUEST_MODES = Question("messageRequestModes", "", {})
+# What a broker says of all topics and groups and what changes seldom: which groups there are, how it hands out queues.
+OF_BROKER = (SUBSCRIPTION_GROUPS, MESSAGE_REQUEST_MODES, Question("brokerConfig", "", {}))
+# How far a broker is with messages that were popped and not acknowledged: PopReviveService's own progress.
+REVIVE_PROGRESS = Question("consumeStats", REVIVE_GROUP, {"consumerGroup": REVIVE_GROUP})
 
 
 def topic_route(topic: str) -> Question:

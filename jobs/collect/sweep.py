@@ -10,8 +10,9 @@ from jobs.collect.failures import NoAnswerError, SilentServerError, not_asked
 from jobs.collect.line_maker import Heard, LineMaker
 from jobs.collect.questions import (
     CLUSTER_INFO,
+    OF_BROKER,
     READS,
-    SUBSCRIPTION_GROUPS,
+    REVIVE_PROGRESS,
     TOPIC_LIST,
     Question,
     of_group,
@@ -55,7 +56,7 @@ class Sweep:
         await self._ask_all(dict.fromkeys(view.name_servers(), (CLUSTER_INFO,)), self._cluster_info_heard)
         await self._ask_all(dict.fromkeys(view.listing_servers(), (TOPIC_LIST,)), self._topic_list_heard)
         view.settle_brokers()
-        await self._ask_all(dict.fromkeys(view.due_brokers(), (SUBSCRIPTION_GROUPS,)), self._subscription_groups_heard)
+        await self._ask_all(dict.fromkeys(view.due_brokers(), OF_BROKER), self._of_broker_heard)
         view.settle_groups()
         topics = view.routed_topics()
         await self._ask_all({server: map(topic_route, topics) for server in view.name_servers()}, self._route_heard)
@@ -79,6 +80,9 @@ class Sweep:
 
     def _of_topics(self, server: Server) -> Iterator[Question]:
         is_due = self._view.is_due(server)
+        if self._view.may_pop(server):
+            yield REVIVE_PROGRESS
+            yield from map(topic_status, self._view.pop_retry_topics_at(server))
         for topic in self._view.topics_at(server):
             yield topic_status(topic)
             if is_due:
@@ -120,9 +124,13 @@ class Sweep:
     def _topic_list_heard(self, _server: Server, _question: Question, answer: Heard) -> None:
         self._view.found_topics(answer.value)
 
-    def _subscription_groups_heard(self, server: Server, _question: Question, answer: Heard) -> None:
-        if answer.value is not None:
+    def _of_broker_heard(self, server: Server, question: Question, answer: Heard) -> None:
+        if answer.value is None:
+            return
+        if question.kind == "subscriptionGroups":
             self._view.found_groups(server, answer.value)
+        elif question.kind == "messageRequestModes":
+            self._view.found_popping(server)
 
     def _route_heard(self, _server: Server, question: Question, answer: Heard) -> None:
         if answer.value is not None:

@@ -15,6 +15,7 @@ from jobs.collect.collector import Collector, Plan
 
 ROUTE, CLUSTER, TOPICS = 105, 106, 206
 GROUPS, WHO, CONFIG, STATUS = 201, 300, 351, 202
+MODES, BROKER_CONFIG = 402, 26
 CONNECTIONS, IDS, STATS, INFO, PRODUCERS = 203, 38, 208, 307, 204
 
 
@@ -187,6 +188,8 @@ class FakeCluster:
         clients = [{"clientId": c, "clientAddr": "10.0.0.9:1", "language": "JAVA", "version": 479} for c in here]
         values = {
             GROUPS: {"subscriptionGroupTable": {g: {"groupName": g} for g, at in self.groups.items() if name in at}},
+            MODES: {"messageRequestModeMap": {}},
+            BROKER_CONFIG: b"accessKey=secret\ndefaultMessageRequestMode=PULL\ndefaultPopShareQueueNum=-1\n",
             WHO: {"groupList": []},
             CONFIG: {"topicName": request.fields.get("topic"), "readQueueNums": 4, "writeQueueNums": 4, "perm": 6},
             STATUS: {"offsetTable": {}},

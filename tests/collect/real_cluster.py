@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from udfs.fastjson import parse_fastjson
@@ -126,14 +126,29 @@ def looker(release: str, folder: Path, name_servers: str, more_groups: int = 0) 
             process.kill()
 
 
-@contextmanager
-def offset_story(release: str, folder: Path, name_servers: str) -> Iterator[subprocess.Popen[str]]:
+def offset_story(release: str, folder: Path, name_servers: str) -> AbstractContextManager[subprocess.Popen[str]]:
     """Groups whose offsets are moved by what is written to its stdin; see ``Offsets.java``."""
+    return _story("Offsets", release, folder, name_servers)
+
+
+def popping(release: str, folder: Path, name_servers: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    """Members of a group that let brokers assign, and a producer, of a release; see ``Pops.java``."""
+    return _story("Pops", release, folder, name_servers)
+
+
+@contextmanager
+def _story(program: str, release: str, folder: Path, name_servers: str) -> Iterator[subprocess.Popen[str]]:
     classes = class_path(release, folder / "maven")
-    command = ["java", *_OPTIONS, f"-Duser.home={folder}", "-cp", classes, str(JAVA / "Offsets.java"), name_servers]
+    own = [str(JAVA / f"{program}.java"), name_servers]
     with (
-        (folder / "offsets.log").open("w") as log,
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+        (folder / f"{program.lower()}.log").open("w") as log,
+        subprocess.Popen(
+            ["java", *_OPTIONS, f"-Duser.home={folder}", "-cp", classes, *own],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        ) as process,
     ):
         try:
             told(process, "ready")

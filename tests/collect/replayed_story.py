@@ -104,6 +104,8 @@ class Story:
             subject = f"{subject}|{fields['clientId']}"
         elif request.code == PRODUCERS:
             subject = f"{fields['producerGroup']}@ScopeOrders"
+        if request.code not in _KINDS:
+            return request.answer(code=3, remark=f" request type {request.code} not supported")
         kind = _KINDS[request.code]
         line = self.known.get((kind, subject, place)) or self.known.get((kind, subject, ""))
         return None if line is None and kind == "consumerRunningInfo" else self._tell(request, kind, line)

@@ -18,6 +18,7 @@ from tests.collect.fake_servers import (
     GROUPS,
     IDS,
     INFO,
+    MODES,
     PRODUCERS,
     ROUTE,
     STATS,
@@ -29,6 +30,7 @@ from tests.collect.fake_servers import (
     collected,
     lines_of,
 )
+from udfs.round_reads import REVIVE_GROUP
 
 
 def sweep(cluster: FakeCluster, tmp_path, **more):
@@ -46,6 +48,8 @@ def test_only_these_codes_can_be_asked_and_all_of_them_are_reads():
         "topicList": 206,
         "topicRoute": 105,
         "subscriptionGroups": 201,
+        "messageRequestModes": 402,
+        "brokerConfig": 26,
         "topicConfig": 351,
         "topicConsumeByWho": 300,
         "topicStatus": 202,
@@ -71,7 +75,8 @@ def test_each_question_is_a_line_that_names_who_was_asked(tmp_path):
     assert told - Counter(infos) == Counter(
         [("clusterInfo", "name server", ""), ("topicList", "name server", "")]
         + [("topicRoute", "name server", topic) for topic in ("Orders", "%RETRY%g")]
-        + [("subscriptionGroups", broker, "") for broker in each]
+        + [(kind, b, "") for kind in ("subscriptionGroups", "messageRequestModes", "brokerConfig") for b in each]
+        + [("consumeStats", broker, "CID_RMQ_SYS_REVIVE_GROUP") for broker in each]
         + [(kind, b, "Orders") for kind in ("topicStatus", "topicConfig", "topicConsumeByWho") for b in each]
         + [(kind, b, "g") for kind in ("consumerConnection", "consumerIdList", "consumeStats") for b in each]
         + [("producerConnection", broker, "pg@Orders") for broker in each]
@@ -116,6 +121,33 @@ def test_a_server_is_asked_no_faster_than_the_rate(tmp_path):
     assert (asked - 100) / 100 - 0.05 <= end["seconds"] <= (asked - 100) / 100 + 3
     assert end["requests"] == sum(len(server.requests) for server in cluster.servers.values())
     assert abs(end["requests_per_second"] - end["requests"] / end["seconds"]) < 1
+
+
+def test_of_a_brokers_settings_only_what_hands_out_queues_is_written(tmp_path):
+    lines = sweep(FakeCluster(), tmp_path)
+    raws = {line["raw"] for line in lines if line["kind"] == "brokerConfig"}
+    assert raws == {'{"defaultMessageRequestMode":"PULL","defaultPopShareQueueNum":"-1"}'}
+    assert "secret" not in str(lines)
+
+
+def test_a_broker_without_pop_is_asked_for_no_revives(tmp_path):
+    def instead(name, request):
+        if name == "broker-a" and request.code == MODES:
+            return request.answer(code=3, remark=" request type 402 not supported")
+        return False
+
+    cluster = FakeCluster(instead=instead)
+    sweep(cluster, tmp_path, rounds=2, every_s=0.01, details_every_s=0)
+    revives = [name for name, fields in cluster.asked(STATS) if fields["consumerGroup"] == REVIVE_GROUP]
+    assert revives == ["broker-b"] * 2
+
+
+def test_what_a_group_popped_in_vain_is_counted_where_it_comes_back(tmp_path):
+    topics = {"Orders": ("broker-a", "broker-b"), "%RETRY%g+Orders": ("broker-b",)}
+    cluster = FakeCluster(topics=topics)
+    sweep(cluster, tmp_path)
+    asked = sorted((name, fields["topic"]) for name, fields in cluster.asked(STATUS))
+    assert asked == [("broker-a", "Orders"), ("broker-b", "%RETRY%g+Orders"), ("broker-b", "Orders")]
 
 
 def test_a_group_is_asked_for_where_it_is_known(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from udfs.allocation import MessageQueue, allocate
 from udfs.allocation_releases import KNOWN_PROFILES
 from udfs.expected_allocation import MemberRule, expected_allocation
 
@@ -136,10 +137,54 @@ def test_config_gives_each_client_its_own_list():
     assert made.owners[:3] == ("a1", "b1", None)
 
 
-def test_rooms_that_application_code_computes_cannot_be_given():
+def test_rooms_that_application_code_computes_are_not_known_by_themselves():
     parameters = '{"machine_rooms": ["r1"]}'
     made = expected(["a"], strategy="MACHINE_ROOM_NEARBY-AVG", parameters=parameters)
     assert made.refusal == "MACHINE_ROOM_NEARBY-AVG depends on parameters that no record holds"
+
+
+def in_named_rooms(brokers, clients):
+    return json.dumps({"broker_rooms": brokers, "client_rooms": clients})
+
+
+@pytest.mark.parametrize("inner", ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM_NEARBY-AVG"])
+@given(
+    places=st.lists(st.sampled_from("xyz"), min_size=1, max_size=5),
+    brokers=st.lists(st.sampled_from("xyz"), min_size=1, max_size=4),
+)
+def test_rooms_that_settings_name_share_as_the_client_would(inner, places, brokers):
+    """Held against the kernel, which the vectors of the real class check."""
+    strategy = f"MACHINE_ROOM_NEARBY-{inner}"
+    members = sorted(f"{room}-{number}" for number, room in enumerate(places))
+    queues = sorted((f"{room}{number}", q) for number, room in enumerate(brokers) for q in range(3))
+    rooms = [[f"{room}*", room] for room in "xyz"]
+    made = expected(members, own=[], strategy=strategy, queues=queues, parameters=in_named_rooms(rooms, rooms))
+    functions = {"room_of_queue": lambda queue: queue.broker_name[0], "room_of_client": lambda cid: cid[0]}
+    answers = allocate(strategy, [MessageQueue("T", *queue) for queue in queues], members, **functions)
+    owners = {(q.broker_name, q.queue_id): client for client, own in answers.items() for q in own}
+    assert made.owners == tuple(owners[queue] for queue in queues)
+
+
+def test_the_first_pattern_of_a_room_counts():
+    rooms = [["broker-a", "r1"], ["*", "r2"]]
+    queues = [("broker-a", 0), ("broker-b", 0)]
+    parameters = in_named_rooms(rooms, [["a*", "r1"], ["*", "r2"]])
+    made = expected(["a1", "b1"], strategy="MACHINE_ROOM_NEARBY-AVG", queues=queues, parameters=parameters)
+    assert made.owners == ("a1", "b1")
+
+
+def test_a_member_or_broker_without_room_leaves_the_expectation_unknown():
+    rooms = [["broker-a", "r1"]]
+    for brokers, clients, nowhere in (([["x", "r1"]], [["*", "r1"]], "broker-a"), (rooms, [["a", "r1"]], "b")):
+        parameters = in_named_rooms(brokers, clients)
+        made = expected(["a", "b"], strategy="MACHINE_ROOM_NEARBY-AVG", parameters=parameters)
+        assert made.refusal == f"MACHINE_ROOM_NEARBY-AVG: settings name no room of {nowhere}"
+
+
+def test_config_inside_rooms_is_not_known():
+    parameters = json.dumps({"broker_rooms": [["*", "r"]], "client_rooms": [["*", "r"]], "configured_queues": {}})
+    made = expected(["a"], strategy="MACHINE_ROOM_NEARBY-CONFIG", parameters=parameters)
+    assert made.refusal == "MACHINE_ROOM_NEARBY-CONFIG depends on parameters that no record holds"
 
 
 def test_every_broadcasting_member_claims_every_queue():
