@@ -1,7 +1,8 @@
 """``python -m bench.small_run``: what a run on a few thousand lines costs beside its rows, and where that goes.
 
-The command itself is run on the first day of a lake, on one more day and on nothing new. Its log tells how long each
-job and each check took, and /proc what the threads of its JVM did.
+The command itself is run on the samples, on the first day of a lake, on one more day and on nothing new, beside a Spark
+session that does nothing of its own (``bench.bare_spark``). Its log tells how long each job and each check took, and
+/proc what the threads of a JVM did.
 """
 
 from __future__ import annotations
@@ -35,6 +36,11 @@ _THREADS = {
 }
 _OTHER = "JVM: the rest"
 _PYTHON = "Python: driver and workers"
+SAMPLES, FIRST, MORE, NOTHING, BARE = "data_samples", "first day", "one more day", "nothing new", "bare Spark session"
+_AIMS = (
+    ("the whole pipeline on data_samples at most 1.2x a bare Spark session", SAMPLES, 1.2),
+    ("one more day of 4,000 sends at most half of that", MORE, 0.6),
+)
 
 
 class Run(NamedTuple):
@@ -46,46 +52,73 @@ class Run(NamedTuple):
 
 
 def main() -> None:
-    """Run the command thrice, print the table, write the record."""
+    """Run the command in each case, print the table, write the record."""
     parser = argparse.ArgumentParser(prog="python -m bench.small_run", description=__doc__)
     parser.add_argument("--peer-python", default=str(ROOT / ".venv-bench/bin/python"), help="for the record's head")
     parser.add_argument("--note", default="", help="what the record should say of the circumstances")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="of what can be repeated; the shortest counts (default 3)"
+    )
+    parser.add_argument("--no-record", action="store_true", help="print only")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="hindsight-small-run-") as scratch:
-        runs = _runs(Path(scratch))
+        runs = _runs(Path(scratch), given.rounds)
+    print(report(runs))
+    if given.no_record:
+        return
     now = datetime.now(UTC)
     head = f"# {now:%Y-%m-%d}: small runs\n\n{machine(given.peer_python)} {given.note}".rstrip()
     head += f"\n\n{made_by('bench.small_run')}"
     record = RECORDS / f"{now:%Y-%m-%d}-small-run.md"
     record.write_text(f"{head}\n\n{report(runs)}\n", encoding="utf-8")
-    print(report(runs))
     print(f"\nwritten to {record.relative_to(ROOT)}")
 
 
-def _runs(place: Path) -> dict[str, Run]:
-    runs = {}
-    for name, day in (("first day", 0), ("one more day", 1), ("nothing new", None)):
-        if day is not None:
-            daily.land(place / "landing", day)
-        runs[name] = _run(place)
-        print(f"{name}: {runs[name].seconds['in all']:.0f} s", flush=True)
-    return runs
+def _runs(place: Path, rounds: int) -> dict[str, Run]:
+    runs: dict[str, list[Run]] = {name: [] for name in (SAMPLES, FIRST, MORE, NOTHING, BARE)}
+
+    def noted(name: str, run: Run) -> None:
+        runs[name].append(run)
+        print(f"{name}: {run.seconds['in all']:.1f} s", flush=True)
+
+    landing, lake = place / "landing", place / "lake"
+    daily.land(landing, 0)
+    noted(FIRST, _run(landing, lake))
+    for number in range(rounds):
+        noted(SAMPLES, _run(ROOT / "data_samples", place / f"samples-{number}"))
+        daily.land(landing, number + 1)
+        noted(MORE, _run(landing, lake))
+        noted(BARE, _bare(place / f"bare-{number}"))
+    noted(NOTHING, _run(landing, lake))
+    return {name: min(own, key=lambda run: run.seconds["in all"]) for name, own in runs.items()}
 
 
-def _run(place: Path) -> Run:
-    lake, log = place / "lake", place / "log"
-    before = _commits(lake)
-    begun = datetime.now(UTC)
-    command = [sys.executable, "-m", "jobs.run_pipeline", "--landing", str(place / "landing"), "--lake", str(lake)]
-    with log.open("wb") as told, subprocess.Popen(command, cwd=ROOT, stdout=told, stderr=told) as process:
-        watch = Watch(process.pid)
-        watch.start()
-        process.wait()
-        watch.join()
-    if process.returncode:
-        raise SystemExit(f"the command ended with {process.returncode}:\n{log.read_text()[-2000:]}")
-    events = [json.loads(line) for line in log.read_text().splitlines() if line.startswith('{"')]
+def _run(landing: Path, lake: Path) -> Run:
+    before, begun = _commits(lake), datetime.now(UTC)
+    watch, log = _watched("jobs.run_pipeline", "--landing", str(landing), "--lake", str(lake))
+    events = [json.loads(line) for line in log.splitlines() if line.startswith('{"')]
     return Run(seconds_by_step(events, begun, datetime.now(UTC)), watch.cpu_s(), _commits(lake) - before)
+
+
+def _bare(folder: Path) -> Run:
+    begun = datetime.now(UTC)
+    watch, _ = _watched("bench.bare_spark", str(folder))
+    return Run({"in all": (datetime.now(UTC) - begun).total_seconds()}, watch.cpu_s(), _commits(folder))
+
+
+def _watched(*words: str) -> tuple[Watch, str]:
+    """A module run as a program: what was seen of it, and what it wrote."""
+    with tempfile.TemporaryFile() as told:
+        with subprocess.Popen([sys.executable, "-m", *words], cwd=ROOT, stdout=told, stderr=told) as process:
+            watch = Watch(process.pid)
+            watch.start()
+            process.wait()
+            watch.join()
+        told.seek(0)
+        log = told.read().decode("utf-8", "replace")
+    if process.returncode:
+        raise SystemExit(f"{words[0]} ended with {process.returncode}:\n{log[-2000:]}")
+    return watch, log
 
 
 def _commits(lake: Path) -> int:
@@ -137,10 +170,16 @@ class Watch(threading.Thread):
 
 
 def report(runs: Mapping[str, Run]) -> str:
-    """Both tables, a column a run."""
+    """Both tables, a column a run, and the aims."""
     lines = _lines("wall s", runs, [run.seconds for run in runs.values()])
     commits = ["Delta commits", *(f"{run.commits}" for run in runs.values())]
-    return "\n".join([*lines, _line(commits), "", *_lines("CPU s", runs, [run.cpu_s for run in runs.values()])])
+    cpu_s = _lines("CPU s", runs, [run.cpu_s for run in runs.values()])
+    bare_s = runs[BARE].seconds["in all"]
+    ratios = [(text, runs[name].seconds["in all"] / bare_s, aim) for text, name, aim in _AIMS]
+    aims = [
+        f"- {'reached' if ratio <= aim else 'MISSED'}: {text}: {ratio:.2f} (aim {aim})." for text, ratio, aim in ratios
+    ]
+    return "\n".join([*lines, _line(commits), "", *cpu_s, "", *aims])
 
 
 def _lines(what: str, names: Iterable[str], columns: Sequence[Mapping[str, float]]) -> list[str]:

@@ -32,7 +32,7 @@ from bench.producer_tables import _unhealthy as drawn_unhealthy
 from bench.producer_tables import write_tables as write_sends
 from bench.reader_inputs import INPUTS, MAX_LINE_BYTES, chunks_of, files_of
 from bench.record import commit_of, made_by, record_name, row_count, table, targets
-from bench.small_run import Watch, seconds_by_step
+from bench.small_run import BARE, MORE, SAMPLES, Run, Watch, report, seconds_by_step
 from bench.spark import stages_s
 from jobs.engines.local_lake import LocalLake
 from schemas import (
@@ -133,6 +133,16 @@ def test_the_seconds_of_a_run_are_those_between_the_events_that_it_logs():
     begun, ended = datetime(2026, 3, 2, tzinfo=UTC), datetime(2026, 3, 2, 0, 0, 17, tzinfo=UTC)
     before, *jobs, after, in_all, checks = seconds_by_step(log, begun, ended).values()
     assert (before, jobs, after, in_all, checks) == (7.0, [3.0, 5.0], 2.0, 17.0, 2.5)
+
+
+def test_a_small_run_is_told_beside_a_bare_session():
+    told = report(
+        {name: Run({"in all": s}, {"in all": s}, 1) for name, s in ((SAMPLES, 12.0), (MORE, 6.1), (BARE, 10.0))}
+    )
+    assert told.splitlines()[-2:] == [
+        "- reached: the whole pipeline on data_samples at most 1.2x a bare Spark session: 1.20 (aim 1.2).",
+        "- MISSED: one more day of 4,000 sends at most half of that: 0.61 (aim 0.6).",
+    ]
 
 
 def outcome(name, *cpu_s, covers=(), answer=None, rows=None):

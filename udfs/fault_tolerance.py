@@ -236,9 +236,8 @@ class FaultTable:
             candidates = brokers - others
         else:
             candidates = others
-        available = candidates.difference(
-            [n for n, item in self._items.items() if not is_available(item, now_ms, self._profile)]
-        )
+        items, profile = self._items, self._profile
+        available = frozenset([name for name in candidates if is_available(items.get(name), now_ms, profile)])
         if available or rule != "filter":
             return available
         return frozenset(name for name in candidates if self.is_reachable(name))

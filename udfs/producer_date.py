@@ -136,7 +136,7 @@ def fold_date(date: Date, options: Options) -> Rows:
 def findings_of_date(date: Date, observed: Observed, chosen: Tally, fleet: Fleet, limits: Thresholds) -> pa.Table:
     """Findings about the date's producers (``Rows``); ``fleet``: of all of the cluster. The date may be read again."""
     watched = worth_watching(observed.held, chosen, fleet.queues, limits)
-    sends = sends_after(watched, (table for table, _ in date.slices()), observed.day)
+    sends = sends_after(watched, (table for table, _ in date.slices()), observed.day, fleet.queues, limits)
     return findings_of(observed._replace(sends_after=sends), fleet, limits)
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from udfs.attempt_columns import attempts_of
 from udfs.held_stretches import Held
 from udfs.minute_counts import MINUTE_MS, MINUTES, Tally
+from udfs.not_available_duration import IntArray
 from udfs.producer_finding import Send, Thresholds
 from udfs.replayed_day import Day
 from udfs.return_rules import Watch, shares_of, watches
@@ -37,16 +38,36 @@ def worth_watching(held: Sequence[Held], chosen: Tally, queues: Queues, limits: 
     return [w for w, n in zip(every, sends, strict=True) if n * (most[w.held.broker_name] + 1) >= enough]
 
 
-def sends_after(watched: Sequence[Watch], parts: Iterable[pa.Table], day: Day) -> dict[Held, list[Send]]:
-    """Of each watch the sends of its process while it lasts, by their begin; ``parts``: as the date was folded."""
+def sends_after(
+    watched: Sequence[Watch], parts: Iterable[pa.Table], day: Day, queues: Queues, limits: Thresholds
+) -> dict[Held, list[Send]]:
+    """Of each watch the sends of its process, by their begin, until it lasted long enough and enough were expected.
+
+    ``parts``: as the date was folded.
+    """
     found: dict[Held, list[Send]] = {watch.held: [] for watch in watched}
     if watched:
+        shares = _shares(queues, day)
         for table in parts:
-            _add_sends(found, watched, table, day)
+            _add_sends(found, watched, table, day, shares, int(limits.not_returning_expected_sends * 10**9))
     return {held: sorted(sends) for held, sends in found.items()}
 
 
-def _add_sends(found: dict[Held, list[Send]], watched: Sequence[Watch], table: pa.Table, day: Day) -> None:
+def _shares(queues: Queues, day: Day) -> dict[str, IntArray]:
+    """By broker its share of each topic of the date, as ``shares_of``."""
+    of_topics = shares_of(queues)
+    own = [of_topics.get(topic, {}) for topic in day.topics]
+    return {name: np.array([each.get(name, 0) for each in own], np.int64) for name in day.brokers}
+
+
+def _add_sends(
+    found: dict[Held, list[Send]],
+    watched: Sequence[Watch],
+    table: pa.Table,
+    day: Day,
+    shares: Mapping[str, IntArray],
+    enough: int,
+) -> None:
     a = attempts_of(table, day.midnight_ms)
     process = day.process_of(a)
     topic, broker = a.texts("topic").in_order_of(day.topics), a.texts("broker_name").in_order_of(day.brokers)
@@ -60,5 +81,9 @@ def _add_sends(found: dict[Held, list[Send]], watched: Sequence[Watch], table: p
     for watch in watched:
         low, high = (watch.held.process * shift + at for at in (watch.held.until or 0, watch.most))
         own = rows[slice(*np.searchsorted(keys, [low, high]))]
+        expected = np.searchsorted(np.cumsum(shares[watch.held.broker_name][topic[own]]), enough)
+        if expected < len(own):
+            last = max(int(a.begin[own[expected]]), watch.least)
+            own = own[: np.searchsorted(a.begin[own], last, side="right")]
         columns = (each[own].tolist() for each in (a.begin, topic, broker))
         found[watch.held] += [Send(at, day.topics[t], day.brokers[b]) for at, t, b in zip(*columns, strict=True)]

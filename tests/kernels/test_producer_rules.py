@@ -113,7 +113,7 @@ def told(case, date, attempts, windows, replay, verdicts, routes):
         counts.slow,
         counts.answered,
         choices,
-        sends_after(watched, [table], day),
+        sends_after(watched, [table], day, fleet.queues, DEFAULT_LIMITS),
     )
     found = [findings_of(given, fleet, DEFAULT_LIMITS), findings_of_fleet(day, fleet, DEFAULT_LIMITS)]
     return pa.concat_tables(found).to_pylist(), minutes.to_pylist()
