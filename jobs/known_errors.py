@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from jobs.check_quality import AbsentTableError
 from jobs.engines.arrow_lake import ConcurrentWriteError
 from jobs.engines.lake_place import NoLocalEngineError
+from jobs.engines.runner import KernelFailedError
 from jobs.exit_codes import DRIFT_FOUND, GATE_FAILED, LAKE_HELD, RUN_FAILED, WRONG_USAGE
+from jobs.file_failures import of_files
 from jobs.lake_lease import LakeHeldError, LeaseLostError
 from jobs.open_drift import DriftFoundError, HalfPublishedError, NothingJudgedError
 from jobs.quality_gate import GateFailedError
@@ -35,6 +37,8 @@ def told(error: BaseException) -> tuple[str, int] | None:
     for kind, code in _CODES.items():
         if isinstance(error, kind):
             return str(error), code
+    if isinstance(error, (KernelFailedError, OSError)) and (sentence := of_files(str(error))):
+        return sentence, RUN_FAILED
     if "pyspark" in sys.modules:
         return _of_spark(error)
     return (str(error), RUN_FAILED) if isinstance(error, OSError) else None
