@@ -9,6 +9,7 @@ from collections.abc import Callable
 import typer
 
 from conf.failure import DONE, INTERRUPTED, RUN_FAILED, WRONG_USAGE, ExpectedError
+from jobs.file_failures import of_files
 from jobs.terminal import legible, legible_lines
 
 
@@ -34,7 +35,7 @@ def _sentence_and_code(error: BaseException) -> tuple[str, int]:
         return f"{said} (see hindsight --help)", WRONG_USAGE
     if isinstance(error, ExpectedError):
         return str(error), error.exit_code
-    if said := _of_spark(error) if "pyspark" in sys.modules else _of_the_machine(error):
+    if said := ("pyspark" in sys.modules and _of_spark(error)) or _of_the_machine(error):
         return said, RUN_FAILED
     sys.stderr.write(legible_lines("".join(traceback.format_exception(error))))
     return f"the run failed: {type(error).__name__}: {error}", RUN_FAILED
@@ -48,6 +49,9 @@ def _was_interrupted(error: BaseException | None) -> bool:
 
 
 def _of_the_machine(error: BaseException) -> str | None:
+    # A worker's error comes as a text, in a RuntimeError.
+    if isinstance(error, (OSError, RuntimeError)) and (said := of_files(str(error))):
+        return said
     return str(error) if isinstance(error, OSError) else None
 
 

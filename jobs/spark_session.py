@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from conf.settings import Settings
 from jobs.delta_jars import PACKAGES, SparkEnvironmentError, delta_jars, spark_defaults
+from jobs.file_failures import of_files
 
 _JAVA_NEEDED = 17
 _JAVA_HELP = f"install Java {_JAVA_NEEDED} or newer (Debian: openjdk-17-jre-headless) or set JAVA_HOME to one"
@@ -149,21 +150,12 @@ def known_failure(error: Exception) -> str:
             f"a worker has no module {absent.group(1)!r}; ship dist/hindsight.zip with --py-files, and install what "
             "requirements.lock pins on every worker."
         )
-    vanished = re.search(r"FileNotFoundError: (?:\[Errno 2\] )?(.*)", text)
-    if vanished:
-        return (
-            f"a landing file was listed and is gone ({vanished.group(1)}); what was read with it is not in the ledger, "
-            "and a rerun takes in what is there."
-        )
+    if sentence := of_files(text):
+        return sentence
     if "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND" in text:
         return (
             "an executor was lost with the steps that it kept; rerun. With a folder that every node reaches as "
             "spark.checkpoint.dir the steps outlive their executors."
-        )
-    if "No space left on device" in text:
-        return (
-            "there is no space left where the lake is, or where Spark keeps the steps of a run "
-            "(spark.local.dir); make room and rerun: what was committed stays, and the rest is done then."
         )
     # What the JVM says begins on the second line, where Python could not make an error of its own of it.
     said = [line.strip(": ") for line in text.splitlines() if line.strip(": ")]

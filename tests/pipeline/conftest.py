@@ -7,8 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,19 +16,18 @@ import pytest
 from conf.settings_file import load_settings
 from jobs.engines.asker import Asker
 from tests.conftest import CAPTURES
+from tests.lake_rows import LakeRows
 from tests.pipeline.damaged_files import write_damaged_files
+from tests.pipeline.local_runs import OF_PRODUCERS, run_here
 from tests.pipeline.sample_files import SAMPLES, SETTINGS, write_samples
-from tests.pipeline.undisturbed_runs import Undisturbed, jobs_of, lines, two_runs
+from tests.pipeline.undisturbed_runs import Undisturbed, lines, two_runs
 
 ROOT = SAMPLES.parent
 
 
 @pytest.fixture(scope="session")
-def story(spark, settings, tmp_path_factory) -> Path:
+def story(settings, tmp_path_factory) -> Path:
     """Root of the lake."""
-    from jobs import flag_allocation_drift, ingest_consumer_snapshots, ingest_send_records, rebuild_availability
-    from jobs.run_context import RunContext
-
     root = tmp_path_factory.mktemp("story")
     landing = root / "landing"
     hooks = landing / "producer_hook" / "cluster=oracle"
@@ -41,52 +40,29 @@ def story(spark, settings, tmp_path_factory) -> Path:
     snapshots = landing / "admin_snapshots" / "cluster=oracle"
     snapshots.mkdir(parents=True)
     shutil.copy(CAPTURES / "consumers" / "admin_snapshots.jsonl.gz", snapshots)
-    context = RunContext(str(landing))
-    for job in (ingest_send_records, ingest_consumer_snapshots, rebuild_availability, flag_allocation_drift):
-        job.run(spark, settings, context, str(root / "lake"))
+    run_here(settings, landing, root / "lake")
     return root / "lake"
 
 
-@pytest.fixture(scope="module")
-def views(spark, settings, story) -> Iterator[list[str]]:
-    """Names of the views, which are in place for this module, tables too."""
-    from jobs.delta_tables import Lake
-    from jobs.sql_views import create_views
-
-    yield create_views(spark, Lake(spark, str(story), retention_days=settings.delta.retention_days))
-    spark.sql("USE default")
-
-
-@pytest.fixture(scope="module")
-def askers(spark, settings, story) -> Iterator[dict[str, Asker]]:
-    """What answers questions about the story, on each engine."""
-    from jobs.asking import spark_asker
-    from jobs.engines.local_asker import LocalAsker
-    from jobs.engines.local_lake import LocalLake
-
-    yield {
-        "local": LocalAsker(LocalLake(str(story), retention_days=settings.delta.retention_days)),
-        "spark": spark_asker(spark, str(story), settings),
-    }
-    spark.sql("USE default")
-
-
-@pytest.fixture(params=["local", "spark"])
-def asker(askers, request) -> Asker:
-    """The one and the other."""
-    return askers[request.param]
+@pytest.fixture(scope="session")
+def rows(story) -> LakeRows:
+    """The tables and views of the story."""
+    return LakeRows(story)
 
 
 @pytest.fixture(scope="session")
-def formats(spark, settings_file, tmp_path_factory) -> Path:
+def asker(rows) -> Asker:
+    """What answers questions about the story."""
+    return rows.asker
+
+
+@pytest.fixture(scope="session")
+def formats(settings_file, tmp_path_factory) -> Path:
     """Root of a landing folder and a lake: the samples of every format, and damaged files in a cluster of their own.
 
     Files arrive in an unkind order: traces before the routes that name their brokers, mqadmin's output before the list
     that says when it was taken (``before.json``: why lines were refused until then).
     """
-    from jobs import ingest_consumer_snapshots, ingest_send_records, rebuild_availability
-    from jobs.run_context import RunContext
-
     root = tmp_path_factory.mktemp("formats")
     landing = root / "landing"
     write_samples(landing)
@@ -97,15 +73,11 @@ def formats(spark, settings_file, tmp_path_factory) -> Path:
     (root / "settings.toml").write_text(settings_file.read_text() + SETTINGS)
     settings = load_settings(root / "settings.toml")
 
-    def run(*jobs):
-        for job in jobs:
-            job.run(spark, settings, RunContext(str(landing)), str(root / "lake"))
-
-    run(ingest_send_records, ingest_consumer_snapshots)
-    refused = spark.read.format("delta").load(f"{root}/lake/quarantine").where("cluster <> 'damaged'").collect()
+    run_here(settings, landing, root / "lake", ("ingest_send_records", "ingest_consumer_snapshots"))
+    refused = LakeRows(root / "lake")("quarantine", "cluster <> 'damaged'", "reason_code")
     (root / "before.json").write_text(json.dumps([row.reason_code for row in refused]))
     told.write_bytes(commands)
-    run(ingest_consumer_snapshots, rebuild_availability)
+    run_here(settings, landing, root / "lake", ("ingest_consumer_snapshots", "rebuild_availability"))
     return root
 
 
@@ -144,19 +116,19 @@ def commanded(settings_file, tmp_path_factory) -> Commanded:
 
 
 @pytest.fixture(scope="session")
-def producers(spark, settings, tmp_path_factory) -> Undisturbed:
+def producers(settings, tmp_path_factory) -> Undisturbed:
     """One producer; the second file overlaps the first, so it has rows to compare and dates to compute anew."""
     hook = "producers/producer_4.7.1_short.jsonl.gz"
     batches = [{"producer_hook/a.jsonl": lines(hook, 0, 200)}, {"producer_hook/b.jsonl": lines(hook, 100, 300)}]
-    return two_runs(jobs_of("producer", spark, settings), tmp_path_factory.mktemp("producers"), batches)
+    return two_runs(partial(run_here, settings, jobs=OF_PRODUCERS), tmp_path_factory.mktemp("producers"), batches)
 
 
 @pytest.fixture(scope="session")
-def both_sides(spark, settings, tmp_path_factory) -> Undisturbed:
+def both_sides(settings, tmp_path_factory) -> Undisturbed:
     """Producers and consumers, in two runs."""
     hook, rounds = "producers/producer_4.7.1_short.jsonl.gz", "consumers/admin_snapshots.jsonl.gz"
     batches = [
         {"producer_hook/a.jsonl": lines(hook, 0, 200), "admin_snapshots/a.jsonl": lines(rounds, 0, 60)},
         {"producer_hook/b.jsonl": lines(hook, 100, 300), "admin_snapshots/b.jsonl": lines(rounds, 60, 120)},
     ]
-    return two_runs(jobs_of("both", spark, settings), tmp_path_factory.mktemp("both"), batches)
+    return two_runs(partial(run_here, settings), tmp_path_factory.mktemp("both"), batches)

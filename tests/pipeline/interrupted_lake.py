@@ -5,38 +5,44 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from deltalake import DeltaTable
 
 from jobs.delta_tables import Lake
+from jobs.engines.local_lake import LocalLake
 from schemas import Table
 from tests.pipeline.lake_contents import COMPARED
 
-WRITES = ("_create", "append", "add_candidates", "update", "replace_where")
+# By engine, what writes: its lake's methods.
+WRITES: dict[type, tuple[str, ...]] = {
+    LocalLake: ("_create", "append", "add_candidates", "store", "update", "replace"),
+    Lake: ("_create", "append", "add_candidates", "update", "replace_where"),
+}
 Seen = dict[str, list[str]]
 
 
 @contextmanager
-def after_each_write(call: Callable[[Lake, str, Table], None]) -> Iterator[None]:
+def after_each_write(call: Callable[[Any, str, Table], None]) -> Iterator[None]:
     """Call after every write of every lake; writes that would go on at once come one after the other."""
-    with patch("jobs.delta_tables._AT_ONCE", 1):
-        patches = [patch.object(Lake, name, _followed(name, call)) for name in WRITES]
-        for each in patches:
-            each.start()
-        try:
-            yield
-        finally:
-            for each in patches:
-                each.stop()
+    with one_write_at_a_time(), ExitStack() as patches:
+        for lake, names in WRITES.items():
+            for name in names:
+                patches.enter_context(patch.object(lake, name, _followed(getattr(lake, name), name, call)))
+        yield
 
 
-def _followed(name: str, call: Callable[[Lake, str, Table], None]) -> Callable:
-    write = getattr(Lake, name)
+@contextmanager
+def one_write_at_a_time() -> Iterator[None]:
+    with patch("jobs.delta_tables._AT_ONCE", 1), patch("jobs.engines.local_lake._AT_ONCE", 1):
+        yield
 
-    def followed(lake: Lake, table: Table, *rest, **named) -> None:
+
+def _followed(write: Callable[..., None], name: str, call: Callable[[Any, str, Table], None]) -> Callable[..., None]:
+    def followed(lake: Any, table: Table, *rest: Any, **named: Any) -> None:
         write(lake, table, *rest, **named)
         call(lake, name, table)
 

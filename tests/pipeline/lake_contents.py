@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from pyspark.sql import functions as F
-
+from jobs.engines.local_lake import LocalLake
 from schemas import TABLES
 
 # The ledger and the checks tell of runs, not of facts; everything else must be equal.
@@ -16,13 +16,11 @@ SOURCES = {
 }
 
 
-def contents(spark, lake: Path, *, with_sources: bool = True) -> dict[str, list]:
-    """Every table's rows, contract columns only, as sorted text; a table without rows need not be there."""
-    found: dict[str, list] = {table.name: [] for table in COMPARED}
+def contents(lake: Path, *, with_sources: bool = True) -> dict[str, list[str]]:
+    """Every table's rows, contract columns only, as sorted JSON; a table without rows need not be there."""
+    stored = LocalLake(str(lake), retention_days=7)
+    found: dict[str, list[str]] = {}
     for table in COMPARED:
-        if not (lake / table.name).exists():
-            continue
-        names = [n for n in table.contract_columns if with_sources or n not in SOURCES]
-        rows = spark.read.format("delta").load(f"{lake}/{table.name}").select(F.to_json(F.struct(*names)).alias("row"))
-        found[table.name] = sorted(row.row for row in rows.collect())
+        names = [name for name in table.contract_columns if with_sources or name not in SOURCES]
+        found[table.name] = sorted(json.dumps(row, default=str) for row in stored.rows(table, names).to_pylist())
     return found

@@ -9,12 +9,12 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from pyspark.sql import functions as F
 
 from conf.settings_file import load_settings
 from jobs.landing_survey import survey
 from jobs.landing_tally import tally_of
 from jobs.read_options import read_options
+from tests.lake_rows import LakeRows
 from tests.pipeline.damaged_files import CLUSTER, HOSTILE_NAME
 from udfs.landing_formats import FORMATS
 
@@ -22,19 +22,15 @@ SECRET = b"hush-2718281828"  # of the tests' own settings
 
 
 @pytest.fixture(scope="module")
-def taken_in(spark, formats):
-    """Rows of a table that come from the damaged files."""
-
-    def read(table):
-        return spark.read.format("delta").load(f"{formats}/lake/{table}").where(F.col("cluster") == CLUSTER)
-
-    return read
+def taken_in(formats):
+    """Rows of a table that come from the damaged files and meet a condition."""
+    rows = LakeRows(formats / "lake")
+    return lambda table, where="TRUE": rows(table, f"cluster = '{CLUSTER}' AND ({where})")
 
 
 @pytest.fixture(scope="module")
 def refused(taken_in):
-    rows = taken_in("quarantine").collect()
-    return {Path(r.source_file).name.partition(".")[0]: r for r in rows}
+    return {Path(r.source_file).name.partition(".")[0]: r for r in taken_in("quarantine")}
 
 
 @pytest.mark.parametrize(
@@ -61,7 +57,7 @@ def test_the_position_of_a_huge_line_covers_all_of_it(refused):
 
 
 def test_the_lines_before_a_truncation_are_taken_in(taken_in, refused):
-    (file,) = taken_in("ingested_file").where("file LIKE '%truncated%'").collect()
+    (file,) = taken_in("ingested_file", "file LIKE '%truncated%'")
     assert refused["truncated"].reason_code == "TRUNCATED_GZIP"
     assert file.complete is False
     assert file.stored > 50
@@ -69,7 +65,7 @@ def test_the_lines_before_a_truncation_are_taken_in(taken_in, refused):
 
 
 def test_the_good_lines_of_every_file_are_stored_and_the_accounts_balance(taken_in):
-    files = {Path(r.file).name.partition(".")[0]: r for r in taken_in("ingested_file").collect()}
+    files = {Path(r.file).name.partition(".")[0]: r for r in taken_in("ingested_file")}
     for f in files.values():
         assert f.read == f.stored + f.duplicate + f.ignored + f.quarantined, f.file
     assert (files["bad_utf8"].stored, files["no_key_field"].stored, files["huge_line"].stored) == (4, 2, 2)
@@ -77,14 +73,14 @@ def test_the_good_lines_of_every_file_are_stored_and_the_accounts_balance(taken_
     assert all(files[name].quarantined == 1 for name in files if name != "unknown_version")
 
 
-def test_check_landing_tells_of_each_file_what_the_run_made_of_its_lines(spark, formats):
+def test_check_landing_tells_of_each_file_what_the_run_made_of_its_lines(formats):
     settings = load_settings(formats / "settings.toml")
     options = read_options(str(formats / "landing"), settings)
     told = {}
     for file in survey(options.landing, FORMATS).files:
         tally = tally_of([file], options, most_refused=0).total()
         told[file.file] = (tally.lines, tally.stored, tally.ignored, tally.refused.total())
-    ledger = spark.read.format("delta").load(f"{formats}/lake/ingested_file").collect()
+    ledger = LakeRows(formats / "lake")("ingested_file")
     known = {row.file: (row.read, row.stored + row.duplicate, row.ignored, row.quarantined) for row in ledger}
     assert told == known and len(told) > 20
 
@@ -92,17 +88,17 @@ def test_check_landing_tells_of_each_file_what_the_run_made_of_its_lines(spark, 
 def test_captures_without_a_marker_are_one_round_in_every_table(taken_in):
     first = datetime(2026, 11, 21, 9, 30, 14, 272_000)
     for table in ("snapshot_capture", "topic_route", "queue_ownership", "consumer_heartbeat"):
-        assert {row.round_at for row in taken_in(table).collect()} == {first}, table
+        assert {row.round_at for row in taken_in(table)} == {first}, table
 
 
 def test_a_producer_of_an_unknown_version_is_stored_and_judged_unknown(taken_in):
-    instance = taken_in("producer_instance").where("client_id = '10.0.0.1@strange'").first()
+    (instance,) = taken_in("producer_instance", "client_id = '10.0.0.1@strange'")
     assert instance.client_version == "9.9.9"
-    replay = taken_in("producer_replay").where("client_id = '10.0.0.1@strange'").first()
+    (replay,) = taken_in("producer_replay", "client_id = '10.0.0.1@strange'")
     assert (replay.verdict, replay.profile, replay.attempts) == ("unknown", None, 10)
     assert "9.9.9" in replay.reasons[0]
-    assert taken_in("broker_availability_window").where("client_id = '10.0.0.1@strange'").count() == 0
-    verdicts = taken_in("send_verdict").where("client_id = '10.0.0.1@strange'").collect()
+    assert taken_in("broker_availability_window", "client_id = '10.0.0.1@strange'") == []
+    verdicts = taken_in("send_verdict", "client_id = '10.0.0.1@strange'")
     assert {v.verdict for v in verdicts} == {"unknown"}
     assert len(verdicts) == 10
     assert "9.9.9" in verdicts[0].reason
@@ -110,15 +106,15 @@ def test_a_producer_of_an_unknown_version_is_stored_and_judged_unknown(taken_in)
 
 def test_a_file_of_a_hostile_name_is_taken_in_under_that_name(taken_in):
     name = f"producer_hook/cluster={CLUSTER}/{HOSTILE_NAME}.jsonl"
-    (file,) = taken_in("ingested_file").where("file LIKE '%it_s%'").collect()
+    (file,) = taken_in("ingested_file", "file LIKE '%it_s%'")
     assert (file.file, file.stored, file.quarantined) == (name, 1, 1)
-    assert [r.source_file for r in taken_in("quarantine").where("source_file LIKE '%it_s%'").collect()] == [name]
-    assert taken_in("send_attempt").where("source_file LIKE '%it_s%'").count() == 1
+    assert [r.source_file for r in taken_in("quarantine", "source_file LIKE '%it_s%'")] == [name]
+    assert len(taken_in("send_attempt", "source_file LIKE '%it_s%'")) == 1
 
 
 def test_what_a_link_in_the_landing_folder_points_at_is_in_no_table(taken_in):
-    assert taken_in("ingested_file").where("file LIKE '%link%' OR file LIKE '%outside%'").count() == 0
-    assert taken_in("quarantine").where("raw_text LIKE '%password%'").count() == 0
+    assert taken_in("ingested_file", "file LIKE '%link%' OR file LIKE '%outside%'") == []
+    assert taken_in("quarantine", "raw_text LIKE '%password%'") == []
 
 
 def holding(secret: bytes, there: Path, root: Path) -> list[Path]:
@@ -131,14 +127,14 @@ def files_of(root: Path) -> list[Path]:
     return [path for path in root.rglob("*") if path.is_file()]
 
 
-def test_a_secret_of_the_settings_is_in_no_file_of_the_lake(spark, formats):
-    assert spark.conf.get("spark.hadoop.fs.s3a.secret.key").encode() == SECRET
+def test_a_secret_of_the_settings_is_in_no_file_of_the_lake(settings_file, formats):
+    assert SECRET in settings_file.read_bytes()
     assert len(files_of(formats / "lake")) > 100
     assert holding(SECRET, formats / "lake" / "send_verdict", formats / "lake") == []
 
 
-def test_a_secret_of_the_settings_is_in_no_file_of_a_capture_s_lake(spark, story):
-    assert spark.conf.get("spark.hadoop.fs.s3a.secret.key").encode() == SECRET
+def test_a_secret_of_the_settings_is_in_no_file_of_a_capture_s_lake(settings_file, story):
+    assert SECRET in settings_file.read_bytes()
     assert len(files_of(story)) > 100
     assert holding(SECRET, story / "drift_incident", story) == []
 

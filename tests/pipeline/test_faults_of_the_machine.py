@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from errno import ENOSPC
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -18,13 +19,21 @@ import pytest
 from deltalake import DeltaTable
 
 from conf.failure import DONE, LAKE_HELD, RUN_FAILED
-from jobs.delta_tables import Lake
+from jobs.engines.local_lake import LocalLake
 from jobs.exit_codes import exit_code
 from jobs.run_context import RunContext
 from jobs.run_pipeline import JOBS
-from tests.pipeline.interrupted_lake import Reader, is_published_whole, published, seen, without_empty
+from tests.pipeline.interrupted_lake import (
+    Reader,
+    is_published_whole,
+    one_write_at_a_time,
+    published,
+    seen,
+    without_empty,
+)
+from tests.pipeline.local_runs import OF_PRODUCERS, run_here
 from tests.pipeline.stepped_clock import AnHourBack
-from tests.pipeline.undisturbed_runs import is_healed_by_a_rerun, jobs_of
+from tests.pipeline.undisturbed_runs import is_healed_by_a_rerun, on_spark
 from tests.processes import processes
 
 ROOT = Path(__file__).parent.parent.parent
@@ -41,7 +50,7 @@ exit $code
 
 def pipeline_command(landing: Path, lake: Path, settings_file: Path) -> list[str]:
     options = ["--landing", str(landing), "--lake", str(lake), "--settings", str(settings_file)]
-    return [sys.executable, "-m", "jobs.run_pipeline", *options, "--master", "local[2]"]
+    return [sys.executable, "-m", "jobs.run_pipeline", *options]
 
 
 def copied(lake: Path, to: Path) -> Path:
@@ -73,18 +82,18 @@ def kib(folder: Path) -> int:
     return sum(-(-path.stat().st_size // 4096) * 4 for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_write_that_finds_no_space_between_two_commits(spark, settings, producers, tmp_path, capsys):
+def test_a_write_that_finds_no_space_between_two_commits(settings, producers, tmp_path, capsys):
     """As on a full disk, after the commits of three derived tables of seven."""
-    lake, run = copied(producers.after_first, tmp_path / "lake"), jobs_of("producer", spark, settings)
+    lake, run = copied(producers.after_first, tmp_path / "lake"), partial(run_here, settings, jobs=OF_PRODUCERS)
     with_space = {"ingested_file", "producer_replay", "fault_item_state", "broker_availability_window"}
-    replace = Lake.replace_where
+    replace = LocalLake.replace
 
-    def without_space(lake: Lake, table, *rest) -> None:
+    def without_space(lake: LocalLake, table, *rest) -> None:
         if table.name not in with_space:
             raise OSError(ENOSPC, os.strerror(ENOSPC))
         replace(lake, table, *rest)
 
-    with patch("jobs.delta_tables._AT_ONCE", 1), patch.object(Lake, "replace_where", without_space):
+    with one_write_at_a_time(), patch.object(LocalLake, "replace", without_space):
         assert exit_code(lambda: run(producers.landing, lake)) == RUN_FAILED
     assert capsys.readouterr().err.splitlines()[-1].startswith("hindsight: there is no space left")
     (first, second), stored = producers.runs, seen(lake)
@@ -134,7 +143,7 @@ def test_a_killed_python_worker(spark, settings, producers, tmp_path, job):
     run.join()
     assert killed and reader.reads and codes == [RUN_FAILED]
     assert published(lake) and is_published_whole(lake, producers.runs[0])
-    assert is_healed_by_a_rerun(jobs_of("producer", spark, settings), producers, lake)
+    assert is_healed_by_a_rerun(on_spark(spark, settings, OF_PRODUCERS), producers, lake)
 
 
 def started(command: list[str], log: Path) -> subprocess.Popen[bytes]:
@@ -157,12 +166,12 @@ def test_of_two_whole_runs_at_once_one_does_it_all_and_the_other_nothing(both_si
     assert is_published_whole(lake, both_sides.runs[1])
 
 
-def test_a_clock_that_steps_back_between_two_runs(spark, settings, producers, tmp_path, monkeypatch):
+def test_a_clock_that_steps_back_between_two_runs(settings, producers, tmp_path, monkeypatch):
     """By what its rows say the second run is the earlier one; readers take it for the newest all the same."""
     lake = copied(producers.after_first, tmp_path / "lake")
     for module in ("run_context", "publication_record", "quality_gate"):
         monkeypatch.setattr(f"jobs.{module}.datetime", AnHourBack)
-    jobs_of("producer", spark, settings)(producers.landing, lake)
+    run_here(settings, producers.landing, lake, OF_PRODUCERS)
     rows = DeltaTable(lake / "publication").to_pyarrow_table().to_pylist()
     first, second = (row["published_at"] for row in sorted(rows, key=lambda row: row["number"]))
     assert second < first

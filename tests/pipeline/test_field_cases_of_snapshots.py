@@ -10,6 +10,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from tests.conftest import GOLDEN
+from tests.lake_rows import LakeRows
+from tests.pipeline.local_runs import OF_CONSUMERS, run_here
 from tests.readers.mqadmin_printer import RELEASES, status
 
 CASES = GOLDEN / "field_cases"
@@ -21,24 +23,16 @@ ABOUT_THE_ROW |= {"incident_id"}  # made of the cluster's name too
 
 
 @pytest.fixture(scope="module")
-def taken(spark, settings, tmp_path_factory):
+def taken(settings, tmp_path_factory):
     """Rows of a table of the lake, by cluster, after one run of the pipeline's jobs on all cases."""
-    from jobs import flag_allocation_drift, ingest_consumer_snapshots
-    from jobs.run_context import RunContext
-
     root = tmp_path_factory.mktemp("field_cases")
     for name, cases in (("mqadmin", OF_MQADMIN), ("admin_snapshots", OF_COLLECTORS)):
         for case in cases:
             shutil.copytree(CASES / case / f"cluster={case}", root / "landing" / name / f"cluster={case}")
     without_queues(root / "landing/mqadmin/cluster=status")
-    for job in (ingest_consumer_snapshots, flag_allocation_drift):
-        job.run(spark, settings, RunContext(str(root / "landing")), str(root / "lake"))
-
-    def of(table: str, cluster: str):
-        rows = spark.read.format("delta").load(f"{root}/lake/{table}").where(f"cluster = '{cluster}'")
-        return rows.collect()
-
-    return of
+    run_here(settings, root / "landing", root / "lake", OF_CONSUMERS)
+    rows = LakeRows(root / "lake")
+    return lambda table, cluster: rows(table, f"cluster = '{cluster}'")
 
 
 def without_queues(cluster):
@@ -55,7 +49,7 @@ def without_queues(cluster):
 
 
 def facts(rows):
-    return sorted((_facts(row.asDict(True)) for row in rows), key=repr)
+    return sorted((_facts(row) for row in rows), key=repr)
 
 
 def _facts(told):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from jobs import ingest_consumer_snapshots
-from jobs.asking import spark_asker
-from jobs.run_context import RunContext
 from jobs.run_summary import summary
+from tests.lake_rows import LakeRows
+from tests.pipeline.local_runs import run_here
 from tests.pipeline.sample_files import SAMPLES
 
 
-def test_files_that_leave_no_row_are_named_with_their_counts(spark, settings, tmp_path, capsys):
+def test_files_that_leave_no_row_are_named_with_their_counts(settings, tmp_path, capsys):
     (sample,) = (SAMPLES / "heartbeat" / "cluster=example").iterdir()
     heartbeats, logs = tmp_path / "landing/heartbeat/cluster=c", tmp_path / "landing/client_log/cluster=c"
     heartbeats.mkdir(parents=True)
@@ -21,8 +20,7 @@ def test_files_that_leave_no_row_are_named_with_their_counts(spark, settings, tm
         (logs / f"{n:02}.log").write_text("nothing of interest\n" * 3)
 
     def take_in():
-        context = RunContext(str(tmp_path / "landing"))
-        result = ingest_consumer_snapshots.run(spark, settings, context, str(tmp_path / "lake"))
+        (result,) = run_here(settings, tmp_path / "landing", tmp_path / "lake", ["ingest_consumer_snapshots"])
         return result, capsys.readouterr().out
 
     result, told = take_in()
@@ -30,8 +28,7 @@ def test_files_that_leave_no_row_are_named_with_their_counts(spark, settings, tm
     assert "client_log/cluster=c/00.log: 3 lines, none stored: 3 ignored" in told
     assert "client_log/cluster=c/10.log" not in told  # the first ten
 
-    asker = spark_asker(spark, str(tmp_path / "lake"), settings)
-    said = [*summary(asker)]
+    said = [*summary(LakeRows(tmp_path / "lake").asker)]
     said = said[said.index("Files from which nothing was stored") + 1 :]
     assert said == [f"  client_log/cluster=c/{n:02}.log: 3 lines, none stored: 3 ignored" for n in range(10)] + [
         "  and 4 more"
@@ -45,19 +42,15 @@ def test_files_that_leave_no_row_are_named_with_their_counts(spark, settings, tm
     result, told = take_in()
     assert result.nothing_stored == 1
     assert "heartbeat/cluster=c/worse.jsonl: 1 line, none stored: 1 refused" in told
-    said = [*summary(asker)]
+    said = [*summary(LakeRows(tmp_path / "lake").asker)]
     assert said[said.index("Files from which nothing was stored") + 1].startswith(
         "  heartbeat/cluster=c/worse.jsonl: 1"
     )
-    spark.sql("USE default")
 
 
-def test_a_lake_into_which_nothing_came_tells_of_nothing(spark, settings, tmp_path):
+def test_a_lake_into_which_nothing_came_tells_of_nothing(settings, tmp_path):
     (tmp_path / "landing").mkdir()
-    result = ingest_consumer_snapshots.run(
-        spark, settings, RunContext(str(tmp_path / "landing")), str(tmp_path / "lake")
-    )
+    (result,) = run_here(settings, tmp_path / "landing", tmp_path / "lake", ["ingest_consumer_snapshots"])
     assert result.files == 0
-    (said,) = summary(spark_asker(spark, str(tmp_path / "lake"), settings))
+    (said,) = summary(LakeRows(tmp_path / "lake").asker)
     assert said.startswith("Nothing has been taken in yet")
-    spark.sql("USE default")

@@ -10,9 +10,18 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import polars
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
+from jobs import render_report
 from jobs.engines.asker import as_records
+from jobs.report_page import page
+from jobs.report_queries import report_data
+from jobs.run_context import RunContext
+from schemas import TABLES
 
 COOKBOOK = Path(__file__).parent.parent.parent / "docs" / "cookbook.md"
 ENTRY = re.compile(r"^## (\d+\. .+?)$.*?```sql\n(.+?)```\n\n(All|Some) rows:\n\n(.+?)\n\n", re.MULTILINE | re.DOTALL)
@@ -57,36 +66,30 @@ def test_a_query_of_the_cookbook_gives_what_it_promises(asker, sql, all_rows, pr
 # -- the page ------------------------------------------------------------------------------------------------------
 
 
-def test_the_report_shows_the_drift_of_g_mix_and_every_isolation(spark, settings, views, story):
-    from jobs import render_report
-    from jobs.run_context import RunContext
-
-    path = Path(render_report.run(spark, settings, RunContext(str(story)), str(story)))
+def test_the_report_shows_the_drift_of_g_mix_and_every_isolation(settings, rows, story):
+    path = Path(render_report.written(rows.asker, settings, RunContext(str(story))))
     html = path.read_text(encoding="utf-8")
     told = json.loads(re.search(r'id="island">(.*?)</script>', html, re.DOTALL).group(1))
     assert (path, list(story.glob(".*report*"))) == (story / "report.html", [])
     (mix,) = [m for m in told["matrices"] if m["consumer_group"] == "g_mix" and m["topic"] == "OracleOrders"]
     assert (mix["drift"], len(mix["at"])) == (68, 68)
     assert [cell[3] for cell in dict(mix["queues"])["broker-a:2"]] == ["DOUBLE_OWNED"] * 68
-    assert len(told["windows"]) == spark.table("broker_availability_window").count() > 40
+    assert len(told["windows"]) == len(rows("broker_availability_window")) > 40
     assert "The members of g_mix share by different strategies" in html
     assert "left-out" not in html
 
 
-def test_the_report_shows_who_refused_each_broker_minute_by_minute_and_every_finding(spark, settings, views, askers):
-    from jobs.report_page import page
-    from jobs.report_queries import report_data
-
-    data = report_data(askers["local"], settings.report)
+def test_the_report_shows_who_refused_each_broker_minute_by_minute_and_every_finding(settings, rows):
+    data = report_data(rows.asker, settings.report)
     html = unescape(page(data))
-    refused = spark.sql("SELECT broker_name, minute_at, isolating, active FROM fleet_isolation").collect()
+    refused = rows("fleet_isolation", columns="broker_name, UNIX_MILLIS(minute_at) AS minute, isolating, active")
     step, begin = data["fleet_stretch"]["step"], data["fleet_stretch"]["begin"]
     cells = {(c["broker_name"], begin + c["bucket"] * step): c["worst"] for c in data["fleet_cells"] if c["refused"]}
     shown = {(broker, at, worst["isolating"], worst["active"]) for (broker, at), worst in cells.items()}
     assert step == 60_000  # the record is so short that each cell is a minute
-    assert shown == {(r.broker_name, round(r.minute_at.timestamp() * 1000), r.isolating, r.active) for r in refused}
+    assert shown == {(r.broker_name, r.minute, r.isolating, r.active) for r in refused}
     assert {broker for broker, *_ in shown} == {"broker-a", "broker-b", "broker-c"}
-    told = spark.table("producer_finding").collect()
+    told = rows("producer_finding")
     assert len(told) > 20 and [row.sentence for row in told if row.sentence not in html] == []
     ranks = [["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"].index(f["severity"]) for f in data["producer_findings"]]
     assert ranks == sorted(ranks)
@@ -96,34 +99,26 @@ def test_the_report_shows_who_refused_each_broker_minute_by_minute_and_every_fin
 # -- other readers -------------------------------------------------------------------------------------------------
 
 
-def test_delta_rs_polars_and_duckdb_read_every_table(spark, story, views):
-    import duckdb
-    import polars
-    from deltalake import DeltaTable
-
-    from schemas import TABLES
-
+def test_delta_rs_polars_and_duckdb_read_every_table(story):
+    """As many rows as the ledger of the table's own log counts."""
     made = [name for name in TABLES if (story / name).exists()]
     assert len(made) >= 20
     for name in made:
         path = f"{story}/{name}"
-        expected = spark.read.format("delta").load(path).count()
-        rows = DeltaTable(path).to_pyarrow_dataset()
+        stored = DeltaTable(path)
+        expected = sum(pa.table(stored.get_add_actions(flatten=True))["num_records"].to_pylist())
+        rows = stored.to_pyarrow_dataset()
         assert rows.count_rows() == expected, name
         with duckdb.connect() as reader:
             assert reader.register("rows", rows).sql("SELECT COUNT(*) FROM rows").fetchall() == [(expected,)], name
         assert polars.scan_delta(path).collect().height == expected, name
 
 
-def test_other_readers_find_the_same_values(spark, story):
-    import duckdb
-    import polars
-    from deltalake import DeltaTable
-
+def test_other_readers_find_the_same_values(rows, story):
     path = f"{story}/broker_availability_window"
     query = """SELECT broker_name, COUNT(*) AS n, CAST(SUM(trigger_latency_ms) AS BIGINT) AS latency,
         MAX(window_start) AS last FROM {} GROUP BY broker_name ORDER BY broker_name"""
-    expected = [tuple(row) for row in spark.sql(query.format(f"delta.`{path}`")).collect()]
+    expected = [tuple(row.values()) for row in rows.ask(query.format("broker_availability_window"))]
     with duckdb.connect() as reader:
         reader.execute("SET TimeZone = 'UTC'")
         reader.register("rows", DeltaTable(path).to_pyarrow_dataset())

@@ -10,10 +10,11 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from pyspark.sql import functions as F
 
 from conf.settings_file import SettingsError
+from tests.lake_rows import LakeRows
 from tests.pipeline import damaged_files
+from tests.pipeline.local_runs import run_here
 from tests.pipeline.sample_files import FORMATS
 
 
@@ -23,16 +24,16 @@ def text_of(path: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def table(spark, formats):
-    """Rows of a table that come from the samples."""
-    sound = F.col("cluster") != damaged_files.CLUSTER
-    return lambda name: spark.read.format("delta").load(f"{formats}/lake/{name}").where(sound)
+def table(formats):
+    """Rows of a table that come from the samples and meet a condition."""
+    rows = LakeRows(formats / "lake")
+    return lambda name, where="TRUE": rows(name, f"cluster <> '{damaged_files.CLUSTER}' AND ({where})")
 
 
 def stored(table, name: str, folder: str, column: str | None = None) -> Counter:
     """Rows of a table by source file and, where given, by a column's value."""
-    rows = table(name).where(f"source_file LIKE '{folder}/%'").select("source_file", *([column] if column else []))
-    return Counter(tuple(row) if column else row.source_file for row in rows.collect())
+    rows = table(name, f"source_file LIKE '{folder}/%'")
+    return Counter((row.source_file, row[column]) if column else row.source_file for row in rows)
 
 
 def sample_files(formats: Path, folder: str) -> dict[str, Path]:
@@ -52,7 +53,7 @@ def written(formats: Path, folder: str, *patterns: str) -> Counter:
 
 
 def test_every_line_of_every_file_is_accounted_for(formats, table):
-    files = {row.file: row for row in table("ingested_file").collect()}
+    files = {row.file: row for row in table("ingested_file")}
     for name, path in (entry for folder in FORMATS for entry in sample_files(formats, folder).items()):
         row = files.pop(name)
         assert row.read == len(text_of(path).splitlines()), path
@@ -65,7 +66,7 @@ def test_every_line_of_every_file_is_accounted_for(formats, table):
 
 
 def test_what_a_person_would_refuse_is_all_that_is_refused(formats, table):
-    assert sorted(row.reason_code for row in table("quarantine").collect()) == ["NOT_PARQUET", "UNKNOWN_VALUE"]
+    assert sorted(row.reason_code for row in table("quarantine")) == ["NOT_PARQUET", "UNKNOWN_VALUE"]
     assert Counter(json.loads((formats / "before.json").read_text())).keys() == {
         "NO_CAPTURE_TIME",
         "NOT_PARQUET",
@@ -107,41 +108,36 @@ def test_sends_of_traces_are_as_many_as_different_records_say(formats, table):
     (path,) = (formats / "landing" / "trace_topic").rglob("*.gz")
     records = re.findall(r"Pub\\u0001.*?\\u0002", text_of(path))
     assert (len(records), len(set(records))) == (1730, 1729)
-    assert table("send_attempt").where("source = 'trace_topic'").count() == 1729
+    assert len(table("send_attempt", "source = 'trace_topic'")) == 1729
 
 
 def test_brokers_of_traces_are_named_by_the_routes_that_came_later(table):
-    rows = table("send_attempt").where("source = 'trace_topic'").groupBy("broker_address", "broker_name").count()
-    assert {row.broker_address: row.broker_name for row in rows.collect()} == {
-        "127.0.0.1:20911": "broker-a",
-        "127.0.0.1:20931": "broker-b",
-        "127.0.0.1:20951": "broker-c",
+    rows = table("send_attempt", "source = 'trace_topic'")
+    assert {(row.broker_address, row.broker_name) for row in rows} == {
+        ("127.0.0.1:20911", "broker-a"),
+        ("127.0.0.1:20931", "broker-b"),
+        ("127.0.0.1:20951", "broker-c"),
     }
 
 
 def test_outputs_of_mqadmin_are_taken_when_the_list_of_commands_says(table):
-    (captured,) = table("consumer_heartbeat").where("collector = 'mqadmin'").select("captured_at").distinct().collect()
-    assert captured.captured_at == datetime(2026, 11, 21, 9, 33, 11, 125_000)
-    assert table("snapshot_capture").where("collector = 'mqadmin' AND round_at IS NULL").count() == 0
+    (captured_at,) = {row.captured_at for row in table("consumer_heartbeat", "collector = 'mqadmin'")}
+    assert captured_at == datetime(2026, 11, 21, 9, 33, 11, 125_000)
+    assert table("snapshot_capture", "collector = 'mqadmin' AND round_at IS NULL") == []
 
 
 def test_windows_from_traces_are_partial_and_claim_no_failure(table):
-    replayed = table("producer_replay").where("client_id LIKE 'process %'")
-    assert {(tuple(r.sources), r.verdict, r.certainty) for r in replayed.collect()} == {
-        (("trace_topic",), "replayed", "partial")
-    }
-    windows = table("broker_availability_window").where("client_id LIKE 'process %'").collect()
+    replayed = table("producer_replay", "client_id LIKE 'process %'")
+    assert {(tuple(r.sources), r.verdict, r.certainty) for r in replayed} == {(("trace_topic",), "replayed", "partial")}
+    windows = table("broker_availability_window", "client_id LIKE 'process %'")
     assert {(w.certainty, w.trigger_kind) for w in windows} == {("partial", "latency")}
-    assert table("send_verdict").where("client_id LIKE 'process %'").count() == 0
+    assert table("send_verdict", "client_id LIKE 'process %'") == []
 
 
-def test_a_rule_that_is_not_known_is_wrong_usage(spark, settings, tmp_path):
-    from jobs import ingest_send_records
-    from jobs.run_context import RunContext
-
+def test_a_rule_that_is_not_known_is_wrong_usage(settings, tmp_path):
     folder = tmp_path / "landing" / "canonical_sends" / "cluster=c"
     folder.mkdir(parents=True)
     (folder / "a.jsonl").write_text("{}\n")
     wrong = settings.model_copy(update={"ingest": settings.ingest.model_copy(update={"rules": {"NO_RULE": "flag"}})})
     with pytest.raises(SettingsError, match="NO_RULE"):
-        ingest_send_records.run(spark, wrong, RunContext(str(tmp_path / "landing")), str(tmp_path / "lake"))
+        run_here(wrong, tmp_path / "landing", tmp_path / "lake", ["ingest_send_records"])

@@ -7,7 +7,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from pyspark.sql import functions as F
+
+from tests.lake_rows import LakeRows, Row
+from tests.pipeline.lake_contents import contents
+from tests.pipeline.local_runs import OF_CONSUMERS, run_here
 
 MIDNIGHT = datetime(2026, 1, 6, tzinfo=UTC)
 STARTED = MIDNIGHT - timedelta(hours=3)
@@ -72,22 +75,15 @@ PARTS = {
 
 
 @pytest.fixture
-def flag(spark, settings):
-    from jobs import flag_allocation_drift, ingest_consumer_snapshots
-    from jobs.run_context import RunContext
-
-    def run(root: Path, *parts: str) -> list:
+def flag(settings):
+    def run(root: Path, *parts: str) -> list[Row]:
         """Land the parts, run both jobs, tell the incidents."""
         folder = root / "landing" / "admin_snapshots" / "cluster=x"
         folder.mkdir(parents=True, exist_ok=True)
         for part in parts:
             (folder / f"{part}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in PARTS[part]))
-        context = RunContext(str(root / "landing"))
-        ingest_consumer_snapshots.run(spark, settings, context, str(root / "lake"))
-        flag_allocation_drift.run(spark, settings, context, str(root / "lake"))
-        names = ("event_date", "incident_id", "root_cause", "state", "opened_at", "resolved_at", "settled", "sentence")
-        rows = spark.read.format("delta").load(f"{root}/lake/drift_incident").orderBy("opened_at")
-        return rows.select(*names).collect()
+        run_here(settings, root / "landing", root / "lake", OF_CONSUMERS)
+        return LakeRows(root / "lake").ask("SELECT * FROM drift_incident ORDER BY opened_at")
 
     return run
 
@@ -96,8 +92,7 @@ def clock(at: datetime | None) -> str | None:
     return at and f"{at:%H:%M:%S}"
 
 
-@pytest.mark.soak  # four runs of two jobs
-def test_an_incident_over_midnight_is_one_row_and_late_rounds_correct_it(spark, flag, tmp_path):
+def test_an_incident_over_midnight_is_one_row_and_late_rounds_correct_it(flag, tmp_path):
     (evening,) = flag(tmp_path / "parts", "evening")
     # Without owner from 23:55; two rounds and 60 s.
     assert (evening.state, clock(evening.opened_at), evening.settled) == ("OPEN", "23:56:00", False)
@@ -117,8 +112,6 @@ def test_an_incident_over_midnight_is_one_row_and_late_rounds_correct_it(spark, 
 
     flag(tmp_path / "whole", "evening", "night", "late")
     for table in ("drift_incident", "allocation_drift", "group_drift_state", "membership_change", "group_round"):
-        lines = {}
-        for lake in ("parts", "whole"):
-            frame = spark.read.format("delta").load(f"{tmp_path}/{lake}/lake/{table}").drop("computed_at", "run_id")
-            lines[lake] = sorted(r.row for r in frame.select(F.to_json(F.struct("*")).alias("row")).collect())
-        assert lines["parts"] == lines["whole"], table
+        parts, whole = (contents(tmp_path / lake / "lake")[table] for lake in ("parts", "whole"))
+        assert parts == whole, table
+        assert whole or table == "membership_change"

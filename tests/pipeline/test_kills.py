@@ -1,8 +1,8 @@
 """A run that is broken off anywhere: a plain rerun ends in the same tables, and a reader never sees a part of one.
 
 What is killed how: ``states`` are the lake as it is between two writes of an undisturbed run, one write at a time,
-which is what a kill there leaves behind. In the tests that say SIGKILL a process of its own kills itself, with its JVM:
-after a write that it counts, or some time later.
+which is what a kill there leaves behind. In the tests that say SIGKILL a process of its own kills itself, on Spark with
+its JVM: after a write that it counts, or some time later.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,8 @@ from jobs.lake_lease import take
 from jobs.lease_folder import LeaseFolder
 from jobs.small_files import LocalStore
 from tests.pipeline.interrupted_lake import Reader, is_published_whole, seen, without_empty
-from tests.pipeline.undisturbed_runs import Undisturbed, is_healed_by_a_rerun, jobs_of
+from tests.pipeline.local_runs import OF_PRODUCERS, run_here
+from tests.pipeline.undisturbed_runs import Run, Undisturbed, is_healed_by_a_rerun, on_spark
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -33,28 +35,33 @@ def test_the_runs_write_often_and_the_second_one_changes_what_is_there(producers
     changed = {name for name, rows in second.items() if rows != first.get(name)}
     assert {"send_attempt", "send_verdict", "producer_replay", "fleet_minute"} <= changed
     writes = Counter(name.split()[0] for name, _ in producers.states)
-    assert writes["append"] >= 3 and writes["replace_where"] >= 16 and writes["add_candidates"] >= 14
+    assert writes["store"] >= 2 and writes["replace"] >= 16 and writes["add_candidates"] >= 14
 
 
-def test_killed_between_the_commits_of_a_job(spark, settings, producers, tmp_path):
+@pytest.fixture
+def of_producers(settings) -> Run:
+    return partial(run_here, settings, jobs=OF_PRODUCERS)
+
+
+def test_killed_between_the_commits_of_a_job(of_producers, producers, tmp_path):
     """The second run, after three of seven derived tables."""
     lake = tmp_path / "lake"
-    nth = producers.nth_write("replace_where broker_availability_window")
+    nth = producers.nth_write("replace broker_availability_window")
     shutil.copytree(producers.states_of_second[nth - 1][1], lake)
     assert seen(lake) != producers.runs[0] and without_empty(seen(lake)) != without_empty(producers.runs[1])
     assert is_published_whole(lake, producers.runs[0])
-    assert is_healed_by_a_rerun(jobs_of("producer", spark, settings), producers, lake)
+    assert is_healed_by_a_rerun(of_producers, producers, lake)
 
 
 @pytest.fixture
 def killed_run(settings_file, tmp_path) -> Callable[..., Path]:
     """A second run that is killed so many seconds after its n-th write, with a reader beside it; its lake."""
 
-    def run(done: Undisturbed, last_write: int, seconds: float = 0) -> Path:
+    def run(done: Undisturbed, last_write: int, seconds: float = 0, engine: str = "local") -> Path:
         lake, log = tmp_path / "lake", tmp_path / "log"
         shutil.copytree(done.after_first, lake)
         command = [sys.executable, "-m", "tests.pipeline.run_to_be_killed", str(last_write), str(seconds)]
-        options = ["--landing", done.landing, "--lake", lake, "--settings", settings_file, "--master", "local[2]"]
+        options = ["--landing", done.landing, "--lake", lake, "--settings", settings_file, "--engine", engine]
         reader = Reader(lake, *done.runs)
         with (
             log.open("wb") as said,
@@ -72,12 +79,22 @@ def killed_run(settings_file, tmp_path) -> Callable[..., Path]:
     return run
 
 
-def test_a_sigkill_between_two_commits_while_somebody_reads(spark, settings, producers, killed_run):
+def killed_before_the_ledger(killed_run, producers: Undisturbed, engine: str) -> Path:
     """The second run's first write is that of the attempts, its third that of the ledger: killed after the second."""
-    lake = killed_run(producers, 2)
+    lake = killed_run(producers, 2, engine=engine)
     assert seen(lake)["send_attempt"] == producers.runs[1]["send_attempt"] != producers.runs[0]["send_attempt"]
     take(LeaseFolder(str(lake), LocalStore(lake / "_lease")), "the next run").renew(released=True)
-    assert is_healed_by_a_rerun(jobs_of("producer", spark, settings), producers, lake)
+    return lake
+
+
+def test_a_sigkill_between_two_commits_while_somebody_reads(of_producers, producers, killed_run):
+    lake = killed_before_the_ledger(killed_run, producers, "local")
+    assert is_healed_by_a_rerun(of_producers, producers, lake)
+
+
+def test_a_sigkill_of_a_run_on_spark_between_two_commits(spark, settings, producers, killed_run):
+    lake = killed_before_the_ledger(killed_run, producers, "spark")
+    assert is_healed_by_a_rerun(on_spark(spark, settings, OF_PRODUCERS), producers, lake)
 
 
 @pytest.mark.soak
@@ -103,10 +120,10 @@ def test_killed_between_any_two_writes(pipeline, both_sides, tmp_path, part):
 
 # A write within each job's own.
 WRITES = (
-    "append send_attempt",
-    "append queue_ownership",
-    "replace_where send_verdict",
-    "replace_where allocation_drift",
+    "store send_attempt",
+    "store queue_ownership",
+    "replace send_verdict",
+    "replace allocation_drift",
 )
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from conf.failure import RUN_FAILED
-from jobs import ingest_send_records, ingestion
+from jobs import ingestion
 from jobs.exit_codes import exit_code
-from jobs.run_context import RunContext
 from tests.conftest import CAPTURES
 from tests.pipeline.interrupted_lake import seen, without_empty
+from tests.pipeline.local_runs import run_here
 
 LINES = 60  # of each file, in three thirds
 
@@ -35,11 +35,8 @@ def landing(tmp_path, lines) -> Path:
 
 
 @pytest.fixture
-def take_in(spark, settings) -> Callable[[Path, Path], None]:
-    def run(landing: Path, lake: Path) -> None:
-        ingest_send_records.run(spark, settings, RunContext(str(landing)), str(lake))
-
-    return run
+def take_in(settings) -> Callable[[Path, Path], object]:
+    return lambda landing, lake: run_here(settings, landing, lake, ["ingest_send_records"])
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ def _leave_behind(file: Path, *, days: int) -> None:
 def before(spark, worn) -> dict:
     lake = kept(spark, worn)
     return {
-        "contents": contents(spark, worn),
+        "contents": contents(worn),
         "versions": {name: lake.version(TABLES[name]) for name in BUSY},
         "old": sorted(sources_of(spark, worn))[0],
         "ledger": [row.asDict() for row in lake.read(INGESTED_FILE).orderBy("file").collect()],
@@ -87,7 +87,7 @@ def done(spark, settings, worn, before) -> dict[str, maintain.Maintained]:
 
 
 def test_many_small_files_become_few_and_no_row_changes_but_those_of_old_refusals(spark, worn, before, done):
-    now = contents(spark, worn)
+    now = contents(worn)
     old = [row for row in before["contents"]["quarantine"] if json.loads(row)["source_file"] == before["old"]]
     assert 0 < len(old) < len(before["contents"]["quarantine"])
     assert now == before["contents"] | {

@@ -7,7 +7,11 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
-from pyspark.sql import functions as F
+
+from jobs.run_context import EVERY_DATE, DateRange
+from tests.lake_rows import LakeRows
+from tests.pipeline.lake_contents import contents
+from tests.pipeline.local_runs import OF_PRODUCERS, run_here
 
 FOLDER = Path("producer_hook") / "cluster=oracle"
 LADDERS = {
@@ -62,35 +66,39 @@ DAYS = {
 
 
 @pytest.fixture
-def replay(spark, settings):
-    from jobs import ingest_send_records, rebuild_availability
-    from jobs.run_context import EVERY_DATE, RunContext
-
+def replay(settings):
     def run(root: Path, *names: str, asked=EVERY_DATE):
         """Land the named days' files, run both jobs, tell how many dates were computed, and how many are left."""
         folder = root / "landing" / FOLDER
         folder.mkdir(parents=True, exist_ok=True)
         for name in names:
             (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in DAYS[name]))
-        context = RunContext(str(root / "landing"), asked)
-        ingest_send_records.run(spark, settings, context, str(root / "lake"))
-        done = rebuild_availability.run(spark, settings, context, str(root / "lake"))
+        _, done = run_here(settings, root / "landing", root / "lake", OF_PRODUCERS, asked)
         return done.dates, done.dates_left
 
     return run
 
 
-def windows(spark, root: Path) -> list[tuple]:
-    rows = spark.read.format("delta").load(f"{root}/lake/broker_availability_window")
-    shown = rows.select(
-        F.date_format("event_date", "d"),
-        F.substring("broker_name", -1, 1),
-        F.date_format("window_start", "HH:mm:ss.SSS"),
-        F.date_format("window_end", "HH:mm:ss.SSS"),
-        "end_reason",
-        "continues_previous",
+def clock(at: datetime) -> str:
+    return f"{at:%H:%M:%S.%f}"[:-3]
+
+
+def day_and_clock(at: datetime | None) -> str | None:
+    return at and f"{at.day} {clock(at)}"
+
+
+def windows(root: Path) -> list[tuple]:
+    return sorted(
+        (
+            str(row.event_date.day),
+            row.broker_name[-1],
+            clock(row.window_start),
+            clock(row.window_end),
+            row.end_reason,
+            row.continues_previous,
+        )
+        for row in LakeRows(root / "lake")("broker_availability_window")
     )
-    return sorted(tuple(row) for row in shown.collect())
 
 
 COMPARED = (
@@ -105,15 +113,9 @@ COMPARED = (
 )
 
 
-def everything(spark, root: Path) -> dict[str, list]:
-    from schemas import TABLES
-
-    found = {}
-    for name in COMPARED:
-        rows = spark.read.format("delta").load(f"{root}/lake/{name}")
-        text = rows.select(F.to_json(F.struct(*TABLES[name].contract_columns)).alias("row"))
-        found[name] = sorted(row.row for row in text.collect())
-    return found
+def everything(root: Path) -> dict[str, list[str]]:
+    found = contents(root / "lake")
+    return {name: found[name] for name in COMPARED}
 
 
 @pytest.fixture(scope="module")
@@ -121,9 +123,9 @@ def at_once(tmp_path_factory):
     return tmp_path_factory.mktemp("at_once")
 
 
-def test_windows_are_cut_at_midnight_and_end_as_the_rules_say(spark, replay, at_once):
+def test_windows_are_cut_at_midnight_and_end_as_the_rules_say(replay, at_once):
     replay(at_once, *DAYS)
-    assert windows(spark, at_once) == [
+    assert windows(at_once) == [
         ("5", "a", "10:00:00.700", "10:00:30.700", "expired", False),
         ("5", "a", "23:55:00.005", "00:00:00.000", "cut_at_midnight", False),
         ("6", "a", "00:00:00.000", "00:05:00.005", "expired", True),
@@ -135,18 +137,13 @@ def test_windows_are_cut_at_midnight_and_end_as_the_rules_say(spark, replay, at_
     ]
 
 
-def test_an_isolation_over_midnight_is_told_once(spark, replay, at_once):
+def test_an_isolation_over_midnight_is_told_once(replay, at_once):
     """By the date on which it became long: those of 23:55:00.005 and 23:58:00.005 before midnight, and for good."""
     if not (at_once / "lake").exists():
         replay(at_once, *DAYS)
-    rows = spark.read.format("delta").load(f"{at_once}/lake/producer_finding").where("code = 'LONG_ISOLATION'")
-    shown = rows.select(
-        F.date_format("event_date", "d"),
-        F.substring("broker_name", -1, 1),
-        F.date_format("from", "d HH:mm:ss.SSS"),
-        F.date_format("to", "d HH:mm:ss.SSS"),
-    )
-    assert sorted(tuple(row) for row in shown.collect()) == [
+    rows = LakeRows(at_once / "lake")("producer_finding", "code = 'LONG_ISOLATION'")
+    shown = [(str(r.event_date.day), r.broker_name[-1], *map(day_and_clock, (r["from"], r["to"]))) for r in rows]
+    assert sorted(shown) == [
         ("5", "a", "5 23:55:00.005", None),
         ("6", "b", "6 00:00:02.000", "6 00:02:00.005"),
         ("6", "c", "6 12:00:00.005", "6 12:03:00.000"),
@@ -159,23 +156,22 @@ def test_an_isolation_over_midnight_is_told_once(spark, replay, at_once):
     "order",
     [
         (("day5", "day8"), ("day6",)),
-        pytest.param((("day5",), ("day6",), ("day8",)), marks=pytest.mark.soak),
+        (("day5",), ("day6",), ("day8",)),
         # The start comes late: until then the producer's release is unknown, and no window is claimed.
-        pytest.param((("day8",), ("day5",), ("day6",)), marks=pytest.mark.soak),
+        (("day8",), ("day5",), ("day6",)),
     ],
 )
-def test_days_arriving_in_any_order_give_the_tables_of_one_run(spark, replay, at_once, tmp_path, order):
+def test_days_arriving_in_any_order_give_the_tables_of_one_run(replay, at_once, tmp_path, order):
     if not (at_once / "lake").exists():
         replay(at_once, *DAYS)
     for names in order:
         replay(tmp_path, *names)
-    expected = everything(spark, at_once)
+    expected = everything(at_once)
     assert all(expected.values()), {name: len(rows) for name, rows in expected.items()}
-    assert everything(spark, tmp_path) == expected
+    assert everything(tmp_path) == expected
 
 
-@pytest.mark.soak
-def test_late_input_recomputes_forward_only_until_a_date_closes_as_before(spark, replay, tmp_path, monkeypatch):
+def test_late_input_recomputes_forward_only_until_a_date_closes_as_before(replay, tmp_path, monkeypatch):
     replay(tmp_path, *DAYS)
     monkeypatch.setitem(DAYS, "late", [attempt(ms(6, 11, 0), "broker-d")])
     # A fast send leaves an item, gone at the restart of the same day: the days after it are not touched.
@@ -186,18 +182,15 @@ def test_late_input_recomputes_forward_only_until_a_date_closes_as_before(spark,
     assert replay(tmp_path) == (0, 0)
 
 
-@pytest.mark.soak
-def test_dates_that_were_asked_for_are_done_anew_and_later_ones_wait(spark, replay, at_once, tmp_path):
-    from jobs.run_context import DateRange
-
+def test_dates_that_were_asked_for_are_done_anew_and_later_ones_wait(replay, at_once, tmp_path):
     if not (at_once / "lake").exists():
         replay(at_once, *DAYS)
     # Day 6 begins with what day 5 hands over, so that is computed too; day 8 waits.
     assert replay(tmp_path, *DAYS, asked=DateRange(date(2026, 1, 6), date(2026, 1, 6))) == (2, 1)
-    assert windows(spark, tmp_path)[:4] == windows(spark, at_once)[:4]
-    assert {row[0] for row in windows(spark, tmp_path)} == {"5", "6"}
+    assert windows(tmp_path)[:4] == windows(at_once)[:4]
+    assert {row[0] for row in windows(tmp_path)} == {"5", "6"}
     assert replay(tmp_path) == (2, 0)
-    assert everything(spark, tmp_path) == everything(spark, at_once)
+    assert everything(tmp_path) == everything(at_once)
     # What has not changed is done anew where it is asked for: files are read again, and nothing becomes another.
     assert replay(tmp_path, asked=DateRange(date(2026, 1, 8))) == (2, 0)
-    assert everything(spark, tmp_path) == everything(spark, at_once)
+    assert everything(tmp_path) == everything(at_once)

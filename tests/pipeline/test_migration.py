@@ -20,8 +20,9 @@ from jobs.table_schema import WrongSchemaError, is_earlier, stored_schema
 from schemas import DRIFT_INCIDENT, INGESTED_FILE, PUBLICATION, QUALITY_RESULT, TOPIC_ROUTE, Table
 from schemas.column_types import of_json
 from tests.pipeline.interrupted_lake import is_published_whole
+from tests.pipeline.local_runs import OF_PRODUCERS
 from tests.pipeline.test_quality_gate import DAY, sound
-from tests.pipeline.undisturbed_runs import is_healed_by_a_rerun, jobs_of
+from tests.pipeline.undisturbed_runs import is_healed_by_a_rerun, on_spark
 
 
 @pytest.fixture
@@ -154,7 +155,7 @@ def test_a_whole_run_carries_on_with_a_lake_of_the_release_before(spark, setting
     root = shutil.copytree(producers.after_first, tmp_path / "lake")
     lake = uncounted(spark, Lake(spark, str(root), retention_days=7))
     assert is_published_whole(root, producers.runs[0])
-    assert is_healed_by_a_rerun(jobs_of("producer", spark, settings), producers, root)
+    assert is_healed_by_a_rerun(on_spark(spark, settings, OF_PRODUCERS), producers, root)
     assert {row.number for row in lake.read(PUBLICATION).collect()} == {None, 1}
     assert {row.number is None for row in lake.read(QUALITY_RESULT).collect()} == {True, False}
 

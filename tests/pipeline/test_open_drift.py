@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from delta.tables import DeltaTable
-from pyspark.sql import functions as F
+from deltalake import DeltaTable, write_deltalake
 
 from conf.failure import DRIFT_FOUND, RUN_FAILED, WRONG_USAGE
 from jobs import check_quality
-from jobs.asking import spark_asker
 from jobs.check_quality import AbsentTableError
-from jobs.delta_tables import Lake
+from jobs.engines.asker import Asker
 from jobs.engines.local_asker import LocalAsker
 from jobs.engines.local_lake import LocalLake
 from jobs.exit_codes import exit_code
@@ -34,6 +35,7 @@ from jobs.run_context import DateRange, NoSuchDatesError, RunContext
 from jobs.transforms.frames import ClusterDate
 
 LAST = datetime(2026, 11, 21, 9, 34, 56)  # the capture's last round
+CHECKED = ("broker_availability_window", "window_confirmation", "expected_allocation", "allocation_drift")
 
 
 @pytest.fixture
@@ -80,9 +82,9 @@ def test_only_what_is_severe_enough_ends_the_process_with_1(incidents):
         refuse(idle, "INFO")
 
 
-def test_what_a_run_was_broken_off_at_committing_is_not_taken_for_the_truth(spark, views, tmp_path):
-    assert "flag_allocation_drift" in {row.job for row in spark.table("publication").collect()}
-    lake = Lake(spark, str(tmp_path), retention_days=7)
+def test_what_a_run_was_broken_off_at_committing_is_not_taken_for_the_truth(rows, tmp_path):
+    assert "flag_allocation_drift" in {row.job for row in rows("publication")}
+    lake = LocalLake(str(tmp_path), retention_days=7)
     begin_commits(lake, "rebuild_availability", [ClusterDate("c", LAST.date())])
     require_published(lake)
     begin_commits(lake, "flag_allocation_drift", [ClusterDate("c", LAST.date())])
@@ -101,33 +103,40 @@ def test_a_table_that_is_not_there_is_not_sound(tmp_path):
 
 
 def test_published_tables_pass_their_own_checks(asker):
-    tables = ("broker_availability_window", "window_confirmation", "expected_allocation", "allocation_drift")
-    results = check_quality.run(asker, RunContext("landing"), tables)
-    assert {r["table"] for r in results} == set(tables)
+    results = check_quality.run(asker, RunContext("landing"), CHECKED)
+    assert {r["table"] for r in results} == set(CHECKED)
     assert all(r["success"] for r in results), [r for r in results if not r["success"]]
 
 
-@pytest.mark.parametrize("engine", ["local", "spark"])
-def test_only_rows_of_the_dates_asked_for_are_checked(spark, settings, story, tmp_path, engine):
-    """The capture's windows are broken, the same a day later are not, and the day before has none."""
+def twice(windows: Path) -> None:
+    """The capture's windows are broken, and stand there the same a day later, where they are not."""
+    stored = DeltaTable(windows)
+    rows = stored.to_pyarrow_table()
+    broken, later = rows, rows
+    for name in ("window_start", "window_end"):
+        of_later = pc.add(rows[name], timedelta(days=1))
+        later = later.set_column(rows.column_names.index(name), rows.schema.field(name), of_later)
+    days = pa.array([date(2026, 11, 22)] * len(rows), pa.date32())
+    later = later.set_column(rows.column_names.index("event_date"), rows.schema.field("event_date"), days)
+    ends = rows.schema.field("window_end")
+    broken = broken.set_column(rows.column_names.index("window_end"), ends, rows["window_start"])
+    for made, mode in ((broken, "overwrite"), (later, "append")):
+        write_deltalake(stored, made, mode=mode)
+
+
+def checked_at(asker: Asker, day: int) -> bool:
+    """Whether the windows of a date hold."""
+    context = RunContext("landing", DateRange(date(2026, 11, day), date(2026, 11, day)))
+    return all(r["success"] for r in check_quality.run(asker, context, ("broker_availability_window",)))
+
+
+def test_only_rows_of_the_dates_asked_for_are_checked(story, tmp_path):
+    """The day before has none."""
     windows = tmp_path / "lake" / "broker_availability_window"
     shutil.copytree(story / "broker_availability_window", windows)
-    rows = spark.read.format("delta").load(str(windows))
-    later = {name: F.col(name) + F.expr("INTERVAL 1 DAY") for name in ("window_start", "window_end")}
-    later["event_date"] = F.date_add("event_date", 1)
-    rows.withColumns(later).write.format("delta").mode("append").save(str(windows))
-    broken = DeltaTable.forPath(spark, str(windows))
-    broken.update(condition="event_date = DATE'2026-11-21'", set={"window_end": F.col("window_start")})
-
-    local = LocalAsker(LocalLake(f"{tmp_path}/lake", retention_days=7))
-    asker = local if engine == "local" else spark_asker(spark, f"{tmp_path}/lake", settings)
-
-    def failed(day: int) -> bool:
-        context = RunContext("landing", DateRange(date(2026, 11, day), date(2026, 11, day)))
-        tables = ("broker_availability_window",)
-        return any(not r["success"] for r in check_quality.run(asker, context, tables))
-
-    assert failed(21)
-    assert not failed(22)
+    twice(windows)
+    asker = LocalAsker(LocalLake(f"{tmp_path}/lake", retention_days=7))
+    assert not checked_at(asker, 21)
+    assert checked_at(asker, 22)
     with pytest.raises(NoSuchDatesError, match="2026-11-20"):
-        failed(20)
+        checked_at(asker, 20)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from jobs import render_report
-from jobs.delta_tables import Lake
+from jobs.engines.local_asker import LocalAsker
+from jobs.engines.local_lake import LocalLake
 from jobs.run_context import DateRange, RunContext
 from schemas import SEND_ATTEMPT
 from schemas.bookkeeping import QUALITY_RESULT
@@ -16,8 +17,12 @@ from schemas.bookkeeping import QUALITY_RESULT
 LEFT = "left as it is"
 
 
+def asker_of(lake: Path) -> LocalAsker:
+    return LocalAsker(LocalLake(str(lake), retention_days=7))
+
+
 @pytest.fixture
-def refreshed(spark, settings, producers, tmp_path):
+def refreshed(settings, producers, tmp_path):
     """Whether a refresh replaces the page."""
     lake = tmp_path / "lake"
     shutil.copytree(producers.lake, lake)
@@ -27,20 +32,20 @@ def refreshed(spark, settings, producers, tmp_path):
         page = lake / "report.html"
         if page.exists():
             page.write_text(LEFT)
-        assert Path(render_report.refresh(spark, with_settings, context, str(lake))) == page
+        assert Path(render_report.refreshed(asker_of(lake), with_settings, context)) == page
         return page.read_text() != LEFT
 
     refresh.lake = lake
     return refresh
 
 
-def test_a_page_that_shows_what_the_tables_hold_is_left_as_it_is(spark, settings, refreshed):
+def test_a_page_that_shows_what_the_tables_hold_is_left_as_it_is(settings, refreshed):
     assert refreshed()
     assert not refreshed()
     (refreshed.lake / "report.html").unlink()
     assert refreshed()
-    checks = Lake(spark, str(refreshed.lake), retention_days=7)
-    checks.append(QUALITY_RESULT, checks.read(QUALITY_RESULT).limit(1))
+    checks = LocalLake(str(refreshed.lake), retention_days=7)
+    checks.append(QUALITY_RESULT, checks.rows(QUALITY_RESULT).slice(0, 1))
     assert refreshed()
     assert not refreshed()
     more = settings.report.model_copy(update={"rows": settings.report.rows + 1})
@@ -48,18 +53,19 @@ def test_a_page_that_shows_what_the_tables_hold_is_left_as_it_is(spark, settings
     assert refreshed()
 
 
-def test_after_a_page_of_some_dates_the_next_run_makes_one_of_all(spark, settings, producers, refreshed):
-    (day,) = {row.event_date for row in Lake(spark, str(refreshed.lake), retention_days=7).read(SEND_ATTEMPT).collect()}
+def test_after_a_page_of_some_dates_the_next_run_makes_one_of_all(settings, producers, refreshed):
+    lake = LocalLake(str(refreshed.lake), retention_days=7)
+    (day,) = {*lake.rows(SEND_ATTEMPT, ["event_date"])["event_date"].to_pylist()}
     context = RunContext(str(producers.landing), DateRange(day, day))
-    render_report.run(spark, settings, context, str(refreshed.lake))
+    render_report.written(LocalAsker(lake), settings, context)
     assert refreshed()
     assert not refreshed()
 
 
-def test_a_page_whose_run_ended_before_it_was_noted_is_made_anew(spark, settings, tmp_path, monkeypatch):
+def test_a_page_whose_run_ended_before_it_was_noted_is_made_anew(settings, tmp_path, monkeypatch):
     context, page = RunContext(""), tmp_path / "report.html"
-    render_report.refresh(spark, settings, context, str(tmp_path))
-    note = Lake.note
+    render_report.refreshed(asker_of(tmp_path), settings, context)
+    note = LocalLake.note
 
     def killed(lake, name, text):
         if text is not None:
@@ -68,8 +74,8 @@ def test_a_page_whose_run_ended_before_it_was_noted_is_made_anew(spark, settings
 
     more = settings.report.model_copy(update={"rows": settings.report.rows + 1})
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(Lake, "note", killed)
-        render_report.run(spark, settings.model_copy(update={"report": more}), context, str(tmp_path))
+        patched.setattr(LocalLake, "note", killed)
+        render_report.written(asker_of(tmp_path), settings.model_copy(update={"report": more}), context)
     page.write_text(LEFT)
-    render_report.refresh(spark, settings, context, str(tmp_path))
+    render_report.refreshed(asker_of(tmp_path), settings, context)
     assert page.read_text() != LEFT

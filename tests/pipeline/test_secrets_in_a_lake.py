@@ -10,6 +10,11 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
+from jobs import render_report
+from jobs.engines.local_asker import LocalAsker
+from jobs.engines.local_lake import LocalLake
+from jobs.run_context import RunContext
+from tests.pipeline.local_runs import run_here
 from tests.pipeline.test_incidents_over_midnight import capture, ms, running_info
 
 BEGIN = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -58,17 +63,8 @@ def _lines(rows) -> str:
 
 
 @pytest.fixture(scope="module")
-def made(spark, settings, tmp_path_factory):
+def made(settings, tmp_path_factory):
     """Root of lake and page, and all that was logged on the way."""
-    from jobs import (
-        flag_allocation_drift,
-        ingest_consumer_snapshots,
-        ingest_send_records,
-        rebuild_availability,
-        render_report,
-    )
-    from jobs.run_context import RunContext
-
     root = tmp_path_factory.mktemp("secrets")
     for name, text in landing_files().items():
         path = root / "landing" / name
@@ -78,11 +74,10 @@ def made(spark, settings, tmp_path_factory):
     handler = logging.Handler()
     handler.emit = lambda record: told.append(record.getMessage())
     logging.getLogger().addHandler(handler)
-    context = RunContext(str(root / "landing"))
+    lake = LocalLake(str(root / "lake"), retention_days=7)
     try:
-        for job in (ingest_send_records, ingest_consumer_snapshots, rebuild_availability, flag_allocation_drift):
-            job.run(spark, settings, context, str(root / "lake"))
-        render_report.run(spark, settings, context, str(root / "lake"))
+        run_here(settings, root / "landing", root / "lake")
+        render_report.written(LocalAsker(lake), settings, RunContext(str(root / "landing")))
     finally:
         logging.getLogger().removeHandler(handler)
     return root / "lake", "\n".join(told)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.lake_rows import LakeRows
+from tests.pipeline.local_runs import OF_CONSUMERS, run_here
 from tests.pipeline.test_incidents_over_midnight import capture, ms, one_round
 
 BEGIN = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -39,11 +41,8 @@ def write(path: Path, rows: list[dict]) -> None:
 
 
 @pytest.fixture(scope="module")
-def flagged(spark, settings, tmp_path_factory):
+def flagged(settings, tmp_path_factory):
     """Rows of a table of the lake, by cluster, after both jobs ran on ``list`` and ``export``."""
-    from jobs import flag_allocation_drift, ingest_consumer_snapshots
-    from jobs.run_context import RunContext
-
     root = tmp_path_factory.mktemp("silent")
     minutes = [BEGIN + timedelta(minutes=m) for m in range(14)]
     healthy, silent = minutes[:2], minutes[2:]
@@ -52,14 +51,9 @@ def flagged(spark, settings, tmp_path_factory):
     for table in exported(BEGIN):
         rows = [row for at in minutes for row in exported(at)[table]]
         write(root / f"landing/canonical_snapshots/cluster=export/{table}/a.jsonl", rows)
-    for job in (ingest_consumer_snapshots, flag_allocation_drift):
-        job.run(spark, settings, RunContext(str(root / "landing")), str(root / "lake"))
-
-    def of(table: str, cluster: str):
-        rows = spark.read.format("delta").load(f"{root}/lake/{table}").where(f"cluster = '{cluster}'")
-        return rows.collect()
-
-    return of
+    run_here(settings, root / "landing", root / "lake", OF_CONSUMERS)
+    rows = LakeRows(root / "lake")
+    return lambda table, cluster: rows(table, f"cluster = '{cluster}'")
 
 
 def test_a_list_that_is_asked_for_and_does_not_come_for_10_min_is_a_gap(flagged):

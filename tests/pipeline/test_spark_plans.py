@@ -11,7 +11,8 @@ from jobs import ingest_send_records, ingestion, publication, render_report, spa
 from jobs.delta_tables import Lake
 from jobs.run_context import RunContext
 from jobs.spark_plans import interpreted_plans
-from tests.pipeline.undisturbed_runs import is_healed_by_a_rerun, jobs_of
+from tests.pipeline.local_runs import OF_PRODUCERS
+from tests.pipeline.undisturbed_runs import is_healed_by_a_rerun, on_spark
 
 WHOLE_STAGE, FACTORY = "spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode"
 COMPILED, INTERPRETED = ("true", "CODEGEN_ONLY"), ("false", "NO_CODEGEN")
@@ -74,7 +75,7 @@ def test_a_run_on_many_lines_stores_what_one_on_few_does(compiling, settings, pr
     )
     seen = [watched(compiling, monkeypatch, *call) for call in calls]
     lake = shutil.copytree(producers.after_first, tmp_path / "lake")
-    assert is_healed_by_a_rerun(jobs_of("producer", compiling, settings), producers, lake)
+    assert is_healed_by_a_rerun(on_spark(compiling, settings, OF_PRODUCERS), producers, lake)
     render_report.run(compiling, settings, RunContext(str(producers.landing)), str(lake))
     assert [set(each) for each in seen] == [{COMPILED}] * len(calls)
     assert how(compiling) == COMPILED

@@ -56,7 +56,7 @@ def in_one_process(spark, settings, landing, tmp_path_factory):
     lake = tmp_path_factory.mktemp("local") / "lake"
     for job in JOBS.values():
         job(spark, settings, RunContext(str(landing)), str(lake))
-    expected = contents(spark, lake)
+    expected = contents(lake)
     assert any(json.loads(row).get("verdict") for row in expected["group_round"])
     return expected
 
@@ -164,7 +164,7 @@ def test_separate_workers_find_the_code_in_the_archive_and_make_the_same_tables(
     said = (tmp_path / "log").read_text()
     assert code == 0, said[-3000:]
     assert "Consumer groups that drift" in said
-    assert contents(spark, tmp_path / "lake") == in_one_process
+    assert contents(tmp_path / "lake") == in_one_process
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ def test_a_lake_on_an_s3_store_holds_the_same_tables(spark, submission, in_one_p
     code = run.wait(timeout=2400)
     assert code == 0, (tmp_path / "log").read_text()[-3000:]
     fs.copy_files("bucket/lake", str(tmp_path / "copy"), source_filesystem=files)
-    assert contents(spark, tmp_path / "copy") == in_one_process
+    assert contents(tmp_path / "copy") == in_one_process
     # The lease was taken and given back there, too.
     (last,) = sorted((tmp_path / "copy" / "_lease").iterdir())[-1:]
     assert json.loads(last.read_text())["released"] is True
@@ -232,4 +232,4 @@ def test_a_killed_executor_costs_the_run_at_most(spark, pipeline, submission, in
     assert code == 0 or (code == RUN_FAILED and not outlives), said[-3000:]
     assert code == 0 or "\nhindsight: an executor was lost" in said
     pipeline(submission.landing, lake)
-    assert contents(spark, lake) == in_one_process
+    assert contents(lake) == in_one_process

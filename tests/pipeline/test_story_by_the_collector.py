@@ -7,6 +7,8 @@ from datetime import UTC
 import pytest
 
 from tests.collect.replayed_story import tell_the_story
+from tests.lake_rows import LakeRows
+from tests.pipeline.local_runs import OF_CONSUMERS, run_here
 
 pytestmark = pytest.mark.soak
 
@@ -15,17 +17,14 @@ CUT_S, HEALED_S = 40, 125  # v3's connection to broker-b
 
 
 @pytest.fixture(scope="module")
-def told(spark, settings, tmp_path_factory):
+def told(settings, tmp_path_factory):
     """Rows by table."""
-    from jobs import flag_allocation_drift, ingest_consumer_snapshots
-    from jobs.run_context import RunContext
-
     root = tmp_path_factory.mktemp("collected")
     tell_the_story(root / "landing", "scope")
-    for job in (ingest_consumer_snapshots, flag_allocation_drift):
-        job.run(spark, settings, RunContext(str(root / "landing")), str(root / "lake"))
+    run_here(settings, root / "landing", root / "lake", OF_CONSUMERS)
+    rows = LakeRows(root / "lake")
     tables = ("allocation_drift", "drift_incident", "ingested_file", "group_round")
-    return {t: spark.read.format("delta").load(f"{root}/lake/{t}").collect() for t in tables}
+    return {table: rows(table) for table in tables}
 
 
 def seconds(instant) -> float:

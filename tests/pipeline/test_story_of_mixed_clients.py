@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from conf.settings import ClientFamily
+from jobs import render_report
+from jobs.run_context import RunContext
+from tests.lake_rows import LakeRows
+from tests.pipeline.local_runs import OF_CONSUMERS, run_here
 from tests.pipeline.test_incidents_over_midnight import AVG, capture, ms
 from udfs.client_balance import queues_pulled
 
@@ -61,13 +65,10 @@ def one_round(at: datetime, profiles: dict[str, str]) -> list[dict]:
 
 
 @pytest.fixture(scope="module")
-def lake(spark, settings, tmp_path_factory):
+def lake(settings, tmp_path_factory):
     """Rows of a table after ten rounds; cluster ``drifts``: Go's member is rc1, ``agrees``: it is rc2; ``declared``:
     it is rc1, and the settings say so.
     """
-    from jobs import flag_allocation_drift, ingest_consumer_snapshots
-    from jobs.run_context import RunContext
-
     root = tmp_path_factory.mktemp("mixed")
     told = ClientFamily(cluster="declared", client_id="10.0.0.2@*", family="G1", strategy="AVG")
     settings = settings.model_copy(update={"drift": settings.drift.model_copy(update={"client_family": (told,)})})
@@ -77,13 +78,13 @@ def lake(spark, settings, tmp_path_factory):
         path = Path(root / f"landing/admin_snapshots/cluster={cluster}/a.jsonl")
         path.parent.mkdir(parents=True)
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    for job in (ingest_consumer_snapshots, flag_allocation_drift):
-        job.run(spark, settings, RunContext(str(root / "landing")), str(root / "lake"))
+    run_here(settings, root / "landing", root / "lake", OF_CONSUMERS)
+    rows = LakeRows(root / "lake")
 
     def of(table: str, cluster: str) -> list:
-        return spark.read.format("delta").load(f"{root}/lake/{table}").where(f"cluster = '{cluster}'").collect()
+        return rows(table, f"cluster = '{cluster}'")
 
-    of.root = f"{root}/lake"
+    of.asker = rows.asker
     return of
 
 
@@ -124,16 +125,9 @@ def test_each_round_names_the_family_of_each_member(lake):
             }
 
 
-def test_the_view_and_the_page_name_each_members_family(lake, spark, settings):
-    from jobs import render_report
-    from jobs.delta_tables import Lake
-    from jobs.run_context import RunContext
-    from jobs.sql_views import create_views
-
-    create_views(spark, Lake(spark, lake.root, retention_days=settings.delta.retention_days))
-    rows = spark.sql("SELECT * FROM hindsight.member_families WHERE cluster = 'drifts'").collect()
-    spark.sql("USE default")
+def test_the_view_and_the_page_name_each_members_family(lake, settings):
+    rows = lake("member_families", "drifts")
     told = {(row.client_id, row.profile, row.strategy, row.rounds) for row in rows}
     assert told == {(JAVA, "P498", "AVG", 10), (GO, "G1|G2", None, 10), (CPP, "C1", "AVG", 10)}
-    page = Path(render_report.run(spark, settings, RunContext(lake.root), lake.root)).read_text()
+    page = Path(render_report.written(lake.asker, settings, RunContext("landing"))).read_text()
     assert f"<bdi>{GO} G1|G2</bdi>" in page and f"<bdi>{CPP} C1</bdi>" in page and f"{JAVA} P498" not in page

@@ -19,6 +19,8 @@ import pytest
 
 from conf.settings_file import load_settings
 from tests.conftest import CAPTURES
+from tests.lake_rows import LakeRows
+from tests.pipeline.local_runs import OF_CONSUMERS, run_here
 
 SCOPE = CAPTURES / "scope"
 VERDICTS = [json.loads(line) for line in (SCOPE / "verdicts.jsonl").read_text().splitlines()]
@@ -107,21 +109,14 @@ def write_landing(landing, seed: int = 1) -> None:
 
 
 @pytest.fixture(scope="module")
-def told(spark, settings_file, tmp_path_factory):
+def told(settings_file, tmp_path_factory):
     """Rows by table."""
-    from jobs import flag_allocation_drift, ingest_consumer_snapshots
-    from jobs.run_context import RunContext
-
     root = tmp_path_factory.mktemp("scopes")
     write_landing(root / "landing")
     (root / "settings.toml").write_text(settings_file.read_text() + STANDSTILL)
     settings = load_settings(root / "settings.toml")
-    for job in (ingest_consumer_snapshots, flag_allocation_drift):
-        job.run(spark, settings, RunContext(str(root / "landing")), str(root / "lake"))
-
-    def rows(table: str) -> list[Any]:
-        return spark.read.format("delta").load(f"{root}/lake/{table}").collect()
-
+    run_here(settings, root / "landing", root / "lake", OF_CONSUMERS)
+    rows = LakeRows(root / "lake")
     tables = ("group_round", "allocation_drift", "drift_incident", "consumer_heartbeat", "snapshot_capture")
     return {table: rows(table) for table in tables}
 

@@ -9,30 +9,31 @@ import re
 from collections import Counter
 from datetime import timedelta
 
+import pyarrow.compute as pc
 import pytest
-from pyspark.sql import functions as F
 
 from jobs.engines.arrow_columns import conformed_rows
 from jobs.sql_views import view_texts
-from schemas import BROKER_AVAILABILITY_WINDOW, CLIENT_EVENT
+from schemas import BROKER_AVAILABILITY_WINDOW, CLIENT_EVENT, SEND_ATTEMPT
+from tests.lake_rows import LakeRows
 from udfs.window_confirmations import WRITER, tells_of_faults, window_confirmations, windows_of_writers
 
 NAMED = re.compile(r"(\w+)-t\d+")
 
 
 @pytest.fixture(scope="module")
-def told(spark, views):
-    return spark.table("window_confirmation").collect()
+def told(rows):
+    return rows("window_confirmation")
 
 
-def test_every_line_of_a_fault_table_is_told_of_once(spark, told):
-    lines = spark.table("client_event").where("kind IN ('broker_isolated', 'broker_unreachable', 'broker_reachable')")
-    assert Counter(row.kind for row in told) == Counter(row.kind for row in lines.select("kind").collect())
+def test_every_line_of_a_fault_table_is_told_of_once(rows, told):
+    lines = rows("client_event", "kind IN ('broker_isolated', 'broker_unreachable', 'broker_reachable')", "kind")
+    assert Counter(row.kind for row in told) == Counter(row.kind for row in lines)
     assert len(told) == 84
 
 
-def test_every_replayed_window_of_these_clients_stands_in_their_log(spark, views):
-    rates = {(r.client_id.split("_")[1], r.state): r for r in spark.table("window_match_rate").collect()}
+def test_every_replayed_window_of_these_clients_stands_in_their_log(rows):
+    rates = {(r.client_id.split("_")[1], r.state): r for r in rows("window_match_rate")}
     assert {key: (r.windows, r.confirmed) for key, r in rates.items()} == {
         ("laton", "unavailable"): (10, 10),
         ("async", "unavailable"): (5, 5),
@@ -42,17 +43,16 @@ def test_every_replayed_window_of_these_clients_stands_in_their_log(spark, views
     assert max(r.within_ms for r in rates.values()) <= 3
 
 
-def test_a_window_of_which_no_line_shows_the_opening_is_not_confirmed(spark, views, told):
+def test_a_window_of_which_no_line_shows_the_opening_is_not_confirmed(story, told):
     """The view over lines of which those of one window tell of later updates only."""
     query = view_texts()["window_match_rate"].partition("AS SELECT")[2].rstrip().rstrip(";")
     laton = [row for row in told if (row.client_id or "").endswith("laton")]
-    first = (F.col("client_id") == laton[0].client_id) & (F.col("window_start") == min(r.window_start for r in laton))
-    later = F.when(first, "lasted").otherwise(F.col("shows"))
-    spark.table("window_confirmation").withColumn("shows", later).createOrReplaceTempView("window_confirmation")
-    try:
-        rates = spark.sql(f"SELECT {query}").where(F.col("client_id") == laton[0].client_id).collect()
-    finally:
-        spark.catalog.dropTempView("window_confirmation")
+    first = f"client_id = '{laton[0].client_id}' AND window_start = TIMESTAMP'{min(r.window_start for r in laton)}'"
+    shows = f"CASE WHEN {first} THEN 'lasted' ELSE shows END AS shows"
+    rows = LakeRows(story)
+    later = rows.asker.answer(f"SELECT * REPLACE ({shows}) FROM window_confirmation").read_all()
+    rows.asker.name("window_confirmation", later)
+    rates = rows.ask(f"SELECT * FROM (SELECT {query}) WHERE client_id = '{laton[0].client_id}'")
     assert [(r.windows, r.confirmed, r.share) for r in rates] == [(10, 9, 0.9)]
 
 
@@ -79,13 +79,14 @@ def test_the_detector_ends_a_window_before_a_send_shows_it(told):
     assert all(row.offset_ms < 0 for row in ended)
 
 
-def test_a_log_whose_clock_is_off_confirms_no_window(spark, views, settings):
-    events = spark.table("client_event")
-    late = events.withColumn("logged_at", events.logged_at + timedelta(milliseconds=200))
-    lines = tells_of_faults(conformed_rows(late.toArrow(), CLIENT_EVENT))
-    stored = spark.table("broker_availability_window").toArrow()
-    windows = windows_of_writers(conformed_rows(stored, BROKER_AVAILABILITY_WINDOW))
-    threads = F.col("thread").alias("writer")
-    writers = spark.table("send_attempt").select("producer_group", "client_id", threads).toArrow().cast(WRITER)
+def test_a_log_whose_clock_is_off_confirms_no_window(rows, settings):
+    lake = rows.asker.lake
+    events = lake.rows(CLIENT_EVENT)
+    later = pc.add(events["logged_at"], timedelta(milliseconds=200))
+    late = events.set_column(events.column_names.index("logged_at"), "logged_at", later)
+    lines = tells_of_faults(conformed_rows(late, CLIENT_EVENT))
+    windows = windows_of_writers(lake.rows(BROKER_AVAILABILITY_WINDOW))
+    threads = lake.rows(SEND_ATTEMPT, ["producer_group", "client_id", "thread"])
+    writers = threads.rename_columns({"thread": "writer"}).select(WRITER.names).cast(WRITER)
     shown = window_confirmations(lines, windows, writers, within_ms=settings.confirmation.within_ms)
     assert len(shown) == 84 and Counter(shown["shows"].to_pylist())["opened"] == 0

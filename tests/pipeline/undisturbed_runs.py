@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import gzip
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
+from conf.settings import Settings
 from jobs.run_context import RunContext
 from jobs.run_pipeline import JOBS
 from tests.conftest import CAPTURES
 from tests.pipeline.interrupted_lake import Seen, after_each_write, is_published_whole, published, seen, without_empty
 
 Batch = dict[str, bytes]
+Run = Callable[[Path, Path], object]
 
 
 @dataclass
@@ -53,7 +57,7 @@ class Undisturbed:
         self.states.append((f"{write} {table.name}", copy))
 
 
-def two_runs(pipeline, root: Path, batches: list[Batch]) -> Undisturbed:
+def two_runs(pipeline: Run, root: Path, batches: list[Batch]) -> Undisturbed:
     done = Undisturbed(root)
     for batch in batches:
         for name, content in batch.items():
@@ -79,18 +83,17 @@ def _land(landing: Path, name: str, content: bytes) -> None:
     path.write_bytes(content)
 
 
-def jobs_of(side: str, spark, settings) -> Callable[[Path, Path], None]:
-    """The pipeline's jobs: ``producer``: of this side; ``both``: all."""
-    chosen = [JOBS[name] for name in (("ingest_send_records", "rebuild_availability") if side == "producer" else JOBS)]
+def on_spark(spark: SparkSession, settings: Settings, jobs: Iterable[str] = tuple(JOBS)) -> Run:
+    """The pipeline's jobs, or some, on Spark."""
 
     def run(landing: Path, lake: Path) -> None:
-        for job in chosen:
-            job.run(spark, settings, RunContext(str(landing)), str(lake))
+        for job in jobs:
+            JOBS[job].run(spark, settings, RunContext(str(landing)), str(lake))
 
     return run
 
 
-def is_healed_by_a_rerun(run: Callable[[Path, Path], None], done: Undisturbed, lake: Path) -> bool:
+def is_healed_by_a_rerun(run: Run, done: Undisturbed, lake: Path) -> bool:
     """Whether a plain run of the second batch ends in what the undisturbed one did, published as a whole."""
     run(done.landing, lake)
     same = without_empty(seen(lake)) == without_empty(done.runs[1])

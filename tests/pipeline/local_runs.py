@@ -1,0 +1,31 @@
+"""Jobs on this machine's engine: a landing folder and a lake in, what each job did out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from conf.settings import Settings
+from jobs.engines.local_lake import LocalLake
+from jobs.engines.local_runner import LocalRunner
+from jobs.ingestion import IntakeResult
+from jobs.publication import PublicationResult
+from jobs.run_context import EVERY_DATE, DateRange, RunContext
+from jobs.run_pipeline import JOBS
+
+Result = IntakeResult | PublicationResult
+OF_PRODUCERS = ("ingest_send_records", "rebuild_availability")
+OF_CONSUMERS = ("ingest_consumer_snapshots", "flag_allocation_drift")
+
+
+def run_here(
+    settings: Settings,
+    landing: Path | str,
+    lake: Path | str,
+    jobs: Iterable[str] = tuple(JOBS),
+    dates: DateRange = EVERY_DATE,
+) -> list[Result]:
+    """Run jobs by their names, each as a run of its own."""
+    stored = LocalLake(str(lake), retention_days=settings.delta.retention_days)
+    with LocalRunner(1) as runner:
+        return [JOBS[job].run_on(stored, runner, settings, RunContext(str(landing), dates)) for job in jobs]
