@@ -25,8 +25,8 @@ def told(diagnosis: Diagnosis, left_alone: Iterable[str]) -> Iterator[str]:
     names = Names([log.path for log in diagnosis.logs])
     clock = Clock([at for log in diagnosis.logs for at in log.wrote() or ()])
     lines = sum(log.lines for log in diagnosis.logs)
-    tell = "tells" if len(diagnosis.logs) == 1 else "tell"
-    yield f"What {some(len(diagnosis.logs), 'log')} of {some(lines, 'line')} {tell}{clock.told()}"
+    show = "shows" if len(diagnosis.logs) == 1 else "show"
+    yield f"What {some(len(diagnosis.logs), 'log')} of {some(lines, 'line')} {show}{clock.told()}"
     yield from _section("In short", _in_short(diagnosis, clock))
     yield from _section("Logs", _logs(diagnosis.logs, names, clock))
     for group in sorted({one.key.consumer_group for one in diagnosis.ownership} | _groups(diagnosis)):
@@ -87,7 +87,7 @@ def _of_members(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
         return
     without = sum(member.log is None for member in members)
     yield f"{some(len(groups), 'group')}, {some(len(members), 'member')}" + (
-        f"; of {without} there is no log: what they owned is not known" if without else ""
+        f"; {without} without a log here: what they owned is not known" if without else ""
     )
     silent: dict[tuple[int, int], set[str]] = {}
     ended: dict[int, set[str]] = {}

@@ -181,7 +181,7 @@ def test_an_empty_folder_is_no_error_and_said(tmp_path):
 def test_it_is_listed_among_the_commands():
     command = [sys.executable, "-m", "jobs.command_line", "--help"]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert re.search(r"^. check-landing +Tell what a run would make of a landing folder", said, re.MULTILINE)
+    assert re.search(r"^. check-landing +Show what a run would do with a landing folder", said, re.MULTILINE)
 
 
 LINE = Line(1, 0, 1, "x", None)

@@ -125,7 +125,7 @@ def test_wrong_usage_ends_with_64_and_says_what_is_wrong(arguments, said):
 
 def test_a_person_is_told_what_matters_first():
     said = diagnose(SCOPE / "client_log", SCOPE / "broker_log").stdout
-    assert said.startswith("What 13 logs of 24,938 lines tell, 2026-11-25 01:13:23 to 01:23:18 (UTC)\n\nIn short\n")
+    assert said.startswith("What 13 logs of 24,938 lines show, 2026-11-25 01:13:23 to 01:23:18 (UTC)\n\nIn short\n")
     short = said.partition("\n\nLogs\n")[0]
     assert "silent from 01:19:53.5 to 01:21:22.9, 89.4 s: 127.0.0.1@5.3.3_p3, 127.0.0.1@5.3.3_s3." in short
     assert "silent after 01:17:10.3, without a stop: 127.0.0.1@4.9.8_k1" in short
