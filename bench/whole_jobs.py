@@ -16,29 +16,29 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
-from bench import consumer_tables, producer_tables, windows
+from bench import producer_tables, windows
 from bench.contest import Benchmark, Contestant
 from bench.spark import session
 from conf.settings_file import load_settings
+from jobs import flag_allocation_drift
 from jobs.delta_tables import Lake
+from jobs.engines.local_lake import LocalLake
+from jobs.engines.local_runner import LocalRunner
 from jobs.run_context import RunContext
 from jobs.run_pipeline import JOBS
 from schemas import (
     ALLOCATION_DRIFT,
     BROKER_AVAILABILITY_WINDOW,
-    CONSUMER_HEARTBEAT,
     DRIFT_INCIDENT,
     INGESTED_FILE,
     PRODUCER_INSTANCE,
     QUEUE_OWNERSHIP,
-    QUEUE_PROGRESS,
     SEND_ATTEMPT,
-    SNAPSHOT_CAPTURE,
-    TOPIC_ROUTE,
     Table,
 )
 
 REBUILD, FLAG_DRIFT = "rebuild_availability", "flag_allocation_drift"
+FLAG_DRIFT_HERE = "flag_allocation_drift without Spark, one process"
 _DAY = producer_tables.DAY
 
 
@@ -46,13 +46,6 @@ def prepare_sends(shape: producer_tables.Shape, data: Path, rows: int) -> None:
     """Write a day's attempts under ``data``, and store them in a lake."""
     producer_tables.write_tables(data, shape)
     _store(data, "producer_hook", (SEND_ATTEMPT, PRODUCER_INSTANCE))
-
-
-def prepare_rounds(population: consumer_tables.Population, data: Path, rows: int) -> None:
-    """Write the captures of about ``rows`` (queue, round) rows under ``data``, and store them in a lake."""
-    consumer_tables.write_tables(data, rows, population)
-    captured = (SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, QUEUE_PROGRESS, TOPIC_ROUTE)
-    _store(data, "admin_snapshots", captured)
 
 
 def _store(data: Path, landing_format: str, tables: Sequence[Table]) -> None:
@@ -97,6 +90,28 @@ class WholeJob:
         return lambda: self._told(Lake(session(), str(self._copy), retention_days=0))
 
 
+class FlagDriftHere:
+    """The same of ``flag_allocation_drift``, in this process."""
+
+    def __init__(self, data: Path) -> None:
+        self._lake, self._copy = data / "lake", data.parent / f"{data.name}-here"
+
+    def prepare(self) -> None:
+        """Copy the lake anew."""
+        shutil.rmtree(self._copy, ignore_errors=True)
+        shutil.copytree(self._lake, self._copy)
+
+    def __call__(self) -> Callable[[], dict[str, Any]]:
+        """One round."""
+        lake = LocalLake(str(self._copy), retention_days=7)
+        with LocalRunner(1) as runner:
+            flag_allocation_drift.run_on(lake, runner, load_settings(None), RunContext(str(self._copy / "landing")))
+        return lambda: {
+            table.name: sum(file.rows or 0 for file in lake.files(table))
+            for table in (ALLOCATION_DRIFT, DRIFT_INCIDENT)
+        }
+
+
 def _windows_told(lake: Lake) -> dict[str, Any]:
     """How many windows, for how long, and of how many updates; one that midnight cuts is one."""
     length = F.unix_millis("window_end") - F.unix_millis("window_start")
@@ -118,6 +133,7 @@ def _drift_told(lake: Lake) -> dict[str, Any]:
 CONTESTANTS = {
     REBUILD: partial(WholeJob, REBUILD, _windows_told),
     FLAG_DRIFT: partial(WholeJob, FLAG_DRIFT, _drift_told),
+    FLAG_DRIFT_HERE: FlagDriftHere,
 }
 _HERE, _SENDS, _PEERS = "bench.whole_jobs", "bench.windows", "bench.windows_peers"
 
