@@ -42,6 +42,18 @@ _TOPICS = (
 
 def prepare(data: Path, rows: int, population: Population = MIXED) -> None:
     """Write tables, a lake and ``topics`` for about ``rows`` (queue, round) rows under ``data``."""
+    prepare_lake(data, rows, population)
+    lake = lake_of(data)
+    with LocalRunner(1) as runner:
+        run_on(lake, runner, load_settings(None), RunContext("landing"))
+    topics = lake.rows(GROUP_ROUND, _TOPICS).filter(pc.field("strategy").is_valid())
+    snapshot = row_hashes(topics, ["consumer_group", "topic", "round_at"]).view(np.int64)
+    (data / "topics").mkdir()
+    pq.write_table(topics.append_column("snapshot", pa.array(snapshot)), data / "topics" / "part-0.parquet")
+
+
+def prepare_lake(data: Path, rows: int, population: Population = MIXED) -> None:
+    """Write tables and a lake in which nothing is derived yet."""
     write_tables(data, rows, population)
     lake = lake_of(data)
     for table in CAPTURED:
@@ -53,12 +65,6 @@ def prepare(data: Path, rows: int, population: Population = MIXED) -> None:
         "complete": True, "event_dates": [DAY], "ingested_at": datetime.now(UTC), "run_id": "bench",
     }  # fmt: skip
     lake.append(INGESTED_FILE, conformed_rows(pa.Table.from_pylist([noted]), INGESTED_FILE))
-    with LocalRunner(1) as runner:
-        run_on(lake, runner, load_settings(None), RunContext("landing"))
-    topics = lake.rows(GROUP_ROUND, _TOPICS).filter(pc.field("strategy").is_valid())
-    snapshot = row_hashes(topics, ["consumer_group", "topic", "round_at"]).view(np.int64)
-    (data / "topics").mkdir()
-    pq.write_table(topics.append_column("snapshot", pa.array(snapshot)), data / "topics" / "part-0.parquet")
 
 
 def lake_of(data: Path) -> LocalLake:

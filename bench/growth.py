@@ -261,8 +261,8 @@ def _rebuilt(counts: Sequence[int]) -> dict[float, Benchmark]:
 
 
 def _flagged(counts: Sequence[int]) -> dict[float, Benchmark]:
-    own = [Contestant(whole_jobs.FLAG_DRIFT, "bench.whole_jobs")]
-    prepare = partial(whole_jobs.prepare_rounds, Population())
+    own = [Contestant(one, "bench.whole_jobs") for one in _FLAGGERS]
+    prepare = allocation_data.prepare_lake
     return {n: _point_of(f"flag-drift-{n}", n, own, prepare, whole_jobs.queue_rows_of) for n in counts}
 
 
@@ -277,6 +277,7 @@ def _lines(counts: Sequence[int]) -> dict[float, Benchmark]:
 
 
 _SENDERS = (windows.SCAN, windows.ON_SPARK, windows.ONE_PROCESS, windows.DUCKDB)
+_FLAGGERS = (whole_jobs.LOCAL_FLAG_DRIFT, whole_jobs.FLAG_DRIFT)
 _CONSUMERS = ("scan", "own", "findings and incidents")
 _SHAPE = Shape(_SENDS, releases=("V4_7_1", "V4_9_8"))
 AXES = {
@@ -311,7 +312,7 @@ AXES = {
     "flag-drift": Axis(
         "(queue, round) rows of a day that is judged, by the whole job",
         _flagged((250_000, 1_000_000, 4_000_000, 20_000_000)),
-        (whole_jobs.FLAG_DRIFT,),
+        _FLAGGERS,
     ),
     "members": Axis(
         "Members of each of 50 groups in 16 rounds, 64 queues each",

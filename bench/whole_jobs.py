@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,11 +17,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench import consumer_tables, producer_tables, windows
+from bench import producer_tables, windows
 from bench.contest import Benchmark, Contestant
 from bench.spark import session
 from conf.settings_file import load_settings
-from jobs.delta_tables import Lake
 from jobs.engines.arrow_columns import arrow_schema
 from jobs.engines.local_lake import LocalLake
 from jobs.engines.local_runner import LocalRunner
@@ -30,19 +29,15 @@ from jobs.run_pipeline import JOBS
 from schemas import (
     ALLOCATION_DRIFT,
     BROKER_AVAILABILITY_WINDOW,
-    CONSUMER_HEARTBEAT,
     DRIFT_INCIDENT,
     INGESTED_FILE,
     QUEUE_OWNERSHIP,
-    QUEUE_PROGRESS,
     SEND_ATTEMPT,
-    SNAPSHOT_CAPTURE,
-    TOPIC_ROUTE,
     Table,
 )
 
 REBUILD, FLAG_DRIFT = "rebuild_availability", "flag_allocation_drift"
-LOCAL_REBUILD = f"without Spark: {REBUILD}"
+LOCAL_REBUILD, LOCAL_FLAG_DRIFT = (f"without Spark: {job}" for job in (REBUILD, FLAG_DRIFT))
 _DAY = producer_tables.DAY
 _LEDGER = arrow_schema(INGESTED_FILE)
 
@@ -51,23 +46,6 @@ def prepare_sends(shape: producer_tables.Shape, data: Path, rows: int) -> None:
     """Write a day's attempts under ``data``, and store them in a lake."""
     lake = windows.store(data, shape)
     lake.append(INGESTED_FILE, pa.Table.from_pylist([_noted(data, "producer_hook", SEND_ATTEMPT)], _LEDGER))
-
-
-def prepare_rounds(population: consumer_tables.Population, data: Path, rows: int) -> None:
-    """Write the captures of about ``rows`` (queue, round) rows under ``data``, and store them in a lake."""
-    consumer_tables.write_tables(data, rows, population)
-    captured = (SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, QUEUE_PROGRESS, TOPIC_ROUTE)
-    _store(data, "admin_snapshots", captured)
-
-
-def _store(data: Path, landing_format: str, tables: Sequence[Table]) -> None:
-    """Store rows and note one landing file of them, as ingestion does."""
-    spark = session()
-    lake = Lake(spark, str(data / "lake"), retention_days=load_settings(None).delta.retention_days)
-    for table in tables:
-        lake.append(table, spark.read.parquet(str(data / table.name)))
-    noted = _noted(data, landing_format, tables[0])
-    lake.append(INGESTED_FILE, spark.createDataFrame([noted], INGESTED_FILE.columns))
 
 
 def _noted(data: Path, landing_format: str, table: Table) -> dict[str, Any]:
@@ -124,6 +102,7 @@ CONTESTANTS = {
     REBUILD: partial(WholeJob, REBUILD, True, _windows_told),
     LOCAL_REBUILD: partial(WholeJob, REBUILD, False, _windows_told),
     FLAG_DRIFT: partial(WholeJob, FLAG_DRIFT, True, _drift_told),
+    LOCAL_FLAG_DRIFT: partial(WholeJob, FLAG_DRIFT, False, _drift_told),
 }
 _HERE, _SENDS = "bench.whole_jobs", "bench.windows"
 REBUILDS = tuple(Contestant(name, _HERE, covers=(windows.WINDOWS,)) for name in (REBUILD, LOCAL_REBUILD))

@@ -1,4 +1,4 @@
-"""A seed in; a group whose joins, leaves and deaths are known, what its logs and rounds show, and its rebalances, out."""
+"""A seed in; a group whose joins, leaves and deaths are known, what logs and rounds show, and its rebalances, out."""
 
 from __future__ import annotations
 

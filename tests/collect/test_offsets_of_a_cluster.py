@@ -1,4 +1,4 @@
-"""Real brokers and clients whose offsets are moved by RocketMQ's own tools: each is found, and a calm group has none."""
+"""Real brokers and clients whose offsets RocketMQ's own tools move: each is found, and a calm group has none."""
 
 from __future__ import annotations
 

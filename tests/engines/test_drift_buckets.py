@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from bench.allocation_data import lake_of, prepare_lake
+from bench.consumer_tables import Population
 from conf.settings_file import load_settings
 from jobs import drift_buckets, drift_derivation
 from jobs.engines.arrow_columns import arrow_schema
@@ -18,6 +21,7 @@ from jobs.run_context import RunContext
 from schemas import TABLES
 from schemas.bookkeeping import INGESTED_FILE
 from tests.random_groups import MIDNIGHT, TOPICS, RandomGroups
+from udfs import captured_rounds
 
 DERIVED = (
     "client_strategy_state", "group_drift_state", "expected_allocation", "allocation_drift", "membership_change",
@@ -188,3 +192,17 @@ def test_a_cut_name_is_made_whole_by_what_other_groups_of_the_cluster_subscribe(
     flag(lake)
     (row,) = (row for row in rows_of(lake, "group_round") if row["consumer_group"] == "g")
     assert row["topic"] == whole_name
+
+
+def test_rounds_that_show_the_same_say_what_they_say_when_each_is_read_in_full(tmp_path, monkeypatch):
+    """On groups of which most rounds show what the one before showed, some with findings that last."""
+    found = []
+    for shows in (captured_rounds._shows, lambda captures, _: np.zeros(len(captures.starts), np.uint64)):
+        monkeypatch.setattr(captured_rounds, "_shows", shows)
+        data = tmp_path / str(len(found))
+        prepare_lake(data, 20_000, Population(groups=16, largest=False))
+        lake = lake_of(data)
+        flag(lake)
+        found.append(contents(lake))
+    assert found[0] == found[1]
+    assert len(found[0]["group_round"]) > 200 and "IDLE_BY_DESIGN" in str(found[0]["allocation_drift"])

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, NO_GRACE, owner, read, topic, world
@@ -495,6 +495,7 @@ def test_a_history_cut_anywhere_goes_on_as_if_it_were_not(kinds, first, cuts):
 
 @settings(max_examples=100, deadline=None)
 @given(kinds=st.lists(st.tuples(st.sampled_from(sorted(KINDS)), st.integers(1, 14)), min_size=1, max_size=8))
+@example(kinds=[("joined", 1), ("blind", 1), ("joined", 1), ("blind", 33), ("good", 14)])
 def test_rounds_that_repeat_the_one_before_may_be_passed_over(kinds):
     names = [kind for kind, count in kinds for _ in range(count)]
     whole, passing = history(SHORT), history(SHORT)

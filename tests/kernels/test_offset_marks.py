@@ -95,7 +95,7 @@ class TestBack:
 
 
 class TestAhead:
-    STOOD = [(2000 + n, 1000) for n in range(8)]
+    STOOD = tuple((2000 + n, 1000) for n in range(8))
 
     def test_an_offset_that_stood_and_went_ahead_with_nothing_handed_out_is_skipped(self):
         marks = taken([*self.STOOD, (2008, 2008), (2009, 2008)], tps=0.0)
