@@ -203,7 +203,7 @@ class LoggedShares:
             refused_at=min((one.at for one in refused), default=None),
             expired_at=min((one.at for one in near if one.kind == EXPIRY), default=None),
             woken_at=min(woken, default=None),
-            likely_since=min(woken) - _SLACK_MS if woken else first.at - REACTS_WITHIN_MS,
+            likely_since=(*(at - _SLACK_MS for at in woken[:1]), first.at - REACTS_WITHIN_MS),
             default=UNKNOWN if before is None else TIMER,
         )
         self.last[client_id] = last.at

@@ -168,7 +168,9 @@ class Moved(NamedTuple):
         """The rebalance, with what set it off by all signs of the group."""
         slow = LOCK_LIFE_MS if self.ordered else 0
         since = self.after - REACTS_WITHIN_MS - slow
-        around = Around(self.client_id, self.answer.at, since, started_at=self.started_at, likely_since=self.after + 1)
+        around = Around(
+            self.client_id, self.answer.at, since, started_at=self.started_at, likely_since=(self.after + 1,)
+        )
         return Rebalance(
             client_id=self.client_id,
             after=self.after if self.after < self.answer.at else None,
