@@ -78,7 +78,7 @@ class Around(NamedTuple):
         refused_at: when a broker first refused the lock of a queue that it has now.
         expired_at: when it gave queues up which it had not pulled from.
         woken_at: when a broker told it.
-        likely_since: signs since the first of these explain it rather than those since the second.
+        likely_since: signs since the first of these explain it rather than those since the next.
         default: what it is if nothing else is known.
     """
 
