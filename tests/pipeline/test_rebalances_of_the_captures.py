@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from datetime import UTC, datetime, timedelta
@@ -210,13 +211,11 @@ def test_dates_that_a_midnight_parts_tell_the_same_whichever_is_computed_first(t
 
 def moved_logs() -> dict[str, list[str]]:
     """Lines of the client's log that has g_avg's fourth member, later by so much that a midnight lies within them."""
-    import gzip
-
     by = timedelta(seconds=52_100)
     found = {}
     for name in ("consumer_4.9.8", "consumer_a4"):
         path = ORACLE["client_log"] / name / "rocketmq_client.log.gz"
-        lines = gzip.open(path, "rt", encoding="utf-8").read().splitlines()
+        lines = gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
         stamped = [line for line in lines if line[:4] == "2026" and line[19:20] == ","]
         moved = [datetime.strptime(line[:19], "%Y-%m-%d %H:%M:%S") + by for line in stamped]
         found[name] = [f"{at:%Y-%m-%d %H:%M:%S}{line[19:]}" for at, line in zip(moved, stamped, strict=True)]
