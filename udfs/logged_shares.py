@@ -156,13 +156,12 @@ class LoggedShares:
         near = [one for one in heard if since <= one.at <= last.at and client_id in self._of(one)]
         woken = [o.at for o in near if o.kind == NOTICE and first.at - _WOKEN_WITHIN_MS <= o.at]
         refused = self._refusals(near, burst)
-        begun = begun(burst, started.get(client_id, ()), first.at)
         members = self._counted(client_id, burst)
         around = Around(
             client_id,
             last.at,
             since,
-            started_at=begun,
+            started_at=begun(burst, started.get(client_id, ()), first.at),
             members=members,
             other_queues=[t for t, was in burst.before.items() if is_other_route(was, last_of(burst, t))],
             other_topics=self._other_topics(burst, before),

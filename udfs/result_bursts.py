@@ -1,4 +1,4 @@
-"""Results of one client that follow each other closely in; whether it had just started, and what each topic was, out."""
+"""Results of one client that follow each other closely in; whether it had just started, and what was other, out."""
 
 from __future__ import annotations
 
@@ -41,8 +41,10 @@ def begun(burst: Burst, started: Sequence[int], first_at: int) -> int | None:
 
 
 def last_of(burst: Burst, topic: str) -> Line:
+    """The last result of a topic."""
     return next(line for line in reversed(burst.lines) if line.topic == topic)
 
 
 def is_other_route(was: Shared | None, now: Line) -> bool:
+    """Whether a topic has more or fewer queues than the client shared before."""
     return was is not None and None not in (was.queues, now.queue_count) and was.queues != now.queue_count
