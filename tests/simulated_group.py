@@ -1,4 +1,4 @@
-"""A seed in; a group whose joins, leaves and deaths are known, what logs and rounds show, and its rebalances, out."""
+"""A seed in; a group whose joins, leaves and deaths are known, what logs and rounds show of it, its rebalances, out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 from typing import NamedTuple
 
 from udfs.allocation import MessageQueue, allocate, sort_client_ids
-from udfs.logged_shares import NOTICE, RESULT, Line
+from udfs.client_lines import NOTICE, RESULT, Line
 from udfs.rebalance_fold import Day, Membership
 from udfs.round_shares import Answer, ShareRound
 

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from udfs.client_lines import HEARD, REFUSED, RESULT, SWALLOWED, Line
 from udfs.group_rows import to_ms
 from udfs.log_processes import log_of
-from udfs.logged_shares import HEARD, REFUSED, RESULT, SWALLOWED, Line
 from udfs.rebalance_fold import Membership
 from udfs.rows_of_rounds import microseconds
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
-from udfs.rebalance_event import APPLIED, BY_LOG, FAILED, Rebalance, Swallowed
+from udfs.client_lines import EXPIRY, GRANTED, NOTICE, REFUSED, RESULT, SWALLOWED, Line
+from udfs.rebalance_event import APPLIED, BY_LOG, FAILED, Rebalance
 from udfs.rebalance_triggers import (
     BY_NOTICE,
     BY_START,
@@ -28,53 +29,15 @@ from udfs.rebalance_triggers import (
     Trigger,
     trigger_of,
 )
+from udfs.result_bursts import Burst, Shared, begun, is_other_route, last_of
 from udfs.round_facts import RETRY_PREFIX, TopicQueue
-from udfs.share_ledger import HandOver, ShareLedger
+from udfs.share_ledger import ShareLedger
+from udfs.swallowed_exceptions import MetExceptions
 
 ONE_REBALANCE_MS = 3_000
 _WOKEN_WITHIN_MS = 5_000  # from a notification to its first result
-_RETRY_WITHIN_MS = 60_000  # from a client's start to its retry topic, whose route it polls every 30 s
 _SLACK_MS = 2_000  # of stamps of whole seconds, and between two clocks
 _MOST_LINES = 5
-RESULT = "rebalance_result"
-SWALLOWED = ("rebalance_failed", "allocation_failed", "member_list_failed", "queue_add_failed")
-NOTICE, REFUSED, GRANTED, EXPIRY = "members_changed", "lock_failed", "lock_acquired", "queue_pull_expired"
-HEARD = (*SWALLOWED, NOTICE, REFUSED, GRANTED, EXPIRY)
-
-
-class Line(NamedTuple):
-    """A line of a client's log. ``kind`` RESULT: its new queues of a topic, with the numbers it shared by."""
-
-    at: int
-    file: str
-    number: int
-    kind: str
-    folder: str
-    client_id: str | None = None
-    topic: str | None = None
-    queues: frozenset[tuple[str, int]] = frozenset()
-    queue_count: int | None = None
-    member_count: int | None = None
-    exception: str | None = None
-    error: str | None = None
-    names_group: bool = True
-
-
-class _Shared(NamedTuple):
-    """By what a client shared a topic last."""
-
-    queues: int | None
-
-
-@dataclass
-class _Burst:
-    """Results of one client that belong together."""
-
-    lines: list[Line] = field(default_factory=list)
-    gained: dict[TopicQueue, HandOver] = field(default_factory=dict)
-    lost: set[TopicQueue] = field(default_factory=set)
-    held_twice_ms: int = 0
-    before: dict[str, _Shared | None] = field(default_factory=dict)
 
 
 @dataclass
@@ -82,17 +45,20 @@ class LoggedShares:
     """The logs of a group's clients, date by date."""
 
     ledger: ShareLedger = field(default_factory=ShareLedger)
-    shared: dict[tuple[str, str], _Shared] = field(default_factory=dict)  # by client and topic
+    shared: dict[tuple[str, str], Shared] = field(default_factory=dict)  # by client and topic
     last: dict[str, int] = field(default_factory=dict)  # a client's last result
     counted: dict[str, int] = field(default_factory=dict)  # members as a client counted them last, with whatever topic
     folders: dict[str, list[str]] = field(default_factory=dict)  # a log's clients of the group
     orders: bool = False  # a broker refused a lock
-    _open: dict[str, _Burst] = field(default_factory=dict)
+    _open: dict[str, Burst] = field(default_factory=dict)
     _heard: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))  # lately, by log
     _refused: dict[tuple[str, str], set[TopicQueue]] = field(
         default_factory=dict
     )  # since a log's last result of a topic
-    _met: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))  # exceptions that no rebalance has
+    _met: MetExceptions = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._met = MetExceptions(self._of)
 
     def walk(
         self, lines: Iterable[Line], signs: Signs, started: Mapping[str, Sequence[int]], ends: Sequence[Sign]
@@ -120,16 +86,16 @@ class LoggedShares:
             yield from self._end(sign, signs, started)
         for client_id in sorted(self._open):
             yield self._closed(client_id, signs, started)
-        yield from self._failures()
+        for client_id, of_client in self._met.left():
+            yield self._failed(client_id, of_client)
         self._heard.clear()
         self._refused.clear()
-        self._met.clear()
         self.ledger.close_date()
 
     def _hear(self, line: Line) -> None:
         self.orders |= line.kind in (REFUSED, GRANTED)
         if line.kind in SWALLOWED:
-            self._met[line.folder].append(line)
+            self._met.add(line)
             return
         if line.kind in (REFUSED, GRANTED):
             queues = self._refused.setdefault((line.folder, str(line.topic)), set())
@@ -148,11 +114,11 @@ class LoggedShares:
     def _result(self, line: Line, started: Mapping[str, Sequence[int]]) -> None:
         client_id, topic = str(line.client_id), str(line.topic)
         self._forget_before(client_id, line.at, started.get(client_id, ()))
-        burst = self._open.setdefault(client_id, _Burst())
+        burst = self._open.setdefault(client_id, Burst())
         burst.lines.append(line)
         burst.before.setdefault(topic, self.shared.get((client_id, topic)))
         self._move(client_id, topic, line, burst)
-        self.shared[client_id, topic] = _Shared(line.queue_count)
+        self.shared[client_id, topic] = Shared(line.queue_count)
         if client_id not in self.folders.setdefault(line.folder, []):
             self.folders[line.folder].append(client_id)
 
@@ -165,7 +131,7 @@ class LoggedShares:
             del self.last[client_id]
             self.counted.pop(client_id, None)
 
-    def _move(self, client_id: str, topic: str, line: Line, burst: _Burst) -> None:
+    def _move(self, client_id: str, topic: str, line: Line, burst: Burst) -> None:
         # A result names those too whose lock was refused right before.
         now = {(topic, *queue) for queue in line.queues} - self._refused.pop((line.folder, topic), set())
         held = {queue for queue in self.ledger.held_by(client_id) if queue[0] == topic}
@@ -190,20 +156,19 @@ class LoggedShares:
         near = [one for one in heard if since <= one.at <= last.at and client_id in self._of(one)]
         woken = [o.at for o in near if o.kind == NOTICE and first.at - _WOKEN_WITHIN_MS <= o.at]
         refused = self._refusals(near, burst)
-        begun = _begun(burst, started.get(client_id, ()), first.at)
         members = self._counted(client_id, burst)
         around = Around(
             client_id,
             last.at,
             since,
-            started_at=begun,
+            started_at=begun(burst, started.get(client_id, ()), first.at),
             members=members,
-            other_queues=[t for t, was in burst.before.items() if _is_other_route(was, _last(burst, t))],
+            other_queues=[t for t, was in burst.before.items() if is_other_route(was, last_of(burst, t))],
             other_topics=self._other_topics(burst, before),
             refused_at=min((one.at for one in refused), default=None),
             expired_at=min((one.at for one in near if one.kind == EXPIRY), default=None),
             woken_at=min(woken, default=None),
-            likely_since=min(woken) - _SLACK_MS if woken else first.at - REACTS_WITHIN_MS,
+            likely_since=(*(at - _SLACK_MS for at in woken[:1]), first.at - REACTS_WITHIN_MS),
             default=UNKNOWN if before is None else TIMER,
         )
         self.last[client_id] = last.at
@@ -224,19 +189,19 @@ class LoggedShares:
             lost=tuple(sorted(burst.lost)),
             held=len(self.ledger.held_by(client_id)),
             held_twice_ms=burst.held_twice_ms,
-            exceptions=self._exceptions(client_id, first.folder, since, last.at),
+            exceptions=self._met.of(client_id, first.folder, since, last.at),
             ordered=True if self.orders else None,
             evidence=tuple(f"{one.file}:{one.number}" for one in burst.lines[:_MOST_LINES]),
         )
 
-    def _counted(self, client_id: str, burst: _Burst) -> tuple[int, int] | None:
+    def _counted(self, client_id: str, burst: Burst) -> tuple[int, int] | None:
         """Members as it counted them before and last; None: it does not tell."""
         before = self.counted.get(client_id)
         after = [line.member_count for line in burst.lines if line.member_count is not None]
         self.counted |= {client_id: after[-1]} if after else {}
         return (before, after[-1]) if before is not None and after else None
 
-    def _refusals(self, heard: Sequence[Line], burst: _Burst) -> list[Line]:
+    def _refusals(self, heard: Sequence[Line], burst: Burst) -> list[Line]:
         """The refusals of locks that it has now, each counted for its queue."""
         found = []
         for one in heard:
@@ -247,7 +212,7 @@ class LoggedShares:
                     found.append(one)
         return found
 
-    def _other_topics(self, burst: _Burst, before: int | None) -> list[str]:
+    def _other_topics(self, burst: Burst, before: int | None) -> list[str]:
         """Topics that a client which had shared others had not shared. Its retry topic is nobody's choice."""
         if before is None:
             return []
@@ -257,52 +222,28 @@ class LoggedShares:
         """The clients of the group that may have written a line."""
         return [line.client_id] if line.client_id else self.folders.get(line.folder, [])
 
-    def _exceptions(self, client_id: str, folder: str, since: int, until: int) -> tuple[Swallowed, ...]:
-        """Those met since the rebalance before; of several clients that may have met one each has it."""
-        found: list[Line] = []
-        left: list[Line] = []
-        for one in self._met[folder]:
-            clients = self._of(one)
-            (found if client_id in clients and since <= one.at <= until else left).append(one)
-        self._met[folder] = [*left, *(one for one in found if len(self._of(one)) > 1)]
-        return tuple(self._swallowed(one) for one in found)
-
-    def _swallowed(self, line: Line) -> Swallowed:
-        certain = line.names_group and len(self._of(line)) == 1
-        return Swallowed(line.at, line.kind, line.exception, line.error, certain)
-
-    def _failures(self) -> Iterator[Rebalance]:
-        """Exceptions after which nothing came any more that day, of each client."""
-        left: dict[str, list[Line]] = defaultdict(list)
-        for one in (one for met in self._met.values() for one in met):
-            clients = self._of(one)
-            if one.names_group and len(clients) == 1:
-                left[clients[0]].append(one)
-        for client_id, lines in sorted(left.items()):
-            last, held = lines[-1], self.ledger.held_by(client_id)
-            told = tuple(f"{one.file}:{one.number}" for one in lines[:_MOST_LINES])
-            topics = tuple(sorted({one.topic for one in lines if one.topic}))
-            said = tuple(self._swallowed(one) for one in lines)
-            yield Rebalance(
-                client_id=client_id,
-                after=None,
-                began_at=lines[0].at,
-                at=last.at,
-                told_by=BY_LOG,
-                outcome=FAILED,
-                trigger=Trigger(UNKNOWN),
-                woken_by=None,
-                results=0,
-                topics=topics,
-                members=(None, None),
-                gained=(),
-                lost=(),
-                held=len(held),
-                held_twice_ms=0,
-                exceptions=said,
-                ordered=True if self.orders else None,
-                evidence=told,
-            )
+    def _failed(self, client_id: str, lines: Sequence[Line]) -> Rebalance:
+        """Exceptions after which nothing came any more that day."""
+        return Rebalance(
+            client_id=client_id,
+            after=None,
+            began_at=lines[0].at,
+            at=lines[-1].at,
+            told_by=BY_LOG,
+            outcome=FAILED,
+            trigger=Trigger(UNKNOWN),
+            woken_by=None,
+            results=0,
+            topics=tuple(sorted({one.topic for one in lines if one.topic})),
+            members=(None, None),
+            gained=(),
+            lost=(),
+            held=len(self.ledger.held_by(client_id)),
+            held_twice_ms=0,
+            exceptions=tuple(self._met.swallowed(one) for one in lines),
+            ordered=True if self.orders else None,
+            evidence=tuple(f"{one.file}:{one.number}" for one in lines[:_MOST_LINES]),
+        )
 
     def forget(self, before: int) -> None:
         """Forget clients whose last result is from before an instant."""
@@ -332,26 +273,9 @@ class LoggedShares:
         """What ``to_state`` wrote."""
         return cls(
             ShareLedger.of_state(state["ledger"]),
-            {(client_id, topic): _Shared(*one) for client_id, topic, *one in state["shared"]},
+            {(client_id, topic): Shared(*one) for client_id, topic, *one in state["shared"]},
             dict(state["last"]),
             dict(state["counted"]),
             {folder: list(clients) for folder, clients in state["folders"].items()},
             state["orders"],
         )
-
-
-def _begun(burst: _Burst, started: Sequence[int], first_at: int) -> int | None:
-    """When the client was created, if these are its first results of their topics, shortly after."""
-    since = max((s for s in started if s <= first_at), default=None)
-    if since is None or any(was is not None for was in burst.before.values()):
-        return None
-    of_retries = all(topic.startswith(RETRY_PREFIX) for topic in burst.before)
-    return since if first_at - since <= (_RETRY_WITHIN_MS if of_retries else REACTS_WITHIN_MS) else None
-
-
-def _last(burst: _Burst, topic: str) -> Line:
-    return next(line for line in reversed(burst.lines) if line.topic == topic)
-
-
-def _is_other_route(was: _Shared | None, now: Line) -> bool:
-    return was is not None and None not in (was.queues, now.queue_count) and was.queues != now.queue_count

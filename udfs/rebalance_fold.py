@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from udfs.logged_shares import Line, LoggedShares
+from udfs.client_lines import Line
+from udfs.logged_shares import LoggedShares
 from udfs.rebalance_event import Rebalance, fill, tells
 from udfs.rebalance_triggers import DIED, FORGOTTEN_MS, JOINED, LEFT, ROUTE, Sign, Signs
 from udfs.round_shares import RoundShares, ShareRound

@@ -78,7 +78,7 @@ class Around(NamedTuple):
         refused_at: when a broker first refused the lock of a queue that it has now.
         expired_at: when it gave queues up which it had not pulled from.
         woken_at: when a broker told it.
-        likely_since: signs since then explain it rather than earlier ones.
+        likely_since: signs since the first of these explain it rather than those since the next.
         default: what it is if nothing else is known.
     """
 
@@ -92,7 +92,7 @@ class Around(NamedTuple):
     refused_at: int | None = None
     expired_at: int | None = None
     woken_at: int | None = None
-    likely_since: int = 0
+    likely_since: tuple[int, ...] = (0,)
     default: str = UNKNOWN
 
 
@@ -123,13 +123,19 @@ def _of_members(around: Around, near: Sequence[Sign]) -> list[Trigger]:
     # It may itself be one that a broker had forgotten.
     came = [s for s in near if s.kind == JOINED and (counts is None or s.subject != around.client_id)]
     went = [s for s in near if s.kind in _WENT and s.subject != around.client_id]
-    likely = {sign for sign in (*came, *went) if sign.at >= around.likely_since}
+    likely = _likely((*came, *went), around)
     if not likely and counts is not None:
         up = counts[0] < counts[1]
         return [] if counts[0] == counts[1] else [_named(JOINED if up else None, came if up else went, around)]
-    likely = likely or {*came, *went}
+    likely = likely or [*came, *went]
     kinds = [(None, [s for s in went if s in likely]), (JOINED, [s for s in came if s in likely])]
     return sorted((_named(kind, of, around) for kind, of in kinds if of), key=lambda one: -(one.at or 0))
+
+
+def _likely(signs: Sequence[Sign], around: Around) -> Sequence[Sign]:
+    """Those that most likely explain it."""
+    found = ([sign for sign in signs if sign.at >= since] for since in around.likely_since)
+    return next((near for near in found if near), [])
 
 
 def _how(went: Sequence[Sign]) -> str:
@@ -140,7 +146,7 @@ def _how(went: Sequence[Sign]) -> str:
 
 def _named(kind: str | None, signs: Sequence[Sign], around: Around) -> Trigger:
     """A trigger with whom it was; kind None: as the signs say that members went."""
-    signs = [sign for sign in signs if sign.at >= around.likely_since] or signs
+    signs = _likely(signs, around) or signs
     kind = kind or _how(signs)
     if not signs:
         return Trigger(kind, (), around.woken_at)

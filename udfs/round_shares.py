@@ -15,6 +15,7 @@ from udfs.round_facts import TopicQueue
 from udfs.share_ledger import HandOver, ShareLedger
 
 SHARES = "shares"  # what a fold of rounds gives beside its other rows
+_ACTS_WITHIN_MS = 5_000  # once it is told
 _STARTED_WITHIN_MS = 60_000  # before the first round of a group
 LOCK_LIFE_MS = 60_000  # RebalanceLockManager.REBALANCE_LOCK_MAX_LIVE_TIME
 
@@ -168,7 +169,9 @@ class Moved(NamedTuple):
         """The rebalance, with what set it off by all signs of the group."""
         slow = LOCK_LIFE_MS if self.ordered else 0
         since = self.after - REACTS_WITHIN_MS - slow
-        around = Around(self.client_id, self.answer.at, since, started_at=self.started_at, likely_since=self.after + 1)
+        # A list may show a change right before a client has acted on it.
+        likely = self.after + 1, self.after, self.after - _ACTS_WITHIN_MS
+        around = Around(self.client_id, self.answer.at, since, started_at=self.started_at, likely_since=likely)
         return Rebalance(
             client_id=self.client_id,
             after=self.after if self.after < self.answer.at else None,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.simulated_group import MIDNIGHT, SimulatedGroup
-from udfs.logged_shares import RESULT, Line
+from udfs.client_lines import RESULT, Line
 from udfs.rebalance_event import FAILED
 from udfs.rebalance_fold import Day, RebalanceFold
 

@@ -53,8 +53,8 @@ def test_equal_counts_hide_one_who_came_and_one_who_went_only_from_a_client_that
 
 def test_what_is_nearest_explains_it_rather_than_what_was_long_before():
     signs = Sign(AT - 100_000, DIED, "b"), Sign(AT - 700, DIED, "c")
-    assert found(*signs, members=(4, 2), likely_since=AT - 25_000).subjects == ("c",)
-    assert found(signs[0], members=(4, 3), likely_since=AT - 25_000).subjects == ("b",)
+    assert found(*signs, members=(4, 2), likely_since=(AT - 25_000,)).subjects == ("c",)
+    assert found(signs[0], members=(4, 3), likely_since=(AT - 25_000,)).subjects == ("b",)
 
 
 def test_signs_before_and_after_explain_nothing():
