@@ -68,7 +68,7 @@ def _offsets(asker: Asker, drift: Record, topic: str, queue: str) -> Section:
     return queried(
         asker,
         "The queue's offsets so far (queue_progress)",
-        "A reading holds until the next one. Where an offset went back, the readings before are what it is held against.",
+        "A reading holds until the next one. An offset that went back is held against those before.",
         f"""SELECT captured_at, broker_offset, consumer_offset, lag, last_timestamp, consume_tps,
             source_file || ':' || source_line AS line
             FROM queue_progress

@@ -69,8 +69,10 @@ class QueueEnds:
     def first_offset(self, collector: str, topic: str, broker_name: str, queue_id: int, at: int) -> int | None:
         """The first offset that the queue still had when it was last told of, at ``at`` or before."""
         told = self._floors.get((collector, topic, broker_name, queue_id))
-        place = bisect_right(told[0], at) if told is not None else 0
-        return told[1][place - 1] if told is not None and place else None
+        if told is None:
+            return None
+        place = bisect_right(told[0], at)
+        return told[1][place - 1] if place else None
 
     def dead_letters(self, collector: str, consumer_group: str, at: int) -> tuple[int, int] | None:
         """When the last message of the group's dead letter queue was stored, epoch ms, and how many it holds.
