@@ -10,16 +10,16 @@ from jobs.drift_cut import columns_of, key_of, of_clusters, rounds_of
 from jobs.drift_routes import RouteFile, copies
 from jobs.engines.blobs import Blob
 from schemas import TOPIC_STATUS
-from udfs.queue_ends import DEAD_LETTER_PREFIX, END, changes
+from udfs.queue_ends import DEAD_LETTER_PREFIX, END
 
 ENDS = TOPIC_STATUS.name
 END_SCHEMA = columns_of(TOPIC_STATUS, END)
 
 
 def cut_ends(task: RouteFile) -> Iterator[Blob]:
-    """The rows of a file of ``topic_status`` that tell something new, by bucket; dead letter queues by their group."""
+    """The rows of a file of ``topic_status`` by bucket; dead letter queues by their group."""
     for cluster, rows in of_clusters(task, ("event_date", "round_at", *END)):
-        own = changes(rows.filter(pa.array(rounds_of(rows, cluster, task.by))).select(list(END)))
+        own = rows.filter(pa.array(rounds_of(rows, cluster, task.by))).select(list(END))
 
         def keys(topic: str, cluster: str = cluster) -> list[int]:
             if topic.startswith(DEAD_LETTER_PREFIX):

@@ -22,6 +22,7 @@ def explained_drift(asker: Asker, drift: Record) -> Iterator[Section]:
     yield _answers(asker, group, topic, queue)
     if queue:
         yield _offsets(asker, drift, topic, queue)
+        yield _ends(asker, drift, topic, queue)
     yield _incident(asker, drift, group)
 
 
@@ -71,11 +72,23 @@ def _offsets(asker: Asker, drift: Record, topic: str, queue: str) -> Section:
     return queried(
         asker,
         "The queue's offsets so far (queue_progress)",
-        "A reading counts until the next one.",
-        f"""SELECT captured_at, broker_offset, consumer_offset, lag,
+        "A reading counts until the next one. An offset that went back is compared with those before.",
+        f"""SELECT captured_at, broker_offset, consumer_offset, lag, last_timestamp, consume_tps,
             source_file || ':' || source_line AS line
             FROM queue_progress
             WHERE {same(asker, drift, "cluster", "event_date", "consumer_group")}{topic}{queue}
+            AND captured_at <= {at_instant(drift["judged_at"])} ORDER BY captured_at DESC LIMIT 8""",
+    )
+
+
+def _ends(asker: Asker, drift: Record, topic: str, queue: str) -> Section:
+    """Where the queue begins and ends at its broker."""
+    return queried(
+        asker,
+        "The first offset that is still there, and the next (topic_status)",
+        "Messages before the first are deleted. No row: nobody asked.",
+        f"""SELECT captured_at, min_offset, max_offset, last_update_at, source_file || ':' || source_line AS line
+            FROM topic_status WHERE {same(asker, drift, "cluster", "event_date", "collector")}{topic}{queue}
             AND captured_at <= {at_instant(drift["judged_at"])} ORDER BY captured_at DESC LIMIT 5""",
     )
 

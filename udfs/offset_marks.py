@@ -41,11 +41,14 @@ class Reading(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A reading that later ones are held against."""
+    """What is carried over a date's end of a reading."""
 
     read_at: int
     broker_offset: int
     consumer_offset: int
+
+
+Read = Reading | Point
 
 
 class Back(NamedTuple):
@@ -76,19 +79,22 @@ class Mark:
         later: the newest reading that is kept; ``before``: one that is at least ``offset_slack_s`` older.
     """
 
-    last: Point
+    last: Read
     high: int
     top: int
-    later: Point
-    before: Point | None = None
+    later: Read
+    before: Read | None = None
     back: Back | None = None
     ahead: Ahead | None = None
     lost: int = 0  # messages that the broker deleted and the group has not read
 
     @classmethod
-    def of(cls, point: Point, top: int) -> Mark:
+    def of(cls, reading: Reading, top: int) -> Mark:
         """Of a first reading."""
-        return cls(point, min(point.consumer_offset, point.broker_offset), max(top, point.consumer_offset), point)
+        made = cls(reading, min(reading.consumer_offset, reading.broker_offset), top, reading)
+        made.top = max(top, reading.consumer_offset)
+        made._take_end(reading)
+        return made
 
     @property
     def behind_s(self) -> int:
@@ -100,22 +106,25 @@ class Mark:
 
     def take(self, reading: Reading, timing: Timing) -> None:
         """Take in a later reading of the same queue."""
-        point = Point(*reading[1:4])
-        at, committed = point.read_at, point.consumer_offset
+        _, at, broker, committed, tps, floor = reading
         due = at - self.later.read_at >= timing.offset_slack_s * 1000
         old = self.later if due else self.before
-        self._take_ahead(reading, old, timing)
+        if self.ahead is not None or (tps == 0 and committed != self.last.consumer_offset):
+            self._take_ahead(reading, old, timing)
         if committed < self.high:
-            self._take_lower(point, old, timing)
+            self._take_lower(reading, old, timing)
         else:
-            self.high, self.back = min(committed, point.broker_offset), None
+            self.high, self.back = committed if committed < broker else broker, None
         if due:
-            self.before, self.later = self.later, point
-        self.last, self.top = point, max(self.top, committed)
-        self._take_end(reading)
+            self.before, self.later = self.later, reading
+        self.last = reading
+        if committed > self.top:
+            self.top = committed
+        if self.lost or (floor is not None and committed < floor):
+            self._take_end(reading)
 
-    def _take_lower(self, point: Point, old: Point | None, timing: Timing) -> None:
-        at, committed = point.read_at, point.consumer_offset
+    def _take_lower(self, reading: Reading, old: Read | None, timing: Timing) -> None:
+        at, committed = reading.read_at, reading.consumer_offset
         if self.back is not None:
             apart = at - self.back.since >= timing.offset_commit_s * 1000
             self.back = self.back._replace(confirmed=self.back.confirmed or apart)
@@ -126,7 +135,7 @@ class Mark:
             self.later = _at_most(self.later, committed)
             self.before = None if self.before is None else _at_most(self.before, committed)
 
-    def _take_ahead(self, reading: Reading, old: Point | None, timing: Timing) -> None:
+    def _take_ahead(self, reading: Reading, old: Read | None, timing: Timing) -> None:
         at, committed, last, ahead = reading.read_at, reading.consumer_offset, self.last, self.ahead
         if ahead is not None and ahead.confirmed:
             self.ahead = ahead if at - ahead.moved_at <= timing.offset_shown_s * 1000 else None
@@ -139,18 +148,16 @@ class Mark:
             self.ahead = ahead._replace(confirmed=True) if told else None
 
     def _take_end(self, reading: Reading) -> None:
-        floor, committed = reading.min_offset, reading.consumer_offset
-        is_lost = floor is not None and 0 < committed < floor <= reading.broker_offset
-        self.lost = floor - committed if is_lost and floor is not None else 0
-
-    @property
-    def speaks(self) -> bool:
-        """A rule may have something to say of it by itself."""
-        return self.back is not None or self.ahead is not None or self.lost > 0
+        floor, committed = reading.min_offset or 0, reading.consumer_offset
+        self.lost = floor - committed if 0 < committed < floor <= reading.broker_offset else 0
 
 
-def _at_most(point: Point, committed: int) -> Point:
-    return point if point.consumer_offset <= committed else point._replace(consumer_offset=committed)
+def _at_most(read: Read, committed: int) -> Read:
+    return read if read.consumer_offset <= committed else read._replace(consumer_offset=committed)
+
+
+def _values(read: Read | None) -> Point | None:
+    return None if read is None else Point(read.read_at, read.broker_offset, read.consumer_offset)
 
 
 @dataclass
@@ -165,28 +172,32 @@ class OffsetMarks:
     def take(self, reading: Reading, timing: Timing) -> None:
         """Take in a reading; one of a static topic's queue says nothing, nor does one that is no later."""
         queue, mark = reading.queue, self.marks.get(reading.queue)
-        if queue[1].startswith(LOGICAL) or (mark is not None and reading.read_at <= mark.last.read_at):
+        if mark is None:
+            if queue[1].startswith(LOGICAL):
+                return
+            mark = self.marks[queue] = Mark.of(reading, 0)
+        elif reading.read_at <= mark.last.read_at:
             return
-        if mark is None or reading.broker_offset < mark.last.broker_offset:
-            mark = self.marks[queue] = Mark.of(Point(*reading[1:4]), 0 if mark is None else mark.top)
-            mark._take_end(reading)
+        elif reading.broker_offset < mark.last.broker_offset:
+            mark = self.marks[queue] = Mark.of(reading, mark.top)
         else:
             mark.take(reading, timing)
         self._index(queue, mark)
 
     def _index(self, queue: TopicQueue, mark: Mark) -> None:
-        if mark.speaks:
+        if mark.back is not None or mark.ahead is not None or mark.lost:
             self.speaking.add(queue)
-        else:
+        elif self.speaking:
             self.speaking.discard(queue)
-        if queue[0].startswith(RETRY_PREFIX):
+        before, topic = mark.before, queue[0]
+        if topic.startswith(RETRY_PREFIX):
             self._index_retry(queue, mark)
-        elif mark.before is not None and mark.last.consumer_offset < mark.before.broker_offset:
-            self.behind.setdefault(queue[0], set()).add(queue)
-        elif queue in self.behind.get(queue[0], ()):
-            self.behind[queue[0]].discard(queue)
-            if not self.behind[queue[0]]:
-                del self.behind[queue[0]]
+        elif before is not None and mark.last.consumer_offset < before.broker_offset:
+            self.behind.setdefault(topic, set()).add(queue)
+        elif self.behind and queue in self.behind.get(topic, ()):
+            self.behind[topic].discard(queue)
+            if not self.behind[topic]:
+                del self.behind[topic]
 
     def _index_retry(self, queue: TopicQueue, mark: Mark) -> None:
         came = 0 if mark.before is None else mark.last.broker_offset - mark.before.broker_offset
@@ -215,7 +226,7 @@ class OffsetMarks:
     def to_state(self) -> list[list[Any]]:
         """The marks as JSON values, in an order that equal ones share."""
         return [
-            [*queue, m.last, m.high, m.top, m.later, m.before, m.back, m.ahead, m.lost]
+            [*queue, _values(m.last), m.high, m.top, _values(m.later), _values(m.before), m.back, m.ahead, m.lost]
             for queue, m in sorted(self.marks.items())
         ]
 

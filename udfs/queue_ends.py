@@ -1,7 +1,4 @@
-"""What brokers said of the first and next offsets of queues in; what was true of one at an instant out.
-
-Rows that say what the one before said need not be there: ``changes`` leaves them out.
-"""
+"""What brokers said of the first and next offsets of queues in; what was true of one at an instant out."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ END = ("collector", "topic", "broker_name", "queue_id", "captured_at", "min_offs
 _QUEUE = ("collector", "topic", "broker_name", "queue_id")
 
 
-def changes(rows: pa.Table) -> pa.Table:
+def _changes(rows: pa.Table) -> pa.Table:
     """The rows, sorted, that tell something new of a queue: its first offset, of a dead letter queue its next too."""
     order = np.lexsort([microseconds(rows, "captured_at"), *(ranks(rows, name) for name in _QUEUE[::-1])])
     rows = rows.take(pa.array(order))
@@ -49,7 +46,7 @@ class QueueEnds:
 
     def __init__(self, rows: pa.Table) -> None:
         """``rows``: with the columns ``END``."""
-        told = changes(rows)
+        told = _changes(rows)
         columns = [told[name].to_pylist() for name in _QUEUE]
         instants = microseconds(told, "captured_at").tolist()
         floors = told["min_offset"].to_pylist()
@@ -72,8 +69,10 @@ class QueueEnds:
     def first_offset(self, collector: str, topic: str, broker_name: str, queue_id: int, at: int) -> int | None:
         """The first offset that the queue still had when it was last told of, at ``at`` or before."""
         told = self._floors.get((collector, topic, broker_name, queue_id))
-        place = bisect_right(told[0], at) if told is not None else 0
-        return told[1][place - 1] if told is not None and place else None
+        if told is None:
+            return None
+        place = bisect_right(told[0], at)
+        return told[1][place - 1] if place else None
 
     def dead_letters(self, collector: str, consumer_group: str, at: int) -> tuple[int, int] | None:
         """When the last message of the group's dead letter queue was stored, epoch ms, and how many it holds.

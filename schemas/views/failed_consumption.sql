@@ -17,8 +17,8 @@ CREATE OR REPLACE VIEW failed_consumption (
 ) COMMENT 'Growth of retry topics and dead letter queues by day'
 AS SELECT
   cluster, event_date, collector, consumer_group, 'retry' AS kind, topic, broker_name,
-  MIN(first_read_at) AS first_read_at, MAX(last_read_at) AS last_read_at, SUM(came) AS came, SUM(waiting) AS waiting,
-  SUM(messages) AS messages
+  MIN(first_read_at) AS first_read_at, MAX(last_read_at) AS last_read_at, CAST(SUM(came) AS BIGINT) AS came,
+  CAST(SUM(waiting) AS BIGINT) AS waiting, CAST(SUM(messages) AS BIGINT) AS messages
 FROM (
   SELECT
     cluster, event_date, collector, consumer_group, topic, broker_name, queue_id, MIN(captured_at) AS first_read_at,
@@ -31,8 +31,8 @@ GROUP BY cluster, event_date, collector, consumer_group, topic, broker_name
 UNION ALL
 SELECT
   cluster, event_date, collector, SUBSTR(topic, 6) AS consumer_group, 'dead_letter' AS kind, topic, broker_name,
-  MIN(first_read_at) AS first_read_at, MAX(last_read_at) AS last_read_at, SUM(came) AS came, NULL AS waiting,
-  SUM(messages) AS messages
+  MIN(first_read_at) AS first_read_at, MAX(last_read_at) AS last_read_at, CAST(SUM(came) AS BIGINT) AS came,
+  CAST(NULL AS BIGINT) AS waiting, CAST(SUM(messages) AS BIGINT) AS messages
 FROM (
   SELECT
     cluster, event_date, collector, topic, broker_name, queue_id, MIN(captured_at) AS first_read_at,

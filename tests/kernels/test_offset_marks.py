@@ -94,26 +94,27 @@ class TestBack:
         assert taken([(9, 9)] * 9, queue=("T", "__syslo__g", 0)).marks == {}
 
 
-class TestAhead:
-    STOOD = tuple((2000 + n, 1000) for n in range(8))
+STOOD = tuple((2000 + n, 1000) for n in range(8))
 
+
+class TestAhead:
     def test_an_offset_that_stood_and_went_ahead_with_nothing_handed_out_is_skipped(self):
-        marks = taken([*self.STOOD, (2008, 2008), (2009, 2008)], tps=0.0)
+        marks = taken([*STOOD, (2008, 2008), (2009, 2008)], tps=0.0)
         assert ahead(marks)
         found = marks.marks[QUEUE].ahead
         assert (found.consumer_offset_then, found.consumer_offset, found.stood_at) == (1000, 2008, 7 * STEP_S * 1000)
 
     def test_where_messages_were_handed_out_or_nobody_says_nothing_is_said(self):
         for tps in (0.5, None):
-            assert not ahead(taken([*self.STOOD, (2008, 2008), (2009, 2008)], tps=tps))
-        handed_later = taken([*self.STOOD, (2008, 2008)], tps=0.0)
+            assert not ahead(taken([*STOOD, (2008, 2008), (2009, 2008)], tps=tps))
+        handed_later = taken([*STOOD, (2008, 2008)], tps=0.0)
         assert not ahead(taken([(2009, 2008)], tps=16.7, marks=handed_later, begin_s=9 * STEP_S))
 
     def test_a_group_that_goes_on_moving_was_not_skipped(self):
-        assert not ahead(taken([*self.STOOD, (2008, 1500), (2009, 2000), (2010, 2010)], tps=0.0))
+        assert not ahead(taken([*STOOD, (2008, 1500), (2009, 2000), (2010, 2010)], tps=0.0))
 
     def test_readings_further_apart_than_the_broker_counts_say_nothing(self):
-        assert not ahead(taken([*self.STOOD, (2008, 2008), (2009, 2008)], tps=0.0, step_s=55))
+        assert not ahead(taken([*STOOD, (2008, 2008), (2009, 2008)], tps=0.0, step_s=55))
 
     def test_a_master_that_is_back_after_its_slave_has_skipped_nothing(self):
         """The slave stands where the master stood 10 s before it died."""
@@ -121,7 +122,7 @@ class TestAhead:
         assert not ahead(taken(shown, tps=0.0))
 
     def test_it_is_told_for_ten_minutes(self):
-        shown = [*self.STOOD, (2008, 2008), (2009, 2008)]
+        shown = [*STOOD, (2008, 2008), (2009, 2008)]
         assert ahead(taken([*shown, *[(2009, 2008)] * 38], tps=0.0))
         assert not ahead(taken([*shown, *[(2009, 2008)] * 40], tps=0.0))
 

@@ -1,7 +1,8 @@
 """What mqadmin prints of given facts, release by release: its own format strings, filled as Java fills them.
 
 Taken from the classes of rocketmq-tools: ConsumerConnectionSubCommand, ConsumerProgressSubCommand,
-BrokerConsumeStatsSubCommad, TopicRouteSubCommand, ProducerConnectionSubCommand, ConsumerStatusSubCommand.
+BrokerConsumeStatsSubCommad, TopicRouteSubCommand, ProducerConnectionSubCommand, ConsumerStatusSubCommand,
+TopicStatusSubCommand.
 """
 
 from __future__ import annotations
@@ -16,6 +17,12 @@ QUEUES = [
     ("%RETRY%g", "broker-a", 0, 0, 0, None, None),
     ("T", "broker-a", 0, 3415, 3400, "10.0.0.1@7#1", "2026-11-21 09:28:50"),
     ("T", "broker-b", 1, 12007, 12007, "10.0.0.2@8", "2026-11-21 09:32:36"),
+]
+# broker, queue, first offset, next offset, last stored
+STATUS = [
+    ("broker-a", 0, 12, 3415, "2026-11-21 09:28:50,141"),
+    ("broker-b", 1, 0, 0, None),
+    ("b" * 40, 2, 5, 9, "2026-11-21 09:32:36,233"),
 ]
 BROKERS = [("broker-a", "10.1.0.11:10911", 4, 4), ("broker-b", "10.1.0.12:10911", 8, 2)]
 
@@ -98,6 +105,15 @@ def broker_stats(release: Release, queues=QUEUES, group="g") -> str:
         ]
         lines.append(_row(widths, row))
     return "".join(lines) + "\nDiff Total: 15\n"
+
+
+def topic_status(queues=STATUS, *, put_tps: bool = False) -> str:
+    lines = [
+        java("%-32s  %-4s  %-20s  %-20s    %s\n", "#Broker Name", "#QID", "#Min Offset", "#Max Offset", "#Last Updated")
+    ]
+    for broker, queue, low, high, last in queues:
+        lines.append(java("%-32s  %-4d  %-20d  %-20d    %s\n", broker[:32], queue, low, high, last or ""))
+    return "".join([*lines, "\nTopic Put TPS: 0.0\n" if put_tps else ""])
 
 
 def _row(widths: list[int], told: list) -> str:

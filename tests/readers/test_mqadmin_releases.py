@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC
 from functools import partial
 
@@ -36,6 +37,7 @@ ASKED = {
     "consumerProgress -g g": ("consumeStats", "g"),
     "brokerConsumeStats -b 10.1.0.11:10911": ("brokerConsumeStats", "10.1.0.11:10911"),
     "topicRoute -t T": ("topicRoute", "T"),
+    "topicStatus -t T": ("topicStatus", "T"),
     "producerConnection -g pg -t T": ("producerConnection", "pg@T"),
     "consumerStatus -g g -i c@1": ("consumerRunningInfo", "g|c@1"),
     "consumerStatus -g g": ("consumerConnection", "consumerStatus -g g"),
@@ -308,6 +310,27 @@ def test_a_failure_among_json_of_a_logger_is_a_read_that_failed():
 def test_what_is_no_output_of_the_command_is_a_read_that_failed(args, text):
     ((_, row),) = records(parse("\n" + text, args))
     assert (row["answered"], row["error"]) == (False, text.splitlines()[0][:ERROR_CHARS])
+
+
+@pytest.mark.parametrize("put_tps", [False, True], ids=["4.0.0 on", "5.3.3 on"])
+def test_the_ends_of_a_topics_queues_are_told(put_tps):
+    parsed = parse(printed.topic_status(put_tps=put_tps), "topicStatus -t T")
+    found = rows(parsed, "topic_status")
+    told = [(r["topic"], r["broker_name"], r["queue_id"], r["min_offset"], r["max_offset"]) for r in found]
+    assert told == [("T", broker[:32], *ends) for broker, *ends, _ in printed.STATUS]
+    assert [r["doubts"] for r in found] == [None, None, [BROKER_MAYBE_CUT]]
+    assert [r["last_update_at"] is None for r in found] == [False, True, False]
+    assert found[0]["last_update_at"] % 1000 == 141 and refusals(parsed) == []
+    assert refusals(parse(printed.topic_status([("b", -1, 0, 0, None)]), "topicStatus -t T")) == ["NEGATIVE_QUEUE_ID"]
+
+
+def test_the_rate_of_a_group_is_told_in_either_decimal_mark_and_not_of_all_groups():
+    text = printed.progress(RELEASES[0])
+    for rate, told in (("61.82", 61.82), ("61,82", 61.82), ("NaN", None)):
+        given = re.sub(r"Consume TPS: \S+", f"Consume TPS: {rate}", text)
+        assert {r["consume_tps"] for r in rows(parse(given, "consumerProgress -g g"), "queue_progress")} == {told}
+    of_all = rows(parse(printed.broker_stats(RELEASES[0]), "brokerConsumeStats -b b"), "queue_progress")
+    assert {r["consume_tps"] for r in of_all} == {None}
 
 
 @pytest.mark.parametrize("args", ["clusterList", "statsAll -t T", "allocateMQ -t T -i a"])

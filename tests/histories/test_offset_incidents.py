@@ -1,0 +1,191 @@
+"""Rounds of a group whose offsets are moved: what is found, what mutes it, when it opens and when it is over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, NO_GRACE, world
+from udfs.drift_timing import Timing
+from udfs.group_history import GroupHistory
+from udfs.offset_marks import Reading
+from udfs.round_facts import DeadLetters, Listing
+
+STEP_S = 15
+OFFSET_CODES = {
+    "OFFSET_REWOUND", "OFFSET_JUMPED", "MESSAGES_LOST", "QUEUE_LAGS_ALONE", "RETRIES_GROW", "DEAD_LETTERS",
+}  # fmt: skip
+
+
+class Walked:
+    """A group's rounds, 15 s apart, each with readings of its queues: by queue, offsets of the broker and the group."""
+
+    def __init__(self, timing=NO_GRACE):
+        self.history = GroupHistory(("c", "", "g"), timing)
+        self.second = 0
+        self.last = None
+
+    def rounds(self, offsets=None, count=1, *, topic="T", tps=None, floor=None, changed=None):
+        """``offsets``: of the second, for each queue; None: a group that keeps up."""
+        for _ in range(count):
+            self.second += STEP_S
+            now = BEGIN_MS + self.second * 1000
+            told = dict.fromkeys((A0, A1, B0), (self.second, self.second)) | (offsets(self.second) if offsets else {})
+            readings = [
+                Reading(((topic if len(queue) == 2 else queue[0]), *queue[-2:]), now, *given, tps, floor)
+                for queue, given in told.items()
+            ]
+            group = world(now)
+            self.last = self.history.step(group if changed is None else changed(group), readings)
+        return self
+
+    def found(self):
+        """Codes of the last round, and their states."""
+        return {
+            (j.finding.code, j.finding.queue, j.judgement.state)
+            for j in self.last.judged
+            if j.finding.code in OFFSET_CODES
+        }
+
+    def incidents(self):
+        return {tuple(cause): i.state for cause, i in self.history.ledger.incidents.items()}
+
+
+def set_back(second):
+    return {A1: (second, second - 5000 if second > 5000 else 7)}
+
+
+def test_a_group_that_keeps_up_has_no_finding():
+    assert Walked().rounds(count=40).incidents() == {}
+
+
+class TestRewound:
+    def test_it_opens_with_the_second_reading_and_closes_where_the_group_was(self):
+        walked = Walked().rounds(count=10).rounds(set_back)
+        assert walked.found() == set()
+        walked.rounds(set_back)
+        assert walked.found() == {("OFFSET_REWOUND", A1, "OPEN")}
+        (one,) = [j.finding for j in walked.last.judged if j.finding.code == "OFFSET_REWOUND"]
+        assert one.since == BEGIN_MS + 11 * STEP_S * 1000 and one.trust == "certain"
+        assert one.sentence.startswith("the offset of g in queue 1 of T@broker-a stands at 7, after 150, since ")
+        walked.rounds(count=6)
+        assert walked.incidents() == {("OFFSET_REWOUND", "T"): "RESOLVED"}
+
+    def test_an_offset_that_nobody_committed_is_said_so(self):
+        walked = Walked().rounds(count=10).rounds(lambda second: {A1: (second, 0)}, 2)
+        (one,) = [j.finding for j in walked.last.judged if j.finding.code == "OFFSET_REWOUND"]
+        assert one.kind == "NOT_COMMITTED" and "is not committed any more, after 150" in one.sentence
+
+    def test_where_two_hold_the_queue_or_share_an_id_nothing_is_said(self):
+        for changed in (
+            lambda group: world(group.at, {A1: ("c1", "c2")}),
+            lambda group: world(group.at, members=("c1", "c1", "c2")),
+        ):
+            walked = Walked().rounds(count=10).rounds(set_back, 5, changed=changed)
+            assert walked.found() == set()
+
+    def test_while_a_member_is_silent_it_is_possible_only(self):
+        walked = Walked().rounds(count=10).rounds(set_back, 3, changed=lambda group: world(group.at, silent=("c2",)))
+        assert {j.finding.trust for j in walked.last.judged if j.finding.code == "OFFSET_REWOUND"} == {"possible"}
+
+    def test_after_a_join_it_is_muted(self):
+        walked = Walked(Timing()).rounds(count=10)
+        walked.rounds(set_back, 2, changed=lambda group: world(group.at, members=("c1", "c2", "c3")))
+        assert walked.found() == {("OFFSET_REWOUND", A1, "SUPPRESSED")}
+
+    def test_without_a_valid_reading_it_is_neither_true_nor_over(self):
+        walked = Walked().rounds(count=10).rounds(set_back, 2)
+        for _ in range(20):
+            walked.second += STEP_S
+            walked.last = walked.history.step(world(BEGIN_MS + walked.second * 1000), ())
+        assert walked.found() == set() and walked.incidents() == {("OFFSET_REWOUND", "T"): "OPEN"}
+
+
+def nobody(group):
+    told = (Listing("broker-a", group.at, True, None, "f:list"),)
+    return world(group.at, members=(), reads=[], listings=told)
+
+
+def standing(second):
+    return dict.fromkeys((A0, A1, B0), (second, 10))
+
+
+def skipped(second):
+    return standing(second) | {A0: (second, 400)}
+
+
+class TestJumped:
+    def test_what_went_ahead_while_nobody_was_there_is_found(self):
+        walked = Walked().rounds(standing, 30, tps=0.0, changed=nobody).rounds(skipped, 2, tps=0.0, changed=nobody)
+        assert walked.found() == {("OFFSET_JUMPED", A0, "OPEN")}
+        (one,) = [j.finding for j in walked.last.judged if j.finding.code == "OFFSET_JUMPED"]
+        assert one.trust == "possible" and "went from 10 to 400" in one.sentence and "390 messages" in one.sentence
+
+    @pytest.mark.parametrize(
+        "there",
+        [
+            lambda group: world(group.at),
+            lambda group: replace(nobody(group), through_proxy=True),
+            lambda group: replace(nobody(group), listings=(Listing("b", group.at, False, 206, "f"),), listed=False),
+        ],
+        ids=["a member", "a proxy", "nobody told"],
+    )
+    def test_where_somebody_may_be_there_nothing_is_said(self, there):
+        walked = Walked().rounds(standing, 30, tps=0.0, changed=nobody)
+        assert walked.rounds(skipped, 2, tps=0.0, changed=there).found() == set()
+        earlier = Walked().rounds(standing, 30, tps=0.0, changed=there)
+        assert earlier.rounds(skipped, 2, tps=0.0, changed=nobody).found() == set()
+
+
+def test_messages_that_were_deleted_unread_are_an_incident_until_the_group_is_past_them():
+    walked = Walked().rounds(standing, 4, floor=5)
+    assert walked.found() == set()
+    walked.rounds(standing, 2, floor=50)
+    assert walked.found() == {("MESSAGES_LOST", queue, "OPEN") for queue in (A0, A1, B0)}
+    assert any("40 messages of queue 0 of T@broker-a" in j.finding.sentence for j in walked.last.judged)
+    walked.rounds(count=6, floor=50)
+    assert walked.incidents() == {("MESSAGES_LOST", "T"): "RESOLVED"}
+
+
+def lone(second):
+    return {A1: (second, min(second, 100))}
+
+
+class TestLagsAlone:
+    def test_one_queue_that_lags_for_five_minutes_is_an_incident(self):
+        walked = Walked().rounds(count=10).rounds(lone, 8)
+        assert walked.found() == {("QUEUE_LAGS_ALONE", A1, "PENDING")}
+        walked.rounds(lone, 20)
+        assert walked.found() == {("QUEUE_LAGS_ALONE", A1, "OPEN")}
+        assert walked.incidents() == {("QUEUE_LAGS_ALONE", "T"): "OPEN"}
+
+    def test_without_an_owner_or_with_another_queue_that_lags_it_is_none(self):
+        def both(second):
+            return lone(second) | {B0: (second, min(second, 100))}
+
+        assert Walked().rounds(count=10).rounds(both, 30).found() == set()
+        walked = Walked().rounds(count=10).rounds(lone, 30, changed=lambda group: world(group.at, {A1: ()}))
+        assert walked.found() == set()
+
+
+def test_retries_that_come_fast_are_an_incident_and_few_are_none():
+    def retries(rate):
+        return lambda second: {("%RETRY%g", "broker-a", 0): (second * rate // 60, second * rate // 60)}
+
+    assert Walked().rounds(retries(40), 30).found() == set()
+    walked = Walked().rounds(retries(90), 20)
+    assert walked.found() == {("RETRIES_GROW", None, "OPEN")}
+    assert walked.incidents() == {("RETRIES_GROW", "%RETRY%g"): "OPEN"}
+
+
+def test_a_dead_letter_is_told_for_ten_minutes():
+    def given_up(group):
+        return replace(group, dead_letters=DeadLetters(BEGIN_MS + 60_000, 3))
+
+    walked = Walked().rounds(count=4).rounds(changed=given_up)
+    assert walked.found() == {("DEAD_LETTERS", None, "OPEN")}
+    walked.rounds(count=39, changed=given_up)
+    assert walked.found() == {("DEAD_LETTERS", None, "OPEN")}
+    walked.rounds(count=6, changed=given_up)
+    assert walked.incidents() == {("DEAD_LETTERS", ""): "RESOLVED"}

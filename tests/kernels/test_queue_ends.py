@@ -1,0 +1,58 @@
+"""What brokers say of the ends of queues: what holds at an instant, however often it was said and in which order."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.drift_ends import END_SCHEMA
+from udfs.queue_ends import QueueEnds
+
+S = 1_000_000
+
+
+def ends(*told, topic="T", collector=""):
+    """Rows: second, first and next offset, and the second at which the last message was stored."""
+    rows = [
+        {
+            "collector": collector, "topic": topic, "broker_name": "b", "queue_id": 0, "captured_at": at * S,
+            "min_offset": low, "max_offset": high, "last_update_at": None if stored is None else stored * S,
+        }
+        for at, low, high, stored in told
+    ]  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=END_SCHEMA)
+
+
+def test_the_first_offset_is_what_was_said_last_by_then():
+    told = QueueEnds(ends((10, 0, 9, None), (20, 5, 9, None), (40, 0, 3, None)))
+    assert [told.first_offset("", "T", "b", 0, at * S) for at in (9, 10, 19, 20, 39, 40)] == [None, 0, 0, 5, 5, 0]
+    assert told.first_offset("", "T", "b", 1, 50 * S) is told.first_offset("other", "T", "b", 0, 50 * S) is None
+
+
+def test_dead_letters_are_those_of_all_queues_and_the_last_is_when_it_was_stored():
+    rows = [ends((10, 0, 2, 3), (20, 0, 2, 3), (30, 0, 5, 29), topic="%DLQ%g"), ends((10, 0, 2, 9))]
+    told = QueueEnds(pa.concat_tables(rows))
+    assert told.dead_letters("", "g", 9 * S) is None and told.dead_letters("", "T", 99 * S) is None
+    assert told.dead_letters("", "g", 29 * S) == (3000, 2)
+    assert told.dead_letters("", "g", 30 * S) == (29_000, 5)
+
+
+def test_a_dead_letter_queue_that_is_empty_has_no_last_message():
+    assert QueueEnds(ends((10, 0, 0, None), topic="%DLQ%g")).dead_letters("", "g", 10 * S) == (0, 0)
+
+
+said = st.lists(st.tuples(st.integers(1, 40), st.integers(0, 3), st.integers(3, 6)), max_size=30)
+
+
+@given(said, st.randoms(use_true_random=False))
+def test_what_was_said_last_holds_in_whatever_order_it_comes(told, draw: random.Random):
+    rows = [(at, low, high, high) for at, low, high in {one[0]: one for one in told}.values()]
+    draw.shuffle(rows)
+    made = QueueEnds(pa.concat_tables([ends(*rows), ends(*rows, topic="%DLQ%g")]))
+    for at in range(42):
+        *_, last = [None, *sorted(row for row in rows if row[0] <= at)]
+        assert made.first_offset("", "T", "b", 0, at * S) == (last and last[1])
+        assert made.dead_letters("", "g", at * S) == (last and (last[3] * 1000, last[2]))
