@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import re
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 from conf.settings_file import load_settings
 from jobs import flag_allocation_drift, ingest_consumer_snapshots
+from jobs.asking import spark_asker
 from jobs.engines.asker import records
 from jobs.engines.local_asker import LocalAsker
 from jobs.engines.local_lake import LocalLake
@@ -30,6 +32,7 @@ LINES = CAPTURES / "scope" / "admin_snapshots" / "cluster=scope"
 BROKERS = ("broker-a", "broker-b")
 OWN = {"defaultMessageRequestMode": "PULL", "defaultPopShareQueueNum": "-1", "serverLoadBalancerEnable": "true"}
 ALL = {"g_pop": {"mode": "POP", "popShareQueueNum": -1}}
+NAMES = ("group_round", "broker_assignment", "allocation_drift", "drift_incident", "message_request_mode")
 LEFT_S, GONE_S = 82, 137  # when o2 and o1 left, seconds after the first line
 REVIVE = {"consumer_group": "CID_RMQ_SYS_REVIVE_GROUP", "topic": "rmq_sys_REVIVE_LOG_Real"}
 
@@ -84,16 +87,16 @@ def judged(tmp_path):
             for part in range(parts):
                 landing = root / "landing" / "admin_snapshots" / "cluster=scope" / f"part-{part}"
                 landing.mkdir(parents=True)
-                first, last = (begin + 360_000 * edge // parts for edge in (part, part + 1))
+                first = begin + 360_000 * part // parts
+                last = begin + 360_000 * (part + 1) // parts if part + 1 < parts else math.inf
                 for name, lines in {**found, "modes.jsonl": more}.items():
                     kept = [line for line in lines if only is None or only(line)]
-                    own = [line for line in kept if parts == 1 or first <= line["ts"] < last]
+                    own = [line for line in kept if first <= line["ts"] < last]
                     (landing / name).write_text("".join(json.dumps(line) + "\n" for line in own))
                 for job in (ingest_consumer_snapshots, flag_allocation_drift):
                     job.run_on(lake, runner, load_settings(None), RunContext(str(root / "landing")))
-        names = ("group_round", "broker_assignment", "allocation_drift", "drift_incident", "message_request_mode")
         judge.lake = lake
-        return begin, {name: lake.rows(TABLES[name], TABLES[name].contract_columns).to_pylist() for name in names}
+        return begin, {name: lake.rows(TABLES[name], TABLES[name].contract_columns).to_pylist() for name in NAMES}
 
     return judge
 
@@ -180,6 +183,31 @@ def test_however_the_lines_arrive_the_rows_are_the_same(judged):
     for name in ("broker_assignment", "drift_incident", "message_request_mode"):
         assert sorted(map(repr, without_sources(whole[name]))) == sorted(map(repr, without_sources(pieces[name])))
     assert {row["agrees"] for row in whole["broker_assignment"]} == {True, False}
+
+
+def test_both_engines_say_the_same(judged, spark, settings):
+    def more(begin):
+        pulled = {"g_pop": {"mode": "PULL", "popShareQueueNum": 0}}
+        later = [line | {"ts": line["ts"] + 60_000} for line in told_modes(begin, pulled)]
+        return told_modes(begin, ALL)[:4] + later + status(begin, "%RETRY%g_pop+ScopePop", 4, 4, 9)
+
+    judged(more)
+    root = Path(judged.lake.root).parent
+    for job in (ingest_consumer_snapshots, flag_allocation_drift):
+        job.run(spark, settings, RunContext(str(root / "landing")), str(root / "spark"))
+    by_spark = LocalLake(str(root / "spark"), retention_days=7)
+    for name in NAMES:
+        found = [lake.rows(TABLES[name], TABLES[name].contract_columns).to_pylist() for lake in (judged.lake, by_spark)]
+        assert sorted(map(repr, found[0])) == sorted(map(repr, found[1])), name
+        assert found[0], name
+    askers = LocalAsker(judged.lake), spark_asker(spark, by_spark.root, settings)
+    for view in ("assigned_member", "pop_repeats"):
+        told = [sorted(map(repr, records(asker, f"SELECT * FROM {view}"))) for asker in askers]
+        assert told[0] == told[1] and told[0]
+    where = "topic = 'ScopePop' AND client_id LIKE '%o2' AND agrees"
+    told = [[(s.title, s.text()) for s in explain(asker, "broker_assignment", where)] for asker in askers]
+    assert told[0] == told[1]
+    spark.sql("USE default")
 
 
 def without_sources(rows):
