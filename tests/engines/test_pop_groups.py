@@ -177,19 +177,20 @@ def test_however_the_lines_arrive_the_rows_are_the_same(judged):
     pulled = {"g_pop": {"mode": "PULL", "popShareQueueNum": 0}}
 
     def modes(begin):
-        return told_modes(begin, ALL)[:4] + [line | {"ts": line["ts"] + 60_000} for line in told_modes(begin, pulled)]
+        first = [line for line in told_modes(begin, ALL) if line["ts"] == begin]
+        return first + [line | {"ts": line["ts"] + 60_000} for line in told_modes(begin, pulled)]
 
     (_, whole), (_, pieces) = judged(modes), judged(modes, parts=3)
     for name in ("broker_assignment", "drift_incident", "message_request_mode"):
         assert sorted(map(repr, without_sources(whole[name]))) == sorted(map(repr, without_sources(pieces[name])))
-    assert {row["agrees"] for row in whole["broker_assignment"]} == {True, False}
+    assert {row["agrees"] for row in whole["broker_assignment"]} >= {True, False}
 
 
 def test_both_engines_say_the_same(judged, spark, settings):
     def more(begin):
         pulled = {"g_pop": {"mode": "PULL", "popShareQueueNum": 0}}
         later = [line | {"ts": line["ts"] + 60_000} for line in told_modes(begin, pulled)]
-        return told_modes(begin, ALL)[:4] + later + status(begin, "%RETRY%g_pop+ScopePop", 4, 4, 9)
+        return told_modes(begin, ALL) + later + status(begin, "%RETRY%g_pop+ScopePop", 4, 4, 9)
 
     judged(more)
     root = Path(judged.lake.root).parent
