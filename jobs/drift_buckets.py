@@ -219,11 +219,8 @@ class _Bucket:
         return folds
 
     def _modes(self) -> RequestModes:
-        rows = _of_table(self._given, MESSAGE_REQUEST_MODE.name)
-        whole = rows.set_column(
-            rows.column_names.index("captured_at"), "captured_at", pa.array(microseconds(rows, "captured_at"))
-        )
-        return RequestModes(whole.to_pylist(), self._options.fold.lookback_s)
+        rows = rows_of_rounds(_of_table(self._given, MESSAGE_REQUEST_MODE.name), "consumer_group").rows
+        return RequestModes(rows.to_pylist(), self._options.fold.lookback_s)
 
     def _told(self, group: str, beats: Iterable[tuple[str, int]], events: Sequence[tuple[int, str, str]]) -> Told:
         options, lookback_s = self._options, self._options.fold.lookback_s

@@ -76,6 +76,11 @@ def _flag(fields: Fields, name: str) -> bool:
     return value if type(value) is bool else bool(optional_flag(fields, name))
 
 
+def _queue_or_all(fields: Fields, name: str) -> int:
+    """A queue id, or -1: all queues of the broker."""
+    return queue_id(fields, name, lowest=-1)
+
+
 def _bounded(fields: Fields, name: str) -> str:
     return text_field(fields, name)[:ERROR_CHARS]
 
@@ -191,6 +196,25 @@ CONTRACT: dict[str, dict[str, Column]] = {
         "last_lock_at": Column(_instant),
         "cached_messages": Column(whole_number),
         "commit_offset": Column(whole_number),
+    },
+    "pop_assignment": {
+        **_CAPTURE,
+        **_CLIENT,
+        **_QUEUE,
+        "queue_id": Column(_queue_or_all, required=True),
+        "dropped": Column(_flag),
+        "wait_ack_count": Column(whole_number),
+        "last_pop_at": Column(_instant),
+    },
+    "message_request_mode": {
+        **_CAPTURE,
+        "topic": Column(text_field),
+        "consumer_group": Column(text_field),
+        "broker_name": Column(text_field, required=True),
+        "told_by": Column(_one_of("messageRequestModes", "brokerConfig"), required=True),
+        "mode": Column(_one_of("PULL", "POP")),
+        "pop_share_queue_num": Column(int32),
+        "server_load_balancer": Column(_flag),
     },
     "topic_route": {
         **_CAPTURE,

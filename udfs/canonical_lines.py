@@ -1,7 +1,8 @@
 """Rows of hindsight's own contract in, the same checked out: for those who have such tables in a lake already.
 
 One JSON object a line, its members the columns of ``send_attempt`` (format ``canonical_sends``) or of
-``consumer_heartbeat``, ``queue_ownership``, ``topic_route``, ``queue_progress``, ``topic_status`` (format
+``consumer_heartbeat``, ``queue_ownership``, ``pop_assignment``, ``topic_route``, ``message_request_mode``,
+``queue_progress``, ``topic_status`` (format
 ``canonical_snapshots``: one folder for each inside the cluster's). Instants are epoch milliseconds or ISO 8601 with a
 zone. Columns that ingestion sets (cluster, date, round, source) may be there and are passed over, so an export of the
 tables themselves can be taken in; any other column is refused. Parquet files come as lines too: ``lines_of_rows``.
@@ -108,9 +109,14 @@ _CAPTURES: dict[str, tuple[str, Callable[[Fields], dict[str, str]]]] = {
         "consumerRunningInfo",
         lambda row: {"consumer_group": row["consumer_group"], "client_id": row["client_id"]},
     ),
+    "pop_assignment": (
+        "consumerRunningInfo",
+        lambda row: {"consumer_group": row["consumer_group"], "client_id": row["client_id"]},
+    ),
     "topic_route": ("topicRoute", lambda row: {"topic": row["topic"]}),
     "queue_progress": ("consumeStats", lambda row: {"consumer_group": row["consumer_group"]}),
     "topic_status": ("topicStatus", lambda row: {"topic": row["topic"]}),
+    "message_request_mode": ("", lambda row: {}),  # its column ``told_by`` names the call
 }
 
 
@@ -121,13 +127,17 @@ _PLACES = {
     "topicRoute": ("name_server",),
     "consumeStats": (),
     "topicStatus": (),
+    "messageRequestModes": ("broker_name",),
+    "brokerConfig": ("broker_name",),
 }
 
 
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "consumer_heartbeat": {"address": ""},
     "queue_ownership": {"locked": False, "dropped": False},
+    "pop_assignment": {"dropped": False},
     "topic_route": {"is_static_topic": False},
+    "message_request_mode": {},
 }
 
 
@@ -136,7 +146,7 @@ def _snapshot(table: str, fields: Fields) -> tuple[Record, ...]:
     if table == "queue_progress" and "lag" not in row:
         row["lag"] = lag_between(row["broker_offset"], row["consumer_offset"])
     kind, asked_for = _CAPTURES[table]
-    records = [Record(table, row), _capture(row, kind, asked_for(row))]
+    records = [Record(table, row), _capture(row, kind or row["told_by"], asked_for(row))]
     if table == "consumer_heartbeat" and not {"subscriptions", "client_kind"}.isdisjoint(row):
         # They are known from the member's own running info only: it was read, though it may own no queue.
         kind, asked_for = _CAPTURES["queue_ownership"]

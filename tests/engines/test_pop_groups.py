@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
+import re
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from conf.settings_file import load_settings
 from jobs import flag_allocation_drift, ingest_consumer_snapshots
+from jobs.asking import spark_asker
 from jobs.engines.asker import records
 from jobs.engines.local_asker import LocalAsker
 from jobs.engines.local_lake import LocalLake
@@ -28,8 +32,21 @@ LINES = CAPTURES / "scope" / "admin_snapshots" / "cluster=scope"
 BROKERS = ("broker-a", "broker-b")
 OWN = {"defaultMessageRequestMode": "PULL", "defaultPopShareQueueNum": "-1", "serverLoadBalancerEnable": "true"}
 ALL = {"g_pop": {"mode": "POP", "popShareQueueNum": -1}}
+NAMES = ("group_round", "broker_assignment", "allocation_drift", "drift_incident", "message_request_mode")
 LEFT_S, GONE_S = 82, 137  # when o2 and o1 left, seconds after the first line
 REVIVE = {"consumer_group": "CID_RMQ_SYS_REVIVE_GROUP", "topic": "rmq_sys_REVIVE_LOG_Real"}
+
+
+DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "broker-assignment.md"
+RECIPE = re.compile(r"```sql\n([^`]+)```\n\n\|.+\|\n\|[-|]+\|\n((?:\|.+\|\n)+)")
+
+
+def cells(table):
+    return [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines()]
+
+
+def shown(value):
+    return ", ".join(value) if isinstance(value, list) else str(value).lower() if value is True else str(value)
 
 
 def recorded():
@@ -60,21 +77,26 @@ def told_modes(begin, modes, *, brokers=BROKERS, own=OWN):
 
 @pytest.fixture
 def judged(tmp_path):
-    def judge(more=(), only=None):
-        landing = tmp_path / "landing" / "admin_snapshots" / "cluster=scope"
-        landing.mkdir(parents=True)
+    def judge(more=(), only=None, parts=1):
+        """``parts``: so many runs, each with the lines of a stretch of time."""
         found, begin = recorded()
         more = more(begin) if callable(more) else more
-        for name, lines in {**found, "modes.jsonl": more}.items():
-            kept = [line for line in lines if only is None or only(line)]
-            (landing / name).write_text("".join(json.dumps(line) + "\n" for line in kept))
-        lake = LocalLake(str(tmp_path / "lake"), retention_days=7)
+        root = tmp_path / f"in_{parts}"
+        lake = LocalLake(str(root / "lake"), retention_days=7)
         with LocalRunner(1) as runner:
-            for job in (ingest_consumer_snapshots, flag_allocation_drift):
-                job.run_on(lake, runner, load_settings(None), RunContext(str(tmp_path / "landing")))
-        names = ("group_round", "broker_assignment", "allocation_drift", "drift_incident", "message_request_mode")
+            for part in range(parts):
+                landing = root / "landing" / "admin_snapshots" / "cluster=scope" / f"part-{part}"
+                landing.mkdir(parents=True)
+                first = begin + 360_000 * part // parts
+                last = begin + 360_000 * (part + 1) // parts if part + 1 < parts else math.inf
+                for name, lines in {**found, "modes.jsonl": more}.items():
+                    kept = [line for line in lines if only is None or only(line)]
+                    own = [line for line in kept if first <= line["ts"] < last]
+                    (landing / name).write_text("".join(json.dumps(line) + "\n" for line in own))
+                for job in (ingest_consumer_snapshots, flag_allocation_drift):
+                    job.run_on(lake, runner, load_settings(None), RunContext(str(root / "landing")))
         judge.lake = lake
-        return begin, {name: lake.rows(TABLES[name], TABLES[name].contract_columns).to_pylist() for name in names}
+        return begin, {name: lake.rows(TABLES[name], TABLES[name].contract_columns).to_pylist() for name in NAMES}
 
     return judge
 
@@ -151,6 +173,51 @@ def test_the_brokers_own_mode_counts_where_none_was_set(judged):
     assert verdicts(begin, tables, 10, GONE_S - 5) == {"ok"}
 
 
+def test_however_the_lines_arrive_the_rows_are_the_same(judged):
+    pulled = {"g_pop": {"mode": "PULL", "popShareQueueNum": 0}}
+
+    def modes(begin):
+        first = [line for line in told_modes(begin, ALL) if line["ts"] == begin]
+        return first + [line | {"ts": line["ts"] + 60_000} for line in told_modes(begin, pulled)]
+
+    (_, whole), (_, pieces) = judged(modes), judged(modes, parts=3)
+    for name in ("broker_assignment", "drift_incident", "message_request_mode"):
+        assert sorted(map(repr, without_sources(whole[name]))) == sorted(map(repr, without_sources(pieces[name])))
+    assert {row["agrees"] for row in whole["broker_assignment"]} >= {True, False}
+
+
+def test_both_engines_say_the_same(judged, spark, settings):
+    def more(begin):
+        pulled = {"g_pop": {"mode": "PULL", "popShareQueueNum": 0}}
+        later = [line | {"ts": line["ts"] + 60_000} for line in told_modes(begin, pulled)]
+        return told_modes(begin, ALL) + later + status(begin, "%RETRY%g_pop+ScopePop", 4, 4, 9)
+
+    judged(more)
+    root = Path(judged.lake.root).parent
+    for job in (ingest_consumer_snapshots, flag_allocation_drift):
+        job.run(spark, settings, RunContext(str(root / "landing")), str(root / "spark"))
+    by_spark = LocalLake(str(root / "spark"), retention_days=7)
+    for name in NAMES:
+        found = [lake.rows(TABLES[name], TABLES[name].contract_columns).to_pylist() for lake in (judged.lake, by_spark)]
+        assert sorted(map(repr, found[0])) == sorted(map(repr, found[1])), name
+        assert found[0], name
+    askers = LocalAsker(judged.lake), spark_asker(spark, by_spark.root, settings)
+    for view in ("assigned_member", "pop_repeats"):
+        told = [sorted(map(repr, records(asker, f"SELECT * FROM {view}"))) for asker in askers]
+        assert told[0] == told[1] and told[0]
+    where = "topic = 'ScopePop' AND client_id LIKE '%o2' AND agrees AND rounds > 3"
+    told = [[(s.title, s.text()) for s in explain(asker, "broker_assignment", where)] for asker in askers]
+    assert told[0] == told[1]
+    spark.sql("USE default")
+
+
+def without_sources(rows):
+    return [
+        {name: value for name, value in row.items() if name not in ("source_file", "source_line", "evidence")}
+        for row in rows
+    ]
+
+
 def status(begin, topic, *offsets):
     """Highest offsets of queue 0 of a topic at broker-a, each minute."""
     queue = f'{{"brokerName":"broker-a","queueId":0,"topic":"{topic}"}}'
@@ -174,6 +241,7 @@ def test_who_asks_is_told_what_was_handed_out_and_what_came_back(judged):
         return told_modes(begin, pulled) + popped_in_vain + status(begin, "%RETRY%g_push", 1, 50)
 
     judged(more)
+    documented = [(query, cells(told)) for query, told in RECIPE.findall(DOCUMENT.read_text(encoding="utf-8"))]
     with closing(LocalAsker(judged.lake)) as asker:
         repeats = "SELECT consumer_group, topic, broker_name, SUM(came_back) AS came FROM pop_repeats GROUP BY ALL"
         assert [list(row.values()) for row in records(asker, repeats)] == [["g_pop", "ScopePop", "broker-a", 7]]
@@ -195,6 +263,10 @@ def test_who_asks_is_told_what_was_handed_out_and_what_came_back(judged):
         titles = [section.title for section in explain(asker, "allocation_drift", f"{finding} LIMIT 1 --")]
         assert "How the brokers hand out the queues (message_request_mode)" in titles
         html = page(report_data(asker, load_settings(None).report))
+        for query, promised in documented:
+            answer = [[shown(value) for value in row.values()] for row in records(asker, query)]
+            assert [row for row in promised if row not in answer] == [], answer
+    assert len(documented) == 2
     assert "Groups whose brokers assign the queues" in html and "POP broker-a:all" in html
 
 

@@ -68,6 +68,50 @@ def test_a_route_knows_its_masters_by_bare_and_quoted_broker_ids(key):
     assert (b["has_master"], b["perm"]) == (False, 4)
 
 
+def mode_row(**changes):
+    nothing = {"topic": None, "consumer_group": None, "mode": None, "pop_share_queue_num": None}
+    row = {"collector": "", "captured_at": 1795253414272, "broker_name": "broker-a", "server_load_balancer": None}
+    return row | nothing | {"told_by": "messageRequestModes"} | changes
+
+
+def test_a_broker_says_which_modes_were_set_and_that_these_are_all():
+    """As brokers of 5.3.3 write it; the last row is of every other topic and group."""
+    one = '{"consumerGroup":"g","mode":"POP","popShareQueueNum":2,"topic":"T"}'
+    parsed = parse(
+        kind="messageRequestModes", broker="broker-a", raw=f'{{"messageRequestModeMap":{{"T":{{"g":{one}}}}}}}'
+    )
+    of_group = mode_row(topic="T", consumer_group="g", mode="POP", pop_share_queue_num=2)
+    assert rows(parsed, "message_request_mode") == [of_group, mode_row()]
+    (capture,) = rows(parsed, "snapshot_capture")
+    assert (capture["subject"], capture["broker_name"], capture["answered"]) == ("broker-a", "broker-a", True)
+
+
+def test_a_broker_says_how_it_hands_out_queues_of_which_nothing_was_set():
+    raw = '{"defaultMessageRequestMode":"POP","defaultPopShareQueueNum":"-1","serverLoadBalancerEnable":"false"}'
+    own = {"told_by": "brokerConfig", "mode": "POP", "pop_share_queue_num": -1, "server_load_balancer": False}
+    assert rows(parse(kind="brokerConfig", broker="broker-a", raw=raw), "message_request_mode") == [mode_row(**own)]
+
+
+def test_a_broker_before_5_says_nothing_of_handing_out():
+    parsed = parse(kind="brokerConfig", broker="broker-a", raw='{"brokerName":"broker-a"}')
+    assert [record.table for record in parsed.records] == ["snapshot_capture"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "code"),
+    [
+        ("messageRequestModes", '{"messageRequestModeMap":{"T":{"g":{"mode":"PUSH"}}}}', "UNKNOWN_VALUE"),
+        ("messageRequestModes", '{"messageRequestModeMap":{"T":{"g":"POP"}}}', "BAD_RAW"),
+        ("messageRequestModes", '{"messageRequestModeMap":{"T":7}}', "BAD_RAW"),
+        ("messageRequestModes", "{}", "BAD_RAW"),
+        ("brokerConfig", '{"defaultMessageRequestMode":7}', "UNKNOWN_VALUE"),
+        ("brokerConfig", '{"defaultMessageRequestMode":"POP","defaultPopShareQueueNum":"many"}', "WRONG_TYPE"),
+    ],
+)
+def test_a_word_of_handing_out_that_is_none_is_refused(kind, raw, code):
+    assert is_refused(parse(kind=kind, broker="broker-a", raw=raw), code)
+
+
 def test_consume_stats_give_the_lag_of_each_queue():
     (row,) = rows(parse(kind="consumeStats", subject="g", raw=stats(2)), "queue_progress")
     assert (row["queue_id"], row["lag"], row["last_timestamp"]) == (2, 5, None)

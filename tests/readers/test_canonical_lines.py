@@ -56,6 +56,15 @@ ROUTE = {
 QUEUE = {"captured_at": BEGIN, "topic": "T", "broker_name": "b", "queue_id": 0}
 PROGRESS = {**QUEUE, "consumer_group": "g", "broker_offset": 9, "consumer_offset": 4, "consume_tps": 1.5}
 STATUS = {**QUEUE, "min_offset": 2, "max_offset": 9}
+MODE = {
+    "captured_at": BEGIN,
+    "topic": "T",
+    "consumer_group": "g",
+    "broker_name": "b",
+    "told_by": "messageRequestModes",
+    "mode": "POP",
+    "pop_share_queue_num": -1,
+}
 
 
 def parse_send(**changes):
@@ -75,7 +84,7 @@ def test_the_columns_are_those_of_the_table(table):
         StringType: {"text_field", "_bounded", "_text_or_empty", "read"},
         TimestampType: {"_instant"},
         BooleanType: {"_flag"},
-        IntegerType: {"int32", "queue_id"},
+        IntegerType: {"int32", "queue_id", "_queue_or_all"},
         LongType: {"whole_number"},
         DoubleType: {"optional_rate"},
         ArrayType: {"_subscriptions", "_logical_queues"},
@@ -148,6 +157,9 @@ def test_a_half_that_is_not_there_gives_no_row():
     ("table", "row", "capture"),
     [
         ("queue_ownership", OWNED, ("consumerRunningInfo", "g|c")),
+        ("pop_assignment", OWNED | {"queue_id": -1}, ("consumerRunningInfo", "g|c")),
+        ("message_request_mode", MODE, ("messageRequestModes", "")),
+        ("message_request_mode", MODE | {"told_by": "brokerConfig", "topic": None}, ("brokerConfig", "")),
         ("topic_route", ROUTE, ("topicRoute", "T")),
         ("queue_progress", PROGRESS, ("consumeStats", "g")),
         ("topic_status", STATUS, ("topicStatus", "T")),
@@ -160,6 +172,19 @@ def test_a_snapshot_row_brings_the_capture_that_it_stands_for(table, row, captur
     assert (of_capture.row["kind"], of_capture.row["subject"]) == capture
     assert of_capture.row["captured_at"] == of_table.row["captured_at"] == BEGIN
     assert of_capture.row["collector"] == of_table.row["collector"] == "canonical"
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "code"),
+    [
+        ("pop_assignment", OWNED | {"queue_id": -2}, "NEGATIVE_QUEUE_ID"),
+        ("queue_ownership", OWNED | {"queue_id": -1}, "NEGATIVE_QUEUE_ID"),
+        ("message_request_mode", MODE | {"mode": "PUSH"}, "UNKNOWN_VALUE"),
+        ("message_request_mode", MODE | {"broker_name": None}, "MISSING_FIELD"),
+    ],
+)
+def test_a_snapshot_row_outside_the_contract_is_refused(table, row, code):
+    assert parse_snapshot(table, row).refusal.code == code
 
 
 def test_a_members_own_subscriptions_stand_for_its_running_info():
