@@ -49,7 +49,7 @@ from udfs.recorded_groups import FoldSettings, Recorded, Told
 from udfs.request_modes import RequestModes
 from udfs.round_shares import SHARES, ShareRound
 from udfs.routed_topics import RoutedTopics
-from udfs.rows_of_rounds import NEVER, RoundKey, microseconds
+from udfs.rows_of_rounds import NEVER, RoundKey, microseconds, rows_of_rounds
 from udfs.shown_strategies import SHOWN, Sighting, handed_on, telling
 from udfs.topic_facts import Expected
 from udfs.whole_names import NAMED, KnownNames
