@@ -125,15 +125,14 @@ class GroupFold:
         yield from close(self._history, {**place, "is_last": is_last}, self._settings.walk)
 
     def _together(self, at: int, place: int, owned: OwnedQueues, popped: PoppedQueues) -> _Round:
-        _, collector, consumer_group = self.key
-        key = (consumer_group, collector, at)
+        key = (self.key[2], self.key[1], at)
         captured, held = self._recorded.captured, owned.of(key)
         facts, is_read = self._facts_of(at, place)
         rule_number, rules = self._rules_of(facts, int(captured.read_until[place]))
         reading = self._reading(place)
         topics = []
         for topic in self._topics_of(at, facts, held, reading):
-            route = self._recorded.routes.of(topic, collector, at)
+            route = self._recorded.routes.of(topic, self.key[1], at)
             of_topic = self._topic(topic, at, facts, (rule_number, rules), route)
             topics.append((of_topic, self._expected_before(of_topic, at)))
         loose = int(captured.spread_ms[place]) > self._settings.loose_spread_s * 1000
@@ -156,8 +155,8 @@ class GroupFold:
     def _read(self, at: int, place: int, number: int) -> GroupFacts:
         captures, connections = self._recorded.captured.captures, self._recorded.captured.connections
         rows = captures.at(place).select(NEEDED).to_pylist()
-        key = self.key[2], self.key[1], at
-        return GroupFacts(number, listed_members(rows, connections.of(key).to_pylist()), reads_of(rows))
+        connected = connections.of((self.key[2], self.key[1], at)).to_pylist()
+        return GroupFacts(number, listed_members(rows, connected), reads_of(rows))
 
     def _rules_of(self, facts: GroupFacts, read_until: int) -> tuple[int, Rules]:
         key = facts.number, self._told.shown.changes_until(read_until)
@@ -165,8 +164,8 @@ class GroupFold:
             rules = Rules()
             if facts.listed is not None:
                 told, listed = self._told, facts.listed
-                own = told.setting, told.declared
-                rules = member_rules(listed.connections, facts.reads.reads, told.shown, read_until, *own)
+                shown, own = told.shown, (told.setting, told.declared)
+                rules = member_rules(listed.connections, facts.reads.reads, shown, read_until, *own)
             _keep(self._rules, key, (next(self._number), rules))
         return self._rules[key]
 
@@ -318,10 +317,8 @@ class GroupFold:
     ) -> dict[str, Any]:
         cluster, collector, consumer_group = self.key
         facts, round_us, routes = brought.facts, brought.key[2], self._recorded.routes
-        listed, reads = facts.listed, facts.reads
-        if not brought.is_read:
-            own = self._recorded.captured.captures.at(brought.place)
-            listed, reads = facts.again(own.select(NEEDED_AGAIN).to_pylist())
+        captures = self._recorded.captured.captures.at(brought.place).select(NEEDED_AGAIN)
+        listed, reads = (facts.listed, facts.reads) if brought.is_read else facts.again(captures.to_pylist())
         return {
             "cluster": cluster,
             "collector": collector,

@@ -50,7 +50,7 @@ def to_instant(at_ms: int | None) -> datetime | None:
 
 
 def group_round(row: Row) -> GroupRound:
-    """What the rules look at, from the row that Spark brought together."""
+    """What the rules look at, from the row that was brought together."""
     reads = _reads(row["reads"])
     listings = tuple(_listing(listing) for listing in row["listings"] or ())
     connections = row["connections"] or ()
