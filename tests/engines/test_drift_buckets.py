@@ -21,7 +21,7 @@ from tests.random_groups import MIDNIGHT, TOPICS, RandomGroups
 
 DERIVED = (
     "client_strategy_state", "group_drift_state", "expected_allocation", "allocation_drift", "membership_change",
-    "drift_incident", "group_round",
+    "drift_incident", "group_round", "rebalance_event", "rebalance_state",
 )  # fmt: skip
 FORMATS = {
     "admin_snapshots": ("snapshot_capture", "topic_route", "consumer_heartbeat", "queue_ownership", "queue_progress"),
@@ -88,6 +88,7 @@ def whole(lake_at, groups):
     flag(lake)
     found = contents(lake)
     assert found["group_round"] and found["expected_allocation"] and found["client_strategy_state"]
+    assert found["rebalance_event"] and found["rebalance_state"]
     return found
 
 
