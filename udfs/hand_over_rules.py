@@ -17,7 +17,7 @@ def slow_handover(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     Source: RebalanceLockManager.REBALANCE_LOCK_MAX_LIVE_TIME; ConsumeMessageOrderlyService#start, every 20 s.
     """
     orphaned_s = timing.membership_grace_s + timing.ordered_extra_s + timing.opens["ORPHAN_QUEUE"].age_s
-    for topic in group.judged_topics() if group.ordered else ():
+    for topic in group.judged_topics() if group.past.slow_hand_overs else ():
         for queue in topic.queues or ():
             since, until = group.past.slow_hand_overs.get((topic.topic, *queue), (0, 0))
             if not until or until - since > orphaned_s * 1000:

@@ -25,7 +25,7 @@ from udfs import captured_rounds
 
 DERIVED = (
     "client_strategy_state", "group_drift_state", "expected_allocation", "allocation_drift", "membership_change",
-    "drift_incident", "group_round",
+    "drift_incident", "group_round", "rebalance_event", "rebalance_state",
 )  # fmt: skip
 FORMATS = {
     "admin_snapshots": (
@@ -99,6 +99,7 @@ def whole(lake_at, groups):
     flag(lake)
     found = contents(lake)
     assert found["group_round"] and found["expected_allocation"] and found["client_strategy_state"]
+    assert found["rebalance_event"] and found["rebalance_state"]
     return found
 
 
