@@ -343,6 +343,7 @@ def test_of_a_skewed_point_each_stage_is_compared_with_its_balanced_self():
     assert one_more.endswith("of 2 that took a second, by rank, 0.0 s became 1.0 s at most.")
 
 
+@pytest.mark.soak
 def test_a_stage_takes_as_long_as_its_longest_task(spark, monkeypatch):
     def rest(rows):
         time.sleep(1.2 if 0 in rows else 0.0)
@@ -358,6 +359,7 @@ def test_a_stage_takes_as_long_as_its_longest_task(spark, monkeypatch):
     assert stages_s() == []
 
 
+@pytest.mark.soak
 def test_a_whole_job_finds_the_day_that_was_drawn_to_be_computed(spark, monkeypatch, tmp_path):
     monkeypatch.setattr(whole_jobs, "session", lambda: spark)
     whole_jobs.prepare_sends(Shape(300, producers=3, brokers=2), tmp_path, 300)
@@ -368,6 +370,7 @@ def test_a_whole_job_finds_the_day_that_was_drawn_to_be_computed(spark, monkeypa
     assert lake.read(PRODUCER_INSTANCE).count() == 3 and file.format in formats_of("producer")
 
 
+@pytest.mark.soak
 def test_a_window_that_midnight_cuts_is_told_as_one(spark):
     midnight = datetime(2026, 3, 3, tzinfo=UTC)
     minute = timedelta(minutes=1)
