@@ -51,7 +51,7 @@ test: $(SPARK_READY)  ## run the tests, in two processes where there are two cor
 	$(BIN)/python -m pytest -n auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder
 
 soak: $(SPARK_READY) $(SCHEDULERS_READY) $(STORES_READY)  ## run the long tests that `make test` leaves out
-	$(BIN)/python -m pytest -m soak
+	HINDSIGHT_SOAK=1 $(BIN)/python -m pytest -m "soak or random"
 
 $(PEERS_READY): bench/requirements.lock
 	$(PYTHON) -m venv $(PEERS)

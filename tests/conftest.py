@@ -73,8 +73,8 @@ def spark(settings) -> Iterator:
 
 
 @pytest.fixture
-def pipeline(settings) -> Callable[[Path, Path], None]:
+def pipeline(settings) -> Callable[..., None]:
     """Run the four jobs of the pipeline on a landing folder and a lake, on this machine's engine."""
     from tests.pipeline.local_runs import run_here
 
-    return lambda landing, lake: run_here(settings, landing, lake)
+    return lambda landing, lake, own=settings: run_here(own, landing, lake)

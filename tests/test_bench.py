@@ -355,6 +355,7 @@ def test_of_a_skewed_point_each_stage_is_compared_with_its_balanced_self():
     assert one_more.endswith("of 2 that took a second, by rank, 0.0 s became 1.0 s at most.")
 
 
+@pytest.mark.soak
 def test_a_stage_takes_as_long_as_its_longest_task(spark, monkeypatch):
     def rest(rows):
         time.sleep(1.2 if 0 in rows else 0.0)
@@ -370,6 +371,7 @@ def test_a_stage_takes_as_long_as_its_longest_task(spark, monkeypatch):
     assert stages_s() == []
 
 
+@pytest.mark.soak
 def test_a_whole_job_finds_the_day_that_was_drawn_to_be_computed(tmp_path):
     whole_jobs.prepare_sends(Shape(300, producers=3, brokers=2), tmp_path, 300)
     lake = LocalLake(str(tmp_path / "lake"), retention_days=7)
@@ -379,6 +381,7 @@ def test_a_whole_job_finds_the_day_that_was_drawn_to_be_computed(tmp_path):
     assert lake.rows(PRODUCER_INSTANCE).num_rows == 3 and file["format"] in formats_of("producer")
 
 
+@pytest.mark.soak
 def test_each_file_of_the_lake_has_all_producers_and_some_hours(tmp_path):
     lake = windows.store(tmp_path, Shape(8_000, producers=3, brokers=2))
     drawn = pq.read_table(tmp_path / SEND_ATTEMPT.name)
@@ -392,6 +395,7 @@ def test_each_file_of_the_lake_has_all_producers_and_some_hours(tmp_path):
     assert sorted(m for file in files for m in file["msg_id"].to_pylist()) == sorted(drawn["msg_id"].to_pylist())
 
 
+@pytest.mark.soak
 def test_a_window_that_midnight_cuts_is_told_as_one():
     midnight = datetime(2026, 3, 3, tzinfo=UTC)
     minute = timedelta(minutes=1)

@@ -161,6 +161,7 @@ def test_conditions_of_hostile_names_pick_the_same_rows_in_both(engines):
     drawn()
 
 
+@pytest.mark.soak  # splits on both engines
 def test_landing_files_are_taken_in_alike_and_a_lake_may_change_engine_meanwhile(engines, spark, inputs, tmp_path):
     """Half of each file, then all of it, then a reread of what is known, each by the other engine than before."""
     cuts = {

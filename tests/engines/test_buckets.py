@@ -136,12 +136,20 @@ def runner():
         yield made
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize(
-    ("buckets", "cut_rows", "slice_rows", "files"),
-    [(1, 50_000, 250_000, 1), (61, 50, 400, 3)],
-    ids=["whole", "in pieces"],
-)
+# Buckets, rows of a cut and of a slice, files.
+CUT = {"whole": (1, 50_000, 250_000, 1), "in some pieces": (7, 300, 1_000, 2), "in many pieces": (61, 50, 400, 3)}
+# In many pieces these take half a minute each.
+LONG = {("odd", "in many pieces"), ("restless", "in many pieces")}
+
+
+def cut_cases():
+    for case in CASES:
+        for name, cut in CUT.items():
+            marks = pytest.mark.soak if (case, name) in LONG else ()
+            yield pytest.param(case, *cut, id=f"{case} {name}", marks=marks)
+
+
+@pytest.mark.parametrize(("case", "buckets", "cut_rows", "slice_rows", "files"), cut_cases())
 @pytest.mark.parametrize("sizes", [(), (1,)], ids=["at once", "date by date"])
 def test_buckets_give_what_all_producers_together_give(
     tmp_path, monkeypatch, settings, runner, case, buckets, cut_rows, slice_rows, files, sizes

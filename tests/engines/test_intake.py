@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conf.settings_file import load_settings
@@ -25,6 +25,7 @@ from jobs.run_context import EVERY_DATE, DateRange, RunContext
 from schemas import INGESTED_FILE, QUALITY_RESULT, QUARANTINE, SEND_ATTEMPT, SNAPSHOT_CAPTURE, TABLES, Table
 from tests.pipeline.test_order_and_splits import cuts_of, write
 from tests.pipeline.test_order_and_splits import inputs as inputs  # a fixture
+from tests.random_examples import examples
 from tests.readers.test_landed_rows import OTHERS, landing, lines_of, places_in, records_of, smallest
 from tests.readers.test_landed_rows import TABLES as OF_SENDS
 from tests.readers.test_rival_rows import careful_pass, rows_of
@@ -108,7 +109,7 @@ def part_of(name: str, raw: bytes, share: float) -> bytes:
     return b"".join(line + b"\n" for line in lines[: int(len(lines) * share)])
 
 
-@settings(max_examples=40)
+@examples(12, 40)
 @given(arrived=arrivals(), portion=st.sampled_from([1, 2, 9]), buckets=st.sampled_from([1, 3]))
 def test_any_arrival_stores_what_the_lines_say_one_by_one(runner, arrived, portion, buckets):
     files, runs = arrived

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from schemas import FAULT_ITEM_STATE, GROUP_DRIFT_STATE, PRODUCER_REPLAY
 from tests.engines.random_rows import rows
+from tests.random_examples import examples
 from udfs.date_digests import SUMMED, by_date, digests_of
 
 STATES = pytest.mark.parametrize("table", [PRODUCER_REPLAY, FAULT_ITEM_STATE, GROUP_DRIFT_STATE], ids=lambda t: t.name)
@@ -21,6 +22,7 @@ def columns(table):
 
 
 @STATES
+@examples(30, 100)
 @given(st.data())
 def test_any_order_and_split_gives_the_digests_of_the_whole(table, data):
     drawn = data.draw(rows(table))
@@ -38,6 +40,7 @@ def test_any_order_and_split_gives_the_digests_of_the_whole(table, data):
 
 
 @STATES
+@examples(40, 100)
 @given(st.data())
 def test_a_row_that_differs_in_one_column_gives_another_digest(table, data):
     drawn = data.draw(rows(table, min_size=1, max_size=1))

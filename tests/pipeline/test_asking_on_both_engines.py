@@ -188,6 +188,7 @@ def random_askers(spark, settings, tmp_path_factory):
     spark.sql("USE default")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", [view.name for view in views()])
 def test_a_view_over_random_rows_has_the_same_rows(random_askers, name):
     found = {engine: records(asker, f"SELECT * FROM {name}") for engine, asker in random_askers.items()}

@@ -92,6 +92,7 @@ def clock(at: datetime | None) -> str | None:
     return at and f"{at:%H:%M:%S}"
 
 
+@pytest.mark.soak  # four runs of two jobs
 def test_an_incident_over_midnight_is_one_row_and_late_rounds_correct_it(flag, tmp_path):
     (evening,) = flag(tmp_path / "parts", "evening")
     # Without owner from 23:55; two rounds and 60 s.

@@ -156,9 +156,9 @@ def test_an_isolation_over_midnight_is_told_once(replay, at_once):
     "order",
     [
         (("day5", "day8"), ("day6",)),
-        (("day5",), ("day6",), ("day8",)),
+        pytest.param((("day5",), ("day6",), ("day8",)), marks=pytest.mark.soak),
         # The start comes late: until then the producer's release is unknown, and no window is claimed.
-        (("day8",), ("day5",), ("day6",)),
+        pytest.param((("day8",), ("day5",), ("day6",)), marks=pytest.mark.soak),
     ],
 )
 def test_days_arriving_in_any_order_give_the_tables_of_one_run(replay, at_once, tmp_path, order):
@@ -171,6 +171,7 @@ def test_days_arriving_in_any_order_give_the_tables_of_one_run(replay, at_once, 
     assert everything(tmp_path) == expected
 
 
+@pytest.mark.soak
 def test_late_input_recomputes_forward_only_until_a_date_closes_as_before(replay, tmp_path, monkeypatch):
     replay(tmp_path, *DAYS)
     monkeypatch.setitem(DAYS, "late", [attempt(ms(6, 11, 0), "broker-d")])
@@ -182,6 +183,7 @@ def test_late_input_recomputes_forward_only_until_a_date_closes_as_before(replay
     assert replay(tmp_path) == (0, 0)
 
 
+@pytest.mark.soak
 def test_dates_that_were_asked_for_are_done_anew_and_later_ones_wait(replay, at_once, tmp_path):
     if not (at_once / "lake").exists():
         replay(at_once, *DAYS)

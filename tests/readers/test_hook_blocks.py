@@ -6,12 +6,13 @@ import gzip
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.engines.arrow_columns import row_schema
 from schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, TABLES
 from tests.captures.test_damaged_lines import LINES, ODD, changed
+from tests.random_examples import examples
 from tests.readers.line_checks import GOLDEN, damaged, raw_lines
 from udfs import column_door
 from udfs.archive_blocks import cut
@@ -83,7 +84,7 @@ def test_of_a_capture_every_attempt_is_read_together_and_nothing_differs(path):
     assert check(path.read_bytes(), gzipped=True, block_bytes=100_000) > 600
 
 
-@settings(max_examples=60)
+@examples(30, 60)
 @given(
     random=st.randoms(use_true_random=True),
     block_bytes=st.sampled_from([1, 700, 5_000, 1 << 20]),
@@ -174,7 +175,7 @@ LINE = st.one_of(
 OVERRIDES = st.dictionaries(st.sampled_from([rule.code for rule in RULES]), st.sampled_from(SEVERITIES), max_size=3)
 
 
-@settings(max_examples=400)
+@examples(100, 400)
 @given(
     lines=st.lists(LINE, max_size=12),
     overrides=OVERRIDES,
@@ -203,7 +204,7 @@ def test_as_many_objects_as_lines_are_not_taken_for_one_a_line(lines):
     assert check(b"\n".join([*lines, b""])) < len(lines)
 
 
-@settings(max_examples=200)
+@examples(60, 200)
 @given(line=made_lines(), others=st.lists(made_lines(), max_size=3))
 def test_beside_a_line_that_no_block_can_hold_the_plain_ones_are_still_read_together(line, others):
     plain = json.dumps(ATTEMPT).encode()

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -20,6 +20,7 @@ from jobs.table_keys import keyed_by
 from jobs.table_schema import stored_schema
 from schemas import MESSAGE_TRACE, PRODUCER_INSTANCE, QUARANTINE, SEND_ATTEMPT, Table
 from tests.captures.test_damaged_lines import LINES
+from tests.random_examples import examples
 from tests.readers.line_checks import damaged
 from tests.readers.test_rival_rows import careful_pass, rows_of, settle
 from udfs.archive_blocks import cut
@@ -143,7 +144,7 @@ def cut_gzip(draw, raw: bytes) -> bytes:
     return packed[: draw(st.sampled_from([len(packed), len(packed) - 9, 30]))]
 
 
-@settings(max_examples=150)
+@examples(30, 150)
 @given(
     files=landing(),
     block_bytes=st.sampled_from([400, 3_000, MOST]),

@@ -9,13 +9,14 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.table_keys import keyed_by
 from jobs.table_schema import stored_schema
 from schemas import SEND_ATTEMPT
+from tests.random_examples import examples
 from udfs.landing_formats import HOOK
 from udfs.rival_rows import LineNumbers, are_among, rival_hashes, settled, without
 from udfs.row_hashes import row_hashes
@@ -193,7 +194,7 @@ def between_lines(draw, lines: list[dict]) -> list[list[dict]]:
     return [part for begin, end in pairwise([0, *cuts, len(lines)]) if (part := lines[begin:end])]
 
 
-@settings(max_examples=800)
+@examples(150, 800)
 @given(arrivals())
 def test_any_split_into_blocks_files_and_runs_stores_what_one_careful_pass_finds(arrived):
     files, runs = arrived
@@ -229,7 +230,7 @@ def lines_that_are_stored(stored: pa.Table, blocks: list[list[dict]]) -> Counter
     return Counter(file for file, _ in read & named)
 
 
-@settings(max_examples=100)
+@examples(40, 100)
 @given(arrivals())
 def test_what_is_stored_does_not_rest_on_hashes_that_differ(arrived):
     """Every row has every other one's hash: all are compared whole."""
