@@ -60,6 +60,18 @@ def test_a_group_that_keeps_up_has_no_finding():
     assert Walked().rounds(count=40).incidents() == {}
 
 
+def test_a_round_that_shows_what_the_last_one_did_is_judged_where_its_readings_say_something():
+    made = GroupHistory(("c", "", "g"), NO_GRACE)
+
+    def readings(number, offset):
+        return [Reading(("T", *queue), BEGIN_MS + number * 15_000, 100 * number, offset) for queue in (A0, A1, B0)]
+
+    for number in range(10):
+        made.step(world(BEGIN_MS + number * 15_000), readings(number, 100 * number), signature=7)
+    assert made.repeat(7, BEGIN_MS + 150_000, (None, None), readings(10, 1000))
+    assert not made.repeat(7, BEGIN_MS + 165_000, (None, None), readings(11, 5))
+
+
 class TestRewound:
     def test_it_opens_with_the_second_reading_and_closes_where_the_group_was(self):
         walked = Walked().rounds(count=10).rounds(set_back)

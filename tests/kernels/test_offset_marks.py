@@ -78,6 +78,9 @@ class TestBack:
     def test_an_offset_beyond_what_a_new_queue_holds_is_corrected_without_a_finding(self):
         assert not back(taken([*consuming(8), (10, 1070), (12, 1070), *[(20, 12)] * 20]))
 
+    def test_an_offset_beyond_the_end_that_is_set_to_the_end_was_never_so_far(self):
+        assert not back(taken([*[(100, 50)] * 6, *[(101, 500)] * 8, *[(102, 101)] * 20]))
+
     def test_one_reading_by_itself_or_two_that_are_too_near_say_nothing(self):
         assert not back(taken([*consuming(8), (1083, 400)]))
         marks = taken([*consuming(8), (1083, 400)])
