@@ -166,18 +166,26 @@ def asked_in_documents() -> list[Any]:
     found = [(path, query) for path, text in texts for query in ASKED.findall(text)]
     # The cookbook's blocks have a test of their own.
     found += [(path, query) for path, text in texts if path.name != "cookbook.md" for query in BLOCK.findall(text)]
-    return [pytest.param(" ".join(query.split()), id=f"{path.name} {n}") for n, (path, query) in enumerate(found)]
+    return [
+        pytest.param(" ".join(query.split()), _may_be_empty(path, query), id=f"{path.name} {n}")
+        for n, (path, query) in enumerate(found)
+    ]
+
+
+def _may_be_empty(path: Path, query: str) -> bool:
+    """The capture has no refused line and no such verdict; some questions are about another capture."""
+    return "quarantine" in query or "verdict = 'unknown'" in query or path.name == "operators-questions.md"
 
 
 def test_the_documents_have_queries():
     assert len(asked_in_documents()) >= 14
 
 
-@pytest.mark.parametrize("query", asked_in_documents())
-def test_a_query_of_the_documents_runs_as_it_stands_and_gives_the_same_rows(askers, query):
+@pytest.mark.parametrize(("query", "may_be_empty"), asked_in_documents())
+def test_a_query_of_the_documents_runs_as_it_stands_and_gives_the_same_rows(askers, query, may_be_empty):
     found = {engine: records(asker, query) for engine, asker in askers.items()}
     assert in_any_order(found["local"]) == in_any_order(found["spark"])
-    assert found["local"] or "quarantine" in query or "verdict = 'unknown'" in query  # the capture has neither
+    assert found["local"] or may_be_empty
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs import render_report
-from jobs.engines.asker import as_records
+from jobs.engines.asker import Asker, as_records
 from jobs.report_page import page
 from jobs.report_queries import report_data
 from jobs.run_context import RunContext
@@ -30,10 +30,21 @@ ENTRY = re.compile(r"^## (\d+\. .+?)$.*?```sql\n(.+?)```\n\n(All|Some) rows:\n\n
 def entries() -> list[Any]:
     """Question, SQL, whether all rows are promised, and the rows that are, the header first."""
     found = ENTRY.findall(COOKBOOK.read_text(encoding="utf-8") + "\n\n")
-    return [pytest.param(sql, extent == "All", _cells(table), id=question) for question, sql, extent, table in found]
+    return [pytest.param(sql, extent == "All", cells(table), id=question) for question, sql, extent, table in found]
 
 
-def _cells(table: str) -> list[list[str]]:
+def gives(asker: Asker, sql: str, promised: list[list[str]], *, all_rows: bool) -> None:
+    """Check that a query gives what a document promises: the columns' names, then rows."""
+    answer = asker.answer(sql).read_all()
+    rows = [[_shown(value) for value in row.values()] for row in as_records(answer)]
+    assert answer.column_names == promised[0]
+    assert len(promised) > 1
+    assert [row for row in promised[1:] if row not in rows] == [], rows
+    assert not all_rows or rows == promised[1:]
+
+
+def cells(table: str) -> list[list[str]]:
+    """The cells of a table in Markdown, the header first."""
     lines = [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines()]
     return [lines[0], *lines[2:]]
 
@@ -55,12 +66,7 @@ def test_the_cookbook_has_its_questions():
 
 @pytest.mark.parametrize(("sql", "all_rows", "promised"), entries())
 def test_a_query_of_the_cookbook_gives_what_it_promises(asker, sql, all_rows, promised):
-    answer = asker.answer(sql).read_all()
-    rows = [[_shown(value) for value in row.values()] for row in as_records(answer)]
-    assert answer.column_names == promised[0]
-    assert len(promised) > 1
-    assert [row for row in promised[1:] if row not in rows] == [], rows
-    assert not all_rows or rows == promised[1:]
+    gives(asker, sql, promised, all_rows=all_rows)
 
 
 # -- the page ------------------------------------------------------------------------------------------------------
