@@ -149,7 +149,7 @@ def cut_cases():
             yield pytest.param(case, *cut, id=f"{case} {name}", marks=marks)
 
 
-@pytest.mark.parametrize(("case", "buckets", "cut_rows", "slice_rows", "files"), cut_cases())
+@pytest.mark.parametrize(("case", "buckets", "cut_rows", "slice_rows", "files"), list(cut_cases()))
 @pytest.mark.parametrize("sizes", [(), (1,)], ids=["at once", "date by date"])
 def test_buckets_give_what_all_producers_together_give(
     tmp_path, monkeypatch, settings, runner, case, buckets, cut_rows, slice_rows, files, sizes

@@ -134,6 +134,7 @@ def test_no_rule_is_left_out():
     }
 
 
+@pytest.mark.soak  # test_local_gate.py says it of the local engine, and once that Spark agrees
 @pytest.mark.parametrize("name", INVARIANTS)
 def test_each_rule_finds_the_rows_that_break_it_and_no_other(gate, name):
     table = TABLES[name]
@@ -146,6 +147,7 @@ def test_each_rule_finds_the_rows_that_break_it_and_no_other(gate, name):
     assert found == dict.fromkeys(BROKEN[name], '{"observed_value": 1}')
 
 
+@pytest.mark.soak  # test_local_gate.py says it of the local engine, and once that Spark agrees
 @pytest.mark.parametrize("name", INVARIANTS)
 def test_a_sound_row_breaks_none(gate, name):
     results = gate({TABLES[name]: [sound(TABLES[name])], **beside(TABLES[name])}, by=validated)
