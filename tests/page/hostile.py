@@ -80,8 +80,13 @@ def _rows(n: int, name: str) -> dict[str, list[dict]]:
         "cells": [{**queue, "code": "DOUBLE_OWNED", "finding_state": "OPEN"}],
         "assignments": [
             {
-                **{of: name for of in ("cluster", "consumer_group", "topic", "client_id", "reason")},
-                **{"rounds": 1, "agreed": 1, "differed": 0, "handed_out": [name], "taken": [name], "last_at": _T0},
+                **dict.fromkeys(("cluster", "consumer_group", "topic", "client_id", "reason"), name),
+                "rounds": 1,
+                "agreed": 1,
+                "differed": 0,
+                "handed_out": [name],
+                "taken": [name],
+                "last_at": _T0,
                 **counted,
             }
         ],
