@@ -19,8 +19,8 @@ _MINUTE = _T0 - _T0 % 60_000
 def hostile_data() -> dict:
     """One broker, producer, group and incident per hostile name."""
     lists = (
-        "strip sends send_totals releases choices replayed findings files refused refused_lines checks failed_checks "
-        "publications producers brokers windows groups rounds cells incidents "
+        "strip sends send_totals releases choices replayed findings assignments files refused refused_lines checks "
+        "failed_checks publications producers brokers windows groups rounds cells incidents "
         "fleet_brokers fleet_cells producer_findings producer_finding_codes failures call_results doubts "
         "route_changes routes_missing rebalances rebalance_events"
     )
@@ -79,6 +79,18 @@ def _rows(n: int, name: str) -> dict[str, list[dict]]:
         ],
         "rounds": [{**group, "round_at": _T0, "verdict": "drift", "missing": 0}],
         "cells": [{**queue, "code": "DOUBLE_OWNED", "finding_state": "OPEN"}],
+        "assignments": [
+            {
+                **dict.fromkeys(("cluster", "consumer_group", "topic", "client_id", "reason"), name),
+                "rounds": 1,
+                "agreed": 1,
+                "differed": 0,
+                "handed_out": [name],
+                "taken": [name],
+                "last_at": _T0,
+                **counted,
+            }
+        ],
         "incidents": [
             {
                 **group,
