@@ -19,7 +19,7 @@ BENCH ?=
 # make demo ENGINE=spark: the same tables, made by Spark on this machine
 ENGINE ?= local
 
-.PHONY: help demo test soak bench check audit page-check contracts zip lock clean
+.PHONY: help demo test soak bench check audit page-check contracts zip wheel lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -35,7 +35,7 @@ $(READY): requirements.lock setup.cfg pyproject.toml
 	@touch $(READY)
 
 $(SPARK_READY): $(READY)
-	$(BIN)/python -m jobs.delta_jars
+	$(BIN)/python -m hindsight.jobs.running.delta_jars
 	@touch $(SPARK_READY)
 
 demo: $(if $(filter spark,$(ENGINE)),$(SPARK_READY),$(READY))  ## run the pipeline on data_samples into ./lake
@@ -88,12 +88,16 @@ page-check: $(READY)  ## look at the report of ./lake in Chromium at 1440 and 39
 	$(BIN)/python -m tests.chromium lake/report.html $(PICTURES)
 
 contracts: $(READY)  ## docs/contracts.md from schemas/
-	$(BIN)/python -m schemas.contract_page > docs/contracts.md
+	$(BIN)/python -m hindsight.schemas.contract_page > docs/contracts.md
 
 zip: $(READY)  ## dist/hindsight.zip for spark-submit --py-files
 	@mkdir -p dist
-	@find conf schemas udfs jobs -name __pycache__ -exec rm -rf {} +
-	$(BIN)/python -m zipfile -c dist/hindsight.zip conf schemas udfs jobs
+	@find hindsight conf schemas udfs jobs -name __pycache__ -exec rm -rf {} +
+	$(BIN)/python -m zipfile -c dist/hindsight.zip hindsight
+
+wheel: $(READY)  ## dist/rocketmq_hindsight-*.whl, to be installed elsewhere
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@rm -rf build
 
 lock:  ## write each requirements.lock from its requirements.in (needs uv)
 	for place in $(LOCKED); do \

@@ -22,16 +22,16 @@ from bench.allocation_answer import AVG, CIRCLE, RING, digests
 from bench.allocation_data import CLUSTER, DAY, lake_of, prepare, rows_of
 from bench.contest import Benchmark, Contestant, Target
 from bench.spark import session
-from conf.settings_file import load_settings
-from jobs.drift_derivation import derive
-from jobs.engines.local_runner import LocalRunner
-from jobs.publication import Stretch
-from jobs.run_context import RunContext
-from jobs.transforms.frames import ClusterDate
-from schemas import ALLOCATION_DRIFT, DRIFT_INCIDENT
-from udfs.allocation import MessageQueue, allocate
-from udfs.expected_allocation import MemberRule, expected_allocation
-from udfs.value_hashes import value_hashes
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.drift.drift_derivation import derive
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.publishing.publication import Stretch
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import ALLOCATION_DRIFT, DRIFT_INCIDENT
+from hindsight.udfs.allocation import MessageQueue, allocate
+from hindsight.udfs.consumer.expected_allocation import MemberRule, expected_allocation
+from hindsight.udfs.values.value_hashes import value_hashes
 
 Run = Callable[[], Callable[[], dict[str, Any]]]
 _LISTS = ("members", "queues", "member_rules")

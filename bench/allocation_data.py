@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bench.consumer_tables import FIRST_ROUND_MS, MIXED, Population, write_tables
-from conf.settings_file import load_settings
-from jobs.engines.arrow_columns import conformed_rows
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_runner import LocalRunner
-from jobs.flag_allocation_drift import run_on
-from jobs.run_context import RunContext
-from schemas import (
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.engines.arrow_columns import conformed_rows
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.flag_allocation_drift import run_on
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import (
     CONSUMER_HEARTBEAT,
     GROUP_ROUND,
     INGESTED_FILE,
@@ -29,7 +29,7 @@ from schemas import (
     SNAPSHOT_CAPTURE,
     TOPIC_ROUTE,
 )
-from udfs.row_hashes import row_hashes
+from hindsight.udfs.values.row_hashes import row_hashes
 
 CLUSTER = "prod"
 DAY = datetime.fromtimestamp(FIRST_ROUND_MS / 1000, UTC).date()

@@ -10,8 +10,8 @@ import sys
 from delta.tables import DeltaTable
 
 from bench.contest import ONE_MACHINE
-from conf.settings_file import load_settings
-from jobs.spark_session import spark_session
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.running.spark_session import spark_session
 
 
 def main() -> None:

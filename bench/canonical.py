@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from schemas import Table
+from hindsight.schemas import Table
 
 
 def write(path: Path, table: Table, columns: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench.canonical import same, texts, write
-from schemas import (
+from hindsight.schemas import (
     CONSUMER_HEARTBEAT,
     QUEUE_OWNERSHIP,
     QUEUE_PROGRESS,
@@ -23,7 +23,7 @@ from schemas import (
     SNAPSHOT_CAPTURE,
     TOPIC_ROUTE,
 )
-from udfs.allocation import MessageQueue, allocate, sort_client_ids
+from hindsight.udfs.allocation import MessageQueue, allocate, sort_client_ids
 
 GROUPS = 2_000
 FIRST_ROUND_MS = int(datetime(2026, 3, 2, 8, tzinfo=UTC).timestamp() * 1000)

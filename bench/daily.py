@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from bench.spark import session
-from conf.settings_file import load_settings
-from jobs.run_context import RunContext
-from jobs.run_pipeline import JOBS
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.run_pipeline import JOBS
+from hindsight.jobs.running.run_context import RunContext
 
 ONE_MORE = "one more day"
 _FIRST_DAY = datetime(2026, 3, 2, tzinfo=UTC)

@@ -20,12 +20,12 @@ import pyarrow.compute as pc
 from bench.contest import Benchmark, Contestant, Target
 from bench.daily import hook_lines
 from bench.spark import session
-from conf.settings_file import load_settings
-from jobs import ingest_send_records
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_runner import LocalRunner
-from jobs.run_context import RunContext
-from schemas import SEND_ATTEMPT
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs import ingest_send_records
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import SEND_ATTEMPT
 
 FIRST, MORE = "first lines of a date", "as many lines more of that date"
 _LOCAL = "without Spark: "

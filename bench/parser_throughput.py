@@ -21,10 +21,10 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 from bench.contest import Benchmark, Contestant, SpeedTarget, Target
 from bench.reader_inputs import INPUTS, LINES, MAX_LINE_BYTES, UNFOLDED, Input, chunks_of, files_of, prepare
 from bench.spark import session
-from schemas import TABLES
-from udfs.bounded_lines import read_lines
-from udfs.door import judged, severities
-from udfs.landing_formats import FORMATS
+from hindsight.schemas import TABLES
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.limits.door import judged, severities
+from hindsight.udfs.lines.bounded_lines import read_lines
 
 Run = Callable[[], Callable[[], dict[str, Any]]]
 _WITH_DOUBTS = frozenset(name for name, table in TABLES.items() if "doubts" in table.columns.names)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.canonical import same, texts, write
-from schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, TOPIC_ROUTE
+from hindsight.schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, TOPIC_ROUTE
 
 DAY = date(2026, 3, 2)
 DAY_MS = int(datetime(2026, 3, 2, tzinfo=UTC).timestamp() * 1000)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.contest import ROOT
-from udfs.bounded_lines import read_lines
-from udfs.fastjson import ObjectKey, parse_fastjson
-from udfs.landing_formats import FORMATS
-from udfs.parsed_line import LandedFile
+from hindsight.udfs.formats.fastjson import ObjectKey, parse_fastjson
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.lines.bounded_lines import read_lines
+from hindsight.udfs.lines.parsed_line import LandedFile
 
 MAX_LINE_BYTES = 8 << 20
 LINES, UNFOLDED = "lines", "unfolded"

@@ -95,7 +95,7 @@ def _runs(place: Path, rounds: int) -> dict[str, Run]:
 
 def _run(landing: Path, lake: Path) -> Run:
     before, begun = _commits(lake), datetime.now(UTC)
-    watch, log = _watched("jobs.run_pipeline", "--landing", str(landing), "--lake", str(lake))
+    watch, log = _watched("hindsight.jobs.run_pipeline", "--landing", str(landing), "--lake", str(lake))
     events = [json.loads(line) for line in log.splitlines() if line.startswith('{"')]
     return Run(seconds_by_step(events, begun, datetime.now(UTC)), watch.cpu_s(), _commits(lake) - before)
 

@@ -10,8 +10,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bench.contest import MASTER, ONE_MACHINE
-from conf.settings_file import load_settings
-from jobs.spark_session import spark_session
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.running.spark_session import spark_session
 
 
 def session() -> SparkSession:

@@ -20,13 +20,13 @@ import pyarrow.parquet as pq
 from bench import producer_tables, windows
 from bench.contest import Benchmark, Contestant
 from bench.spark import session
-from conf.settings_file import load_settings
-from jobs.engines.arrow_columns import arrow_schema
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_runner import LocalRunner
-from jobs.run_context import RunContext
-from jobs.run_pipeline import JOBS
-from schemas import (
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.engines.arrow_columns import arrow_schema
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.run_pipeline import JOBS
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import (
     ALLOCATION_DRIFT,
     BROKER_AVAILABILITY_WINDOW,
     DRIFT_INCIDENT,

@@ -23,26 +23,26 @@ from pyspark.sql import functions as F
 from bench.contest import Benchmark, Contestant, Target
 from bench.producer_tables import DAY, Shape, write_tables
 from bench.spark import session
-from conf.settings_file import load_settings
-from jobs.delta_tables import Lake
-from jobs.engines.arrow_columns import arrow_schema
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_runner import LocalRunner
-from jobs.engines.spark_runner import SparkRunner
-from jobs.producer_derivation import fold
-from jobs.publication import Stretch
-from jobs.run_context import RunContext
-from jobs.transforms.frames import ClusterDate
-from schemas import (
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.engines.arrow_columns import arrow_schema
+from hindsight.jobs.engines.delta_tables import Lake
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.engines.spark_runner import SparkRunner
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.producers.producer_derivation import fold
+from hindsight.jobs.publishing.publication import Stretch
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import (
     BROKER_AVAILABILITY_WINDOW,
     FAULT_ITEM_STATE,
     PRODUCER_INSTANCE,
     SEND_ATTEMPT,
     SEND_VERDICT,
 )
-from udfs.attempt_columns import ATTEMPTS
-from udfs.fault_tolerance import FaultTable
-from udfs.release_profiles import PROFILES
+from hindsight.udfs.fault_tolerance import FaultTable
+from hindsight.udfs.producer.attempt_columns import ATTEMPTS
+from hindsight.udfs.release_profiles import PROFILES
 
 Run = Callable[[], Callable[[], dict[str, Any]]]
 WINDOWS, VERDICTS = "windows", "verdicts"

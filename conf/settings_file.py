@@ -13,8 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from conf.failure import WRONG_USAGE, ExpectedError
-from conf.settings import Settings
+from hindsight.conf.failure import WRONG_USAGE, ExpectedError
+from hindsight.conf.settings import Settings
 
 
 class SettingsError(ExpectedError):
@@ -28,7 +28,7 @@ def load_settings(path: Path | None = None) -> Settings:
 
     Raises: SettingsError: with the file, the key, and the nearest key that exists.
     """
-    values = tomllib.loads(files("conf").joinpath("default.toml").read_text(encoding="utf-8"))
+    values = tomllib.loads(files("hindsight.conf").joinpath("default.toml").read_text(encoding="utf-8"))
     if path is not None:
         try:
             own = tomllib.loads(path.read_text(encoding="utf-8"))

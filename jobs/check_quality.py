@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from conf.failure import WRONG_USAGE, ExpectedError
-from jobs.command_line import main
-from jobs.engines.asker import Asker, records
-from jobs.quality_gate import validated
-from jobs.run_context import DateRange, NoSuchDatesError, RunContext
-from schemas import TABLES, Table
+from hindsight.conf.failure import WRONG_USAGE, ExpectedError
+from hindsight.jobs.command_line import main
+from hindsight.jobs.engines.asker import Asker, records
+from hindsight.jobs.publishing.quality_gate import validated
+from hindsight.jobs.running.run_context import DateRange, NoSuchDatesError, RunContext
+from hindsight.schemas import TABLES, Table
 
 
 class AbsentTableError(ExpectedError):

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 
-from jobs.exit_codes import exit_code
-from jobs.run_log import start_log
+from hindsight.jobs.running.exit_codes import exit_code
+from hindsight.jobs.running.run_log import start_log
 
 # Commands that need no lake, each with the module whose ``app`` it is: they do not wait for Spark's modules.
 _WITHOUT_LAKE = {
-    "check-landing": "jobs.check_landing",
-    "collect": "jobs.collect.command",
-    "diagnose": "jobs.diagnose",
-    "watch": "jobs.watch_command",
+    "check-landing": "hindsight.jobs.commands.check_landing",
+    "collect": "hindsight.jobs.collect.command",
+    "diagnose": "hindsight.jobs.commands.diagnose",
+    "watch": "hindsight.jobs.commands.watch_command",
 }
 
 
@@ -34,7 +34,7 @@ def _asked(arguments: list[str]) -> Callable[..., object]:
     name, *others = arguments or [""]
     if name in _WITHOUT_LAKE:
         return partial(import_module(_WITHOUT_LAKE[name]).app, args=others, prog_name=f"hindsight {name}")
-    module = "jobs.asking_commands" if name in _ASKING else "jobs.lake_commands"
+    module = "hindsight.jobs.commands.asking_commands" if name in _ASKING else "hindsight.jobs.commands.lake_commands"
     return partial(import_module(module).app, args=arguments, prog_name="hindsight")
 
 

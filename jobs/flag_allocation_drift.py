@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conf.settings import Settings, fingerprint
-from jobs.command_line import main
-from jobs.declared_clients import declared_clients
-from jobs.drift_derivation import derive
-from jobs.engines.arrow_columns import arrow_schema
-from jobs.engines.arrow_lake import ArrowLake, Where
-from jobs.engines.runner import Runner
-from jobs.publication import Derivation, PublicationResult, Stretch, publish
-from jobs.run_context import RunContext
-from schemas import (
+from hindsight.conf.settings import Settings, fingerprint
+from hindsight.jobs.command_line import main
+from hindsight.jobs.drift.declared_clients import declared_clients
+from hindsight.jobs.drift.drift_derivation import derive
+from hindsight.jobs.engines.arrow_columns import arrow_schema
+from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
+from hindsight.jobs.engines.runner import Runner
+from hindsight.jobs.publishing.publication import Derivation, PublicationResult, Stretch, publish
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import (
     ALLOCATION_DRIFT,
     BROKER_ASSIGNMENT,
     CLIENT_EVENT,
@@ -37,7 +37,7 @@ from schemas import (
     TOPIC_ROUTE,
     TOPIC_STATUS,
 )
-from udfs.landing_formats import formats_of
+from hindsight.udfs.landing.landing_formats import formats_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,8 +58,8 @@ _TABLES = (
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> PublicationResult:
     """Compute the consumers' tables for the dates that new input changed, and for later dates that depend on them."""
-    from jobs.delta_tables import Lake
-    from jobs.engines.spark_runner import SparkRunner
+    from hindsight.jobs.engines.delta_tables import Lake
+    from hindsight.jobs.engines.spark_runner import SparkRunner
 
     lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days, confirm=context.confirm)
     return run_on(lake, SparkRunner(spark), settings, context)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conf.settings import Settings
-from jobs.broker_naming import name_brokers, trace_dates
-from jobs.command_line import main
-from jobs.engines.arrow_lake import ArrowLake
-from jobs.engines.runner import Runner
-from jobs.ingestion import Arrived, Intake, IntakeResult, take_in
-from jobs.round_kernels import told_of_rounds
-from jobs.round_settling import CHANGE_ROUNDS, RoundSettling
-from jobs.run_context import RunContext
-from schemas import TOPIC_ROUTE
-from udfs.landing_formats import formats_of
+from hindsight.conf.settings import Settings
+from hindsight.jobs.command_line import main
+from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.engines.runner import Runner
+from hindsight.jobs.intake.ingestion import Arrived, Intake, IntakeResult, take_in
+from hindsight.jobs.intake.round_kernels import told_of_rounds
+from hindsight.jobs.intake.round_settling import CHANGE_ROUNDS, RoundSettling
+from hindsight.jobs.producers.broker_naming import name_brokers, trace_dates
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import TOPIC_ROUTE
+from hindsight.udfs.landing.landing_formats import formats_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +24,7 @@ _JOB = "ingest_consumer_snapshots"
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> IntakeResult:
     """Take in new files of the consumers' formats and of logs. A rerun changes nothing."""
-    from jobs.engines.spark_run import lake_and_runner
+    from hindsight.jobs.engines.spark_run import lake_and_runner
 
     return run_on(*lake_and_runner(spark, settings, context, lake_root), settings, context)
 

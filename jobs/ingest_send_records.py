@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conf.settings import Settings
-from jobs.broker_naming import name_brokers
-from jobs.command_line import main
-from jobs.engines.arrow_lake import ArrowLake
-from jobs.engines.runner import Runner
-from jobs.ingestion import Arrived, Intake, IntakeResult, take_in
-from jobs.run_context import RunContext
-from schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, Table
-from udfs.landed_rows import Reach
-from udfs.landing_formats import TRACE, formats_of
+from hindsight.conf.settings import Settings
+from hindsight.jobs.command_line import main
+from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.engines.runner import Runner
+from hindsight.jobs.intake.ingestion import Arrived, Intake, IntakeResult, take_in
+from hindsight.jobs.producers.broker_naming import name_brokers
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, Table
+from hindsight.udfs.landing.landed_rows import Reach
+from hindsight.udfs.landing.landing_formats import TRACE, formats_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> IntakeResult:
     """Take in new files of the producers' formats. A rerun changes nothing."""
-    from jobs.engines.spark_run import lake_and_runner
+    from hindsight.jobs.engines.spark_run import lake_and_runner
 
     return run_on(*lake_and_runner(spark, settings, context, lake_root), settings, context)
 

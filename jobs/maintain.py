@@ -8,14 +8,14 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from conf.settings import Settings
-from jobs.command_line import main
-from jobs.engines.arrow_lake import ArrowLake, Footprint, Where
-from jobs.engines.upkeep import Upkeep, upkeep_of
-from jobs.publication_record import renew
-from jobs.run_context import RunContext
-from schemas import TABLES, Table
-from schemas.bookkeeping import PUBLICATION, QUARANTINE
+from hindsight.conf.settings import Settings
+from hindsight.jobs.command_line import main
+from hindsight.jobs.engines.arrow_lake import ArrowLake, Footprint, Where
+from hindsight.jobs.engines.upkeep import Upkeep, upkeep_of
+from hindsight.jobs.publishing.publication_record import renew
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import TABLES, Table
+from hindsight.schemas.bookkeeping import PUBLICATION, QUARANTINE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +33,7 @@ class Maintained(NamedTuple):
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> list[Maintained]:
     """The same on Spark, on the lake at a place."""
-    from jobs.engines.spark_run import lake_and_runner
+    from hindsight.jobs.engines.spark_run import lake_and_runner
 
     return run_on(lake_and_runner(spark, settings, context, lake_root)[0], settings, context)
 

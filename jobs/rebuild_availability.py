@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conf.settings import Settings, fingerprint
-from jobs.broker_naming import names_by_date
-from jobs.command_line import main
-from jobs.engines.arrow_columns import arrow_schema
-from jobs.engines.arrow_lake import ArrowLake, Where
-from jobs.engines.runner import Runner
-from jobs.producer_derivation import DERIVED, derive
-from jobs.publication import Derivation, PublicationResult, Stretch, publish
-from jobs.run_context import RunContext
-from schemas import (
+from hindsight.conf.settings import Settings, fingerprint
+from hindsight.jobs.command_line import main
+from hindsight.jobs.engines.arrow_columns import arrow_schema
+from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
+from hindsight.jobs.engines.runner import Runner
+from hindsight.jobs.producers.broker_naming import names_by_date
+from hindsight.jobs.producers.producer_derivation import DERIVED, derive
+from hindsight.jobs.publishing.publication import Derivation, PublicationResult, Stretch, publish
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import (
     BROKER_AVAILABILITY_WINDOW,
     CLIENT_EVENT,
     FAULT_ITEM_STATE,
@@ -23,8 +23,8 @@ from schemas import (
     SEND_CALL,
     TOPIC_ROUTE,
 )
-from udfs.landing_formats import FORMATS, formats_of
-from udfs.retry_rules import RECORD_ENDS
+from hindsight.udfs.landing.landing_formats import FORMATS, formats_of
+from hindsight.udfs.producer.retry_rules import RECORD_ENDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> PublicationResult:
     """Compute the producers' tables for the dates that new input changed, and for later dates that depend on them."""
-    from jobs.engines.spark_run import lake_and_runner
+    from hindsight.jobs.engines.spark_run import lake_and_runner
 
     return run_on(*lake_and_runner(spark, settings, context, lake_root), settings, context)
 

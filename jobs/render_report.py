@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from conf.settings import Settings, fingerprint
-from jobs.asking import spark_asker
-from jobs.command_line import main
-from jobs.engines.arrow_lake import ArrowLake
-from jobs.engines.asker import Asker, records
-from jobs.report_page import page
-from jobs.report_queries import report_data
-from jobs.run_context import NoSuchDatesError, RunContext
-from jobs.small_files import store_at
-from jobs.sql_files import query
-from schemas import SCHEMA_VERSION
-from schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUALITY_RESULT, QUARANTINE
+from hindsight.conf.settings import Settings, fingerprint
+from hindsight.jobs.asking.asking import spark_asker
+from hindsight.jobs.command_line import main
+from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.engines.asker import Asker, records
+from hindsight.jobs.engines.sql_files import query
+from hindsight.jobs.lake.small_files import store_at
+from hindsight.jobs.report.report_page import page
+from hindsight.jobs.report.report_queries import report_data
+from hindsight.jobs.running.run_context import NoSuchDatesError, RunContext
+from hindsight.schemas import SCHEMA_VERSION
+from hindsight.schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUALITY_RESULT, QUARANTINE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

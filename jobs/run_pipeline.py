@@ -7,25 +7,25 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from typing import Any, Protocol
 
-from conf.settings import Settings
-from jobs import (
+from hindsight.conf.settings import Settings
+from hindsight.jobs import (
     flag_allocation_drift,
     ingest_consumer_snapshots,
     ingest_send_records,
     rebuild_availability,
     render_report,
 )
-from jobs.asking import asker_on
-from jobs.command_line import main
-from jobs.engines.arrow_lake import ArrowLake
-from jobs.engines.asker import Asker
-from jobs.engines.opened import Opened
-from jobs.engines.runner import Runner
-from jobs.ingestion import IntakeResult
-from jobs.last_run import LastRun
-from jobs.publication import PublicationResult
-from jobs.run_context import EVERY_DATE, RunContext, Step
-from jobs.run_summary import summary
+from hindsight.jobs.asking.asking import asker_on
+from hindsight.jobs.asking.run_summary import summary
+from hindsight.jobs.command_line import main
+from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.engines.asker import Asker
+from hindsight.jobs.engines.opened import Opened
+from hindsight.jobs.engines.runner import Runner
+from hindsight.jobs.intake.ingestion import IntakeResult
+from hindsight.jobs.publishing.last_run import LastRun
+from hindsight.jobs.publishing.publication import PublicationResult
+from hindsight.jobs.running.run_context import EVERY_DATE, RunContext, Step
 
 
 class Job(Protocol):

@@ -1,27 +1,27 @@
 """The contracts of all tables, by name."""
 
-from schemas.allocation import CLIENT_STRATEGY_STATE, EXPECTED_ALLOCATION, GROUP_ROUND
-from schemas.assignments import BROKER_ASSIGNMENT
-from schemas.availability import BROKER_AVAILABILITY_WINDOW, FAULT_ITEM_STATE, PRODUCER_REPLAY, SEND_VERDICT
-from schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUALITY_RESULT, QUARANTINE
-from schemas.collection import COLLECTION_ROUND, PRODUCER_CONNECTION, SNAPSHOT_CAPTURE, TOPIC_ROUTE
-from schemas.confirmations import WINDOW_CONFIRMATION
-from schemas.consumers import (
+from hindsight.schemas.allocation import CLIENT_STRATEGY_STATE, EXPECTED_ALLOCATION, GROUP_ROUND
+from hindsight.schemas.assignments import BROKER_ASSIGNMENT
+from hindsight.schemas.availability import BROKER_AVAILABILITY_WINDOW, FAULT_ITEM_STATE, PRODUCER_REPLAY, SEND_VERDICT
+from hindsight.schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUALITY_RESULT, QUARANTINE
+from hindsight.schemas.collection import COLLECTION_ROUND, PRODUCER_CONNECTION, SNAPSHOT_CAPTURE, TOPIC_ROUTE
+from hindsight.schemas.confirmations import WINDOW_CONFIRMATION
+from hindsight.schemas.consumers import (
     CONSUMER_HEARTBEAT,
     POP_ASSIGNMENT,
     QUEUE_OWNERSHIP,
     QUEUE_PROGRESS,
     REBALANCE_RESULT,
 )
-from schemas.drift import ALLOCATION_DRIFT
-from schemas.events import CLIENT_EVENT, CLIENT_HEARTBEAT, MEMBERSHIP_EVENT
-from schemas.findings import FLEET_MINUTE, PRODUCER_FINDING
-from schemas.incidents import DRIFT_INCIDENT, GROUP_DRIFT_STATE, MEMBERSHIP_CHANGE
-from schemas.rebalances import REBALANCE_EVENT, REBALANCE_STATE
-from schemas.send_calls import SEND_CALL
-from schemas.sends import MESSAGE_TRACE, PRODUCER_INSTANCE, SEND_ATTEMPT
-from schemas.settings_of_brokers import MESSAGE_REQUEST_MODE, SUBSCRIPTION_GROUP, TOPIC_CONFIG, TOPIC_STATUS
-from schemas.table_contract import Part, Table, column
+from hindsight.schemas.drift import ALLOCATION_DRIFT
+from hindsight.schemas.events import CLIENT_EVENT, CLIENT_HEARTBEAT, MEMBERSHIP_EVENT
+from hindsight.schemas.findings import FLEET_MINUTE, PRODUCER_FINDING
+from hindsight.schemas.incidents import DRIFT_INCIDENT, GROUP_DRIFT_STATE, MEMBERSHIP_CHANGE
+from hindsight.schemas.rebalances import REBALANCE_EVENT, REBALANCE_STATE
+from hindsight.schemas.send_calls import SEND_CALL
+from hindsight.schemas.sends import MESSAGE_TRACE, PRODUCER_INSTANCE, SEND_ATTEMPT
+from hindsight.schemas.settings_of_brokers import MESSAGE_REQUEST_MODE, SUBSCRIPTION_GROUP, TOPIC_CONFIG, TOPIC_STATUS
+from hindsight.schemas.table_contract import Part, Table, column
 
 # Raised when a contract changes; a publication records it.
 SCHEMA_VERSION = 4

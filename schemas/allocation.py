@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schemas.collection import TOPIC
-from schemas.column_types import (
+from hindsight.schemas.collection import TOPIC
+from hindsight.schemas.column_types import (
     ArrayType,
     BooleanType,
     IntegerType,
@@ -12,9 +12,9 @@ from schemas.column_types import (
     StructType,
     TimestampType,
 )
-from schemas.common_columns import CLUSTER, COLLECTOR, LINEAGE, QUEUES, RUN, STRINGS, event_date
-from schemas.consumers import CLIENT, GROUP
-from schemas.table_contract import Table, column
+from hindsight.schemas.common_columns import CLUSTER, COLLECTOR, LINEAGE, QUEUES, RUN, STRINGS, event_date
+from hindsight.schemas.consumers import CLIENT, GROUP
+from hindsight.schemas.table_contract import Table, column
 
 STRATEGY_SOURCES = ("client_log", "running_info", "settings", "release", "default")
 

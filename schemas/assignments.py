@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from schemas.collection import TOPIC
-from schemas.column_types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
-from schemas.common_columns import CLUSTER, COLLECTOR, LINEAGE, RUN, event_date
-from schemas.consumers import CLIENT, GROUP
-from schemas.table_contract import Table, column
+from hindsight.schemas.collection import TOPIC
+from hindsight.schemas.column_types import (
+    ArrayType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+from hindsight.schemas.common_columns import CLUSTER, COLLECTOR, LINEAGE, RUN, event_date
+from hindsight.schemas.consumers import CLIENT, GROUP
+from hindsight.schemas.table_contract import Table, column
 
 _QUEUES = ArrayType(
     StructType(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from schemas.column_types import BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
-from schemas.common_columns import CLUSTER, LINEAGE, LONGS, RUN, STRINGS, event_date
-from schemas.sends import (
+from hindsight.schemas.column_types import BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
+from hindsight.schemas.common_columns import CLUSTER, LINEAGE, LONGS, RUN, STRINGS, event_date
+from hindsight.schemas.sends import (
     ATTEMPT,
     BEGIN_AT,
     LAST_BROKER_NAME,
@@ -16,7 +16,7 @@ from schemas.sends import (
     THREAD,
     TOPIC_SENT_TO,
 )
-from schemas.table_contract import Table, column
+from hindsight.schemas.table_contract import Table, column
 
 STARTED_AT = column(
     "started_at", TimestampType(), "When the producer process started, UTC; null: no start was recorded."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.column_types import (
+from hindsight.schemas.column_types import (
     ArrayType,
     BooleanType,
     DateType,
@@ -13,8 +13,8 @@ from schemas.column_types import (
     StructType,
     TimestampType,
 )
-from schemas.common_columns import CLUSTER, LINEAGE
-from schemas.table_contract import Table, column
+from hindsight.schemas.common_columns import CLUSTER, LINEAGE
+from hindsight.schemas.table_contract import Table, column
 
 _RUN_ID = column("run_id", StringType(), "Run that wrote the row.", required=True)
 

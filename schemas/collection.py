@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from schemas.column_types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
-from schemas.common_columns import (
+from hindsight.schemas.column_types import (
+    ArrayType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+from hindsight.schemas.common_columns import (
     CAPTURED_AT,
     CLUSTER,
     COLLECTOR,
@@ -15,7 +23,7 @@ from schemas.common_columns import (
     SUBSCRIPTION,
     event_date,
 )
-from schemas.table_contract import Table, column
+from hindsight.schemas.table_contract import Table, column
 
 TOPIC = column("topic", StringType(), "Topic.", required=True)
 BROKER = column("broker_name", StringType(), "Broker that holds the queue.", required=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.column_types import (
+from hindsight.schemas.column_types import (
     ArrayType,
     DateType,
     IntegerType,
@@ -12,7 +12,7 @@ from schemas.column_types import (
     StructType,
     TimestampType,
 )
-from schemas.table_contract import column
+from hindsight.schemas.table_contract import column
 
 CLUSTER = column("cluster", StringType(), "RocketMQ cluster, from the landing folder `cluster=<name>`.", required=True)
 

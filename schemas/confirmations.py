@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from schemas.availability import STARTED_AT
-from schemas.column_types import IntegerType, LongType, StringType, StructType, TimestampType
-from schemas.common_columns import CLUSTER, LINEAGE, RUN, event_date
-from schemas.events import LINE_KEY, LOG_FOLDER, LOGGED_AT
-from schemas.table_contract import Table, column
+from hindsight.schemas.availability import STARTED_AT
+from hindsight.schemas.column_types import IntegerType, LongType, StringType, StructType, TimestampType
+from hindsight.schemas.common_columns import CLUSTER, LINEAGE, RUN, event_date
+from hindsight.schemas.events import LINE_KEY, LOG_FOLDER, LOGGED_AT
+from hindsight.schemas.table_contract import Table, column
 
 WINDOW_CONFIRMATION = Table(
     name="window_confirmation",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schemas.collection import BROKER, CAPTURE, CLIENT_KINDS, TOPIC
-from schemas.column_types import (
+from hindsight.schemas.collection import BROKER, CAPTURE, CLIENT_KINDS, TOPIC
+from hindsight.schemas.column_types import (
     ArrayType,
     BooleanType,
     DoubleType,
@@ -13,7 +13,7 @@ from schemas.column_types import (
     StructType,
     TimestampType,
 )
-from schemas.common_columns import (
+from hindsight.schemas.common_columns import (
     CAPTURED_AT,
     CLUSTER,
     DOUBTS,
@@ -26,7 +26,7 @@ from schemas.common_columns import (
     SUBSCRIPTION,
     event_date,
 )
-from schemas.table_contract import Table, column
+from hindsight.schemas.table_contract import Table, column
 
 GROUP = column("consumer_group", StringType(), "Consumer group.", required=True)
 CLIENT = column("client_id", StringType(), "Consumer client id.", required=True)

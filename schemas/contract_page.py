@@ -1,6 +1,6 @@
 """Contracts in, `docs/contracts.md` out: each table's grain, keys, and columns with type and comment.
 
-`python -m schemas.contract_page > docs/contracts.md`
+`python -m hindsight.schemas.contract_page > docs/contracts.md`
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from schemas import TABLES, Table
-from schemas.column_types import ArrayType, DataType, StructField, StructType
+from hindsight.schemas import TABLES, Table
+from hindsight.schemas.column_types import ArrayType, DataType, StructField, StructType
 
 _HEAD = """# Data contracts
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from schemas.allocation import GROUP_ROUND_AT, MEMBER_LIST_HASH, QUEUE_LIST_HASH, STRATEGY, STRATEGY_PARAMETERS
-from schemas.column_types import (
+from hindsight.schemas.allocation import (
+    GROUP_ROUND_AT,
+    MEMBER_LIST_HASH,
+    QUEUE_LIST_HASH,
+    STRATEGY,
+    STRATEGY_PARAMETERS,
+)
+from hindsight.schemas.column_types import (
     ArrayType,
     BooleanType,
     DoubleType,
@@ -13,9 +19,9 @@ from schemas.column_types import (
     StructType,
     TimestampType,
 )
-from schemas.common_columns import CLUSTER, COLLECTOR, LINEAGE, RUN, STRINGS, event_date
-from schemas.consumers import GROUP
-from schemas.table_contract import Table, column
+from hindsight.schemas.common_columns import CLUSTER, COLLECTOR, LINEAGE, RUN, STRINGS, event_date
+from hindsight.schemas.consumers import GROUP
+from hindsight.schemas.table_contract import Table, column
 
 DRIFT_CODES = (
     "ORPHAN_QUEUE",

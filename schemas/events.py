@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.column_types import (
+from hindsight.schemas.column_types import (
     ArrayType,
     BooleanType,
     IntegerType,
@@ -11,7 +11,7 @@ from schemas.column_types import (
     StructType,
     TimestampType,
 )
-from schemas.common_columns import (
+from hindsight.schemas.common_columns import (
     CLUSTER,
     DOUBTS,
     LANGUAGE,
@@ -23,7 +23,7 @@ from schemas.common_columns import (
     SUBSCRIPTION,
     event_date,
 )
-from schemas.table_contract import Table, column
+from hindsight.schemas.table_contract import Table, column
 
 LOGGED_AT = column("logged_at", TimestampType(), "When the line was written, UTC.", required=True)
 _RESOLUTION = column(

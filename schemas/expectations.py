@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from schemas.table_contract import Table
+from hindsight.schemas.table_contract import Table
 
 
 class Invariant(NamedTuple):

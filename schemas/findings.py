@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from schemas.availability import CERTAINTIES, STARTED_AT
-from schemas.column_types import LongType, StringType, StructType, TimestampType
-from schemas.common_columns import CLUSTER, LINEAGE, RUN, STRINGS, event_date
-from schemas.drift import SEVERITIES
-from schemas.table_contract import Table, column
+from hindsight.schemas.availability import CERTAINTIES, STARTED_AT
+from hindsight.schemas.column_types import LongType, StringType, StructType, TimestampType
+from hindsight.schemas.common_columns import CLUSTER, LINEAGE, RUN, STRINGS, event_date
+from hindsight.schemas.drift import SEVERITIES
+from hindsight.schemas.table_contract import Table, column
 
 # How bad each finding is by itself.
 FINDING_SEVERITY: dict[str, Literal["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"]] = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schemas.collection import TOPIC
-from schemas.column_types import (
+from hindsight.schemas.collection import TOPIC
+from hindsight.schemas.column_types import (
     ArrayType,
     BooleanType,
     IntegerType,
@@ -12,10 +12,10 @@ from schemas.column_types import (
     StructType,
     TimestampType,
 )
-from schemas.common_columns import CLUSTER, COLLECTOR, LINEAGE, RUN, STRINGS, event_date
-from schemas.consumers import GROUP
-from schemas.drift import CAUSE_KEY, DISTURBANCE, ROOT_CAUSE, ROOT_CAUSES, SEVERITIES
-from schemas.table_contract import Table, column
+from hindsight.schemas.common_columns import CLUSTER, COLLECTOR, LINEAGE, RUN, STRINGS, event_date
+from hindsight.schemas.consumers import GROUP
+from hindsight.schemas.drift import CAUSE_KEY, DISTURBANCE, ROOT_CAUSE, ROOT_CAUSES, SEVERITIES
+from hindsight.schemas.table_contract import Table, column
 
 INCIDENT_STATES = ("OPEN", "CLEARING", "RESOLVED", "FLAPPING")
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from schemas.column_types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
-from schemas.common_columns import CLUSTER, COLLECTOR, LINEAGE, RUN, STRINGS, event_date
-from schemas.consumers import CLIENT, GROUP
-from schemas.table_contract import Table, column
+from hindsight.schemas.column_types import (
+    ArrayType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+from hindsight.schemas.common_columns import CLUSTER, COLLECTOR, LINEAGE, RUN, STRINGS, event_date
+from hindsight.schemas.consumers import CLIENT, GROUP
+from hindsight.schemas.table_contract import Table, column
 
 TRIGGER_KINDS = (
     "start",

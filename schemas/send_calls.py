@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from schemas.availability import STARTED_AT
-from schemas.column_types import ArrayType, IntegerType, LongType, StringType, StructType, TimestampType
-from schemas.common_columns import CLUSTER, LINEAGE, RUN, STRINGS, event_date
-from schemas.sends import MODES, MSG_ID, PRODUCER, TOPIC_SENT_TO
-from schemas.table_contract import Table, column
+from hindsight.schemas.availability import STARTED_AT
+from hindsight.schemas.column_types import ArrayType, IntegerType, LongType, StringType, StructType, TimestampType
+from hindsight.schemas.common_columns import CLUSTER, LINEAGE, RUN, STRINGS, event_date
+from hindsight.schemas.sends import MODES, MSG_ID, PRODUCER, TOPIC_SENT_TO
+from hindsight.schemas.table_contract import Table, column
 
 _ATTEMPT = StructType(
     [

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from schemas.column_types import BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
-from schemas.common_columns import CLUSTER, DOUBTS, LINEAGE, LONGS, SOURCE, event_date
-from schemas.table_contract import Part, Table, column
+from hindsight.schemas.column_types import BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
+from hindsight.schemas.common_columns import CLUSTER, DOUBTS, LINEAGE, LONGS, SOURCE, event_date
+from hindsight.schemas.table_contract import Part, Table, column
 
 SEND_STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 MODES = ("mode", ("SYNC", "ASYNC", "ONEWAY"))

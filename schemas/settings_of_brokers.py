@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from schemas.collection import BROKER, BROKER_ASKED, CAPTURE, TOPIC
-from schemas.column_types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
-from schemas.common_columns import CAPTURED_AT, DOUBTS, LINEAGE, ROUND_AT, SOURCE
-from schemas.consumers import GROUP, QUEUE_ID
-from schemas.table_contract import Table, column
+from hindsight.schemas.collection import BROKER, BROKER_ASKED, CAPTURE, TOPIC
+from hindsight.schemas.column_types import (
+    ArrayType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+from hindsight.schemas.common_columns import CAPTURED_AT, DOUBTS, LINEAGE, ROUND_AT, SOURCE
+from hindsight.schemas.consumers import GROUP, QUEUE_ID
+from hindsight.schemas.table_contract import Table, column
 
 TOPIC_STATUS = Table(
     name="topic_status",

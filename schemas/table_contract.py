@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from schemas.column_types import DataType, StructField, StructType
+from hindsight.schemas.column_types import DataType, StructField, StructType
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType as SparkColumns

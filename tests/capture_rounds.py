@@ -7,13 +7,13 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
-from udfs.admin_snapshot_lines import parse_admin_snapshots
-from udfs.allocation import STRATEGIES, java_string_key
-from udfs.bounded_lines import Line
-from udfs.expected_allocation import MemberRule, expected_allocation
-from udfs.release_profiles import profile_for
-from udfs.round_facts import Owner
-from udfs.shares import Shares
+from hindsight.udfs.allocation import STRATEGIES, java_string_key
+from hindsight.udfs.consumer.expected_allocation import MemberRule, expected_allocation
+from hindsight.udfs.consumer.round_facts import Owner
+from hindsight.udfs.consumer.shares import Shares
+from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
+from hindsight.udfs.lines.bounded_lines import Line
+from hindsight.udfs.release_profiles import profile_for
 
 KEYS = ("cluster", "collector", "consumer_group")
 

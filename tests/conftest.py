@@ -59,14 +59,14 @@ def settings_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def settings(settings_file):
-    from conf.settings_file import load_settings
+    from hindsight.conf.settings_file import load_settings
 
     return load_settings(settings_file)
 
 
 @pytest.fixture(scope="session")
 def spark(settings) -> Iterator:
-    from jobs.spark_session import spark_session
+    from hindsight.jobs.running.spark_session import spark_session
 
     with spark_session(settings, app_name="tests", master="local[2]") as session:
         yield session

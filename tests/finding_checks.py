@@ -228,8 +228,8 @@ def test_a_finding_says_why_it_is_not_certain(sentence):
 
 
 def test_every_row_holds_its_key_and_its_evidence(made):
-    from schemas import PRODUCER_FINDING
-    from schemas.findings import FINDING_SEVERITY
+    from hindsight.schemas import PRODUCER_FINDING
+    from hindsight.schemas.findings import FINDING_SEVERITY
 
     keys = [tuple(row[name] for name in PRODUCER_FINDING.key) for row in made[0]]
     assert len(keys) == len(set(keys))

@@ -8,9 +8,9 @@ from itertools import groupby
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, TOPIC_ROUTE
-from udfs.producer_date import Options, sliced
-from udfs.producer_dates import History, fold_dates, in_one
+from hindsight.schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, TOPIC_ROUTE
+from hindsight.udfs.producer.producer_date import Options, sliced
+from hindsight.udfs.producer.producer_dates import History, fold_dates, in_one
 
 TABLES_OF_FOLD = {
     "producer_replay": "replay",

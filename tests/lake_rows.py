@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jobs.engines.asker import records
-from jobs.engines.local_asker import LocalAsker
-from jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.asker import records
+from hindsight.jobs.engines.local_asker import LocalAsker
+from hindsight.jobs.engines.local_lake import LocalLake
 
 
 class Row(dict[str, Any]):

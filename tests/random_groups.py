@@ -8,7 +8,7 @@ from collections import defaultdict
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from udfs.allocation import MessageQueue, allocate, sort_client_ids
+from hindsight.udfs.allocation import MessageQueue, allocate, sort_client_ids
 
 MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)
 ROUND_S, ROUNDS = 30, 24

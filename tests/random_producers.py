@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from datetime import UTC, date, datetime
 
-from udfs.fault_tolerance import profile_for
+from hindsight.udfs.fault_tolerance import profile_for
 
 VERSIONS = ("4.2.0", "4.7.1", "4.8.0", "4.9.8", "5.0.0", "5.1.1", "5.1.4", "5.3.3")
 MODES = ("SYNC", "SYNC", "ONEWAY", "ASYNC")

@@ -8,11 +8,11 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import replace
 
+from hindsight.udfs.fault_tolerance import FaultTable, profile_for
+from hindsight.udfs.producer.choice_readings import BrokerRecord, NearUpdate, Removals, item_readings, route_readings
+from hindsight.udfs.producer.send_outcome import fault_update
+from hindsight.udfs.producer.send_verdicts import Choice, KnownBroker, judge
 from tests.conftest import CAPTURES
-from udfs.choice_readings import BrokerRecord, NearUpdate, Removals, item_readings, route_readings
-from udfs.fault_tolerance import FaultTable, profile_for
-from udfs.send_outcome import fault_update
-from udfs.send_verdicts import Choice, KnownBroker, judge
 
 TOLERANCE_MS = 3
 

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from hindsight.udfs.fault_tolerance import FaultTable
 from tests.random_producers import DAY, PRODUCERS, VERSIONS, lines_of, name_of, start_of
 from tests.recorded_producer import TOLERANCE_MS, Recorded
-from udfs.fault_tolerance import FaultTable
 
 FAR = datetime(9999, 12, 31)
 

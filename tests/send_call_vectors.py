@@ -6,9 +6,9 @@ import gzip
 import json
 from typing import NamedTuple
 
+from hindsight.udfs.producer.retry_rules import Attempt, SendSettings
+from hindsight.udfs.release_profiles import FaultProfile, profile_for
 from tests.conftest import GOLDEN
-from udfs.release_profiles import FaultProfile, profile_for
-from udfs.retry_rules import Attempt, SendSettings
 
 BY_TEST, HELD_BACK = "used.jsonl.gz", "held_back.jsonl.gz"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-from udfs.allocation import MessageQueue, allocate, sort_client_ids
-from udfs.client_lines import NOTICE, RESULT, Line
-from udfs.rebalance_fold import Day, Membership
-from udfs.round_shares import Answer, ShareRound
+from hindsight.udfs.allocation import MessageQueue, allocate, sort_client_ids
+from hindsight.udfs.rebalances.client_lines import NOTICE, RESULT, Line
+from hindsight.udfs.rebalances.rebalance_fold import Day, Membership
+from hindsight.udfs.rebalances.round_shares import Answer, ShareRound
 
 DAY_MS = 86_400_000
 MIDNIGHT = 20_000 * DAY_MS

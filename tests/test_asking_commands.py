@@ -21,13 +21,13 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from conf.failure import DONE, DRIFT_FOUND, RUN_FAILED, WRONG_USAGE
-from jobs.engines.local_lake import LocalLake
-from jobs.publication_record import begin_commits
-from jobs.sql_output import write_answer
-from jobs.sql_prompt import NameCompleter, ask
-from jobs.transforms.frames import ClusterDate
-from schemas import DRIFT_INCIDENT, GROUP_ROUND, QUALITY_RESULT, TABLES
+from hindsight.conf.failure import DONE, DRIFT_FOUND, RUN_FAILED, WRONG_USAGE
+from hindsight.jobs.asking.sql_output import write_answer
+from hindsight.jobs.asking.sql_prompt import NameCompleter, ask
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.publishing.publication_record import begin_commits
+from hindsight.schemas import DRIFT_INCIDENT, GROUP_ROUND, QUALITY_RESULT, TABLES
 from tests.pipeline.random_tables import one_row, random_lake
 from tests.without_spark import check_without_spark
 
@@ -56,7 +56,7 @@ def lake(tmp_path_factory) -> LocalLake:
 
 
 def hindsight(*arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "jobs.command_line", *arguments]
+    command = [sys.executable, "-m", "hindsight.jobs.command_line", *arguments]
     return subprocess.run(command, cwd=ROOT, input=given, capture_output=True, text=True, check=False)
 
 
@@ -92,7 +92,7 @@ def test_help_needs_no_spark(command):
 
 def test_only_checks_load_great_expectations_and_only_a_prompt_loads_its_toolkit(lake):
     code = (
-        "import sys; from jobs.command_line import main\n"
+        "import sys; from hindsight.jobs.command_line import main\n"
         "try: main()\n"
         "finally: print({'great_expectations', 'prompt_toolkit', 'jinja2', 'pandas.io'} & sys.modules.keys())"
     )
@@ -105,10 +105,10 @@ def test_spark_answers_only_where_it_is_asked_for(lake, tmp_path):
     """There is no Java where this looks for it."""
     without_java = {**os.environ, "JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)}
     for asked in (("--engine", "spark"), ("--master", "local[1]")):
-        command = [sys.executable, "-m", "jobs.command_line", "drift", "--lake", lake.root, *asked]
+        command = [sys.executable, "-m", "hindsight.jobs.command_line", "drift", "--lake", lake.root, *asked]
         done = subprocess.run(command, cwd=ROOT, env=without_java, capture_output=True, text=True, check=False)
         assert (done.returncode, "Java" in done.stderr) == (RUN_FAILED, True), done.stderr
-    command = [sys.executable, "-m", "jobs.command_line", "drift", "--lake", lake.root]
+    command = [sys.executable, "-m", "hindsight.jobs.command_line", "drift", "--lake", lake.root]
     done = subprocess.run(command, cwd=ROOT, env=without_java, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (DONE, "")
 
@@ -158,7 +158,17 @@ def test_an_answer_is_a_table_json_csv_or_parquet(lake, tmp_path):
     stored = pq.read_table(file)
     assert stored.schema.field("opened_at").type == pa.timestamp("us", "UTC")
     assert stored.to_pylist()[0]["codes"] == ["ORPHAN_QUEUE"]
-    command = [sys.executable, "-m", "jobs.command_line", "sql", QUERY, "--lake", lake.root, "--format", "parquet"]
+    command = [
+        sys.executable,
+        "-m",
+        "hindsight.jobs.command_line",
+        "sql",
+        QUERY,
+        "--lake",
+        lake.root,
+        "--format",
+        "parquet",
+    ]
     piped = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
     assert pq.read_table(io.BytesIO(piped)) == stored
 
@@ -180,7 +190,17 @@ def test_a_table_shows_a_hundred_rows_and_says_that_there_are_more_and_a_machine
 
 def test_parquet_is_not_written_to_a_terminal(lake):
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "jobs.command_line", "sql", QUERY, "--lake", lake.root, "--format", "parquet"]
+    command = [
+        sys.executable,
+        "-m",
+        "hindsight.jobs.command_line",
+        "sql",
+        QUERY,
+        "--lake",
+        lake.root,
+        "--format",
+        "parquet",
+    ]
     done = subprocess.run(command, cwd=ROOT, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False)
     os.close(theirs)
     os.close(ours)
@@ -239,7 +259,7 @@ def test_tables_views_and_the_columns_of_those_that_are_named_are_completed():
 
 
 def test_queries_are_asked_until_there_are_no_more_and_a_wrong_one_is_told(capsys):
-    from jobs.engines.asker import no_table
+    from hindsight.jobs.engines.asker import no_table
 
     asked = []
 
@@ -257,7 +277,7 @@ def test_queries_are_asked_until_there_are_no_more_and_a_wrong_one_is_told(capsy
 
 def test_without_a_query_a_terminal_gets_a_prompt(lake):
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "jobs.command_line", "sql", "--lake", lake.root]
+    command = [sys.executable, "-m", "hindsight.jobs.command_line", "sql", "--lake", lake.root]
     with subprocess.Popen(command, cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs) as process:
         os.write(ours, b"SELECT 40 + 2 AS answer;\rexit\r")
         assert process.wait(timeout=60) == DONE

@@ -34,18 +34,12 @@ from bench.reader_inputs import INPUTS, MAX_LINE_BYTES, chunks_of, files_of
 from bench.record import commit_of, made_by, record_name, row_count, table, targets
 from bench.small_run import BARE, MORE, SAMPLES, Run, Watch, report, seconds_by_step
 from bench.spark import stages_s
-from jobs.engines.local_lake import LocalLake
-from schemas import (
-    CONSUMER_HEARTBEAT,
-    INGESTED_FILE,
-    PRODUCER_INSTANCE,
-    QUEUE_OWNERSHIP,
-    SEND_ATTEMPT,
-)
-from udfs.allocation import MessageQueue, allocate
-from udfs.bounded_lines import read_lines
-from udfs.landing_formats import FORMATS, formats_of
-from udfs.parsed_line import LandedFile
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.schemas import CONSUMER_HEARTBEAT, INGESTED_FILE, PRODUCER_INSTANCE, QUEUE_OWNERSHIP, SEND_ATTEMPT
+from hindsight.udfs.allocation import MessageQueue, allocate
+from hindsight.udfs.landing.landing_formats import FORMATS, formats_of
+from hindsight.udfs.lines.bounded_lines import read_lines
+from hindsight.udfs.lines.parsed_line import LandedFile
 
 BUSY = "import time\nend = time.process_time() + 0.5\nheld = bytearray(80 << 20)\nwhile time.process_time() < end: pass"
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.landing_tally import Tally, nothing_stored
+from hindsight.jobs.landing.landing_tally import Tally, nothing_stored
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.lines.bounded_lines import Line, Refusal
+from hindsight.udfs.lines.parsed_line import ParsedLine, Record
 from tests.without_spark import check_without_spark
-from udfs.bounded_lines import Line, Refusal
-from udfs.landing_formats import FORMATS
-from udfs.parsed_line import ParsedLine, Record
 
 ROOT = Path(__file__).parent.parent
 SAMPLES = ROOT / "data_samples"
@@ -26,7 +26,7 @@ GOOD = HEARTBEATS.count(b"\n")
 
 
 def check(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "jobs.command_line", "check-landing", *map(str, arguments)]
+    command = [sys.executable, "-m", "hindsight.jobs.command_line", "check-landing", *map(str, arguments)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
@@ -179,7 +179,7 @@ def test_an_empty_folder_is_no_error_and_said(tmp_path):
 
 
 def test_it_is_listed_among_the_commands():
-    command = [sys.executable, "-m", "jobs.command_line", "--help"]
+    command = [sys.executable, "-m", "hindsight.jobs.command_line", "--help"]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert re.search(r"^. check-landing +Show what a run would do with a landing folder", said, re.MULTILINE)
 

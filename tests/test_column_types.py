@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import types as spark_types
 
-from schemas import TABLES
-from schemas.column_types import of_json
+from hindsight.schemas import TABLES
+from hindsight.schemas.column_types import of_json
 
 ROOT = Path(__file__).parent.parent
 
@@ -31,9 +31,9 @@ def test_a_type_of_no_contract_is_told_as_it_is_stored():
 
 def test_contracts_and_a_lake_without_spark_load_nothing_of_it():
     code = (
-        "import sys, schemas; "
-        "import jobs.engines.local_run; "
-        "import jobs.publication_record, jobs.quality_gate; "
+        "import sys, hindsight.schemas; "
+        "import hindsight.jobs.engines.local_run; "
+        "import hindsight.jobs.publishing.publication_record, hindsight.jobs.publishing.quality_gate; "
         "print({'pyspark', 'py4j', 'delta'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

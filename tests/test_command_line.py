@@ -17,17 +17,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from jobs.lake_lease import take
-from jobs.lease_folder import LeaseFolder
-from jobs.run_context import DateRange, Step
-from jobs.run_metrics import write_metrics
-from jobs.small_files import LocalStore
+from hindsight.jobs.lake.lake_lease import take
+from hindsight.jobs.lake.lease_folder import LeaseFolder
+from hindsight.jobs.lake.small_files import LocalStore
+from hindsight.jobs.running.run_context import DateRange, Step
+from hindsight.jobs.running.run_metrics import write_metrics
 
 ROOT = Path(__file__).parent.parent
 STEP = """
 import logging
-from jobs.run_context import RunContext
-from jobs.run_log import start_log, tell
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.jobs.running.run_log import start_log, tell
 start_log()
 context = RunContext("landing", run_id="run-1")
 try:
@@ -45,7 +45,11 @@ except OSError:
 
 def hindsight(*arguments: str) -> tuple[int, str]:
     done = subprocess.run(
-        [sys.executable, "-m", "jobs.command_line", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "hindsight.jobs.command_line", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return done.returncode, done.stderr
 
@@ -113,7 +117,7 @@ def test_progress_is_shown_on_the_terminal_and_leaves_stdout_alone():
     code = """
 import time
 from types import SimpleNamespace as Spark
-from jobs.run_log import progress
+from hindsight.jobs.running.run_log import progress
 stage = Spark(name="scan parquet", numTasks=8, numCompletedTasks=3)
 tracker = Spark(getActiveStageIds=lambda: [7], getStageInfo={7: stage}.get)
 with progress(Spark(statusTracker=lambda: tracker)):
@@ -145,7 +149,7 @@ def test_who_mistypes_is_told_the_nearest_right_one_at_once(arguments, told):
 def test_ctrl_c_stops_a_run_at_once_and_in_one_sentence(tmp_path):
     command = ("run-pipeline", "--landing", "data_samples", "--lake", str(tmp_path))
     with subprocess.Popen(
-        [sys.executable, "-m", "jobs.command_line", *command],
+        [sys.executable, "-m", "hindsight.jobs.command_line", *command],
         cwd=ROOT,
         stderr=subprocess.PIPE,
         text=True,
@@ -171,7 +175,7 @@ def test_a_run_on_a_lake_that_another_process_holds_ends_with_75_and_one_sentenc
 
 def test_instants_are_those_of_utc_wherever_the_machine_is():
     code = (
-        "from jobs.spark_session import count_time_in_utc; from datetime import datetime; "
+        "from hindsight.jobs.running.spark_session import count_time_in_utc; from datetime import datetime; "
         "count_time_in_utc(); print(datetime.fromtimestamp(0))"
     )
     elsewhere = {**os.environ, "TZ": "Asia/Shanghai"}

@@ -7,10 +7,10 @@ from datetime import date, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.dates_to_compute import EMPTY, NOTHING, Progress, next_dates
-from jobs.publication_record import Computed
-from jobs.run_context import EVERY_DATE, DateRange
-from jobs.transforms.frames import ClusterDate
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.publishing.dates_to_compute import EMPTY, NOTHING, Progress, next_dates
+from hindsight.jobs.publishing.publication_record import Computed
+from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
 
 FIRST = date(2026, 1, 1)
 # Of each date: was it computed before, has its input changed since, and will it close otherwise than it did.

@@ -1,42 +1,55 @@
-"""Imports go one way: jobs -> transforms -> udfs, schemas; jobs -> conf. Only the border module meets Spark in udfs."""
+"""Imports go one way and are spelled one way: what is installed is ``hindsight``, and nothing in it makes a circle."""
 
 from __future__ import annotations
 
 import ast
+import re
+import subprocess
 import sys
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-OWN = ("conf", "schemas", "udfs", "jobs")
+PACKAGES = ("conf", "schemas", "udfs", "jobs")
+# Folders that may import less than all that lies below jobs; the longest that matches counts.
 ALLOWED = {
     "udfs": {"udfs"},
     "schemas": {"schemas"},
     "conf": {"conf"},
-    "jobs/transforms": {"jobs.transforms", "schemas", "udfs"},
     # none loads Spark
-    "jobs/collect": {"conf.failure", "jobs.collect", "jobs.run_log", "jobs.run_metrics", "jobs.terminal", "udfs"},
-    "jobs/engines": {"jobs", "conf", "schemas", "udfs"},
-    "jobs": {"jobs", "conf", "schemas", "udfs"},
+    "jobs/collect": {
+        "conf.failure",
+        "jobs.collect",
+        "jobs.running.run_log",
+        "jobs.running.run_metrics",
+        "jobs.running.terminal",
+        "udfs",
+    },
+    "jobs": {"conf", "jobs", "schemas", "udfs"},
 }
+# What ``ls jobs`` shows beside folders: what spark-submit starts, each by its command's name.
 JOBS = {
-    "ingest_send_records",
-    "ingest_consumer_snapshots",
-    "rebuild_availability",
-    "flag_allocation_drift",
-    "render_report",
-    "maintain",
-    "run_pipeline",
-    "job_commands",
-    "lake_commands",
-    "asking_commands",
-    "watch_command",
+    "check_quality": "check",
+    "flag_allocation_drift": "flag-allocation-drift",
+    "ingest_consumer_snapshots": "ingest-consumer-snapshots",
+    "ingest_send_records": "ingest-send-records",
+    "maintain": "maintain",
+    "rebuild_availability": "rebuild-availability",
+    "render_report": "render-report",
+    "run_pipeline": "run-pipeline",
 }
-# Modules that put jobs together.
-COMMANDS = {"run_pipeline", "job_commands", "lake_commands", "asking_commands", "watch_command"}
-MODULES = sorted(path for package in OWN for path in (ROOT / package).rglob("*.py"))
+MODULES = {
+    "hindsight." + ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+    for package in PACKAGES
+    for path in sorted((ROOT / package).rglob("*.py"))
+    if path.name != "__init__.py" or package == "schemas"
+}
+MODULES = {name.removesuffix(".__init__"): path for name, path in MODULES.items()}
+SOURCES = sorted(
+    path for folder in (*PACKAGES, "bench", "collectors", "tests") for path in (ROOT / folder).rglob("*.py")
+)
 
 
 def imports(path: Path, *, loaded: bool = False) -> list[str]:
@@ -48,36 +61,104 @@ def imports(path: Path, *, loaded: bool = False) -> list[str]:
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            found += [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
+            found += [node.module or "."] + [f"{node.module}.{alias.name}" for alias in node.names]
     return found
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def is_within(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.")
+
+
+def of_folder(path: Path) -> set[str]:
+    place = path.parent.relative_to(ROOT)
+    return next(ALLOWED[str(at)] for at in (place, *place.parents) if str(at) in ALLOWED)
+
+
+def has_circle(graph: dict[str, set[str]]) -> list[str] | None:
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return None
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_have_one_spelling(path):
+    text = path.read_text(encoding="utf-8")
+    assert [name for name in imports(path) if name.split(".")[0] in (*PACKAGES, "")] == []
+    # in programs that a test starts, too
+    assert re.findall(rf"\b(?:from|import) (?:{'|'.join(PACKAGES)})[. ](?!the\b)", text) == []
+
+
+@pytest.mark.parametrize("path", MODULES.values(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_a_module_imports_only_what_lies_below_it(path):
-    place = str(path.parent.relative_to(ROOT))
-    own = [name for name in imports(path) if name.split(".")[0] in OWN]
-    wrong = [name for name in own if not any(name == ok or name.startswith(f"{ok}.") for ok in ALLOWED[place])]
+    own = [name.removeprefix("hindsight.") for name in imports(path) if is_within(name, "hindsight")]
+    allowed = of_folder(path)
+    wrong = [name for name in own if not any(is_within(name, ok) for ok in allowed)]
     assert wrong == []
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if p.parent.name == "udfs"], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path", [p for name, p in MODULES.items() if is_within(name, "hindsight.udfs")], ids=lambda p: p.name
+)
 def test_only_the_border_module_of_udfs_imports_pyspark(path):
     meets_spark = any(name.split(".")[0] == "pyspark" for name in imports(path))
     assert meets_spark == (path.name == "pandas_udfs.py")
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "jobs").glob("*.py")), ids=lambda p: p.name)
-def test_only_the_pipeline_and_the_command_line_import_jobs(path):
-    imported = {name.split(".")[1] for name in imports(path) if name.startswith("jobs.")} & JOBS
-    assert not imported or path.stem in COMMANDS
+@pytest.mark.parametrize(
+    "path", [p for name, p in MODULES.items() if is_within(name, "hindsight.jobs")], ids=lambda p: p.name
+)
+def test_only_the_pipeline_and_the_commands_import_jobs(path):
+    imported = {name.split(".")[2] for name in imports(path) if name.startswith("hindsight.jobs.")} & JOBS.keys()
+    assert not imported or path.parent.name == "commands" or path.stem == "run_pipeline"
 
 
-def test_no_module_hides_one_of_the_standard_library():
-    names = {path.stem for path in (ROOT / "jobs").glob("*.py")} - {"__init__"}
-    assert not names & set(sys.stdlib_module_names)
+def test_what_lies_in_jobs_are_the_jobs():
+    assert {path.stem for path in (ROOT / "jobs").glob("*.py")} == {*JOBS, "__init__", "command_line"}
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_is_started_by_its_file(job):
+    assert f'if __name__ == "__main__":\n    main("{JOBS[job]}")\n' in (ROOT / "jobs" / f"{job}.py").read_text()
+
+
+def test_nothing_in_jobs_hides_a_module_of_the_standard_library():
+    """A file that is started has its folder searched first."""
+    assert not {path.stem for path in (ROOT / "jobs").iterdir()} - {"__init__"} & set(sys.stdlib_module_names)
 
 
 def test_imports_make_no_circle():
-    names = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in MODULES}
-    order = TopologicalSorter({name: {*imports(path, loaded=True)} & names.keys() for name, path in names.items()})
-    order.prepare()
+    assert has_circle({name: {*imports(path, loaded=True)} & MODULES.keys() for name, path in MODULES.items()}) is None
+
+
+def test_folders_make_no_circle():
+    """Modules of ``jobs`` and ``udfs`` that lie in no folder stand for themselves."""
+
+    def place(name: str) -> str:
+        _, package, *rest = name.split(".")
+        return f"{package}/{rest[0]}" if package in ("jobs", "udfs") else package
+
+    graph: dict[str, set[str]] = {}
+    for name, path in MODULES.items():
+        graph.setdefault(place(name), set()).update(
+            place(other) for other in {*imports(path, loaded=True)} & MODULES.keys() if place(other) != place(name)
+        )
+    assert has_circle(graph) is None
+
+
+def test_kernels_found_from_the_root_alone_are_the_same_modules():
+    """By the name that they have there, whatever else is installed."""
+    code = f"""
+import {"udfs"}.fault_tolerance as faults, {"udfs"}.release_profiles as releases, {"udfs"}.allocation as allocation
+import hindsight.udfs.allocation as own, hindsight.udfs.release_profiles as own_releases
+import {"udfs"}.values.arrays
+assert allocation is own and releases is own_releases
+assert own.__spec__.name == own.__name__ == "hindsight.udfs.allocation"
+try:
+    faults.profile_for("0.1")
+except releases.UnknownReleaseError:
+    print("one")
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("one\n", "")

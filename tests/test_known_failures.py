@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from conf.failure import RUN_FAILED
-from jobs.exit_codes import exit_code
+from hindsight.conf.failure import RUN_FAILED
+from hindsight.jobs.running.exit_codes import exit_code
 
 
 class OfTheJvm(Py4JJavaError):

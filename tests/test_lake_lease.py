@@ -16,26 +16,26 @@ from types import SimpleNamespace
 
 import pytest
 
-from conf.failure import LAKE_HELD, RUN_FAILED
-from jobs import lake_lease
-from jobs.delta_tables import Lake
-from jobs.engines.hadoop_store import HadoopStore
-from jobs.exit_codes import exit_code
-from jobs.lake_lease import Holder, LakeHeldError, Lease, LeaseLostError, take
-from jobs.lake_lease import held as held_lake
-from jobs.lease_folder import LeaseFolder
-from jobs.run_context import RunContext
-from jobs.small_files import LocalStore
-from schemas import SEND_ATTEMPT
+from hindsight.conf.failure import LAKE_HELD, RUN_FAILED
+from hindsight.jobs.engines.delta_tables import Lake
+from hindsight.jobs.lake import lake_lease
+from hindsight.jobs.lake.hadoop_store import HadoopStore
+from hindsight.jobs.lake.lake_lease import Holder, LakeHeldError, Lease, LeaseLostError, take
+from hindsight.jobs.lake.lake_lease import held as held_lake
+from hindsight.jobs.lake.lease_folder import LeaseFolder
+from hindsight.jobs.lake.small_files import LocalStore
+from hindsight.jobs.running.exit_codes import exit_code
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import SEND_ATTEMPT
 
 ROOT = Path(__file__).parent.parent
 # Takes the lease so and so often, waits for it, and notes where it met another run inside.
 RUN = """
 import os, sys, time
 from pathlib import Path
-from jobs.lake_lease import take
-from jobs.lease_folder import LeaseFolder
-from jobs.small_files import LocalStore
+from hindsight.jobs.lake.lake_lease import take
+from hindsight.jobs.lake.lease_folder import LeaseFolder
+from hindsight.jobs.lake.small_files import LocalStore
 lake, name, times, stay = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
 for n in range(times):
     lease = take(LeaseFolder(str(lake), LocalStore(lake / "_lease")), f"{name}-{n}", wait_s=60)

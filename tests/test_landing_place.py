@@ -12,9 +12,10 @@ from types import SimpleNamespace
 import pytest
 from pyarrow import fs
 
-from jobs import job_commands, landing_root
-from jobs.landing_place import NotALandingError, look_at
-from jobs.run_pipeline import JOBS, READ_LANDING
+from hindsight.jobs.commands import job_commands
+from hindsight.jobs.landing import landing_root
+from hindsight.jobs.landing.landing_place import NotALandingError, look_at
+from hindsight.jobs.run_pipeline import JOBS, READ_LANDING
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = ["run-pipeline", *(job.replace("_", "-") for job in READ_LANDING)]
@@ -29,7 +30,7 @@ def write(root: Path, *paths: str) -> Path:
 
 def hindsight(*arguments: str, java: Path) -> subprocess.CompletedProcess[str]:
     """The command on a machine without Java: who gets as far as Spark ends with 3."""
-    command = [sys.executable, "-m", "jobs.command_line", *arguments]
+    command = [sys.executable, "-m", "hindsight.jobs.command_line", *arguments]
     given = {k: v for k, v in os.environ.items() if not k.startswith(("HADOOP", "PYSPARK"))}
     return subprocess.run(
         command, cwd=ROOT, env={**given, "JAVA_HOME": str(java)}, capture_output=True, text=True, check=False

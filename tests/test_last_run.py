@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from conf.settings_file import load_settings
-from jobs.last_run import LastRun, last_run
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.publishing.last_run import LastRun, last_run
 
 HOOKS = "producer_hook/cluster=c"
 OUTPUTS = "mqadmin/cluster=c"
@@ -76,7 +76,7 @@ def test_what_a_run_would_act_on_is_seen(place, change):
 
 
 def test_other_contracts_are_seen(place, monkeypatch):
-    monkeypatch.setattr("jobs.last_run.SCHEMA_VERSION", 10_000)
+    monkeypatch.setattr("hindsight.jobs.publishing.last_run.SCHEMA_VERSION", 10_000)
     assert not place.seen().left_nothing_to_do()
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from conf.settings_file import SettingsError, load_settings
-from jobs.landing_root import LandingRoot
-from jobs.places import lake_folder, without_password
+from hindsight.conf.settings_file import SettingsError, load_settings
+from hindsight.jobs.landing.landing_root import LandingRoot
+from hindsight.jobs.running.places import lake_folder, without_password
 
 ROOT = Path(__file__).parent.parent
 
@@ -87,7 +87,7 @@ def test_the_command_refuses_a_secret_before_anything_is_said_of_it(option, uri,
     command = [
         sys.executable,
         "-m",
-        "jobs.command_line",
+        "hindsight.jobs.command_line",
         "run-pipeline",
         *(w for pair in options.items() for w in pair),
     ]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from conf.settings_file import SettingsError, load_settings
+from hindsight.conf.settings_file import SettingsError, load_settings
 
 ENTRY = '[[drift.strategy]]\nname = "MACHINE_ROOM_NEARBY-AVG"\n'
 BROKERS, CLIENTS = 'broker_rooms = { "b-*" = "r1", "*" = "r2" }\n', 'client_rooms = { "*" = "r1" }\n'

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from conf.settings_file import SettingsError, load_settings
+from hindsight.conf.settings_file import SettingsError, load_settings
+from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.consumer.expected_allocation import MemberRule, expected_allocation
+from hindsight.udfs.groups.group_walk import WalkSettings, _windows
+from hindsight.udfs.limits.door import severities
 from tests.transforms.test_names_in_sql import HOSTILE
-from udfs.door import severities
-from udfs.drift_timing import Timing
-from udfs.expected_allocation import MemberRule, expected_allocation
-from udfs.group_walk import WalkSettings, _windows
 
 # Every setting that takes any text; X stands for it.
 FREE = """

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from jobs.engines.arrow_store import ArrowStore
-from jobs.engines.lake_place import NoLocalEngineError
-from jobs.small_files import LocalStore, store_at
+from hindsight.jobs.lake.arrow_store import ArrowStore
+from hindsight.jobs.lake.lake_place import NoLocalEngineError
+from hindsight.jobs.lake.small_files import LocalStore, store_at
 
 
 def test_a_write_that_is_broken_off_leaves_the_file_as_it_was(tmp_path, monkeypatch):

@@ -12,11 +12,11 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.exit_codes import exit_code
-from jobs.explanation import Section
-from jobs.open_drift import DriftFoundError, as_json, told
-from jobs.sql_output import write_answer
-from jobs.terminal import legible, write
+from hindsight.jobs.asking.open_drift import DriftFoundError, as_json, told
+from hindsight.jobs.asking.sql_output import write_answer
+from hindsight.jobs.explaining.explanation import Section
+from hindsight.jobs.running.exit_codes import exit_code
+from hindsight.jobs.running.terminal import legible, write
 
 NAME = "\x1b[2Ja\x9b31mb\u202ec\u2028d\x07e\x7f\nno open incident\r"
 SHOWN = "\\u001b[2Ja\\u009b31mb\\u202ec\\u2028d\\u0007e\\u007f\\u000ano open incident\\u000d"
@@ -105,7 +105,7 @@ def test_spark_s_own_log_holds_nothing_that_a_terminal_obeys(spark):
 
 LOGS = """
 import logging
-from jobs.run_log import start_log, tell
+from hindsight.jobs.running.run_log import start_log, tell
 start_log()
 tell("found " + NAME, file=NAME)
 logging.getLogger("a_library").warning("cannot read %s", NAME)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from conf.settings_file import load_settings
-from schemas.drift import DRIFT_CODES, ROOT_CAUSES
-from udfs.drift_rules import RULES
-from udfs.drift_timing import Timing
-from udfs.root_cause import CAUSES, UNEXPLAINED
+from hindsight.conf.settings_file import load_settings
+from hindsight.schemas.drift import DRIFT_CODES, ROOT_CAUSES
+from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.drift.drift_rules import RULES
+from hindsight.udfs.drift.root_cause import CAUSES, UNEXPLAINED
 
 
 def test_the_defaults_are_those_of_the_kernels():

@@ -9,21 +9,21 @@ import re
 
 import pytest
 
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_runner import LocalRunner
-from jobs.run_context import RunContext
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.drift.group_history import GroupHistory
 from tests.histories.test_incident_fixtures import A0, BEGIN_MS, STEP_S, world
-from udfs.drift_timing import Timing
-from udfs.group_history import GroupHistory
 
 RUN = (
-    "jobs.engines.runner",
-    "udfs.bounded_lines",
-    "udfs.choice_readings",
-    "udfs.family_choices",
-    "udfs.fastjson",
-    "udfs.fault_fold",
-    "udfs.send_verdicts",
+    "hindsight.jobs.engines.runner",
+    "hindsight.udfs.lines.bounded_lines",
+    "hindsight.udfs.producer.choice_readings",
+    "hindsight.udfs.producer.family_choices",
+    "hindsight.udfs.formats.fastjson",
+    "hindsight.udfs.producer.fault_fold",
+    "hindsight.udfs.producer.send_verdicts",
 )
 
 
@@ -42,7 +42,7 @@ def table_in(module_name: str) -> list[list[str]]:
 
 
 def test_an_incident_opens_and_closes_as_the_example_says():
-    rows = table_in("udfs.group_history")[1:]
+    rows = table_in("hindsight.udfs.drift.group_history")[1:]
     said = {int(seconds): (queue, state, incident) for seconds, queue, state, incident in rows}
     history, shown = GroupHistory(("c", "", "g"), Timing()), {}
     for second in range(0, max(said) + 1, STEP_S):
@@ -55,10 +55,10 @@ def test_an_incident_opens_and_closes_as_the_example_says():
 
 
 def test_files_are_counted_as_the_example_says(tmp_path, settings):
-    from jobs import ingest_send_records
-    from schemas import INGESTED_FILE
+    from hindsight.jobs import ingest_send_records
+    from hindsight.schemas import INGESTED_FILE
 
-    header, *rows = table_in("jobs.ingestion")
+    header, *rows = table_in("hindsight.jobs.intake.ingestion")
     folder = tmp_path / "landing/producer_hook/cluster=c"
     folder.mkdir(parents=True)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 _CODE = """
 import sys
-from jobs.command_line import main
+from hindsight.jobs.command_line import main
 sys.argv = ["hindsight", *sys.argv[1:]]
 try:
     main()

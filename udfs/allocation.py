@@ -8,20 +8,20 @@ answer, ``allocate`` that of every client over the same lists.
 from collections.abc import Mapping, Sequence
 from typing import Unpack
 
-from udfs.allocation_request import (
+from hindsight.udfs.client_families import CLIENT_FAMILIES
+from hindsight.udfs.strategies.allocation_request import (
     AllocationError,
     AllocationParameters,
     AllocationRequest,
     Answer,
     Strategy,
 )
-from udfs.allocation_strategies import average, average_by_circle, configured
-from udfs.client_families import CLIENT_FAMILIES
-from udfs.consistent_hash import consistent_hash
-from udfs.family_strategies import FAMILY_STRATEGIES
-from udfs.java_strings import java_string_key, utf8_key
-from udfs.machine_rooms import machine_room, machine_room_nearby
-from udfs.message_queues import MessageQueue, sort_client_ids, sort_queues
+from hindsight.udfs.strategies.allocation_strategies import average, average_by_circle, configured
+from hindsight.udfs.strategies.consistent_hash import consistent_hash
+from hindsight.udfs.strategies.family_strategies import FAMILY_STRATEGIES
+from hindsight.udfs.strategies.machine_rooms import machine_room, machine_room_nearby
+from hindsight.udfs.values.java_strings import java_string_key, utf8_key
+from hindsight.udfs.values.message_queues import MessageQueue, sort_client_ids, sort_queues
 
 __all__ = [
     "STRATEGIES",

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from udfs.client_kinds import GRPC_CLIENT_ID
-from udfs.release_profiles import UnknownReleaseError, profile_for
+from hindsight.udfs.clients.client_kinds import GRPC_CLIENT_ID
+from hindsight.udfs.release_profiles import UnknownReleaseError, profile_for
 
 GO, CPP, GRPC, JAVA = "GO", "CPP", "GRPC", "JAVA"
 

@@ -6,12 +6,12 @@ One FaultTable is one producer process: what MQFaultStrategy and LatencyFaultTol
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from udfs.not_available_duration import (
+from hindsight.udfs.not_available_duration import (
     LadderTooShortError,
     compute_not_available_duration,
     not_available_duration,
 )
-from udfs.release_profiles import PROFILES, FaultProfile, UnknownReleaseError, profile_for
+from hindsight.udfs.release_profiles import PROFILES, FaultProfile, UnknownReleaseError, profile_for
 
 __all__ = [
     "PROFILES",

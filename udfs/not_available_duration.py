@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from udfs.release_profiles import FaultProfile
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from hindsight.udfs.release_profiles import FaultProfile
+from hindsight.udfs.values.arrays import BoolArray, IntArray
 
 
 class LadderTooShortError(ValueError):

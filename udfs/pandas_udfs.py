@@ -16,9 +16,9 @@ import pandas as pd
 from pyspark.sql import Column
 from pyspark.sql.pandas.functions import pandas_udf
 
-from udfs import not_available_duration
-from udfs.fault_tolerance import FaultItem, FaultTable
-from udfs.release_profiles import PROFILES, FaultProfile
+from hindsight.udfs import not_available_duration
+from hindsight.udfs.fault_tolerance import FaultItem, FaultTable
+from hindsight.udfs.release_profiles import PROFILES, FaultProfile
 
 Offered = Callable[..., Column]
 # Its stub names no variant for a plain function and a DDL type, which is its documented use.

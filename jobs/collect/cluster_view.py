@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.collect.server import Manners, Server
-from jobs.run_log import tell
-from udfs.remoting_names import (
+from hindsight.jobs.collect.server import Manners, Server
+from hindsight.jobs.running.run_log import tell
+from hindsight.udfs.remoting.remoting_names import (
     RETRY_PREFIX,
     broker_addresses,
     chosen_groups,

@@ -14,15 +14,15 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from jobs.collect.cluster_view import ClusterView, Wanted
-from jobs.collect.failures import CollectError, NoAnswerError, not_asked
-from jobs.collect.landing_writer import LandingWriter, Limits
-from jobs.collect.line_maker import LineMaker, now_ms
-from jobs.collect.running_infos import SilentClients
-from jobs.collect.server import Manners
-from jobs.collect.sweep import Sweep
-from jobs.run_log import tell
-from jobs.run_metrics import replace_metrics
+from hindsight.jobs.collect.cluster_view import ClusterView, Wanted
+from hindsight.jobs.collect.failures import CollectError, NoAnswerError, not_asked
+from hindsight.jobs.collect.landing_writer import LandingWriter, Limits
+from hindsight.jobs.collect.line_maker import LineMaker, now_ms
+from hindsight.jobs.collect.running_infos import SilentClients
+from hindsight.jobs.collect.server import Manners
+from hindsight.jobs.collect.sweep import Sweep
+from hindsight.jobs.running.run_log import tell
+from hindsight.jobs.running.run_metrics import replace_metrics
 
 LONGEST_SWEEP_S = 110.0  # the pipeline counts a line to its round for 120 s
 _GRACE_S = 10.0  # for the sweep that is under way when somebody says stop

@@ -12,11 +12,11 @@ from typing import Annotated, Any
 
 import typer
 
-from jobs.collect.cluster_view import Wanted
-from jobs.collect.collector import Plan, run_collector
-from jobs.collect.landing_writer import Limits
-from jobs.collect.server import Manners, split_address
-from udfs.remoting_acl import Credentials, CredentialsError, credentials_of, read_credentials
+from hindsight.jobs.collect.cluster_view import Wanted
+from hindsight.jobs.collect.collector import Plan, run_collector
+from hindsight.jobs.collect.landing_writer import Limits
+from hindsight.jobs.collect.server import Manners, split_address
+from hindsight.udfs.remoting.remoting_acl import Credentials, CredentialsError, credentials_of, read_credentials
 
 _CLUSTER = re.compile(r"[A-Za-z0-9_.\-]{1,255}")
 _ENVIRONMENT = {

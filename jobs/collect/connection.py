@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from jobs.collect.failures import NoAnswerError, connection_lost, reason, unreadable
-from udfs.remoting_frames import Frame, FrameDecoder, FrameError, encode_request
+from hindsight.jobs.collect.failures import NoAnswerError, connection_lost, reason, unreadable
+from hindsight.udfs.remoting.remoting_frames import Frame, FrameDecoder, FrameError, encode_request
 
 _LAST_OPAQUE = 2**31 - 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from conf.failure import ExpectedError
+from hindsight.conf.failure import ExpectedError
 
 _CLIENT = "org.apache.rocketmq.client.exception"
 _REMOTING = "org.apache.rocketmq.remoting.exception"

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from jobs.run_log import tell
-from udfs.secret_ids import without_secrets
+from hindsight.jobs.running.run_log import tell
+from hindsight.udfs.logs.secret_ids import without_secrets
 
 FORMAT = "admin_snapshots"
 _BLOCK_BYTES = 256 * 1024

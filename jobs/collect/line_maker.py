@@ -8,13 +8,13 @@ from typing import Any
 
 import orjson
 
-from jobs.collect.failures import NoAnswerError, RefusedError, unreadable
-from jobs.collect.questions import READS, Question
-from jobs.collect.server import Server
-from udfs.fastjson import FastjsonError, parse_fastjson
-from udfs.remoting_acl import Credentials
-from udfs.remoting_frames import Frame
-from udfs.remoting_names import configured
+from hindsight.jobs.collect.failures import NoAnswerError, RefusedError, unreadable
+from hindsight.jobs.collect.questions import READS, Question
+from hindsight.jobs.collect.server import Server
+from hindsight.udfs.formats.fastjson import FastjsonError, parse_fastjson
+from hindsight.udfs.remoting.remoting_acl import Credentials
+from hindsight.udfs.remoting.remoting_frames import Frame
+from hindsight.udfs.remoting.remoting_names import configured
 
 LONGEST_LINE = 8_388_608  # what the pipeline takes in (`ingest.max_line_bytes`)
 

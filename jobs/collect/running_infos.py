@@ -11,10 +11,10 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from jobs.collect.failures import NoAnswerError, SilentServerError, not_asked
-from jobs.collect.line_maker import Heard, LineMaker
-from jobs.collect.questions import running_info
-from jobs.collect.server import Server
+from hindsight.jobs.collect.failures import NoAnswerError, SilentServerError, not_asked
+from hindsight.jobs.collect.line_maker import Heard, LineMaker
+from hindsight.jobs.collect.questions import running_info
+from hindsight.jobs.collect.server import Server
 
 _BROKER_WAITS_S = 10.0  # Broker2Client#callClient
 _MARGIN_S = 0.5

@@ -8,10 +8,10 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jobs.collect.connection import Connection
-from jobs.collect.failures import NoAnswerError, connection_lost, not_connected, reason, timed_out
-from udfs.remoting_acl import Credentials, signed_fields
-from udfs.remoting_frames import Frame
+from hindsight.jobs.collect.connection import Connection
+from hindsight.jobs.collect.failures import NoAnswerError, connection_lost, not_connected, reason, timed_out
+from hindsight.udfs.remoting.remoting_acl import Credentials, signed_fields
+from hindsight.udfs.remoting.remoting_frames import Frame
 
 DEFAULT_PORT = 9876
 _IDLE_S = 60.0  # servers close what is idle for 120 s; asking just then would fail

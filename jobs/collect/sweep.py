@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from jobs.collect.cluster_view import ClusterView
-from jobs.collect.failures import NoAnswerError, SilentServerError, not_asked
-from jobs.collect.line_maker import Heard, LineMaker
-from jobs.collect.questions import (
+from hindsight.jobs.collect.cluster_view import ClusterView
+from hindsight.jobs.collect.failures import NoAnswerError, SilentServerError, not_asked
+from hindsight.jobs.collect.line_maker import Heard, LineMaker
+from hindsight.jobs.collect.questions import (
     CLUSTER_INFO,
     OF_BROKER,
     READS,
@@ -21,9 +21,9 @@ from jobs.collect.questions import (
     topic_route,
     topic_status,
 )
-from jobs.collect.running_infos import RunningInfos, SilentClients
-from jobs.collect.server import Server
-from udfs.remoting_names import listed_clients
+from hindsight.jobs.collect.running_infos import RunningInfos, SilentClients
+from hindsight.jobs.collect.server import Server
+from hindsight.udfs.remoting.remoting_names import listed_clients
 
 _NOT_SUPPORTED = 3  # REQUEST_CODE_NOT_SUPPORTED; said to 106, it gives a proxy away
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import Schema
 
-from jobs.engines.arrow_lake import Where
-from jobs.table_schema import stored_columns
-from schemas import Table
-from schemas.column_types import StructType, of_json
+from hindsight.jobs.engines.arrow_lake import Where
+from hindsight.jobs.lake.table_schema import stored_columns
+from hindsight.schemas import Table
+from hindsight.schemas.column_types import StructType, of_json
 
 
 class NullInColumnError(ValueError):

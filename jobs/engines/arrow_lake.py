@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from conf.failure import ExpectedError
-from jobs.transforms.frames import ClusterDate
-from schemas import Table
-from udfs.date_digests import DateDigest
+from hindsight.conf.failure import ExpectedError
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.schemas import Table
+from hindsight.udfs.values.date_digests import DateDigest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from jobs.engines.arrow_lake import ArrowLake
-from jobs.run_context import EVERY_DATE, DateRange
-from jobs.sql_views import columns_by_name
-from schemas import Table
+from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.engines.sql_views import columns_by_name
+from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
+from hindsight.schemas import Table
 
 Record = dict[str, Any]
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from jobs.engines.arrow_columns import meets
-from jobs.engines.arrow_lake import DataFile, StagedFile, Where
-from jobs.engines.data_files import TableFolder
-from udfs.not_available_duration import BoolArray
-from udfs.same_keys import have_keys_of, places_of_keys
+from hindsight.jobs.engines.arrow_columns import meets
+from hindsight.jobs.engines.arrow_lake import DataFile, StagedFile, Where
+from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.udfs.values.arrays import BoolArray
+from hindsight.udfs.values.same_keys import have_keys_of, places_of_keys
 
 
 def files_of(stored: DeltaTable, dates: Collection[date] | None) -> list[DataFile]:

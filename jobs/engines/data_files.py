@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from jobs.engines.arrow_columns import arrow_schema, conformed_rows, no_rows, require_values
-from jobs.engines.arrow_lake import DataFile, Rows, StagedFile
-from jobs.engines.lake_place import file_system
-from schemas import Table
+from hindsight.jobs.engines.arrow_columns import arrow_schema, conformed_rows, no_rows, require_values
+from hindsight.jobs.engines.arrow_lake import DataFile, Rows, StagedFile
+from hindsight.jobs.lake.lake_place import file_system
+from hindsight.schemas import Table
 
 _ROW_GROUP_BYTES = 64_000_000
 _FILE_BYTES = 512_000_000  # before they are packed

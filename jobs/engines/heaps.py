@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.engines.blobs import Blob
-from jobs.engines.runner import Kernel
+from hindsight.jobs.engines.blobs import Blob
+from hindsight.jobs.engines.runner import Kernel
 
 _BYTES, _TASKS = 8 << 20, 200
 

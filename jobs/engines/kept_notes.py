@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from jobs.small_files import Store, store_at
+from hindsight.jobs.lake.small_files import Store, store_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 
-from jobs.engines.asker import BadQueryError, no_column, no_table
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.scanned import scanned
-from jobs.run_context import EVERY_DATE, DateRange
-from jobs.sql_views import View, views
-from schemas import TABLES, Table
+from hindsight.jobs.engines.asker import BadQueryError, no_column, no_table
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.scanned import scanned
+from hindsight.jobs.engines.sql_views import View, views
+from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
+from hindsight.schemas import TABLES, Table
 
 # Spark's names for what DuckDB calls otherwise, or means otherwise: its own max_by passes over nulls.
 _MACROS = {

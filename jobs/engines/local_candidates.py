@@ -7,12 +7,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from jobs.engines.arrow_columns import chosen
-from jobs.engines.arrow_lake import EVERY_ROW, Digests, Rows, StagedFile, Where
-from jobs.engines.data_files import TableFolder, rows_in
-from jobs.transforms.frames import ClusterDate
-from schemas import Table
-from udfs.date_digests import SUMMED, DateDigest, by_date, dates_in, digests_of
+from hindsight.jobs.engines.arrow_columns import chosen
+from hindsight.jobs.engines.arrow_lake import EVERY_ROW, Digests, Rows, StagedFile, Where
+from hindsight.jobs.engines.data_files import TableFolder, rows_in
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.schemas import Table
+from hindsight.udfs.values.date_digests import SUMMED, DateDigest, by_date, dates_in, digests_of
 
 
 class Tables(Protocol):

@@ -18,16 +18,16 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from jobs.engines.arrow_columns import arrow_schema, no_rows
-from jobs.engines.arrow_lake import Rows, StagedFile
-from jobs.engines.lake_place import file_system
-from jobs.engines.scanned import scanned
-from jobs.expectation_suites import crash_of, ephemeral_context, key_and_values, outcome
-from schemas import TABLES, Table
-from schemas.expectations import INVARIANTS, Invariant, beside
+from hindsight.jobs.engines.arrow_columns import arrow_schema, no_rows
+from hindsight.jobs.engines.arrow_lake import Rows, StagedFile
+from hindsight.jobs.engines.expectation_suites import crash_of, ephemeral_context, key_and_values, outcome
+from hindsight.jobs.engines.scanned import scanned
+from hindsight.jobs.lake.lake_place import file_system
+from hindsight.schemas import TABLES, Table
+from hindsight.schemas.expectations import INVARIANTS, Invariant, beside
 
 if TYPE_CHECKING:
-    from jobs.engines.local_lake import LocalLake
+    from hindsight.jobs.engines.local_lake import LocalLake
 
 _BATCH = "batch"
 _ARROW = re.compile(r"\b(\w+) -> ")  # of a function without a name, as Spark writes it

@@ -19,7 +19,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
-from jobs.engines.arrow_columns import (
+from hindsight.jobs.engines.arrow_columns import (
     chosen,
     columns_of,
     conformed_rows,
@@ -27,16 +27,16 @@ from jobs.engines.arrow_columns import (
     no_rows,
     with_comments,
 )
-from jobs.engines.arrow_lake import EVERY_ROW, DataFile, Rows, StagedFile, Where, written_meanwhile
-from jobs.engines.changed_files import Rest, files_of, partition_of, updated, with_keys
-from jobs.engines.data_files import TableFolder
-from jobs.engines.kept_notes import KeptNotes
-from jobs.engines.lake_place import NoLocalEngineError, delta_options, for_others
-from jobs.engines.local_candidates import LocalCandidates
-from jobs.engines.unseen_spark import unseen_spark
-from jobs.table_schema import is_earlier, stored_columns
-from jobs.transforms.frames import ClusterDate
-from schemas import Table
+from hindsight.jobs.engines.arrow_lake import EVERY_ROW, DataFile, Rows, StagedFile, Where, written_meanwhile
+from hindsight.jobs.engines.changed_files import Rest, files_of, partition_of, updated, with_keys
+from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.kept_notes import KeptNotes
+from hindsight.jobs.engines.local_candidates import LocalCandidates
+from hindsight.jobs.engines.unseen_spark import unseen_spark
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.lake.lake_place import NoLocalEngineError, delta_options, for_others
+from hindsight.jobs.lake.table_schema import is_earlier, stored_columns
+from hindsight.schemas import Table
 
 RETENTIONS = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
 _AT_ONCE = 4
@@ -251,7 +251,7 @@ class LocalLake(LocalCandidates, KeptNotes):
     ) -> list[dict[str, Any]]:
         """Check rows against the contracts and invariants of their tables, beside all rows of others (``whole``)."""
         with unseen_spark():  # Great Expectations takes seconds to import, and loads Spark if it can
-            from jobs.engines.local_expectations import results_of
+            from hindsight.jobs.engines.local_expectations import results_of
 
         return results_of(self, job, frames, whole)
 

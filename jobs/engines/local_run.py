@@ -6,14 +6,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from conf.settings import Settings
-from jobs.engines.lake_place import NoLocalEngineError, is_local
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_runner import LocalRunner
-from jobs.lake_lease import held
-from jobs.run_context import RunContext
-from jobs.run_log import shown
-from schemas import TABLES
+from hindsight.conf.settings import Settings
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.lake.lake_lease import held
+from hindsight.jobs.lake.lake_place import NoLocalEngineError, is_local
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.jobs.running.run_log import shown
+from hindsight.schemas import TABLES
 
 
 @contextmanager

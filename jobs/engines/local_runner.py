@@ -21,8 +21,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.engines.blobs import Blob, Entry, Given, Spool, packed
-from jobs.engines.runner import Kernel, KernelFailedError, KeyKernel, RowKernel
+from hindsight.jobs.engines.blobs import Blob, Entry, Given, Spool, packed
+from hindsight.jobs.engines.runner import Kernel, KernelFailedError, KeyKernel, RowKernel
 
 _FEW_BYTES = 4 << 20  # of blobs, for which no worker is started
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 from pyarrow import fs
 
-from jobs.engines.arrow_lake import CANDIDATES, Footprint
-from jobs.engines.lake_place import file_system
-from jobs.engines.local_lake import RETENTIONS, LocalLake
-from schemas import Table
+from hindsight.jobs.engines.arrow_lake import CANDIDATES, Footprint
+from hindsight.jobs.engines.local_lake import RETENTIONS, LocalLake
+from hindsight.jobs.lake.lake_place import file_system
+from hindsight.schemas import Table
 
 _VERSION = re.compile(r"(\d{20})\.json")
 _LENGTH = re.compile(r"(\d+) (week|day|hour|minute|second)s?")

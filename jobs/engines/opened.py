@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
-from conf.settings import Settings
-from jobs.engines.arrow_lake import ArrowLake
-from jobs.engines.engine_choice import Engine
-from jobs.engines.runner import Runner
-from jobs.run_context import RunContext
+from hindsight.conf.settings import Settings
+from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.engines.engine_choice import Engine
+from hindsight.jobs.engines.runner import Runner
+from hindsight.jobs.running.run_context import RunContext
 
 
 class Opened(NamedTuple):
@@ -39,11 +39,11 @@ def opened(
     """
     holding: AbstractContextManager[tuple[Any, Any, RunContext]]
     if engine == "spark":
-        from jobs.engines.spark_run import opened_on_spark
+        from hindsight.jobs.engines.spark_run import opened_on_spark
 
         holding = opened_on_spark(lake_root, settings, context, name=name, master=master, wait_s=wait_s)
     else:
-        from jobs.engines.local_run import opened_here
+        from hindsight.jobs.engines.local_run import opened_here
 
         holding = opened_here(lake_root, settings, context, wait_s=wait_s)
     with holding as (lake, runner, held):

@@ -2,7 +2,7 @@
 
 An example: each task gives the attempts of a file, by bucket of producers. Then each bucket counts those of all files.
 
->>> from jobs.engines.local_runner import LocalRunner
+>>> from hindsight.jobs.engines.local_runner import LocalRunner
 >>> def cut(attempts_by_bucket):
 ...     for bucket, attempts in attempts_by_bucket.items():
 ...         yield Blob("attempts", bucket, 0, pa.table({"client_id": attempts}))
@@ -26,7 +26,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from jobs.engines.blobs import Blob, Given
+from hindsight.jobs.engines.blobs import Blob, Given
 
 # Of one task, a plain value that can be pickled.
 Kernel = Callable[[Any], Iterator[Blob]]

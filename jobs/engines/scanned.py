@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from jobs.engines.arrow_columns import arrow_schema, no_rows
-from jobs.engines.arrow_lake import DataFile
-from jobs.engines.lake_place import file_system
-from jobs.run_context import EVERY_DATE, DateRange
-from schemas import Table
+from hindsight.jobs.engines.arrow_columns import arrow_schema, no_rows
+from hindsight.jobs.engines.arrow_lake import DataFile
+from hindsight.jobs.lake.lake_place import file_system
+from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
+from hindsight.schemas import Table
 
 if TYPE_CHECKING:
-    from jobs.engines.local_lake import LocalLake
+    from hindsight.jobs.engines.local_lake import LocalLake
 
 # Spark writes instants as Parquet's oldest kind.
 _PARQUET = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")

@@ -9,11 +9,11 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.delta_tables import Lake
-from jobs.engines.asker import BadQueryError, no_column, no_table
-from jobs.run_context import EVERY_DATE, DateRange
-from jobs.transforms.frames import sql_text
-from schemas import Table
+from hindsight.jobs.engines.asker import BadQueryError, no_column, no_table
+from hindsight.jobs.engines.delta_tables import Lake
+from hindsight.jobs.lake.cluster_dates import sql_text
+from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
+from hindsight.schemas import Table
 
 
 class SparkAsker:

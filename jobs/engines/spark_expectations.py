@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import great_expectations as gx
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.expectation_suites import BatchDefinition, ephemeral_context, expectations_of, outcome
-from schemas import TABLES, Table
-from schemas.expectations import beside
+from hindsight.jobs.engines.expectation_suites import BatchDefinition, ephemeral_context, expectations_of, outcome
+from hindsight.schemas import TABLES, Table
+from hindsight.schemas.expectations import beside
 
 if TYPE_CHECKING:
-    from jobs.engines.spark_rows import FrameLake
+    from hindsight.jobs.engines.spark_rows import FrameLake
 
 
 def results_of(

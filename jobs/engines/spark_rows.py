@@ -15,13 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from jobs.engines.arrow_columns import conformed_rows
-from jobs.engines.arrow_lake import EVERY_ROW, DataFile, Digests, Where, written_meanwhile
-from jobs.spark_plans import interpreted_plans
-from jobs.table_schema import stored_schema
-from jobs.transforms.frames import ClusterDate, dates_sql, in_dates, rows_of, sql_text
-from schemas import Table
-from udfs.date_digests import SUMMED, by_date, digests_of
+from hindsight.jobs.engines.arrow_columns import conformed_rows
+from hindsight.jobs.engines.arrow_lake import EVERY_ROW, DataFile, Digests, Where, written_meanwhile
+from hindsight.jobs.lake.cluster_dates import ClusterDate, dates_sql, in_dates, rows_of, sql_text
+from hindsight.jobs.lake.table_schema import stored_schema
+from hindsight.jobs.running.spark_plans import interpreted_plans
+from hindsight.schemas import Table
+from hindsight.udfs.values.date_digests import SUMMED, by_date, digests_of
 
 
 class FrameLake(Protocol):
@@ -147,7 +147,7 @@ class SparkRows:
         self: FrameLake, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
     ) -> list[dict[str, Any]]:
         """Check rows against the contracts and invariants of their tables, beside all rows of others (``whole``)."""
-        from jobs.engines.spark_expectations import results_of  # Great Expectations takes seconds to import
+        from hindsight.jobs.engines.spark_expectations import results_of  # Great Expectations takes seconds to import
 
         checked, beside = (
             {table: frame_of(self.spark, rows, table) for table, rows in of.items()} for of in (frames, whole)

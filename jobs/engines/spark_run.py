@@ -7,13 +7,13 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from conf.settings import Settings
-from jobs.delta_tables import Lake
-from jobs.engines.spark_runner import SparkRunner
-from jobs.lake_lease import held
-from jobs.run_context import RunContext
-from jobs.run_log import progress
-from jobs.spark_session import spark_session
+from hindsight.conf.settings import Settings
+from hindsight.jobs.engines.delta_tables import Lake
+from hindsight.jobs.engines.spark_runner import SparkRunner
+from hindsight.jobs.lake.lake_lease import held
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.jobs.running.run_log import progress
+from hindsight.jobs.running.spark_session import spark_session
 
 
 def lake_and_runner(

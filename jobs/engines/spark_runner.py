@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from jobs.engines.blobs import Blob, Entry, Given, Packed, Spool, packed, unpacked
-from jobs.engines.runner import Kernel, KeyKernel, RowKernel
-from jobs.transforms.frames import staged
+from hindsight.jobs.engines.blobs import Blob, Entry, Given, Packed, Spool, packed, unpacked
+from hindsight.jobs.engines.runner import Kernel, KeyKernel, RowKernel
+from hindsight.jobs.lake.cluster_dates import staged
 
 _BLOB = "name string, key long, place long, rows binary"
 _SCHEMA = pa.schema([("name", pa.string()), ("key", pa.int64()), ("place", pa.int64()), ("rows", pa.binary())])

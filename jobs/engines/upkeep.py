@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from jobs.engines.arrow_lake import Footprint
-from schemas import Table
+from hindsight.jobs.engines.arrow_lake import Footprint
+from hindsight.schemas import Table
 
 
 class Upkeep(Protocol):
@@ -31,7 +31,7 @@ class Upkeep(Protocol):
 def upkeep_of(lake: Any) -> Upkeep:
     """What keeps up the tables of a lake: Spark's does so itself."""
     if lake.spark is None:
-        from jobs.engines.local_upkeep import LocalUpkeep
+        from hindsight.jobs.engines.local_upkeep import LocalUpkeep
 
         return LocalUpkeep(lake)
     found: Upkeep = lake

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from jobs import delta_jars
-from jobs.delta_jars import PACKAGES, SparkEnvironmentError, spark_defaults, verified
+from hindsight.jobs.running import delta_jars
+from hindsight.jobs.running.delta_jars import PACKAGES, SparkEnvironmentError, spark_defaults, verified
 from tests.audit.audit_locks import complaints, main
 
 ROOT = Path(__file__).parent.parent.parent

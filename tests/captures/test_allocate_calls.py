@@ -9,10 +9,10 @@ from collections import Counter, defaultdict
 
 import pytest
 
+from hindsight.udfs.allocation import MessageQueue, allocate_for
+from hindsight.udfs.release_profiles import profile_for
 from tests.capture_rounds import CaptureRounds
 from tests.conftest import CAPTURES
-from udfs.allocation import MessageQueue, allocate_for
-from udfs.release_profiles import profile_for
 
 CONSUMERS = CAPTURES / "consumers"
 

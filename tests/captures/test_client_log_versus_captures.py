@@ -12,9 +12,9 @@ from random import Random
 
 import pytest
 
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.logs.client_log_lines import parse_client_log
 from tests.readers.line_checks import GOLDEN, check, check_bytes, counts, lines_of, raw_lines
-from udfs.client_log_lines import parse_client_log
-from udfs.landing_formats import FORMATS
 
 CAPTURES = GOLDEN / "captures"
 CONSUMERS = sorted(CAPTURES.glob("consumers/client_logs/*/*.gz"))

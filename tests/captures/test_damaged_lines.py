@@ -18,13 +18,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas import TABLES
+from hindsight.schemas import TABLES
+from hindsight.udfs.formats.canonical_contract import COLLECTOR
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.limits.door import judged, severities
+from hindsight.udfs.lines.bounded_lines import read_lines
+from hindsight.udfs.lines.parsed_line import LandedFile
 from tests.readers.line_checks import GOLDEN, check, check_bytes, check_each, damaged, lines_of, raw_lines
-from udfs.bounded_lines import read_lines
-from udfs.canonical_contract import COLLECTOR
-from udfs.door import judged, severities
-from udfs.landing_formats import FORMATS
-from udfs.parsed_line import LandedFile
 
 CAPTURES = GOLDEN / "captures"
 # What tells of a file, where its lines alone do not.

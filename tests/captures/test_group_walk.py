@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
+from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.consumer.group_rows import group_round
+from hindsight.udfs.groups.group_walk import DRIFT, INCIDENT, STATE, WalkSettings, walk
 from tests.capture_rounds import CaptureRounds
 from tests.conftest import CAPTURES
-from udfs.drift_timing import Timing
-from udfs.group_rows import group_round
-from udfs.group_walk import DRIFT, INCIDENT, STATE, WalkSettings, walk
 
 SETTINGS = WalkSettings(Timing(), 7)
 

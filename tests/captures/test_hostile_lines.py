@@ -11,13 +11,13 @@ from time import process_time
 
 import pytest
 
+from hindsight.udfs.formats.mqadmin_lines import MOST_LINES, with_command
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.lines.bounded_lines import Line, read_lines
+from hindsight.udfs.lines.parsed_line import LandedFile
+from hindsight.udfs.logs import broker_log_lines, client_log_templates
+from hindsight.udfs.logs.held_lines import TRACE_LINES
 from tests.captures.test_damaged_lines import ABOUT, LINES
-from udfs import broker_log_lines, client_log_templates
-from udfs.bounded_lines import Line, read_lines
-from udfs.held_lines import TRACE_LINES
-from udfs.landing_formats import FORMATS
-from udfs.mqadmin_lines import MOST_LINES, with_command
-from udfs.parsed_line import LandedFile
 
 MIB = 1 << 20
 

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from hindsight.udfs.consumer.drift_timing import OPENS, Opening, Timing
+from hindsight.udfs.groups.group_walk import DRIFT, INCIDENT, WalkSettings, walk
 from tests.capture_rounds import CaptureRounds
 from tests.conftest import CAPTURES
-from udfs.drift_timing import OPENS, Opening, Timing
-from udfs.group_walk import DRIFT, INCIDENT, WalkSettings, walk
 
 START_MS = 1795253414272
 A5, M4 = "127.0.0.1@8407#2503479679860", "127.0.0.1@8407#2507521046470"

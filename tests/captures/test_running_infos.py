@@ -8,11 +8,11 @@ from collections import Counter
 
 import pytest
 
+from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.lines.bounded_lines import Line
 from tests.conftest import CAPTURES
 from tests.readers.line_checks import check, counts, lines_of
-from udfs.admin_snapshot_lines import parse_admin_snapshots
-from udfs.bounded_lines import Line
-from udfs.landing_formats import FORMATS
 
 SNAPSHOTS = CAPTURES / "consumers" / "admin_snapshots.jsonl.gz"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from jobs.sql_views import view_texts
-from schemas import SEND_ATTEMPT
+from hindsight.jobs.engines.sql_views import view_texts
+from hindsight.schemas import SEND_ATTEMPT
 from tests.conftest import CAPTURES
 from tests.folded import arrow, folded, rows_of
 from tests.recorded_rows import captured

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobs.collect.collector import Collector, Plan
+from hindsight.jobs.collect.collector import Collector, Plan
 
 ROUTE, CLUSTER, TOPICS = 105, 106, 206
 GROUPS, WHO, CONFIG, STATUS = 201, 300, 351, 202

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
-from udfs.fastjson import parse_fastjson
-from udfs.remoting_frames import FrameDecoder, encode_request
-from udfs.remoting_names import broker_addresses
+from hindsight.udfs.formats.fastjson import parse_fastjson
+from hindsight.udfs.remoting.remoting_frames import FrameDecoder, encode_request
+from hindsight.udfs.remoting.remoting_names import broker_addresses
 
 JAVA = Path(__file__).parent / "java"
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>x</groupId>

@@ -17,12 +17,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
-from jobs.collect.cluster_view import Wanted
-from jobs.collect.collector import Plan, run_collector
-from jobs.collect.failures import timed_out
-from jobs.collect.server import Server, split_address
+from hindsight.jobs.collect.cluster_view import Wanted
+from hindsight.jobs.collect.collector import Plan, run_collector
+from hindsight.jobs.collect.failures import timed_out
+from hindsight.jobs.collect.server import Server, split_address
+from hindsight.udfs.remoting.remoting_frames import FrameDecoder, encode_request
 from tests.collect.real_cluster import cluster, looker
-from udfs.remoting_frames import FrameDecoder, encode_request
 
 OPAQUE = 1_999_999_999  # of every request; replayed answers carry the asker's instead
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from jobs.collect import line_maker, running_infos
-from jobs.collect import server as server_module
-from jobs.collect.collector import Collector, Plan
-from jobs.collect.line_maker import LineMaker
-from jobs.collect.server import Manners
+from hindsight.jobs.collect import line_maker, running_infos
+from hindsight.jobs.collect import server as server_module
+from hindsight.jobs.collect.collector import Collector, Plan
+from hindsight.jobs.collect.line_maker import LineMaker
+from hindsight.jobs.collect.server import Manners
 from tests.collect.fake_servers import (
     CLUSTER,
     CONFIG,

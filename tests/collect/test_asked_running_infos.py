@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from jobs.collect import running_infos
-from jobs.collect.collector import Collector, Plan
-from jobs.collect.server import Manners
+from hindsight.jobs.collect import running_infos
+from hindsight.jobs.collect.collector import Collector, Plan
+from hindsight.jobs.collect.server import Manners
 from tests.collect.fake_servers import CONNECTIONS, INFO, FakeCluster, lines_of
 
 QUICK = Manners(timeout_s=0.2)

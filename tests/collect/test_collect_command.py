@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from jobs.collect.server import split_address
-from jobs.command_line import _asked as asked
-from jobs.exit_codes import exit_code
+from hindsight.jobs.collect.server import split_address
+from hindsight.jobs.command_line import _asked as asked
+from hindsight.jobs.running.exit_codes import exit_code
+from hindsight.udfs.remoting.remoting_acl import Credentials, signed_fields
 from tests.collect.fake_servers import CONNECTIONS, GROUPS, IDS, INFO, STATS, FakeCluster, FakeServer
-from udfs.remoting_acl import Credentials, signed_fields
 
 ROOT = Path(__file__).parent.parent.parent
 SECRET, TOKEN = "hush-2718281828", "tok-1618033988"
@@ -33,7 +33,16 @@ def clean(**more: str) -> dict[str, str]:
 
 async def collect(landing, *options, environment=None, then=None):
     """Exit code, stdout and stderr; ``then`` is awaited while the process works."""
-    words = ["-m", "jobs.command_line", "collect", "--cluster", "c", "--landing", str(landing), *map(str, options)]
+    words = [
+        "-m",
+        "hindsight.jobs.command_line",
+        "collect",
+        "--cluster",
+        "c",
+        "--landing",
+        str(landing),
+        *map(str, options),
+    ]
     process = await asyncio.create_subprocess_exec(
         sys.executable, *words, cwd=ROOT, env=environment or clean(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -72,7 +81,7 @@ def test_once_is_one_sweep_and_one_file_and_a_line_of_its_log(tmp_path):
 def test_it_loads_neither_spark_nor_what_makes_tables():
     code = """
 import atexit, sys
-from jobs.command_line import main
+from hindsight.jobs.command_line import main
 heavy = {"pyspark", "delta", "pandas", "numpy", "pyarrow", "great_expectations"}
 atexit.register(lambda: print(sorted(heavy & sys.modules.keys())))
 sys.argv = ["hindsight", "collect", "--help"]

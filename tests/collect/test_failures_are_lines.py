@@ -12,11 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jobs.collect import server as server_module
-from jobs.collect.cluster_view import Wanted
-from jobs.collect.collector import Collector, Plan, run_collector
-from jobs.collect.failures import CollectError
-from jobs.collect.server import Manners
+from hindsight.jobs.collect import server as server_module
+from hindsight.jobs.collect.cluster_view import Wanted
+from hindsight.jobs.collect.collector import Collector, Plan, run_collector
+from hindsight.jobs.collect.failures import CollectError
+from hindsight.jobs.collect.server import Manners
+from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
+from hindsight.udfs.lines.bounded_lines import read_lines
 from tests.collect.fake_servers import (
     CLUSTER,
     CONFIG,
@@ -34,8 +36,6 @@ from tests.collect.fake_servers import (
     frame_of,
     lines_of,
 )
-from udfs.admin_snapshot_lines import parse_admin_snapshots
-from udfs.bounded_lines import read_lines
 
 CLIENT, REMOTING = "org.apache.rocketmq.client.exception", "org.apache.rocketmq.remoting.exception"
 QUICK = Manners(timeout_s=0.3)

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.collect import landing_writer
-from jobs.collect.landing_writer import LandingWriter, Limits
+from hindsight.jobs.collect import landing_writer
+from hindsight.jobs.collect.landing_writer import LandingWriter, Limits
 
 ROOT = Path(__file__).parent.parent.parent
 LINES = [json.dumps({"n": n, "text": "x" * (n % 50)}).encode() for n in range(2000)]
@@ -160,7 +160,7 @@ def test_a_file_that_another_collector_writes_is_left_alone(tmp_path):
 def test_a_kill_at_any_instant_leaves_whole_lines(tmp_path, gzipped):
     code = f"""
 from pathlib import Path
-from jobs.collect import landing_writer
+from hindsight.jobs.collect import landing_writer
 landing_writer._BLOCK_BYTES = 20000
 limits = landing_writer.Limits(most_bytes=300000)
 writer = landing_writer.LandingWriter(Path({str(tmp_path)!r}), "c", limits, gzipped={gzipped})

@@ -9,13 +9,13 @@ from collections import defaultdict
 
 import pytest
 
-from conf.settings_file import load_settings
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_runner import LocalRunner
-from jobs.flag_allocation_drift import run_on
-from jobs.ingest_consumer_snapshots import run_on as ingest
-from jobs.run_context import RunContext
-from schemas import ALLOCATION_DRIFT
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.flag_allocation_drift import run_on
+from hindsight.jobs.ingest_consumer_snapshots import run_on as ingest
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import ALLOCATION_DRIFT
 from tests.collect.real_cluster import cluster, offset_story, told
 from tests.collect.test_real_clusters import ROOT
 
@@ -37,7 +37,7 @@ def found(tmp_path_factory):
         cluster("5.3.3", folder, brokers=1, name_servers=1, more=_DELETES) as name_servers,
         offset_story("5.3.3", folder, name_servers) as story,
     ):
-        command = [sys.executable, "-m", "jobs.command_line", "collect", "--name-server", name_servers]
+        command = [sys.executable, "-m", "hindsight.jobs.command_line", "collect", "--name-server", name_servers]
         options = ["--cluster", "c", "--landing", folder / "landing", "--every", "5", "--details-every", "20"]
         with subprocess.Popen([*command, *options], cwd=ROOT) as collector:
             try:

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
+from hindsight.udfs.formats.fastjson import parse_fastjson
+from hindsight.udfs.lines.bounded_lines import read_lines
 from tests.collect.real_cluster import cluster, looker, told
-from udfs.admin_snapshot_lines import parse_admin_snapshots
-from udfs.bounded_lines import read_lines
-from udfs.fastjson import parse_fastjson
 
 pytestmark = pytest.mark.soak
 
@@ -42,7 +42,7 @@ PLACES = ("captured_at", "captured_end_at")
 
 def collect(name_servers: str, landing: Path, *options: str, environment=None, sweeps: int = 1) -> Path:
     """The one file that a collector wrote, as a process of its own; beside it what it told and its processor time."""
-    command = [sys.executable, "-m", "jobs.command_line", "collect", "--name-server", name_servers]
+    command = [sys.executable, "-m", "hindsight.jobs.command_line", "collect", "--name-server", name_servers]
     known = {name: value for name, value in os.environ.items() if not name.startswith("HINDSIGHT_")}
     before = os.times()
     done = subprocess.run(

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from conf.settings_file import load_settings
-from jobs import flag_allocation_drift, ingest_consumer_snapshots
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_runner import LocalRunner
-from jobs.run_context import RunContext
-from schemas import TABLES
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs import flag_allocation_drift, ingest_consumer_snapshots
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import TABLES
 from tests.collect.real_cluster import cluster, popping, told
 
 pytestmark = pytest.mark.soak
@@ -31,7 +31,16 @@ NAMES = ("broker_assignment", "allocation_drift", "drift_incident", "group_round
 
 @contextmanager
 def collecting(name_servers, landing):
-    command = [sys.executable, "-m", "jobs.command_line", "collect", "--name-server", name_servers, "--cluster", "c"]
+    command = [
+        sys.executable,
+        "-m",
+        "hindsight.jobs.command_line",
+        "collect",
+        "--name-server",
+        name_servers,
+        "--cluster",
+        "c",
+    ]
     command += ["--landing", str(landing), "--every", "3", "--details-every", "6"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HINDSIGHT_")}
     with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) as process:

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from jobs.collect import running_infos
-from jobs.collect import server as server_module
-from jobs.collect.cluster_view import Wanted
-from jobs.collect.collector import Plan
-from jobs.collect.server import Manners
+from hindsight.jobs.collect import running_infos
+from hindsight.jobs.collect import server as server_module
+from hindsight.jobs.collect.cluster_view import Wanted
+from hindsight.jobs.collect.collector import Plan
+from hindsight.jobs.collect.server import Manners
+from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
+from hindsight.udfs.lines.bounded_lines import read_lines
 from tests.collect.fake_servers import FakeServer, collected
 from tests.collect.record_frames import OPAQUE
-from udfs.admin_snapshot_lines import parse_admin_snapshots
-from udfs.bounded_lines import read_lines
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "remoting"
 RELEASES = ("4.3.0", "4.9.4", "5.3.3", "5.5.0")

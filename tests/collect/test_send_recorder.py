@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from hindsight.udfs.formats.hook_lines import parse_hook_lines
+from hindsight.udfs.lines.bounded_lines import read_lines
 from tests.collect.real_cluster import cluster, create_topic, kill_broker, sender, told
-from udfs.bounded_lines import read_lines
-from udfs.hook_lines import parse_hook_lines
 
 pytestmark = pytest.mark.soak
 
@@ -214,7 +214,7 @@ def test_the_reader_takes_every_line(seen):
 
 def test_the_pipeline_takes_the_lines_in(seen, tmp_path):
     recorded, landing = seen
-    hindsight = [sys.executable, "-m", "jobs.command_line"]
+    hindsight = [sys.executable, "-m", "hindsight.jobs.command_line"]
     lake = str(tmp_path / "lake")
     run = [*hindsight, "run-pipeline", "--landing", str(landing.parent.parent), "--lake", lake]
     subprocess.run(run, cwd=ROOT, check=True, capture_output=True, timeout=600)

@@ -50,7 +50,7 @@ def test_memory_is_bounded_and_the_same_in_sweep_10_as_in_sweep_3(tmp_path, each
 
 def sweeps_over(name_servers: str, landing: Path, sweeps: int):
     """Of each sweep what the log tells, and the peak of memory and the processor time up to its end."""
-    command = [sys.executable, "-m", "jobs.command_line", "collect", "--name-server", name_servers, "--gzip"]
+    command = [sys.executable, "-m", "hindsight.jobs.command_line", "collect", "--name-server", name_servers, "--gzip"]
     command += ["--cluster", "fleet", "--landing", str(landing), "--rounds", str(sweeps + 1), "--every", "1"]
     found = []
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:

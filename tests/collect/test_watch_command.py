@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.command_line import _asked as asked
-from jobs.exit_codes import exit_code
+from hindsight.jobs.command_line import _asked as asked
+from hindsight.jobs.running.exit_codes import exit_code
 from tests.collect.fake_servers import FakeCluster
 from tests.collect.test_collect_command import clean, lines_of
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent.parent.parent
 STUB = """
 import json, sys, time
 from pathlib import Path
-from jobs import watch_command
+from hindsight.jobs.commands import watch_command
 
 def run(options):
     landing = Path(options[options.index("--landing") + 1])
@@ -35,7 +35,7 @@ def run(options):
     return CODE
 
 watch_command.run_pipeline = run
-from jobs.command_line import main
+from hindsight.jobs.command_line import main
 main("watch")
 """
 

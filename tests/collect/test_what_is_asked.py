@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from jobs.collect import cluster_view
-from jobs.collect import collector as collector_module
-from jobs.collect.cluster_view import Wanted
-from jobs.collect.collector import Collector, Plan
-from jobs.collect.questions import READS
-from jobs.collect.server import Manners
+from hindsight.jobs.collect import cluster_view
+from hindsight.jobs.collect import collector as collector_module
+from hindsight.jobs.collect.cluster_view import Wanted
+from hindsight.jobs.collect.collector import Collector, Plan
+from hindsight.jobs.collect.questions import READS
+from hindsight.jobs.collect.server import Manners
+from hindsight.udfs.consumer.round_reads import REVIVE_GROUP
 from tests.collect.fake_servers import (
     CLUSTER,
     CONFIG,
@@ -30,7 +31,6 @@ from tests.collect.fake_servers import (
     collected,
     lines_of,
 )
-from udfs.round_reads import REVIVE_GROUP
 
 
 def sweep(cluster: FakeCluster, tmp_path, **more):

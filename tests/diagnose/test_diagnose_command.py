@@ -24,7 +24,7 @@ PAGE = (ROOT / "docs/diagnose.md").read_text(encoding="utf-8")
 
 
 def diagnose(*arguments: object, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "jobs.command_line", "diagnose", *map(str, arguments)]
+    command = [sys.executable, "-m", "hindsight.jobs.command_line", "diagnose", *map(str, arguments)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, input=stdin, check=False)
     return subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(), done.stderr.decode())
 

@@ -8,14 +8,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from hindsight.udfs.diagnosis.log_diagnosis import diagnosis_of
+from hindsight.udfs.diagnosis.log_findings import BROKER_LOG, CLIENT_LOG, NEITHER
+from hindsight.udfs.diagnosis.logged_ownership import NO_CLIENT_LOG, NOT_SAID_WHETHER_PUSH
+from hindsight.udfs.lines.parsed_line import ClientLogLayout
+from hindsight.udfs.logs.broker_log_lines import parse_broker_log
+from hindsight.udfs.logs.client_log_lines import parse_client_log
 from tests.conftest import GOLDEN
 from tests.diagnose.told_by_logs import found
-from udfs.broker_log_lines import parse_broker_log
-from udfs.client_log_lines import parse_client_log
-from udfs.log_diagnosis import diagnosis_of
-from udfs.log_findings import BROKER_LOG, CLIENT_LOG, NEITHER
-from udfs.logged_ownership import NO_CLIENT_LOG, NOT_SAID_WHETHER_PUSH
-from udfs.parsed_line import ClientLogLayout
 
 CASES = GOLDEN / "field_cases"
 LOGS = sorted(path for path in CASES.glob("*/*_log/**/*") if path.is_file() and path.suffix not in (".zip", ".bak"))
@@ -60,7 +60,7 @@ def test_no_row_of_the_pipeline_s_reader_is_lost_and_each_refused_line_is_counte
 
 
 def log_lines(path):
-    from udfs.bounded_lines import read_lines
+    from hindsight.udfs.lines.bounded_lines import read_lines
 
     return list(read_lines([path.read_bytes()], gzipped=path.suffix == ".gz", max_line_bytes=1 << 20))
 

@@ -10,12 +10,12 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from jobs.diagnosis_lines import as_json
-from jobs.diagnosis_told import told as told_to_a_person
+from hindsight.jobs.diagnosis.diagnosis_lines import as_json
+from hindsight.jobs.diagnosis.diagnosis_told import told as told_to_a_person
+from hindsight.udfs.diagnosis.log_findings import find_in_log
+from hindsight.udfs.lines.bounded_lines import Line
 from tests.conftest import GOLDEN
 from tests.diagnose.told_by_logs import CLUSTER, SCOPE, told, unpacked
-from udfs.bounded_lines import Line
-from udfs.log_findings import find_in_log
 
 CASES = [path for path in GOLDEN.glob("field_cases/*/*_log/**/*") if path.is_file() and path.suffix not in (".zip",)]
 LINES = [

@@ -8,9 +8,9 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hindsight.udfs.diagnosis.log_diagnosis import Diagnosis, diagnosis_of
+from hindsight.udfs.diagnosis.logged_ownership import PART_MISSING, STOPPED, UNKNOWN
 from tests.diagnose.told_by_logs import CLUSTER, SCOPE, found, told, unpacked
-from udfs.log_diagnosis import Diagnosis, diagnosis_of
-from udfs.logged_ownership import PART_MISSING, STOPPED, UNKNOWN
 
 NAMES = {
     f"logs/{path.parent.name.replace('cluster=scope', '') or 'scope'}/{path.name.removesuffix('.gz')}": path

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.diagnose.made_logs import A, B, beats, created, got, log, ms, queue
-from tests.diagnose.told_by_logs import held_at, told
-from udfs.log_processes import log_of
-from udfs.logged_ownership import (
+from hindsight.udfs.diagnosis.log_processes import log_of
+from hindsight.udfs.diagnosis.logged_ownership import (
     LOG_BEGINS,
     LOG_ENDS,
     LOG_SILENT,
@@ -21,6 +19,8 @@ from udfs.logged_ownership import (
     UNKNOWN,
     WHOSE_NOT_SAID,
 )
+from tests.diagnose.made_logs import A, B, beats, created, got, log, ms, queue
+from tests.diagnose.told_by_logs import held_at, told
 
 
 def states(diagnosis, client=A, group="g", topic="T"):

@@ -6,10 +6,19 @@ from collections import Counter, defaultdict
 
 import pytest
 
+from hindsight.udfs.diagnosis.logged_ownership import (
+    LOG_ENDS,
+    LOG_SILENT,
+    NO_CLIENT_LOG,
+    NO_RESULT,
+    OWNED,
+    PULLS,
+    SHARED,
+    UNKNOWN,
+)
 from tests.capture_rounds import parsed_lines
 from tests.conftest import CAPTURES
 from tests.diagnose.told_by_logs import CLUSTER, CLUSTER_T0, SCOPE, SCOPE_T0, held_at, told
-from udfs.logged_ownership import LOG_ENDS, LOG_SILENT, NO_CLIENT_LOG, NO_RESULT, OWNED, PULLS, SHARED, UNKNOWN
 
 NEAR_MS = 1000
 SNAPSHOTS = {

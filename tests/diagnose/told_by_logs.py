@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from datetime import UTC
 from pathlib import Path
 
+from hindsight.udfs.diagnosis.log_diagnosis import SILENCE_MS, Diagnosis, diagnosis_of
+from hindsight.udfs.diagnosis.log_findings import LogFindings, find_in_log
+from hindsight.udfs.diagnosis.logged_ownership import Ownership
+from hindsight.udfs.lines.bounded_lines import read_lines
 from tests.conftest import CAPTURES
-from udfs.bounded_lines import read_lines
-from udfs.log_diagnosis import SILENCE_MS, Diagnosis, diagnosis_of
-from udfs.log_findings import LogFindings, find_in_log
-from udfs.logged_ownership import Ownership
 
 SCOPE = sorted(CAPTURES.glob("scope/*_log/*/*.log.gz"))
 CLUSTER = sorted([*CAPTURES.glob("consumers/client_logs/*/*.gz"), *CAPTURES.glob("broker_logs/*.gz")])

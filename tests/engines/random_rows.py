@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from jobs.engines.arrow_columns import arrow_schema
-from schemas import Table
+from hindsight.jobs.engines.arrow_columns import arrow_schema
+from hindsight.schemas import Table
 
 DAY = date(2026, 1, 5)
 DAYS = [DAY + timedelta(days=n) for n in range(3)]

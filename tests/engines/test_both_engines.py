@@ -14,20 +14,20 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conf.settings_file import load_settings
-from jobs.delta_tables import Lake
-from jobs.engines.arrow_lake import ConcurrentWriteError, Where
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_runner import LocalRunner
-from jobs.engines.spark_runner import SparkRunner
-from jobs.run_context import EVERY_DATE, DateRange, RunContext
-from jobs.transforms.frames import ClusterDate
-from schemas import QUARANTINE, TABLES, TOPIC_ROUTE
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.engines.arrow_lake import ConcurrentWriteError, Where
+from hindsight.jobs.engines.delta_tables import Lake
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.engines.spark_runner import SparkRunner
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.running.run_context import EVERY_DATE, DateRange, RunContext
+from hindsight.schemas import QUARANTINE, TABLES, TOPIC_ROUTE
+from hindsight.udfs.values.row_hashes import groups_of
 from tests.engines.random_rows import CLUSTERS, DAYS, HOSTILE, as_text, rows
 from tests.engines.test_intake import JOBS, contents
 from tests.pipeline.test_order_and_splits import cuts_of, write
 from tests.pipeline.test_order_and_splits import inputs as inputs  # a fixture
-from udfs.row_hashes import groups_of
 
 DRAWN_ONCE = settings(max_examples=1, suppress_health_check=list(HealthCheck))
 DRAWN = count()

@@ -8,15 +8,15 @@ from datetime import UTC, date, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from jobs.broker_naming import name_brokers
-from jobs.engines.arrow_columns import arrow_schema
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_runner import LocalRunner
-from jobs.transforms.frames import ClusterDate
-from schemas import SEND_ATTEMPT, TOPIC_ROUTE, Table
+from hindsight.jobs.engines.arrow_columns import arrow_schema
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.producers.broker_naming import name_brokers
+from hindsight.schemas import SEND_ATTEMPT, TOPIC_ROUTE, Table
+from hindsight.udfs.formats.store_hosts import KnownAddress, StoreHosts
+from hindsight.udfs.landing.landing_formats import HOOK, TRACE
 from tests.pipeline.test_quality_gate import sound
-from udfs.landing_formats import HOOK, TRACE
-from udfs.store_hosts import KnownAddress, StoreHosts
 
 AT = datetime(2026, 1, 5, tzinfo=UTC)
 DAYS = [AT.date(), date(2026, 1, 6)]

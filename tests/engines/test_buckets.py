@@ -8,15 +8,17 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
-from jobs import producer_cut, producer_derivation
-from jobs.engines.arrow_columns import arrow_schema, conformed_rows
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_runner import LocalRunner
-from jobs.producer_derivation import DERIVED, derive
-from jobs.publication import Stretch
-from jobs.run_context import RunContext
-from jobs.transforms.frames import ClusterDate
-from schemas import TABLES
+from hindsight.jobs.engines.arrow_columns import arrow_schema, conformed_rows
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.producers import producer_cut, producer_derivation
+from hindsight.jobs.producers.producer_derivation import DERIVED, derive
+from hindsight.jobs.publishing.publication import Stretch
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import TABLES
+from hindsight.udfs.producer.producer_date import Options
+from hindsight.udfs.producer.producer_finding import Thresholds
 from tests import dated_cases
 from tests.finding_cases import EAGER
 from tests.folded import INPUTS, TABLES_OF_FOLD, arrow, comparable, folded, rows_of
@@ -25,8 +27,6 @@ from tests.random_producers import PRODUCERS, lines_of, name_of
 from tests.recorded_rows import attempt_rows, start_row
 from tests.restless_producers import restless, unpaired
 from tests.sent_producer import over_midnight
-from udfs.producer_date import Options
-from udfs.producer_finding import Thresholds
 
 CASES = {
     "two dates": lambda: rows_of(dated_cases.ATTEMPTS, dated_cases.STARTS, dated_cases.ROUTES),

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_runner import LocalRunner
-from jobs.engines.opened import Opened
-from jobs.engines.spark_run import lake_and_runner
-from jobs.run_context import RunContext
-from jobs.run_pipeline import JOBS, run_job
-from schemas import TABLES, WINDOW_CONFIRMATION
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.engines.opened import Opened
+from hindsight.jobs.engines.spark_run import lake_and_runner
+from hindsight.jobs.run_pipeline import JOBS, run_job
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import TABLES, WINDOW_CONFIRMATION
+from hindsight.udfs.producer.attempt_columns import DAY_MS
 from tests.conftest import CAPTURES
 from tests.pipeline.undisturbed_runs import lines
-from udfs.attempt_columns import DAY_MS
 
 PRODUCERS = ("4.7.1_laton", "5.3.3_async", "5.3.3_detect", "5.3.3_laton")
 _OF_A_DAY = re.compile(rb'(?<="beginMs":)\d+|(?<="endMs":)\d+|(?<="ts":)\d+')

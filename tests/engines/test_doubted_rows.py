@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from jobs.engines.asker import records
-from jobs.engines.local_asker import LocalAsker
-from jobs.engines.local_lake import LocalLake
-from jobs.sql_views import view_texts
-from schemas import QUEUE_PROGRESS, SEND_ATTEMPT, TABLES
+from hindsight.jobs.engines.asker import records
+from hindsight.jobs.engines.local_asker import LocalAsker
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.sql_views import view_texts
+from hindsight.schemas import QUEUE_PROGRESS, SEND_ATTEMPT, TABLES
 from tests.pipeline.random_tables import one_row
 
 AT = datetime(2026, 1, 5, 10, tzinfo=UTC)

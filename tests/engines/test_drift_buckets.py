@@ -11,17 +11,17 @@ import pytest
 
 from bench.allocation_data import lake_of, prepare_lake
 from bench.consumer_tables import Population
-from conf.settings_file import load_settings
-from jobs import drift_buckets, drift_derivation
-from jobs.engines.arrow_columns import arrow_schema
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_runner import LocalRunner
-from jobs.flag_allocation_drift import run_on
-from jobs.run_context import RunContext
-from schemas import TABLES
-from schemas.bookkeeping import INGESTED_FILE
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.drift import drift_buckets, drift_derivation
+from hindsight.jobs.engines.arrow_columns import arrow_schema
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.flag_allocation_drift import run_on
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import TABLES
+from hindsight.schemas.bookkeeping import INGESTED_FILE
+from hindsight.udfs.consumer import captured_rounds
 from tests.random_groups import MIDNIGHT, TOPICS, RandomGroups
-from udfs import captured_rounds
 
 DERIVED = (
     "client_strategy_state", "group_drift_state", "expected_allocation", "allocation_drift", "membership_change",
@@ -107,7 +107,7 @@ def test_buckets_slices_and_files_change_nothing(lake_at, groups, whole, monkeyp
     monkeypatch.setattr(drift_derivation, "_BUCKET_ROWS", 300)
     monkeypatch.setattr(drift_buckets, "_SLICE_ROWS", 1)
     monkeypatch.setattr(drift_buckets, "HOUR_US", 60_000_000)
-    monkeypatch.setattr("jobs.drift_cut.HOUR_US", 60_000_000)
+    monkeypatch.setattr("hindsight.jobs.drift.drift_cut.HOUR_US", 60_000_000)
     monkeypatch.setattr(drift_buckets, "HOURS", 24 * 60)
     lake = lake_at("cut")
     store(lake, groups, pieces=3)

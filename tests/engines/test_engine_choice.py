@@ -6,17 +6,17 @@ import pytest
 import typer
 from deltalake import DeltaTable
 
-from conf.failure import RUN_FAILED, WRONG_USAGE
-from conf.settings_file import load_settings
-from jobs.engines.engine_choice import chosen_engine
-from jobs.engines.lake_place import NoLocalEngineError, for_hadoop, for_others
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_run import opened_here as opened
-from jobs.exit_codes import exit_code
-from jobs.lake_lease import LakeHeldError, LeaseLostError, take
-from jobs.lease_folder import LeaseFolder
-from jobs.run_context import RunContext
-from schemas import TOPIC_ROUTE
+from hindsight.conf.failure import RUN_FAILED, WRONG_USAGE
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.engines.engine_choice import chosen_engine
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_run import opened_here as opened
+from hindsight.jobs.lake.lake_lease import LakeHeldError, LeaseLostError, take
+from hindsight.jobs.lake.lake_place import NoLocalEngineError, for_hadoop, for_others
+from hindsight.jobs.lake.lease_folder import LeaseFolder
+from hindsight.jobs.running.exit_codes import exit_code
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import TOPIC_ROUTE
 
 CONTEXT = RunContext("landing")
 

@@ -16,20 +16,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conf.settings_file import load_settings
-from jobs import ingest_consumer_snapshots, ingest_send_records
-from jobs.engines.arrow_lake import Where
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_runner import LocalRunner
-from jobs.run_context import EVERY_DATE, DateRange, RunContext
-from schemas import INGESTED_FILE, QUALITY_RESULT, QUARANTINE, SEND_ATTEMPT, SNAPSHOT_CAPTURE, TABLES, Table
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs import ingest_consumer_snapshots, ingest_send_records
+from hindsight.jobs.engines.arrow_lake import Where
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.running.run_context import EVERY_DATE, DateRange, RunContext
+from hindsight.schemas import INGESTED_FILE, QUALITY_RESULT, QUARANTINE, SEND_ATTEMPT, SNAPSHOT_CAPTURE, TABLES, Table
+from hindsight.udfs.landing.landing_formats import TRACE
 from tests.pipeline.test_order_and_splits import cuts_of, write
 from tests.pipeline.test_order_and_splits import inputs as inputs  # a fixture
 from tests.random_examples import examples
 from tests.readers.test_landed_rows import OTHERS, landing, lines_of, places_in, records_of, smallest
 from tests.readers.test_landed_rows import TABLES as OF_SENDS
 from tests.readers.test_rival_rows import careful_pass, rows_of
-from udfs.landing_formats import TRACE
 
 SETTINGS = load_settings(None)
 LINEAGE = ("ingested_at", "run_id")
@@ -89,10 +89,10 @@ def runner() -> Iterator[LocalRunner]:
 def small_portions(files: int, buckets: int) -> Iterator[None]:
     """So many files to a worker, so many buckets."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jobs.engines.heaps._TASKS", files)
-        patch.setattr("jobs.intake_course._BUCKET_BYTES", 1)
-        patch.setattr("jobs.intake_course._MOST_BUCKETS", buckets)
-        patch.setattr("jobs.ingestion.check", lambda *_: None)
+        patch.setattr("hindsight.jobs.engines.heaps._TASKS", files)
+        patch.setattr("hindsight.jobs.intake.intake_course._BUCKET_BYTES", 1)
+        patch.setattr("hindsight.jobs.intake.intake_course._MOST_BUCKETS", buckets)
+        patch.setattr("hindsight.jobs.intake.ingestion.check", lambda *_: None)
         yield
 
 

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from jobs.engines.asker import BadQueryError, records
-from jobs.engines.lake_place import NoLocalEngineError
-from jobs.engines.local_asker import LocalAsker
-from jobs.engines.local_lake import LocalLake
-from jobs.table_schema import WrongSchemaError
-from schemas import DRIFT_INCIDENT, QUARANTINE, TABLES, TOPIC_ROUTE
-from schemas.column_types import ArrayType, StructField, StructType
+from hindsight.jobs.engines.asker import BadQueryError, records
+from hindsight.jobs.engines.local_asker import LocalAsker
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.lake.lake_place import NoLocalEngineError
+from hindsight.jobs.lake.table_schema import WrongSchemaError
+from hindsight.schemas import DRIFT_INCIDENT, QUARANTINE, TABLES, TOPIC_ROUTE
+from hindsight.schemas.column_types import ArrayType, StructField, StructType
 from tests.engines.random_rows import HOSTILE
 from tests.engines.test_local_lake import without
 from tests.pipeline.random_tables import one_row, random_lake
@@ -99,10 +99,10 @@ def test_instants_are_those_of_utc_wherever_the_machine_is(lake):
     query = """SELECT captured_at, CAST(captured_at AS DATE) AS day,
         captured_at = TIMESTAMP'2026-01-05 23:59:59.999' AS it FROM topic_route"""
     code = f"""if True:
-        from jobs.engines.asker import records
-        from jobs.engines.local_asker import LocalAsker
-        from jobs.engines.local_lake import LocalLake
-        from jobs.report_queries import _plain
+        from hindsight.jobs.engines.asker import records
+        from hindsight.jobs.engines.local_asker import LocalAsker
+        from hindsight.jobs.engines.local_lake import LocalLake
+        from hindsight.jobs.report.report_queries import _plain
         (row,) = records(LocalAsker(LocalLake({lake.root!r}, retention_days=7)), {query!r})
         print(row["captured_at"], row["day"], row["it"], _plain(row["captured_at"]))"""
     elsewhere = {**os.environ, "TZ": "Asia/Shanghai"}
@@ -212,10 +212,10 @@ def test_a_table_with_a_feature_that_only_spark_knows_is_refused(lake):
 
 
 def test_every_view_and_every_query_of_the_page_answers_on_random_rows(tmp_path):
-    from conf.settings_file import load_settings
-    from jobs.report_page import page
-    from jobs.report_queries import report_data
-    from jobs.sql_views import views
+    from hindsight.conf.settings_file import load_settings
+    from hindsight.jobs.engines.sql_views import views
+    from hindsight.jobs.report.report_page import page
+    from hindsight.jobs.report.report_queries import report_data
 
     asker = LocalAsker(random_lake(str(tmp_path), seed=2))
     for view in views():

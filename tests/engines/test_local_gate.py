@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.engines.arrow_columns import arrow_schema
-from jobs.engines.local_lake import LocalLake
-from jobs.quality_gate import GateFailedError, check, validated
-from jobs.run_context import RunContext
-from schemas import ALLOCATION_DRIFT, BROKER_AVAILABILITY_WINDOW, PUBLICATION, TABLES, Table
-from schemas.expectations import INVARIANTS
+from hindsight.jobs.engines.arrow_columns import arrow_schema
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.publishing.quality_gate import GateFailedError, check, validated
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import ALLOCATION_DRIFT, BROKER_AVAILABILITY_WINDOW, PUBLICATION, TABLES, Table
+from hindsight.schemas.expectations import INVARIANTS
 from tests.pipeline.test_quality_gate import BROKEN, beside, sound
 
 REPEATED = {"producer_replay": [{}, {}], "broker_availability_window": [{"end_reason": "tired"}, {"started_at": None}]}
@@ -88,8 +88,8 @@ def test_an_expectation_that_crashes_counts_as_critical(lake):
 
 
 def test_both_engines_say_the_same_of_sound_and_of_broken_rows(lake, spark, tmp_path):
-    from jobs.delta_tables import Lake
-    from jobs.table_schema import stored_schema
+    from hindsight.jobs.engines.delta_tables import Lake
+    from hindsight.jobs.lake.table_schema import stored_schema
 
     of_spark = Lake(spark, str(tmp_path / "of spark"), retention_days=7)
     rows = {TABLES[name]: [sound(TABLES[name]), *broken(name)] for name in INVARIANTS}

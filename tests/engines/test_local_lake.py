@@ -14,14 +14,14 @@ from deltalake.schema import Field, PrimitiveType
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.engines.arrow_columns import NullInColumnError, chosen
-from jobs.engines.arrow_lake import ConcurrentWriteError, Where
-from jobs.engines.lake_place import NoLocalEngineError
-from jobs.engines.local_lake import LocalLake
-from jobs.table_schema import WrongSchemaError, stored_schema
-from jobs.transforms.frames import ClusterDate
-from schemas import DRIFT_INCIDENT, INGESTED_FILE, PUBLICATION, QUARANTINE, TABLES, TOPIC_ROUTE
-from schemas.column_types import ArrayType, StructField, StructType
+from hindsight.jobs.engines.arrow_columns import NullInColumnError, chosen
+from hindsight.jobs.engines.arrow_lake import ConcurrentWriteError, Where
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.lake.lake_place import NoLocalEngineError
+from hindsight.jobs.lake.table_schema import WrongSchemaError, stored_schema
+from hindsight.schemas import DRIFT_INCIDENT, INGESTED_FILE, PUBLICATION, QUARANTINE, TABLES, TOPIC_ROUTE
+from hindsight.schemas.column_types import ArrayType, StructField, StructType
 from tests.engines.random_rows import CLUSTERS, DAY, DAYS, HOSTILE, as_text, rows
 
 AT = [ClusterDate(cluster, day) for cluster in CLUSTERS for day in DAYS]

@@ -11,9 +11,9 @@ import pytest
 from deltalake import DeltaTable
 from hypothesis import find
 
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_upkeep import LocalUpkeep
-from schemas import TOPIC_ROUTE
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_upkeep import LocalUpkeep
+from hindsight.schemas import TOPIC_ROUTE
 from tests.engines.random_rows import as_text, rows
 
 DAY_S = 86_400

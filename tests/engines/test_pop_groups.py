@@ -14,18 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from conf.settings_file import load_settings
-from jobs import flag_allocation_drift, ingest_consumer_snapshots
-from jobs.asking import spark_asker
-from jobs.engines.asker import records
-from jobs.engines.local_asker import LocalAsker
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_runner import LocalRunner
-from jobs.explain_row import explain
-from jobs.report_page import page
-from jobs.report_queries import report_data
-from jobs.run_context import RunContext
-from schemas import TABLES
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs import flag_allocation_drift, ingest_consumer_snapshots
+from hindsight.jobs.asking.asking import spark_asker
+from hindsight.jobs.engines.asker import records
+from hindsight.jobs.engines.local_asker import LocalAsker
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.explaining.explain_row import explain
+from hindsight.jobs.report.report_page import page
+from hindsight.jobs.report.report_queries import report_data
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import TABLES
 from tests.conftest import CAPTURES
 
 LINES = CAPTURES / "scope" / "admin_snapshots" / "cluster=scope"

@@ -9,19 +9,19 @@ from itertools import product
 import pyarrow as pa
 import pytest
 
-from jobs.broker_naming import names_by_date
-from jobs.engines.arrow_columns import arrow_schema
-from jobs.engines.arrow_lake import Where
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_upkeep import LocalUpkeep
-from jobs.publication import Derivation, publish
-from jobs.publication_record import half_published, renew
-from jobs.quality_gate import GateFailedError
-from jobs.run_context import RunContext
-from jobs.transforms.frames import ClusterDate
-from schemas import GROUP_DRIFT_STATE, INGESTED_FILE, PUBLICATION, SEND_ATTEMPT, Table
+from hindsight.jobs.engines.arrow_columns import arrow_schema
+from hindsight.jobs.engines.arrow_lake import Where
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_upkeep import LocalUpkeep
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.producers.broker_naming import names_by_date
+from hindsight.jobs.publishing.publication import Derivation, publish
+from hindsight.jobs.publishing.publication_record import half_published, renew
+from hindsight.jobs.publishing.quality_gate import GateFailedError
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import GROUP_DRIFT_STATE, INGESTED_FILE, PUBLICATION, SEND_ATTEMPT, Table
+from hindsight.udfs.landing.landing_formats import TRACE
 from tests.pipeline.test_quality_gate import sound
-from udfs.landing_formats import TRACE
 
 DAYS = [date(2026, 1, 5) + timedelta(days=n) for n in range(3)]
 CLUSTERS = ["o'brien", "a\\"]
@@ -125,7 +125,7 @@ def test_a_broken_candidate_is_not_published(lake):
 def test_a_run_that_is_broken_off_between_commit_and_record_is_healed(lake, monkeypatch):
     take_in(lake, "one", DAYS[:1])
     with monkeypatch.context() as broken:
-        broken.setattr("jobs.publication.record", lambda *_: 1 / 0)
+        broken.setattr("hindsight.jobs.publishing.publication.record", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run(lake)
     assert len(half_published(lake, "a_job")) == 2
@@ -136,7 +136,7 @@ def test_a_run_that_is_broken_off_between_commit_and_record_is_healed(lake, monk
 @pytest.mark.parametrize("first", ["local", "spark"])
 def test_a_lake_that_changes_engine_computes_nothing_that_has_not_changed(lake, spark, first):
     """Each date begins with what the one before handed over: the digests of the engines must be one."""
-    from jobs.delta_tables import Lake
+    from hindsight.jobs.engines.delta_tables import Lake
 
     engines = {"local": lake, "spark": Lake(spark, lake.root, retention_days=7)}
     one, other = engines.pop(first), next(iter(engines.values()))

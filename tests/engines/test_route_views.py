@@ -8,10 +8,10 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from jobs.engines.asker import records
-from jobs.engines.local_asker import LocalAsker
-from jobs.engines.local_lake import LocalLake
-from schemas import CLIENT_EVENT, SEND_ATTEMPT, SNAPSHOT_CAPTURE, TOPIC_ROUTE
+from hindsight.jobs.engines.asker import records
+from hindsight.jobs.engines.local_asker import LocalAsker
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.schemas import CLIENT_EVENT, SEND_ATTEMPT, SNAPSHOT_CAPTURE, TOPIC_ROUTE
 from tests.pipeline.random_tables import one_row
 
 START = datetime(2026, 1, 5, 23, 58, tzinfo=UTC)

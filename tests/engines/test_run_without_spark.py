@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.engines.local_lake import LocalLake
-from schemas import ALLOCATION_DRIFT, BROKER_AVAILABILITY_WINDOW, PUBLICATION, QUARANTINE
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.schemas import ALLOCATION_DRIFT, BROKER_AVAILABILITY_WINDOW, PUBLICATION, QUARANTINE
 from tests.pipeline.undisturbed_runs import lines
 from tests.without_spark import check_without_spark
 

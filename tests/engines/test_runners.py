@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark import cloudpickle
 
-from jobs.engines import blobs
-from jobs.engines.blobs import Blob
-from jobs.engines.local_runner import LocalRunner
-from jobs.engines.runner import KernelFailedError
+from hindsight.jobs.engines import blobs
+from hindsight.jobs.engines.blobs import Blob
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.engines.runner import KernelFailedError
 
 TASKS = st.lists(
     st.lists(st.tuples(st.sampled_from("ab"), st.integers(-3, 3), st.integers(-3, 3), st.integers(0, 9))), max_size=4
@@ -123,7 +123,7 @@ def test_nothing_is_left_when_the_driver_is_interrupted(error):
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tasks=TASKS)
 def test_spark_gives_what_this_machine_gives(spark, tasks):
-    from jobs.engines.spark_runner import SparkRunner
+    from hindsight.jobs.engines.spark_runner import SparkRunner
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # a worker cannot import a test
     made = SparkRunner(spark)

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
+from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.drift.group_history import GroupHistory
+from hindsight.udfs.drift.group_memory import GroupMemory, Reading
 from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, read, topic, world
-from udfs.drift_timing import Timing
-from udfs.group_history import GroupHistory
-from udfs.group_memory import GroupMemory, Reading
 
 BROKERS = ("broker-a", "broker-b")
 STEP_MS = 3_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hindsight.udfs.allocation import MessageQueue, allocate
+from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.drift.churn import Moves, moves
 from tests.histories.test_incidents import allocated, at, history
-from udfs.allocation import MessageQueue, allocate
-from udfs.churn import Moves, moves
-from udfs.drift_timing import Timing
 
 
 def owners_of(given_queues):

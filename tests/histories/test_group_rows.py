@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from udfs.group_rows import group_round
+from hindsight.udfs.consumer.group_rows import group_round
 
 T0 = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import pytest
 
-from udfs.drift_rules import RULES
-from udfs.drift_timing import OPENS, Timing
-from udfs.expected_allocation import MemberRule
-from udfs.group_history import GroupHistory
-from udfs.group_memory import Reading
-from udfs.group_round import GroupRound
-from udfs.round_facts import Connection, DeadLetters, Owner, Read, Subscription, TopicRound
+from hindsight.udfs.consumer.drift_timing import OPENS, Timing
+from hindsight.udfs.consumer.expected_allocation import MemberRule
+from hindsight.udfs.consumer.group_round import GroupRound
+from hindsight.udfs.consumer.round_facts import Connection, DeadLetters, Owner, Read, Subscription, TopicRound
+from hindsight.udfs.drift.drift_rules import RULES
+from hindsight.udfs.drift.group_history import GroupHistory
+from hindsight.udfs.drift.group_memory import Reading
 
 STEP_S = 15
 BEGIN_MS = 1_700_000_000_000

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from hindsight.udfs.consumer.drift_timing import OPENS, Timing
+from hindsight.udfs.consumer.expected_allocation import MemberRule, expected_allocation
+from hindsight.udfs.consumer.round_facts import Connection, Subscription
+from hindsight.udfs.drift import drift_rules
+from hindsight.udfs.drift.drift_rules import RULES
+from hindsight.udfs.drift.group_history import GroupHistory, fold_attached
+from hindsight.udfs.drift.group_memory import Reading
+from hindsight.udfs.drift.incident import incident_id
+from hindsight.udfs.drift.root_cause import Cause
 from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, NO_GRACE, owner, read, topic, world
-from udfs import drift_rules
-from udfs.drift_rules import RULES
-from udfs.drift_timing import OPENS, Timing
-from udfs.expected_allocation import MemberRule, expected_allocation
-from udfs.group_history import GroupHistory, fold_attached
-from udfs.group_memory import Reading
-from udfs.incident import incident_id
-from udfs.root_cause import Cause
-from udfs.round_facts import Connection, Subscription
 
 
 def history(timing=NO_GRACE):

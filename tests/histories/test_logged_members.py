@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.consumer.round_facts import MemberEvent
+from hindsight.udfs.drift.group_history import GroupHistory
 from tests.histories.test_incident_fixtures import B0, BEGIN_MS, world
-from udfs.drift_timing import Timing
-from udfs.group_history import GroupHistory
-from udfs.round_facts import MemberEvent
 
 QUIET_S = 600
 

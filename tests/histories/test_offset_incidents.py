@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.consumer.offset_marks import Reading
+from hindsight.udfs.consumer.round_facts import DeadLetters, Listing
+from hindsight.udfs.drift.group_history import GroupHistory
 from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, NO_GRACE, world
-from udfs.drift_timing import Timing
-from udfs.group_history import GroupHistory
-from udfs.offset_marks import Reading
-from udfs.round_facts import DeadLetters, Listing
 
 STEP_S = 15
 OFFSET_CODES = {

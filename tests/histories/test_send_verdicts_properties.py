@@ -7,9 +7,16 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.choice_readings import FORGOTTEN, BrokerRecord, Removals, RouteEntry, item_readings, route_readings
-from udfs.fault_tolerance import PROFILES, FaultTable, RouteBroker
-from udfs.send_verdicts import Choice, KnownBroker, judge
+from hindsight.udfs.fault_tolerance import PROFILES, FaultTable, RouteBroker
+from hindsight.udfs.producer.choice_readings import (
+    FORGOTTEN,
+    BrokerRecord,
+    Removals,
+    RouteEntry,
+    item_readings,
+    route_readings,
+)
+from hindsight.udfs.producer.send_verdicts import Choice, KnownBroker, judge
 
 TOPICS = {"orders": ("a", "b"), "bills": ("b", "c", "d"), "audit": ("d",)}
 BROKERS = ("a", "b", "c", "d")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from hindsight.udfs.allocation import MessageQueue, allocate
+from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.drift.strategy_inference import VIRTUAL_NODES, Inference, reproducing
 from tests.histories.test_incidents import allocated, at, history
-from udfs.allocation import MessageQueue, allocate
-from udfs.drift_timing import Timing
-from udfs.strategy_inference import VIRTUAL_NODES, Inference, reproducing
 
 QUEUES = [(f"broker-{b}", q) for b in "ab" for q in range(4)]
 IDS = ["10.0.0.1@1", "10.0.0.2@1", "10.0.0.3@1"]

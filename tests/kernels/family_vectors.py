@@ -5,7 +5,7 @@ import json
 import os
 from pathlib import Path
 
-from udfs.client_families import family_of_release
+from hindsight.udfs.client_families import family_of_release
 
 FOLDERS = [Path(__file__).parents[1] / "golden" / "vectors" / "other_clients"]
 if "HINDSIGHT_VECTORS" in os.environ:

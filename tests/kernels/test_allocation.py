@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from hindsight.udfs.allocation import AllocationError, MessageQueue, allocate, allocate_for
 from tests.allocation_vectors import parameters_of
-from udfs.allocation import AllocationError, MessageQueue, allocate, allocate_for
 
 PROFILE_OF_RELEASE = {
     "4.2.0": "P40",

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from udfs.allocation import (
+from hindsight.udfs.allocation import (
     STRATEGIES,
     AllocationError,
     MessageQueue,
@@ -12,8 +12,8 @@ from udfs.allocation import (
     allocate,
     allocate_for,
 )
-from udfs.allocation_releases import KNOWN_PROFILES
-from udfs.release_profiles import PROFILES
+from hindsight.udfs.release_profiles import PROFILES
+from hindsight.udfs.strategies.allocation_releases import KNOWN_PROFILES
 
 CHECKED = ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM_NEARBY-AVG"]
 ROOM_FUNCTIONS = {"room_of_queue": lambda mq: mq.broker_name, "room_of_client": lambda _: "broker-a"}

@@ -3,8 +3,15 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.allocation import AllocationError, MessageQueue, allocate, allocate_for, sort_client_ids, sort_queues
-from udfs.allocation_releases import KNOWN_PROFILES
+from hindsight.udfs.allocation import (
+    AllocationError,
+    MessageQueue,
+    allocate,
+    allocate_for,
+    sort_client_ids,
+    sort_queues,
+)
+from hindsight.udfs.strategies.allocation_releases import KNOWN_PROFILES
 
 few = settings(max_examples=25, deadline=None, database=None, derandomize=True)
 

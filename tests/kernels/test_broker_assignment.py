@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from udfs.broker_assignment import POP, PULL, query_assignment
-from udfs.message_queues import MessageQueue
+from hindsight.udfs.consumer.broker_assignment import POP, PULL, query_assignment
+from hindsight.udfs.values.message_queues import MessageQueue
 
 QUEUES = [MessageQueue("T", "broker-a", q) for q in range(4)]
 

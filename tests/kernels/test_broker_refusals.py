@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hindsight.udfs.producer.minute_counts import NOT_STORE_OK
 from tests.folded import cut_at, folded, rows_of
-from udfs.minute_counts import NOT_STORE_OK
 
 DAY = datetime(2026, 3, 2, tzinfo=UTC)
 BUSY = {

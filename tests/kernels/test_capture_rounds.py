@@ -9,11 +9,9 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from jobs.engines.arrow_columns import row_schema
-from schemas import CONSUMER_HEARTBEAT, SNAPSHOT_CAPTURE
-from tests.engines.random_rows import HOSTILE
-from tests.kernels.test_repeated_questions import GAP_S, expected_rounds
-from udfs.capture_rounds import (
+from hindsight.jobs.engines.arrow_columns import row_schema
+from hindsight.schemas import CONSUMER_HEARTBEAT, SNAPSHOT_CAPTURE
+from hindsight.udfs.consumer.capture_rounds import (
     ASKED,
     MARKERS,
     RoundLimits,
@@ -21,6 +19,8 @@ from udfs.capture_rounds import (
     capture_rounds,
     with_own_words,
 )
+from tests.engines.random_rows import HOSTILE
+from tests.kernels.test_repeated_questions import GAP_S, expected_rounds
 
 T0 = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 COLLECTOR = {"cluster": "c", "collector": "mqadmin"}

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from udfs.choice_readings import BrokerRecord, RouteEntry, route_readings
-from udfs.isolation_rules import writable_brokers
-from udfs.order_topic_conf import ordered_queues
-from udfs.release_profiles import PROFILES
-from udfs.send_verdicts import Choice
+from hindsight.udfs.clients.order_topic_conf import ordered_queues
+from hindsight.udfs.producer.choice_readings import BrokerRecord, RouteEntry, route_readings
+from hindsight.udfs.producer.isolation_rules import writable_brokers
+from hindsight.udfs.producer.send_verdicts import Choice
+from hindsight.udfs.release_profiles import PROFILES
 
 P533 = PROFILES["P533"]
 

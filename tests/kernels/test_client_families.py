@@ -2,8 +2,8 @@
 
 import pytest
 
-from udfs.allocation import AllocationError, MessageQueue, UnknownStrategyError, allocate, allocate_for
-from udfs.client_families import CLIENT_FAMILIES, agree_on_allocation, families_of, family_of_release
+from hindsight.udfs.allocation import AllocationError, MessageQueue, UnknownStrategyError, allocate, allocate_for
+from hindsight.udfs.client_families import CLIENT_FAMILIES, agree_on_allocation, families_of, family_of_release
 
 ALL_GO = ("G1", "G2", "G3", "G4", "G5", "G6", "G7")
 

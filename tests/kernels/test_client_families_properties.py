@@ -5,10 +5,10 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.allocation import AllocationError, allocate, allocate_for
-from udfs.client_balance import queues_pulled, readable_queues
-from udfs.client_families import CLIENT_FAMILIES
-from udfs.member_families import alternatives, own_strategy
+from hindsight.udfs.allocation import AllocationError, allocate, allocate_for
+from hindsight.udfs.client_families import CLIENT_FAMILIES
+from hindsight.udfs.consumer.client_balance import queues_pulled, readable_queues
+from hindsight.udfs.strategies.member_families import alternatives, own_strategy
 
 few = settings(max_examples=60, deadline=None, database=None, derandomize=True)
 

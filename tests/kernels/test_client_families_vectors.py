@@ -5,10 +5,10 @@ The golden files are a cut. ``HINDSIGHT_VECTORS=<folder>`` runs the files of tha
 
 import pytest
 
+from hindsight.udfs.allocation import AllocationError, MessageQueue, allocate, allocate_for
+from hindsight.udfs.consumer.client_balance import queues_pulled
 from tests.allocation_vectors import parameters_of
 from tests.kernels.family_vectors import FOLDERS, profile_of, rows_of, vector_files
-from udfs.allocation import AllocationError, MessageQueue, allocate, allocate_for
-from udfs.client_balance import queues_pulled
 
 
 @pytest.mark.parametrize("path", vector_files("alloc"), ids=lambda path: path.name)

@@ -8,16 +8,16 @@ import re
 
 import pytest
 
-from tests.conftest import CAPTURES
-from udfs.admin_snapshot_lines import parse_admin_snapshots
-from udfs.bounded_lines import Line
-from udfs.client_kinds import (
+from hindsight.udfs.clients.client_kinds import (
     CLIENT_KINDS,
     GRPC_CLIENT_ID,
     kind_of_running_info,
     knows_logical_queues,
     shows_queues,
 )
+from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
+from hindsight.udfs.lines.bounded_lines import Line
+from tests.conftest import CAPTURES
 
 # Of the capture's story: what each group's members are.
 KIND_OF_GROUP = {
@@ -82,6 +82,6 @@ def test_ids_of_grpc_clients_are_told_from_those_of_others():
 
 
 def test_the_kinds_are_those_of_the_contract():
-    from schemas.collection import CLIENT_KINDS as of_contract
+    from hindsight.schemas.collection import CLIENT_KINDS as of_contract
 
     assert of_contract == CLIENT_KINDS

@@ -2,10 +2,10 @@
 
 import pytest
 
-from udfs import consistent_hash
-from udfs.allocation import AllocationError, MessageQueue, allocate, allocate_for
-from udfs.allocation_releases import KNOWN_PROFILES
-from udfs.consistent_hash import hash_ring, md5_hash
+from hindsight.udfs.allocation import AllocationError, MessageQueue, allocate, allocate_for
+from hindsight.udfs.strategies import consistent_hash
+from hindsight.udfs.strategies.allocation_releases import KNOWN_PROFILES
+from hindsight.udfs.strategies.consistent_hash import hash_ring, md5_hash
 
 UTF_8_ONLY = ["P500", "P510", "P511", "P514", "P520", "P530", "P531", "P533"]
 HASHED_CLIENTS = ["10.0.0.1@1", "10.0.0.2@1", "10.0.0.3@1"]

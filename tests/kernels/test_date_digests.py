@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas import FAULT_ITEM_STATE, GROUP_DRIFT_STATE, PRODUCER_REPLAY
+from hindsight.schemas import FAULT_ITEM_STATE, GROUP_DRIFT_STATE, PRODUCER_REPLAY
+from hindsight.udfs.values.date_digests import SUMMED, by_date, digests_of
 from tests.engines.random_rows import rows
 from tests.random_examples import examples
-from udfs.date_digests import SUMMED, by_date, digests_of
 
 STATES = pytest.mark.parametrize("table", [PRODUCER_REPLAY, FAULT_ITEM_STATE, GROUP_DRIFT_STATE], ids=lambda t: t.name)
 

@@ -2,12 +2,18 @@
 
 import pytest
 
-from conf.settings_file import SettingsError, load_settings
-from jobs.declared_clients import declared_clients
-from udfs.client_families import CLIENT_FAMILIES
-from udfs.member_families import Declaration, Declared, check_family, declared_of, profile_of_member
-from udfs.member_rules import Setting, Shown, member_rules
-from udfs.release_profiles import PROFILES
+from hindsight.conf.settings_file import SettingsError, load_settings
+from hindsight.jobs.drift.declared_clients import declared_clients
+from hindsight.udfs.client_families import CLIENT_FAMILIES
+from hindsight.udfs.consumer.member_rules import Setting, Shown, member_rules
+from hindsight.udfs.release_profiles import PROFILES
+from hindsight.udfs.strategies.member_families import (
+    Declaration,
+    Declared,
+    check_family,
+    declared_of,
+    profile_of_member,
+)
 
 
 def entry(client_id, family=None, strategy=None, *, cluster="*", consumer_group="*"):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.drift_rules import Finding, findings
-from udfs.group_round import GroupRound
-from udfs.round_facts import Connection, Owner, Past, Progress, Read, TopicRound
+from hindsight.udfs.consumer.group_round import GroupRound
+from hindsight.udfs.consumer.round_facts import Connection, Owner, Past, Progress, Read, TopicRound
+from hindsight.udfs.drift.drift_rules import Finding, findings
 
 A0, A1, B0 = ("broker-a", 0), ("broker-a", 1), ("broker-b", 0)
 QUEUES = (A0, A1, B0)

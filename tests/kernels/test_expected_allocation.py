@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from udfs.allocation import MessageQueue, allocate
-from udfs.allocation_releases import KNOWN_PROFILES
-from udfs.expected_allocation import MemberRule, expected_allocation
+from hindsight.udfs.allocation import MessageQueue, allocate
+from hindsight.udfs.consumer.expected_allocation import MemberRule, expected_allocation
+from hindsight.udfs.strategies.allocation_releases import KNOWN_PROFILES
 
 QUEUES = [("broker-a", q) for q in range(8)]
 

@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
+from hindsight.udfs.client_families import CLIENT_FAMILIES
+from hindsight.udfs.producer.family_choices import producer_families
 from tests.folded import comparable, cut_at, folded, rows_of
 from tests.kernels.family_vectors import profile_of, vector_files
 from tests.kernels.family_vectors import rows_of as rows_of_file
 from tests.random_producers import START_MS
 from tests.turn_producers import NO_FAILURES, RELEASES, Producer, rows_of_lines
-from udfs.client_families import CLIENT_FAMILIES
-from udfs.family_choices import producer_families
 
 SEEDS = range(5)
 

@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 
 import pytest
 
+from hindsight.udfs.consumer.client_balance import queues_pulled
+from hindsight.udfs.consumer.expected_allocation import MemberRule, expected_allocation
+from hindsight.udfs.consumer.group_rows import group_round
+from hindsight.udfs.consumer.shares import Shares
+from hindsight.udfs.consumer.topic_routes import Queues
+from hindsight.udfs.drift.drift_rules import findings
+from hindsight.udfs.drift.group_scope import scope_reasons
+from hindsight.udfs.drift.root_cause import causes, stalled_clients
+from hindsight.udfs.values.message_queues import sort_client_ids
 from tests.capture_rounds import owners_by_topic
-from udfs.client_balance import queues_pulled
-from udfs.drift_rules import findings
-from udfs.expected_allocation import MemberRule, expected_allocation
-from udfs.group_rows import group_round
-from udfs.group_scope import scope_reasons
-from udfs.message_queues import sort_client_ids
-from udfs.root_cause import causes, stalled_clients
-from udfs.shares import Shares
-from udfs.topic_routes import Queues
 
 T0 = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 JAVA, GO, CPP = "10.0.0.1@1", "10.0.0.2@2", "10.0.0.3@3#DEFAULT"

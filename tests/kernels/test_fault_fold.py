@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.attempt_columns import NEVER
-from udfs.fault_fold import END_REASONS, OPEN, Items, Updates, joined, new_items, taken, walk
-from udfs.fault_tolerance import PROFILES, FaultTable, not_available_duration
+from hindsight.udfs.fault_tolerance import PROFILES, FaultTable, not_available_duration
+from hindsight.udfs.producer.attempt_columns import NEVER
+from hindsight.udfs.producer.fault_fold import END_REASONS, OPEN, Items, Updates, joined, new_items, taken, walk
 
 FAMILIES = tuple(PROFILES)
 LADDERS = ((None, None), ((0, 10, 500), (7, 0, 2_000)), ((500, 10), (50, 3_000)))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from udfs.fault_tolerance import (
+from hindsight.udfs.fault_tolerance import (
     FaultItem,
     FaultProfile,
     FaultTable,

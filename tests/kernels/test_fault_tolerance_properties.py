@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.fault_tolerance import (
+from hindsight.udfs.fault_tolerance import (
     PROFILES,
     FaultItem,
     FaultTable,

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.consumer.round_facts import Listing, Past, Progress
+from hindsight.udfs.drift.drift_rules import absence_is_told, findings
+from hindsight.udfs.drift.finding import Subject
+from hindsight.udfs.drift.group_scope import scope_reasons
 from tests.kernels.test_drift_rules import A0, A1, B0, HEALTHY, group, read, topic
-from udfs.drift_rules import absence_is_told, findings
-from udfs.drift_timing import Timing
-from udfs.finding import Subject
-from udfs.group_scope import scope_reasons
-from udfs.round_facts import Listing, Past, Progress
 
 MINUTE = 60_000
 

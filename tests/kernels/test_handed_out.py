@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hindsight.udfs.consumer.broker_assignment import POP, PULL
+from hindsight.udfs.consumer.handed_out import AskedBroker, RequestMode, handed_out, request_mode
+from hindsight.udfs.values.java_strings import java_string_key
 from tests.conftest import GOLDEN
-from udfs.broker_assignment import POP, PULL
-from udfs.handed_out import AskedBroker, RequestMode, handed_out, request_mode
-from udfs.java_strings import java_string_key
 
 QUEUES = (("broker-a", 0), ("broker-a", 1), ("broker-b", 0))
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.java_strings import java_encoder, java_is_blank, java_split, java_string_key
-from udfs.message_queues import MessageQueue, java_to_string, sort_client_ids, sort_queues
+from hindsight.udfs.values.java_strings import java_encoder, java_is_blank, java_split, java_string_key
+from hindsight.udfs.values.message_queues import MessageQueue, java_to_string, sort_client_ids, sort_queues
 
 
 def code_units(text):

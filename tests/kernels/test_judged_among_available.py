@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.fault_tolerance import PROFILES, FaultItem
-from udfs.send_verdicts import (
+from hindsight.udfs.fault_tolerance import PROFILES, FaultItem
+from hindsight.udfs.producer.send_verdicts import (
     SAME_MILLISECOND,
     Choice,
     ItemReading,

@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
-from udfs.allocation import STRATEGIES
-from udfs.fault_tolerance import profile_for
-from udfs.listed_members import listed_members
-from udfs.member_rules import Setting, Shown, member_rules
+from hindsight.udfs.allocation import STRATEGIES
+from hindsight.udfs.consumer.listed_members import listed_members
+from hindsight.udfs.consumer.member_rules import Setting, Shown, member_rules
+from hindsight.udfs.fault_tolerance import profile_for
 
 ROUNDS = 300
 IDS = ["a@1", "b@1", "B@1", "c@10", "c@9", "\uffff@1", "\U0001f600@1"]

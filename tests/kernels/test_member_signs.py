@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from udfs.group_fold import instant
-from udfs.member_signs import Heartbeats, member_events
+from hindsight.udfs.consumer.member_signs import Heartbeats, member_events
+from hindsight.udfs.groups.group_fold import instant
 
 T0 = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from udfs.expected_allocation import MemberRule, expected_allocation
-from udfs.member_families import own_strategy
-from udfs.message_queues import sort_client_ids
-from udfs.mixed_clients import Lists, disagreement, resolved
+from hindsight.udfs.consumer.expected_allocation import MemberRule, expected_allocation
+from hindsight.udfs.consumer.mixed_clients import Lists, disagreement, resolved
+from hindsight.udfs.strategies.member_families import own_strategy
+from hindsight.udfs.values.message_queues import sort_client_ids
 
 TWO_BROKERS = tuple((broker, number) for broker in ("a", "b") for number in range(4))
 ONE_BROKER = tuple(("a", number) for number in range(8))

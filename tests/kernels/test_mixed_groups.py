@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from udfs.allocation import AllocationError, MessageQueue
-from udfs.client_balance import queues_pulled
+from hindsight.udfs.allocation import AllocationError, MessageQueue
+from hindsight.udfs.consumer.client_balance import queues_pulled
 
 PARAMETERS = {
     "machine_rooms": ["r2"],

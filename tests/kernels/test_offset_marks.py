@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.drift_timing import Timing
-from udfs.offset_marks import OffsetMarks, Reading
+from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.consumer.offset_marks import OffsetMarks, Reading
 
 QUEUE = ("T", "broker-a", 0)
 TIMING = Timing()

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from hindsight.udfs.producer.choice_readings import ROUTE_POLL_MS
 from tests.folded import comparable, cut_at, folded, history_of, rows_of
 from tests.random_producers import PRODUCERS, lines_of, name_of
 from tests.recorded_rows import attempt_rows, start_row
 from tests.restless_producers import DAY_MS, restless
 from tests.row_wise_checks import *  # noqa: F403  the tests themselves
-from udfs.choice_readings import ROUTE_POLL_MS
 
 RANDOM = rows_of(
     [row for producer in PRODUCERS for row in attempt_rows(lines_of(*producer))],

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 
-from schemas import PRODUCER_INSTANCE, TOPIC_ROUTE
+from hindsight.schemas import PRODUCER_INSTANCE, TOPIC_ROUTE
+from hindsight.udfs.producer.attempt_columns import ATTEMPTS
+from hindsight.udfs.producer.producer_date import NOTHING_BEFORE, Date, fold_date
+from hindsight.udfs.producer.producer_dates import in_one
+from hindsight.udfs.producer.producer_rows import Ends
+from hindsight.udfs.producer.replay_rules import overridden
 from tests.folded import OPTIONS, arrow, epoch_ms, folded, history_of, rows_of
 from tests.hostile_texts import HOSTILE
-from udfs.attempt_columns import ATTEMPTS
-from udfs.producer_date import NOTHING_BEFORE, Date, fold_date
-from udfs.producer_dates import in_one
-from udfs.producer_rows import Ends
-from udfs.replay_rules import overridden
 
 FIRST = date(2026, 1, 5)
 TIMEOUT = "org.apache.rocketmq.remoting.exception.RemotingTimeoutException"

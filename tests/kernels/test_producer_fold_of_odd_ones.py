@@ -10,11 +10,11 @@ import json
 
 import pytest
 
+from hindsight.udfs.producer.producer_finding import DEFAULT_LIMITS
 from tests.conftest import GOLDEN
 from tests.finding_cases import EAGER
 from tests.folded import OPTIONS, folded, rows_of
 from tests.odd_producers import OVERRIDES, odd
-from udfs.producer_finding import DEFAULT_LIMITS
 
 LIMITS = DEFAULT_LIMITS._replace(**EAGER)
 CASES = {"odd": (7, ()), "odd_overridden": (8, OVERRIDES)}

@@ -9,22 +9,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from schemas.findings import FINDING_SEVERITY, PRODUCER_FINDING
+from hindsight.schemas.findings import FINDING_SEVERITY, PRODUCER_FINDING
+from hindsight.udfs.producer.attempt_columns import ATTEMPTS, attempts_of
+from hindsight.udfs.producer.attempt_facts import facts_of
+from hindsight.udfs.producer.fleet_fold import fleet_of, fleet_rows, share_of
+from hindsight.udfs.producer.held_stretches import held_minutes, held_of
+from hindsight.udfs.producer.minute_counts import minute_counts
+from hindsight.udfs.producer.producer_finding import DEFAULT_LIMITS, SEVERITY, Observed
+from hindsight.udfs.producer.producer_findings import FINDING, findings_of, findings_of_fleet
+from hindsight.udfs.producer.producer_lives import UNSEEN, Process
+from hindsight.udfs.producer.replay_rules import Recorded, Rules
+from hindsight.udfs.producer.replayed_day import day_of
+from hindsight.udfs.producer.watched_sends import sends_after, worth_watching
+from hindsight.udfs.release_profiles import PROFILES
 from tests.finding_cases import ATTEMPT, REPLAY, ROUTE, ROWS, TODAY, VERDICT, WINDOW
 from tests.finding_checks import *  # noqa: F403  the tests themselves
 from tests.folded import epoch_ms
-from udfs.attempt_columns import ATTEMPTS, attempts_of
-from udfs.attempt_facts import facts_of
-from udfs.fleet_fold import fleet_of, fleet_rows, share_of
-from udfs.held_stretches import held_minutes, held_of
-from udfs.minute_counts import minute_counts
-from udfs.producer_finding import DEFAULT_LIMITS, SEVERITY, Observed
-from udfs.producer_findings import FINDING, findings_of, findings_of_fleet
-from udfs.producer_lives import UNSEEN, Process
-from udfs.release_profiles import PROFILES
-from udfs.replay_rules import Recorded, Rules
-from udfs.replayed_day import day_of
-from udfs.watched_sends import sends_after, worth_watching
 
 
 class Row(dict):

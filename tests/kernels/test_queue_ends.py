@@ -8,8 +8,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.drift_ends import END_SCHEMA
-from udfs.queue_ends import QueueEnds
+from hindsight.jobs.drift.drift_ends import END_SCHEMA
+from hindsight.udfs.consumer.queue_ends import QueueEnds
 
 S = 1_000_000
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from udfs import logged_shares, rebalance_fold, round_shares
-from udfs.drift_timing import Timing
-from udfs.rebalance_triggers import FORGOTTEN_MS, REACTS_WITHIN_MS
+from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.rebalances import logged_shares, rebalance_fold, round_shares
+from hindsight.udfs.rebalances.rebalance_triggers import FORGOTTEN_MS, REACTS_WITHIN_MS
 
 FACTS = json.loads((Path(__file__).parents[1] / "golden" / "rebalance" / "facts.json").read_text())
 

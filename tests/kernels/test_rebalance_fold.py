@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hindsight.udfs.rebalances.client_lines import RESULT, Line
+from hindsight.udfs.rebalances.rebalance_event import FAILED
+from hindsight.udfs.rebalances.rebalance_fold import Day, RebalanceFold
 from tests.simulated_group import MIDNIGHT, SimulatedGroup
-from udfs.client_lines import RESULT, Line
-from udfs.rebalance_event import FAILED
-from udfs.rebalance_fold import Day, RebalanceFold
 
 seeds = st.integers(0, 10_000)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from udfs.rebalance_triggers import (
+from hindsight.udfs.rebalances.rebalance_triggers import (
     DIED,
     EXPIRED,
     GONE,

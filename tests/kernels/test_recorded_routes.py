@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from udfs.recorded_routes import RecordedRoutes
+from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 
 
 def row(captured_ms, broker, order=None):

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from udfs.release_profiles import PROFILES, UnknownReleaseError, profile_for
+from hindsight.udfs.release_profiles import PROFILES, UnknownReleaseError, profile_for
 
 FAMILIES = {
     "P40": ("4.0.0-incubating", "4.1.0-incubating", "4.2.0"),

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.remoting_acl import Credentials, CredentialsError, credentials_of, read_credentials, signed_fields
+from hindsight.udfs.remoting.remoting_acl import (
+    Credentials,
+    CredentialsError,
+    credentials_of,
+    read_credentials,
+    signed_fields,
+)
 
 VECTORS = Path(__file__).parent.parent / "golden" / "remoting" / "acl_signatures.jsonl"
 SECRETS = st.text(

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.remoting_frames import LONGEST_FRAME, Frame, FrameDecoder, FrameError, encode_request
+from hindsight.udfs.remoting.remoting_frames import LONGEST_FRAME, Frame, FrameDecoder, FrameError, encode_request
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "remoting"
 RECORDED = sorted(GOLDEN.glob("*.jsonl.gz"))

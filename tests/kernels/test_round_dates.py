@@ -7,9 +7,9 @@ from datetime import UTC, date, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from udfs.landing_formats import distances
-from udfs.nearest_captures import are_nearest, merged_nearest, nearest_of
-from udfs.round_dates import of_rounds
+from hindsight.udfs.consumer.nearest_captures import are_nearest, merged_nearest, nearest_of
+from hindsight.udfs.consumer.round_dates import of_rounds
+from hindsight.udfs.landing.landing_formats import distances
 
 FIRST = date(2026, 3, 1)
 DAYS = [FIRST, FIRST + timedelta(days=1), FIRST + timedelta(days=5)]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from udfs.release_profiles import PROFILES, FaultProfile
-from udfs.send_outcome import FaultUpdate, fault_update
+from hindsight.udfs.producer.send_outcome import FaultUpdate, fault_update
+from hindsight.udfs.release_profiles import PROFILES, FaultProfile
 
 REMOTING = "org.apache.rocketmq.remoting.exception."
 CLIENT = "org.apache.rocketmq.client.exception."

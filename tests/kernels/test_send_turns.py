@@ -2,9 +2,9 @@
 
 import pytest
 
-from udfs.message_queues import MessageQueue
-from udfs.send_turns import turns_of
-from udfs.turn_rules import Sent
+from hindsight.udfs.producer.send_turns import turns_of
+from hindsight.udfs.turns.turn_rules import Sent
+from hindsight.udfs.values.message_queues import MessageQueue
 
 QUEUES = [MessageQueue("T", broker, number) for broker in ("a", "b") for number in range(3)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from udfs.share_ledger import ShareLedger
+from hindsight.udfs.rebalances.share_ledger import ShareLedger
 
 Q = ("T", "broker-a", 0)
 

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
+from hindsight.udfs.clients.stated_releases import LANGUAGES, NOT_REPLAYED, stated_release, why_not_replayed
+from hindsight.udfs.formats.hook_lines import parse_hook_lines
+from hindsight.udfs.lines.bounded_lines import Line
+from hindsight.udfs.producer.replay_rules import Recorded, rules_of
+from hindsight.udfs.release_profiles import UnknownReleaseError, profile_for
 from tests.dated_cases import ATTEMPTS, ROUTES, STARTS
 from tests.folded import folded, rows_of
-from udfs.bounded_lines import Line
-from udfs.hook_lines import parse_hook_lines
-from udfs.release_profiles import UnknownReleaseError, profile_for
-from udfs.replay_rules import Recorded, rules_of
-from udfs.stated_releases import LANGUAGES, NOT_REPLAYED, stated_release, why_not_replayed
 
 
 def start(**said):

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.consumer.member_rules import Setting, Shown, setting_of
+from hindsight.udfs.consumer.shown_strategies import SHOWN, handed_on, telling
+from hindsight.udfs.groups.group_fold import GroupFold
+from hindsight.udfs.groups.group_walk import WalkSettings
+from hindsight.udfs.groups.recorded_groups import FoldSettings, Recorded, Told
+from hindsight.udfs.values.list_digests import _xxh64, digest, list_digest
+from hindsight.udfs.values.value_hashes import value_hashes
 from tests.hostile_texts import HOSTILE
-from udfs.drift_timing import Timing
-from udfs.group_fold import GroupFold
-from udfs.group_walk import WalkSettings
-from udfs.list_digests import _xxh64, digest, list_digest
-from udfs.member_rules import Setting, Shown, setting_of
-from udfs.recorded_groups import FoldSettings, Recorded, Told
-from udfs.shown_strategies import SHOWN, handed_on, telling
-from udfs.value_hashes import value_hashes
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from udfs.topic_routes import topic_route
+from hindsight.udfs.consumer.topic_routes import topic_route
 
 PHYSICAL = (None, None, None)
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.producer_tables import WINDOW
-from udfs.release_profiles import PROFILES
-from udfs.window_confirmations import (
+from hindsight.udfs.producer.producer_tables import WINDOW
+from hindsight.udfs.producer.window_confirmations import (
     LINE,
     NO_WINDOWS,
     STATES,
@@ -20,6 +19,7 @@ from udfs.window_confirmations import (
     window_confirmations,
     windows_of_writers,
 )
+from hindsight.udfs.release_profiles import PROFILES
 
 DAY = date(2026, 1, 5)
 MIDNIGHT = datetime(2026, 1, 5, tzinfo=UTC)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from schemas import TABLES
-from schemas.contract_page import contract_page
-from schemas.drift import DRIFT_CODES
-from schemas.findings import FINDING_SEVERITY
-from udfs.drift_rules import RULES
+from hindsight.schemas import TABLES
+from hindsight.schemas.contract_page import contract_page
+from hindsight.schemas.drift import DRIFT_CODES
+from hindsight.schemas.findings import FINDING_SEVERITY
+from hindsight.udfs.drift.drift_rules import RULES
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"

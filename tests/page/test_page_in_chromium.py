@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.report_page import page
-from jobs.report_queries import report_data
+from hindsight.jobs.report.report_page import page
+from hindsight.jobs.report.report_queries import report_data
 from tests.chromium import WIDTHS, check, main, tab
 from tests.page.hostile import NAMES, hostile_data
 
@@ -95,10 +95,10 @@ def findings(spark):
 @pytest.fixture(scope="module")
 def large(spark, settings, tmp_path_factory) -> Path:
     """200 brokers, each isolated once by each of 2,000 producers: 400,000 windows, a day of minutes, 5,000 findings."""
-    from jobs.delta_tables import Lake
-    from jobs.engines.local_asker import LocalAsker
-    from jobs.engines.local_lake import LocalLake
-    from schemas import TABLES
+    from hindsight.jobs.engines.delta_tables import Lake
+    from hindsight.jobs.engines.local_asker import LocalAsker
+    from hindsight.jobs.engines.local_lake import LocalLake
+    from hindsight.schemas import TABLES
 
     root = tmp_path_factory.mktemp("large")
     lake = Lake(spark, str(root), retention_days=7)

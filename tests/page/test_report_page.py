@@ -9,9 +9,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from jobs.report_page import duration, headline, island, left_out, page
-from jobs.report_queries import dates_shown
-from jobs.run_context import DateRange
+from hindsight.jobs.report.report_page import duration, headline, island, left_out, page
+from hindsight.jobs.report.report_queries import dates_shown
+from hindsight.jobs.running.run_context import DateRange
 from tests.page.hostile import NAMES, SCRIPT, hostile_data
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from conf.settings_file import load_settings
-from jobs.engines.asker import Asker
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.engines.asker import Asker
 from tests.conftest import CAPTURES
 from tests.lake_rows import LakeRows
 from tests.pipeline.damaged_files import write_damaged_files
@@ -95,7 +95,7 @@ class Commanded:
 
 
 def _command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "jobs.command_line", *arguments]
+    command = [sys.executable, "-m", "hindsight.jobs.command_line", *arguments]
     given = {**os.environ, **environment}
     return subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=False)
 

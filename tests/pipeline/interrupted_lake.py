@@ -12,9 +12,9 @@ from unittest.mock import patch
 
 from deltalake import DeltaTable
 
-from jobs.delta_tables import Lake
-from jobs.engines.local_lake import LocalLake
-from schemas import Table
+from hindsight.jobs.engines.delta_tables import Lake
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.schemas import Table
 from tests.pipeline.lake_contents import COMPARED
 
 # By engine, what writes: its lake's methods.
@@ -37,7 +37,10 @@ def after_each_write(call: Callable[[Any, str, Table], None]) -> Iterator[None]:
 
 @contextmanager
 def one_write_at_a_time() -> Iterator[None]:
-    with patch("jobs.delta_tables._AT_ONCE", 1), patch("jobs.engines.local_lake._AT_ONCE", 1):
+    with (
+        patch("hindsight.jobs.engines.delta_tables._AT_ONCE", 1),
+        patch("hindsight.jobs.engines.local_lake._AT_ONCE", 1),
+    ):
         yield
 
 

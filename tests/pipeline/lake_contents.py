@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from jobs.engines.local_lake import LocalLake
-from schemas import TABLES
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.schemas import TABLES
 
 # The ledger and the checks tell of runs, not of facts; everything else must be equal.
 COMPARED = [t for t in TABLES.values() if t.name not in ("ingested_file", "quality_result", "publication")]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from conf.settings import Settings
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_runner import LocalRunner
-from jobs.ingestion import IntakeResult
-from jobs.publication import PublicationResult
-from jobs.run_context import EVERY_DATE, DateRange, RunContext
-from jobs.run_pipeline import JOBS
+from hindsight.conf.settings import Settings
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.intake.ingestion import IntakeResult
+from hindsight.jobs.publishing.publication import PublicationResult
+from hindsight.jobs.run_pipeline import JOBS
+from hindsight.jobs.running.run_context import EVERY_DATE, DateRange, RunContext
 
 Result = IntakeResult | PublicationResult
 OF_PRODUCERS = ("ingest_send_records", "rebuild_availability")

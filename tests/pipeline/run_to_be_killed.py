@@ -11,7 +11,7 @@ import sys
 from itertools import count
 from threading import Timer
 
-from jobs.command_line import main
+from hindsight.jobs.command_line import main
 from tests.pipeline.interrupted_lake import after_each_write
 
 

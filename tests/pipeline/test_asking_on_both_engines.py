@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from jobs import check_quality
-from jobs.asking import spark_asker
-from jobs.engines.asker import Asker, as_records, records
-from jobs.engines.local_asker import LocalAsker
-from jobs.engines.local_lake import LocalLake
-from jobs.explain_row import NotOneRowError, explain
-from jobs.open_drift import NothingJudgedError, judged_until, open_incidents
-from jobs.report_queries import report_data
-from jobs.run_context import NoSuchDatesError, RunContext
-from jobs.run_summary import summary
-from jobs.sql_views import views
-from schemas import TABLES
+from hindsight.jobs import check_quality
+from hindsight.jobs.asking.asking import spark_asker
+from hindsight.jobs.asking.open_drift import NothingJudgedError, judged_until, open_incidents
+from hindsight.jobs.asking.run_summary import summary
+from hindsight.jobs.engines.asker import Asker, as_records, records
+from hindsight.jobs.engines.local_asker import LocalAsker
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.sql_views import views
+from hindsight.jobs.explaining.explain_row import NotOneRowError, explain
+from hindsight.jobs.report.report_queries import report_data
+from hindsight.jobs.running.run_context import NoSuchDatesError, RunContext
+from hindsight.schemas import TABLES
 from tests.pipeline.random_tables import random_lake
 from tests.pipeline.test_explanations import NOT_ONE_ROW, REDONE
 from tests.pipeline.test_for_readers import entries

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from conf.settings_file import load_settings
-from jobs.landing_survey import survey
-from jobs.landing_tally import tally_of
-from jobs.read_options import read_options
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.intake.read_options import read_options
+from hindsight.jobs.landing.landing_survey import survey
+from hindsight.jobs.landing.landing_tally import tally_of
+from hindsight.udfs.landing.landing_formats import FORMATS
 from tests.lake_rows import LakeRows
 from tests.pipeline.damaged_files import CLUSTER, HOSTILE_NAME
-from udfs.landing_formats import FORMATS
 
 SECRET = b"hush-2718281828"  # of the tests' own settings
 

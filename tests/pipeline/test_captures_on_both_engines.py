@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conf.settings_file import load_settings
+from hindsight.conf.settings_file import load_settings
 from tests.conftest import CAPTURES
 from tests.pipeline.lake_contents import contents
 from tests.pipeline.sample_files import SETTINGS, write_samples

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from jobs.engines.asker import records
-from jobs.explain_row import NotOneRowError, Section, explain
+from hindsight.jobs.engines.asker import records
+from hindsight.jobs.explaining.explain_row import NotOneRowError, Section, explain
 
 LATON = "127.0.0.1@4.7.1_laton"
 

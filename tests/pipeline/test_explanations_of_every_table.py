@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from jobs import flag_allocation_drift, ingest_consumer_snapshots, ingest_send_records, rebuild_availability
-from jobs.engines.asker import records
-from jobs.engines.local_asker import LocalAsker
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_runner import LocalRunner
-from jobs.explain_row import EXPLAINED, explain
-from jobs.explanation import same
-from jobs.run_context import RunContext
-from schemas import TABLES
+from hindsight.jobs import flag_allocation_drift, ingest_consumer_snapshots, ingest_send_records, rebuild_availability
+from hindsight.jobs.engines.asker import records
+from hindsight.jobs.engines.local_asker import LocalAsker
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.explaining.explain_row import EXPLAINED, explain
+from hindsight.jobs.explaining.explanation import same
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import TABLES
 
 SAMPLES = Path(__file__).parent.parent.parent / "data_samples"
 

@@ -18,11 +18,11 @@ from unittest.mock import patch
 import pytest
 from deltalake import DeltaTable
 
-from conf.failure import DONE, LAKE_HELD, RUN_FAILED
-from jobs.engines.local_lake import LocalLake
-from jobs.exit_codes import exit_code
-from jobs.run_context import RunContext
-from jobs.run_pipeline import JOBS
+from hindsight.conf.failure import DONE, LAKE_HELD, RUN_FAILED
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.run_pipeline import JOBS
+from hindsight.jobs.running.exit_codes import exit_code
+from hindsight.jobs.running.run_context import RunContext
 from tests.pipeline.interrupted_lake import (
     Reader,
     is_published_whole,
@@ -50,7 +50,7 @@ exit $code
 
 def pipeline_command(landing: Path, lake: Path, settings_file: Path) -> list[str]:
     options = ["--landing", str(landing), "--lake", str(lake), "--settings", str(settings_file)]
-    return [sys.executable, "-m", "jobs.run_pipeline", *options]
+    return [sys.executable, "-m", "hindsight.jobs.run_pipeline", *options]
 
 
 def copied(lake: Path, to: Path) -> Path:

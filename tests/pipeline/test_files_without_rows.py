@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.run_summary import summary
+from hindsight.jobs.asking.run_summary import summary
 from tests.lake_rows import LakeRows
 from tests.pipeline.local_runs import run_here
 from tests.pipeline.sample_files import SAMPLES

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from jobs import render_report
-from jobs.engines.asker import Asker, as_records
-from jobs.report_page import page
-from jobs.report_queries import report_data
-from jobs.run_context import RunContext
-from schemas import TABLES
+from hindsight.jobs import render_report
+from hindsight.jobs.engines.asker import Asker, as_records
+from hindsight.jobs.report.report_page import page
+from hindsight.jobs.report.report_queries import report_data
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import TABLES
 
 COOKBOOK = Path(__file__).parent.parent.parent / "docs" / "cookbook.md"
 ENTRY = re.compile(r"^## (\d+\. .+?)$.*?```sql\n(.+?)```\n\n(All|Some) rows:\n\n(.+?)\n\n", re.MULTILINE | re.DOTALL)

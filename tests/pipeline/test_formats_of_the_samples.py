@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conf.settings_file import SettingsError
+from hindsight.conf.settings_file import SettingsError
 from tests.lake_rows import LakeRows
 from tests.pipeline import damaged_files
 from tests.pipeline.local_runs import run_here

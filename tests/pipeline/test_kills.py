@@ -20,9 +20,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.lake_lease import take
-from jobs.lease_folder import LeaseFolder
-from jobs.small_files import LocalStore
+from hindsight.jobs.lake.lake_lease import take
+from hindsight.jobs.lake.lease_folder import LeaseFolder
+from hindsight.jobs.lake.small_files import LocalStore
 from tests.pipeline.interrupted_lake import Reader, is_published_whole, seen, without_empty
 from tests.pipeline.local_runs import OF_PRODUCERS, run_here
 from tests.pipeline.undisturbed_runs import Run, Undisturbed, is_healed_by_a_rerun, on_spark

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from conf.failure import RUN_FAILED
-from jobs import ingestion
-from jobs.exit_codes import exit_code
+from hindsight.conf.failure import RUN_FAILED
+from hindsight.jobs.intake import ingestion
+from hindsight.jobs.running.exit_codes import exit_code
 from tests.conftest import CAPTURES
 from tests.pipeline.interrupted_lake import seen, without_empty
 from tests.pipeline.local_runs import run_here
@@ -95,7 +95,7 @@ def test_a_file_that_vanishes_is_named_and_one_that_grows_or_is_replaced_is_read
 
 def test_a_file_is_read_as_it_was_opened_though_another_takes_its_name(tmp_path, lines):
     """Replaced by renaming, as the contract asks: what was opened is read to its end."""
-    from jobs.landing_lines import ReadOptions, _lines
+    from hindsight.jobs.landing.landing_lines import ReadOptions, _lines
 
     file = tmp_path / "a.jsonl"
     file.write_bytes(b"".join(lines))

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from conf.settings_file import SettingsError, load_settings
-from jobs import maintain
-from jobs.delta_tables import Lake
-from jobs.ingestion import files_to_read
-from jobs.publication_record import Computed, computed_before, record
-from jobs.run_context import RunContext
-from jobs.transforms.frames import ClusterDate
-from schemas import TABLES
-from schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUARANTINE
-from schemas.collection import TOPIC_ROUTE
-from schemas.expectations import INVARIANTS
+from hindsight.conf.settings_file import SettingsError, load_settings
+from hindsight.jobs import maintain
+from hindsight.jobs.engines.delta_tables import Lake
+from hindsight.jobs.intake.ingestion import files_to_read
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.publishing.publication_record import Computed, computed_before, record
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import TABLES
+from hindsight.schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUARANTINE
+from hindsight.schemas.collection import TOPIC_ROUTE
+from hindsight.schemas.expectations import INVARIANTS
+from hindsight.udfs.landing.landing_formats import FORMATS
 from tests.pipeline.lake_contents import contents
-from udfs.landing_formats import FORMATS
 
 DAY_S = 86_400
 BUSY = ("send_attempt", "quarantine", "ingested_file")  # many files each, dated and not

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.run_context import EVERY_DATE, DateRange
+from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
 from tests.lake_rows import LakeRows
 from tests.pipeline.lake_contents import contents
 from tests.pipeline.local_runs import OF_PRODUCERS, run_here

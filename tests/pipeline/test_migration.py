@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from conf.failure import RUN_FAILED
-from jobs.delta_tables import Lake
-from jobs.exit_codes import exit_code
-from jobs.publication import Derivation, publish
-from jobs.run_context import RunContext
-from jobs.table_schema import WrongSchemaError, is_earlier, stored_schema
-from schemas import DRIFT_INCIDENT, INGESTED_FILE, PUBLICATION, QUALITY_RESULT, TOPIC_ROUTE, Table
-from schemas.column_types import of_json
+from hindsight.conf.failure import RUN_FAILED
+from hindsight.jobs.engines.delta_tables import Lake
+from hindsight.jobs.lake.table_schema import WrongSchemaError, is_earlier, stored_schema
+from hindsight.jobs.publishing.publication import Derivation, publish
+from hindsight.jobs.running.exit_codes import exit_code
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import DRIFT_INCIDENT, INGESTED_FILE, PUBLICATION, QUALITY_RESULT, TOPIC_ROUTE, Table
+from hindsight.schemas.column_types import of_json
 from tests.pipeline.interrupted_lake import is_published_whole
 from tests.pipeline.local_runs import OF_PRODUCERS
 from tests.pipeline.test_quality_gate import DAY, sound
@@ -109,7 +109,7 @@ def a_route(lake: Lake, settings: str, table: Table = TOPIC_ROUTE) -> int:
 
 @pytest.fixture
 def with_a_file(spark, lake, monkeypatch) -> Lake:
-    monkeypatch.setattr("jobs.publication.check", lambda *_: None)
+    monkeypatch.setattr("hindsight.jobs.publishing.publication.check", lambda *_: None)
     file = sound(INGESTED_FILE, cluster="c", format="f", event_dates=[DAY])
     lake.append(INGESTED_FILE, spark.createDataFrame([file], stored_schema(INGESTED_FILE)))
     return lake
@@ -124,7 +124,7 @@ def test_the_newest_publication_is_the_last_one_whatever_the_clock_said(with_a_f
         def now(cls, tz=None):
             return clock[0]
 
-    monkeypatch.setattr("jobs.publication_record.datetime", Clock)
+    monkeypatch.setattr("hindsight.jobs.publishing.publication_record.datetime", Clock)
     assert (a_route(lake, "early"), a_route(lake, "early")) == (1, 0)
     clock[0] = clock[0].replace(hour=11)
     assert (a_route(lake, "late"), a_route(lake, "late")) == (1, 0)

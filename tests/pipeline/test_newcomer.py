@@ -63,7 +63,7 @@ def test_a_missing_interpreter_on_the_workers_is_one_sentence(run):
 
 def test_no_route_to_the_jars_is_one_sentence(tmp_path, monkeypatch):
     """Spark without the Delta jars, an empty Ivy cache, and no repository to ask."""
-    from jobs import delta_jars
+    from hindsight.jobs.running import delta_jars
 
     monkeypatch.setattr(delta_jars, "_jars_of_spark", list)
     monkeypatch.setattr(delta_jars.Path, "home", classmethod(lambda cls: tmp_path))

@@ -12,14 +12,9 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from conf.failure import DRIFT_FOUND, RUN_FAILED, WRONG_USAGE
-from jobs import check_quality
-from jobs.check_quality import AbsentTableError
-from jobs.engines.asker import Asker
-from jobs.engines.local_asker import LocalAsker
-from jobs.engines.local_lake import LocalLake
-from jobs.exit_codes import exit_code
-from jobs.open_drift import (
+from hindsight.conf.failure import DRIFT_FOUND, RUN_FAILED, WRONG_USAGE
+from hindsight.jobs import check_quality
+from hindsight.jobs.asking.open_drift import (
     DriftFoundError,
     HalfPublishedError,
     NothingJudgedError,
@@ -30,9 +25,14 @@ from jobs.open_drift import (
     require_published,
     told,
 )
-from jobs.publication_record import begin_commits, record
-from jobs.run_context import DateRange, NoSuchDatesError, RunContext
-from jobs.transforms.frames import ClusterDate
+from hindsight.jobs.check_quality import AbsentTableError
+from hindsight.jobs.engines.asker import Asker
+from hindsight.jobs.engines.local_asker import LocalAsker
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.publishing.publication_record import begin_commits, record
+from hindsight.jobs.running.exit_codes import exit_code
+from hindsight.jobs.running.run_context import DateRange, NoSuchDatesError, RunContext
 
 LAST = datetime(2026, 11, 21, 9, 34, 56)  # the capture's last round
 CHECKED = ("broker_availability_window", "window_confirmation", "expected_allocation", "allocation_drift")

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from conf.settings_file import load_settings
-from jobs.run_pipeline import JOBS
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.run_pipeline import JOBS
 from tests.conftest import CAPTURES, GOLDEN
 from tests.lake_rows import LakeRows
 from tests.pipeline.lake_contents import contents

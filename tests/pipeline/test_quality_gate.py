@@ -17,15 +17,15 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from conf.failure import GATE_FAILED
-from jobs.delta_tables import Lake
-from jobs.exit_codes import exit_code
-from jobs.publication import Derivation, publish
-from jobs.quality_gate import GateFailedError, check, validated
-from jobs.run_context import RunContext
-from jobs.table_schema import stored_schema
-from schemas import ALLOCATION_DRIFT, BROKER_AVAILABILITY_WINDOW, INGESTED_FILE, TABLES, Table
-from schemas.expectations import INVARIANTS
+from hindsight.conf.failure import GATE_FAILED
+from hindsight.jobs.engines.delta_tables import Lake
+from hindsight.jobs.lake.table_schema import stored_schema
+from hindsight.jobs.publishing.publication import Derivation, publish
+from hindsight.jobs.publishing.quality_gate import GateFailedError, check, validated
+from hindsight.jobs.running.exit_codes import exit_code
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import ALLOCATION_DRIFT, BROKER_AVAILABILITY_WINDOW, INGESTED_FILE, TABLES, Table
+from hindsight.schemas.expectations import INVARIANTS
 from tests.pipeline.stepped_clock import AnHourBack
 
 DAY = date(2026, 1, 5)
@@ -179,12 +179,12 @@ def test_an_expectation_that_crashes_counts_as_critical(gate, spark):
 
 def test_the_page_shows_the_newest_checks_whatever_the_clock_said(gate, spark, settings, monkeypatch):
     """The clock goes back an hour after checks that held."""
-    from jobs.engines.spark_asker import SparkAsker
-    from jobs.report_queries import report_data
-    from jobs.sql_views import create_views
+    from hindsight.jobs.engines.spark_asker import SparkAsker
+    from hindsight.jobs.engines.sql_views import create_views
+    from hindsight.jobs.report.report_queries import report_data
 
     gate({ALLOCATION_DRIFT: []})
-    monkeypatch.setattr("jobs.quality_gate.datetime", AnHourBack)
+    monkeypatch.setattr("hindsight.jobs.publishing.quality_gate.datetime", AnHourBack)
     with pytest.raises(GateFailedError):
         gate({ALLOCATION_DRIFT: [sound(ALLOCATION_DRIFT, evidence=[])]})
     create_views(spark, gate.lake)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from conf.settings_file import load_settings
-from jobs import flag_allocation_drift, ingest_consumer_snapshots
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_runner import LocalRunner
-from jobs.run_context import RunContext
-from schemas import REBALANCE_EVENT
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs import flag_allocation_drift, ingest_consumer_snapshots
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import REBALANCE_EVENT
 
 CAPTURES = Path(__file__).parent.parent / "golden" / "captures"
 ORACLE = {

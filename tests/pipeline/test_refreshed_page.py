@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from jobs import render_report
-from jobs.engines.local_asker import LocalAsker
-from jobs.engines.local_lake import LocalLake
-from jobs.run_context import DateRange, RunContext
-from schemas import SEND_ATTEMPT
-from schemas.bookkeeping import QUALITY_RESULT
+from hindsight.jobs import render_report
+from hindsight.jobs.engines.local_asker import LocalAsker
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.running.run_context import DateRange, RunContext
+from hindsight.schemas import SEND_ATTEMPT
+from hindsight.schemas.bookkeeping import QUALITY_RESULT
 
 LEFT = "left as it is"
 

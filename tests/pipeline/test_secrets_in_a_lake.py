@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from jobs import render_report
-from jobs.engines.local_asker import LocalAsker
-from jobs.engines.local_lake import LocalLake
-from jobs.run_context import RunContext
+from hindsight.jobs import render_report
+from hindsight.jobs.engines.local_asker import LocalAsker
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.running.run_context import RunContext
 from tests.pipeline.local_runs import run_here
 from tests.pipeline.test_incidents_over_midnight import capture, ms, running_info
 

@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from jobs import ingest_consumer_snapshots, ingest_send_records, rebuild_availability
-from jobs.engines.asker import records
-from jobs.engines.local_asker import LocalAsker
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.local_runner import LocalRunner
-from jobs.run_context import RunContext
+from hindsight.jobs import ingest_consumer_snapshots, ingest_send_records, rebuild_availability
+from hindsight.jobs.engines.asker import records
+from hindsight.jobs.engines.local_asker import LocalAsker
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.running.run_context import RunContext
 from tests.kernels.test_family_choices import misled
 from tests.pipeline.test_incidents_over_midnight import capture
 from tests.random_producers import START_MS

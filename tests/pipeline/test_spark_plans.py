@@ -7,10 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs import ingest_send_records, ingestion, publication, render_report, spark_plans
-from jobs.delta_tables import Lake
-from jobs.run_context import RunContext
-from jobs.spark_plans import interpreted_plans
+from hindsight.jobs import ingest_send_records, render_report
+from hindsight.jobs.engines.delta_tables import Lake
+from hindsight.jobs.intake import ingestion
+from hindsight.jobs.publishing import publication
+from hindsight.jobs.running import spark_plans
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.jobs.running.spark_plans import interpreted_plans
 from tests.pipeline.local_runs import OF_PRODUCERS
 from tests.pipeline.undisturbed_runs import is_healed_by_a_rerun, on_spark
 

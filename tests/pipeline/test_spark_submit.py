@@ -20,7 +20,7 @@ import pyspark
 import pytest
 from pyarrow import fs
 
-from conf.failure import RUN_FAILED
+from hindsight.conf.failure import RUN_FAILED
 from tests.conftest import CAPTURES
 from tests.pipeline.lake_contents import contents
 from tests.processes import below
@@ -50,8 +50,8 @@ def landing(tmp_path_factory):
 @pytest.fixture(scope="module")
 def in_one_process(spark, settings, landing, tmp_path_factory):
     """What the tables must hold: the contents of a lake that the tests' own session made."""
-    from jobs.run_context import RunContext
-    from jobs.run_pipeline import JOBS
+    from hindsight.jobs.run_pipeline import JOBS
+    from hindsight.jobs.running.run_context import RunContext
 
     lake = tmp_path_factory.mktemp("local") / "lake"
     for job in JOBS.values():
@@ -66,9 +66,9 @@ def archive(tmp_path_factory):
     """The archive as `make zip` makes it."""
     made = tmp_path_factory.mktemp("dist") / "hindsight.zip"
     source = tmp_path_factory.mktemp("source")
-    for package in ("conf", "schemas", "udfs", "jobs"):
-        shutil.copytree(ROOT / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
-    command = [sys.executable, "-m", "zipfile", "-c", str(made), "conf", "schemas", "udfs", "jobs"]
+    for package in ("hindsight", "conf", "schemas", "udfs", "jobs"):
+        shutil.copytree(ROOT / package, source / package, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    command = [sys.executable, "-m", "zipfile", "-c", str(made), "hindsight"]
     subprocess.run(command, cwd=source, check=True)
     return made
 
@@ -88,7 +88,7 @@ def environment(tmp_path_factory):
     python = str(folder / "bin" / "python")
     given = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "PYTHONPATH", "SPARK"))}
     given |= {"PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"}
-    outside = subprocess.run([python, "-c", "import udfs"], cwd="/", env=given, capture_output=True, check=False)
+    outside = subprocess.run([python, "-c", "import hindsight"], cwd="/", env=given, capture_output=True, check=False)
     assert outside.returncode != 0, "the workers' interpreter must not have the project"
     return given
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from conf.settings import ClientFamily
-from jobs import render_report
-from jobs.run_context import RunContext
+from hindsight.conf.settings import ClientFamily
+from hindsight.jobs import render_report
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.udfs.consumer.client_balance import queues_pulled
 from tests.lake_rows import LakeRows
 from tests.pipeline.local_runs import OF_CONSUMERS, run_here
 from tests.pipeline.test_incidents_over_midnight import AVG, capture, ms
-from udfs.client_balance import queues_pulled
 
 BEGIN = datetime(2026, 1, 5, 10, tzinfo=UTC)
 JAVA, GO, CPP = "10.0.0.1@1", "10.0.0.2@DEFAULT", "10.0.0.3@3#DEFAULT"

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from jobs.run_summary import summary
-from jobs.sql_views import view_texts, views
-from schemas import TABLES
+from hindsight.jobs.asking.run_summary import summary
+from hindsight.jobs.engines.sql_views import view_texts, views
+from hindsight.schemas import TABLES
 from tests.conftest import CAPTURES
 from tests.recorded_producer import Recorded
 
@@ -185,9 +185,9 @@ def test_expected_owners_equal_what_each_client_of_g_avg_logged_that_it_took(row
 
 def test_incidents_and_findings_are_those_of_the_kernels_without_spark(rows):
     """What tests/captures/test_incidents_of_groups.py says of the kernels holds of the tables."""
+    from hindsight.udfs.consumer.drift_timing import Timing
+    from hindsight.udfs.groups.group_walk import CHANGE, DRIFT, INCIDENT, WalkSettings, walk
     from tests.capture_rounds import CaptureRounds
-    from udfs.drift_timing import Timing
-    from udfs.group_walk import CHANGE, DRIFT, INCIDENT, WalkSettings, walk
 
     capture = CaptureRounds(CAPTURES / "consumers" / "admin_snapshots.jsonl.gz")
     made = [r for group in capture.groups for r in walk(capture.of_group(group), WalkSettings(Timing(), 7))]

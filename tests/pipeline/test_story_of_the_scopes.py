@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from conf.settings_file import load_settings
+from hindsight.conf.settings_file import load_settings
 from tests.conftest import CAPTURES
 from tests.lake_rows import LakeRows
 from tests.pipeline.local_runs import OF_CONSUMERS, run_here

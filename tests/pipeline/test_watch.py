@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.lake_lease import take
-from jobs.lease_folder import LeaseFolder
-from jobs.small_files import LocalStore
+from hindsight.jobs.lake.lake_lease import take
+from hindsight.jobs.lake.lease_folder import LeaseFolder
+from hindsight.jobs.lake.small_files import LocalStore
 from tests.collect.fake_servers import FakeCluster
 from tests.collect.test_collect_command import clean
 
@@ -35,7 +35,17 @@ async def told_of(process, event):
 
 
 async def watched(landing, lake, name_server, *options):
-    words = ["-m", "jobs.command_line", "watch", "--cluster", "c", "--name-server", name_server, "--every", "0.5"]
+    words = [
+        "-m",
+        "hindsight.jobs.command_line",
+        "watch",
+        "--cluster",
+        "c",
+        "--name-server",
+        name_server,
+        "--every",
+        "0.5",
+    ]
     words += ["--landing", str(landing), "--lake", str(lake), "--run-minutes", "0", *options]
     return await asyncio.create_subprocess_exec(
         sys.executable, *words, cwd=ROOT, env=clean(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, limit=2**20

@@ -12,11 +12,16 @@ from datetime import timedelta
 import pyarrow.compute as pc
 import pytest
 
-from jobs.engines.arrow_columns import conformed_rows
-from jobs.sql_views import view_texts
-from schemas import BROKER_AVAILABILITY_WINDOW, CLIENT_EVENT, SEND_ATTEMPT
+from hindsight.jobs.engines.arrow_columns import conformed_rows
+from hindsight.jobs.engines.sql_views import view_texts
+from hindsight.schemas import BROKER_AVAILABILITY_WINDOW, CLIENT_EVENT, SEND_ATTEMPT
+from hindsight.udfs.producer.window_confirmations import (
+    WRITER,
+    tells_of_faults,
+    window_confirmations,
+    windows_of_writers,
+)
 from tests.lake_rows import LakeRows
-from udfs.window_confirmations import WRITER, tells_of_faults, window_confirmations, windows_of_writers
 
 NAMED = re.compile(r"(\w+)-t\d+")
 

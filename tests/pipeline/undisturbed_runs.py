@@ -10,9 +10,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from conf.settings import Settings
-from jobs.run_context import RunContext
-from jobs.run_pipeline import JOBS
+from hindsight.conf.settings import Settings
+from hindsight.jobs.run_pipeline import JOBS
+from hindsight.jobs.running.run_context import RunContext
 from tests.conftest import CAPTURES
 from tests.pipeline.interrupted_lake import Seen, after_each_write, is_published_whole, published, seen, without_empty
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
-from schemas import TABLES
-from udfs.bounded_lines import Line, read_lines
-from udfs.parsed_line import ParsedLine
+from hindsight.schemas import TABLES
+from hindsight.udfs.lines.bounded_lines import Line, read_lines
+from hindsight.udfs.lines.parsed_line import ParsedLine
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 MAX_LINE_BYTES = 1 << 20

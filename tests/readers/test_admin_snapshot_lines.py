@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
+from hindsight.udfs.lines.bounded_lines import Line
 from tests.readers.line_checks import lines_of
-from udfs.admin_snapshot_lines import parse_admin_snapshots
-from udfs.bounded_lines import Line
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 POP = GOLDEN / "running_info" / "pop_5.3.3.json"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.bounded_lines import Line, read_lines
+from hindsight.udfs.lines.bounded_lines import Line, read_lines
 
 BOM = b"\xef\xbb\xbf"
 

@@ -7,10 +7,10 @@ from time import process_time
 
 import pytest
 
-from schemas.events import MEMBERSHIP_EVENT_KINDS
+from hindsight.schemas.events import MEMBERSHIP_EVENT_KINDS
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.logs.broker_log_lines import TEMPLATES, broker_of, parse_broker_log
 from tests.readers.line_checks import GOLDEN, check, check_bytes, counts, lines_of, raw_lines
-from udfs.broker_log_lines import TEMPLATES, broker_of, parse_broker_log
-from udfs.landing_formats import FORMATS
 
 REAL = sorted((GOLDEN / "captures/broker_logs").glob("*.gz"))
 TABLES = FORMATS["broker_log"].tables

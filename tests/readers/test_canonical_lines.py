@@ -18,15 +18,15 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from schemas import TABLES
+from hindsight.schemas import TABLES
+from hindsight.udfs.formats import canonical_contract
+from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
+from hindsight.udfs.formats.canonical_contract import CONTRACT
+from hindsight.udfs.formats.canonical_lines import lines_of_rows, parse_canonical_sends, parse_canonical_snapshots
+from hindsight.udfs.formats.hook_lines import parse_hook_lines
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.lines.parsed_line import LandedFile
 from tests.readers.line_checks import GOLDEN, check, check_bytes, lines_of
-from udfs import canonical_contract
-from udfs.admin_snapshot_lines import parse_admin_snapshots
-from udfs.canonical_contract import CONTRACT
-from udfs.canonical_lines import lines_of_rows, parse_canonical_sends, parse_canonical_snapshots
-from udfs.hook_lines import parse_hook_lines
-from udfs.landing_formats import FORMATS
-from udfs.parsed_line import LandedFile
 
 SENDS = FORMATS["canonical_sends"].tables
 SNAPSHOTS = FORMATS["canonical_snapshots"].tables

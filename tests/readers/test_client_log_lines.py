@@ -7,12 +7,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from schemas.events import CLIENT_EVENT_KINDS
-from udfs.bounded_lines import Line
-from udfs.client_log_lines import parse_client_log
-from udfs.client_log_templates import TEMPLATES
-from udfs.grpc_client_logs import GRPC_KINDS
-from udfs.held_lines import TRACE_CHARS, TRACE_LINES
+from hindsight.schemas.events import CLIENT_EVENT_KINDS
+from hindsight.udfs.lines.bounded_lines import Line
+from hindsight.udfs.logs.client_log_lines import parse_client_log
+from hindsight.udfs.logs.client_log_templates import TEMPLATES
+from hindsight.udfs.logs.grpc_client_logs import GRPC_KINDS
+from hindsight.udfs.logs.held_lines import TRACE_CHARS, TRACE_LINES
 
 SET = "[MessageQueue [topic=T, brokerName=broker-b, queueId=0], MessageQueue [topic=T, brokerName=broker-a, queueId=1]]"
 TEXT = (

@@ -4,12 +4,12 @@ from time import process_time
 
 import pytest
 
-from schemas import TABLES
-from udfs.bounded_lines import Line, Refusal
-from udfs.door import judged, severities
-from udfs.door_rules import RULES, is_system_group, is_system_topic
-from udfs.landing_formats import FORMATS
-from udfs.parsed_line import ParsedLine, Record
+from hindsight.schemas import TABLES
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.limits.door import judged, severities
+from hindsight.udfs.limits.door_rules import RULES, is_system_group, is_system_topic
+from hindsight.udfs.lines.bounded_lines import Line, Refusal
+from hindsight.udfs.lines.parsed_line import ParsedLine, Record
 
 LINE = Line(1, 0, 1, "x", None)
 FLAGGED = [name for name, table in TABLES.items() if "doubts" in table.columns.names]

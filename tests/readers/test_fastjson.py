@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from udfs.fastjson import FastjsonError, ObjectKey, parse_fastjson
+from hindsight.udfs.formats.fastjson import FastjsonError, ObjectKey, parse_fastjson
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "fastjson"
 CAPTURES = [json.loads(line) for line in (GOLDEN / "captures.jsonl").read_text().splitlines()]
@@ -294,7 +294,7 @@ def leave_to_the_walk(text):
 def read_by_the_walk(text):
     """The value, or None where it is refused."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("udfs.fastjson._quickly", leave_to_the_walk)
+        patch.setattr("hindsight.udfs.formats.fastjson._quickly", leave_to_the_walk)
         return parsed_or_refused(text)
 
 

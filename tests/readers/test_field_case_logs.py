@@ -9,11 +9,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.lines.parsed_line import ClientLogLayout
+from hindsight.udfs.logs.broker_log_lines import parse_broker_log
+from hindsight.udfs.logs.client_log_lines import parse_client_log
 from tests.readers.line_checks import GOLDEN, check, counts, lines_of
-from udfs.broker_log_lines import parse_broker_log
-from udfs.client_log_lines import parse_client_log
-from udfs.landing_formats import FORMATS
-from udfs.parsed_line import ClientLogLayout
 
 CASES = GOLDEN / "field_cases"
 SHANGHAI = ZoneInfo("Asia/Shanghai")

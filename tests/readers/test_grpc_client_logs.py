@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from schemas import CLIENT_EVENT
-from udfs.bounded_lines import Line
-from udfs.client_log_lines import parse_client_log
+from hindsight.schemas import CLIENT_EVENT
+from hindsight.udfs.lines.bounded_lines import Line
+from hindsight.udfs.logs.client_log_lines import parse_client_log
 
 ZONE = timezone(timedelta(hours=9))
 ID = "host@7@0@1abc9"

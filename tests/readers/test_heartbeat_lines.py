@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from hindsight.udfs.formats.heartbeat_lines import carry_subscriptions, parse_heartbeats
+from hindsight.udfs.landing.landing_formats import FORMATS
 from tests.readers.line_checks import GOLDEN, check, check_bytes, counts, lines_of, raw_lines
-from udfs.heartbeat_lines import carry_subscriptions, parse_heartbeats
-from udfs.landing_formats import FORMATS
 
 REAL = GOLDEN / "heartbeats"
 TABLES = FORMATS["heartbeat"].tables

@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.engines.arrow_columns import row_schema
-from schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, TABLES
+from hindsight.jobs.engines.arrow_columns import row_schema
+from hindsight.schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, TABLES
+from hindsight.udfs.formats.hook_blocks import COLUMNS, HOOK_LINES, MEMBERS
+from hindsight.udfs.formats.hook_lines import parse_hook_lines
+from hindsight.udfs.formats.plain_rows import LINE_NUMBER, LineReader
+from hindsight.udfs.landing.landed_rows import TableShape, columns_read
+from hindsight.udfs.limits import column_door
+from hindsight.udfs.limits.door import judged, severities
+from hindsight.udfs.limits.door_rules import RULES, SEVERITIES, Rule
+from hindsight.udfs.lines.archive_blocks import cut
+from hindsight.udfs.lines.bounded_lines import read_blocks, read_lines
+from hindsight.udfs.logs.secret_ids import masked
 from tests.captures.test_damaged_lines import LINES, ODD, changed
 from tests.random_examples import examples
 from tests.readers.line_checks import GOLDEN, damaged, raw_lines
-from udfs import column_door
-from udfs.archive_blocks import cut
-from udfs.bounded_lines import read_blocks, read_lines
-from udfs.door import judged, severities
-from udfs.door_rules import RULES, SEVERITIES, Rule
-from udfs.hook_blocks import COLUMNS, HOOK_LINES, MEMBERS
-from udfs.hook_lines import parse_hook_lines
-from udfs.landed_rows import TableShape, columns_read
-from udfs.plain_rows import LINE_NUMBER, LineReader
-from udfs.secret_ids import masked
 
 FLAGGED = frozenset({SEND_ATTEMPT.name, PRODUCER_INSTANCE.name})
 READ = {t.name: columns_read(TableShape(row_schema(t), t.key, t.date_of, None)) for t in map(TABLES.get, FLAGGED)}
@@ -235,7 +235,7 @@ def test_a_rule_about_one_more_text_is_asked_once_for_each(monkeypatch):
         asked.append(row["client_id"])
         return "an odd id" if row["client_id"] == "odd" else None
 
-    for door in ("udfs.door", "udfs.column_door"):
+    for door in ("hindsight.udfs.limits.door", "hindsight.udfs.limits.column_door"):
         monkeypatch.setattr(f"{door}.RULES", (*RULES, Rule("ODD_ID", odd_id, "flag", ("client_id",))))
     lines = [json.dumps(ATTEMPT | {"clientId": of}).encode() for of in ("a", "odd", "b", "a", "b", "a")]
     assert check(b"\n".join([*lines, b""])) == 5

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from udfs.bounded_lines import Line
-from udfs.hook_lines import parse_hook_lines
+from hindsight.udfs.formats.hook_lines import parse_hook_lines
+from hindsight.udfs.lines.bounded_lines import Line
 
 ATTEMPT = {
     "type": "attempt",

@@ -15,21 +15,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.landing_lines import ENDS_FILE
-from jobs.table_keys import keyed_by
-from jobs.table_schema import stored_schema
-from schemas import MESSAGE_TRACE, PRODUCER_INSTANCE, QUARANTINE, SEND_ATTEMPT, Table
+from hindsight.jobs.lake.table_keys import keyed_by
+from hindsight.jobs.lake.table_schema import stored_schema
+from hindsight.jobs.landing.landing_lines import ENDS_FILE
+from hindsight.schemas import MESSAGE_TRACE, PRODUCER_INSTANCE, QUARANTINE, SEND_ATTEMPT, Table
+from hindsight.udfs.formats.plain_rows import LineReader, LinesRead
+from hindsight.udfs.landing.landed_rows import COUNTS, HASH, REFUSED, Landed, Reach, Rules, TableShape, landed_rows
+from hindsight.udfs.landing.landing_formats import FORMATS, HOOK
+from hindsight.udfs.landing.rival_rows import LineNumbers
+from hindsight.udfs.limits.door import judged, severities
+from hindsight.udfs.lines.archive_blocks import cut
+from hindsight.udfs.lines.bounded_lines import read_blocks, read_lines
 from tests.captures.test_damaged_lines import LINES
 from tests.random_examples import examples
 from tests.readers.line_checks import damaged
 from tests.readers.test_rival_rows import careful_pass, rows_of, settle
-from udfs.archive_blocks import cut
-from udfs.bounded_lines import read_blocks, read_lines
-from udfs.door import judged, severities
-from udfs.landed_rows import COUNTS, HASH, REFUSED, Landed, Reach, Rules, TableShape, landed_rows
-from udfs.landing_formats import FORMATS, HOOK
-from udfs.plain_rows import LineReader, LinesRead
-from udfs.rival_rows import LineNumbers
 
 TABLES = (SEND_ATTEMPT, PRODUCER_INSTANCE, MESSAGE_TRACE)
 OTHERS = (PRODUCER_INSTANCE, MESSAGE_TRACE)
@@ -160,7 +160,7 @@ def test_files_give_the_rows_refusals_and_counts_of_their_lines_one_by_one(
     stored = {table.name: SHAPES[table.name].schema.empty_table() for table in TABLES}
     for run in filter(None, [names[start::runs] for start in range(runs)] + ([names] if again else [])):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("udfs.landed_rows._PIECE_ROWS", most)
+            patch.setattr("hindsight.udfs.landing.landed_rows._PIECE_ROWS", most)
             portions = [run] if together else [[name] for name in run]
             pieces = [pieces_of({name: files[name] for name in portion}, block_bytes) for portion in portions]
         stored, named = taken_in(pieces, stored)

@@ -4,9 +4,9 @@ from datetime import UTC
 
 import pytest
 
-from schemas import TABLES
-from udfs.bounded_lines import Line, Refusal
-from udfs.landing_formats import FORMATS, formats_of
+from hindsight.schemas import TABLES
+from hindsight.udfs.landing.landing_formats import FORMATS, formats_of
+from hindsight.udfs.lines.bounded_lines import Line, Refusal
 
 LINES = [
     Line(1, 0, 0, "", None),

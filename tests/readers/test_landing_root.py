@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from jobs.landing_lines import ReadOptions, parse_file
-from jobs.landing_root import LandingRoot
-from jobs.landing_survey import survey
-from udfs.door import severities
-from udfs.parsed_line import ParsedLine
+from hindsight.jobs.landing.landing_lines import ReadOptions, parse_file
+from hindsight.jobs.landing.landing_root import LandingRoot
+from hindsight.jobs.landing.landing_survey import survey
+from hindsight.udfs.limits.door import severities
+from hindsight.udfs.lines.parsed_line import ParsedLine
 
 HOOK, MQADMIN = "producer_hook", "mqadmin"
 
@@ -259,7 +259,7 @@ def test_a_long_row_of_a_parquet_file_is_refused_as_a_long_line_is(tmp_path):
 
 
 def test_a_deep_parquet_row_stops_no_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("udfs.canonical_lines.json.dumps", lambda *_, **__: json.loads("[" * 10**5))
+    monkeypatch.setattr("hindsight.udfs.formats.canonical_lines.json.dumps", lambda *_, **__: json.loads("[" * 10**5))
     (line,) = rows_in(tmp_path, pa.table({"topic": ["T"]}))
     assert (line.refusal.code, line.line.number) == ("NOT_PARQUET", 1)
 

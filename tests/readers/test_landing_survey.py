@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import fs
 
-from jobs import landing_root
-from jobs.landing_survey import Survey, survey, whole_survey
-from udfs.landing_formats import FORMATS
+from hindsight.jobs.landing import landing_root
+from hindsight.jobs.landing.landing_survey import Survey, survey, whole_survey
+from hindsight.udfs.landing.landing_formats import FORMATS
 
 FOLDERS = st.sampled_from(
     [*FORMATS, "client_logs", "cluster=c", "cluster=c.1", "cluster-c", "cluster=a b", "cluster=", "_x", "run", "é"]

@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from conf.settings_file import SettingsError, load_settings
-from jobs.landing_lines import parse_file
-from jobs.landing_survey import survey
-from jobs.read_options import read_options
+from hindsight.conf.settings_file import SettingsError, load_settings
+from hindsight.jobs.intake.read_options import read_options
+from hindsight.jobs.landing.landing_lines import parse_file
+from hindsight.jobs.landing.landing_survey import survey
 
 TEXT = (
     "10:00:26.213 [消费者] INFO  c.E - doRebalance, g, add a new mq, MessageQueue [topic=T, brokerName=b, queueId=3]\n"

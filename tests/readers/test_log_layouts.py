@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.lines.bounded_lines import Line
+from hindsight.udfs.lines.parsed_line import LandedFile
 from tests.readers.test_log_templates import BROKER, CLIENT, filled
-from udfs.bounded_lines import Line
-from udfs.landing_formats import FORMATS
-from udfs.parsed_line import LandedFile
 
 ZONE = ZoneInfo("America/New_York")
 GMT8 = timezone(timedelta(hours=8))

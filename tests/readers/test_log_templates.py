@@ -8,14 +8,14 @@ from datetime import UTC
 
 import pytest
 
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.lines.bounded_lines import Line
+from hindsight.udfs.lines.parsed_line import LandedFile
+from hindsight.udfs.logs.broker_log_lines import TEMPLATES as BROKER_TEMPLATES
+from hindsight.udfs.logs.client_log_events import MESSAGES
+from hindsight.udfs.logs.client_log_templates import RESULTS
+from hindsight.udfs.logs.client_log_templates import TEMPLATES as CLIENT_TEMPLATES
 from tests.readers.line_checks import GOLDEN
-from udfs.bounded_lines import Line
-from udfs.broker_log_lines import TEMPLATES as BROKER_TEMPLATES
-from udfs.client_log_events import MESSAGES
-from udfs.client_log_templates import RESULTS
-from udfs.client_log_templates import TEMPLATES as CLIENT_TEMPLATES
-from udfs.landing_formats import FORMATS
-from udfs.parsed_line import LandedFile
 
 MQ = "MessageQueue [topic=T, brokerName=b, queueId=3]"
 PULL = f"PullRequest [consumerGroup=g, messageQueue={MQ}, nextOffset=7]"

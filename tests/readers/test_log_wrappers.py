@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.lines.bounded_lines import Line
+from hindsight.udfs.logs.broker_log_lines import parse_broker_log
+from hindsight.udfs.logs.client_log_lines import parse_client_log
+from hindsight.udfs.logs.log_wrappers import unwrap
 from tests.readers.line_checks import check
 from tests.readers.test_log_templates import BROKER, CLIENT, filled
-from udfs.bounded_lines import Line
-from udfs.broker_log_lines import parse_broker_log
-from udfs.client_log_lines import parse_client_log
-from udfs.landing_formats import FORMATS
-from udfs.log_wrappers import unwrap
 
 QUEUES = ", ".join(f"MessageQueue [topic=T, brokerName=broker-{i:04}, queueId=0]" for i in range(600))
 LONG = (

@@ -7,13 +7,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from hindsight.udfs.formats.mqadmin_connections import version_ordinal
+from hindsight.udfs.formats.mqadmin_lines import MOST_LINES, parse_mqadmin, with_command
+from hindsight.udfs.formats.mqadmin_output import COLLECTOR
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.lines.bounded_lines import Line
+from hindsight.udfs.lines.parsed_line import LandedFile
 from tests.readers.line_checks import GOLDEN, check, check_bytes, counts, lines_of
-from udfs.bounded_lines import Line
-from udfs.landing_formats import FORMATS
-from udfs.mqadmin_connections import version_ordinal
-from udfs.mqadmin_lines import MOST_LINES, parse_mqadmin, with_command
-from udfs.mqadmin_output import COLLECTOR
-from udfs.parsed_line import LandedFile
 
 REAL = GOLDEN / "captures/mqadmin/t140"
 COMMANDS = lines_of(REAL / "commands.jsonl")

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from hindsight.udfs.formats.cut_names import BROKER_MAYBE_CUT, TOPIC_MAYBE_CUT
+from hindsight.udfs.formats.mqadmin_lines import parse_mqadmin, with_command
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.lines.parsed_line import ERROR_CHARS, LandedFile
 from tests.readers import mqadmin_printer as printed
 from tests.readers.line_checks import GOLDEN, check_bytes, lines_of
 from tests.readers.mqadmin_printer import RELEASES, SUBSCRIBED
-from udfs.cut_names import BROKER_MAYBE_CUT, TOPIC_MAYBE_CUT
-from udfs.landing_formats import FORMATS
-from udfs.mqadmin_lines import parse_mqadmin, with_command
-from udfs.parsed_line import ERROR_CHARS, LandedFile
 
 AT = 1795253591125
 TABLES = FORMATS["mqadmin"].tables

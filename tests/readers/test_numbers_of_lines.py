@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.parsed_line import RefusedLineError, int32, json_object, optional_int32, optional_number, whole_number
+from hindsight.udfs.lines.parsed_line import (
+    RefusedLineError,
+    int32,
+    json_object,
+    optional_int32,
+    optional_number,
+    whole_number,
+)
 
 READERS = {whole_number: 64, optional_number: 64, int32: 32, optional_int32: 32}
 

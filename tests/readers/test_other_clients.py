@@ -9,11 +9,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.limits.door import judged, severities
+from hindsight.udfs.lines.bounded_lines import Line
+from hindsight.udfs.lines.parsed_line import LandedFile
 from tests.conftest import GOLDEN
-from udfs.bounded_lines import Line
-from udfs.door import judged, severities
-from udfs.landing_formats import FORMATS
-from udfs.parsed_line import LandedFile
 
 SAMPLES = sorted((GOLDEN / "other_clients").glob("sample_*"))
 FORMAT_OF = {

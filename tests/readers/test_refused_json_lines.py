@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
+from hindsight.udfs.formats.hook_lines import parse_hook_lines
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.lines.parsed_line import RefusedLineError, json_object
 from tests.readers.line_checks import check_bytes
-from udfs.admin_snapshot_lines import parse_admin_snapshots
-from udfs.hook_lines import parse_hook_lines
-from udfs.landing_formats import FORMATS
-from udfs.parsed_line import RefusedLineError, json_object
 
 ATTEMPT = {
     "type": "attempt",

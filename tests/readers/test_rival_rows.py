@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.table_keys import keyed_by
-from jobs.table_schema import stored_schema
-from schemas import SEND_ATTEMPT
+from hindsight.jobs.lake.table_keys import keyed_by
+from hindsight.jobs.lake.table_schema import stored_schema
+from hindsight.schemas import SEND_ATTEMPT
+from hindsight.udfs.landing.landing_formats import HOOK
+from hindsight.udfs.landing.rival_rows import LineNumbers, are_among, rival_hashes, settled, without
+from hindsight.udfs.landing.rows_by_key import Keyed
+from hindsight.udfs.landing.send_halves import halves_joined
+from hindsight.udfs.values.row_hashes import row_hashes
 from tests.random_examples import examples
-from udfs.landing_formats import HOOK
-from udfs.rival_rows import LineNumbers, are_among, rival_hashes, settled, without
-from udfs.row_hashes import row_hashes
-from udfs.rows_by_key import Keyed
-from udfs.send_halves import halves_joined
 
 SCHEMA = pa.schema([(field.name, field.type) for field in to_arrow_schema(stored_schema(SEND_ATTEMPT), timezone="UTC")])
 KEYED = keyed_by(SEND_ATTEMPT)
@@ -235,7 +235,7 @@ def lines_that_are_stored(stored: pa.Table, blocks: list[list[dict]]) -> Counter
 def test_what_is_stored_does_not_rest_on_hashes_that_differ(arrived):
     """Every row has every other one's hash: all are compared whole."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("udfs.row_hashes.mixed", np.zeros_like)
+        patch.setattr("hindsight.udfs.values.row_hashes.mixed", np.zeros_like)
         files, runs = arrived
         stored = SCHEMA.empty_table()
         for blocks in runs:

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from jobs.collect.landing_writer import LandingWriter
-from udfs.bounded_lines import Line, Refusal
-from udfs.door import judged, severities
-from udfs.landing_formats import FORMATS
-from udfs.secret_ids import masked, without_secrets
+from hindsight.jobs.collect.landing_writer import LandingWriter
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.limits.door import judged, severities
+from hindsight.udfs.lines.bounded_lines import Line, Refusal
+from hindsight.udfs.logs.secret_ids import masked, without_secrets
 
 ACCESS, SECRET = "AKrocketmq", "s3cr3t/KEY+=="
 SPRING_ID = f"10.0.0.1@{ACCESS}|{SECRET}|my-group|77"

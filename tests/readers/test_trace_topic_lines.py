@@ -6,12 +6,12 @@ from time import process_time
 
 import pytest
 
+from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
+from hindsight.udfs.formats.store_hosts import KnownAddress, StoreHosts
+from hindsight.udfs.formats.trace_topic_lines import MOST_RECORDS, parse_trace_topic
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.lines.bounded_lines import Line
 from tests.readers.line_checks import GOLDEN, check, check_bytes, counts, lines_of, raw_lines
-from udfs.admin_snapshot_lines import parse_admin_snapshots
-from udfs.bounded_lines import Line
-from udfs.landing_formats import FORMATS
-from udfs.store_hosts import KnownAddress, StoreHosts
-from udfs.trace_topic_lines import MOST_RECORDS, parse_trace_topic
 
 CAPTURES = GOLDEN / "captures"
 CHAOS = CAPTURES / "trace_topic/trace_4.9.8_5.3.3.jsonl.gz"

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.archive_blocks import BLOCK_BYTES, inflate_piece
-from udfs.bounded_lines import read_lines
-from udfs.landing_formats import FORMATS
-from udfs.zipped_lines import read_zip_lines
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.lines.archive_blocks import BLOCK_BYTES, inflate_piece
+from hindsight.udfs.lines.bounded_lines import read_lines
+from hindsight.udfs.lines.zipped_lines import read_zip_lines
 
 TEXT = b"".join(b"line %d of a log\n" % i for i in range(5_000))
 takes = FORMATS["client_log"].takes

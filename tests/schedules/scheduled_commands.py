@@ -14,7 +14,7 @@ from unittest.mock import MagicMock, patch
 
 from ruamel.yaml import YAML
 
-from jobs.run_pipeline import JOBS
+from hindsight.jobs.run_pipeline import JOBS
 
 SCHEDULES = Path(__file__).parent.parent.parent / "docs" / "schedules"
 _AIRFLOW = ("airflow", "airflow.sdk", "airflow.providers", "airflow.providers.standard")

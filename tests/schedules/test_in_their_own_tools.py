@@ -156,7 +156,7 @@ def test_the_real_spark_submit_takes_the_words_of_a_schedule(command, tmp_path):
     project = tmp_path / "opt" / "hindsight"
     project.mkdir(parents=True)
     (project / ".venv").symlink_to(sys.prefix)
-    for folder in ("conf", "docs", "jobs"):
+    for folder in ("conf", "docs", "hindsight", "jobs", "schemas", "udfs"):
         (project / folder).symlink_to(ROOT / folder)
     own = {name: value.replace("/opt", f"{tmp_path}/opt") for name, value in command.environment.items()}
     java = {name: os.environ[name] for name in ("JAVA_HOME",) if name in os.environ}

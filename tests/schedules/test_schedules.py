@@ -9,9 +9,9 @@ from unittest.mock import MagicMock
 import pytest
 import typer
 
-from conf.settings_file import load_settings
-from jobs.lake_commands import app
-from jobs.spark_session import _local
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.commands.lake_commands import app
+from hindsight.jobs.running.spark_session import _local
 from tests.schedules.scheduled_commands import (
     SCHEDULED,
     SCHEDULES,

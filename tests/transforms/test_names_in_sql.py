@@ -8,16 +8,16 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from jobs.asking import spark_asker
-from jobs.delta_tables import Lake
-from jobs.engines.asker import records
-from jobs.engines.local_asker import LocalAsker
-from jobs.engines.local_lake import LocalLake
-from jobs.engines.spark_asker import SparkAsker
-from jobs.explain_row import NotOneRowError, explain
-from jobs.explanation import same
-from jobs.transforms.frames import sql_text
-from schemas.bookkeeping import QUARANTINE
+from hindsight.jobs.asking.asking import spark_asker
+from hindsight.jobs.engines.asker import records
+from hindsight.jobs.engines.delta_tables import Lake
+from hindsight.jobs.engines.local_asker import LocalAsker
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.spark_asker import SparkAsker
+from hindsight.jobs.explaining.explain_row import NotOneRowError, explain
+from hindsight.jobs.explaining.explanation import same
+from hindsight.jobs.lake.cluster_dates import sql_text
+from hindsight.schemas.bookkeeping import QUARANTINE
 from tests.hostile_texts import HOSTILE
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from udfs.fault_tolerance import PROFILES, FaultItem, FaultTable, not_available_duration
-from udfs.pandas_udfs import compute_not_available_duration, pick_one_at_least
+from hindsight.udfs.fault_tolerance import PROFILES, FaultItem, FaultTable, not_available_duration
+from hindsight.udfs.pandas_udfs import compute_not_available_duration, pick_one_at_least
 
 SEND = "n long, profile string, latency_max array<bigint>, not_available array<bigint>, latency long, isolation boolean"
 TABLE = """n long, profile string, names array<string>, latencies array<bigint>, starts array<bigint>,

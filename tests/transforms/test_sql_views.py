@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jobs.delta_tables import Lake
-from jobs.sql_views import create_views, view_texts
-from schemas import TABLES
+from hindsight.jobs.engines.delta_tables import Lake
+from hindsight.jobs.engines.sql_views import create_views, view_texts
+from hindsight.schemas import TABLES
 
 
 def delta_tables(root) -> set[str]:

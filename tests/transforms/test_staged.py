@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.transforms.frames import staged
+from hindsight.jobs.lake.cluster_dates import staged
 
 
 def kept_by(context):

@@ -1,0 +1,53 @@
+"""Opens a lake for questions: its place and an engine in, what answers out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from hindsight.conf.settings import Settings
+from hindsight.jobs.engines.asker import Asker
+from hindsight.jobs.engines.engine_choice import Engine
+from hindsight.jobs.running.run_context import RunContext
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@contextmanager
+def asked(lake_root: str, settings: Settings, engine: Engine, *, name: str, master: str | None) -> Iterator[Asker]:
+    """A lake's tables and views, for as long as somebody asks; ``name``: what asks."""
+    if engine == "spark":
+        from hindsight.jobs.running.spark_session import spark_session
+
+        with spark_session(settings, app_name=f"hindsight {name}", master=master) as spark:
+            yield spark_asker(spark, lake_root, settings)
+    else:
+        from hindsight.jobs.engines.local_asker import LocalAsker
+        from hindsight.jobs.engines.local_lake import LocalLake
+
+        lake = LocalLake(lake_root, retention_days=settings.delta.retention_days)
+        with closing(LocalAsker(lake)) as asker:
+            yield asker
+
+
+def spark_asker(spark: SparkSession, lake_root: str, settings: Settings, context: RunContext | None = None) -> Asker:
+    """The tables and views of a lake in a session that goes on; ``context``: of the run that asks, if one does."""
+    from hindsight.jobs.engines.delta_tables import Lake
+
+    confirm = context.confirm if context else lambda: None
+    return asker_on(Lake(spark, lake_root, retention_days=settings.delta.retention_days, confirm=confirm))
+
+
+def asker_on(lake: Any) -> Asker:
+    """The tables and views of a lake that is open, for the run that holds it."""
+    if lake.spark is None:
+        from hindsight.jobs.engines.local_asker import LocalAsker
+
+        return LocalAsker(lake)
+    from hindsight.jobs.engines.spark_asker import SparkAsker
+    from hindsight.jobs.engines.sql_views import create_views
+
+    create_views(lake.spark, lake)
+    return SparkAsker(lake.spark, lake)

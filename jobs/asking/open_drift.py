@@ -1,0 +1,105 @@
+"""Incidents that are open now, the worst first: for a person, a machine, or a pipeline that must stop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import Any
+
+from hindsight.conf.failure import DRIFT_FOUND, WRONG_USAGE, ExpectedError
+from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.engines.asker import Asker, Record, records
+from hindsight.jobs.publishing.publication_record import half_published
+from hindsight.schemas.drift import SEVERITIES
+
+_JOB = "flag_allocation_drift"
+
+
+class DriftFoundError(ExpectedError):
+    """Raised when an open incident is at least as severe as the caller wants to hear of."""
+
+    exit_code = DRIFT_FOUND
+
+
+class NothingJudgedError(ExpectedError):
+    """Raised when no round of any group was judged: that nothing is open would say more than is known."""
+
+    exit_code = WRONG_USAGE
+
+
+class HalfPublishedError(ExpectedError):
+    """Raised when rounds and incidents may be of two computations, and the caller goes by them."""
+
+
+def require_published(lake: ArrowLake) -> None:
+    """Raises: HalfPublishedError: a run was broken off while it committed drift, or is committing it."""
+    dates = sorted(half_published(lake, _JOB))
+    if dates:
+        raise HalfPublishedError(
+            f"drift of {len(dates)} date(s) from {dates[0].cluster} {dates[0].event_date} on was being committed when "
+            "it was read: rounds and incidents may not belong together. If no run is at work, one was interrupted: "
+            "rerun hindsight run-pipeline, which commits these dates again."
+        )
+
+
+def judged_until(asker: Asker, *, cluster: str = "*", group: str = "*") -> datetime:
+    """The latest round, UTC, that was judged of the groups that match the shell patterns.
+
+    Raises: NothingJudgedError: there is none.
+    """
+    rounds = (
+        "SELECT cluster, consumer_group, MAX(round_at) AS latest FROM group_round WHERE verdict IS NOT NULL "
+        "GROUP BY cluster, consumer_group"
+    )
+    latest = [row["latest"] for row in _matching(records(asker, rounds), cluster, group)]
+    if not latest:
+        raise NothingJudgedError(
+            f"no round of a consumer group was judged (cluster {cluster!r}, group {group!r}): nothing is known of its "
+            "drift. Take in admin snapshots and run hindsight flag-allocation-drift, or correct the patterns."
+        )
+    until: datetime = max(latest)
+    return until
+
+
+def open_incidents(asker: Asker, *, cluster: str = "*", group: str = "*") -> list[Record]:
+    """Rows of the view ``open_incidents`` whose cluster and consumer group match the shell patterns."""
+    return _matching(records(asker, "SELECT * FROM open_incidents"), cluster, group)
+
+
+def _matching(rows: list[Record], cluster: str, group: str) -> list[Record]:
+    return [r for r in rows if fnmatchcase(r["cluster"], cluster) and fnmatchcase(r["consumer_group"], group)]
+
+
+def told(incidents: list[Record], until: datetime) -> Iterator[str]:
+    """Lines for a person; ``until``: of what time they speak."""
+    yield f"As of the last judged round, {until:%Y-%m-%d %H:%M:%S} UTC:"
+    for row in incidents:
+        since = f"since {row['opened_at']:%Y-%m-%d %H:%M:%S} UTC"
+        yield f"{row['severity']:<8}  {row['cluster']}  {row['consumer_group']}  {since}"
+        yield f"          {row['sentence']}"
+    if not incidents:
+        yield "no open incident"
+
+
+def as_json(incidents: list[Record]) -> Iterator[str]:
+    """One JSON object a line, columns of the view."""
+    for row in incidents:
+        yield json.dumps(row, default=_text, ensure_ascii=False)
+
+
+def refuse(incidents: list[Record], at_least: str) -> None:
+    """Raises: DriftFoundError: one of the incidents has the severity ``at_least`` or a worse one."""
+    bad = SEVERITIES[: SEVERITIES.index(at_least) + 1]
+    severe = [row for row in incidents if row["severity"] in bad]
+    if severe:
+        groups = sorted({row["consumer_group"] for row in severe})
+        raise DriftFoundError(
+            f"{len(severe)} open incident(s) of severity {at_least} or worse, in {', '.join(groups)}; "
+            "hindsight drift lists them, hindsight explain shows their inputs."
+        )
+
+
+def _text(value: Any) -> str:
+    return f"{value.isoformat()}Z" if hasattr(value, "isoformat") else str(value)

@@ -1,0 +1,194 @@
+"""The commands that ask a lake: SQL, open incidents, explanations, checks, and the page."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hindsight.conf.settings import Settings
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.asking.asking import asked
+from hindsight.jobs.asking.sql_output import Format, NotForTerminalsError, write_answer
+from hindsight.jobs.commands.command_options import (
+    EngineName,
+    From,
+    Json,
+    LakeRoot,
+    Master,
+    SettingsFile,
+    Severity,
+    To,
+    dates_of,
+)
+from hindsight.jobs.engines.asker import Asker, BadQueryError
+from hindsight.jobs.engines.engine_choice import Engine, chosen_engine
+from hindsight.jobs.explaining.explain_row import EXPLAINED, NotOneRowError, explain
+from hindsight.jobs.running.places import absolute
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.jobs.running.terminal import write
+from hindsight.schemas import TABLES
+
+_ROWS = 100
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command("render-report")
+def render(
+    lake: LakeRoot,
+    landing: Annotated[str | None, typer.Option(help="Not used: accepted because every job accepts it.")] = None,
+    first: From = None,
+    last: To = None,
+    settings: SettingsFile = None,
+    engine: EngineName = None,
+    master: Master = None,
+) -> None:
+    """Render the report: what the tables say, as one self-contained HTML page at <lake>/report.html."""
+    from hindsight.jobs import render_report
+
+    context = RunContext(absolute(landing or lake), dates_of(first, last))
+    with _asking("render-report", lake, settings, engine, master) as (asker, loaded):
+        with context.step("render_report"):
+            page = render_report.written(asker, loaded, context)
+        write([f"Report: {page}"])
+
+
+@app.command()
+def sql(
+    lake: LakeRoot,
+    query: Annotated[
+        str | None, typer.Argument(help="One SQL statement, e.g. 'SELECT * FROM current_drift'; without it: a prompt.")
+    ] = None,
+    form: Annotated[
+        Format, typer.Option("--format", help="What to write: a table, JSON lines, CSV or Parquet.")
+    ] = "table",
+    output: Annotated[Path | None, typer.Option(dir_okay=False, help="File to write to; else stdout.")] = None,
+    settings: SettingsFile = None,
+    engine: EngineName = None,
+    master: Master = None,
+    limit: Annotated[int | None, typer.Option(min=1, help=f"Rows to write; else {_ROWS} of a table, or all.")] = None,
+) -> None:
+    """Run a query over tables and views, in DuckDB's SQL, or in Spark's with --engine spark."""
+    most = limit or (_ROWS if form == "table" else None)
+    text = query if query is not None or sys.stdin.isatty() else sys.stdin.read()
+    with _asking("sql", lake, settings, engine, master) as (asker, _):
+
+        def answer(text: str) -> None:
+            one_more = most + 1 if most and form == "table" else most
+            write_answer(asker.answer(text, one_more), form, output, most=most)
+
+        if text is None:
+            from hindsight.jobs.asking.sql_prompt import ask
+
+            ask(answer)
+        else:
+            answer(text)
+
+
+@app.command("explain")
+def explain_command(
+    table: Annotated[str, typer.Argument(help=f"One of {', '.join(EXPLAINED)}.")],
+    where: Annotated[
+        str, typer.Argument(help="SQL that picks one row, e.g. \"client_id = '...' AND broker_name = '...'\".")
+    ],
+    lake: LakeRoot,
+    settings: SettingsFile = None,
+    engine: EngineName = None,
+    master: Master = None,
+) -> None:
+    """Show the inputs of one window, verdict or drift row, so that you can redo it by hand."""
+    if table not in EXPLAINED:
+        raise typer.BadParameter(f"{table!r} cannot be explained; one of {', '.join(EXPLAINED)} can.")
+    with _asking("explain", lake, settings, engine, master) as (asker, _):
+        try:
+            sections = explain(asker, table, where)
+        except NotOneRowError as error:
+            raise typer.BadParameter(str(error)) from error
+        write("\n\n".join(section.text() for section in sections).split("\n"))
+
+
+@app.command()
+def drift(
+    lake: LakeRoot,
+    fail_on: Annotated[
+        Severity | None,
+        typer.Option(case_sensitive=False, help="Exit code 1 if an incident has this severity or a worse one."),
+    ] = None,
+    cluster: Annotated[str, typer.Option(help="Shell pattern.")] = "*",
+    group: Annotated[str, typer.Option(help="Consumer groups, shell pattern.")] = "*",
+    as_lines: Json = False,
+    settings: SettingsFile = None,
+    engine: EngineName = None,
+    master: Master = None,
+) -> None:
+    """Show the incidents that are open now, the worst first."""
+    from hindsight.jobs.asking.open_drift import as_json, judged_until, open_incidents, refuse, require_published, told
+
+    with _asking("drift", lake, settings, engine, master) as (asker, _):
+        until = judged_until(asker, cluster=cluster, group=group)
+        found = open_incidents(asker, cluster=cluster, group=group)
+        write(as_json(found) if as_lines else told(found, until))
+        require_published(asker.lake)
+        if fail_on:
+            refuse(found, fail_on)
+
+
+@app.command()
+def check(
+    lake: LakeRoot,
+    table: Annotated[list[str] | None, typer.Option(help="Table to check, may be repeated; default: all.")] = None,
+    first: From = None,
+    last: To = None,
+    as_lines: Json = False,
+    settings: SettingsFile = None,
+    engine: EngineName = None,
+    master: Master = None,
+) -> None:
+    """Check published tables against their contracts and invariants; exit code 2 if a critical expectation fails."""
+    from hindsight.jobs import check_quality
+    from hindsight.jobs.publishing.quality_gate import GateFailedError, failures, told
+
+    context = RunContext(absolute(lake), dates_of(first, last))
+    unknown = sorted({*(table or ())} - TABLES.keys())
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], TABLES, n=1)
+        raise typer.BadParameter(
+            f"there is no table {unknown[0]!r}" + (f"; did you mean {near[0]!r}?" if near else ".")
+        )
+    with _asking("check", lake, settings, engine, master) as (asker, _):
+        results = check_quality.run(asker, context, table or ())
+        for result in results:
+            shown = "ok" if result["success"] else f"FAILED ({result['severity']}): {result['observed']}"
+            line = f"{result['table']}: {result['expectation']}: {shown}"
+            write([json.dumps(result, ensure_ascii=False) if as_lines else line])
+        failed = failures(results)
+        if failed:
+            raise GateFailedError(f"{len(failed)} critical expectation(s) failed: {told(failed)}")
+
+
+def require_lake(lake: str) -> None:
+    """Refuse a place of this machine where there is nothing."""
+    if "://" not in lake and not Path(lake).exists():
+        raise typer.BadParameter(f"there is no lake at {lake!r}; run `hindsight run-pipeline` first.")
+
+
+@contextmanager
+def _asking(
+    name: str, lake: str, settings: Path | None, engine: Engine | None, master: str | None
+) -> Iterator[tuple[Asker, Settings]]:
+    """A lake for as long as a command asks; one that is not there is refused before Spark starts."""
+    chosen = chosen_engine(engine, master)
+    require_lake(lake)
+    loaded = load_settings(settings)
+    with asked(absolute(lake), loaded, chosen, name=name, master=master) as asker:
+        try:
+            yield asker, loaded
+        except (BadQueryError, NotForTerminalsError) as error:
+            raise typer.BadParameter(str(error)) from error

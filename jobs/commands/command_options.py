@@ -1,0 +1,50 @@
+"""The options that commands share: what each is called, and what it takes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from hindsight.jobs.engines.engine_choice import Engine
+from hindsight.jobs.running.places import lake_folder, without_password
+from hindsight.jobs.running.run_context import DateRange
+
+Severity = Literal["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"]
+Landing = Annotated[
+    str, typer.Option(callback=without_password, help="Folder with <format>/cluster=<name>/ files; local path or URI.")
+]
+LakeRoot = Annotated[
+    str, typer.Option("--lake", callback=lake_folder, help="Folder of the Delta tables; created if absent.")
+]
+SettingsFile = Annotated[
+    Path | None, typer.Option("--settings", help="TOML file with the settings that differ from the defaults.")
+]
+From = Annotated[
+    datetime | None,
+    typer.Option("--from", formats=["%Y-%m-%d"], help="First UTC date."),
+]
+To = Annotated[datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="Last UTC date.")]
+Json = Annotated[bool, typer.Option("--json", help="JSON lines for machines.")]
+Metrics = Annotated[Path | None, typer.Option(dir_okay=False, help="OpenMetrics text file to write at the end.")]
+Wait = Annotated[
+    float,
+    typer.Option("--wait", min=0, help="Seconds to wait for another run that writes to the lake; else exit code 75."),
+]
+EngineName = Annotated[
+    Engine | None,
+    typer.Option(
+        "--engine",
+        help="local: this machine, without Java; spark: Spark (default with --master and under spark-submit).",
+    ),
+]
+Master = Annotated[str | None, typer.Option(help="Spark master, e.g. local[4]; leave out under spark-submit.")]
+
+
+def dates_of(first: datetime | None, last: datetime | None) -> DateRange:
+    """The dates that ``--from`` and ``--to`` name; refused: a first one after the last."""
+    if first and last and first > last:
+        raise typer.BadParameter(f"--from {first:%Y-%m-%d} is after --to {last:%Y-%m-%d}.")
+    return DateRange(first and first.date(), last and last.date())

@@ -1,0 +1,105 @@
+"""The commands of the jobs: each by its name in kebab case, and ``run-pipeline``, which is all of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+
+import typer
+
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs import run_pipeline
+from hindsight.jobs.commands.command_options import (
+    EngineName,
+    From,
+    Json,
+    LakeRoot,
+    Landing,
+    Master,
+    Metrics,
+    SettingsFile,
+    To,
+    Wait,
+    dates_of,
+)
+from hindsight.jobs.engines.engine_choice import chosen_engine
+from hindsight.jobs.engines.opened import Opened, opened
+from hindsight.jobs.landing.landing_place import LandingPlace, look_at
+from hindsight.jobs.publishing.last_run import holds_input, last_run
+from hindsight.jobs.running.places import absolute
+from hindsight.jobs.running.run_context import RunContext, Step
+from hindsight.jobs.running.run_metrics import write_metrics
+from hindsight.jobs.running.terminal import write
+from hindsight.schemas.bookkeeping import INGESTED_FILE
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+def _add(job: str) -> None:
+    """A command for one job, or for ``run_pipeline``, which is all of them."""
+    every, name = job not in run_pipeline.JOBS, job.replace("_", "-")
+
+    def command(
+        landing: Landing,
+        lake: LakeRoot,
+        first: From = None,
+        last: To = None,
+        settings: SettingsFile = None,
+        as_lines: Json = False,
+        metrics: Metrics = None,
+        wait: Wait = 0,
+        engine: EngineName = None,
+        master: Master = None,
+    ) -> None:
+        chosen = chosen_engine(engine, master)
+        context = RunContext(absolute(landing), dates_of(first, last))
+        if metrics and not metrics.absolute().parent.is_dir():
+            raise typer.BadParameter(f"--metrics {str(metrics)!r}: there is no folder {str(metrics.parent)!r}.")
+        root, loaded = absolute(lake), load_settings(settings)
+        lake_held = partial(opened, chosen, root, loaded, context, name=name, master=master, wait_s=wait)
+        said = []
+        if every or job in run_pipeline.READ_LANDING:
+            place, has_input = look_at(context.landing), holds_input(root, chosen, master)
+            place.require(lake_has_input=has_input)
+            place.tell(context.run_id)
+            said = place.said()
+            if has_input is None and not place.has_files:
+                lake_held = partial(_landing_held, lake_held, place)
+        if every:
+            before = None if context.dates.is_given else last_run(root, context.landing, loaded, chosen, master)
+            done, shown = run_pipeline.run_or_recall(lake_held, loaded, context, root, before, is_told=not as_lines)
+        else:
+            with lake_held() as holding:
+                done, shown = [run_pipeline.run_job(job, holding, loaded)], []
+        if metrics:
+            write_metrics(metrics, done)
+        if as_lines:
+            write(json.dumps({"run_id": context.run_id, "job": step.job, **step.facts}) for step in done)
+        else:
+            write(_ended(said, shown, done))
+
+    app.command(name, help=(run_pipeline if every else run_pipeline.JOBS[job].run).__doc__)(command)
+
+
+@contextmanager
+def _landing_held(lake_held: Callable[[], AbstractContextManager[Opened]], place: LandingPlace) -> Iterator[Opened]:
+    """A lake that only its engine can ask whether it holds input, and with it whether files may be gone."""
+    with lake_held() as holding:
+        place.require(lake_has_input=bool(len(holding.lake.rows(INGESTED_FILE, ["file"]))))
+        yield holding
+
+
+def _ended(said: list[str], shown: list[str], done: list[Step]) -> Iterator[str]:
+    """What is printed at the end: of the landing folder, the summary, and where the page is."""
+    if said:
+        yield from ("", "Landing folder", *(f"  {line}" for line in said))
+    if shown:
+        yield from ("", *shown)
+    if "page" in done[-1].facts:
+        yield from ("", f"Report: {done[-1].facts['page']}")
+
+
+for _job in ("run_pipeline", *run_pipeline.JOBS):
+    _add(_job)

@@ -1,0 +1,236 @@
+"""What is known of one consumer group in, lines for a person out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, queues_told, some, wrapped
+from hindsight.udfs.diagnosis.log_diagnosis import Diagnosis
+from hindsight.udfs.diagnosis.log_members import Member
+from hindsight.udfs.diagnosis.logged_ownership import (
+    LOG_BEGINS,
+    LOG_ENDS,
+    LOG_SILENT,
+    NO_CLIENT_LOG,
+    NO_RESULT,
+    NOT_SAID_WHETHER_PUSH,
+    PART_MISSING,
+    PULLS,
+    RESTARTED,
+    SHARED,
+    STOPPED,
+    UNKNOWN,
+    WHOSE_NOT_SAID,
+    Ownership,
+)
+from hindsight.udfs.diagnosis.logged_rebalances import BY_NOTICE, BY_TIMER, Rebalance
+from hindsight.udfs.diagnosis.logged_results import EXPIRED, JOINED, LEFT, LOCKED, NOT_SAID, REPLACED, ROUTE, STARTED
+from hindsight.udfs.diagnosis.logged_troubles import Tally
+
+_MOST = 40
+_BRIEF_MS = 5_000  # shorter stretches one after the other are told as one
+_RETRY = "%RETRY%"
+_WHY = {
+    LOG_BEGINS: "the log begins later",
+    LOG_SILENT: "its log is silent",
+    LOG_ENDS: "after its last line",
+    PART_MISSING: "a part of the log is missing",
+    RESTARTED: "when it ended before its restart",
+    PULLS: "it pulls, and may leave queues out",
+    NOT_SAID_WHETHER_PUSH: "no line shows whether it takes them",
+    WHOSE_NOT_SAID: "several clients share the log, and the line names none",
+    NO_CLIENT_LOG: "its own log is not here",
+    NO_RESULT: "no line shows its queues",
+}
+_ALLOTTED = (PULLS, NOT_SAID_WHETHER_PUSH)
+_CAUSE = {
+    STARTED: "clients started",
+    JOINED: "a member joined",
+    LEFT: "a member left",
+    REPLACED: "members changed",
+    ROUTE: "the topic's queues changed",
+    LOCKED: "a lock was acquired at last",
+    EXPIRED: "a queue had not been pulled from for 120 s",
+    NOT_SAID: "no line shows why",
+}
+
+
+def group_told(group: str, diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]:
+    """Members, who held what, rebalances, and what failed."""
+    members = [one for one in diagnosis.members if one.consumer_group == group]
+    yield f"{group}: {_members(members)}"
+    owned = [one for one in diagnosis.ownership if one.key.consumer_group == group]
+    yield from _cut(_ownership(owned, clock))
+    yield from _section("Owned by two at once", _held_by_two(group, diagnosis, clock))
+    yield from _section(
+        "Rebalances", _rebalances([one for one in diagnosis.rebalances if one.consumer_group == group], clock)
+    )
+    yield from _section("What failed", _failures(group, diagnosis, names, clock))
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    lines = list(lines)
+    if lines:
+        yield f"  {title}"
+        yield from (f"  {line}" for line in _cut(lines))
+
+
+def _cut(lines: Iterable[str]) -> Iterator[str]:
+    lines = list(lines)
+    yield from lines[:_MOST]
+    if len(lines) > _MOST:
+        yield f"  and {len(lines) - _MOST:,} more: --json has all"
+
+
+def _members(members: list[Member]) -> str:
+    how = sorted(
+        {
+            word
+            for one in members
+            for word in (
+                "pulling" if one.consume_type == "CONSUME_ACTIVELY" else "",
+                "broadcasting" if one.message_model == "BROADCASTING" else "",
+            )
+            if word
+        }
+    )
+    without = sum(one.log is None for one in members)
+    parts = [some(len(members), "member") if members else "members not named", *how]
+    return ", ".join(parts) + (f"; {without} without a log here" if without else "")
+
+
+def _ownership(owned: list[Ownership], clock: Clock) -> Iterator[str]:
+    told = [one for one in owned if not one.key.topic.startswith(_RETRY)]
+    for topic, of_topic in groupby(told, key=lambda one: one.key.topic):
+        yield f"  Who owned what of {topic}" if topic else "  Members whose queues no line shows"
+        for client_id, stretches in groupby(of_topic, key=lambda one: one.key.client_id):
+            yield f"    {client_id or 'a client that its log does not name'}"
+            for line in _stretches(list(stretches), clock):
+                yield from wrapped(line, indent=6, hanging=12)
+    hidden = sorted({one.key.topic for one in owned if one.key.topic.startswith(_RETRY)})
+    if hidden:
+        yield f"  ({', '.join(hidden)}: --json has it)"
+
+
+def _stretches(stretches: list[Ownership], clock: Clock) -> Iterator[str]:
+    ends = ""
+    if len(stretches) > 1 and stretches[-1].reason == LOG_ENDS and stretches[-1].until is None:
+        *stretches, _ = stretches
+        ends = "; not known after"
+    last = max((one.since for one in stretches if one.state != STOPPED), default=0)
+    for is_brief, some_of_them in groupby(stretches, key=lambda one: _is_brief(one) and one.since != last):
+        run = list(some_of_them)
+        if is_brief and len(run) > 1:
+            yield f"{clock.at(run[0].since)} to {clock.at(run[-1].until or 0)}  changed {len(run)} times"
+            continue
+        for one in run:
+            until = f"to {clock.at(one.until)}" if one.until is not None else "on".ljust(3 + len(clock.at(0)))
+            yield f"{clock.at(one.since)} {until}  {_held(one)}{ends if one is stretches[-1] else ''}"
+
+
+def _is_brief(one: Ownership) -> bool:
+    return one.until is not None and one.until - one.since < _BRIEF_MS
+
+
+def _held(one: Ownership) -> str:
+    if one.state == STOPPED:
+        return "stopped"
+    if one.state == SHARED:
+        return f"{queues_told(one.queues)}, shared with others (POP)"
+    if one.state != UNKNOWN:
+        return queues_told(one.queues)
+    if one.reason in _ALLOTTED:
+        return f"allotted {queues_told(one.queues)}; unknown: {_WHY[one.reason]}"
+    last = f" (last said: {queues_told(one.queues)})" if one.queues else ""
+    return f"unknown: {_WHY[str(one.reason)]}{last}"
+
+
+def _held_by_two(group: str, diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
+    for one in diagnosis.held_by_two:
+        if one.consumer_group == group:
+            when = f"{clock.at(one.since)} to {clock.at(one.until)}"
+            yield f"  {when}  {one.topic} {queues_told(one.queues)}: {' and '.join(one.client_ids)}"
+
+
+def _rebalances(rebalances: list[Rebalance], clock: Clock) -> Iterator[str]:
+    hanging = 4 + len(clock.at(0))
+    for run in _of_one_start(rebalances):
+        took = (max(one.ended_at for one in run) - run[0].began_at) / 1000
+        text = f"took {took:.1f} s  clients started: {len(run)} rebalances, {_counts(run[0], run[-1])}"
+        told = _rebalance(run[0]) if len(run) == 1 else text
+        yield from wrapped(f"{clock.at(run[0].began_at)}  {told}", indent=2, hanging=hanging)
+
+
+def _of_one_start(rebalances: list[Rebalance]) -> list[list[Rebalance]]:
+    """Rebalances of clients that started one soon after the other, together; each other one by itself."""
+    found: list[list[Rebalance]] = []
+    for one in rebalances:
+        before = found[-1][-1] if found else None
+        is_start = before is not None and STARTED in one.triggers and STARTED in before.triggers
+        if before is not None and is_start and one.began_at - before.ended_at <= _BRIEF_MS:
+            found[-1].append(one)
+        else:
+            found.append([one])
+    return found
+
+
+def _counts(first: Rebalance, last: Rebalance) -> str:
+    before, after = first.members_before, last.members_after
+    if after is None:
+        return "members not counted"
+    return some(after, "member") if before in (None, after) else f"{before} -> {some(after, 'member')}"
+
+
+def _rebalance(one: Rebalance) -> str:
+    why = " and ".join(_CAUSE[cause] for cause in one.triggers)
+    who = [f"joined: {_few(one.joined)}"] if one.joined and STARTED not in one.triggers else []
+    who += [f"started: {_few(one.joined)}"] if STARTED in one.triggers and one.joined else []
+    who += [f"left: {_few(one.left)}"] if one.left else []
+    told = {BY_NOTICE: "woken by a broker", BY_TIMER: "found at the 20 s timer"}.get(one.woken_by)
+    moved = f"{some(len(one.clients), 'client')} shared again, {some(one.moved, 'queue')} moved"
+    parts = [f"{why} ({_counts(one, one)})", *who, *([told] if told else []), moved]
+    return f"took {one.took_ms / 1000:.1f} s  " + "; ".join(parts)
+
+
+def _few(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _failures(group: str, diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]:
+    for line in _failure_lines(group, diagnosis, names, clock):
+        yield from wrapped(line, indent=2, hanging=6)
+
+
+def _failure_lines(group: str, diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]:
+    for one in diagnosis.troubles:
+        log = names.of(one.process.log)
+        for subject, tally in one.not_listed.items():
+            if subject[0] == group:
+                size = f", which had {tally.most}" if tally.most is not None else ""
+                yield f"{subject[1]} not in the member list{size}: {_when(tally, clock)}"
+        for subject, tally in one.locks.items():
+            if subject[0] == group:
+                yield f"{subject[1]} {subject[2]}:{subject[3]} not locked: {_when(tally, clock)} ({log})"
+        for subject, tally in one.failures.items():
+            if subject[1] == group:
+                about = " ".join(str(part) for part in subject[2:] if part)
+                what = _FAILURE.get(str(subject[0]), str(subject[0]))
+                yield f"{what}, {about}: {_when(tally, clock)} ({log})"
+
+
+_FAILURE = {
+    "member_list_failed": "no member list",
+    "topic_unknown": "topic not known yet",
+    "allocation_failed": "the strategy failed",
+    "rebalance_failed": "rebalance failed",
+    "queue_add_failed": "queue not taken",
+    "queue_pull_expired": "queue given up, not pulled from for 120 s",
+    "unlock_blocked": "queue not unlocked, still consuming",
+}
+
+
+def _when(tally: Tally, clock: Clock) -> str:
+    if tally.count == 1:
+        return f"at {clock.at(tally.first)}"
+    return f"{some(tally.count, 'time')}, {clock.at(tally.first)} to {clock.at(tally.last)}"

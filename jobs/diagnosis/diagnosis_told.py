@@ -1,0 +1,191 @@
+"""A diagnosis in, lines for a person out: what matters first, then group by group, then what the logs cannot tell."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from hindsight.jobs.diagnosis.diagnosis_groups import group_told
+from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, some, wrapped
+from hindsight.udfs.diagnosis.log_diagnosis import Diagnosis
+from hindsight.udfs.diagnosis.log_findings import BROKER_LOG, LogFindings
+from hindsight.udfs.diagnosis.log_limits import CannotTell
+from hindsight.udfs.diagnosis.logged_ownership import LOG_ENDS, LOG_SILENT, NO_CLIENT_LOG
+from hindsight.udfs.diagnosis.logged_results import STARTED
+from hindsight.udfs.diagnosis.logged_troubles import Subject, Tally
+
+_MOST = 40  # lines of one section
+_MOST_IN_SHORT = 5
+_LONG_MS = 60_000  # before the last word of any client
+_KINDS = {"client_log": "client", "broker_log": "broker", "both": "both?", "neither": "neither"}
+
+
+def told(diagnosis: Diagnosis, left_alone: Iterable[str]) -> Iterator[str]:
+    """What the logs tell."""
+    names = Names([log.path for log in diagnosis.logs])
+    clock = Clock([at for log in diagnosis.logs for at in log.wrote() or ()])
+    lines = sum(log.lines for log in diagnosis.logs)
+    show = "shows" if len(diagnosis.logs) == 1 else "show"
+    yield f"What {some(len(diagnosis.logs), 'log')} of {some(lines, 'line')} {show}{clock.told()}"
+    yield from _section("In short", _in_short(diagnosis, clock))
+    yield from _section("Logs", _logs(diagnosis.logs, names, clock))
+    for group in sorted({one.key.consumer_group for one in diagnosis.ownership} | _groups(diagnosis)):
+        yield ""
+        yield from group_told(group, diagnosis, names, clock)
+    yield from _section("Sends that failed", _sends(diagnosis, names, clock))
+    yield from _section("Brokers that producers treated as unavailable", _isolations(diagnosis, names, clock))
+    yield from _section("What these logs cannot show", _cannot_tell(diagnosis, names, left_alone))
+
+
+def _groups(diagnosis: Diagnosis) -> set[str]:
+    return {one.consumer_group for one in diagnosis.members} | {one.consumer_group for one in diagnosis.rebalances}
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    lines = list(lines)
+    if lines:
+        yield ""
+        yield title
+        for line in lines[:_MOST]:
+            yield from wrapped(line, indent=2, hanging=6)
+        if len(lines) > _MOST:
+            yield f"  and {len(lines) - _MOST:,} more: --json has all"
+
+
+def _in_short(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
+    yield from _of_members(diagnosis, clock)
+    yield from _of_rebalances(diagnosis, clock)
+    twice = sum(len(one.queues) for one in diagnosis.held_by_two)
+    if twice:
+        groups = sorted({one.consumer_group for one in diagnosis.held_by_two})
+        yield f"{some(twice, 'time')} two clients owned one queue at once: {_few(groups)}"
+    not_listed = _sum(tally for one in diagnosis.troubles for tally in one.not_listed.values())
+    locks = _sum(tally for one in diagnosis.troubles for tally in one.locks.values())
+    if not_listed:
+        yield f"{some(not_listed, 'time')} a client was not in the member list that it got, and gave its queues up"
+    if locks:
+        yield f"{some(locks, 'time')} a queue could not be locked"
+    sends: dict[str, int] = {}
+    for one in diagnosis.troubles:
+        for subject, tally in one.sends.items():
+            broker = str(subject[0] or "a broker that is not named")
+            sends[broker] = sends.get(broker, 0) + tally.count
+    if sends:
+        by_broker = ", ".join(f"{count:,} to {broker}" for broker, count in sorted(sends.items(), key=lambda x: -x[1]))
+        yield f"{some(sum(sends.values()), 'send')} failed: {by_broker}"
+    isolations = [isolation for one in diagnosis.troubles for isolation in one.isolations]
+    if isolations:
+        brokers = ", ".join(sorted({one.broker_name for one in isolations}))
+        yield f"{some(len(isolations), 'time')} a producer treated a broker as unavailable: {brokers}"
+    if not (diagnosis.ownership or diagnosis.members or sends or isolations):
+        yield "Nothing of queues, members or sends was found; see the end of this page."
+
+
+def _of_members(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
+    groups, members = _groups(diagnosis), diagnosis.members
+    if not members:
+        return
+    without = sum(member.log is None for member in members)
+    yield f"{some(len(groups), 'group')}, {some(len(members), 'member')}" + (
+        f"; {without} without a log here: what they owned is not known" if without else ""
+    )
+    silent: dict[tuple[int, int], set[str]] = {}
+    ended: dict[int, set[str]] = {}
+    last = max(((log.wrote() or (0, 0))[1] for log in diagnosis.logs if log.kind != BROKER_LOG), default=0)
+    for one in diagnosis.ownership:
+        if one.reason == LOG_SILENT and one.until is not None:
+            silent.setdefault((one.since, one.until), set()).add(str(one.key.client_id))
+        elif one.reason == LOG_ENDS and one.queues and last - one.since > _LONG_MS:
+            ended.setdefault(one.since, set()).add(str(one.key.client_id))
+    for (since, until), clients in sorted(silent.items())[:_MOST_IN_SHORT]:
+        when = f"from {clock.at(since)} to {clock.at(until)}, {_seconds(until - since)}"
+        yield f"silent {when}: {_few(clients)}. Frozen, or are lines missing?"
+    for since, clients in sorted(ended.items())[:_MOST_IN_SHORT]:
+        told = f"silent after {clock.at(since)}, without a stop: {_few(clients)}"
+        yield f"{told}. Killed, or is the rest of the log missing?"
+
+
+def _of_rebalances(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
+    later = [one for one in diagnosis.rebalances if STARTED not in one.triggers]
+    if later:
+        slowest = max(later, key=lambda one: (one.took_ms, -one.began_at))
+        yield (
+            f"{some(len(later), 'rebalance')} beside those of clients that started; the slowest took "
+            f"{_seconds(slowest.took_ms)}: {slowest.consumer_group} at {clock.at(slowest.began_at)}"
+        )
+
+
+def _logs(logs: list[LogFindings], names: Names, clock: Clock) -> Iterator[str]:
+    width = max(len(names.of(log.path)) for log in logs)
+    for log in logs:
+        wrote = log.wrote()
+        when = f"{clock.at(wrote[0])} to {clock.at(wrote[1])}" if wrote else "no time stamps"
+        clients = sorted(log.clients())
+        named = ", ".join(clients[:3]) + (f" and {len(clients) - 3} more" if len(clients) > 3 else "")
+        lines = some(log.lines, "line").ljust(5 + len(f"{log.lines:,}")).rjust(15)
+        yield f"{_KINDS[log.kind]:<8}{names.of(log.path):<{width}} {lines}  {when}  {named}".rstrip()
+        for code, one in log.first_refused.items():
+            yield f"        {log.refused[code]:,} refused, {code}: the first is line {one.line}: {one.detail}"
+
+
+def _sends(diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]:
+    for one in diagnosis.troubles:
+        if one.sends or one.retried:
+            yield names.of(one.process.log)
+        for subject, tally in one.sends.items():
+            broker = subject[0] or "not named"
+            slowest = f", at most {tally.most:,} ms" if tally.most is not None else ""
+            yield f"  {broker}: {some(tally.count, 'time')} {_why(subject)}, {_when(tally, clock)}{slowest}"
+        for subject, tally in one.retried.items():
+            again = f"{some(tally.count, 'ASYNC send')} tried again"
+            yield f"  {subject[0] or 'not named'}: {again}, {_why(subject)}, {_when(tally, clock)}"
+
+
+def _why(subject: Subject) -> str:
+    code, exception = subject[1], subject[2]
+    return f"{exception or 'no exception printed'}" + (f", code {code}" if code is not None else "")
+
+
+def _when(tally: Tally, clock: Clock) -> str:
+    if tally.count == 1:
+        return f"at {clock.at(tally.first)}"
+    return f"{clock.at(tally.first)} to {clock.at(tally.last)}"
+
+
+def _isolations(diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]:
+    for one in diagnosis.troubles:
+        if one.isolations:
+            yield names.of(one.process.log)
+        for isolation in one.isolations[: _MOST // 2]:
+            until = clock.at(isolation.until) if isolation.until else "an end that no line shows"
+            yield f"  {isolation.broker_name} {isolation.state} from {clock.at(isolation.since)} to {until}"
+        if len(one.isolations) > _MOST // 2:
+            yield f"  and {len(one.isolations) - _MOST // 2:,} more"
+
+
+def _cannot_tell(diagnosis: Diagnosis, names: Names, left_alone: Iterable[str]) -> Iterator[str]:
+    by_sentence: dict[str, list[CannotTell]] = {}
+    for one in diagnosis.cannot_tell:
+        by_sentence.setdefault(one.sentence, []).append(one)
+    for sentence, of_it in by_sentence.items():
+        whom = ", ".join(names.of(one.subject) for one in of_it[:6]) + (" and more" if len(of_it) > 6 else "")
+        yield f"{whom}: {sentence}."
+    groups = sorted({one.key.consumer_group for one in diagnosis.ownership if one.reason == NO_CLIENT_LOG})
+    if groups:
+        yield f"{', '.join(groups)}: what members without a log owned. Name their logs too."
+    yield "Whether a client that is silent still owns its queues: only the cluster knows (hindsight collect)."
+    for path in list(left_alone)[:_MOST]:
+        yield f"{os.path.relpath(path)}: not read: its name is no log's. Name the file itself."
+
+
+def _sum(tallies: Iterable[Tally]) -> int:
+    return sum(tally.count for tally in tallies)
+
+
+def _few(names: Iterable[str]) -> str:
+    told = sorted(names)
+    return ", ".join(told[:3]) + (f" and {len(told) - 3} more" if len(told) > 3 else "")
+
+
+def _seconds(ms: int) -> str:
+    return f"{ms / 1000:.1f} s"

@@ -1,0 +1,313 @@
+"""The kernel that folds a bucket of consumer groups into rows of the derived tables: hour by hour, group by group."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from hindsight.jobs.drift.drift_cut import HOUR_US, SHOWS, cut_schema
+from hindsight.jobs.drift.drift_ends import END_SCHEMA, ENDS
+from hindsight.jobs.drift.drift_rebalances import Rebalances
+from hindsight.jobs.drift.drift_routes import NAMES, ROUTE_SCHEMAS
+from hindsight.jobs.drift.drift_tables import OF_KIND, expected_rows, group_round_rows, plain_rows
+from hindsight.jobs.engines.blobs import Blob, Given
+from hindsight.jobs.producers.producer_buckets import OPENING
+from hindsight.jobs.producers.producer_cut import Addresses, midnight_of
+from hindsight.jobs.publishing.row_lineage import Lineage
+from hindsight.schemas import (
+    CLIENT_HEARTBEAT,
+    CLIENT_STRATEGY_STATE,
+    CONSUMER_HEARTBEAT,
+    EXPECTED_ALLOCATION,
+    GROUP_DRIFT_STATE,
+    GROUP_ROUND,
+    MEMBERSHIP_EVENT,
+    MESSAGE_REQUEST_MODE,
+    POP_ASSIGNMENT,
+    QUEUE_OWNERSHIP,
+    QUEUE_PROGRESS,
+    REBALANCE_STATE,
+    SNAPSHOT_CAPTURE,
+    Table,
+)
+from hindsight.udfs.consumer.captured_rounds import captured_rounds
+from hindsight.udfs.consumer.member_rules import Shown, setting_of
+from hindsight.udfs.consumer.member_signs import EVENTS, Heartbeats
+from hindsight.udfs.consumer.owned_queues import Lags, OwnedQueues, PoppedQueues, reading_instants
+from hindsight.udfs.consumer.queue_ends import QueueEnds
+from hindsight.udfs.consumer.request_modes import RequestModes
+from hindsight.udfs.consumer.routed_topics import RoutedTopics
+from hindsight.udfs.consumer.rows_of_rounds import NEVER, RoundKey, microseconds, rows_of_rounds
+from hindsight.udfs.consumer.shown_strategies import SHOWN, Sighting, handed_on, telling
+from hindsight.udfs.consumer.topic_facts import Expected
+from hindsight.udfs.consumer.whole_names import NAMED, KnownNames
+from hindsight.udfs.drift.judged_topics import JudgedTopic
+from hindsight.udfs.groups.group_fold import JUDGED, GroupFold
+from hindsight.udfs.groups.recorded_groups import FoldSettings, Recorded, Told
+from hindsight.udfs.producer.attempt_columns import DAY_MS
+from hindsight.udfs.rebalances.round_shares import SHARES, ShareRound
+from hindsight.udfs.strategies.member_families import Declaration, declared_of
+
+HOURS = 24  # of a date
+_SLICE_ROWS = 250_000  # of ownership that is looked at together
+_US = pa.timestamp("us", "UTC")
+
+
+class ClusterDates(NamedTuple):
+    """The dates of a cluster that are judged, each with whether no later one is known."""
+
+    dates: Sequence[tuple[date, bool]]
+    asks_proxy: frozenset[tuple[str, date]]
+
+
+class DriftOptions(NamedTuple):
+    """By what groups are folded; see ``hindsight.conf.settings.Drift``.
+
+    Attributes:
+        strategies: what settings say of groups: see ``setting_of``.
+        clients: what they say of single members.
+        hears: heartbeats were taken in; ``has_logs``: brokers' logs were.
+    """
+
+    fold: FoldSettings
+    strategies: Sequence[Mapping[str, Any]]
+    clients: Sequence[Declaration]
+    heartbeat_expiry_s: int
+    strategy_carry_days: int
+    hears: bool
+    has_logs: bool
+
+
+class _Slice(NamedTuple):
+    """Hours of one date, since 1970, that are looked at together: from one to before another."""
+
+    day: date | None
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class DriftFold:
+    """The fold of a bucket of a cluster's groups."""
+
+    addresses: Addresses
+    clusters: Mapping[str, ClusterDates]
+    options: DriftOptions
+    lineage: Lineage
+
+    def __call__(self, key: int, given: Given) -> Iterator[Blob]:
+        """Rows of the tables, slice by slice."""
+        cluster = self.addresses.cluster_of(key)
+        bucket = _Bucket(cluster, self.clusters[cluster], self.options, given)
+        for place, (table, rows) in enumerate(bucket.tables()):
+            if rows.num_rows:
+                yield self.lineage.of(table, key, place, rows)
+
+
+class _Bucket:
+    def __init__(self, cluster: str, of: ClusterDates, options: DriftOptions, given: Given) -> None:
+        self._cluster, self._of, self._options, self._given = cluster, of, options, given
+        names = _rows(given, NAMES, NAMED)
+        self._names = KnownNames(zip(*(column.to_pylist() for column in names.columns), strict=True))
+        self._captured = captured_rounds(*(_of_table(given, t.name) for t in (SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT)))
+        self._rounds = self._rounds_of_groups()
+        self._slices = list(self._sliced())
+        self._sightings = self._shown()
+        self._states = {(row["consumer_group"], row["collector"]): row for row in self._opening(GROUP_DRIFT_STATE)}
+        self._progress = lru_cache(maxsize=2)(self._progress_of)
+
+    def _opening(self, table: Table) -> list[dict[str, Any]]:
+        return [row for rows in self._given.tables(OPENING + table.name) for row in rows.to_pylist()]
+
+    def _rounds_of_groups(self) -> dict[tuple[str, str], list[tuple[int, int]]]:
+        found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+        read_at = self._captured.at.tolist()
+        for (group, collector, at), place in self._captured.captures.place_of.items():
+            if read_at[place] != NEVER:
+                found[group, collector].append((at, place))
+        return {key: sorted(rounds) for key, rounds in found.items()}
+
+    def _sliced(self) -> Iterator[_Slice]:
+        """The hours in which rounds begin, cut where a date ends and where there are many rows."""
+        days = {midnight_of(day) // DAY_MS: day for day, _ in self._of.dates}
+        hours = sorted({at // HOUR_US for rounds in self._rounds.values() for at, _ in rounds})
+        begun: list[int] = []
+        rows = 0
+        for hour in hours:
+            more = sum(table.num_rows for table in self._given.tables(QUEUE_OWNERSHIP.name, hour, hour + 1))
+            if begun and (begun[0] // HOURS != hour // HOURS or rows + more > _SLICE_ROWS):
+                yield _Slice(days.get(begun[0] // HOURS), begun[0], begun[-1] + 1)
+                begun, rows = [], 0
+            begun.append(hour)
+            rows += more
+        if begun:
+            yield _Slice(days.get(begun[0] // HOURS), begun[0], begun[-1] + 1)
+
+    def _shown(self) -> dict[str, list[Sighting]]:
+        renamed = {"known_since": "at", "strategy_source": "source"}
+        kept = [{renamed.get(n, n): value for n, value in row.items()} for row in self._opening(CLIENT_STRATEGY_STATE)]
+        shown = [_rows(self._given, SHOWS, SHOWN), pa.Table.from_pylist(kept, schema=SHOWN)]
+        found: dict[str, list[Sighting]] = defaultdict(list)
+        for one in telling(pa.concat_tables(shown)):
+            found[one.consumer_group].append(one)
+        return found
+
+    def tables(self) -> Iterator[tuple[Table, pa.Table]]:
+        """Rows of the tables, date by date."""
+        yield CLIENT_STRATEGY_STATE, self._strategy_states()
+        folds, slices = self._folds(), deque(self._slices)
+        carry_days = self._options.fold.walk.carry_days
+        rebalances = Rebalances(self._cluster, self._given, self._opening(REBALANCE_STATE), carry_days)
+        for day, is_last in self._of.dates:
+            made = _Made(self._cluster, day)
+            while slices and slices[0].last <= (midnight_of(day) + DAY_MS) * 1000 // HOUR_US:
+                one = slices.popleft()
+                owned = OwnedQueues(_of_table(self._given, QUEUE_OWNERSHIP.name, one.first, one.last))
+                popped = PoppedQueues(_of_table(self._given, POP_ASSIGNMENT.name, one.first, one.last))
+                for fold in folds:
+                    made.add(fold.key, fold.walk(owned, one.last * HOUR_US, one.day, popped))
+                yield from made.of_slice()
+            for fold in folds:
+                made.add(fold.key, fold.close(day, is_last=is_last))
+            yield from made.of_date()
+            yield from rebalances.of_date(day, made.shares)
+
+    def _strategy_states(self) -> pa.Table:
+        days = [day for day, _ in self._of.dates]
+        rows = [
+            {
+                "cluster": self._cluster,
+                "consumer_group": one.consumer_group,
+                "client_id": one.client_id,
+                "event_date": day,
+                "strategy": one.strategy,
+                "strategy_source": one.source,
+                "known_since": pa.scalar(one.at, _US).as_py(),
+            }
+            for sightings in self._sightings.values()
+            for day, one in handed_on(sightings, days, self._options.strategy_carry_days)
+        ]
+        return plain_rows(CLIENT_STRATEGY_STATE, rows)
+
+    def _folds(self) -> list[GroupFold]:
+        recorded = Recorded(
+            self._captured,
+            self._rounds,
+            RoutedTopics(*(_rows(self._given, *named) for named in ROUTE_SCHEMAS.items())),
+            self._readings(),
+            self._lags,
+            self._of.asks_proxy,
+            QueueEnds(_rows(self._given, ENDS, END_SCHEMA)),
+            self._modes(),
+        )
+        told: dict[str, Told] = {}
+        expectations: dict[str, dict[tuple[Any, ...], Expected]] = defaultdict(dict)
+        beats, events = self._beats(), self._events()
+        folds = []
+        for group, collector in sorted({*self._rounds, *self._states}):
+            if group not in told:
+                told[group] = self._told(group, beats.get(group, ()), events.get(group, ()))
+            opening = self._states.get((group, collector))
+            of_group = told[group], self._options.fold, expectations[group], opening
+            folds.append(GroupFold((self._cluster, collector, group), recorded, *of_group))
+        return folds
+
+    def _modes(self) -> RequestModes:
+        rows = rows_of_rounds(_of_table(self._given, MESSAGE_REQUEST_MODE.name), "consumer_group").rows
+        return RequestModes(rows.to_pylist(), self._options.fold.lookback_s)
+
+    def _told(self, group: str, beats: Iterable[tuple[str, int]], events: Sequence[tuple[int, str, str]]) -> Told:
+        options, lookback_s = self._options, self._options.fold.lookback_s
+        heard = Heartbeats(beats, lookback_s=lookback_s, expiry_s=options.heartbeat_expiry_s)
+        return Told(
+            Shown((one.client_id, one.at, one.strategy, one.source) for one in self._sightings.get(group, ())),
+            setting_of(options.strategies, self._cluster, group),
+            partial(declared_of, options.clients, self._cluster, group),
+            heard if options.hears else None,
+            events if options.has_logs else None,
+        )
+
+    def _beats(self) -> dict[str, list[tuple[str, int]]]:
+        rows, found = _of_table(self._given, CLIENT_HEARTBEAT.name), defaultdict(list)
+        texts = (rows[name].to_pylist() for name in ("consumer_group", "client_id"))
+        for group, client, at in zip(*texts, microseconds(rows, "received_at").tolist(), strict=True):
+            found[group].append((client, at))
+        return found
+
+    def _events(self) -> dict[str, list[tuple[int, str, str]]]:
+        rows, found = _of_table(self._given, MEMBERSHIP_EVENT.name), defaultdict(list)
+        instants = microseconds(rows, "logged_at").tolist()
+        for row, at in zip(rows.drop_columns(["logged_at"]).to_pylist(), instants, strict=True):
+            subject = next(row[n] for n in ("client_id", "address", "consumer_group") if row[n] is not None)
+            found[row["consumer_group"]].append((at, EVENTS[row["kind"]], subject))
+        return found
+
+    def _readings(self) -> dict[tuple[str, str], list[tuple[int, int]]]:
+        found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+        for hour in self._given.places(QUEUE_PROGRESS.name):
+            progress = _of_table(self._given, QUEUE_PROGRESS.name, hour, hour + 1)
+            for (group, collector, round_us), at in reading_instants(progress):
+                found[group, collector].append((at, round_us))
+        return {key: sorted(readings) for key, readings in found.items()}
+
+    def _lags(self, key: RoundKey) -> list[dict[str, Any]]:
+        """The rows of the reading of a round."""
+        hour = key[2] // HOUR_US
+        own = next((s for s in self._slices if s.first <= hour < s.last), _Slice(None, hour, hour + 1))
+        return self._progress(own).of(key)
+
+    def _progress_of(self, own: _Slice) -> Lags:
+        rows = _of_table(self._given, QUEUE_PROGRESS.name, own.first, own.last)
+        return Lags(self._names.with_whole_names(rows))
+
+
+class _Made:
+    """Rows of a date as groups give them."""
+
+    def __init__(self, cluster: str, day: date) -> None:
+        self._place = {"cluster": cluster, "event_date": day}
+        self._rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self._rounds: list[tuple[tuple[str, str, str], JudgedTopic]] = []
+        self._expected: dict[int, tuple[str, Expected]] = {}
+        self.shares: dict[tuple[str, str], list[ShareRound]] = defaultdict(list)  # by group and collector
+
+    def add(self, key: tuple[str, str, str], rows: Iterator[tuple[str, Any]]) -> None:
+        """Take what a group's fold gives."""
+        for kind, row in rows:
+            if kind == SHARES:
+                self.shares[key[2], key[1]].append(row)
+            elif kind == JUDGED:
+                self._rounds.append((key, row))
+                if row.facts.expected is not None:
+                    self._expected[id(row.facts.expected)] = key[2], row.facts.expected
+            else:
+                self._rows[kind].append(row)
+
+    def of_slice(self) -> Iterator[tuple[Table, pa.Table]]:
+        """Rows that nothing is added to any more; what is expected is told once a date."""
+        for kind, rows in self._rows.items():
+            yield OF_KIND[kind], plain_rows(OF_KIND[kind], rows)
+        if self._rounds:
+            yield GROUP_ROUND, group_round_rows(self._place, self._rounds)
+        self._rows.clear()
+        self._rounds.clear()
+
+    def of_date(self) -> Iterator[tuple[Table, pa.Table]]:
+        """Rows that are left when the date closes."""
+        yield from self.of_slice()
+        if self._expected:
+            yield EXPECTED_ALLOCATION, expected_rows(self._place, list(self._expected.values()))
+
+
+def _rows(given: Given, name: str, schema: pa.Schema) -> pa.Table:
+    return pa.concat_tables([schema.empty_table(), *given.tables(name)])
+
+
+def _of_table(given: Given, name: str, first: int | None = None, last: int | None = None) -> pa.Table:
+    return pa.concat_tables([cut_schema(name).empty_table(), *given.tables(name, first, last)])

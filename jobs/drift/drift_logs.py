@@ -1,0 +1,44 @@
+"""Kernel that brings lines of clients' logs which name no group to the workers that fold the groups of the log.
+
+Such a line is copied to each bucket of whose groups a line of the same log tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hindsight.jobs.drift.drift_cut import CLIENT_EVENT_COLUMNS, Cutting, columns_of, of_clusters
+from hindsight.jobs.engines.arrow_lake import DataFile
+from hindsight.jobs.engines.blobs import Blob
+from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.schemas import CLIENT_EVENT
+from hindsight.udfs.consumer.round_dates import on_dates
+from hindsight.udfs.diagnosis.log_processes import log_of
+from hindsight.udfs.rebalances.log_lines_of_groups import OF_LOG
+
+NAMELESS = "lines of no group"
+NAMELESS_SCHEMA = columns_of(CLIENT_EVENT, CLIENT_EVENT_COLUMNS)
+
+
+class EventFile(NamedTuple):
+    """A file of ``client_event``; ``wants``: by cluster and log, the keys that get copies of its nameless lines."""
+
+    folder: TableFolder
+    file: DataFile
+    by: Cutting
+    wants: Mapping[str, Mapping[str, Collection[int]]]
+
+
+def cut_logs(task: EventFile) -> Iterator[Blob]:
+    """Lines that name no group, by bucket (``NAMELESS``)."""
+    for cluster, rows in of_clusters(task, ("event_date", *CLIENT_EVENT_COLUMNS)):
+        wants = task.wants.get(cluster, {})
+        own = rows.filter(pc.field("kind").isin(list(OF_LOG)) & pc.field("consumer_group").is_null())
+        own = own.filter(pa.array(on_dates(own, task.by.dates[cluster]))).select(list(CLIENT_EVENT_COLUMNS))
+        keys = [wants.get(log_of(file), ()) for file in own["source_file"].to_pylist()]
+        for key in sorted({key for of in keys for key in of}):
+            yield Blob(NAMELESS, key, 0, own.filter(pa.array([key in of for of in keys], pa.bool_())))

@@ -1,0 +1,110 @@
+"""The rebalances of a bucket's groups, date by date: lines of logs and rounds in, rows of two tables out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from hindsight.jobs.drift.drift_cut import cut_schema
+from hindsight.jobs.drift.drift_logs import NAMELESS, NAMELESS_SCHEMA
+from hindsight.jobs.drift.drift_tables import plain_rows
+from hindsight.jobs.engines.blobs import Given
+from hindsight.jobs.producers.producer_cut import midnight_of
+from hindsight.schemas import CLIENT_EVENT, MEMBERSHIP_EVENT, REBALANCE_EVENT, REBALANCE_RESULT, REBALANCE_STATE, Table
+from hindsight.udfs.consumer.group_rows import to_instant, to_ms
+from hindsight.udfs.producer.attempt_columns import DAY_MS
+from hindsight.udfs.rebalances.log_lines_of_groups import (
+    CHANGED_ROUTE,
+    CREATED,
+    STOPPED,
+    instant_of,
+    lines_by_group,
+    memberships_by_group,
+    nameless_line,
+    of_day,
+    of_logs,
+)
+from hindsight.udfs.rebalances.rebalance_event import event_row
+from hindsight.udfs.rebalances.rebalance_fold import Day, RebalanceFold
+from hindsight.udfs.rebalances.round_shares import ShareRound
+
+Shares = Mapping[tuple[str, str], Sequence[ShareRound]]  # by group and collector
+
+
+class Rebalances:
+    """The folds of a bucket's groups."""
+
+    def __init__(self, cluster: str, given: Given, opening: Sequence[Mapping[str, Any]], carry_days: int) -> None:
+        """``opening``: rows of ``rebalance_state``; a group of which nothing is told is kept for ``carry_days``."""
+        self._cluster, self._carry_days = cluster, carry_days
+        self._results, self._events, self._members = (
+            pa.concat_tables([cut_schema(table.name).empty_table(), *given.tables(table.name)])
+            for table in (REBALANCE_RESULT, CLIENT_EVENT, MEMBERSHIP_EVENT)
+        )
+        self._nameless = pa.concat_tables([NAMELESS_SCHEMA.empty_table(), *given.tables(NAMELESS)])
+        self._folds = {row["consumer_group"]: RebalanceFold.of_json(row["state"]) for row in opening}
+        self._told_at = {row["consumer_group"]: to_ms(row["last_told_at"]) or 0 for row in opening}
+
+    def of_date(self, day: date, shares: Shares) -> Iterator[tuple[Table, pa.Table]]:
+        """Rows of a date, and the state in which it closes."""
+        place = {"cluster": self._cluster, "event_date": day}
+        days = self._days(day, shares)
+        made = []
+        for group, of_group in sorted(days.items()):
+            fold = self._folds.setdefault(group, RebalanceFold())
+            named = {**place, "consumer_group": group}
+            made += [event_row({**named, "collector": collector}, one) for collector, one in fold.walk(of_group)]
+            told = self._told_at.get(group, 0)
+            self._told_at[group] = max(told, _last(of_group))
+        yield REBALANCE_EVENT, plain_rows(REBALANCE_EVENT, made)
+        yield REBALANCE_STATE, plain_rows(REBALANCE_STATE, [*self._states(place, day)])
+
+    def _states(self, place: Mapping[str, Any], day: date) -> Iterator[dict[str, Any]]:
+        kept_from = midnight_of(day) - self._carry_days * DAY_MS
+        for group, fold in sorted(self._folds.items()):
+            if self._told_at[group] < kept_from:
+                continue
+            fold.forget(kept_from)
+            told_at: datetime | None = to_instant(self._told_at[group])
+            yield {**place, "consumer_group": group, "state": fold.to_json(), "last_told_at": told_at}
+        self._folds = {group: fold for group, fold in self._folds.items() if self._told_at[group] >= kept_from}
+
+    def _days(self, day: date, shares: Shares) -> dict[str, Day]:
+        """What is told of each group on a date."""
+        lines = lines_by_group(of_day(self._results, day), of_day(self._events, day))
+        members = memberships_by_group(of_day(self._members, day))
+        nameless = of_logs(of_day(self._nameless, day))
+        rounds: dict[str, dict[str, Sequence[ShareRound]]] = defaultdict(dict)
+        for (group, collector), of_collector in shares.items():
+            rounds[group][collector] = of_collector
+        ends_at = midnight_of(day) + DAY_MS
+        found = {}
+        for group in {*lines, *members, *rounds}:
+            own = lines.get(group, [])
+            beside = [row for log in sorted({line.folder for line in own}) for row in nameless.get(log, ())]
+            met = [line for row in beside if (line := nameless_line(row)) is not None]
+            found[group] = Day(
+                ends_at=ends_at,
+                lines=[*own, *met],
+                created=_named(beside, CREATED, "client_id"),
+                stopped=_named(beside, STOPPED, "client_id"),
+                routes=_named(beside, CHANGED_ROUTE, "topic"),
+                memberships=members.get(group, ()),
+                rounds=rounds.get(group, {}),
+            )
+        return found
+
+
+def _named(rows: Sequence[Mapping[str, Any]], kind: str, column: str) -> list[tuple[str, int]]:
+    """What the lines of a kind name, and when."""
+    return [(row[column], instant_of(row)) for row in rows if row["kind"] == kind and row[column] is not None]
+
+
+def _last(day: Day) -> int:
+    """The last instant that anything tells of."""
+    told = [line.at for line in day.lines] + [line.at for line in day.memberships]
+    return max([*told, *(one.at for rounds in day.rounds.values() for one in rounds)], default=0)

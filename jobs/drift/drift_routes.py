@@ -1,0 +1,112 @@
+"""Kernels that bring what is of a cluster, not of a group, to the workers that fold its groups, as copies.
+
+A topic's routes go to each bucket in which a group has that topic; names only where some name was cut.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hindsight.jobs.drift.drift_cut import Cutting, columns_of, near_rounds, of_clusters, rounds_of, subscribed
+from hindsight.jobs.engines.arrow_lake import DataFile
+from hindsight.jobs.engines.blobs import Blob
+from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.schemas import SNAPSHOT_CAPTURE, TOPIC_ROUTE
+from hindsight.udfs.consumer.topic_routes import ROUTE
+from hindsight.udfs.consumer.whole_names import BROKER, NAMED, TOPIC
+
+ROUTE_CAPTURES, NAMES = "reads of routes", "names"
+_ROUTE_READ = (
+    "cluster", "event_date", "collector", "round_at", "topic", "kind", "name_server", "captured_at", "answered",
+    "error", "error_code", "source_file", "source_line",
+)  # fmt: skip
+_TOLD = (
+    "cluster", "event_date", "collector", "round_at", "topic", "name_server", "broker_name", "captured_at",
+    "read_queue_nums", "perm", "logical_broker_name", "logical_queue_nums", "logical_queues",
+)  # fmt: skip
+_OF_CLUSTER = ("cluster", "event_date")
+ROUTE_SCHEMAS = {
+    name: columns_of(table, [column for column in columns if column not in _OF_CLUSTER])
+    for name, table, columns in (
+        (ROUTE_CAPTURES, SNAPSHOT_CAPTURE, _ROUTE_READ),
+        (TOPIC_ROUTE.name, TOPIC_ROUTE, _TOLD),
+    )
+}
+
+
+class RouteFile(NamedTuple):
+    """A file with routes, or the reads of some, and which buckets get copies.
+
+    Attributes:
+        wants: by topic of a cluster, the keys that get its routes.
+        printed: by cluster, the kinds and beginnings of names that may be cut.
+    """
+
+    folder: TableFolder
+    file: DataFile
+    by: Cutting
+    wants: Mapping[str, Mapping[str, Collection[int]]]
+    printed: Mapping[str, Collection[tuple[str, str]]]
+
+
+def cut_routes(task: RouteFile) -> Iterator[Blob]:
+    """The routes of topics, or the reads of them (``ROUTE_CAPTURES``), by bucket; and names (``NAMES``)."""
+    is_reads = task.folder.table.name == SNAPSHOT_CAPTURE.name
+    more = ("consumer_group", "subscriptions", "source") if is_reads else ()
+    for cluster, rows in of_clusters(task, (*(_ROUTE_READ if is_reads else _TOLD), *more)):
+        own = (
+            near_rounds(rows, cluster, task.by)
+            if is_reads
+            else rows.filter(pa.array(rounds_of(rows, cluster, task.by)))
+        )
+        yield from _names(own, cluster, task)
+        routes = own.filter(pc.equal(own["kind"], ROUTE)).select(list(_ROUTE_READ)) if is_reads else own
+        name = ROUTE_CAPTURES if is_reads else TOPIC_ROUTE.name
+        yield from copies(name, routes.drop_columns(["cluster", "event_date"]), _keys(cluster, task))
+
+
+def copies(name: str, rows: pa.Table, keys: Callable[[str], Collection[int]]) -> Iterator[Blob]:
+    """The rows of topics by the buckets that get them, which ``keys`` gives."""
+    topics = rows["topic"].combine_chunks().dictionary_encode()
+    places: dict[int, list[int]] = defaultdict(list)
+    for number, topic in enumerate(topics.dictionary.to_pylist()):
+        for key in keys(topic):
+            places[key].append(number)
+    codes = topics.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    for key, numbers in sorted(places.items()):
+        yield Blob(name, key, 0, rows.filter(pa.array(np.isin(codes, numbers))))
+
+
+def _keys(cluster: str, task: RouteFile) -> Callable[[str], Collection[int]]:
+    wants = task.wants.get(cluster, {})
+    begun = tuple(name for of, name in task.printed.get(cluster, ()) if of == TOPIC)
+
+    def keys(topic: str) -> Collection[int]:
+        # A topic whose name may have been cut may be wanted by anybody.
+        return task.by.addresses.keys(cluster) if topic.startswith(begun) and begun else wants.get(topic, ())
+
+    return keys
+
+
+def _names(rows: pa.Table, cluster: str, task: RouteFile) -> Iterator[Blob]:
+    printed = task.printed.get(cluster, ())
+    if not printed:
+        return
+    if task.folder.table.name == TOPIC_ROUTE.name:
+        told = [(rows, TOPIC), (rows, BROKER)]
+    else:
+        told = [(subscribed(rows, ("collector", "round_at")), TOPIC)]
+    for named, column in told:
+        begun = tuple(name for of, name in printed if of == column)
+        each = named.select(["collector", "round_at", column]).group_by(["collector", "round_at", column]).aggregate([])
+        kept = each.filter(pa.array([str(name).startswith(begun) for name in each[column].to_pylist()], pa.bool_()))
+        columns = {"collector": kept["collector"], "round_at": kept["round_at"]}
+        columns |= {"column": pa.repeat(pa.scalar(column), len(kept)), "name": kept[column]}
+        for key in task.by.addresses.keys(cluster):
+            yield Blob(NAMES, key, 0, pa.table(columns).cast(NAMED))

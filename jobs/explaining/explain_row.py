@@ -1,0 +1,78 @@
+"""One row in, the inputs from which it follows out, in the order in which a person would redo it by hand.
+
+A window follows from the attempts to its broker and the ladder in force; a verdict from what was held at the time and
+the list of brokers; a drift row from the lists, rules and answers of its round.
+"""
+
+from __future__ import annotations
+
+from hindsight.jobs.engines.asker import Asker, BadQueryError, Record, records
+from hindsight.jobs.explaining.explained_assignment import explained_assignment
+from hindsight.jobs.explaining.explained_choice import explained_choice
+from hindsight.jobs.explaining.explained_drift import explained_drift
+from hindsight.jobs.explaining.explained_finding import explained_finding, explained_minute
+from hindsight.jobs.explaining.explained_incident import explained_change, explained_incident
+from hindsight.jobs.explaining.explained_inputs import (
+    explained_allocation,
+    explained_confirmation,
+    explained_item,
+    explained_replay,
+    explained_round,
+    explained_state,
+    explained_strategy,
+)
+from hindsight.jobs.explaining.explained_rebalance import explained_rebalance
+from hindsight.jobs.explaining.explained_send import explained_send
+from hindsight.jobs.explaining.explained_window import explained_window
+from hindsight.jobs.explaining.explanation import MOST, Section
+from hindsight.schemas import TABLES
+
+__all__ = ["EXPLAINED", "NotOneRowError", "Section", "explain"]
+
+
+class NotOneRowError(ValueError):
+    """Raised when the condition picks no row or several, or cannot be read."""
+
+
+def explain(asker: Asker, table: str, where: str) -> list[Section]:
+    """The inputs of one row of ``table``. ``where``: SQL that picks exactly that row.
+
+    Raises: NotOneRowError: with how many rows it picks, and the columns that tell them apart.
+    """
+    row = _the_row(asker, table, where)
+    return [Section(f"The row of {table}", "", [row]), *EXPLAINED[table](asker, row)]
+
+
+def _the_row(asker: Asker, table: str, where: str) -> Record:
+    try:
+        rows = records(asker, f"SELECT * FROM {table} WHERE {where} LIMIT {MOST}")
+    except BadQueryError as error:
+        raise NotOneRowError(f"the condition cannot be read: {error}") from error
+    if len(rows) == 1:
+        return rows[0]
+    key = TABLES[table].key
+    told = [name for name in key if len({str(row[name]) for row in rows}) > 1]
+    many = f"at least {MOST}" if len(rows) == MOST else str(len(rows) or "no")
+    help_ = f"say which {', '.join(told)}" if told else f"its key is {', '.join(key)}"
+    raise NotOneRowError(f"the condition picks {many} rows of {table}, not one; {help_}.")
+
+
+EXPLAINED = {
+    "broker_availability_window": explained_window,
+    "send_verdict": explained_choice,
+    "send_call": explained_send,
+    "producer_finding": explained_finding,
+    "fleet_minute": explained_minute,
+    "producer_replay": explained_replay,
+    "fault_item_state": explained_item,
+    "window_confirmation": explained_confirmation,
+    "allocation_drift": explained_drift,
+    "drift_incident": explained_incident,
+    "membership_change": explained_change,
+    "group_round": explained_round,
+    "expected_allocation": explained_allocation,
+    "group_drift_state": explained_state,
+    "client_strategy_state": explained_strategy,
+    "rebalance_event": explained_rebalance,
+    "broker_assignment": explained_assignment,
+}

@@ -1,0 +1,85 @@
+"""What an explanation is made of: sections of rows for a person, and the SQL that picks them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from hindsight.jobs.engines.asker import Asker, Record, records
+from hindsight.jobs.running.terminal import legible
+
+MOST = 60
+
+
+@dataclass(frozen=True)
+class Section:
+    """Some of the inputs: what they are, how the row follows from them, and the rows themselves."""
+
+    title: str
+    words: str
+    rows: list[Record]
+
+    def text(self) -> str:
+        """For a terminal; a single row stands upright."""
+        head = f"== {self.title} ==" + (f"\n{self.words}" if self.words else "")
+        if not self.rows:
+            return f"{head}\n  (no row)"
+        if len(self.rows) == 1:
+            return "\n".join([head, *(f"  {name}: {shown(value)}" for name, value in self.rows[0].items())])
+        lines = [list(self.rows[0]), *([shown(value) for value in row.values()] for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        table = (" ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)) for line in lines)
+        return "\n".join([head, *table])
+
+
+def queried(asker: Asker, title: str, words: str, query: str) -> Section:
+    """A section whose rows a bounded query picks."""
+    return Section(title, words, records(asker, query))
+
+
+def rules_in_force(asker: Asker, row: Record) -> Section:
+    """The rules by which the row's producer was replayed on its date."""
+    kept = (
+        "client_version, profile, latency_fault_enabled, detector_enabled, latency_max_ms, not_available_ms, verdict, "
+        "reasons, certainty"
+    )
+    process = same(asker, row, "cluster", "event_date", "producer_group", "client_id", "started_at")
+    return queried(
+        asker,
+        "The rules in force (producer_replay)",
+        "A start record wins over the settings, and these over the release's own.",
+        f"SELECT {kept} FROM producer_replay WHERE {process}",
+    )
+
+
+def same(asker: Asker, row: Record, *names: str) -> str:
+    """SQL: these columns hold what they hold in ``row``, null included."""
+    return " AND ".join(f"{name} IS NOT DISTINCT FROM {_literal(asker, row[name])}" for name in names)
+
+
+def _literal(asker: Asker, value: Any) -> str:
+    if value is None or isinstance(value, int):
+        return "NULL" if value is None else str(value)
+    if isinstance(value, datetime):
+        return at_instant(value)
+    return f"DATE'{value}'" if isinstance(value, date) else asker.literal(value)
+
+
+def at_instant(instant: datetime) -> str:
+    """SQL of an instant, UTC."""
+    return f"TIMESTAMP'{instant.isoformat(sep=' ')}'"
+
+
+def on_date(instant: datetime) -> str:
+    """SQL of an instant's UTC date."""
+    return f"DATE'{instant.date().isoformat()}'"
+
+
+def shown(value: Any) -> str:
+    """A value as a person reads it."""
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ", timespec="milliseconds")
+    if isinstance(value, dict):
+        return " ".join(f"{name}={shown(each)}" for name, each in value.items())
+    return "; ".join(map(shown, value)) if isinstance(value, list) else "null" if value is None else legible(str(value))

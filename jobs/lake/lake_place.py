@@ -1,0 +1,63 @@
+"""Where a lake stands: one spelling in, each library's own out.
+
+``s3://`` and ``s3a://`` are one store. Hadoop's client calls it ``s3a``, all others ``s3``. Credentials and the
+server come from the environment (``AWS_ACCESS_KEY_ID``, ``AWS_ENDPOINT_URL``, ...), never from the place.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from pyarrow import fs
+
+from hindsight.conf.failure import ExpectedError
+
+_HADOOP, _OTHERS = "s3a://", "s3://"
+_LOCAL = ("", "file")
+
+
+class NoLocalEngineError(ExpectedError):
+    """Raised where a lake cannot be read or written without Spark; nothing was done."""
+
+
+def for_hadoop(place: str) -> str:
+    """A place as Spark's Hadoop client knows it."""
+    return _HADOOP + place.removeprefix(_OTHERS) if place.startswith(_OTHERS) else place
+
+
+def for_others(place: str) -> str:
+    """A place as Arrow and delta-rs know it; a local one as a plain path."""
+    if place.startswith(_HADOOP):
+        return _OTHERS + place.removeprefix(_HADOOP)
+    return url2pathname(urlsplit(place).path) if place.startswith("file:") else place
+
+
+def is_local(place: str) -> bool:
+    """Whether it is a folder of this machine."""
+    return urlsplit(place).scheme in _LOCAL or "://" not in for_others(place)
+
+
+def file_system(place: str) -> tuple[fs.FileSystem, str]:
+    """Arrow's file system of a place, and the path in it.
+
+    Raises: NoLocalEngineError: a store that only Spark reaches.
+    """
+    place = for_others(place)
+    if "://" not in place:
+        return fs.LocalFileSystem(), str(Path(place).absolute())
+    scheme, _, path = place.partition("://")
+    if scheme != "s3":
+        raise NoLocalEngineError(f"{scheme}:// is reached by Spark only; run with --engine spark.")
+    server = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    return fs.S3FileSystem(**({"endpoint_override": server} if server else {})), path
+
+
+def delta_options(place: str) -> dict[str, str]:
+    """What delta-rs needs beside the environment: a commit is put where none stands, an endpoint may be plain HTTP."""
+    if is_local(place):
+        return {}
+    server = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    return {"conditional_put": "etag", **({"allow_http": "true"} if server.startswith("http://") else {})}

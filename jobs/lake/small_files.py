@@ -1,0 +1,96 @@
+"""Small text files beside the tables, on a local path or an object store; creating one succeeds once only."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
+
+from hindsight.jobs.lake.lake_place import file_system, for_hadoop, for_others, is_local
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def store_errors() -> tuple[type[Exception], ...]:
+    """What a store fails with; of Hadoop's client, where Spark is loaded, also when the JVM is gone."""
+    to_java = sys.modules.get("py4j.protocol")
+    return (OSError, to_java.Py4JError) if to_java else (OSError,)
+
+
+class Store(Protocol):
+    """Small text files of one folder, by name."""
+
+    def names(self) -> list[str]:
+        """The files' names."""
+
+    def read(self, name: str) -> str | None:
+        """A file's text; None: there is no such file."""
+
+    def create(self, name: str, text: str) -> None:
+        """Create a file unless it is there."""
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file over what is there."""
+
+    def delete(self, name: str) -> None:
+        """Remove a file, if it is there."""
+
+
+def store_at(spark: SparkSession | None, folder: str) -> Store:
+    """The files of a folder, wherever Spark's Hadoop client finds that; without Spark, here or on an S3 store.
+
+    Raises: NoLocalEngineError: without Spark, and elsewhere.
+    """
+    if spark is None:
+        if not is_local(folder):
+            from hindsight.jobs.lake.arrow_store import (
+                ArrowStore,  # Arrow's file systems are not for those who need none
+            )
+
+            return ArrowStore(*file_system(folder))
+        return LocalStore(Path(for_others(folder)))
+    jvm: Any = spark._jvm
+    place = jvm.org.apache.hadoop.fs.Path(for_hadoop(folder))
+    system = place.getFileSystem(spark._jsc.hadoopConfiguration())
+    if system.getScheme() == "file":
+        return LocalStore(Path(place.toUri().getPath()))
+    from hindsight.jobs.lake.hadoop_store import HadoopStore  # it speaks to Java
+
+    return HadoopStore(jvm, system, place)
+
+
+class LocalStore:
+    """A folder of this machine. Hadoop's client would look first and create then, which two runs can do at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def names(self) -> list[str]:
+        """The files' names."""
+        return [path.name for path in self._folder.iterdir()] if self._folder.is_dir() else []
+
+    def read(self, name: str) -> str | None:
+        """A file's text; None: there is no such file."""
+        with suppress(FileNotFoundError):
+            return (self._folder / name).read_text(encoding="utf-8")
+        return None
+
+    def create(self, name: str, text: str) -> None:
+        """Create a file unless it is there."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError), (self._folder / name).open("x", encoding="utf-8") as file:
+            file.write(text)
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file, whole at any time."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        beside = self._folder / f".{name}.{uuid4().hex}"
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(self._folder / name)
+
+    def delete(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        (self._folder / name).unlink(missing_ok=True)

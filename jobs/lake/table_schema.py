@@ -1,0 +1,109 @@
+"""A contract's columns as Delta stores them, and whether a stored table is of this contract or an earlier one of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from hindsight.conf.failure import ExpectedError
+from hindsight.schemas import Table
+from hindsight.schemas.column_types import ArrayType, DataType, StructField, StructType, of_json
+from hindsight.schemas.table_contract import spark_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType as SparkColumns
+
+
+class WrongSchemaError(ExpectedError):
+    """Raised when a stored table differs from its contract in more than columns that came later."""
+
+
+class _Difference(NamedTuple):
+    """Where a stored table differs, in words; ``is_earlier``: it only lacks a column that may be null."""
+
+    said: str
+    is_earlier: bool = False
+
+
+class _Columns(Protocol):
+    """Columns of a table, a contract's or Spark's."""
+
+    def json(self) -> str:
+        """As Delta's log has them."""
+
+
+def stored_columns(table: Table) -> StructType:
+    """The contract's columns as Delta can enforce them: NOT NULL only at the top level."""
+    return StructType([StructField(f.name, nullable(f.dataType), f.nullable, f.metadata) for f in table.schema.fields])
+
+
+def stored_schema(table: Table) -> SparkColumns:
+    """The same in Spark's own types."""
+    return spark_columns(stored_columns(table))
+
+
+def conformed(rows: DataFrame, table: Table) -> DataFrame:
+    """Exactly the contract's columns, in order and type; an absent column is null."""
+    from pyspark.sql import functions as F  # whoever has a frame has loaded Spark
+
+    return rows.select(
+        *(
+            (F.col(f"`{f.name}`") if f.name in rows.columns else F.lit(None)).cast(f.dataType).alias(f.name)
+            for f in stored_schema(table).fields
+        )
+    )
+
+
+def with_absent_columns(rows: DataFrame, table: Table) -> DataFrame:
+    """Rows of an earlier contract as this one has them: an absent column is null, nested ones too."""
+    there = {field.name: field.dataType for field in of_json(rows.schema.json()).fields}
+    fields = []
+    for name, kind in ((field.name, nullable(field.dataType)) for field in table.schema.fields):
+        found = there.get(name, kind)
+        # Only what lacks a field is cast: Delta reads the values of each map as nullable.
+        fields.append(StructField(name, found if found.simpleString() == kind.simpleString() else kind))
+    return rows.to(spark_columns(StructType(fields)))
+
+
+def is_earlier(found: _Columns, table: Table, place: str) -> bool:
+    """Whether the table at ``place`` lacks columns that its contract has gained since it was made.
+
+    Raises: WrongSchemaError: it differs in anything else; nothing is read from it or written to it then.
+    """
+    differences = list(_differences(of_json(found.json()), stored_columns(table)))
+    wrong = "; ".join(difference.said for difference in differences if not difference.is_earlier)
+    if wrong:
+        raise WrongSchemaError(
+            f"{place} is not as this release stores it: {wrong}. Use the release that wrote it, or build the lake "
+            "again from its landing files, in another folder."
+        )
+    return bool(differences)
+
+
+def _differences(found: DataType, wanted: DataType, place: str = "") -> Iterator[_Difference]:
+    if isinstance(found, StructType) and isinstance(wanted, StructType):
+        for name in found.names:
+            if name not in wanted.names:
+                yield _Difference(f"column {place}{name} is not known")
+        for field in wanted.fields:
+            if field.name in found.names:
+                yield from _differences(found[field.name].dataType, field.dataType, f"{place}{field.name}.")
+            elif field.nullable:
+                yield _Difference(f"column {place}{field.name} is absent", is_earlier=True)
+            else:
+                yield _Difference(f"column {place}{field.name} is absent, and may not be null")
+    elif isinstance(found, ArrayType) and isinstance(wanted, ArrayType):
+        yield from _differences(found.elementType, wanted.elementType, place)
+    elif found.simpleString() != wanted.simpleString():
+        of_type = f"{found.simpleString()}, expected {wanted.simpleString()}"
+        yield _Difference(f"column {place.rstrip('.')} is {of_type}")
+
+
+def nullable(kind: DataType) -> DataType:
+    """The type with whatever is nested in it nullable."""
+    if isinstance(kind, StructType):
+        return StructType([StructField(f.name, nullable(f.dataType), True, f.metadata) for f in kind.fields])
+    if isinstance(kind, ArrayType):
+        return ArrayType(nullable(kind.elementType), containsNull=True)
+    return kind

@@ -1,0 +1,130 @@
+"""Reads bytes: a landing file in, its parsed and judged lines out; nothing of Spark is needed for it.
+
+Spark's own text and JSON sources have no line numbers, die on a truncated gzip and read a whole line at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from hindsight.jobs.landing.landing_root import LandingRoot
+from hindsight.jobs.landing.landing_survey import LandingFile, folder_of
+from hindsight.udfs.formats.canonical_lines import lines_of_rows
+from hindsight.udfs.formats.mqadmin_lines import with_command
+from hindsight.udfs.formats.plain_rows import LineReader, LinesRead
+from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.limits.door import judged
+from hindsight.udfs.limits.door_rules import Severity
+from hindsight.udfs.lines.bounded_lines import Block, Form, Line, Refusal, read_blocks, read_lines
+from hindsight.udfs.lines.parsed_line import ERROR_CHARS, ClientLogLayout, LandedFile, ParsedLine
+from hindsight.udfs.lines.zipped_lines import read_zip_lines
+from hindsight.udfs.logs.client_log_layouts import layout_of
+from hindsight.udfs.logs.secret_ids import masked
+
+_CHUNK_BYTES = 1 << 20
+_BATCH_LINES = 2_000
+# Of a Parquet file: one that announces more rows was made to cost. Rows of rounds that repeat take few bytes.
+_MOST_ROWS_A_BYTE = 1_000
+_ROWS_FREELY = 10_000_000
+# Refusals that end a file: what followed is not there.
+ENDS_FILE = frozenset(
+    {"TRUNCATED_GZIP", "CORRUPT_GZIP", "NOT_GZIP", "NOT_PARQUET", "ARCHIVE_BOMB"}
+    | {"TRUNCATED_ZIP", "CORRUPT_ZIP", "NOT_ZIP", "ZIP_CONTENTS"}
+)
+
+
+class ReadOptions(NamedTuple):
+    """Plain values that travel to the workers."""
+
+    landing: str
+    max_line_bytes: int
+    max_raw_text_chars: int
+    zones: dict[str, str]
+    default_zone: str
+    severities: dict[str, Severity]
+    layouts: tuple[ClientLogLayout, ...] = ()
+
+
+def parse_file(file: LandingFile, options: ReadOptions, flagged_tables: Iterable[str] = ()) -> Iterator[ParsedLine]:
+    """The lines of a file and what comes of each; ``flagged_tables``: those that have a column ``doubts``.
+
+    Raises: OSError: it cannot be read.
+    """
+    about = _about(file, options)
+    read = _parquet_lines if file.file.endswith(".parquet") else _lines
+    parsed = _careful(file, options, about)(read(file.file, options, about.layout))
+    yield from judged(parsed, options.severities, flagged_tables)
+
+
+def read_file(file: LandingFile, options: ReadOptions, flagged_tables: frozenset[str]) -> Iterator[LinesRead]:
+    """As ``parse_file``, plain lines read together where the file's format has such."""
+    plain = FORMATS[file.format].plain
+    if plain is None or file.file.endswith(".parquet"):
+        yield LinesRead(pa.table({}), parse_file(file, options, flagged_tables), 0)
+    else:
+        careful = _careful(file, options, _about(file, options))
+        yield from LineReader(plain, careful, options.severities, flagged_tables).read(_blocks(file.file, options))
+
+
+Careful = Callable[[Iterable[Line]], Iterator[ParsedLine]]
+
+
+def _careful(file: LandingFile, options: ReadOptions, about: LandedFile) -> Careful:
+    zone = ZoneInfo(options.zones.get(file.cluster, options.default_zone))
+    return partial(FORMATS[file.format].parse, zone=zone, file=about)
+
+
+def _about(file: LandingFile, options: ReadOptions) -> LandedFile:
+    about = LandedFile(file.file.split("/", 2)[2])
+    names = FORMATS[file.format].commands
+    if names is not None:
+        commands = f"{folder_of(file.file)}/{names}"
+        about = with_command(about, _lines(commands, options) if LandingRoot(options.landing).exists(commands) else ())
+    if file.format == "client_log":
+        about = about._replace(layout=layout_of(options.layouts, file.cluster, about.path))
+    return about
+
+
+def _blocks(file: str, options: ReadOptions) -> Iterator[Block | Line]:
+    with LandingRoot(options.landing).opened(file) as stream:
+        chunks = iter(lambda: stream.read(_CHUNK_BYTES), b"")
+        yield from read_blocks(chunks, gzipped=file.endswith(".gz"), max_line_bytes=options.max_line_bytes)
+
+
+def _lines(file: str, options: ReadOptions, layout: ClientLogLayout | None = None) -> Iterator[Line]:
+    form = Form(options.max_line_bytes, layout.encoding if layout else "utf-8")
+    with LandingRoot(options.landing).opened(file) as stream:
+        chunks = iter(lambda: stream.read(_CHUNK_BYTES), b"")
+        if file.endswith(".zip"):
+            lines = read_zip_lines(chunks, takes=FORMATS[file.partition("/")[0]].takes, **form._asdict())
+        else:
+            lines = read_lines(chunks, gzipped=file.endswith(".gz"), **form._asdict())
+        yield from masked(lines)
+
+
+def _parquet_lines(file: str, options: ReadOptions, layout: ClientLogLayout | None = None) -> Iterator[Line]:
+    """The rows of a Parquet file as lines; one that is damaged ends with a refused line."""
+    number = 0
+    try:
+        with LandingRoot(options.landing).opened(file, seekable=True) as source:
+            size, rows = source.seek(0, os.SEEK_END), parquet.ParquetFile(source)
+            if rows.metadata.num_rows > _ROWS_FREELY + _MOST_ROWS_A_BYTE * size:
+                detail = f"{rows.metadata.num_rows} rows in {size} bytes, more than {_MOST_ROWS_A_BYTE} a byte"
+                yield Line(1, 0, 0, "", Refusal("ARCHIVE_BOMB", detail))
+                return
+            batches = rows.iter_batches(batch_size=_BATCH_LINES)
+            read = (row for batch in batches for row in batch.to_pylist())
+            for line in masked(lines_of_rows(read, max_line_bytes=options.max_line_bytes)):
+                number = line.number
+                yield line
+    except (pa.ArrowException, ValueError, OverflowError, OSError, RecursionError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the file could not be read, which says nothing of what it holds
+        yield Line(number + 1, 0, 0, "", Refusal("NOT_PARQUET", f"{type(error).__name__}: {error}"[:ERROR_CHARS]))

@@ -1,0 +1,185 @@
+"""Attempts of a stretch of dates in, rows of the producers' derived tables out, whichever engine runs the kernels."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from hindsight.conf.settings import Settings
+from hindsight.jobs.engines.arrow_lake import DataFile
+from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.runner import Blobs, Runner
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.producers.confirmed_windows import (
+    DATES,
+    LINES,
+    WINDOWS,
+    WRITERS,
+    Confirm,
+    EventFile,
+    Witnessed,
+    lines_of,
+)
+from hindsight.jobs.producers.producer_buckets import (
+    DATED_ROUTES,
+    FLEET,
+    FOLDED,
+    OBSERVED,
+    OPENING,
+    ROUTES,
+    SHARES,
+    STARTS,
+    Copies,
+    Findings,
+    FleetOfDates,
+    Fold,
+)
+from hindsight.jobs.producers.producer_cut import Addresses, AttemptFile, Split, cut, look, midnight_of
+from hindsight.jobs.publishing.publication import Stretch
+from hindsight.jobs.publishing.row_lineage import Lineage
+from hindsight.schemas import (
+    CLIENT_EVENT,
+    FAULT_ITEM_STATE,
+    FLEET_MINUTE,
+    PRODUCER_FINDING,
+    PRODUCER_INSTANCE,
+    PRODUCER_REPLAY,
+    SEND_ATTEMPT,
+    TOPIC_ROUTE,
+    WINDOW_CONFIRMATION,
+)
+from hindsight.udfs.landing.landing_formats import distances, formats_of
+from hindsight.udfs.producer.nearest_source import merged_nearest
+from hindsight.udfs.producer.producer_date import Options
+from hindsight.udfs.producer.producer_finding import Thresholds
+from hindsight.udfs.producer.producer_span import Span
+
+DERIVED = (*FOLDED, WINDOW_CONFIRMATION, FLEET_MINUTE, PRODUCER_FINDING)
+_BUCKET_ROWS = 500_000
+_MOST_BUCKETS = 200
+_DAY = timedelta(days=1)
+
+
+class Course(NamedTuple):
+    """A stretch on its way through the kernels.
+
+    Attributes:
+        spans: its dates, by cluster.
+        attempts: cut by bucket and date.
+        beside: what the fold reads beside them.
+        routes: for each bucket and each date.
+        lines: what clients' logs tell of their own fault tables.
+        witnessed: the dates that these lines tell of.
+        folded: what the fold gave: rows of the tables ``FOLDED``, and of each bucket its share of the fleet.
+    """
+
+    addresses: Addresses
+    spans: Mapping[str, Span]
+    options: Options
+    lineage: Lineage
+    attempts: Blobs
+    beside: Sequence[Blobs]
+    routes: Blobs
+    lines: Blobs
+    witnessed: Witnessed
+    folded: Blobs
+
+
+def derive(stretch: Stretch[Any], settings: Settings, runner: Runner) -> Blobs:
+    """Rows of the tables ``DERIVED``, blobs by name."""
+    course = fold(stretch, settings, runner)
+    addresses, spans, options, lineage, folded = (*course[:4], course.folded)
+    shares = folded.of(*SHARES)
+    fleet = runner.by_key(FleetOfDates(addresses, options, lineage), shares, course.routes.of(DATED_ROUTES))
+    closing = folded.of(OBSERVED, PRODUCER_REPLAY.name, FAULT_ITEM_STATE.name)
+    findings = Findings(addresses, spans, options, lineage, _kept(folded, spans))
+    found = runner.by_key(findings, course.attempts, *course.beside, closing, fleet.of(FLEET))
+    if not course.witnessed.dates:
+        return runner.together(folded, fleet, found)
+    confirm = Confirm(addresses, settings.confirmation.within_ms, lineage)
+    confirmed = runner.by_key(confirm, course.lines.of(LINES), folded.of(WINDOWS, WRITERS))
+    return runner.together(folded, fleet, found, confirmed)
+
+
+def fold(stretch: Stretch[Any], settings: Settings, runner: Runner) -> Course:
+    """What single producers' attempts tell; the fleet, findings and confirmations come after it."""
+    lake, clusters = stretch.lake, sorted({at.cluster for at in stretch.dates})
+    spans = {cluster: span_of(stretch, cluster) for cluster in clusters}
+    options = Options(**settings.replay.model_dump(), limits=Thresholds(**settings.producer_findings.model_dump()))
+    lineage = Lineage(stretch.context.started_at, stretch.context.run_id)
+    files = lake.files(SEND_ATTEMPT, {at.event_date + step * _DAY for at in stretch.dates for step in (-1, 0, 1)})
+    dates = {cluster: sorted(spans[cluster].recorded) for cluster in clusters}
+    addresses = Addresses(clusters, _buckets(files), dates)
+    attempts = runner.each(cut, _tasks(stretch, files, addresses, runner))
+    routes = runner.over(Copies(addresses), lake.of_dates(TOPIC_ROUTE, stretch.dates, ()))
+    beside = (
+        routes.of(ROUTES),
+        runner.over(Split(STARTS, addresses), lake.of_dates(PRODUCER_INSTANCE, stretch.dates, ())),
+        *(
+            runner.over(Split(OPENING + table.name, addresses), stretch.opening(table))
+            for table in (PRODUCER_REPLAY, FAULT_ITEM_STATE)
+        ),
+    )
+    lines = runner.each(lines_of, _event_files(stretch, addresses))
+    witnessed = Witnessed(addresses, _dates_of(lines))
+    folded = runner.by_key(Fold(addresses, spans, options, lineage, witnessed), attempts, *beside)
+    return Course(addresses, spans, options, lineage, attempts, beside, routes, lines, witnessed, folded)
+
+
+def span_of(stretch: Stretch[Any], cluster: str) -> Span:
+    """The dates of one cluster."""
+    days = [at.event_date for at in stretch.dates if at.cluster == cluster]
+    following = stretch.following.get(cluster)
+    recorded = [day for day in days if ClusterDate(cluster, day) in stretch.recorded]
+    return Span(
+        dates=sorted(map(midnight_of, days)),
+        following=None if following is None else midnight_of(following),
+        recorded=frozenset(map(midnight_of, recorded)),
+        last_recorded=midnight_of(stretch.last_recorded.get(cluster, max(days))),
+    )
+
+
+def _buckets(files: Collection[DataFile]) -> int:
+    rows = sum(file.rows or 0 for file in files)
+    return min(max(1, round(rows / _BUCKET_ROWS)), _MOST_BUCKETS)
+
+
+def _tasks(stretch: Stretch[Any], files: list[DataFile], addresses: Addresses, runner: Runner) -> list[AttemptFile]:
+    folder = TableFolder(stretch.lake.root, SEND_ATTEMPT)
+    sources = stretch.formats.intersection(formats_of("producer"))
+    by_source = distances() if len(sources) > 1 else {}
+    tasks = [AttemptFile(folder, file, addresses, None, by_source, finds_brokers=False) for file in files]
+    seen = runner.each(look, tasks)
+    finds_brokers = any(any(table["lacks"].to_pylist()) for table in seen.tables("lacks"))
+    nearest = None
+    if by_source and tasks:
+        nearest = tuple(merged_nearest(list(seen.tables(name))) for name in ("by_client", "by_process"))
+    return [task._replace(nearest=nearest, finds_brokers=finds_brokers) for task in tasks]
+
+
+def _event_files(stretch: Stretch[Any], addresses: Addresses) -> list[EventFile]:
+    dates = {c: frozenset(at.event_date for at in stretch.dates if at.cluster == c) for c in addresses.clusters}
+    folder = TableFolder(stretch.lake.root, CLIENT_EVENT)
+    files = stretch.lake.files(CLIENT_EVENT, {at.event_date for at in stretch.dates})
+    return [EventFile(folder, file, addresses, dates) for file in files]
+
+
+def _dates_of(lines: Blobs) -> dict[str, frozenset[int]]:
+    """By cluster, the dates on which clients' logs tell of their own fault tables."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for table in lines.tables(DATES):
+        for row in table.to_pylist():
+            found[row["cluster"]].add(row["midnight_ms"])
+    return {cluster: frozenset(dates) for cluster, dates in found.items()}
+
+
+def _kept(folded: Blobs, spans: Mapping[str, Span]) -> dict[str, frozenset[int]]:
+    """By cluster, the dates with rows: those with records, and those into which some window lasts."""
+    kept = {cluster: set(span.recorded) for cluster, span in spans.items()}
+    for table in folded.tables("lasting"):
+        for row in table.to_pylist():
+            if row["windows"]:
+                kept[row["cluster"]].add(row["midnight_ms"])
+    return {cluster: frozenset(dates) for cluster, dates in kept.items()}

@@ -1,0 +1,109 @@
+"""What a whole run was given, what it left, and whether the next one finds just that: then no engine need start.
+
+A run takes the landing folder's files, the settings and the contracts from outside, all else from its lake. While these
+and the lake are what they were when a run had done all that there was to do, there is nothing to do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from hindsight.conf.settings import Settings, fingerprint
+from hindsight.jobs.engines.engine_choice import Engine
+from hindsight.jobs.engines.kept_notes import NOTES
+from hindsight.jobs.lake.small_files import LocalStore
+from hindsight.jobs.landing.landing_survey import survey
+from hindsight.schemas import SCHEMA_VERSION, TABLES
+from hindsight.schemas.bookkeeping import INGESTED_FILE
+from hindsight.udfs.landing.landing_formats import FORMATS
+
+_NOTE = "run_pipeline"
+_OF_NO_ROW = "spark"  # the section of the settings that changes none
+
+
+class LastRun:
+    """The last whole run on a lake of this machine. ``given``: what the next one is given (``given_to``)."""
+
+    def __init__(self, lake: Path, given: str) -> None:
+        self._lake, self._given = lake, given
+        self._notes = LocalStore(lake / NOTES)
+        last = _told(self._notes.read(_NOTE))
+        self._is_same: bool = last.get("given") == given and last.get("left") == self._left()
+        self.summary: list[str] | None = last.get("summary")
+
+    def left_nothing_to_do(self) -> bool:
+        """Whether a run that is given this would do nothing: files, settings, contracts and lake are the same."""
+        return self._is_same
+
+    def remember(self, summary: list[str] | None, *, confirm: Callable[[], None]) -> None:
+        """Note that a run has done all that can be done with this; ``summary``: what it printed, None: it did not.
+
+        ``given`` is of before that run: what has landed since then is new to the next one.
+        """
+        confirm()
+        self._notes.write(_NOTE, json.dumps({"given": self._given, "left": self._left(), "summary": summary}))
+
+    def _left(self) -> dict[str, Any]:
+        """The newest commit of each table, the notes of all jobs, and what else stands beside the tables."""
+        logs = self._lake.glob("*/_delta_log")
+        return {
+            "commits": {log.parent.name: max((file.name for file in log.glob("*.json")), default="") for log in logs},
+            "notes": {name: self._notes.read(name) for name in sorted(self._notes.names()) if name != _NOTE},
+            "files": sorted(path.name for path in self._lake.glob("*") if path.is_file()),
+        }
+
+
+def last_run(lake: str, landing: str, settings: Settings, engine: Engine, master: str | None) -> LastRun | None:
+    """The last run on a lake, seen by one that is about to begin; None: the lake is not to be seen without Spark.
+
+    Raises: OSError: the landing folder cannot be listed.
+    """
+    folder = _on_this_machine(lake, engine, master)
+    return None if folder is None else LastRun(folder, given_to(landing, settings))
+
+
+def holds_input(lake: str, engine: Engine, master: str | None) -> bool | None:
+    """Whether a lake has ever taken in a file; None: only Spark can tell."""
+    folder = _on_this_machine(lake, engine, master)
+    return None if folder is None else any((folder / INGESTED_FILE.name).glob("*.parquet"))
+
+
+def given_to(landing: str, settings: Settings) -> str:
+    """A digest of what a run takes from outside its lake: files by name and size, settings, contracts.
+
+    Raises: OSError: the landing folder cannot be listed.
+    """
+    files = survey(landing, FORMATS).files
+    sections = (getattr(settings, name) for name in type(settings).model_fields if name != _OF_NO_ROW)
+    contracts = [(table.name, table.schema.simpleString()) for table in TABLES.values()]
+    given = json.dumps([files, fingerprint(*sections), SCHEMA_VERSION, contracts])
+    return hashlib.sha256(given.encode()).hexdigest()
+
+
+def _told(note: str | None) -> dict[str, Any]:
+    """What a note says; nothing, where there is none or it is damaged."""
+    with suppress(ValueError, TypeError):
+        return dict(json.loads(note or "{}"))
+    return {}
+
+
+def _on_this_machine(lake: str, engine: Engine, master: str | None) -> Path | None:
+    """The lake's folder; None: Spark may look elsewhere for it, as it does for plain paths on a cluster."""
+    if lake.startswith("file:"):
+        return Path(url2pathname(urlsplit(lake).path))
+    is_elsewhere = "://" in lake or (engine == "spark" and _spark_looks_elsewhere(master))
+    return None if is_elsewhere else Path(lake)
+
+
+def _spark_looks_elsewhere(master: str | None) -> bool:
+    from hindsight.jobs.running.spark_session import is_on_one_machine
+
+    return "HADOOP_CONF_DIR" in os.environ or not is_on_one_machine(master)

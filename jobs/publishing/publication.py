@@ -1,0 +1,190 @@
+"""Computes the dates that new input touched (``dates_to_compute``), gates the candidates, then commits them.
+
+The one mechanism for both sides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from typing import Any, Generic, NamedTuple
+
+from typing_extensions import TypeVar
+
+from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.publishing.dates_to_compute import Progress, next_dates
+from hindsight.jobs.publishing.publication_record import begin_commits, computed_before, record
+from hindsight.jobs.publishing.quality_gate import check
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.jobs.running.run_log import tell
+from hindsight.schemas import Table
+from hindsight.schemas.bookkeeping import INGESTED_FILE
+
+L = TypeVar("L", bound=ArrowLake, default=Any)  # the lake of the engine on which a job computes
+CorrectedDates = Mapping[ClusterDate, str]
+
+
+@dataclass(frozen=True)
+class Derivation(Generic[L]):
+    """A job that computes derived tables date by date.
+
+    ``inputs`` are the tables it reads; ``tables`` are published in this order; ``closing`` are those whose rows of
+    one date the next begins with;
+    ``waiting`` are tables and conditions of rows that a later date's record may change; ``beside`` are formats
+    that bear on dates which files of ``formats`` touch, and make none of their own; ``corrected`` gives, for dates
+    whose input rows are corrected after their files were taken in, a digest of what is.
+    """
+
+    job: str
+    formats: tuple[str, ...]
+    inputs: tuple[Table, ...]
+    tables: tuple[Table, ...]
+    closing: tuple[Table, ...]
+    settings_fingerprint: str
+    compute: Callable[[Stretch[L]], Mapping[str, Any]]
+    waiting: tuple[tuple[Table, Where], ...] = ()
+    beside: tuple[str, ...] = ()
+    corrected: Callable[[ArrowLake], CorrectedDates] = lambda _: {}
+
+
+@dataclass(frozen=True)
+class Stretch(Generic[L]):
+    """Dates to compute at once: of each cluster, adjacent known dates."""
+
+    lake: L
+    context: RunContext
+    dates: list[ClusterDate]
+    previous: dict[str, date]  # the known date before each cluster's first one
+    following: dict[str, date]  # the known date after each cluster's last one
+    last_recorded: dict[str, date]  # each cluster's last date with files
+    recorded: frozenset[ClusterDate]  # dates with files
+    done: frozenset[ClusterDate]
+    formats: frozenset[str]  # of all files that bear on any date
+
+    def opening(self, table: Table) -> Any:
+        """The rows of a closing table with which the stretch begins, as the lake's engine hands rows on."""
+        before = {ClusterDate(cluster, day) for cluster, day in self.previous.items()}
+        return self.lake.of_dates(table, stored=before - self.done, computed=before & self.done)
+
+
+@dataclass(frozen=True)
+class PublicationResult:
+    """What a derivation did: dates computed, rows written, and changed ones after those it was asked for."""
+
+    dates: int = 0
+    rows: int = 0
+    dates_left: int = 0
+
+
+def publish(lake: L, context: RunContext, derivation: Derivation[L]) -> PublicationResult:
+    """Compute what is dirty into candidates, gate them, commit table by table, and record what belongs together.
+
+    Raises: GateFailedError: a critical expectation failed; nothing was committed.
+    """
+    with lake.plans() as plan_for:
+        return _publish(lake, context, derivation, plan_for)
+
+
+def _publish(
+    lake: L, context: RunContext, derivation: Derivation[L], plan_for: Callable[[int], None]
+) -> PublicationResult:
+    for table in derivation.tables:
+        lake.create(table)
+    files = _files(lake, derivation)
+    stored, published = computed_before(lake, derivation.job)
+    progress = Progress(files.digests, stored, context.dates)
+    while stretch := _next_stretch(lake, context, files, progress):
+        for at in stretch.dates:
+            tell("computes", cluster=at.cluster, date=str(at.event_date))
+        plan_for(sum(files.lines.get(at, 0) for at in stretch.dates))
+        rows = derivation.compute(stretch)
+        first = not progress.computed
+        lake.together(partial(lake.add_candidates, t, rows[t.name], first=first) for t in derivation.tables)
+        _remember(lake, derivation, progress, stretch)
+    if not progress.computed:
+        return PublicationResult(dates_left=progress.left())
+    check(lake, context, derivation.job, {t: lake.candidates(t) for t in derivation.tables})
+    return _commit(lake, context, derivation, progress, published + 1)
+
+
+def _next_stretch(lake: L, context: RunContext, files: _Files, progress: Progress) -> Stretch[L] | None:
+    found = next_dates(progress)
+    if found is None:
+        return None
+    recorded, done = frozenset(progress.files), frozenset(progress.computed)
+    return Stretch(lake, context, *found, progress.last_recorded(), recorded, done, files.formats)
+
+
+class _Files(NamedTuple):
+    """The files that touch each date: a digest of them, the settings and the contracts; their lines. Formats of all."""
+
+    digests: dict[ClusterDate, str]
+    lines: dict[ClusterDate, int]
+    formats: frozenset[str]
+
+
+def _files(lake: L, derivation: Derivation[L]) -> _Files:
+    formats = (*derivation.formats, *derivation.beside)
+    names = ["cluster", "format", "file", "size_bytes", "read", "event_dates"]
+    touching: dict[ClusterDate, list[dict[str, Any]]] = {}
+    for file in lake.rows(INGESTED_FILE, names, Where(values={"format": formats})).to_pylist():
+        for day in file["event_dates"]:
+            touching.setdefault(ClusterDate(file["cluster"], day), []).append(file)
+    own = {at: of for at, of in touching.items() if any(file["format"] in derivation.formats for file in of)}
+    rests_on = f"{derivation.settings_fingerprint} {_contracts(derivation.tables)}\n"
+    digests = {at: _digest(rests_on, of) for at, of in own.items()}
+    for at, digest in derivation.corrected(lake).items():
+        digests[at] = f"{digests.get(at, '')}:{digest}"
+    lines = {at: sum(file["read"] for file in of) for at, of in own.items()}
+    return _Files(digests, lines, frozenset(file["format"] for of in own.values() for file in of))
+
+
+def _digest(rests_on: str, files: list[dict[str, Any]]) -> str:
+    """A digest of files by name and size, in any order."""
+    names = "\n".join(sorted(f"{file['file']}:{file['size_bytes']}" for file in files))
+    return hashlib.sha256(f"{rests_on}{names}".encode()).hexdigest()
+
+
+def _contracts(tables: tuple[Table, ...]) -> str:
+    """A digest of the tables' columns: rows that were computed before one was added lack it."""
+    columns = "\n".join(f"{table.name} {table.schema.simpleString()}" for table in tables)
+    return hashlib.sha256(columns.encode()).hexdigest()
+
+
+def _remember(lake: L, derivation: Derivation[L], progress: Progress, stretch: Stretch[L]) -> None:
+    """Note the state in which each computed date closes, dates that rows spilled into included."""
+    carried = {t: [n for n in t.carried_columns if n != "event_date"] for t in derivation.closing}
+    found = lake.candidate_digests({table: carried.get(table, []) for table in derivation.tables})
+    spilled = {at for of_table in found.values() for at, _ in of_table}
+    closing: dict[ClusterDate, str] = {}
+    for table in derivation.closing:
+        for at, each in found[table]:
+            closing[at] = f"{closing.get(at, '')}{table.name}:{each.rows}:{each.digest};"
+    waiting = {at for rows in derivation.waiting for at in lake.candidate_dates(*rows)}
+    progress.remember({*stretch.dates, *spilled} - {*progress.computed}, closing, waiting)
+
+
+def _commit(
+    lake: L, context: RunContext, derivation: Derivation[L], progress: Progress, number: int
+) -> PublicationResult:
+    dates = sorted(progress.computed)
+    candidates = {table: lake.candidates(table) for table in derivation.tables}
+    counts: Counter[ClusterDate] = Counter()
+    for of_table in lake.candidate_digests(dict.fromkeys(derivation.tables, ())).values():
+        counts.update({at: each.rows for at, each in of_table})
+    count = counts.total()
+    begin_commits(lake, derivation.job, dates)
+    lake.together(partial(lake.replace_dates, t, rows, dates) for t, rows in candidates.items())
+    published = (*derivation.inputs, *derivation.tables)
+    found = lake.together(partial(lake.version, t) for t in published)
+    versions = {t.name: version for t, version in zip(published, found, strict=True) if version is not None}
+    computed = {at: progress.computed[at] for at in dates}
+    record(lake, context.run_id, derivation.job, number, versions, computed, count)
+    for at in dates:
+        tell("published", cluster=at.cluster, date=str(at.event_date), rows=counts[at])
+    return PublicationResult(len(dates), count, progress.left())

@@ -1,0 +1,121 @@
+"""What publications remember of each date, and which dates a run that was broken off had begun to commit."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from hindsight.jobs.engines.arrow_columns import arrow_schema
+from hindsight.jobs.engines.arrow_lake import OPTIMIZE, SET_PROPERTIES, ArrowLake, Where
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.schemas import SCHEMA_VERSION, TABLES
+from hindsight.schemas.bookkeeping import PUBLICATION
+
+
+class Computed(NamedTuple):
+    """What is remembered of a date's last computation."""
+
+    files: str
+    opening: str
+    closing: str
+    is_open: bool
+
+
+_FINGERPRINTS = ("files", "opening", "closing")
+_ROWS_STAY = {OPTIMIZE, SET_PROPERTIES, "VACUUM START", "VACUUM END"}
+_BROKEN_OFF = Computed("broken off", "broken off", "broken off", False)
+
+
+def computed_before(lake: ArrowLake, job: str) -> tuple[dict[ClusterDate, Computed], int]:
+    """Each date's last computation, and the number of the newest publication: no clock decides which that is.
+
+    A date whose commits were broken off is like none that was ever computed: some of its tables may hold what settings
+    gave that are no longer the same, or rows that nothing else would remove.
+    """
+    published = lake.rows(PUBLICATION, ["number", "published_at", "dates"], Where(values={"job": [job]})).to_pylist()
+    stored: dict[ClusterDate, Computed] = {}
+    for row in sorted(published, key=_age):
+        stored |= {ClusterDate(of["cluster"], of["event_date"]): _computed(of) for of in row["dates"]}
+    newest = max((row["number"] or 0 for row in published), default=0)
+    stored |= dict.fromkeys(half_published(lake, job), _BROKEN_OFF)
+    return stored, newest
+
+
+def half_published(lake: ArrowLake, job: str) -> list[ClusterDate]:
+    """Dates whose commits were begun and not recorded: a run was broken off there, or is there now."""
+    begun = json.loads(lake.noted(job) or "[]")
+    return [ClusterDate(cluster, date.fromisoformat(day)) for cluster, day in begun]
+
+
+def begin_commits(lake: ArrowLake, job: str, dates: list[ClusterDate]) -> None:
+    """Note, until ``record``, that the tables of these dates are being committed."""
+    lake.note(job, json.dumps([(at.cluster, at.event_date.isoformat()) for at in dates]))
+
+
+def record(
+    lake: ArrowLake,
+    run_id: str,
+    job: str,
+    number: int,
+    versions: dict[str, int],
+    computed: dict[ClusterDate, Computed],
+    rows_written: int,
+) -> None:
+    """Record what was published: the job's publication of that number, and the table versions that belong together."""
+    row = {
+        "run_id": run_id,
+        "job": job,
+        "number": number,
+        "published_at": datetime.now(UTC),
+        "table_versions": list(versions.items()),
+        "dates": [_of_date(at, of_date) for at, of_date in computed.items()],
+        "rows_written": rows_written,
+        "schema_version": SCHEMA_VERSION,
+    }
+    lake.append(PUBLICATION, _rows([row]))
+    lake.note(job, None)
+
+
+def renew(lake: ArrowLake, run_id: str) -> None:
+    """Publish anew what each job published last, if maintenance alone has made its tables' versions since.
+
+    The rows are the same, but the files of the versions that were named go once they are out of the retention.
+    """
+    newest = {row["job"]: row for row in sorted(lake.rows(PUBLICATION).to_pylist(), key=_age)}
+    again = []
+    for row in newest.values():
+        named = dict(row["table_versions"])
+        tables = {TABLES[name]: version for name, version in named.items() if name in TABLES}
+        if len(tables) < len(named) or not all(map(lake.exists, tables)):
+            continue
+        done = set().union(*(lake.operations_since(table, version) for table, version in tables.items()))
+        if OPTIMIZE not in done or not done <= _ROWS_STAY:
+            continue
+        versions = [(table.name, lake.version(table)) for table in tables]
+        number = (row["number"] or 0) + 1
+        fresh = {"run_id": run_id, "number": number, "published_at": datetime.now(UTC), "rows_written": 0}
+        again.append(row | fresh | {"table_versions": versions})
+    if again:
+        lake.append(PUBLICATION, _rows(again))
+
+
+def _age(row: dict[str, Any]) -> tuple[int, datetime]:
+    """What publications are ordered by; the uncounted ones of an earlier release come first."""
+    return row["number"] or 0, row["published_at"]
+
+
+def _rows(publications: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(publications, arrow_schema(PUBLICATION))
+
+
+def _of_date(at: ClusterDate, computed: Computed) -> dict[str, Any]:
+    fingerprints = {f"{name}_fingerprint": getattr(computed, name) for name in _FINGERPRINTS}
+    return {**at._asdict(), **fingerprints, "is_open": computed.is_open}
+
+
+def _computed(of_date: dict[str, Any]) -> Computed:
+    files, opening, closing = (of_date[f"{name}_fingerprint"] for name in _FINGERPRINTS)
+    return Computed(files, opening, closing, of_date["is_open"])

@@ -1,0 +1,71 @@
+"""Checks candidates with Great Expectations; when a critical expectation fails, nothing is published."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from hindsight.conf.failure import GATE_FAILED, ExpectedError
+from hindsight.jobs.engines.arrow_columns import arrow_schema
+from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.running.run_context import RunContext, seconds_since
+from hindsight.jobs.running.run_log import tell
+from hindsight.schemas import Table
+from hindsight.schemas.bookkeeping import QUALITY_RESULT
+
+
+class GateFailedError(ExpectedError):
+    """Raised when a critical expectation failed; nothing of the job was published."""
+
+    exit_code = GATE_FAILED
+
+
+def check(lake: ArrowLake, context: RunContext, job: str, candidates: Mapping[Table, Any]) -> None:
+    """Check what is about to be published, store the results, refuse what fails.
+
+    Raises: GateFailedError: a critical expectation failed, or crashed; nothing may be published.
+    """
+    failed = failures(validated(lake, context, job, candidates))
+    if failed:
+        raise GateFailedError(f"{job} publishes nothing, {len(failed)} critical expectation(s) failed: {told(failed)}")
+
+
+def validated(
+    lake: ArrowLake,
+    context: RunContext,
+    job: str,
+    frames: Mapping[Table, Any],
+    whole: Mapping[Table, Any] | None = None,
+) -> list[dict[str, Any]]:
+    """Check rows against the contracts and invariants of their tables; the stored results, one per expectation.
+
+    Invariants see the rows beside each other; where rows of some dates only are checked, ``whole`` has all of them.
+    An expectation that crashes counts as a critical failure.
+    """
+    begun = time.monotonic()
+    results = lake.expectation_results(job, frames, whole or frames)
+    lake.append(QUALITY_RESULT, _result_rows(lake, context, job, results))
+    failed = sum(not result["success"] for result in results)
+    tell("checked", tables=len(frames), expectations=len(results), failed=failed, seconds=seconds_since(begun))
+    return results
+
+
+def failures(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The critical expectations that failed."""
+    return [r for r in results if r["severity"] == "critical" and not r["success"]]
+
+
+def told(results: list[dict[str, Any]]) -> str:
+    """Results in a sentence."""
+    return "; ".join(f"{r['table']}: {r['expectation']} ({r['observed']})" for r in results)
+
+
+def _result_rows(lake: ArrowLake, context: RunContext, job: str, results: list[dict[str, Any]]) -> pa.Table:
+    # The table's own version grows with each check; a clock may go back.
+    number = (lake.version(QUALITY_RESULT) or 0) + 1
+    of_check = {"run_id": context.run_id, "checked_at": datetime.now(UTC), "job": job, "number": number}
+    return pa.Table.from_pylist([{**of_check, **result} for result in results], arrow_schema(QUALITY_RESULT))

@@ -1,0 +1,221 @@
+"""One self-contained page out of the rows that report_queries read: no network, every name shown as text.
+
+jinja2 escapes what stands in the markup; what the script draws goes through a JSON island whose ``<``, ``>``, ``&`` and
+``'`` are escaped, and from there only into text nodes. The page's own policy lets no other script run and nothing be
+fetched.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from hindsight.jobs.report.report_fleet import fleet_strips
+from hindsight.jobs.report.report_queries import Rows
+
+# d3 7.9.0 of npm, unchanged (ISC licence beside it): axes, zoom and pinch in 280 kB. plotly.js would be 4.8 MB on every
+# page, reads markup in labels, and has neither the ownership matrix nor labels that fit a phone.
+_SCRIPTS = ("d3-7.9.0.min.js", "page.js", "timeline.js", "matrix.js", "fleet.js", "sends.js")
+_GROUP = ("cluster", "collector", "consumer_group", "topic")
+_LISTED = (
+    ("brokers", "brokers that were isolated"),
+    ("producers", "producers"),
+    ("windows", "windows of the timeline"),
+    ("groups", "consumer groups and topics"),
+    ("incidents", "incidents"),
+    ("findings", "kinds of finding"),
+    ("rebalances", "groups, days and triggers of rebalances"),
+    ("rebalance_events", "rebalances of single clients"),
+    ("fleet_brokers", "brokers of the fleet"),
+    ("producer_findings", "findings about producers and brokers"),
+    ("send_totals", "brokers sent to"),
+    ("failures", "brokers and codes of failed attempts"),
+    ("refused", "reasons of refusal"),
+    ("refused_lines", "refused lines"),
+    ("doubts", "kinds of doubt"),
+    ("route_changes", "changes of routes"),
+    ("routes_missing", "topics without a route"),
+    ("failed_checks", "checks that failed"),
+)
+
+
+def page(data: dict[str, Any]) -> str:
+    """The whole HTML text. ``data``: what ``report_queries.report_data`` returns."""
+    scripts = [_asset(name) for name in _SCRIPTS]
+    environment = Environment(
+        loader=FunctionLoader(_asset), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"instant": instant, "count": count, "length_of": duration}
+    return environment.get_template("page.html.j2").render(
+        **data,
+        headline=headline(data),
+        left_out=left_out(data),
+        island=island(data),
+        style=Markup(_asset("page.css")),
+        scripts=[Markup(text) for text in scripts],
+        hashes=[_digest(text) for text in scripts],
+    )
+
+
+def left_out(data: dict[str, Any]) -> list[str]:
+    """What the bounds cut off, a sentence each."""
+    said = []
+    for name, what in _LISTED:
+        rows = data[name]
+        if rows and rows[0]["of_all"] > len(rows):
+            said.append(f"{count(len(rows))} of {count(rows[0]['of_all'])} {what} are shown.")
+    without = sum(1 for group in data["groups"] if group["rounds"] and not group["matrix"])
+    if without:
+        said.append(f"{count(without)} of the listed groups and topics have no matrix: those with more drift have it.")
+    return said
+
+
+def headline(data: dict[str, Any]) -> list[tuple[str, str, str, bool]]:
+    """The page's first figures: what, how many, a remark, and whether it asks for somebody."""
+    incidents = [i for i in data["incidents"] if i["state"] != "RESOLVED" and i["severity"] != "INFO"]
+    worst = Counter(i["severity"] for i in incidents)
+    verdicts: Counter[str] = Counter()
+    for row in data["releases"]:
+        verdicts[row["verdict"]] += row["producers"]
+    refused = sum(row["lines"] for row in data["refused"])
+    failed = sum(row["checks"] - row["held"] for row in data["checks"])
+    drifting = {tuple(g[n] for n in _GROUP[:3]) for g in data["groups"] if g["drift"]}
+    return [
+        ("Open incidents", count(len(incidents)), _listed(worst) or "nothing is open", bool(incidents)),
+        ("Consumer groups with drift", count(len(drifting)), "in at least one round", bool(drifting)),
+        ("Brokers isolated", count(_all_of(data["brokers"])), "by at least one producer", bool(data["brokers"])),
+        ("Producers", count(_all_of(data["producers"])), _listed(verdicts), bool(verdicts["unknown"])),
+        ("Refused lines", count(refused), "in quarantine", bool(refused)),
+        ("Failed checks", count(failed), f"of {count(sum(r['checks'] for r in data['checks']))}", bool(failed)),
+    ]
+
+
+def island(data: dict[str, Any]) -> dict[str, Any]:
+    """What the script draws, names written once and referred to by their place."""
+    brokers = {(b["cluster"], b["broker_name"]): n for n, b in enumerate(data["brokers"])}
+    producers = {(p["cluster"], p["producer_group"], p["client_id"]): n for n, p in enumerate(data["producers"])}
+    begin = data["stretch"]["begin"]
+    windows = [
+        [
+            brokers[key],
+            producers[who],
+            w["window_start"] - begin,
+            -1 if w["window_end"] is None else w["window_end"] - begin,
+            w["state"],
+            w["end_reason"],
+            f"{w['trigger_kind']} at {w['trigger_latency_ms']} ms",
+            w["certainty"],
+        ]
+        for w in data["windows"]
+        if (key := (w["cluster"], w["broker_name"])) in brokers
+        and (who := (w["cluster"], w["producer_group"], w["client_id"])) in producers
+    ]
+    strips: dict[int, list[list[int]]] = {}
+    for row in data["strip"]:
+        strips.setdefault(brokers[row["cluster"], row["broker_name"]], []).append([row["bucket"], row["producers"]])
+    return {
+        "stretch": data["stretch"],
+        "brokers": [
+            [b[n] for n in ("cluster", "broker_name", "windows", "producers", "seconds")] for b in data["brokers"]
+        ],
+        "producers": [
+            [
+                p[n]
+                for n in ("cluster", "producer_group", "client_id", "client_version", "verdict", "windows", "seconds")
+            ]
+            for p in data["producers"]
+        ],
+        "replayed": {row["cluster"]: row["producers"] for row in data["replayed"]},
+        "windows": windows,
+        "strips": strips,
+        "matrices": _matrices(data),
+        "fleet": fleet_strips(data),
+        "sends": _sends(data["sends"]),
+    }
+
+
+def _matrices(data: dict[str, Any]) -> list[dict[str, Any]]:
+    found = {
+        tuple(g[n] for n in _GROUP): {
+            **{name: g[name] for name in (*_GROUP, "message_model", "drift", "rounds")},
+            "at": [],
+            "verdicts": [],
+            "members": {},
+            "queues": {},
+        }
+        for g in data["groups"]
+        if g["matrix"]
+    }
+    for row in data["rounds"]:
+        matrix = found[tuple(row[n] for n in _GROUP)]
+        matrix["at"].append(row["round_at"])
+        matrix["verdicts"].append(row["verdict"])
+    column = {key: {at: n for n, at in enumerate(matrix["at"])} for key, matrix in found.items()}
+    for row in data["cells"]:
+        key = tuple(row[n] for n in _GROUP)
+        members, queue = found[key]["members"], f"{row['broker_name']}:{row['queue_id']}"
+        owners = [members.setdefault(client, len(members)) for client in row["observed"]]
+        expected = row["expected_owner"]
+        cell = [
+            column[key][row["round_at"]],
+            -1 if expected is None else members.setdefault(expected, len(members)),
+            owners,
+            row["code"],
+            row["finding_state"],
+        ]
+        found[key]["queues"].setdefault(queue, []).append(cell if row["code"] else cell[:3])
+    return [
+        {**m, "members": list(m["members"]), "queues": list(m["queues"].items())} for m in found.values() if m["queues"]
+    ]
+
+
+def _sends(rows: Rows) -> list[dict[str, Any]]:
+    found: dict[tuple[str, str], list[list[int]]] = {}
+    for row in rows:
+        values = [row[n] for n in ("bucket", "attempts", "failed", "p99")]
+        found.setdefault((row["cluster"], row["broker_name"]), []).append(values)
+    return [{"cluster": cluster, "broker": broker, "buckets": buckets} for (cluster, broker), buckets in found.items()]
+
+
+def instant(ms: int | None) -> str:
+    """An instant as people write it, UTC."""
+    return "" if ms is None else f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def count(number: float | None) -> str:
+    """A count with its thousands apart; nothing where it is not known."""
+    return "not known" if number is None else f"{number:,}"
+
+
+def duration(seconds: float | None) -> str:
+    """A length of time in the unit in which it is easily read."""
+    if seconds is None:
+        return "not known"
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:,.1f} s"
+
+
+def _all_of(rows: Rows) -> int:
+    return int(rows[0]["of_all"]) if rows else 0
+
+
+def _listed(counter: Counter[str]) -> str:
+    return ", ".join(f"{number} {what.lower()}" for what, number in counter.items())
+
+
+def _asset(name: str) -> str:
+    return files("hindsight.jobs").joinpath("report", name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> Markup:
+    """As a content security policy names a script it lets run."""
+    return Markup("'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'")

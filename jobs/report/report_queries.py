@@ -1,0 +1,149 @@
+"""What the page shows, read with SQL from tables and views and bounded there: small lists of plain values come out.
+
+The queries stand in ``report/queries``, each by its name. Every one counts what it had before its bound (``of_all``),
+so that the page can say what it leaves out.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from hindsight.conf.settings import Report
+from hindsight.jobs.engines.asker import Asker, Record, as_records, records
+from hindsight.jobs.engines.sql_files import query
+from hindsight.jobs.report import report_fleet
+from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
+
+Rows = list[Record]
+
+_NEVER = date(1970, 1, 1)
+_BUCKETS = 240
+_SEND_BUCKETS = 120
+_MOST_FAMILIES = 8
+
+_LISTS = (
+    "incidents",
+    "findings",
+    "files",
+    "refused",
+    "refused_lines",
+    "doubts",
+    "route_changes",
+    "routes_missing",
+    "rebalances",
+    "rebalance_events",
+    "assignments",
+    "checks",
+    "failed_checks",
+    "publications",
+)
+_TIMELINE = (
+    "brokers",
+    "strip",
+    "producers",
+    "windows",
+    "sends",
+    "send_totals",
+    "failures",
+    "call_results",
+    "releases",
+    "replayed",
+    "choices",
+)
+_MATRICES = ("rounds", "cells")
+
+
+class Stretch(NamedTuple):
+    """What a drawing in time spans: epoch milliseconds [begin, end)."""
+
+    begin: int
+    end: int
+
+    def step(self, buckets: int, unit: int = 1) -> int:
+        """Width of one of at most so many buckets, whole units of so many milliseconds, at least a second."""
+        return max(1000, -(-(self.end - self.begin) // (buckets * unit)) * unit)
+
+
+def report_data(asker: Asker, bounds: Report, asked: DateRange = EVERY_DATE) -> dict[str, Any]:
+    """Everything on the page. Lists of rows by name, instants as epoch milliseconds.
+
+    Of the dates that were asked for; without a first one, of the last ``bounds.days`` up to the last.
+    """
+    (recorded,) = records(asker, query("queries", "dates"))
+    dates = dates_shown(recorded, bounds.days, asked)
+    of_dates = "event_date BETWEEN DATE'{}' AND DATE'{}'".format(*(dates or (_NEVER, _NEVER)))
+    stretch = _stretch(asker, "stretch", of_dates)
+    fleet = _stretch(asker, "fleet_span", of_dates)
+    values = {
+        "of_dates": of_dates,
+        "last": dates[1] if dates else _NEVER,
+        "begin": stretch.begin,
+        "end": stretch.end,
+        "step": stretch.step(_BUCKETS),
+        "send_step": stretch.step(_SEND_BUCKETS),
+        "fleet_begin": fleet.begin,
+        "fleet_step": fleet.step(report_fleet.CELLS, unit=60_000),
+        **bounds.model_dump(),
+    }
+    groups = [_with_families(row) for row in records(asker, query("queries", "groups").format(**values))]
+    _keep_matrices(asker, groups)
+    names = [
+        *_LISTS,
+        *report_fleet.QUERIES,
+        *(_TIMELINE if stretch.end > stretch.begin else ()),
+        *(_MATRICES if groups else ()),
+    ]
+    answers = asker.answers([query("queries", name).format(**values) for name in names])
+    found = {name: as_records(rows) for name, rows in zip(names, answers, strict=True)}
+    found |= {name: list(map(report_fleet.with_worst, found[name])) for name in report_fleet.OF_WORST_MINUTES}
+    return {
+        "dates": {"first": dates[0].isoformat(), "last": dates[1].isoformat()} if dates else None,
+        "stretch": {**stretch._asdict(), "step": values["step"], "send_step": values["send_step"]},
+        "fleet_stretch": {"begin": fleet.begin, "step": values["fleet_step"]},
+        "groups": _plain(groups),
+        **{name: [] for name in (*_TIMELINE, *_MATRICES)},
+        **_plain(found),
+    }
+
+
+def dates_shown(recorded: Record, days: int, asked: DateRange) -> tuple[date, date] | None:
+    """First and last date of the page; None: nothing is recorded of those that were asked for."""
+    if recorded["last"] is None:
+        return None
+    last = min(recorded["last"], asked.last or recorded["last"])
+    first = max(recorded["first"], asked.first or last - timedelta(days=days - 1))
+    return (first, last) if first <= last else None
+
+
+def _stretch(asker: Asker, name: str, of_dates: str) -> Stretch:
+    (row,) = records(asker, query("queries", name).format(of_dates=of_dates))
+    return Stretch(row["begins"] or 0, row["ends"] or 0)
+
+
+def _with_families(group: Record) -> Record:
+    """A group with the first of its members that are not Java's, each with its family."""
+    rules = group.pop("member_rules")
+    others = (rule for rule in rules or () if rule["profile"] and not rule["profile"].startswith("P"))
+    families = [f"{rule['client_id']} {rule['profile']}" for rule in others][:_MOST_FAMILIES]
+    return {**group, "families": None if rules is None else families}
+
+
+def _keep_matrices(asker: Asker, groups: Rows) -> None:
+    """Name the groups that get a matrix, for the queries about cells."""
+    kept = [group for group in groups if group["matrix"]]
+    names = ("cluster", "collector", "consumer_group", "topic")
+    asker.name("report_group", pa.table({n: pa.array([group[n] for group in kept], pa.string()) for n in names}))
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it."""
+    if isinstance(value, datetime):
+        return round(value.replace(tzinfo=UTC).timestamp() * 1000)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list) else value

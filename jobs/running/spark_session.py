@@ -1,0 +1,162 @@
+"""Makes the Spark session, and says in one sentence why it cannot."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from hindsight.conf.settings import Settings
+from hindsight.jobs.running.delta_jars import PACKAGES, SparkEnvironmentError, delta_jars, spark_defaults
+from hindsight.jobs.running.file_failures import of_files
+
+_JAVA_NEEDED = 17
+_JAVA_HELP = f"install Java {_JAVA_NEEDED} or newer (Debian: openjdk-17-jre-headless) or set JAVA_HOME to one"
+
+
+@contextmanager
+def spark_session(settings: Settings, *, app_name: str, master: str | None = None) -> Iterator[SparkSession]:
+    """A session with Delta, stopped at the end.
+
+    Instants come to the driver as UTC, whatever zone the machine is in.
+    ``master`` is set only where the command line names one: in code it would silently override spark-submit's.
+    Raises: SparkEnvironmentError: no Java, an old one, no interpreter for the workers, no way to the Delta jars.
+    """
+    count_time_in_utc()
+    started_by_submit, one_machine = _is_submitted(), is_on_one_machine(master)
+    local = one_machine and not started_by_submit
+    if not started_by_submit:
+        check_java()
+        check_worker_python()
+    if one_machine:
+        # The worker's interpreter is `python3` from PATH otherwise, which need not have pandas.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app_name)
+    for name, value in spark_defaults().items():
+        if name != PACKAGES:
+            builder = builder.config(name, value)
+    if not started_by_submit:
+        builder = builder.config("spark.jars", ",".join(str(jar) for jar in delta_jars()))
+    if master is not None:
+        builder = builder.master(master)
+    if local:
+        builder = _local(builder, settings)
+    try:
+        spark = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise SparkEnvironmentError(f"Spark did not start: {error}. Run with `java -version` to check Java.") from error
+    # The snapshot of a Delta table is small; 50 tasks to read it cost more than the table. A cluster may differ.
+    spark.conf.set("spark.databricks.delta.snapshotPartitions", "2")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def count_time_in_utc() -> None:
+    """Make UTC this process's zone: PySpark gives the driver instants as local times without one."""
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+
+
+def is_on_one_machine(master: str | None) -> bool:
+    """Whether Spark runs, or would run, on this machine alone; ``master``: what the command line names."""
+    return (_submitted_master() if _is_submitted() else master or "local").startswith("local")
+
+
+def _is_submitted() -> bool:
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _submitted_master() -> str:
+    """The master that spark-submit was given: it stands in the JVM's properties only."""
+    SparkContext._ensure_initialized()
+    jvm = SparkContext._jvm
+    return str((jvm and jvm.java.lang.System.getProperty("spark.master")) or "")
+
+
+def _local(builder: SparkSession.Builder, settings: Settings) -> SparkSession.Builder:
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    log4j = str(files("hindsight.conf").joinpath("log4j2.properties"))
+    options = {
+        # Rows that are kept in memory are all old to G1, which then marks the heap for as long as they live.
+        "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -Dlog4j2.configurationFile=file:{log4j}",
+        "spark.driver.memory": settings.spark.driver_memory,
+        "spark.sql.shuffle.partitions": str(settings.spark.shuffle_partitions),
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+        "spark.ui.enabled": "false",
+        # Each column expression would ask the JVM thrice more, to name its line in an error.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        # With a handful of partitions there is nothing to adapt, and each adaptation prints the whole plan.
+        "spark.sql.adaptive.enabled": "false",
+        **settings.spark.options,
+    }
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    return builder
+
+
+def check_java() -> None:
+    """Refuse a missing or too old Java with one sentence."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    where = f"JAVA_HOME={home}" if home else "PATH"
+    if java is None or not shutil.which(java):
+        raise SparkEnvironmentError(f"no Java was found ({where}); {_JAVA_HELP}.")
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SparkEnvironmentError(f"{java} cannot be run ({error}); {_JAVA_HELP}.") from error
+    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    if version is None:
+        raise SparkEnvironmentError(f"{java} -version printed no version ({said.strip()[:100]!r}); {_JAVA_HELP}.")
+    if int(version.group(1)) < _JAVA_NEEDED:
+        raise SparkEnvironmentError(f"{java} is Java {version.group(1)}, which is too old; {_JAVA_HELP}.")
+
+
+def check_worker_python() -> None:
+    """Refuse a worker interpreter that does not exist."""
+    python = os.environ.get("PYSPARK_PYTHON")
+    if python and not shutil.which(python):
+        raise SparkEnvironmentError(
+            f"PYSPARK_PYTHON is {python!r}, which cannot be run; set it to a Python with pandas and pyarrow."
+        )
+
+
+def known_failure(error: Exception) -> str:
+    """A Spark failure in a sentence: what is known of it, else its own first line."""
+    text = str(error)
+    missing = re.search(r'Cannot run program "([^"]+)"', text)
+    if missing:
+        return (
+            f"a worker found no interpreter {missing.group(1)!r}; set PYSPARK_PYTHON to a Python with pandas and "
+            "pyarrow that exists on every worker."
+        )
+    absent = re.search(r"No module named '([\w.]+)'", text)
+    if absent:
+        return (
+            f"a worker has no module {absent.group(1)!r}; ship dist/hindsight.zip with --py-files, and install what "
+            "requirements.lock pins on every worker."
+        )
+    if sentence := of_files(text):
+        return sentence
+    if "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND" in text:
+        return (
+            "an executor was lost with the steps that it kept; rerun. With a folder that every node reaches as "
+            "spark.checkpoint.dir the steps outlive their executors."
+        )
+    # What the JVM says begins on the second line, where Python could not make an error of its own of it.
+    said = [line.strip(": ") for line in text.splitlines() if line.strip(": ")]
+    return said[isinstance(error, Py4JJavaError) and len(said) > 1] if said else type(error).__name__

@@ -1,0 +1,162 @@
+"""Captures and connections of many groups' rounds in; of each round its instants, and a number for what it shows, out.
+
+Two rounds with the same number show the same, instants and evidence aside, so what follows from one is not worked out
+for the other.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hindsight.udfs.consumer.listed_members import ID_LIST, INFO, LISTING, OF_MEMBERS
+from hindsight.udfs.consumer.round_reads import OF_GROUPS, REVIVE_GROUP, is_system_group
+from hindsight.udfs.consumer.rows_of_rounds import (
+    NEVER,
+    RowsOfRounds,
+    is_true,
+    microseconds,
+    ranks,
+    rows_of_rounds,
+    with_evidence,
+)
+from hindsight.udfs.values.arrays import BoolArray, IntArray, whole
+from hindsight.udfs.values.row_hashes import HashArray, mixed
+from hindsight.udfs.values.value_hashes import sums, value_hashes
+
+_ORDER = ("captured_at", "source_file", "source_line")
+_SHOWN = (
+    "kind", "broker_name", "client_id", "answered", "error", "error_code", "client_version", "consume_type",
+    "message_model", "consume_from_where", "consume_orderly", "client_rebalance", "client_started_at", "client_kind",
+    "member_ids", "subscriptions",
+)  # fmt: skip
+_CONNECTED = ("client_id", "broker_name", "address", "language", "client_version", "client_kind", "message_model")
+_FAR = 1 << 62
+
+
+class CapturedRounds(NamedTuple):
+    """The rounds in which groups were read, at the places of ``captures``. Instants are epoch us.
+
+    Attributes:
+        captures: of kinds ``OF_GROUPS``, of groups that are not RocketMQ's own, ``REVIVE_GROUP`` excepted.
+        connections: that they list, by the same keys.
+        shows: equal where two rounds show the same; 0: the round may show something else in each order of its reads.
+        at: when its members were read last; NEVER: they were not.
+        read_until: when the last of these reads ended.
+        swept_until: when anything of the group was read last.
+        spread_ms: from the first to the last successful read of its members.
+    """
+
+    captures: RowsOfRounds
+    connections: RowsOfRounds
+    shows: HashArray
+    at: IntArray
+    read_until: IntArray
+    swept_until: IntArray
+    spread_ms: IntArray
+
+
+def captured_rounds(captures: pa.Table, connections: pa.Table) -> CapturedRounds:
+    """Of rows of ``snapshot_capture`` and ``consumer_heartbeat``."""
+    sorted_captures = rows_of_rounds(_of_groups(captures), "consumer_group", _ORDER)
+    sorted_connections = rows_of_rounds(connections, "consumer_group", ("captured_at", "client_id", "address"))
+    rows, starts = sorted_captures.rows, sorted_captures.starts
+    if not len(starts):
+        nothing = np.zeros(0, np.int64)
+        return CapturedRounds(sorted_captures, sorted_connections, nothing.view(np.uint64), *[nothing] * 4)
+    begin = microseconds(rows, "captured_at")
+    ended = microseconds(rows, "captured_end_at")
+    end = np.where(ended == NEVER, begin, ended)
+    # Of what brokers popped in vain there are offsets, and no members.
+    of_members = _is_in(rows, "kind", OF_MEMBERS) | _is_in(rows, "consumer_group", (REVIVE_GROUP,))
+    answered = of_members & is_true(rows, "answered")
+    last = np.maximum.reduceat(np.where(answered, end, NEVER), starts)
+    first = np.minimum.reduceat(np.where(answered, begin, _FAR), starts)
+    return CapturedRounds(
+        sorted_captures,
+        sorted_connections,
+        _shows(sorted_captures, sorted_connections),
+        at=np.maximum.reduceat(np.where(of_members, begin, NEVER), starts),
+        read_until=np.maximum.reduceat(np.where(of_members, end, NEVER), starts),
+        swept_until=np.maximum.reduceat(begin, starts),
+        spread_ms=np.where(last == NEVER, 0, last // 1000 - first // 1000),
+    )
+
+
+def _of_groups(captures: pa.Table) -> pa.Table:
+    named = captures.filter(
+        pc.and_(pc.is_in(captures["kind"], pa.array(OF_GROUPS)), pc.is_valid(captures["consumer_group"]))
+    )
+    system = [
+        name
+        for name in pc.unique(named["consumer_group"]).to_pylist()
+        if is_system_group(name) and name != REVIVE_GROUP
+    ]
+    return with_evidence(named.filter(pc.invert(pc.is_in(named["consumer_group"], pa.array(system, pa.string())))))
+
+
+def _shows(captures: RowsOfRounds, connections: RowsOfRounds) -> HashArray:
+    """A hash of each round's rows, in whatever order but for reads that failed: what is missing is told in theirs."""
+    rows = captures.rows
+    hashes = value_hashes(rows, _SHOWN)
+    number = captures.numbers()
+    failed = np.flatnonzero(~is_true(rows, "answered"))
+    hashes[failed] = mixed(hashes[failed] + _places(number[failed]).astype(np.uint64))
+    found = mixed(sums(hashes, captures.starts))
+    if len(connections.starts):
+        of_each = mixed(sums(value_hashes(connections.rows, _CONNECTED), connections.starts))
+        own = np.array([captures.place_of.get(key, -1) for key in connections.place_of])
+        found[own[own >= 0]] += of_each[own >= 0]
+    found[number[_asked_twice(captures)]] = 0
+    found[_strays(captures, connections)] = 0
+    return found
+
+
+def _places(numbers: IntArray) -> IntArray:
+    """The place of each among the equal ones beside it; equal ones stand together."""
+    if not len(numbers):
+        return numbers
+    begins = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
+    return np.arange(len(numbers)) - np.repeat(begins, np.diff(np.append(begins, len(numbers))))
+
+
+def _asked_twice(captures: RowsOfRounds) -> BoolArray:
+    """The rows that ask what another one of the round asks too: a place for its list, a client for its own words."""
+    rows = captures.rows
+    is_list, is_info = _is_in(rows, "kind", (LISTING, ID_LIST)), _is_in(rows, "kind", (INFO,))
+    place = pa.table({"name": whole(rows, "broker_name").fill_null("")})
+    whom = np.where(is_list, ranks(place, "name"), ranks(rows, "client_id"))
+    question = np.stack([captures.numbers(), is_list + 2 * is_info, whom], axis=1)
+    order = np.lexsort(question.T[::-1])
+    again = np.zeros(len(order), np.bool_)
+    same = (question[order][1:] == question[order][:-1]).all(axis=1)
+    again[order[1:]] = same & (is_list | is_info)[order[1:]]
+    return again
+
+
+def _strays(captures: RowsOfRounds, connections: RowsOfRounds) -> list[int]:
+    """The rounds with connections of an instant at which no list was asked for."""
+    rows, of_lists = captures.rows, _is_in(captures.rows, "kind", (LISTING, ID_LIST))
+    asked = set(zip(captures.numbers()[of_lists].tolist(), *_place_and_instant(rows, of_lists), strict=True))
+    found = set()
+    number = {place: captures.place_of.get(key) for key, place in connections.place_of.items()}
+    every = np.ones(connections.rows.num_rows, np.bool_)
+    told = zip(connections.numbers().tolist(), *_place_and_instant(connections.rows, every), strict=True)
+    for place, broker_name, instant in set(told):
+        own = number[place]
+        if own is not None and (own, broker_name, instant) not in asked:
+            found.add(own)
+    return sorted(found)
+
+
+def _place_and_instant(rows: pa.RecordBatch, wanted: BoolArray) -> tuple[list[str], list[int]]:
+    own = rows.select(["broker_name", "captured_at"]).filter(pa.array(wanted))
+    return own["broker_name"].fill_null("").to_pylist(), microseconds(own, "captured_at").tolist()
+
+
+def _is_in(rows: pa.RecordBatch, name: str, values: tuple[str, ...]) -> BoolArray:
+    found: BoolArray = pc.is_in(whole(rows, name), pa.array(values)).to_numpy(zero_copy_only=False)
+    return found

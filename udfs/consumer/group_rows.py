@@ -1,0 +1,199 @@
+"""Rows of a group's round in, the round as the rules see it out.
+
+Rows hold instants as datetimes, UTC, or as epoch microseconds; the kernels as epoch milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hindsight.udfs.clients.client_kinds import OTHER_CLASS
+from hindsight.udfs.consumer.expected_allocation import MemberRule
+from hindsight.udfs.consumer.group_round import GroupRound
+from hindsight.udfs.consumer.handed_out import taken_by
+from hindsight.udfs.consumer.offset_marks import Reading
+from hindsight.udfs.consumer.own_claims import claimants, narrowed_rules, rules_of
+from hindsight.udfs.consumer.round_facts import (
+    Connection,
+    DeadLetters,
+    Listing,
+    MemberEvent,
+    Queue,
+    Read,
+    Subscription,
+    TopicQueue,
+    TopicRound,
+)
+from hindsight.udfs.consumer.shares import Shares
+
+Row = Mapping[str, Any]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# By topic: the logical queue that a broker's own queue holds.
+Hosts = Mapping[str, Mapping[Queue, TopicQueue]]
+
+
+def to_ms(at: datetime | int | None) -> int | None:
+    """An instant as epoch milliseconds; whole numbers are epoch microseconds, naive instants UTC."""
+    if at is None:
+        return None
+    if isinstance(at, int):
+        return at // 1000
+    since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
+    return since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000
+
+
+def to_instant(at_ms: int | None) -> datetime | None:
+    """Epoch milliseconds as an instant."""
+    return None if at_ms is None else _EPOCH + timedelta(milliseconds=at_ms)
+
+
+def group_round(row: Row) -> GroupRound:
+    """What the rules look at, from the row that was brought together."""
+    reads = _reads(row["reads"])
+    listings = tuple(_listing(listing) for listing in row["listings"] or ())
+    connections = row["connections"] or ()
+    judged = [topic for topic in row["topics"] if not topic["not_asked"]]
+    rules = rules_of(row)
+    narrowed = narrowed_rules(row, rules)
+    return GroupRound(
+        consumer_group=row["consumer_group"],
+        message_model=row["message_model"],
+        members=tuple(row["members"]),
+        reads=reads,
+        strategies={r["client_id"]: (r["strategy"], r["source"]) for r in row["member_rules"] if _is_known(r)},
+        ordered=row["ordered"],
+        loose=row["loose"],
+        missing_inputs=tuple(dict.fromkeys(m for topic in judged for m in topic["missing_inputs"])),
+        topics=tuple(_topic(topic, row, narrowed) for topic in judged),
+        evidence=tuple(listing.evidence for listing in listings),
+        listed_at=max((listing.captured_at for listing in listings), default=None),
+        listed=any(listing.told for listing in listings),
+        connections=tuple(Connection(c["broker_name"], c["client_id"], c["address"]) for c in connections),
+        shared=row["shared"],
+        listings=listings,
+        lists={view["broker_name"]: tuple(view["members"]) for view in row["broker_views"] or ()},
+        kinds={c["client_id"]: c["kind"] for c in connections if c["kind"]},
+        through_proxy=row["through_proxy"],
+        at=to_ms(row["at"]) or 0,
+        rules=rules,
+        dead_letters=DeadLetters(*row["dead_letters"]) if row.get("dead_letters") else None,
+        offset_reads=tuple(row.get("offset_reads") or ()),
+        events=tuple(MemberEvent(e["kind"], to_ms(e["at"]) or 0, e["subject"]) for e in row["member_events"] or ()),
+    )
+
+
+def readings(lags: Sequence[Row], hosts: Hosts) -> list[Reading]:
+    """A progress reading, queue by queue; what single brokers say of static topics, by their logical queues.
+
+    Where rocketmq-tools asked all brokers they told of the logical queues themselves: that counts.
+    """
+    in_whole = {lag["topic"] for lag in lags if lag["broker_asked"] is None}
+    found = []
+    for lag in lags:
+        queue: TopicQueue | None = (lag["topic"], *_queue(lag))
+        if lag["broker_asked"] is not None and lag["topic"] in hosts:
+            queue = None if lag["topic"] in in_whole else hosts[lag["topic"]].get(_queue(lag))
+        if queue is not None:
+            at = to_ms(lag["captured_at"]) or 0
+            offsets = lag["broker_offset"], lag["consumer_offset"]
+            found.append(Reading(queue, at, *offsets, lag.get("consume_tps"), lag.get("min_offset")))
+    return found
+
+
+def hosts_of(row: Row) -> Hosts:
+    """Of the static topics of a group's round: which logical queue lies in which queue of which broker."""
+    return {
+        topic["topic"]: {
+            (host["broker_name"], held["queue_id"]): (topic["topic"], host["logical_broker_name"], held["logical_id"])
+            for host in topic["hosts"]
+            for held in host["logical_queues"] or ()
+        }
+        for topic in row["topics"]
+        if topic["hosts"]
+    }
+
+
+def _listing(row: Row) -> Listing:
+    return Listing(row["broker_name"], to_ms(row["captured_at"]) or 0, row["told"], row["error_code"], row["evidence"])
+
+
+def _is_known(rule: Row) -> bool:
+    """A strategy of RocketMQ's own; what an application's class does is not known."""
+    return bool(rule["strategy"]) and not rule["strategy"].startswith(OTHER_CLASS)
+
+
+def _reads(rows: Sequence[Row]) -> dict[str, Read]:
+    """Each client's last read; what that one does not tell of the client itself is as the one before told it."""
+    reads: dict[str, Read] = {}
+    for row in sorted(rows, key=lambda r: r["captured_at"]):
+        read, before = _read(row), reads.get(row["client_id"])
+        if read.answered and read.topics is None and before is not None:
+            read = before._replace(captured_at=read.captured_at, evidence=read.evidence, answered=True, error=None)
+        reads[read.client_id] = read
+    return reads
+
+
+def _read(read: Row) -> Read:
+    own = read["subscriptions"] if read["answered"] else None
+    subscriptions = tuple(
+        Subscription(s["topic"], s["expression_type"], s["sub_string"], tuple(s["tags"] or ())) for s in own or ()
+    )
+    return Read(
+        read["client_id"],
+        read["answered"],
+        read["error"],
+        None if own is None else frozenset(s.topic for s in subscriptions),
+        to_ms(read["captured_at"]) or 0,
+        read["evidence"],
+        subscriptions,
+        to_ms(read["client_started_at"]),
+        read["message_model"],
+        read["consume_from_where"],
+        read["error_code"],
+        read["client_kind"],
+        read["client_version"],
+    )
+
+
+def _topic(topic: Row, row: Row, narrowed: Sequence[MemberRule]) -> TopicRound:
+    shares = topic["shares"]
+    return TopicRound(
+        topic=topic["topic"],
+        queues=topic["queues"],
+        expected={} if shares is None else shares.owners,
+        allowed=_allowed(shares, topic["shares_before"]),
+        owners=row["owners"].get(topic["topic"], {}),
+        strategy=topic["strategy"],
+        strategy_source=topic["strategy_source"],
+        strategy_parameters=topic["strategy_parameters"],
+        queue_list_hash=topic["queue_list_hash"],
+        expects=shares is not None,
+        evidence=(topic["evidence"],) if topic["evidence"] else (),
+        claimants=claimants(topic, row, narrowed),
+        missing_inputs=tuple(topic["missing_inputs"]),
+        is_logical=topic["queue_kind"] == "logical",
+        brokers=tuple(topic["route_brokers"] or ()),
+        routes_differ=bool(topic["routes_differ"]),
+        name_servers=topic["name_servers"] or 0,
+        handed=topic.get("handed"),
+        not_handed=topic.get("not_handed"),
+        taken=taken_by(topic["topic"], row["owners"].get(topic["topic"], {}), row.get("pops") or ())
+        if row["shared"]
+        else {},
+    )
+
+
+def _queue(row: Row) -> Queue:
+    return row["broker_name"], row["queue_id"]
+
+
+def _allowed(shares: Shares | None, before: Shares | None) -> Mapping[Queue, frozenset[str]]:
+    """Who may take each queue: as is expected now, or was before."""
+    if shares is None or before is None or shares is before:
+        told = shares or before
+        return told.takers if told is not None else {}
+    queues = {**shares.takers, **before.takers}
+    nobody: frozenset[str] = frozenset()
+    return {q: shares.takers.get(q, nobody) | before.takers.get(q, nobody) for q in queues}

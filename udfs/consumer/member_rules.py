@@ -1,0 +1,172 @@
+"""What clients showed of their strategies in; each member's rule and the group's own, per round, out."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from hindsight.udfs.allocation import STRATEGIES
+from hindsight.udfs.clients.client_kinds import OTHER_CLASS
+from hindsight.udfs.consumer.listed_members import Row, nulls_first
+from hindsight.udfs.strategies.member_families import Declared, has_no_choice, profile_of_member
+from hindsight.udfs.values.shell_patterns import is_like
+
+CLIENT_LOG, RUNNING_INFO = "client_log", "running_info"
+
+
+class Setting(NamedTuple):
+    """What settings say of a group's strategy; None: nothing."""
+
+    name: str | None = None
+    parameters: str | None = None
+
+
+_NOTHING = Setting()
+
+
+class Rules(NamedTuple):
+    """By which rule each distinct member decides, and the group's own.
+
+    Attributes:
+        members: per member ``client_id``, ``strategy``, ``source`` and ``profile``, sorted.
+        profile: release family of the majority.
+        parameters: the strategy's own, as JSON; '' for the defaults.
+    """
+
+    members: Sequence[Mapping[str, str | None]] = ()
+    strategy: str = "AVG"
+    source: str = "default"
+    profile: str | None = None
+    parameters: str = ""
+
+
+class Shown:
+    """What the clients of one group showed of their strategies, instant by instant."""
+
+    def __init__(self, events: Iterable[tuple[str, int, str, str]]) -> None:
+        """``events``: client id, instant, strategy, and ``CLIENT_LOG`` or ``RUNNING_INFO``."""
+        self._instants: dict[tuple[str, str], list[int]] = {}
+        self._strategies: dict[tuple[str, str], list[str]] = {}
+        for client_id, at, strategy, source in sorted(events, key=lambda event: event[1:3]):
+            told = self._strategies.setdefault((client_id, source), [])
+            if not told or told[-1] != strategy:
+                told.append(strategy)
+                self._instants.setdefault((client_id, source), []).append(at)
+        self._changes = sorted(at for instants in self._instants.values() for at in instants)
+
+    def changes_until(self, at: int) -> int:
+        """How often any client had shown another strategy than before, by then."""
+        return bisect_right(self._changes, at)
+
+    def last(self, client_id: str, source: str, at: int) -> str | None:
+        """What a client last showed by then."""
+        instants = self._instants.get((client_id, source), ())
+        place = bisect_right(instants, at)
+        return self._strategies[client_id, source][place - 1] if place else None
+
+
+def _undeclared(_: str) -> Declared:
+    return Declared()
+
+
+def member_rules(
+    connections: Iterable[Row],
+    reads: Iterable[Row],
+    shown: Shown,
+    at: int,
+    setting: Setting = _NOTHING,
+    declared: Callable[[str], Declared] = _undeclared,
+) -> Rules:
+    """The rules of one round, in which the group was read until ``at``.
+
+    ``declared``: what settings say of a member by its client id; its family goes before what connections say. In order
+    of trust: client log, running info, settings; a class that is none of RocketMQ's own says least. Clients that know
+    AVG only have that, whatever is said. The group's: configured, else the majority of the known ones (ties in the
+    order of STRATEGIES), else AVG, which is RocketMQ's default.
+    """
+    members = []
+    for client_id, said in _said(connections, reads):
+        own = declared(client_id)
+        members.append(_rule(client_id, _profile(*said, client_id, own), shown, at, own.strategy or setting.name))
+    if not members:
+        return Rules()
+    strategy, source = _majority(members, "strategy", list(STRATEGIES))
+    profile, _ = _majority(members, "profile", [])
+    return Rules(
+        members=members,
+        strategy=setting.name or strategy or "AVG",
+        source="settings" if setting.name is not None else source or "default",
+        profile=profile,
+        parameters=setting.parameters or "",
+    )
+
+
+def _said(
+    connections: Iterable[Row], reads: Iterable[Row]
+) -> Iterable[tuple[str, tuple[str | None, int | None, str | None]]]:
+    """What members say of themselves: the newest version that their connections report, with their language, and the
+    release that their own running infos state."""
+    said: dict[str, tuple[Any, Any]] = {}
+    for row in connections:
+        told = (nulls_first(row["version"]), nulls_first(row["language"]))
+        said[row["client_id"]] = max(told, said.get(row["client_id"], told))
+    stated: dict[str, str] = {}
+    for row in reads:
+        if row["client_version"] is not None:
+            stated[row["client_id"]] = max(row["client_version"], stated.get(row["client_id"], ""))
+    for client_id, ((_, version), (_, language)) in sorted(said.items()):
+        yield client_id, (language, version, stated.get(client_id))
+
+
+_profile = lru_cache(maxsize=65_536)(profile_of_member)
+
+
+def _rule(client_id: str, profile: str | None, shown: Shown, at: int, configured: str | None) -> dict[str, str | None]:
+    logged, info = shown.last(client_id, CLIENT_LOG, at), shown.last(client_id, RUNNING_INFO, at)
+    known = info if info is not None and _is_known(info) else None
+    strategy: str | None
+    source: str | None
+    if has_no_choice(profile):
+        strategy, source = "AVG", "release"
+    elif logged is not None:
+        strategy, source = logged, CLIENT_LOG
+    elif known is not None:
+        strategy, source = known, RUNNING_INFO
+    elif configured is not None:
+        strategy, source = configured, "settings"
+    else:
+        strategy, source = info, None if info is None else RUNNING_INFO
+    return {"client_id": client_id, "strategy": strategy, "source": source, "profile": profile}
+
+
+def _majority(
+    rules: Sequence[Mapping[str, str | None]], name: str, order: Sequence[str]
+) -> tuple[str | None, str | None]:
+    """The most frequent known value, with its most trusted source; ties by ``order``, then by name."""
+    counts: dict[str, int] = {}
+    sources: dict[str, str] = {}
+    for rule in rules:
+        value, source = rule[name], rule["source"]
+        if value is not None and _is_known(value):
+            counts[value] = counts.get(value, 0) + 1
+            if source is not None:
+                sources[value] = min(source, sources.get(value, source))
+    place = {value: number for number, value in enumerate(order)}
+    first = min(counts, key=lambda value: (-counts[value], place.get(value, len(place)), value), default=None)
+    return first, None if first is None else sources.get(first)
+
+
+def _is_known(strategy: str) -> bool:
+    return not strategy.startswith(OTHER_CLASS)
+
+
+def setting_of(entries: Sequence[Mapping[str, Any]], cluster: str, consumer_group: str) -> Setting:
+    """What settings say of a group: of the first entry whose shell patterns match and that holds a value.
+
+    ``entries``: shell patterns ``cluster`` and ``consumer_group``, ``name``, ``parameters``.
+    """
+    own = [e for e in entries if is_like(cluster, e["cluster"]) and is_like(consumer_group, e["consumer_group"])]
+    given = (next((e[name] for e in own if e.get(name) is not None), None) for name in Setting._fields)
+    return Setting(*given)

@@ -1,0 +1,250 @@
+"""Readings of a group's offsets in order in; which went back, were moved ahead, or lag alone, out.
+
+An offset that is read once is not to be trusted: clients commit every 5 s, one that was frozen commits what it held
+before others took over, a broker that dies loses its last commits, a slave copies its master's every 10 s. So an
+offset went back where it lies behind what it was ``offset_slack_s`` before, in readings that lie ``offset_commit_s``
+apart; what goes back less far is taken as it is. A queue whose broker's offset goes back is another one by that name
+(a broker or topic made anew, a slave that answers): what was known of it is forgotten.
+
+Source of what a reading says: AdminBrokerProcessor#getConsumeStats, 4.0.0 to 5.5.0: an offset that nobody committed
+reads as 0; ``consumeTps`` is what was handed out in the last minute, sampled every 10 s (BrokerStatsManager).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.remoting.remoting_names import RETRY_PREFIX
+
+TopicQueue = tuple[str, str, int]  # topic, broker name, queue id
+LOGICAL = "__syslo__"  # before the scope of a static topic, in place of a broker: MixAll, 5.0 on
+_STATS_S = 50  # of the minute that consumeTps covers, what is surely covered though sampled every 10 s
+
+
+class Reading(NamedTuple):
+    """One queue of one progress reading; offsets in messages, ``read_at`` epoch milliseconds.
+
+    Attributes:
+        tps: messages a second that the broker handed to the group in the last minute; None: not told.
+        min_offset: the first that the broker still had when it was last asked before; None: not told.
+    """
+
+    queue: TopicQueue
+    read_at: int
+    broker_offset: int
+    consumer_offset: int
+    tps: float | None = None
+    min_offset: int | None = None
+
+
+class Point(NamedTuple):
+    """What is carried over a date's end of a reading."""
+
+    read_at: int
+    broker_offset: int
+    consumer_offset: int
+
+
+Read = Reading | Point
+
+
+class Back(NamedTuple):
+    """A group's offset that lies behind where it was; ``confirmed``: readings that lie far enough apart say so."""
+
+    since: int
+    high: int
+    confirmed: bool
+
+
+class Ahead(NamedTuple):
+    """A group's offset that stood and then moved, from one reading to the next; ``confirmed``: handed to nobody."""
+
+    stood_at: int
+    moved_at: int
+    consumer_offset_then: int
+    consumer_offset: int
+    confirmed: bool
+
+
+@dataclass(slots=True)
+class Mark:
+    """What is remembered of one queue's offsets.
+
+    Attributes:
+        high: how far the group has come, as far as the broker held messages.
+        top: how far it ever was seen to be, whatever became of the queue.
+        later: the newest reading that is kept; ``before``: one that is at least ``offset_slack_s`` older.
+    """
+
+    last: Read
+    high: int
+    top: int
+    later: Read
+    before: Read | None = None
+    back: Back | None = None
+    ahead: Ahead | None = None
+    lost: int = 0  # messages that the broker deleted and the group has not read
+
+    @classmethod
+    def of(cls, reading: Reading, top: int) -> Mark:
+        """Of a first reading."""
+        made = cls(reading, min(reading.consumer_offset, reading.broker_offset), top, reading)
+        made.top = max(top, reading.consumer_offset)
+        made._take_end(reading)
+        return made
+
+    @property
+    def behind_s(self) -> int:
+        """For how many seconds at least its first message that is not consumed has waited."""
+        before = self.before
+        if before is None or self.last.consumer_offset >= before.broker_offset:
+            return 0
+        return (self.last.read_at - before.read_at) // 1000
+
+    def take(self, reading: Reading, timing: Timing) -> None:
+        """Take in a later reading of the same queue."""
+        _, at, broker, committed, tps, floor = reading
+        due = at - self.later.read_at >= timing.offset_slack_s * 1000
+        old = self.later if due else self.before
+        if self.ahead is not None or (tps == 0 and committed != self.last.consumer_offset):
+            self._take_ahead(reading, old, timing)
+        if committed < self.high:
+            self._take_lower(reading, old, timing)
+        else:
+            self.high, self.back = committed if committed < broker else broker, None
+        if due:
+            self.before, self.later = self.later, reading
+        self.last = reading
+        if committed > self.top:
+            self.top = committed
+        if self.lost or (floor is not None and committed < floor):
+            self._take_end(reading)
+
+    def _take_lower(self, reading: Reading, old: Read | None, timing: Timing) -> None:
+        at, committed = reading.read_at, reading.consumer_offset
+        if self.back is not None:
+            apart = at - self.back.since >= timing.offset_commit_s * 1000
+            self.back = self.back._replace(confirmed=self.back.confirmed or apart)
+        elif old is not None and committed < old.consumer_offset:
+            self.back = Back(at, self.high, False)
+        else:
+            self.high = committed
+            self.later = _at_most(self.later, committed)
+            self.before = None if self.before is None else _at_most(self.before, committed)
+
+    def _take_ahead(self, reading: Reading, old: Read | None, timing: Timing) -> None:
+        at, committed, last, ahead = reading.read_at, reading.consumer_offset, self.last, self.ahead
+        if ahead is not None and ahead.confirmed:
+            self.ahead = ahead if at - ahead.moved_at <= timing.offset_shown_s * 1000 else None
+        elif committed != last.consumer_offset:
+            stood = old is not None and old.consumer_offset == last.consumer_offset and reading.tps == 0
+            new = committed > self.top and at - last.read_at <= _STATS_S * 1000
+            self.ahead = Ahead(last.read_at, at, last.consumer_offset, committed, False) if stood and new else None
+        elif ahead is not None and at - ahead.moved_at >= timing.offset_commit_s * 1000:
+            told = reading.tps == 0 and at - ahead.moved_at <= _STATS_S * 1000
+            self.ahead = ahead._replace(confirmed=True) if told else None
+
+    def _take_end(self, reading: Reading) -> None:
+        floor, committed = reading.min_offset or 0, reading.consumer_offset
+        self.lost = floor - committed if 0 < committed < floor <= reading.broker_offset else 0
+
+
+def _at_most(read: Read, committed: int) -> Read:
+    return read if read.consumer_offset <= committed else read._replace(consumer_offset=committed)
+
+
+def _values(read: Read | None) -> Point | None:
+    return None if read is None else Point(read.read_at, read.broker_offset, read.consumer_offset)
+
+
+@dataclass
+class OffsetMarks:
+    """The marks of a group's queues; ``to_state`` and ``of_state`` carry them over a date's end."""
+
+    marks: dict[TopicQueue, Mark] = field(default_factory=dict)
+    speaking: set[TopicQueue] = field(default_factory=set)
+    behind: dict[str, set[TopicQueue]] = field(default_factory=dict)  # by topic, queues that lag for long
+    retried: dict[TopicQueue, float] = field(default_factory=dict)  # messages a minute into retry queues
+
+    def take(self, reading: Reading, timing: Timing) -> None:
+        """Take in a reading; one of a static topic's queue says nothing, nor does one that is no later."""
+        queue, mark = reading.queue, self.marks.get(reading.queue)
+        if mark is None:
+            if queue[1].startswith(LOGICAL):
+                return
+            mark = self.marks[queue] = Mark.of(reading, 0)
+        elif reading.read_at <= mark.last.read_at:
+            return
+        elif reading.broker_offset < mark.last.broker_offset:
+            mark = self.marks[queue] = Mark.of(reading, mark.top)
+        else:
+            mark.take(reading, timing)
+        self._index(queue, mark)
+
+    def _index(self, queue: TopicQueue, mark: Mark) -> None:
+        if mark.back is not None or mark.ahead is not None or mark.lost:
+            self.speaking.add(queue)
+        elif self.speaking:
+            self.speaking.discard(queue)
+        before, topic = mark.before, queue[0]
+        if topic.startswith(RETRY_PREFIX):
+            self._index_retry(queue, mark)
+        elif before is not None and mark.last.consumer_offset < before.broker_offset:
+            self.behind.setdefault(topic, set()).add(queue)
+        elif self.behind and queue in self.behind.get(topic, ()):
+            self.behind[topic].discard(queue)
+            if not self.behind[topic]:
+                del self.behind[topic]
+
+    def _index_retry(self, queue: TopicQueue, mark: Mark) -> None:
+        came = 0 if mark.before is None else mark.last.broker_offset - mark.before.broker_offset
+        if mark.before is not None and came > 0:
+            self.retried[queue] = came * 60_000 / (mark.last.read_at - mark.before.read_at)
+        else:
+            self.retried.pop(queue, None)
+
+    def lagging_alone(self) -> list[TopicQueue]:
+        """The only queue of a topic that lags for long, of each topic that has one."""
+        return [next(iter(queues)) for _, queues in sorted(self.behind.items()) if len(queues) == 1]
+
+    def retries_a_minute(self) -> dict[str, float]:
+        """Messages a minute into each retry topic, those with none left out."""
+        found: dict[str, float] = {}
+        for (topic, *_), rate in sorted(self.retried.items()):
+            found[topic] = found.get(topic, 0.0) + rate
+        return found
+
+    def speak(self, timing: Timing) -> bool:
+        """A rule may have something to say of the last readings."""
+        if self.speaking or any(len(queues) == 1 for queues in self.behind.values()):
+            return True
+        return any(rate >= timing.retries_a_minute for rate in self.retries_a_minute().values())
+
+    def to_state(self) -> list[list[Any]]:
+        """The marks as JSON values, in an order that equal ones share."""
+        return [
+            [*queue, _values(m.last), m.high, m.top, _values(m.later), _values(m.before), m.back, m.ahead, m.lost]
+            for queue, m in sorted(self.marks.items())
+        ]
+
+    @classmethod
+    def of_state(cls, state: Iterable[list[Any]]) -> OffsetMarks:
+        """The marks that ``to_state`` wrote."""
+        made = cls()
+        for topic, broker, queue_id, last, high, top, later, before, back, ahead, lost in state:
+            mark = Mark(
+                Point(*last),
+                high,
+                top,
+                Point(*later),
+                Point(*before) if before else None,
+                Back(*back) if back else None,
+                Ahead(*ahead) if ahead else None,
+                lost,
+            )
+            made.marks[topic, broker, queue_id] = mark
+            made._index((topic, broker, queue_id), mark)
+        return made

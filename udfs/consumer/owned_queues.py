@@ -1,0 +1,174 @@
+"""Ownership and progress rows of many groups' rounds in; per round who holds what, and when offsets were read, out."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from hindsight.udfs.consumer.round_facts import Owner, OwnersByTopic, Queue
+from hindsight.udfs.consumer.rows_of_rounds import (
+    NEVER,
+    RoundKey,
+    RowsOfRounds,
+    is_true,
+    microseconds,
+    ranks,
+    rows_of_rounds,
+    values_of,
+)
+from hindsight.udfs.values.arrays import IntArray
+from hindsight.udfs.values.row_hashes import HashArray, mixed
+from hindsight.udfs.values.value_hashes import sums, value_hashes
+
+_QUEUE = ("topic", "broker_name", "queue_id")
+_INSTANTS = ("last_pull_at", "last_consume_at", "last_lock_at")
+OWNER = ("client_id", *_QUEUE, "locked", *_INSTANTS, "cached_messages")
+_HELD = OWNER[:5]
+LAG = (*_QUEUE, "broker_offset", "consumer_offset", "captured_at", "broker_asked", "consume_tps")
+POPPED = ("client_id", *_QUEUE)
+_FAR = 1 << 62
+_NO_ROWS = slice(0, 0)
+
+
+class Owned(NamedTuple):
+    """Who holds which queue in a round.
+
+    Attributes:
+        shows: equal where two rounds show the same.
+        oldest: when the queue pulled from least recently was, and, of those with messages waiting, the one consumed
+            least recently; epoch us, None: there is none.
+    """
+
+    shows: tuple[int, int] = (0, 0)
+    oldest: tuple[int | None, int | None] = (None, None)
+    of: OwnedQueues | None = None
+    rows: slice = _NO_ROWS
+
+    def topics(self) -> list[str]:
+        """The topics of these queues, each once."""
+        return [] if self.of is None else self.of.topics(self.rows)
+
+    def by_topic(self) -> OwnersByTopic:
+        """The owners of each queue."""
+        return {} if self.of is None else self.of.by_topic(self.rows)
+
+
+class OwnedQueues:
+    """Ownership as each client's last running info of a round shows it, queues on their way out left aside."""
+
+    def __init__(self, ownership: pa.Table) -> None:
+        """``ownership``: rows of ``queue_ownership``."""
+        every = rows_of_rounds(ownership, "consumer_group", ("client_id", "broker_name", "queue_id"))
+        at, begins = microseconds(every.rows, "captured_at"), _clients(every)
+        last = np.maximum.reduceat(at, begins) if len(begins) else at
+        sizes = np.diff(np.append(begins, len(at)))
+        kept = (at == np.repeat(last, sizes)) & ~is_true(every.rows, "dropped")
+        self._rows = every.rows.filter(pa.array(kept))
+        number = every.numbers()[kept]
+        self._starts = np.flatnonzero(np.append(True, number[1:] != number[:-1])) if len(number) else number
+        key_of = list(every.place_of)
+        self._place_of = {key_of[int(n)]: place for place, n in enumerate(number[self._starts])}
+        self._ends = np.append(self._starts[1:], len(number))
+        self._shows, self._pulled, self._consumed = self._facts()
+        self._told = {name: values_of(self._rows, name) for name in OWNER if name not in _INSTANTS}
+        self._instants = [microseconds(self._rows, name) for name in _INSTANTS]
+
+    def _facts(self) -> tuple[HashArray, IntArray, IntArray]:
+        starts, rows = self._starts, self._rows
+        if not len(starts):
+            return np.zeros(0, np.uint64), starts, starts
+        waiting = rows["cached_messages"].fill_null(0).to_numpy(zero_copy_only=False) > 0
+        pulled, consumed = (microseconds(rows, name) for name in ("last_pull_at", "last_consume_at"))
+        return (
+            sums(mixed(value_hashes(rows, _HELD)), starts),
+            np.minimum.reduceat(np.where(pulled == NEVER, _FAR, pulled), starts),
+            np.minimum.reduceat(np.where((consumed == NEVER) | ~waiting, _FAR, consumed), starts),
+        )
+
+    def of(self, key: RoundKey) -> Owned:
+        """What a round shows."""
+        place = self._place_of.get(key)
+        if place is None:
+            return Owned()
+        start, end = int(self._starts[place]), int(self._ends[place])
+        pulled, consumed = (None if at[place] == _FAR else int(at[place]) for at in (self._pulled, self._consumed))
+        return Owned((end - start, int(self._shows[place])), (pulled, consumed), self, slice(start, end))
+
+    def topics(self, rows: slice) -> list[str]:
+        """The topics of some rows, each once."""
+        return list(dict.fromkeys(self._told["topic"].of(rows)))
+
+    def by_topic(self, rows: slice) -> OwnersByTopic:
+        """The owners that some rows show; instants are epoch ms."""
+        found: dict[str, dict[Queue, tuple[Owner, ...]]] = {}
+        told = [self._told[name].of(rows) for name in OWNER[:5]]
+        instants = [_milliseconds(column[rows]) for column in self._instants]
+        cached = self._told["cached_messages"].of(rows)
+        for client_id, topic, broker_name, queue_id, *said in zip(*told, *instants, cached, strict=True):
+            of_topic = found.setdefault(topic, {})
+            queue = broker_name, queue_id
+            of_topic[queue] = (*of_topic.get(queue, ()), Owner(client_id, *said))
+        return found
+
+
+def _milliseconds(instants: IntArray) -> list[int | None]:
+    return [None if at == NEVER else at // 1000 for at in instants.tolist()]
+
+
+class PoppedQueues:
+    """What each client's last running info of a round shows that it pops, queues on their way out left aside."""
+
+    def __init__(self, popped: pa.Table) -> None:
+        """``popped``: rows of ``pop_assignment``."""
+        self._rows = rows_of_rounds(popped, "consumer_group", ("client_id",))
+
+    def of(self, key: RoundKey) -> list[dict[str, Any]]:
+        """The rows of a round (``POPPED``), sorted."""
+        rows = self._rows.of(key).to_pylist()
+        last: dict[str, int] = {}
+        for row in rows:
+            last[row["client_id"]] = max(row["captured_at"], last.get(row["client_id"], 0))
+        now = [row for row in rows if row["captured_at"] == last[row["client_id"]] and not row["dropped"]]
+        return sorted(({name: row[name] for name in POPPED} for row in now), key=lambda row: tuple(row.values()))
+
+
+NOTHING_POPPED = PoppedQueues(
+    pa.schema(
+        [(name, pa.string()) for name in ("consumer_group", "collector", "client_id")]
+        + [("round_at", pa.timestamp("us", "UTC"))]
+    ).empty_table()
+)
+
+
+def _clients(every: RowsOfRounds) -> IntArray:
+    """Where the rows of each client of a round begin."""
+    if not every.rows.num_rows:
+        return np.zeros(0, np.int64)
+    client, number = ranks(every.rows, "client_id"), every.numbers()
+    return np.flatnonzero(np.append(True, (client[1:] != client[:-1]) | (number[1:] != number[:-1])))
+
+
+class Lags:
+    """Readings of offsets, by round."""
+
+    def __init__(self, progress: pa.Table) -> None:
+        """``progress``: rows of ``queue_progress``."""
+        self._rounds = rows_of_rounds(progress, "consumer_group")
+        self._values = [values_of(self._rounds.rows, name) for name in LAG]
+
+    def of(self, key: RoundKey) -> list[dict[str, Any]]:
+        """The rows of a round, ``LAG``; instants are epoch us."""
+        rows = self._rounds.span(key)
+        columns = (values.of(rows) for values in self._values)
+        return [dict(zip(LAG, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def reading_instants(progress: pa.Table) -> list[tuple[RoundKey, int]]:
+    """Of each round with readings of offsets: when the last was taken, epoch us. Rows of ``queue_progress``."""
+    of_rounds = rows_of_rounds(progress, "consumer_group")
+    if not len(of_rounds.starts):
+        return []
+    at = np.maximum.reduceat(microseconds(of_rounds.rows, "captured_at"), of_rounds.starts)
+    return list(zip(of_rounds.place_of, at.tolist(), strict=True))

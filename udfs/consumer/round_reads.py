@@ -1,0 +1,105 @@
+"""Captures of one group's round in; every running info that was asked for, and what they say of the group, out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from hindsight.udfs.consumer.listed_members import INFO, OF_MEMBERS, STATS, STATUS, Row, again
+
+# Semantics of system names: MixAll and TopicValidator, 4.7.1 on; the proxy's HeartbeatSyncer, 5.0 on.
+_SYSTEM_TOPICS = re.compile(
+    r"(TBW102|AUTO_CREATE_TOPIC_KEY|SCHEDULE_TOPIC_XXXX|BenchmarkTest|RMQ_SYS_.*|rmq_sys_.*"
+    r"|TRANS_CHECK_MAX_TIME_TOPIC|SELF_TEST_TOPIC|OFFSET_MOVED_EVENT|CHECKPOINT_TOPIC|DefaultHeartBeatSyncerTopic)"
+)
+_SYSTEM_GROUPS = re.compile(
+    r"(DEFAULT_CONSUMER|DEFAULT_PRODUCER|TOOLS_CONSUMER|FILTERSRV_CONSUMER|SELF_TEST_C_GROUP|CID_ONS-HTTP-PROXY"
+    r"|CID_ONSAPI_.*|CID_RMQ_SYS_.*|CID_DefaultHeartBeatSyncerTopic)"
+)
+REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"  # PopAckConstants, 5.0 on: each broker's own, of messages popped in vain
+OF_GROUPS = (*OF_MEMBERS, STATS, STATUS)  # kinds of captures that say something of a group
+READ = (
+    "client_id",
+    "answered",
+    "error",
+    "error_code",
+    "client_kind",
+    "consume_orderly",
+    "client_rebalance",
+    "consume_type",
+    "client_version",
+    "subscriptions",
+    "message_model",
+    "consume_from_where",
+    "client_started_at",
+    "captured_at",
+    "evidence",
+)
+# The columns of captures that lists and reads are made of; and those that a round has for itself that shows the same.
+NEEDED = list(dict.fromkeys([*READ, "kind", "broker_name", "member_ids"]))
+NEEDED_AGAIN = ["kind", "broker_name", "client_id", "captured_at", "evidence"]
+
+
+class Reads(NamedTuple):
+    """What the running infos of a round say.
+
+    Attributes:
+        reads: each that was asked for (``READ``).
+        statuses: what became of the command that asks for all of them.
+        subscribed: the topics that any capture names, each once.
+        model: the message model that members tell.
+        ordered: whether a member consumes in order; None: not read.
+        offsets: each read of the group's offsets: broker asked, and the line.
+    """
+
+    reads: list[dict[str, Any]]
+    statuses: list[dict[str, Any]]
+    subscribed: tuple[str, ...]
+    model: str | None
+    ordered: bool | None
+    offsets: Sequence[tuple[str | None, str]] = ()
+
+
+def reads_of(captures: Iterable[Row]) -> Reads:
+    """The reads of one round, in the captures' order; ``captures``: of the round and group, of kinds ``OF_GROUPS``."""
+    rows = list(captures)
+    infos = [row for row in rows if row["kind"] == INFO]
+    return Reads(
+        reads=[{name: row[name] for name in READ} for row in infos],
+        statuses=[
+            {name: row[name] for name in ("answered", "error", "error_code")} for row in rows if row["kind"] == STATUS
+        ],
+        subscribed=tuple(dict.fromkeys(s["topic"] for row in rows for s in row["subscriptions"] or ())),
+        model=max((row["message_model"] for row in infos if row["message_model"] is not None), default=None),
+        offsets=[(row["broker_name"], row["evidence"]) for row in rows if row["kind"] == STATS],
+        ordered=max((row["consume_orderly"] for row in infos if row["consume_orderly"] is not None), default=None),
+    )
+
+
+def reads_again(reads: Reads, captures: Iterable[Row]) -> Reads:
+    """The reads of a round that shows the same, in its own order: only instants and lines are its own."""
+    said = {read["client_id"]: read for read in reads.reads}
+    infos = [row for row in captures if row["kind"] == INFO]
+    return reads._replace(reads=[again(said[row["client_id"]], row) for row in infos])
+
+
+@lru_cache(maxsize=4096)
+def is_system_topic(topic: str) -> bool:
+    """Whether a topic is RocketMQ's own."""
+    return _SYSTEM_TOPICS.fullmatch(topic) is not None
+
+
+def is_system_group(consumer_group: str) -> bool:
+    """Whether a consumer group is RocketMQ's own."""
+    return _SYSTEM_GROUPS.fullmatch(consumer_group) is not None
+
+
+def broker_assigns(reads: Sequence[Row], model: str | None, ordered: bool | None) -> bool:
+    """The broker assigns the queues: a member gave up its own rebalance, which ordered and broadcasting ones cannot.
+
+    Source: RebalancePushImpl#clientRebalance, 5.0.0 on.
+    """
+    gave_up = any(read["client_rebalance"] is False or read["client_kind"] == "pop" for read in reads)
+    return gave_up and not ordered and model != "BROADCASTING"

@@ -1,0 +1,142 @@
+"""Rows of many groups' rounds in; sorted by group, collector and round, and where each round's rows stand, out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hindsight.udfs.values.arrays import BoolArray, IntArray, whole
+
+RoundKey = tuple[str, str, int]  # group (or topic), collector, and the round's instant, epoch us
+NEVER = -(1 << 62)
+
+
+class RowsOfRounds(NamedTuple):
+    """Rows sorted by round.
+
+    Attributes:
+        rows: all of them; instants are epoch us, whole numbers.
+        starts: where each round's begin.
+        place_of: the place of each round among these.
+    """
+
+    rows: pa.RecordBatch
+    starts: IntArray
+    place_of: dict[RoundKey, int]
+
+    def of(self, key: RoundKey) -> pa.RecordBatch:
+        """The rows of one round."""
+        place = self.place_of.get(key)
+        return self.rows.slice(0, 0) if place is None else self.at(place)
+
+    def at(self, place: int) -> pa.RecordBatch:
+        """The rows of the round at a place."""
+        start = int(self.starts[place])
+        return self.rows.slice(start, self.end(place) - start)
+
+    def span(self, key: RoundKey) -> slice:
+        """Where the rows of one round stand."""
+        place = self.place_of.get(key)
+        return slice(0, 0) if place is None else slice(int(self.starts[place]), self.end(place))
+
+    def end(self, place: int) -> int:
+        """Where the rows of a round end."""
+        return int(self.starts[place + 1]) if place + 1 < len(self.starts) else self.rows.num_rows
+
+    def numbers(self) -> IntArray:
+        """Of each row, the place of its round."""
+        sizes = np.diff(np.append(self.starts, self.rows.num_rows))
+        return np.repeat(np.arange(len(self.starts)), sizes)
+
+
+def rows_of_rounds(rows: pa.Table, name: str, then: Sequence[str] = ()) -> RowsOfRounds:
+    """Rows with the columns ``name`` (of what the rounds are: a group, a topic), ``collector`` and ``round_at``.
+
+    ``then``: by which the rows of a round are sorted.
+    """
+    keys = [ranks(rows, column) for column in (name, "collector", "round_at", *then)]
+    order = np.lexsort(keys[::-1]) if rows.num_rows else np.zeros(0, np.int64)
+    rows = _with_numbers(rows.take(pa.array(order)))
+    own = [key[order] for key in keys[:3]]
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in own]) if len(order) else begins[1:]
+    starts = np.flatnonzero(begins)
+    heads = rows.select([name, "collector", "round_at"]).take(pa.array(starts))
+    instants = microseconds(heads, "round_at").tolist()
+    names = zip(heads[name].to_pylist(), heads["collector"].to_pylist(), instants, strict=True)
+    return RowsOfRounds(rows, starts, {key: place for place, key in enumerate(names)})
+
+
+def _with_numbers(rows: pa.Table) -> pa.RecordBatch:
+    """Rows whose instants are whole numbers, which Python takes in far faster."""
+    columns = [column.combine_chunks() for column in rows.columns]
+    columns = [c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in columns]
+    return pa.RecordBatch.from_arrays(columns, rows.column_names)
+
+
+def microseconds(rows: pa.Table | pa.RecordBatch, name: str) -> IntArray:
+    """A column of instants as epoch us; NEVER for null."""
+    column = whole(rows, name)
+    found: IntArray = column.cast(pa.int64()).fill_null(NEVER).to_numpy(zero_copy_only=False)
+    return found
+
+
+def ranks(rows: pa.Table | pa.RecordBatch, name: str) -> IntArray:
+    """Numbers in the order of a column's values, equal for equal ones; null first."""
+    column = whole(rows, name)
+    if not pa.types.is_string(column.type):
+        if pa.types.is_timestamp(column.type):
+            return microseconds(rows, name)
+        found: IntArray = column.cast(pa.int64()).fill_null(NEVER).to_numpy(zero_copy_only=False)
+        return found
+    encoded = column.dictionary_encode()
+    values = encoded.dictionary.to_pylist()
+    rank = np.zeros(len(values) + 1, np.int64)
+    rank[sorted(range(len(values)), key=values.__getitem__)] = np.arange(1, len(values) + 1)
+    of_each: IntArray = rank[encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)]
+    return of_each
+
+
+class Values(NamedTuple):
+    """A column of many rows, of which few are taken in at a time, often, as Python's values.
+
+    Attributes:
+        values: of each row; or, where there are ``codes``, each distinct one once, None last.
+        codes: of each row, the place of its value; -1: null.
+    """
+
+    values: npt.NDArray[Any]
+    codes: IntArray | None = None
+
+    def of(self, rows: slice) -> list[Any]:
+        """The values of some rows."""
+        found: list[Any] = (self.values[rows] if self.codes is None else self.values[self.codes[rows]]).tolist()
+        return found
+
+
+def values_of(rows: pa.Table | pa.RecordBatch, name: str) -> Values:
+    """A column; each distinct text is taken in once."""
+    column = whole(rows, name)
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return Values(column.to_numpy())
+    encoded = column.dictionary_encode()
+    values = np.empty(len(encoded.dictionary) + 1, dtype=object)
+    values[:-1] = encoded.dictionary.to_pylist()
+    return Values(values, encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False))
+
+
+def is_true(rows: pa.Table | pa.RecordBatch, name: str) -> BoolArray:
+    """A column of booleans; null is not true."""
+    found: BoolArray = whole(rows, name).fill_null(False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def with_evidence(rows: pa.Table) -> pa.Table:
+    """Rows with the line that each comes from, ``file:line``."""
+    line = pc.binary_join_element_wise(rows["source_file"], rows["source_line"].cast(pa.string()), ":")
+    return rows.append_column("evidence", line)

@@ -1,0 +1,291 @@
+"""The lines of one log in, what is found in them out: the little that a diagnosis goes by, in memory of its size.
+
+Every line is read as a client's and as a broker's: which of the two a log is, its lines tell, not its name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta, timezone, tzinfo
+from itertools import tee
+from sys import intern
+from typing import Any, Literal, NamedTuple
+
+from hindsight.udfs.diagnosis.log_life import Life
+from hindsight.udfs.lines.bounded_lines import Line, Refusal
+from hindsight.udfs.lines.parsed_line import ClientLogLayout, ParsedLine, is_instant
+from hindsight.udfs.logs.broker_log_lines import parse_broker_log
+from hindsight.udfs.logs.client_log_layouts import reading_of
+from hindsight.udfs.logs.client_log_lines import parse_client_log
+from hindsight.udfs.logs.log_layouts import LogReading, without_colours, written_at
+from hindsight.udfs.logs.log_wrappers import may_be_wrapped, unwrap
+from hindsight.udfs.logs.logged_lines import line_digest
+from hindsight.udfs.logs.ordinary_lines import NOTHING, Consumes, Ordinary, read_ordinary
+
+LogKind = Literal["client_log", "broker_log", "both", "neither"]
+CLIENT_LOG: LogKind = "client_log"
+BROKER_LOG: LogKind = "broker_log"
+BOTH: LogKind = "both"
+NEITHER: LogKind = "neither"
+CONSUMER_STOPPED = "consumer_stopped"  # beside the kinds of ``client_event`` and ``membership_event``
+_FIRST_OF_PROCESS = ("InstanceIndex:0,", "FactoryIndex: 0 ", "FactoryIndex: 0,")
+# Of a row, what a diagnosis looks at.
+_KEPT = (
+    "kind",
+    "consumer_group",
+    "client_group",
+    "topic",
+    "client_id",
+    "broker_name",
+    "queue_id",
+    "queue_count",
+    "member_count",
+    "strategy",
+    "detail",
+    "client_version",
+    "latency_ms",
+    "duration_ms",
+    "response_code",
+    "exception",
+    "arguments_lost",
+    "broker_address",
+    "consume_type",
+    "message_model",
+)
+# Events that come with each queue or each beat, and tell a diagnosis nothing that another line does not.
+_LEFT_OUT = frozenset(
+    {"queue_dropped", "queue_kept", "heartbeat_sent", "failed_message", "queue_unlocked", "lock_acquired"}
+)
+_ASSUMED = timezone(timedelta(hours=13, minutes=13))  # nobody's: a time that it moves has no zone of its own
+
+Judge = Callable[[Iterable[ParsedLine]], Iterator[ParsedLine]]
+
+
+class Event(NamedTuple):
+    """A line that tells something: its instant, its number in its file, who wrote it, and what.
+
+    ``identity`` is equal for copies of one line, in whatever file.
+    """
+
+    at: int
+    line: int
+    kind: str
+    pid: int | None
+    identity: bytes
+    row: dict[str, Any]
+
+
+class RefusedLine(NamedTuple):
+    """A line that could not be read."""
+
+    line: int
+    code: str
+    detail: str
+    text: str
+
+
+@dataclass
+class LogFindings:
+    """What one log holds; ``lives``: by process id (None: the layout writes none), ``own_lives``: by client id."""
+
+    path: str
+    lines: int = 0
+    kind: LogKind = "neither"
+    events: list[Event] = field(default_factory=list)
+    memberships: list[Event] = field(default_factory=list)
+    refused: Counter[str] = field(default_factory=Counter)
+    first_refused: dict[str, RefusedLine] = field(default_factory=dict)
+    lives: dict[int | None, Life] = field(default_factory=dict)
+    own_lives: dict[str, Life] = field(default_factory=dict)
+    consumes: set[Consumes] = field(default_factory=set)
+    zone_assumed: bool = False
+
+    def wrote(self) -> tuple[int, int] | None:
+        """When its first and its last word were written; None: no line says when."""
+        stretches = [one for life in self.lives.values() for one in life.stretches()]
+        if not stretches:
+            return None
+        return min(one.start for one in stretches), max(one.end for one in stretches)
+
+    def clients(self) -> set[str]:
+        """The client ids that its lines name as their writers'."""
+        named = {str(one.row["client_id"]) for one in self.events if one.row.get("client_id")}
+        return named | self.own_lives.keys()
+
+
+def find_in_log(
+    lines: Iterable[Line],
+    *,
+    path: str,
+    zone: tzinfo,
+    silence_ms: int,
+    layout: ClientLogLayout | None = None,
+    kind: LogKind | None = None,
+    judge: Judge = iter,
+) -> LogFindings:
+    """Read a log once.
+
+    Args:
+        lines: of one file.
+        path: its path, as far as it is known; a broker's log is named by it.
+        zone: of times that name none.
+        silence_ms: what is no longer a pause of a writer, see ``Life``.
+        layout: what the settings say of this log.
+        kind: what it is, where somebody has said so; else its lines tell.
+        judge: the rules at the door.
+    """
+    finder = _Finder(path, reading_of(layout, zone, path), reading_of(layout, _ASSUMED, path), silence_ms)
+    of_client, of_broker = tee(lines)
+    pairs = zip(
+        judge(_of_java(parse_client_log(of_client, zone=zone, file=path, layout=layout))),
+        judge(parse_broker_log(of_broker, zone=zone, file=path)),
+        strict=True,
+    )
+    for client, broker in pairs:
+        finder.take(client, broker)
+    return finder.done(kind)
+
+
+class _Finder:
+    """Takes each line as both kinds' reader gives it."""
+
+    def __init__(self, path: str, reading: LogReading, elsewhere: LogReading, silence_ms: int) -> None:
+        self.found = LogFindings(path)
+        self.reading = reading
+        self.elsewhere: LogReading | None = elsewhere
+        self.silence_ms = silence_ms
+        self.refused: dict[str, list[RefusedLine]] = {CLIENT_LOG: [], BROKER_LOG: []}
+        self.counts: dict[str, Counter[str]] = {CLIENT_LOG: Counter(), BROKER_LOG: Counter()}
+
+    def take(self, client: ParsedLine, broker: ParsedLine) -> None:
+        self.found.lines += 1
+        for kind, parsed in ((CLIENT_LOG, client), (BROKER_LOG, broker)):
+            if parsed.refusal is not None:
+                self._refuse(kind, parsed)
+        if broker.records:
+            self.found.memberships.append(_membership(broker))
+        if client.refusal is None and client.line.text[:1] not in ("\t", ""):
+            self._hear(client)
+
+    def done(self, kind: LogKind | None) -> LogFindings:
+        found = self.found
+        found.kind = kind or _kind(found)
+        if found.kind == CLIENT_LOG:
+            found.memberships.clear()
+        if found.kind == BROKER_LOG:
+            found.events.clear()
+            found.own_lives.clear()
+            found.consumes.clear()
+        readers = {BOTH: (CLIENT_LOG, BROKER_LOG), NEITHER: (CLIENT_LOG, BROKER_LOG)}.get(found.kind, (found.kind,))
+        told = max(readers, key=lambda reader: self.counts[reader].total())
+        found.refused = self.counts[told]
+        found.first_refused = {one.code: one for one in reversed(self.refused[told])}
+        return found
+
+    def _refuse(self, kind: str, parsed: ParsedLine) -> None:
+        if parsed.refusal is None:
+            return
+        code, detail = parsed.refusal
+        self.counts[kind][code] += 1
+        if self.counts[kind][code] == 1:
+            self.refused[kind].append(RefusedLine(parsed.line.number, code, detail, parsed.line.text[:160]))
+
+    def _hear(self, parsed: ParsedLine) -> None:
+        text = _inner(parsed.line.text)
+        head = written_at(text, self.reading)
+        if head is not None and not is_instant(head.at_ms):
+            head = None
+        at, pid = (head.at_ms, head.pid) if head else (None, None)
+        if head is not None and self.elsewhere is not None:
+            moved = written_at(text, self.elsewhere)
+            self.found.zone_assumed = moved is not None and moved.at_ms != head.at_ms
+            self.elsewhere = None
+        for _, row in parsed.records:
+            at = row["logged_at"]
+            self._keep(parsed, row, pid)
+        told = read_ordinary(text)
+        if at is not None:
+            self._live(self.found.lives, pid).hear(at)
+            if told is not NOTHING:
+                self._ordinary(told, parsed, text, at, pid)
+
+    def _ordinary(self, told: Ordinary, parsed: ParsedLine, text: str, at: int, pid: int | None) -> None:
+        if told.client_id is not None:
+            self._live(self.found.own_lives, told.client_id).hear(at)
+        self.found.consumes.update(told.consumes)
+        if told.stopped_group is not None:
+            row = {"consumer_group": told.stopped_group}
+            self.found.events.append(Event(at, parsed.line.number, CONSUMER_STOPPED, pid, line_digest(text), row))
+
+    def _keep(self, parsed: ParsedLine, row: dict[str, Any], pid: int | None) -> None:
+        kind = row.get("kind", "rebalance_result")
+        client_id = row.get("client_id")
+        if client_id is not None:
+            self._live(self.found.own_lives, client_id).hear(row["logged_at"])
+        if kind not in _LEFT_OUT:
+            at, number = row["logged_at"], parsed.line.number
+            pid = row.get("pid") or pid
+            self.found.events.append(Event(at, number, kind, pid, _identity(row), _trimmed(row)))
+
+    def _live(self, lives: dict[Any, Life], writer: Any) -> Life:
+        life = lives.get(writer)
+        if life is None:
+            life = lives[writer] = Life(self.silence_ms)
+        return life
+
+
+def _inner(text: str) -> str:
+    found = unwrap(text) if may_be_wrapped(text) else None
+    return without_colours(found.text if found else text)
+
+
+def _kind(found: LogFindings) -> LogKind:
+    """What a log is by what was found in it: a broker's holds a client's lines of its own, but no consumer's."""
+    is_client = bool(found.own_lives) or any(one.kind != "route_changed" for one in found.events)
+    if found.memberships:
+        return "both" if is_client else "broker_log"
+    return "client_log" if is_client or found.events else "neither"
+
+
+def _membership(parsed: ParsedLine) -> Event:
+    ((_, row),) = parsed.records
+    return Event(row["logged_at"], parsed.line.number, row["kind"], None, _identity(row), _trimmed(row))
+
+
+def _identity(row: dict[str, Any]) -> bytes:
+    """What copies of one line share. Lines that name no client say less than their file: whose they are."""
+    told = row.get("line_digest") or "\0".join(
+        str(row.get(name)) for name in (*_KEPT, "logged_at", "queues_text") if name != "detail"
+    )
+    return line_digest(f"{told}\0{row['occurrence']}")
+
+
+def _trimmed(row: dict[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for name in _KEPT:
+        value = row.get(name)
+        if value is not None:
+            kept[name] = intern(value) if type(value) is str else value
+    if "queues" in row:
+        kept["queues"] = tuple((intern(q["broker_name"]), q["queue_id"]) for q in row["queues"])
+    if "route" in row:
+        kept["queue_count"] = sum(broker["read_queue_nums"] for broker in row["route"] if broker["perm"] & 4)
+    if row.get("members") is not None:
+        kept["member_count"] = len(row["members"])
+    text = row.get("text") or ""
+    if row.get("kind") == "queues_assigned":
+        kept["is_shared"] = "Mode=POP" in text or any(number < 0 for _, number in kept.get("queues", ()))
+    if row.get("kind") == "client_created":
+        kept["is_first_of_process"] = any(mark in text for mark in _FIRST_OF_PROCESS)
+    return kept
+
+
+def _of_java(parsed: Iterable[ParsedLine]) -> Iterator[ParsedLine]:
+    """What a Go, C++ or gRPC client logs follows other rules, which are not known here: its lines are refused."""
+    for line in parsed:
+        if any(row.get("language") not in (None, "JAVA") for _, row in line.records):
+            yield line._replace(records=(), refusal=Refusal("FOREIGN_CLIENT_LOG", "a line of a Go, C++ or gRPC client"))
+        else:
+            yield line

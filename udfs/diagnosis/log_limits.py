@@ -1,0 +1,73 @@
+"""What was found in logs in, what they cannot tell out: each with its reason, and with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import NamedTuple
+
+from hindsight.udfs.diagnosis.log_findings import BOTH, NEITHER, LogFindings
+from hindsight.udfs.diagnosis.logged_troubles import Troubles
+
+_ISOLATIONS_FROM = "V5_1_4"
+
+
+class CannotTell(NamedTuple):
+    """What no log tells: a code, whom or what it is about, and a sentence that says why, and what to do."""
+
+    code: str
+    subject: str
+    sentence: str
+
+
+_NOTHING_FOUND = "no line tells of queues, members or sends: no log of RocketMQ's client or broker at level INFO"
+_FOREIGN = "a log of the C++ or the Go client, whose lines are not read"
+_UNKNOWN_LAYOUT = "no line could be read; [[ingest.client_log_layout]] of the settings can declare their layout"
+_KIND_UNCLEAR = "lines of clients and of a broker, read as both; --client-log or --broker-log says which it is"
+_ZONE_ASSUMED = "times without a zone, taken to be in that of the settings (UTC unless set); --zone gives another"
+
+
+def limits_of_logs(logs: list[LogFindings], told: Container[str]) -> list[CannotTell]:
+    """Logs of which little or nothing could be taken in, or not for certain; ``told``: paths of logs that tell."""
+    found = []
+    for log in logs:
+        if log.kind == NEITHER and log.path not in told:
+            found.append(CannotTell("NOTHING_FOUND", log.path, _why_nothing(log)))
+        elif log.refused:
+            codes = ", ".join(f"{code} {count:,}" for code, count in sorted(log.refused.items()))
+            found.append(CannotTell("REFUSED_LINES", log.path, f"lines that could not be read: {codes}"))
+        if log.kind == BOTH:
+            found.append(CannotTell("KIND_UNCLEAR", log.path, _KIND_UNCLEAR))
+        if log.zone_assumed and log.kind != NEITHER:
+            found.append(CannotTell("ZONE_ASSUMED", log.path, _ZONE_ASSUMED))
+    return found
+
+
+def _why_nothing(log: LogFindings) -> str:
+    if not log.refused:
+        return _NOTHING_FOUND
+    return _FOREIGN if "FOREIGN_CLIENT_LOG" in log.refused else _UNKNOWN_LAYOUT
+
+
+def limits_of_sends(troubles: list[Troubles]) -> list[CannotTell]:
+    """What the lines of failed sends leave out."""
+    found = []
+    for one in troubles:
+        process = one.process
+        versions = {event.row.get("client_version") for event in process.events if event.kind == "client_created"}
+        if one.sends and any(subject[-1] for subject in one.sends):
+            said = "some failed sends name no broker: clients 5.1.0 to 5.2.0 print the line without its arguments"
+            found.append(CannotTell("ARGUMENTS_LOST", process.log, said))
+        if one.sends and not one.isolations:
+            found.append(CannotTell("NO_ISOLATION_LINES", process.log, _why_no_isolations(versions)))
+    return found
+
+
+def _why_no_isolations(versions: set[str | None]) -> str:
+    told = sorted(version for version in versions if version)
+    if told and all(_number(version) < _number(_ISOLATIONS_FROM) for version in told):
+        return f"which brokers its producers avoided: clients before 5.1.4 ({', '.join(told)}) print no isolation"
+    return "which brokers its producers avoided: it prints no isolation, as clients before 5.1.4 or with the switch off"
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.removeprefix("V").split("_") if part.isdigit())

@@ -1,0 +1,166 @@
+"""The events of a process in, what went wrong by kind and subject out: sends, locks, lists, isolations.
+
+Source of isolations: MQFaultStrategy and LatencyFaultToleranceImpl, 5.1.4 on; older clients print none. A window that
+is printed is only ever extended, so those of one broker that overlap are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hindsight.udfs.diagnosis.log_findings import Event
+from hindsight.udfs.diagnosis.log_processes import Process
+
+# Kinds that are counted by group and topic.
+FAILURES = (
+    "member_list_failed",
+    "topic_unknown",
+    "allocation_failed",
+    "rebalance_failed",
+    "queue_add_failed",
+    "queue_pull_expired",
+    "unlock_blocked",
+    "selection_failed",
+    "heartbeat_failed",
+)
+Subject = tuple[str | int | bool | None, ...]
+
+
+@dataclass
+class Tally:
+    """How often something happened, first and last when; ``most``: the highest of its figures."""
+
+    count: int = 0
+    first: int = 0
+    last: int = 0
+    most: int | None = None
+
+    def add(self, at: int, figure: int | None) -> None:
+        """Count one more."""
+        self.first, self.last = (min(self.first, at), max(self.last, at)) if self.count else (at, at)
+        self.count += 1
+        if figure is not None:
+            self.most = figure if self.most is None else max(self.most, figure)
+
+
+class Isolation(NamedTuple):
+    """A stretch in which a client held a broker unavailable, epoch milliseconds; ``until``: as it printed.
+
+    ``state`` isolated, or unreachable: then ``until`` is when it was reachable again, None: no line tells.
+    """
+
+    broker_name: str
+    state: str
+    since: int
+    until: int | None
+    lines: int
+
+
+@dataclass
+class Troubles:
+    """What went wrong in one process, each kind by its subject in order.
+
+    ``sends``: broker, response code, exception, whether the line lost its arguments; most: latency, ms.
+    ``retried``: broker of a failed ASYNC send that the client sent again. ``not_listed``: group, client; most: members
+    in the list. ``locks``: group, topic, broker, queue. ``failures``: kind, group, topic, exception.
+    """
+
+    process: Process
+    sends: dict[Subject, Tally]
+    retried: dict[Subject, Tally]
+    not_listed: dict[Subject, Tally]
+    locks: dict[Subject, Tally]
+    failures: dict[Subject, Tally]
+    isolations: list[Isolation]
+
+
+def troubles_of(process: Process) -> Troubles:
+    """What went wrong in a process."""
+    events = process.events
+    return Troubles(
+        process,
+        _tally(events, "send_failed", _send, "latency_ms"),
+        _tally(events, "async_send_retried", lambda one: (one.row.get("broker_name"), *_error(one))),
+        _tally(events, "member_not_listed", lambda one: _named(one, "consumer_group", "client_id"), "member_count"),
+        _locks(events),
+        {subject: tally for kind in FAILURES for subject, tally in _failures(events, kind).items()},
+        isolations_of(events),
+    )
+
+
+def isolations_of(events: Iterable[Event]) -> list[Isolation]:
+    """Stretches in which brokers were held unavailable, in order."""
+    found: list[Isolation] = []
+    open_at: dict[tuple[str, str], int] = {}  # place in ``found`` of the last stretch of a broker and state
+    for one in events:
+        broker = str(one.row.get("broker_name"))
+        if one.kind == "broker_isolated":
+            _isolate(found, open_at, broker, one)
+        elif one.kind == "broker_unreachable" and (broker, "unreachable") not in open_at:
+            open_at[broker, "unreachable"] = len(found)
+            found.append(Isolation(broker, "unreachable", one.at, None, 1))
+        elif one.kind == "broker_reachable" and (broker, "unreachable") in open_at:
+            place = open_at.pop((broker, "unreachable"))
+            found[place] = found[place]._replace(until=one.at)
+    return found
+
+
+def _isolate(found: list[Isolation], open_at: dict[tuple[str, str], int], broker: str, one: Event) -> None:
+    until = one.at + one.row["duration_ms"]
+    place = open_at.get((broker, "isolated"))
+    if place is not None and one.at <= (found[place].until or 0):
+        last = found[place]
+        found[place] = last._replace(until=max(last.until or 0, until), lines=last.lines + 1)
+    else:
+        open_at[broker, "isolated"] = len(found)
+        found.append(Isolation(broker, "isolated", one.at, until, 1))
+
+
+def _tally(
+    events: Iterable[Event], kind: str, subject: Callable[[Event], Subject], figure: str = ""
+) -> dict[Subject, Tally]:
+    found: dict[Subject, Tally] = {}
+    for one in events:
+        if one.kind == kind:
+            found.setdefault(subject(one), Tally()).add(one.at, one.row.get(figure))
+    return dict(sorted(found.items(), key=lambda item: (-item[1].count, str(item[0]))))
+
+
+def _failures(events: Iterable[Event], kind: str) -> dict[Subject, Tally]:
+    """By kind, group, topic and exception. A member list that is not got is told twice: once with the exception."""
+    found = _tally(events, kind, lambda one: (one.kind, *_of_group(one)))
+    explained = {subject[1] for subject in found if subject[3]}
+    if kind == "member_list_failed":
+        return {subject: tally for subject, tally in found.items() if subject[3] or subject[1] not in explained}
+    return found
+
+
+def _locks(events: list[Event]) -> dict[Subject, Tally]:
+    """A lock that is not got is told twice, as such and as a queue that was not added: the more frequent counts."""
+    names = ("consumer_group", "topic", "broker_name", "queue_id")
+    plain = _tally([one for one in events if not one.row.get("detail")], "lock_failed", lambda one: _named(one, *names))
+    added = _tally([one for one in events if one.row.get("detail")], "lock_failed", lambda one: _named(one, *names))
+    return {
+        subject: max((of[subject] for of in (plain, added) if subject in of), key=lambda tally: tally.count)
+        for subject in {**plain, **added}
+    }
+
+
+def _send(one: Event) -> Subject:
+    return (one.row.get("broker_name"), *_error(one), bool(one.row.get("arguments_lost")))
+
+
+def _error(one: Event) -> Subject:
+    exception = str(one.row.get("exception") or "").rpartition(".")[2]
+    return one.row.get("response_code"), exception or None
+
+
+def _of_group(one: Event) -> Subject:
+    exception = str(one.row.get("exception") or "").rpartition(".")[2]
+    return one.row.get("consumer_group"), one.row.get("topic"), exception or None
+
+
+def _named(one: Event, *names: str) -> Subject:
+    return tuple(one.row.get(name) for name in names)

@@ -1,0 +1,315 @@
+"""One round of a group in; findings about its members, their subscriptions and strategies, and its inputs, out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.consumer.group_round import GroupRound
+from hindsight.udfs.consumer.round_facts import (
+    BROADCASTING,
+    CONSUMER_LIST,
+    RETRY_PREFIX,
+    Owner,
+    Queue,
+    Read,
+    Subscription,
+    TopicRound,
+)
+from hindsight.udfs.drift.finding import Finding, clock, evidence, queue_name, read_at, rising, short
+
+# Before the topic, in the kind of a divergence of routes.
+ROUTE_OF = "route of "
+
+
+def unreachable_client(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """A listed client was asked for its running info and did not answer, or was said not to be online."""
+    del timing
+    for client_id in group.client_ids:
+        read = group.reads.get(client_id)
+        if read is None or read.answered or group.was_asked_elsewhere(read) or client_id in group.served_by_proxy:
+            continue
+        since = group.past.silent_since.get(client_id)
+        starving = any(rising(group, t.topic, _claimed(t, client_id)) for t in group.judged_topics())
+        silent = "" if since is None or since == read.captured_at else f" since {clock(since)}"
+        yield Finding(
+            "UNREACHABLE_CLIENT",
+            "HIGH" if starving else "MEDIUM",
+            f"{client_id} is listed in {group.consumer_group} and did not answer{silent}: {short(read.error)}.",
+            client_id=client_id,
+            evidence=(read.evidence, *group.evidence),
+            captured_at=read.captured_at,
+            since=since,
+        )
+
+
+def ghost_owner(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """A client owns queues and is in no broker's list."""
+    del timing
+    if not group.listed:
+        return
+    listed = group.client_ids
+    for topic in group.topics:
+        held: dict[str, list[Queue]] = {}
+        for queue, owners in topic.owners.items():
+            for owner in owners:
+                if owner.client_id not in listed:
+                    held.setdefault(owner.client_id, []).append(queue)
+        for client_id, queues in sorted(held.items()):
+            yield Finding(
+                "GHOST_OWNER",
+                "HIGH",
+                f"{client_id} owns {len(queues)} queues of {topic.topic} in {group.consumer_group}, "
+                "and no broker lists it.",
+                topic=topic.topic,
+                client_id=client_id,
+                observed=tuple(o for q in sorted(queues) for o in topic.owners[q] if o.client_id == client_id),
+                evidence=evidence(group, topic, (client_id,)),
+                captured_at=read_at(group, client_id),
+            )
+
+
+def duplicate_client_id(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """The same client id on two channels of one broker, or from two hosts."""
+    del timing
+    for client_id in group.duplicates:
+        places = sorted({c.address for c in group.connections if c.client_id == client_id and c.address})
+        yield Finding(
+            "DUPLICATE_CLIENT_ID",
+            "HIGH",
+            f"{client_id} is the id of {max(2, group.members.count(client_id))} processes of {group.consumer_group}"
+            + (f", at {' and '.join(places)}" if places else "")
+            + ": each computes the same share, and the share of the others is left to nobody.",
+            client_id=client_id,
+            evidence=group.evidence,
+            captured_at=group.listed_at,
+        )
+
+
+def subscription_inconsistent(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """Members' own subscriptions differ; one finding per topic and kind, saying who has what."""
+    del timing
+    told = [c for c in group.client_ids if c in group.reads and group.reads[c].topics is not None]
+    reads = [group.reads[c] for c in told if c not in group.by_hand]  # who chooses queues subscribes nothing
+    for kind, severity, value in _WHOLE_CLIENT:
+        yield from _differing(group, reads, None, kind, severity, {r.client_id: value(r) for r in reads if value(r)})
+    names = sorted({s.topic for r in reads for s in r.subscriptions if not s.topic.startswith(RETRY_PREFIX)})
+    for name in names:
+        own = {r.client_id: next((s for s in r.subscriptions if s.topic == name), None) for r in reads}
+        if None in own.values():
+            who = {c: "subscribed by" if s else "not subscribed by" for c, s in own.items()}
+            yield from _differing(group, reads, name, "TOPIC_MISSING", "CRITICAL", who)
+        having = {c: s for c, s in own.items() if s is not None}
+        yield from _differing_expressions(group, reads, name, having)
+
+
+def mixed_strategy(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """More than one strategy is in use among the listed members of a CLUSTERING group."""
+    del timing
+    used = group.by_strategy
+    if group.message_model == BROADCASTING or not group.by_rule or len(used) < 2:
+        return
+    shares = ", ".join(f"{name} by {', '.join(clients)}" for name, clients in sorted(used.items()))
+    yield Finding(
+        "MIXED_STRATEGY",
+        "HIGH" if any(_damaged(group, topic) for topic in group.judged_topics()) else "MEDIUM",
+        f"the members of {group.consumer_group} share by different strategies: {shares}.",
+        kind=" + ".join(sorted(used)),
+        evidence=evidence(group, None, (c for clients in used.values() for c in clients)) or group.evidence,
+        captured_at=group.listed_at,
+    )
+
+
+def view_divergence(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """Brokers list different members, or name servers tell different routes; seen where it is recorded who said it."""
+    del timing
+    yield from _differing_routes(group)
+    if not group.views_differ or group.by_hand:  # who chooses queues by hand asks no broker for the members
+        return
+    counted = ", ".join(f"{broker}: {len(listed)}" for broker, listed in sorted(group.named_views.items()))
+    views = [set(listed) for listed in group.named_views.values()]
+    partial = sorted(views[0].union(*views) - views[0].intersection(*views))
+    yield Finding(
+        "VIEW_DIVERGENCE",
+        "MEDIUM",
+        f"the brokers list different members of {group.consumer_group} ({counted}): not all know {', '.join(partial)}."
+        if partial
+        else f"the brokers list the members of {group.consumer_group} a different number of times ({counted}).",
+        trust="possible" if group.may_choose_by_hand else "certain",
+        evidence=group.evidence,
+        captured_at=group.listed_at,
+    )
+
+
+def _differing_routes(group: GroupRound) -> Iterator[Finding]:
+    for topic in group.judged_topics():
+        if topic.routes_differ:
+            yield Finding(
+                "VIEW_DIVERGENCE",
+                "MEDIUM",
+                f"the name servers tell different routes of {topic.topic}: consumers of {group.consumer_group} share "
+                "different queues, as the one has it that they ask.",
+                kind=f"{ROUTE_OF}{topic.topic}",
+                evidence=topic.evidence,
+                captured_at=group.at,
+            )
+
+
+def group_down(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """Wherever it was asked nobody is connected, and no offset of the group moves while messages come.
+
+    Possible only: a proxy knows clients of its own, and was not asked. A group that never consumed is none.
+    """
+    if group.may_have_members:
+        return
+    consumed = [progress for progress in group.past.progress.values() if progress.consumer_offset > 0]
+    stood = all(progress.stood_ms() >= timing.standstill_s * 1000 for progress in consumed)
+    if stood and any(progress.accrued > 0 for progress in consumed):
+        since = max(progress.standing_since for progress in consumed)
+        lag = sum(progress.lag for progress in group.past.progress.values() if progress.lag > 0)
+        yield Finding(
+            "GROUP_DOWN",
+            "CRITICAL",
+            f"{group.consumer_group} has no member at the brokers, none of its offsets has moved since {clock(since)}, "
+            f"and {lag} messages wait for it.",
+            trust="possible",
+            evidence=group.evidence,
+            captured_at=group.listed_at,
+            since=since,
+            assumptions=("members behind a proxy: a proxy was not asked",),
+        )
+
+
+def data_gap(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """An input that was due has not come for so long that the group's verdict is unknown (10 min)."""
+    for source, since in sorted(group.past.missing_since.items()):
+        asked_for = group.was_read or (source == CONSUMER_LIST and group.list_failed)
+        if asked_for and group.at - since >= timing.data_gap_s * 1000:
+            yield Finding(
+                "DATA_GAP",
+                "MEDIUM",
+                f"{source} has not been read for {group.consumer_group} since {clock(since)}: "
+                "what drifts there is unknown.",
+                kind=source,
+                evidence=group.evidence or tuple(read.evidence for read in group.reads.values()),
+                captured_at=group.at,
+                since=since,
+            )
+
+
+def lock_starved(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """An ordered consumer has held a queue without the broker's lock for too long (60 s)."""
+    if not group.ordered or group.message_model == BROADCASTING:
+        return
+    for topic, queue, owner in _held(group):
+        since = group.past.unlocked_since.get((owner.client_id, (topic.topic, *queue)))
+        if not owner.locked and since is not None and group.at - since > timing.lock_starved_s * 1000:
+            yield _stalled("LOCK_STARVED", group, topic, queue, owner, since, "has not had its lock")
+
+
+def pull_idle(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """A consumer has not pulled from a queue that it holds for too long (120 s)."""
+    for topic, queue, owner in _held(group):
+        asked = read_at(group, owner.client_id)
+        if owner.last_pull_at and asked and asked - owner.last_pull_at > timing.pull_idle_s * 1000:
+            yield _stalled("PULL_IDLE", group, topic, queue, owner, owner.last_pull_at, "has not been pulled from")
+
+
+def consume_blocked(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """A consumer holds messages of a queue and has not consumed any for too long (60 s)."""
+    for topic, queue, owner in _held(group):
+        asked, last = read_at(group, owner.client_id), owner.last_consume_at
+        if (owner.cached_messages or 0) > 0 and last and asked and asked - last > timing.consume_blocked_s * 1000:
+            what = f"has {owner.cached_messages} messages waiting in the client and none was consumed"
+            yield _stalled("CONSUME_BLOCKED", group, topic, queue, owner, last, what)
+
+
+_WHOLE_CLIENT: tuple[tuple[str, str, Callable[[Read], str | None]], ...] = (
+    ("MODEL_DIFF", "CRITICAL", lambda read: read.message_model),
+    ("FROM_DIFF", "LOW", lambda read: read.consume_from_where),
+)
+
+
+def _differing_expressions(
+    group: GroupRound, reads: list[Read], topic: str, having: dict[str, Subscription]
+) -> Iterator[Finding]:
+    """The worst difference between the expressions by which members subscribe one topic."""
+    types = {c: s.expression_type or "TAG" for c, s in having.items()}
+    tags = {c: " || ".join(s.tags) or s.sub_string or "*" for c, s in having.items()}
+    sql = {c: s.sub_string or "" for c, s in having.items()}
+    texts = {c: s.sub_string or "*" for c, s in having.items()}
+    if len(set(types.values())) > 1:
+        yield from _differing(group, reads, topic, "TYPE_DIFF", "HIGH", types)
+    elif set(types.values()) == {"TAG"} and len(set(tags.values())) > 1:
+        yield from _differing(group, reads, topic, "TAG_DIFF", "HIGH", texts)
+    elif set(types.values()) != {"TAG"} and len(set(sql.values())) > 1:
+        # Two texts of a SQL92 filter: whether they select the same is not decided here.
+        yield from _differing(group, reads, topic, "TAG_DIFF", "HIGH", texts)
+    elif len(set(texts.values())) > 1:
+        yield from _differing(group, reads, topic, "COSMETIC", "INFO", texts)
+
+
+def _differing(
+    group: GroupRound, reads: list[Read], topic: str | None, kind: str, severity: str, values: Mapping[str, str | None]
+) -> Iterator[Finding]:
+    by_value: dict[str, list[str]] = {}
+    for client_id, value in values.items():
+        by_value.setdefault(str(value), []).append(client_id)
+    if len(by_value) < 2:
+        return
+    colon = "" if kind == "TOPIC_MISSING" else ":"
+    text = "; ".join(f"{value}{colon} {', '.join(clients)}" for value, clients in sorted(by_value.items()))
+    yield Finding(
+        "SUBSCRIPTION_INCONSISTENT",
+        severity,
+        f"the members of {group.consumer_group} differ in {topic or 'how they consume'} ({kind}): {text}.",
+        topic=topic,
+        kind=kind,
+        evidence=tuple(dict.fromkeys((*(read.evidence for read in reads), *group.evidence))),
+        captured_at=max(read.captured_at for read in reads),
+        difference=text,
+    )
+
+
+def _claimed(topic: TopicRound, client_id: str) -> list[Queue]:
+    return [
+        queue
+        for queue in topic.queues or ()
+        if client_id in topic.claimants.get(queue, frozenset()) or topic.expected.get(queue) == client_id
+    ]
+
+
+def _damaged(group: GroupRound, topic: TopicRound) -> bool:
+    """A queue is owned twice, or by nobody although everybody answered."""
+    if any(len(owners) > 1 for owners in topic.owners.values()):
+        return True
+    return (
+        group.complete
+        and bool(group.subscribers(topic.topic))
+        and any(not topic.owners.get(queue) for queue in topic.queues or ())
+    )
+
+
+def _held(group: GroupRound) -> Iterator[tuple[TopicRound, Queue, Owner]]:
+    for topic in group.judged_topics():
+        for queue, owners in sorted(topic.owners.items()):
+            for owner in owners:
+                yield topic, queue, owner
+
+
+def _stalled(
+    code: str, group: GroupRound, topic: TopicRound, queue: Queue, owner: Owner, since: int, what: str
+) -> Finding:
+    return Finding(
+        code,
+        "HIGH" if rising(group, topic.topic, (queue,)) else "LOW",
+        f"{queue_name(topic.topic, queue)} {what} since {clock(since)} by its owner {owner.client_id} in "
+        f"{group.consumer_group}.",
+        topic=topic.topic,
+        queue=queue,
+        client_id=owner.client_id,
+        observed=(owner,),
+        evidence=evidence(group, topic, (owner.client_id,)),
+        captured_at=read_at(group, owner.client_id),
+        since=since,
+    )

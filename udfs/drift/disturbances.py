@@ -1,0 +1,118 @@
+"""What changed in a group in, until when its drift is normal out.
+
+A change of membership, route or subscription is followed by a stretch in which clients have not yet taken note.
+Source: 20 s rebalance timer, 30 s heartbeat and route poll, 60 s broker lock of ordered consumption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+from statistics import median
+from typing import NamedTuple
+
+from hindsight.udfs.consumer.drift_timing import Maintenance, Timing
+from hindsight.udfs.consumer.group_round import GroupRound
+from hindsight.udfs.consumer.round_facts import RETRY_PREFIX, Queue
+
+
+class Disturbance(NamedTuple):
+    """A change of what clients share by. ``at``: epoch milliseconds; ``topic`` None: it concerns all topics."""
+
+    kind: str
+    at: int
+    subject: str
+    topic: str | None = None
+
+
+class Grace(NamedTuple):
+    """Until when a finding is not yet drift, epoch milliseconds, and after what."""
+
+    until: int
+    disturbance: Disturbance
+
+
+SUBSCRIPTION, MAINTENANCE = "subscription", "maintenance"
+
+
+# Seconds after each kind of disturbance, without the interval between rounds.
+GRACE_S: dict[str, Callable[[Timing], float]] = {
+    "join": lambda timing: timing.membership_grace_s,
+    "start": lambda timing: timing.membership_grace_s,
+    "leave": lambda timing: timing.membership_grace_s,
+    "new_broker": lambda timing: timing.broker_grace_s,
+    "route_change": lambda timing: timing.route_grace_s,
+    "broker_gone": lambda timing: timing.route_grace_s + timing.broker_death_s,
+    SUBSCRIPTION: lambda timing: timing.subscription_grace_s,
+}
+
+
+def interval_s(read_at: list[int], rounds: int) -> float:
+    """Median of the last intervals between rounds in which the group was read, seconds; 0 before the second one."""
+    recent = read_at[-(rounds + 1) :]
+    return median(b - a for a, b in pairwise(recent)) / 1000 if len(recent) > 1 else 0.0
+
+
+def grace_end(
+    disturbance: Disturbance, *, ordered: bool, interval: float, timing: Timing, topic: str | None = None
+) -> int:
+    """When the stretch after a disturbance is over, epoch milliseconds.
+
+    ``topic``: of the finding. A member's first heartbeat makes the group's retry topic: its start changes that route.
+    """
+    makes_route = disturbance.kind == "start" and (topic or "").startswith(RETRY_PREFIX)
+    seconds = GRACE_S["route_change" if makes_route else disturbance.kind](timing)
+    if disturbance.kind != SUBSCRIPTION:
+        seconds += interval + (timing.ordered_extra_s if ordered else 0)
+    return disturbance.at + int(seconds * 1000)
+
+
+def grace_of(
+    code: str,
+    topic: str | None,
+    disturbances: Iterable[Disturbance],
+    *,
+    ordered: bool,
+    interval: float,
+    timing: Timing,
+    maintenance: Iterable[Maintenance] = (),
+) -> Grace | None:
+    """The grace that ends last among those that mute a finding; None: there was no disturbance."""
+    if code == "DATA_GAP":
+        return None
+    ends = [
+        Grace(grace_end(d, ordered=ordered, interval=interval, timing=timing, topic=topic), d)
+        for d in disturbances
+        if (d.kind != SUBSCRIPTION or code == "SUBSCRIPTION_INCONSISTENT")
+        and (d.topic is None or topic in (None, d.topic))
+    ]
+    if code == "SUBSCRIPTION_INCONSISTENT":
+        ends += [Grace(m.end, Disturbance(MAINTENANCE, m.begin, "settings")) for m in maintenance]
+    return max(ends, key=lambda grace: (grace.until, grace.disturbance[:3]), default=None)
+
+
+def membership_changes(before: Iterable[str] | None, group: GroupRound, starts: Mapping[str, int]) -> list[Disturbance]:
+    """Members that came, went or started anew since the group was last listed (``before`` None: never).
+
+    A broker's log tells of those, too, that no list shows because they came and went between two rounds.
+    """
+    changes = [Disturbance(*event) for event in group.events]
+    if before is not None and group.listed:
+        at, was, now = group.listed_at or group.at, set(before), set(group.members)
+        changes += [Disturbance("join", at, client_id) for client_id in sorted(now - was - group.returned)]
+        changes += [Disturbance("leave", at, client_id) for client_id in sorted(was - now)]
+    for client_id, read in sorted(group.reads.items()):
+        if read.started_at is not None and starts.get(client_id) != read.started_at:
+            changes.append(Disturbance("start", read.started_at, client_id))
+    return changes
+
+
+def route_changes(topic: str, before: Iterable[Queue], now: Iterable[Queue], at: int) -> list[Disturbance]:
+    """Brokers that came or went, and other changes of a topic's readable queues."""
+    was, has = set(before), set(now)
+    old, new = {broker for broker, _ in was}, {broker for broker, _ in has}
+    changes = [Disturbance("new_broker", at, broker, topic) for broker in sorted(new - old)]
+    changes += [Disturbance("broker_gone", at, broker, topic) for broker in sorted(old - new)]
+    if not changes and was != has:
+        changes.append(Disturbance("route_change", at, topic, topic))
+    return changes

@@ -1,0 +1,283 @@
+"""One round of a group in, findings out: each drift code is one pure function, registered at the bottom.
+
+Each function's first line is the definition of its code. A missing input limits what may be said: while a listed
+member has not answered, a queue that nobody shows may be its own. A finding is certain unless its input leaves room
+for another reading; and that a finding is absent says something only where ``Rule.told`` holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
+
+from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.consumer.group_round import GroupRound
+from hindsight.udfs.consumer.round_facts import CONSUMER_LIST, RETRY_PREFIX, TopicRound
+from hindsight.udfs.consumer.round_reads import REVIVE_GROUP
+from hindsight.udfs.drift.broker_rules import assignment_told, pop_assignment_differs, revive_lag
+from hindsight.udfs.drift.client_rules import (
+    ROUTE_OF,
+    consume_blocked,
+    data_gap,
+    duplicate_client_id,
+    ghost_owner,
+    group_down,
+    lock_starved,
+    mixed_strategy,
+    pull_idle,
+    subscription_inconsistent,
+    unreachable_client,
+    view_divergence,
+)
+from hindsight.udfs.drift.family_rules import mixed_clients
+from hindsight.udfs.drift.finding import NO_OWNER, Finding, Subject, lower, some
+from hindsight.udfs.drift.hand_over_rules import slow_handover
+from hindsight.udfs.drift.offset_rules import (
+    dead_letters,
+    messages_lost,
+    offset_jumped,
+    offset_rewound,
+    queue_lags_alone,
+    retries_grow,
+)
+from hindsight.udfs.drift.ownership_rules import (
+    double_owned,
+    idle_by_design,
+    idle_consumer,
+    orphan_by_design,
+    orphan_queue,
+    rebalance_flap,
+    unserved_queue,
+    wrong_owner,
+)
+
+__all__ = ["RULES", "Finding", "Rule", "absence_is_told", "findings"]
+
+
+def findings(group: GroupRound, timing: Timing | None = None, codes: Collection[str] | None = None) -> list[Finding]:
+    """All findings of a round, or those of some codes; those about a retry topic one severity lower.
+
+    A round in which the group was not read tells of nothing but the list of its members that did not come.
+    """
+    asked = RULES.keys() if group.was_read else ("DATA_GAP",)
+    # RocketMQ's own consumer of what was popped in vain has no members that anybody could ask.
+    asked = ("REVIVE_LAG",) if group.consumer_group == REVIVE_GROUP else asked
+    rules = [RULES[code] for code in asked if codes is None or code in codes]
+    found = [finding for rule in rules for finding in rule.find(group, timing or Timing())]
+    if group.missed:
+        found = [_doubted(finding, group) if finding.code in _BY_ABSENCE else finding for finding in found]
+    return [f._replace(severity=lower(f.severity)) if (f.topic or "").startswith(RETRY_PREFIX) else f for f in found]
+
+
+# What a list that lacks a living member can fake.
+_BY_ABSENCE = frozenset({"ORPHAN_QUEUE", "WRONG_OWNER", "IDLE_CONSUMER", "GHOST_OWNER"})
+
+
+def _doubted(finding: Finding, group: GroupRound) -> Finding:
+    """The finding, no longer certain: the broker that was asked may lack members that another one lists."""
+    lacking = f"consumer list: one broker's, drawn by lot; {some(group.missed)} was in it a short while ago"
+    return finding._replace(trust="possible", assumptions=(*finding.assumptions, lacking))
+
+
+def absence_is_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """Whether this round shows that a finding on ``subject`` no longer holds, when no rule found it.
+
+    ``last_true_at``: when it was last found, epoch milliseconds. False: an input is missing that could have shown it.
+    """
+    if not group.was_read and subject.family not in ("DATA_GAP", "REVIVE_LAG"):
+        return False
+    if subject.family == NO_OWNER and subject.client_id is not None:
+        return _stall_told(group, subject, last_true_at)
+    rule = RULES["ORPHAN_QUEUE" if subject.family == NO_OWNER else subject.family]
+    return rule.told(group, subject, last_true_at)
+
+
+def _topic_told(group: GroupRound, subject: Subject) -> TopicRound | None:
+    """The subject's topic, where its route was read."""
+    topic = group.topic(subject.topic)
+    return topic if topic is not None and topic.queues is not None else None
+
+
+def _topic_gone(group: GroupRound, subject: Subject) -> bool:
+    """Everybody answered, if there is anybody, and nobody subscribes or owns the topic any more."""
+    return group.complete and group.topic(subject.topic) is None
+
+
+def _queue_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """Somebody shows the queue, or it left the route, or everybody answered, or its offset has moved on."""
+    topic = _topic_told(group, subject)
+    if topic is None:
+        return _topic_gone(group, subject)
+    if subject.queue is None or subject.queue not in (topic.queues or ()) or topic.owners.get(subject.queue):
+        return True
+    progress = group.past.progress.get((topic.topic, *subject.queue))
+    # Not where it stood when it was last found without owner: somebody consumes it.
+    return group.complete or (progress is not None and progress.standing_since > last_true_at)
+
+
+def _owners_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """Everybody answered, within a time so short that the answers belong together."""
+    topic = _topic_told(group, subject)
+    if topic is None:
+        return _topic_gone(group, subject)
+    return (group.complete and not group.loose) or subject.queue not in (topic.queues or ())
+
+
+def _right_owner_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """An expectation exists, and everybody answered or somebody else shows the queue."""
+    topic = _topic_told(group, subject)
+    if topic is None:
+        return _topic_gone(group, subject)
+    if not topic.expects or group.doubted or group.may_lag(topic.topic):
+        return False
+    return (group.complete and not group.loose) or bool(topic.owners.get(subject.queue or ("", -1)))
+
+
+def _busy_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The client answered and an expectation exists, or it is no longer listed, or the topic is gone."""
+    if group.listed and subject.client_id not in group.client_ids:
+        return True
+    topic = _topic_told(group, subject)
+    if topic is None:
+        return _topic_gone(group, subject)
+    lags = bool(group.doubted) or group.may_lag(topic.topic)
+    return topic.expects and not lags and _answered(group, subject.client_id)
+
+
+def _client_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The client answered, or it is no longer listed."""
+    return group.listed and (subject.client_id not in group.client_ids or _answered(group, subject.client_id))
+
+
+def _ghost_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The client is listed again, or it answered and holds nothing of the topic."""
+    return group.listed and (subject.client_id in group.client_ids or _answered(group, subject.client_id))
+
+
+def _stall_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The client answered and the route was read, or it is no longer listed, or the topic is gone."""
+    if group.listed and subject.client_id not in group.client_ids:
+        return True
+    if _topic_told(group, subject) is None:
+        return _topic_gone(group, subject)
+    return _answered(group, subject.client_id)
+
+
+def _list_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """A broker told who the members are."""
+    return group.listed
+
+
+def _subscriptions_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """Every listed member told what it subscribes."""
+    return group.complete and all(group.reads[c].topics is not None for c in group.client_ids)
+
+
+def _strategies_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The strategy of every listed member is known."""
+    return group.listed and not group.unknown_strategies
+
+
+def _families_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The family of every listed member is known, and the topic's route was read."""
+    if _topic_told(group, subject) is None:
+        return _topic_gone(group, subject)
+    known = {rule.client_id for rule in group.rules if rule.profile}
+    return group.listed and known.issuperset(group.client_ids)
+
+
+def _views_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """Two or more brokers told who the members are; of routes: two or more name servers told them."""
+    if (subject.kind or "").startswith(ROUTE_OF):
+        topic = group.topic((subject.kind or "").removeprefix(ROUTE_OF))
+        return topic is not None and topic.name_servers > 1
+    return len(group.named_views) > 1
+
+
+def _life_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """Somebody is listed, or an offset of the group has moved on."""
+    if group.listed and group.members:
+        return True
+    return any(progress.standing_since > last_true_at for progress in group.past.progress.values())
+
+
+def _input_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The input was asked for: all of them are where the group is read, the list of its members in other rounds too."""
+    return group.was_read or (subject.kind == CONSUMER_LIST and group.listed_at is not None)
+
+
+def _offset_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """There is a valid reading of the queue, or the topic is gone."""
+    queue = (subject.topic or "", *(subject.queue or ("", -1)))
+    return queue in group.past.progress or _topic_gone(group, subject)
+
+
+def _retries_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """There is a valid reading of a queue of the retry topic, which the kind names."""
+    return any(topic == subject.kind for topic, *_ in group.past.progress)
+
+
+def _dead_letters_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """Brokers were asked for the dead letter queue."""
+    return group.dead_letters is not None
+
+
+def _assignment_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The client answered and the brokers told what they hand out, or it is no longer listed, or the topic is gone."""
+    if group.listed and subject.client_id not in group.client_ids:
+        return True
+    topic = _topic_told(group, subject)
+    if topic is None:
+        return _topic_gone(group, subject)
+    return assignment_told(topic, subject.client_id) and _answered(group, subject.client_id)
+
+
+def _revive_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """The queue's offsets were read since."""
+    progress = group.past.progress.get((subject.topic or "", *(subject.queue or ("", -1))))
+    return progress is not None and progress.read_at > last_true_at
+
+
+def _answered(group: GroupRound, client_id: str | None) -> bool:
+    read = group.reads.get(client_id or "")
+    return read is not None and read.answered
+
+
+class Rule(NamedTuple):
+    """How a code is found, and when a round without it shows that it does not hold."""
+
+    find: Callable[[GroupRound, Timing], Iterator[Finding]]
+    told: Callable[[GroupRound, Subject, int], bool]
+
+
+RULES: dict[str, Rule] = {
+    "ORPHAN_QUEUE": Rule(orphan_queue, _queue_told),
+    "UNSERVED_QUEUE": Rule(unserved_queue, _queue_told),
+    "ORPHAN_BY_DESIGN": Rule(orphan_by_design, _queue_told),
+    "DOUBLE_OWNED": Rule(double_owned, _owners_told),
+    "WRONG_OWNER": Rule(wrong_owner, _right_owner_told),
+    "IDLE_CONSUMER": Rule(idle_consumer, _busy_told),
+    "IDLE_BY_DESIGN": Rule(idle_by_design, _busy_told),
+    "UNREACHABLE_CLIENT": Rule(unreachable_client, _client_told),
+    "GHOST_OWNER": Rule(ghost_owner, _ghost_told),
+    "DUPLICATE_CLIENT_ID": Rule(duplicate_client_id, _list_told),
+    "SUBSCRIPTION_INCONSISTENT": Rule(subscription_inconsistent, _subscriptions_told),
+    "MIXED_CLIENTS": Rule(mixed_clients, _families_told),
+    "MIXED_STRATEGY": Rule(mixed_strategy, _strategies_told),
+    "VIEW_DIVERGENCE": Rule(view_divergence, _views_told),
+    "REBALANCE_FLAP": Rule(rebalance_flap, _owners_told),
+    "SLOW_HANDOVER": Rule(slow_handover, _owners_told),
+    "LOCK_STARVED": Rule(lock_starved, _stall_told),
+    "PULL_IDLE": Rule(pull_idle, _stall_told),
+    "CONSUME_BLOCKED": Rule(consume_blocked, _stall_told),
+    "POP_ASSIGNMENT_DIFFERS": Rule(pop_assignment_differs, _assignment_told),
+    "REVIVE_LAG": Rule(revive_lag, _revive_told),
+    "GROUP_DOWN": Rule(group_down, _life_told),
+    "DATA_GAP": Rule(data_gap, _input_told),
+    "OFFSET_REWOUND": Rule(offset_rewound, _offset_told),
+    "OFFSET_JUMPED": Rule(offset_jumped, _offset_told),
+    "MESSAGES_LOST": Rule(messages_lost, _offset_told),
+    "QUEUE_LAGS_ALONE": Rule(queue_lags_alone, _offset_told),
+    "RETRIES_GROW": Rule(retries_grow, _retries_told),
+    "DEAD_LETTERS": Rule(dead_letters, _dead_letters_told),
+}

@@ -1,0 +1,297 @@
+"""Rounds of one group in order in; judged findings, incidents and membership changes out, one state carried along.
+
+The state is JSON values: the state in which a date closes opens the next date, and however the rounds are cut into
+dates, the incidents are the same.
+
+An example: a group is read every 15 s, and all is well; then nobody owns one of its queues for 105 s. A finding is
+about one round. ``ORPHAN_QUEUE`` opens an incident when two rounds show it and it was first seen 60 s ago. The incident
+is over when three rounds do not show it, and 60 s have passed (``[timing]`` in the settings):
+
+    seconds   the queue    ORPHAN_QUEUE   its incident
+    105       owned        -              -
+    120       nobody's     PENDING        -
+    165       nobody's     PENDING        -
+    180       nobody's     OPEN           OPEN
+    210       nobody's     OPEN           OPEN
+    225       owned        -              CLEARING
+    270       owned        -              CLEARING
+    285       owned        -              RESOLVED
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+from hindsight.udfs.consumer.drift_timing import Maintenance, Timing
+from hindsight.udfs.consumer.group_round import GroupRound
+from hindsight.udfs.consumer.offset_marks import Reading
+from hindsight.udfs.consumer.round_facts import Past, Queue, TopicQueue
+from hindsight.udfs.drift.churn import Change, Churn
+from hindsight.udfs.drift.disturbances import Disturbance, Grace, grace_of
+from hindsight.udfs.drift.drift_rules import absence_is_told, findings
+from hindsight.udfs.drift.finding import NO_OWNER, SEVERITIES, Finding, Subject, queue_name, subject_of
+from hindsight.udfs.drift.group_memory import GroupMemory
+from hindsight.udfs.drift.group_scope import scope_reasons
+from hindsight.udfs.drift.incident import Attached, Incident, Judgement, Seen
+from hindsight.udfs.drift.incidents import Ledger
+from hindsight.udfs.drift.root_cause import causes, stalled_clients
+from hindsight.udfs.drift.strategy_inference import Inference
+
+_BY_ROUND = ("DOUBLE_OWNED", "WRONG_OWNER")  # what reads that lie far apart can fake
+FOLDED = "FOLDED"
+Signature = Any  # equal for rounds that show the same facts, instants and evidence aside; None: not known
+_SAMPLE = 5
+
+
+class Judged(NamedTuple):
+    """A finding of one round with its state, its grace and its causes."""
+
+    finding: Finding
+    grace: Grace | None
+    judgement: Judgement
+    folded: bool = False
+
+
+class Round(NamedTuple):
+    """What the walk says of one round.
+
+    By topic, ``inferred``: strategies that would explain all owners so far; ``scope``: why the rules of ownership do
+    not apply.
+    """
+
+    group: GroupRound
+    judged: list[Judged]
+    changes: Sequence[Change] = ()
+    inferred: Mapping[str, tuple[str, ...]] = {}
+    scope: Mapping[str, str] = {}
+    disturbance: Disturbance | None = None  # the last change of the group so far
+
+
+@dataclass
+class GroupHistory:
+    """One group's rounds as they are walked; key: cluster, collector, consumer group."""
+
+    key: tuple[str, str, str]
+    timing: Timing
+    maintenance: Sequence[Maintenance] = ()
+    memory: GroupMemory = field(default_factory=GroupMemory)
+    churn: Churn = field(default_factory=Churn)
+    inference: Inference = field(default_factory=Inference)
+    ledger: Ledger = field(init=False)
+    hosts: Mapping[str, Mapping[Queue, TopicQueue]] = field(default_factory=dict, init=False)  # of static topics
+    shown: Signature = field(default=None, init=False)  # what the last round showed that was judged by all rules
+    said: frozenset[str] = field(default=frozenset(), init=False)  # the codes that it found
+    settled: Signature = field(default=None, init=False)  # the same, if a repeat can find nothing but what it found
+    is_again: bool = field(default=False, init=False)  # the next round is such a repeat
+
+    def __post_init__(self) -> None:
+        self.ledger = Ledger(self.key, self.timing)
+
+    def repeat(
+        self, signature: Signature, at: int, oldest: tuple[int | None, int | None], readings: Iterable[Reading] = ()
+    ) -> bool:
+        """Take in a round that shows the same facts as the last one, if nothing can come of it; else False.
+
+        Of one that can find only what the last one found, ``step`` asks no more than that. ``oldest``: when the queue
+        that was pulled from least recently was, and, of those with messages waiting, the one consumed least recently.
+        """
+        self.is_again = False
+        if self.settled is None or signature != self.settled:
+            return False
+        limits = (self.timing.pull_idle_s, self.timing.consume_blocked_s)
+        if any(o is not None and at - o > limit * 1000 for o, limit in zip(oldest, limits, strict=True)):
+            return False
+        self.memory.take_readings(readings, self.timing)
+        if self.memory.offsets.speak(self.timing):
+            return False
+        if self.said or self.ledger.tracks:
+            self.is_again = True
+            return False
+        self.memory.repeat(at, self.timing)
+        self.ledger.advance(at, self.memory.rounds_read, [], lambda *_: False)
+        return True
+
+    def step(self, group: GroupRound, readings: Iterable[Reading] = (), signature: Signature = None) -> Round:
+        """Judge the next round. One in which the group was not read tells at most that its members are not known."""
+        if self.is_again:
+            return self._again(group, readings)
+        walked = self._step(group, readings)
+        named = all(topic.strategy_source != "default" for topic in group.topics)
+        settled = group.complete and bool(group.reads) and named and self.memory.settled
+        settled = settled and not walked.scope and self.churn.changed_at is None
+        # What is expected now was also expected before, once a second round has shown it.
+        steady = signature == self.shown or not (walked.judged or self.ledger.tracks)
+        self.settled, self.shown = signature if settled and steady else None, signature
+        self.said = frozenset(one.finding.code for one in walked.judged)
+        return walked
+
+    def _again(self, group: GroupRound, readings: Iterable[Reading]) -> Round:
+        """Judge a round that can find only what the last one found: with its own instants and evidence."""
+        group = self.memory.with_earlier(group, self.timing)
+        self.memory.take_readings(readings, self.timing)
+        self.memory.repeat(group.at, self.timing)
+        return self._judged(group, self.memory.past(group, self.timing), self.said)
+
+    def _step(self, group: GroupRound, readings: Iterable[Reading]) -> Round:
+        group = self.memory.with_earlier(group, self.timing)
+        walked = self._judged(group, self.memory.observe(group, readings, self.timing), None)
+        group, scope = walked.group, scope_reasons(walked.group)
+        if not group.was_read:
+            return walked._replace(scope=scope)
+        in_grace = self._grace(group, "MEMBERSHIP", None) is not None
+        changes = self.churn.take(group, in_grace=in_grace)
+        inferred = {} if in_grace else self.inference.take(group)
+        return walked._replace(changes=changes, inferred=inferred, scope=scope)
+
+    def _judged(self, group: GroupRound, past: Past, codes: Collection[str] | None) -> Round:
+        """What the rules of these codes find, of all by default, and what becomes of what they found before."""
+        group = replace(group, past=replace(past, ownerless_since=self._ownerless(past)), ordered=self.memory.ordered)
+        found = findings(group, self.timing, codes)
+        stalled, grace = stalled_clients(found), cache(partial(self._grace, group))
+        seen = [_seen(finding, group, stalled, grace(finding.code, finding.topic)) for finding in found]
+        disturbance = self.memory.last_disturbance
+        judgements = self.ledger.advance(
+            group.at,
+            self.memory.rounds_read,
+            seen,
+            lambda subject, last_true_at: absence_is_told(group, subject, last_true_at),
+            disturbance,
+        )
+        judged = [Judged(s.finding, s.grace, j) for s, j in zip(seen, judgements, strict=True)]
+        judged = folded(judged, group, self.timing) if group.was_read else judged
+        return Round(group, judged, disturbance=disturbance)
+
+    def close_date(self, day: str) -> list[Incident]:
+        """The incidents that were finished on the date (ISO) that closes; they are not in the state any more."""
+        # The first round of a date is judged in full, whether or not the date before was walked with it.
+        self.settled = None
+        self.ledger.close_date(day)
+        finished, self.ledger.finished = self.ledger.finished, []
+        return finished
+
+    def to_json(self) -> str:
+        """The state; equal histories give equal texts."""
+        state = {
+            "memory": self.memory.to_state(),
+            "ledger": self.ledger.to_state(),
+            "churn": self.churn.to_state(),
+            "inference": self.inference.to_state(),
+        }
+        return json.dumps(state, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def of_json(
+        cls,
+        key: tuple[str, str, str],
+        timing: Timing,
+        text: str,
+        maintenance: Sequence[Maintenance] = (),
+        evidence: Mapping[str, Sequence[str]] | None = None,
+    ) -> GroupHistory:
+        """The history that ``to_json`` wrote, under today's timing; ``evidence``: that of its incidents, by id."""
+        state = json.loads(text)
+        history = cls(
+            key,
+            timing,
+            maintenance,
+            GroupMemory.of_state(state["memory"]),
+            Churn.of_state(state["churn"]),
+            Inference.of_state(state["inference"]),
+        )
+        history.ledger = Ledger.of_state(key, timing, state["ledger"], evidence or {})
+        return history
+
+    def _ownerless(self, past: Past) -> dict[TopicQueue, int]:
+        """Since when queues have had no owner: from when they stood still, where that showed it before."""
+        since = dict(past.ownerless_since)
+        for subject, track in self.ledger.tracks.items():
+            queue = (
+                subject.topic or "",
+                subject.broker_name or "",
+                -1 if subject.queue_id is None else subject.queue_id,
+            )
+            if subject.family == NO_OWNER and track.is_true and queue in since:
+                since[queue] = min(since[queue], track.since)
+        return since
+
+    def _grace(self, group: GroupRound, code: str, topic: str | None) -> Grace | None:
+        """The grace that still mutes a finding of this code in this round."""
+        grace = grace_of(
+            code,
+            topic,
+            self.memory.disturbances,
+            ordered=bool(group.ordered),
+            interval=self.memory.interval_s(self.timing),
+            timing=self.timing,
+            maintenance=[m for m in self.maintenance if m.begin <= group.at < m.end],
+        )
+        return grace if grace is not None and group.at < grace.until else None
+
+
+def _seen(finding: Finding, group: GroupRound, stalled: Collection[str | None], grace: Grace | None) -> Seen:
+    progress = None
+    if finding.topic is not None and finding.queue is not None:
+        progress = group.past.progress.get((finding.topic, *finding.queue))
+    return Seen(
+        subject_of(finding),
+        finding,
+        causes(finding, group, stalled),
+        grace,
+        counts=not (group.loose and finding.code in _BY_ROUND),
+        # A double that only the list of members shows is as old as DUPLICATE_CLIENT_ID must be.
+        opens=not (finding.code == "DOUBLE_OWNED" and len(finding.observed) < 2),
+        lag=None if progress is None else progress.lag,
+        broker_offset=None if progress is None else progress.broker_offset,
+        ordered=bool(group.ordered),
+    )
+
+
+def folded(judged: Sequence[Judged], group: GroupRound, timing: Timing) -> list[Judged]:
+    """The findings, those marked whose code holds for more than half of the group's queues."""
+    total = sum(len(topic.queues or ()) for topic in group.judged_topics())
+    queues: dict[str, set[tuple[str | None, Queue]]] = {}
+    for one in judged:
+        if one.finding.queue is not None:
+            queues.setdefault(one.finding.code, set()).add((one.finding.topic, one.finding.queue))
+    wide = {code for code, of_code in queues.items() if len(of_code) > total * timing.fold_share}
+    return [one._replace(folded=one.finding.queue is not None and one.finding.code in wide) for one in judged]
+
+
+class Shown(NamedTuple):
+    """A finding of an incident as a reader sees it; a folded one stands for ``queues`` queues, some of them named."""
+
+    attached: Attached
+    queues: int
+    sample: tuple[str, ...]
+
+
+def fold_attached(incident: Incident, total_queues: int, timing: Timing) -> list[Shown]:
+    """An incident's findings for a reader: a code that holds for more than half of the group's queues is one."""
+    of_code: dict[str, list[Attached]] = {}
+    for _, attached in sorted(incident.attached.items(), key=lambda entry: str(entry[0])):
+        of_code.setdefault(attached.code, []).append(attached)
+    shown: list[Shown] = []
+    for _, ones in sorted(of_code.items()):
+        wide = [a for a in ones if a.subject.queue is not None]
+        if total_queues and len(wide) > total_queues * timing.fold_share:
+            shown.append(_fold(wide))
+            ones = [a for a in ones if a.subject.queue is None]
+        shown += [Shown(attached, int(attached.subject.queue is not None), ()) for attached in ones]
+    return shown
+
+
+def _fold(ones: Sequence[Attached]) -> Shown:
+    first = min(ones, key=lambda a: a.first_seen_at)
+    names = [queue_name(a.subject.topic or "", a.subject.queue) for a in ones[:_SAMPLE] if a.subject.queue]
+    folded = first._replace(
+        subject=Subject(first.subject.family, None, None, None, None, FOLDED),
+        kind=FOLDED,
+        severity=min((a.severity for a in ones), key=SEVERITIES.index),
+        last_seen_at=max(a.last_seen_at for a in ones),
+        is_open=any(a.is_open for a in ones),
+    )
+    return Shown(folded, len(ones), tuple(names))

@@ -1,0 +1,372 @@
+"""A group's rounds in order in, what each round needs of those before it out: its memory, kept from round to round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from hindsight.udfs.consumer.absent_members import Absence
+from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.consumer.group_round import GroupRound
+from hindsight.udfs.consumer.offset_marks import OffsetMarks, Reading
+from hindsight.udfs.consumer.round_facts import (
+    BROADCASTING,
+    CONSUMER_LIST,
+    NOT_SUPPORTED,
+    RETRY_PREFIX,
+    TOPIC_NOT_EXIST,
+    Past,
+    Progress,
+    Queue,
+    TopicQueue,
+    TopicRound,
+)
+from hindsight.udfs.drift.disturbances import Disturbance, grace_end, interval_s, membership_changes, route_changes
+
+# Refusals that say something: what was asked is a proxy, or there is no such group.
+_TOLD_IN_VAIN = tuple(f"refused, CODE {code}" for code in (NOT_SUPPORTED, TOPIC_NOT_EXIST))
+
+
+class _Standing(NamedTuple):
+    """A queue's last reading, and since which reading the group's offset is what it is."""
+
+    read_at: int
+    broker_offset: int
+    consumer_offset: int
+    lag_before: int | None
+    standing_since: int
+    broker_offset_then: int
+    came_late_at: int | None = None  # see ``Progress``
+
+
+class _Valid(Mapping[TopicQueue, Progress]):
+    """What the readings since an instant say, worked out for the queues that are asked about: few ever are."""
+
+    def __init__(self, standing: Mapping[TopicQueue, _Standing], since: int) -> None:
+        self._standing, self._since = standing, since
+
+    def __getitem__(self, queue: TopicQueue) -> Progress:
+        s = self._standing[queue]
+        if s.read_at < self._since:
+            raise KeyError(queue)
+        lag, accrued = s.broker_offset - s.consumer_offset, s.broker_offset - s.broker_offset_then
+        return Progress(s.read_at, lag, s.lag_before, s.standing_since, accrued, s.broker_offset, s.came_late_at)
+
+    def __iter__(self) -> Iterator[TopicQueue]:
+        return (queue for queue, s in self._standing.items() if s.read_at >= self._since)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class _Held(NamedTuple):
+    """Who last showed a queue alone, who should have when that began, and when it changed without need."""
+
+    client_id: str
+    expected: str | None
+    changed_at: tuple[int, ...]
+
+
+@dataclass
+class GroupMemory:
+    """What is remembered of one group; ``to_state`` and ``of_state`` carry it over a date's end."""
+
+    rounds_read: int = 0
+    read_at: list[int] = field(default_factory=list)
+    last_at: int = 0
+    progress_at: int = 0
+    members: list[str] | None = None
+    ordered: bool | None = None  # as the last member that answered consumes
+    starts: dict[str, int] = field(default_factory=dict)
+    subscriptions: dict[str, list[Any]] = field(default_factory=dict)
+    routes: dict[str, list[Queue]] = field(default_factory=dict)
+    disturbances: list[Disturbance] = field(default_factory=list)
+    last_disturbance: Disturbance | None = None
+    standing: dict[TopicQueue, _Standing] = field(default_factory=dict)
+    held: dict[TopicQueue, _Held] = field(default_factory=dict)
+    ownerless: dict[TopicQueue, int] = field(default_factory=dict)
+    slow: dict[TopicQueue, tuple[int, int]] = field(default_factory=dict)  # handed over: without owner from, until
+    unlocked: dict[tuple[str, TopicQueue], int] = field(default_factory=dict)
+    silent: dict[str, int] = field(default_factory=dict)
+    missing: dict[str, int] = field(default_factory=dict)
+    new_queues: dict[TopicQueue, int] = field(default_factory=dict)
+    absence: Absence = field(default_factory=Absence)
+    by_hand: dict[str, bool] = field(default_factory=dict)  # members that told it: do they choose their queues by hand?
+    offsets: OffsetMarks = field(default_factory=OffsetMarks)
+    peopled_at: int = 0  # when a member was listed last, or nobody told who is
+
+    def interval_s(self, timing: Timing) -> float:
+        """The group's usual time between rounds in which it was read."""
+        return interval_s(self.read_at, timing.interval_rounds)
+
+    def with_earlier(self, group: GroupRound, timing: Timing) -> GroupRound:
+        """The round with what earlier ones tell: members that its list lacks by lot, who chooses queues by hand."""
+        group = self.absence.take(group, self.members or (), self.starts, self.silent, timing)
+        return replace(group, chose_by_hand=dict(self.by_hand))
+
+    def observe(self, group: GroupRound, readings: Iterable[Reading], timing: Timing) -> Past:
+        """Take in a round and say what it needs of the past, itself included."""
+        self.last_at = max(self.last_at, group.at)
+        if group.was_read:
+            self.rounds_read += 1
+            self.read_at = [*self.read_at, group.at][-(timing.interval_rounds + 1) :]
+        if group.ordered is not None:
+            self.ordered = group.ordered
+        self._take_disturbances(group, timing)
+        self._take_members(group)
+        self.take_readings(readings, timing)
+        if group.was_read:
+            self._take_owners(group, timing)
+        self._take_missing(group)
+        return self.past(group, timing)
+
+    def repeat(self, at: int, timing: Timing) -> None:
+        """Take in a round that shows what the last one did, but for its readings."""
+        self.last_at = max(self.last_at, at)
+        self.rounds_read += 1
+        self.read_at = [*self.read_at, at][-(timing.interval_rounds + 1) :]
+        self.absence.forget(at)
+        if self.members:
+            self.peopled_at = at
+
+    @property
+    def settled(self) -> bool:
+        """Nothing that is remembered makes the next round say more than its own facts do."""
+        waits = (
+            self.disturbances,
+            self.ownerless,
+            self.silent,
+            self.missing,
+            self.new_queues,
+            self.slow,
+            self.unlocked,
+            self.absence.members,
+        )
+        return not any(waits) and not any(held.changed_at for held in self.held.values())
+
+    def take_readings(self, readings: Iterable[Reading], timing: Timing) -> None:
+        """Take in a progress reading; one that was taken in changes nothing."""
+        for reading in readings:
+            self.progress_at = max(self.progress_at, reading.read_at)
+            self._take_reading(reading, int(timing.revive_lag_s * 1000))
+            self.offsets.take(reading, timing)
+
+    def _take_disturbances(self, group: GroupRound, timing: Timing) -> None:
+        fresh = membership_changes(self.members, group, self.starts)
+        for topic in group.topics:
+            if topic.queues is not None:
+                fresh += self._route_disturbances(topic, group.at)
+        for client_id, read in sorted(group.reads.items()):
+            own = [[*s[:3], list(s.tags)] for s in read.subscriptions]
+            if read.topics is not None and self.subscriptions.get(client_id, own) != own:
+                fresh.append(Disturbance("subscription", read.captured_at, client_id))
+        interval, ordered = self.interval_s(timing), bool(self.ordered)
+        kept = [*self.disturbances, *fresh]
+        # A disturbance that is over is forgotten: longer intervals later on do not bring it back.
+        self.disturbances = [
+            d
+            for d in kept
+            if grace_end(d, ordered=ordered, interval=interval, timing=timing, topic=RETRY_PREFIX) > group.at
+        ]
+        latest = [d for d in (self.last_disturbance, *fresh) if d is not None]
+        self.last_disturbance = max(latest, key=lambda d: (d.at, d.kind, d.subject), default=None)
+
+    def _route_disturbances(self, topic: TopicRound, at: int) -> list[Disturbance]:
+        queues = list(topic.queues or ())
+        before = self.routes.get(topic.topic)
+        self.routes[topic.topic] = queues
+        if before is None:
+            return []
+        for queue in set(queues) - set(before):
+            self.new_queues[(topic.topic, *queue)] = at
+        return route_changes(topic.topic, before, queues, at)
+
+    def _take_members(self, group: GroupRound) -> None:
+        if group.may_have_members:
+            self.peopled_at = max(self.peopled_at, group.at)
+        if group.listed:
+            self.members = list(group.members)
+            listed = set(group.members)
+            self.starts = {c: at for c, at in self.starts.items() if c in listed}
+            self.subscriptions = {c: own for c, own in self.subscriptions.items() if c in listed}
+            self.silent = {c: at for c, at in self.silent.items() if c in listed}
+            self.by_hand = {c: by_hand for c, by_hand in self.by_hand.items() if c in listed}
+        for client_id, read in group.reads.items():
+            if read.answered:
+                self.silent.pop(client_id, None)
+                if read.topics is not None:
+                    self.subscriptions[client_id] = [[*s[:3], list(s.tags)] for s in read.subscriptions]
+                    self.by_hand[client_id] = client_id in group.by_hand
+                if read.started_at is not None:
+                    self.starts[client_id] = read.started_at
+            elif not group.was_asked_elsewhere(read):
+                self.silent.setdefault(client_id, read.captured_at)
+
+    def _take_reading(self, reading: Reading, late_ms: int) -> None:
+        last = self.standing.get(reading.queue)
+        if last is not None and last.read_at >= reading.read_at:
+            return
+        stands = last is not None and last.consumer_offset == reading.consumer_offset
+        self.standing[reading.queue] = _Standing(
+            reading.read_at,
+            reading.broker_offset,
+            reading.consumer_offset,
+            None if last is None else last.broker_offset - last.consumer_offset,
+            last.standing_since if last and stands else reading.read_at,
+            last.broker_offset_then if last and stands else reading.broker_offset,
+            _came_late_at(last, reading, late_ms) if last and stands else None,
+        )
+
+    def _take_owners(self, group: GroupRound, timing: Timing) -> None:
+        since = group.at - int(timing.owner_changes_s * 1000)
+        judged = {topic.topic: topic for topic in group.judged_topics()}
+        in_route: set[TopicQueue] = set()
+        for topic in judged.values():
+            for queue in topic.queues or ():
+                at: TopicQueue = (topic.topic, *queue)
+                in_route.add(at)
+                owners = topic.owners.get(queue, ())
+                if owners:
+                    self._take_hand_over(at, group.at, timing)
+                elif group.complete:
+                    # While a member is silent, nobody knows.
+                    self.ownerless.setdefault(at, group.at)
+                # One that shows it alone may not be alone while another has not answered.
+                if len(owners) == 1 and group.complete and group.message_model != BROADCASTING:
+                    self._take_owner(at, owners[0].client_id, topic.expected.get(queue), group.at, since)
+        self.unlocked = self._unlocked(group, judged.values()) if self.ordered else {}
+        gone = [q for q in (*self.held, *self.ownerless) if q not in in_route and q[0] in judged]
+        for queue_gone in gone:
+            self.held.pop(queue_gone, None)
+            self.ownerless.pop(queue_gone, None)
+        self.new_queues = {q: at for q, at in self.new_queues.items() if at > since}
+        self.slow = {q: (begin, end) for q, (begin, end) in self.slow.items() if end > since and q not in gone}
+
+    def _take_hand_over(self, queue: TopicQueue, at: int, timing: Timing) -> None:
+        """Somebody has the queue; note it if an ordered group had left it for long, after somebody else had had it."""
+        since = self.ownerless.pop(queue, at)
+        if self.ordered and queue in self.held and at - since >= timing.slow_handover_s * 1000:
+            self.slow[queue] = since, at
+
+    def _unlocked(self, group: GroupRound, topics: Iterable[TopicRound]) -> dict[tuple[str, TopicQueue], int]:
+        """Since when owners have held queues without the broker's lock, as far as they answered."""
+        silent = set(group.unanswered)
+        since = {key: first for key, first in self.unlocked.items() if key[0] in silent}
+        for topic in topics:
+            for queue in topic.queues or ():
+                for owner in topic.owners.get(queue, ()):
+                    if not owner.locked:
+                        key = (owner.client_id, (topic.topic, *queue))
+                        since[key] = max(self.unlocked.get(key, group.at), owner.last_lock_at or 0)
+        return since
+
+    def _take_owner(self, queue: TopicQueue, client_id: str, expected: str | None, at: int, since: int) -> None:
+        """Note a change of owner; one that another list of members calls for is no flapping."""
+        held = self.held.get(queue)
+        if held is None:
+            self.held[queue] = _Held(client_id, expected, ())
+        elif held.client_id != client_id:
+            needless = (at,) if expected == held.expected else ()
+            changed = tuple(c for c in held.changed_at if c > since)
+            self.held[queue] = _Held(client_id, expected, (*changed, *needless))
+        elif held.changed_at:
+            self.held[queue] = held._replace(changed_at=tuple(c for c in held.changed_at if c > since))
+
+    def _take_missing(self, group: GroupRound) -> None:
+        sources = {s for s in map(gap_source, group.missing_inputs) if s is not None}
+        if group.list_failed:
+            sources.add(CONSUMER_LIST)
+        if not group.was_read:
+            # The list is all that was asked for, if anything was.
+            sources |= {s for s in self.missing if s != CONSUMER_LIST or group.listed_at is None}
+        self.missing = {source: self.missing.get(source, group.at) for source in sorted(sources)}
+
+    def past(self, group: GroupRound, timing: Timing) -> Past:
+        """What the rounds so far say about this one."""
+        return Past(
+            progress=_Valid(dict(self.standing), group.at - int(timing.progress_valid_s * 1000)),
+            ownerless_since=dict(self.ownerless),
+            owner_changes={queue: held.changed_at for queue, held in self.held.items() if held.changed_at},
+            slow_hand_overs=dict(self.slow),
+            unlocked_since=dict(self.unlocked),
+            silent_since=dict(self.silent),
+            missing_since=dict(self.missing),
+            new_queues=dict(self.new_queues),
+            offsets=self.offsets,
+            peopled_at=self.peopled_at,
+            started_lately=any(group.at - at < timing.route_grace_s * 1000 for at in self.starts.values()),
+        )
+
+    def to_state(self) -> dict[str, Any]:
+        """The memory as JSON values, in an order that equal memories share."""
+        return {
+            "rounds_read": self.rounds_read,
+            "read_at": self.read_at,
+            "last_at": self.last_at,
+            "progress_at": self.progress_at,
+            "members": self.members,
+            "ordered": self.ordered,
+            "starts": self.starts,
+            "subscriptions": self.subscriptions,
+            "routes": self.routes,
+            "disturbances": [list(d) for d in sorted(self.disturbances, key=str)],
+            "last_disturbance": self.last_disturbance and list(self.last_disturbance),
+            "standing": [[*queue, *s] for queue, s in sorted(self.standing.items())],
+            "held": [
+                [*queue, held.client_id, held.expected, list(held.changed_at)]
+                for queue, held in sorted(self.held.items())
+            ],
+            "ownerless": [[*queue, at] for queue, at in sorted(self.ownerless.items())],
+            "slow": [[*queue, *stretch] for queue, stretch in sorted(self.slow.items())],
+            "unlocked": [[client_id, *queue, at] for (client_id, queue), at in sorted(self.unlocked.items())],
+            "silent": self.silent,
+            "missing": self.missing,
+            "new_queues": [[*queue, at] for queue, at in sorted(self.new_queues.items())],
+            "absence": self.absence.to_state(),
+            "by_hand": self.by_hand,
+            "offsets": self.offsets.to_state(),
+            "peopled_at": self.peopled_at,
+        }
+
+    @classmethod
+    def of_state(cls, state: dict[str, Any]) -> GroupMemory:
+        """The memory that ``to_state`` wrote."""
+        last = state["last_disturbance"]
+        plain = ("rounds_read", "read_at", "last_at", "progress_at", "members", "starts", "subscriptions")
+        return cls(
+            **{name: state[name] for name in (*plain, "silent", "missing")},
+            ordered=state.get("ordered"),  # older states do not have it
+            routes={topic: [(b, q) for b, q in queues] for topic, queues in state["routes"].items()},
+            disturbances=[Disturbance(*d) for d in state["disturbances"]],
+            last_disturbance=Disturbance(*last) if last else None,
+            standing={(t, b, q): _Standing(*s) for t, b, q, *s in state["standing"]},
+            held={(t, b, q): _Held(owner, due, tuple(at)) for t, b, q, owner, due, at in state["held"]},
+            ownerless={(t, b, q): at for t, b, q, at in state["ownerless"]},
+            slow={(t, b, q): (begin, end) for t, b, q, begin, end in state.get("slow", ())},
+            unlocked={(client_id, (t, b, q)): at for client_id, t, b, q, at in state["unlocked"]},
+            new_queues={(t, b, q): at for t, b, q, at in state["new_queues"]},
+            absence=Absence.of_state(state.get("absence", {})),
+            by_hand=dict(state.get("by_hand", {})),
+            offsets=OffsetMarks.of_state(state.get("offsets", ())),
+            peopled_at=state.get("peopled_at", 0),
+        )
+
+
+def _came_late_at(last: _Standing, reading: Reading, late_ms: int) -> int | None:
+    """When messages were first seen to come to a queue that had stood for so long already."""
+    comes = reading.broker_offset > last.broker_offset and last.read_at - last.standing_since >= late_ms
+    return reading.read_at if last.came_late_at is None and comes else last.came_late_at
+
+
+def gap_source(missing_input: str) -> str | None:
+    """The input that a ``missing_inputs`` text names, if it was due and nothing else says that it did not come.
+
+    A member that was asked and did not answer is UNREACHABLE_CLIENT; what nobody collects is no gap.
+    """
+    source, _, reason = missing_input.partition(": ")
+    if source.startswith(("expected allocation", "allocation strategy")) or reason == "not_collected":
+        return None
+    if source.startswith("running info") and reason != "not asked for":
+        return None
+    return None if reason in _TOLD_IN_VAIN else source

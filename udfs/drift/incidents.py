@@ -1,0 +1,304 @@
+"""Findings of a group's rounds, in order, in; incidents out: one per cause, opened and closed with hysteresis.
+
+A finding is followed by its subject from round to round::
+
+    SUPPRESSED   a change of membership or route is too recent       -> PENDING
+    PENDING      true, not yet in enough rounds or for long enough   -> OPEN
+    OPEN         counted; with it, all findings of the same cause    -> CLEARING
+    CLEARING     false, not yet in 3 rounds and for 60 s             -> OPEN, or closed
+
+Rounds that could not have shown the finding (``Seen.told`` False) change nothing: no count, no reset. An incident is
+open while one of its findings is, and resolved when the last one is closed. One that opens again within 20 rounds is
+the same incident; with 4 or more such changes in 20 rounds it is FLAPPING.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from hindsight.udfs.consumer.drift_timing import Opening, Timing
+from hindsight.udfs.drift.disturbances import Disturbance
+from hindsight.udfs.drift.finding import SEVERITIES, Subject
+from hindsight.udfs.drift.incident import (
+    CLEARING,
+    FLAPPING,
+    OPEN,
+    PENDING,
+    RESOLVED,
+    SUPPRESSED,
+    Attached,
+    Incident,
+    Judgement,
+    Seen,
+    Track,
+    incident_id,
+    incident_of,
+    subject_text,
+    track_of,
+)
+from hindsight.udfs.drift.root_cause import UNEXPLAINED, Cause
+
+_MOST_MESSAGES = 2**63 - 1
+
+
+@dataclass
+class Ledger:
+    """The findings and incidents of one group; ``to_state`` and ``of_state`` carry them over a date's end."""
+
+    group: tuple[str, str, str]  # cluster, collector, consumer group
+    timing: Timing
+    tracks: dict[Subject, Track] = field(default_factory=dict)
+    incidents: dict[Cause, Incident] = field(default_factory=dict)
+    openings: dict[Cause, tuple[str, int]] = field(default_factory=dict)  # date and number of its last opening
+    finished: list[Incident] = field(default_factory=list)
+
+    def advance(
+        self,
+        at: int,
+        round_number: int,
+        seen: Sequence[Seen],
+        told: Callable[[Subject, int], bool],
+        disturbance: Disturbance | None = None,
+    ) -> list[Judgement]:
+        """Take in one round; judgements come in the order of ``seen``.
+
+        Args:
+            at: instant of the round, epoch milliseconds.
+            round_number: rounds in which the group was read so far, this one included.
+            told: whether this round shows that a subject, last true at the instant given, is no longer so.
+        """
+        self._forget(round_number)
+        tracks = [self._take(at, one) for one in seen]
+        found = {one.subject for one in seen}
+        for subject in [s for s in self.tracks if s not in found]:
+            self._miss(at, subject, told)
+        for one, track in zip(seen, tracks, strict=True):
+            if track.incident is None and self._may_open(at, one, track):
+                self._open(at, round_number, one, track, disturbance)
+        for one, track in zip(seen, tracks, strict=True):
+            self._attach(at, one, track)
+        for _, incident in sorted(self.incidents.items()):
+            self._settle(at, round_number, incident, told)
+        return [
+            Judgement(track.state, track, self.incidents.get(track.incident) if track.incident else None)
+            for track in tracks
+        ]
+
+    def _take(self, at: int, one: Seen) -> Track:
+        finding, track = one.finding, self.tracks.get(one.subject)
+        since = min(at, finding.since or finding.captured_at or at)
+        if track is None:
+            track = Track(
+                finding.code, finding.kind, finding.severity, finding.trust, finding.sentence, since, at, at, []
+            )
+            track.offset_at_first = one.broker_offset
+            self.tracks[one.subject] = track
+        track.code, track.kind, track.severity, track.trust = (
+            finding.code,
+            finding.kind,
+            finding.severity,
+            finding.trust,
+        )
+        track.sentence = finding.sentence
+        track.since = min(track.since, since) if track.is_true else since
+        track.last_true_at = at
+        track.causes = list(one.causes)
+        in_grace = one.grace is not None and at < one.grace.until
+        if one.counts:
+            track.rounds_true += 1
+            track.rounds_informative += 1
+            track.rounds_past_grace += not in_grace
+            track.false_rounds, track.false_since = 0, None
+        if track.incident is None:
+            track.state = SUPPRESSED if in_grace else PENDING
+        track.lag_now = one.lag if one.lag is not None else track.lag_now
+        if one.broker_offset is not None:
+            track.offset_at_first = one.broker_offset if track.offset_at_first is None else track.offset_at_first
+            track.accrued = one.broker_offset - track.offset_at_first
+        return track
+
+    def _miss(self, at: int, subject: Subject, told: Callable[[Subject, int], bool]) -> None:
+        track = self.tracks[subject]
+        if not told(subject, track.last_true_at):
+            return
+        if track.incident is None:
+            del self.tracks[subject]
+            return
+        track.rounds_true = 0
+        track.rounds_informative += 1
+        track.false_rounds += 1
+        track.false_since = at if track.false_since is None else track.false_since
+        if track.false_rounds >= self.timing.close_rounds and at - track.false_since >= self.timing.close_s * 1000:
+            incident = self.incidents[track.incident]
+            incident.attached[subject] = incident.attached[subject]._replace(is_open=False)
+            del self.tracks[subject]
+
+    def _may_open(self, at: int, one: Seen, track: Track) -> bool:
+        opening = self.timing.opens.get(track.code, Opening())
+        if track.state == SUPPRESSED or not one.counts or not one.opens:
+            return False
+        # A rolling deploy shows both subscriptions all along: only rounds after its grace count.
+        past_grace_only = one.subject.family == "SUBSCRIPTION_INCONSISTENT"
+        rounds = track.rounds_past_grace if past_grace_only else track.rounds_true
+        return rounds >= opening.rounds and at - track.first_seen_at >= opening.age_s * 1000
+
+    def _open(self, at: int, round_number: int, one: Seen, track: Track, disturbance: Disturbance | None) -> None:
+        cause = track.causes[0]
+        incident = self.incidents.get(cause)
+        if incident is not None and incident.state != RESOLVED:
+            return
+        if incident is not None:
+            incident.state, incident.resolved_at, incident.reopened = OPEN, None, incident.reopened + 1
+            incident.changes.append(round_number)
+            return
+        day = datetime.fromtimestamp(at / 1000, UTC).date().isoformat()
+        last_day, count = self.openings.get(cause, (day, 0))
+        order = count + 1 if last_day == day else 1
+        self.openings[cause] = (day, order)
+        self.incidents[cause] = Incident(
+            incident_id=incident_id(self.group, cause, day, order),
+            cause=cause,
+            first_seen_at=track.first_seen_at,
+            opened_at=at,
+            last_seen_at=at,
+            severity=track.severity,
+            trust=track.trust,
+            ordered=one.ordered,
+            changes=[round_number],
+            evidence=list(one.finding.evidence),
+            disturbance=disturbance,
+        )
+
+    def _attach(self, at: int, one: Seen, track: Track) -> None:
+        """Let the finding belong to the open incident of its cause; once it does, it stays."""
+        if track.incident is None:
+            incident = self.incidents.get(track.causes[0])
+            if incident is None or incident.state == RESOLVED or track.state == SUPPRESSED:
+                return
+            track.incident = incident.cause
+            track.lag_at_open = one.lag
+        incident = self.incidents[track.incident]
+        track.state = OPEN
+        first = incident.attached.get(one.subject)
+        incident.attached[one.subject] = Attached(
+            one.subject,
+            track.code,
+            track.kind,
+            track.severity,
+            track.trust,
+            first.first_seen_at if first else track.first_seen_at,
+            at,
+            True,
+        )
+        incident.first_seen_at = min(incident.first_seen_at, track.first_seen_at)
+        incident.ordered = incident.ordered or one.ordered
+        others = {cause.name for cause in track.causes} - {incident.cause.name, UNEXPLAINED}
+        incident.also = sorted({*incident.also, *others})
+
+    def _settle(self, at: int, round_number: int, incident: Incident, told: Callable[[Subject, int], bool]) -> None:
+        own = {s: t for s, t in self.tracks.items() if t.incident == incident.cause}
+        holding = {s: t for s, t in own.items() if t.is_true}
+        if incident.state == RESOLVED:
+            return
+        true_now = [t for t in holding.values() if t.last_true_at == at]
+        if true_now or any(told(s, t.last_true_at) for s, t in own.items()):
+            incident.rounds_informative += 1
+        if true_now:
+            incident.rounds_true += 1
+            incident.last_seen_at = at
+            self._describe(incident, holding)
+        if not own:
+            incident.state, incident.resolved_at = RESOLVED, at
+            incident.changes.append(round_number)
+            return
+        recent = [change for change in incident.changes if change > round_number - self.timing.flapping_rounds]
+        flaps = len(recent) >= self.timing.flapping_changes
+        incident.state = FLAPPING if flaps else OPEN if holding else CLEARING
+
+    def _describe(self, incident: Incident, holding: Mapping[Subject, Track]) -> None:
+        """The worst severity so far, the trust of the surest finding, and the sentence of the one that says most."""
+        tracks = list(holding.items())
+        incident.severity = min((incident.severity, *(t.severity for _, t in tracks)), key=SEVERITIES.index)
+        incident.trust = "certain" if any(t.trust == "certain" for _, t in tracks) else "possible"
+        ranked = [t for _, t in sorted(tracks, key=lambda entry: _rank(*entry))]
+        # Muted or not, the cause itself is what the incident is about.
+        causing = [t for t in self.tracks.values() if t.code == incident.cause.name and t.causes[0] == incident.cause]
+        own = sorted(t.sentence for t in causing if t.is_true)
+        rest = [t.sentence for t in ranked if t.code != incident.cause.name]
+        incident.cause_sentence = _joined(own[:3]) or incident.cause_sentence
+        incident.worst_sentence = _joined(rest[:1])
+        lags = [t.lag_now for _, t in tracks if t.lag_now is not None]
+        at_open = [t.lag_at_open for _, t in tracks if t.lag_at_open is not None]
+        accrued = [t.accrued for _, t in tracks if t.accrued is not None]
+        incident.lag_now = _total(lags)
+        incident.lag_at_open = _total(at_open)
+        incident.accrued = _total(accrued)
+
+    def _forget(self, round_number: int) -> None:
+        """Finish incidents that have been resolved so long that a new opening is another incident."""
+        for cause, incident in sorted(self.incidents.items()):
+            if incident.state == RESOLVED and round_number - incident.changes[-1] > self.timing.flapping_rounds:
+                self.finished.append(self.incidents.pop(cause))
+
+    def close_date(self, day: str) -> None:
+        """Let go of what only openings of this date needed; ``day`` is its ISO date."""
+        self.openings = {cause: opening for cause, opening in self.openings.items() if opening[0] > day}
+
+    def to_state(self) -> dict[str, Any]:
+        """The ledger as JSON values, in an order that equal ledgers share.
+
+        Finished incidents are not in it, and evidence, which names files, stands beside it (``evidence``).
+        """
+        return {
+            "tracks": [[list(s), vars(t)] for s, t in sorted(self.tracks.items(), key=_by_text)],
+            "incidents": [
+                {
+                    **{name: value for name, value in vars(i).items() if name != "evidence"},
+                    "attached": [list(a) for _, a in sorted(i.attached.items(), key=_by_text)],
+                }
+                for _, i in sorted(self.incidents.items())
+            ],
+            "openings": [[*cause, *opening] for cause, opening in sorted(self.openings.items())],
+        }
+
+    def evidence(self) -> dict[str, list[str]]:
+        """Each incident's evidence, by its id."""
+        return {i.incident_id: i.evidence for _, i in sorted(self.incidents.items())}
+
+    @classmethod
+    def of_state(
+        cls,
+        group: tuple[str, str, str],
+        timing: Timing,
+        state: Mapping[str, Any],
+        evidence: Mapping[str, Sequence[str]],
+    ) -> Ledger:
+        """The ledger that ``to_state`` and ``evidence`` wrote."""
+        return cls(
+            group,
+            timing,
+            tracks={Subject(*s): track_of(t) for s, t in state["tracks"]},
+            incidents={i.cause: i for i in (incident_of(values, evidence) for values in state["incidents"])},
+            openings={Cause(name, key): (day, order) for name, key, day, order in state["openings"]},
+        )
+
+
+def _rank(subject: Subject, track: Track) -> tuple[Any, ...]:
+    """Sort key: the worst finding first, of equal ones the longest."""
+    return SEVERITIES.index(track.severity), track.first_seen_at, subject_text(subject)
+
+
+def _total(messages: Sequence[int]) -> int | None:
+    """The sum, or None of nothing; held to what a column of longs takes: sums of offsets made up may lie beyond."""
+    return min(max(sum(messages), -_MOST_MESSAGES), _MOST_MESSAGES) if messages else None
+
+
+def _joined(sentences: Sequence[str]) -> str:
+    return " ".join(dict.fromkeys(sentence[:1].upper() + sentence[1:] for sentence in sentences))
+
+
+def _by_text(entry: tuple[Subject, Any]) -> str:
+    return subject_text(entry[0])

@@ -1,0 +1,205 @@
+"""One round of a group in; findings about its offsets, retries and dead letters out.
+
+Each function's first line is its definition. What offsets alone cannot tell is not said: see ``offset_marks``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.consumer.group_round import GroupRound
+from hindsight.udfs.consumer.offset_marks import Mark
+from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX
+from hindsight.udfs.consumer.round_facts import BROADCASTING, Queue, TopicQueue, TopicRound
+from hindsight.udfs.drift.finding import Finding, clock, evidence, queue_name
+
+NOT_COMMITTED = "NOT_COMMITTED"
+_PROXY = "members behind a proxy: a proxy was not asked"
+_OWNERS = "owners of the queue: not all members answered"
+
+
+def offset_rewound(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """The group's offset lies behind where it was, further than commits lag, in two readings: messages are read anew.
+
+    Kind NOT_COMMITTED: it reads as 0 or less, as where the broker has no offset of the group any more. A queue that two
+    processes hold is left out: each commits its own offset.
+    """
+    del timing
+    for queue, mark in _speaking(group):
+        back = mark.back
+        if back is None or not back.confirmed or _is_shared(group, queue):
+            continue
+        gone = mark.last.consumer_offset <= 0
+        what = "is not committed any more" if gone else f"stands at {mark.last.consumer_offset}"
+        yield _of_queue(
+            "OFFSET_REWOUND",
+            "HIGH",
+            group,
+            queue,
+            mark,
+            f"the offset of {group.consumer_group} in {_name(queue)} {what}, after {back.high}, since "
+            f"{clock(back.since)}: {back.high - max(mark.last.consumer_offset, 0)} messages are consumed again.",
+            since=back.since,
+            kind=NOT_COMMITTED if gone else None,
+            assumptions=() if group.complete else (_OWNERS,),
+        )
+
+
+def offset_jumped(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """The group's offset stood and went ahead while nobody was connected and the broker handed nothing to the group.
+
+    Possible only: a proxy's clients are in no broker's list. Of a group that consumes, no reading tells a skip from a
+    catching up: a slave may hand out what its master does not count.
+    """
+    del timing
+    for queue, mark in _speaking(group):
+        ahead = mark.ahead
+        if ahead is None or not ahead.confirmed or group.past.peopled_at >= ahead.stood_at:
+            continue
+        yield _of_queue(
+            "OFFSET_JUMPED",
+            "HIGH",
+            group,
+            queue,
+            mark,
+            f"the offset of {group.consumer_group} in {_name(queue)} went from {ahead.consumer_offset_then} to "
+            f"{ahead.consumer_offset} before {clock(ahead.moved_at)}, while nobody was connected and nothing was "
+            f"handed out: {ahead.consumer_offset - ahead.consumer_offset_then} messages are skipped.",
+            since=ahead.moved_at,
+            assumptions=(_PROXY,),
+        )
+
+
+def messages_lost(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """The broker has deleted messages that the group has not read: its offset lies before the first that is there."""
+    del timing
+    for queue, mark in _speaking(group):
+        if mark.lost:
+            yield _of_queue(
+                "MESSAGES_LOST",
+                "CRITICAL",
+                group,
+                queue,
+                mark,
+                f"{mark.lost} messages of {_name(queue)} were deleted before {group.consumer_group} read them: it "
+                f"stands at {mark.last.consumer_offset}, and the first that is there is "
+                f"{mark.last.consumer_offset + mark.lost}.",
+            )
+
+
+def queue_lags_alone(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """One queue of a topic is behind for longer than ``offset_slack_s``, and none of the others, two at least.
+
+    One that has one owner: without it is another finding; and that was not set back.
+    """
+    del timing
+    if group.message_model == BROADCASTING:
+        return
+    for queue in group.past.offsets.lagging_alone():
+        topic = group.topic(queue[0])
+        owners = topic.owners.get(_own(queue), ()) if topic is not None else ()
+        mark = group.past.offsets.marks[queue]
+        if topic is None or len(owners) != 1 or mark.back or not _others_keep_up(group, topic, queue):
+            continue
+        yield _of_queue(
+            "QUEUE_LAGS_ALONE",
+            "HIGH" if group.past.progress[queue].rises else "MEDIUM",
+            group,
+            queue,
+            mark,
+            f"{_name(queue)} is {mark.last.broker_offset - mark.last.consumer_offset} messages and at least "
+            f"{mark.behind_s} s behind in {group.consumer_group}, at {owners[0].client_id}, and no other queue of "
+            f"{queue[0]} is.",
+            client_id=owners[0].client_id,
+        )
+
+
+def retries_grow(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """So many messages a minute come to the group's retry topic that consuming fails (``retries_a_minute``)."""
+    for name, rate in group.past.offsets.retries_a_minute().items():
+        if rate >= timing.retries_a_minute:
+            yield Finding(
+                "RETRIES_GROW",
+                "MEDIUM",
+                f"{rate:.0f} messages a minute come to {name}: {group.consumer_group} fails to consume them, or "
+                "answers too late.",
+                # The kind names the topic: a finding about a retry topic would count one severity less.
+                kind=name,
+                evidence=evidence(group, None, group.reads),
+                captured_at=group.at,
+            )
+
+
+def dead_letters(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """A message came to the group's dead letter queue: it was given up after its last retry."""
+    told = group.dead_letters
+    if told is not None and group.at - told.stored_at <= timing.offset_shown_s * 1000:
+        yield Finding(
+            "DEAD_LETTERS",
+            "HIGH",
+            f"{group.consumer_group} gave up a message at {clock(told.stored_at)}, and {told.messages} in all: they "
+            f"are in {DEAD_LETTER_PREFIX}{group.consumer_group}, which nobody consumes.",
+            evidence=evidence(group, None, group.reads),
+            captured_at=group.at,
+            since=told.stored_at,
+        )
+
+
+def _speaking(group: GroupRound) -> Iterator[tuple[TopicQueue, Mark]]:
+    """The queues whose last reading may say something, where it is still valid."""
+    for queue in sorted(group.past.offsets.speaking):
+        if queue in group.past.progress:
+            yield queue, group.past.offsets.marks[queue]
+
+
+def _is_shared(group: GroupRound, queue: TopicQueue) -> bool:
+    """Two processes hold the queue, or two share an id: which of them committed is not known."""
+    topic = group.topic(queue[0])
+    owners = topic.owners.get(_own(queue), ()) if topic is not None else ()
+    return len(owners) > 1 or bool(group.duplicates)
+
+
+def _others_keep_up(group: GroupRound, topic: TopicRound, queue: TopicQueue) -> bool:
+    """Two other queues at least have valid readings, as has this one: none of them is among those that lag."""
+    readable = [(topic.topic, *each) for each in topic.queues or ()]
+    return len(readable) > 2 and queue in readable and all(each in group.past.progress for each in readable)
+
+
+def _own(queue: TopicQueue) -> Queue:
+    return queue[1], queue[2]
+
+
+def _name(queue: TopicQueue) -> str:
+    return queue_name(queue[0], _own(queue))
+
+
+def _of_queue(
+    code: str,
+    severity: str,
+    group: GroupRound,
+    queue: TopicQueue,
+    mark: Mark,
+    sentence: str,
+    *,
+    since: int | None = None,
+    client_id: str | None = None,
+    kind: str | None = None,
+    assumptions: tuple[str, ...] = (),
+) -> Finding:
+    topic, own = group.topic(queue[0]), _own(queue)
+    return Finding(
+        code,
+        severity,
+        sentence,
+        topic=queue[0],
+        queue=own,
+        client_id=client_id,
+        kind=kind,
+        trust="possible" if assumptions else "certain",
+        observed=topic.owners.get(own, ()) if topic is not None else (),
+        evidence=evidence(group, topic, group.reads),
+        captured_at=mark.last.read_at,
+        since=since,
+        assumptions=assumptions,
+    )

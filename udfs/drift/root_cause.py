@@ -1,0 +1,226 @@
+"""A finding and its round in, what it comes of out: the first cause that matches, and the others that match too.
+
+Where the clients did what RocketMQ does with what they were given, the cause is in what they were given: two ids that
+are one, other subscriptions, other strategies, other views. So a cause explains a queue only if it is what makes the
+members' own claims differ from what the group's rule wants; a strategy that is mixed elsewhere explains nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
+
+from hindsight.udfs.consumer.group_round import GroupRound
+from hindsight.udfs.consumer.round_facts import Queue, TopicRound
+from hindsight.udfs.drift.finding import Finding
+from hindsight.udfs.drift.ownership_rules import suspect
+from hindsight.udfs.strategies.member_families import is_of_other_language
+
+UNEXPLAINED = "UNEXPLAINED"
+_UNOWNED = ("ORPHAN_QUEUE", "UNSERVED_QUEUE")
+_OF_QUEUES = (*_UNOWNED, "DOUBLE_OWNED", "WRONG_OWNER")
+_STALLS = ("LOCK_STARVED", "PULL_IDLE", "CONSUME_BLOCKED")
+
+
+class Cause(NamedTuple):
+    """A root cause and what distinguishes it from others of its kind in the group: client, kind or topic."""
+
+    name: str
+    key: str
+
+
+class _Case(NamedTuple):
+    finding: Finding
+    group: GroupRound
+    topic: TopicRound | None
+    stalled: Collection[str | None]
+
+    @property
+    def claimants(self) -> frozenset[str]:
+        """Who takes the queue by its own rule, over the lists of this round."""
+        if self.topic is None or self.finding.queue is None:
+            return frozenset()
+        return self.topic.claimants.get(self.finding.queue, frozenset())
+
+    @property
+    def claims_explain(self) -> bool:
+        """The members' own rules, answered or not, lead to what is seen, and not to what the group's rule wants."""
+        return not self.group.unknown_strategies and self._claims_lead_here
+
+    @property
+    def families_explain(self) -> bool:
+        """As ``claims_explain``, and members of different client families disagree on the topic.
+
+        No record tells the strategy of a Go client: that its claims lead to what is seen tells it.
+        """
+        unknown = self.group.unknown_strategies
+        if self.topic is None or self.topic.topic not in self.group.disagreements:
+            return False
+        others = {rule.client_id for rule in self.group.rules if is_of_other_language(rule.profile)}
+        return others.issuperset(unknown) and self._claims_lead_here
+
+    @property
+    def _claims_lead_here(self) -> bool:
+        topic, queue = self.topic, self.finding.queue
+        if topic is None or not topic.expects:
+            return False
+        if self.finding.code == "IDLE_CONSUMER":
+            return self.finding.client_id not in topic.all_claimants
+        if queue is None or self.finding.code not in _OF_QUEUES:
+            return False
+        shown = {owner.client_id for owner in topic.owners.get(queue, ())}
+        wanted = {topic.expected[queue]} if topic.expected.get(queue) else set()
+        return shown == self.claimants and self.claimants != wanted
+
+
+def stalled_clients(found: Iterable[Finding]) -> frozenset[str | None]:
+    """The clients that do not lock, pull or consume what they hold, by the findings of a round."""
+    return frozenset(finding.client_id for finding in found if finding.code in _STALLS)
+
+
+def causes(finding: Finding, group: GroupRound, stalled: Collection[str | None]) -> list[Cause]:
+    """Every cause that matches, in order of precedence; the first is the root cause. Never empty.
+
+    ``stalled``: the ``stalled_clients`` of the round. A round has as many findings as members, or more: what a cause
+    asks of the whole group, ``GroupRound`` holds.
+    """
+    case = _Case(finding, group, group.topic(finding.topic), stalled)
+    matches = [Cause(name, key) for name, match in CAUSES.items() if (key := match(case)) is not None]
+    return matches or [Cause(UNEXPLAINED, finding.topic or finding.client_id or "")]
+
+
+def _data_gap(case: _Case) -> str | None:
+    """The finding is that an input does not come."""
+    return case.finding.kind if case.finding.code == "DATA_GAP" else None
+
+
+def _group_down(case: _Case) -> str | None:
+    """The group has no live member."""
+    return "" if case.finding.code == "GROUP_DOWN" else None
+
+
+def _duplicate_client_id(case: _Case) -> str | None:
+    """Two processes under one id compute the same share, and nobody computes the other's."""
+    duplicates = case.group.duplicates
+    if case.finding.code == "DUPLICATE_CLIENT_ID":
+        return case.finding.client_id
+    if not duplicates or case.finding.code not in (*_OF_QUEUES, "IDLE_CONSUMER"):
+        return None
+    owners = [owner.client_id for owner in case.finding.observed if owner.client_id in duplicates]
+    if owners:
+        return owners[0]
+    return duplicates[0] if case.finding.code in _UNOWNED and not case.claimants else None
+
+
+def _subscription(case: _Case) -> str | None:
+    """A member that takes the queue by rule does not subscribe its topic, or members share by different models."""
+    finding, group, topic = case.finding, case.group, case.topic
+    if finding.code == "SUBSCRIPTION_INCONSISTENT":
+        return finding.kind
+    if topic is None or finding.code not in _OF_QUEUES:
+        return None
+    takers = case.claimants | set(finding.expected)
+    told = [c for c in takers if c in group.reads and group.reads[c].topics is not None]
+    lacking = [c for c in told if c not in group.subscribers(topic.topic) and c not in group.by_hand]
+    if finding.code in _UNOWNED and lacking:
+        return "TOPIC_MISSING"
+    return "MODEL_DIFF" if len(group.message_models) > 1 else None
+
+
+def _mixed_clients(case: _Case) -> str | None:
+    """Members of different client families share by different rules, and those lead to what is seen."""
+    return "" if case.finding.code == "MIXED_CLIENTS" or case.families_explain else None
+
+
+def _mixed_strategy(case: _Case) -> str | None:
+    """Members decide by different strategies, and their own rules lead to what is seen."""
+    if case.finding.code == "MIXED_STRATEGY":
+        return ""
+    return "" if len(case.group.by_strategy) > 1 and case.claims_explain else None
+
+
+def _view_divergence(case: _Case) -> str | None:
+    """Brokers list different members, and what members compute from their lists leads to what is seen."""
+    if case.finding.code == "VIEW_DIVERGENCE":
+        return ""
+    of_queue = case.topic is not None and case.finding.queue is not None and case.finding.code in _OF_QUEUES
+    if not (case.group.views_differ and of_queue):
+        return None
+    shown = {owner.client_id for owner in case.finding.observed}
+    return "" if shown <= case.claimants and case.claimants != set(case.finding.expected) else None
+
+
+def _unreachable_client(case: _Case) -> str | None:
+    """A listed member does not answer, and the queue may be its own."""
+    if case.finding.code == "UNREACHABLE_CLIENT":
+        return case.finding.client_id
+    if case.finding.code != "UNSERVED_QUEUE" or case.topic is None or case.finding.queue is None:
+        return None
+    return suspect(case.group, case.topic, case.finding.queue)
+
+
+def _route_lag(case: _Case) -> str | None:
+    """The queue came to the route a short while ago, or the retry topic did: clients have not all read it."""
+    queue: Queue | None = case.finding.queue
+    if case.topic is None or queue is None or case.finding.code not in _OF_QUEUES:
+        return None
+    is_new = (case.topic.topic, *queue) in case.group.past.new_queues
+    return case.topic.topic if is_new or case.group.may_lag(case.topic.topic) else None
+
+
+def _client_stalled(case: _Case) -> str | None:
+    """A client does not lock, pull or consume what it holds, or what it should hold."""
+    if case.finding.code in _STALLS:
+        return case.finding.client_id
+    if case.finding.code == "QUEUE_LAGS_ALONE":
+        return case.finding.client_id if case.finding.client_id in case.stalled else None
+    if case.finding.code not in (*_UNOWNED, "IDLE_CONSUMER"):
+        return None
+    return min((c for c in case.claimants | set(case.finding.expected) if c in case.stalled), default=None)
+
+
+def _slow_hand_over(case: _Case) -> str | None:
+    """A lock had to run off before another member could take the queue."""
+    return case.finding.topic if case.finding.code == "SLOW_HANDOVER" else None
+
+
+def _by_design(case: _Case) -> str | None:
+    """The group's own rule leaves the consumer or the queue out: nothing is wrong with the clients."""
+    return case.finding.code if case.finding.code in ("IDLE_BY_DESIGN", "ORPHAN_BY_DESIGN") else None
+
+
+def _itself(code: str) -> Callable[[_Case], str | None]:
+    """What is found of offsets comes of nothing that a round shows: by the topic, or the retry topic."""
+
+    def match(case: _Case) -> str | None:
+        return (case.finding.topic or case.finding.kind or "") if case.finding.code == code else None
+
+    return match
+
+
+# In order of precedence; UNEXPLAINED is what is left.
+CAUSES: dict[str, Callable[[_Case], str | None]] = {
+    "DATA_GAP": _data_gap,
+    "GROUP_DOWN": _group_down,
+    "DUPLICATE_CLIENT_ID": _duplicate_client_id,
+    "SUBSCRIPTION_INCONSISTENT": _subscription,
+    "MIXED_CLIENTS": _mixed_clients,
+    "MIXED_STRATEGY": _mixed_strategy,
+    "VIEW_DIVERGENCE": _view_divergence,
+    "UNREACHABLE_CLIENT": _unreachable_client,
+    "ROUTE_LAG": _route_lag,
+    "CLIENT_STALLED": _client_stalled,
+    "SLOW_HANDOVER": _slow_hand_over,
+    "BY_DESIGN": _by_design,
+    **{
+        code: _itself(code)
+        for code in (
+            "OFFSET_REWOUND",
+            "OFFSET_JUMPED",
+            "MESSAGES_LOST",
+            "QUEUE_LAGS_ALONE",
+            "RETRIES_GROW",
+            "DEAD_LETTERS",
+        )
+    },
+}

@@ -1,0 +1,287 @@
+"""An answer of the admin API, as fastjson wrote it, in; what it says of the one who gave it, and rows, out.
+
+TopicRouteData, ConsumerConnection, ConsumerRunningInfo, ConsumeStats, ProducerConnection, GetConsumerListByGroup,
+TopicStatsTable, TopicConfig, SubscriptionGroupConfig, MessageRequestModeManager, BrokerConfig; the names of 4.x and of
+5.x, and of the Go and C++ clients. What
+a release leaves out, or writes as null, is null here; an object without the members that every answer of its kind has
+is no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hindsight.udfs.allocation import java_string_key
+from hindsight.udfs.clients.client_kinds import OTHER_CLASS, kind_of_running_info
+from hindsight.udfs.formats.answer_parts import id_of, map_of, objects, queue_table, texts
+from hindsight.udfs.formats.broker_settings import (
+    Answer,
+    broker_config,
+    message_request_modes,
+    subscription_group_config,
+    subscription_groups,
+    topic_config,
+    topic_status,
+)
+from hindsight.udfs.lines.parsed_line import (
+    Fields,
+    RefusedLineError,
+    instant,
+    instant_or_never,
+    int32,
+    lag_between,
+    optional_flag,
+    optional_int32,
+    optional_number,
+    optional_rate,
+    optional_text,
+    text_field,
+    whole_number,
+)
+
+_STRATEGY_PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
+
+
+_STRATEGY_CLASSES = {
+    "AllocateMessageQueueAveragely": "AVG",
+    "AllocateMessageQueueAveragelyByCircle": "AVG_BY_CIRCLE",
+    "AllocateMessageQueueConsistentHash": "CONSISTENT_HASH",
+    "AllocateMessageQueueByConfig": "CONFIG",
+    "AllocateMessageQueueByMachineRoom": "MACHINE_ROOM",
+}
+
+
+# These classes make the lists and tables themselves, so that no release leaves them out: 4.0.0 to 5.5.0, Go, C++.
+_ALWAYS_THERE = {
+    "topicRoute": ("brokerDatas", "queueDatas"),
+    "consumerConnection": ("connectionSet", "subscriptionTable"),
+    "consumerRunningInfo": ("mqTable", "properties", "subscriptionSet"),
+    "consumeStats": ("offsetTable",),
+    "producerConnection": ("connectionSet",),
+    "consumerIdList": ("consumerIdList",),
+    "topicStatus": ("offsetTable",),
+    "topicConfig": ("readQueueNums", "writeQueueNums", "perm"),
+    "subscriptionGroupConfig": ("groupName",),
+    "subscriptionGroups": ("subscriptionGroupTable",),
+    "messageRequestModes": ("messageRequestModeMap",),
+    "brokerConfig": (),  # of many properties those that say how queues are handed out
+}
+
+
+def _topic_route(raw: Fields, capture: Fields) -> Answer:
+    addresses = {text_field(b, "brokerName"): map_of(b, "brokerAddrs") for b in objects(raw, "brokerDatas")}
+    mappings = map_of(raw, "topicQueueMappingByBroker")
+    rows = []
+    for place, queue_data in enumerate(objects(raw, "queueDatas")):
+        name = text_field(queue_data, "brokerName")
+        master = master_address(addresses.get(name, {}))
+        rows.append(
+            (
+                "topic_route",
+                {
+                    "topic": capture["topic"],
+                    "broker_name": name,
+                    "read_queue_nums": int32(queue_data, "readQueueNums"),
+                    "write_queue_nums": int32(queue_data, "writeQueueNums"),
+                    "perm": int32(queue_data, "perm"),
+                    "has_master": master is not None,
+                    "master_address": master,
+                    "order_topic_conf": optional_text(raw, "orderTopicConf"),
+                    "place_in_answer": place,
+                    "is_static_topic": bool(mappings),
+                    **_logical_queues(mappings.get(name)),
+                },
+            )
+        )
+    return {}, rows
+
+
+def _logical_queues(mapping: Any) -> dict[str, Any]:
+    """What a broker's mapping of a static topic says: TopicQueueMappingInfo, 5.0 on."""
+    scope = mapping.get("scope") if isinstance(mapping, dict) else None
+    if not isinstance(scope, str) or not scope:
+        return {}
+    held = map_of(mapping, "currIdMap")
+    return {
+        # MixAll#LOGICAL_QUEUE_MOCK_BROKER_PREFIX; of the global scope the first two characters are left out.
+        "logical_broker_name": f"__syslo__{scope[2:] if scope == '__global__' else scope}",
+        "logical_queue_nums": int32(mapping, "totalQueues"),
+        "logical_queues": [
+            {"logical_id": id_of(logical, "currIdMap"), "queue_id": id_of(own, "currIdMap")}
+            for logical, own in sorted(held.items(), key=lambda entry: str(entry[0]))
+        ],
+    }
+
+
+def master_address(addresses: Mapping[Any, Any]) -> str | None:
+    """Broker id 0 is the master; its key is a bare integer, or a string where strict JSON was asked for."""
+    master = addresses.get(0, addresses.get("0"))
+    return text_field({"brokerAddrs[0]": master}, "brokerAddrs[0]") if isinstance(master, str) and master else None
+
+
+def _consumer_connection(raw: Fields, capture: Fields) -> Answer:
+    group = {
+        "consume_type": optional_text(raw, "consumeType"),
+        "message_model": optional_text(raw, "messageModel"),
+    }
+    extra = {"consume_from_where": optional_text(raw, "consumeFromWhere"), "consumer_group": capture["consumer_group"]}
+    rows = [("consumer_heartbeat", group | extra | client) for client in _connections(raw)]
+    table = map_of(raw, "subscriptionTable")
+    said = {**group, "subscriptions": read_subscriptions([s for s in table.values() if isinstance(s, dict)])}
+    return said, rows
+
+
+def _producer_connection(raw: Fields, capture: Fields) -> Answer:
+    asked = {"producer_group": capture["producer_group"], "topic": capture["topic"]}
+    return {}, [("producer_connection", asked | client) for client in _connections(raw)]
+
+
+def _connections(raw: Fields) -> list[dict[str, Any]]:
+    return [
+        {
+            "client_id": text_field(connection, "clientId"),
+            "address": optional_text(connection, "clientAddr") or "",
+            "language": optional_text(connection, "language"),
+            "client_version": optional_int32(connection, "version"),
+        }
+        for connection in objects(raw, "connectionSet")
+    ]
+
+
+def _consumer_running_info(raw: Fields, capture: Fields) -> Answer:
+    properties = map_of(raw, "properties")
+    pops = _pop_assignments(raw, capture)
+    said = {
+        "client_kind": kind_of_running_info(properties, pops),
+        "client_version": optional_text(properties, "PROP_CLIENT_VERSION"),
+        "consume_type": optional_text(properties, "PROP_CONSUME_TYPE"),
+        "message_model": optional_text(properties, "messageModel"),
+        "consume_from_where": optional_text(properties, "consumeFromWhere"),
+        "consume_orderly": optional_flag(properties, "PROP_CONSUMEORDERLY"),
+        "client_rebalance": optional_flag(properties, "clientRebalance"),
+        "strategy": _strategy(optional_text(properties, "allocateMessageQueueStrategy")),
+        "client_started_at": _start_timestamp(optional_text(properties, "PROP_CONSUMER_START_TIMESTAMP")),
+        "subscriptions": read_subscriptions(objects(raw, "subscriptionSet")),
+    }
+    rows = []
+    for queue, process_queue in queue_table(raw, "mqTable"):
+        row = {
+            "consumer_group": capture["consumer_group"],
+            "client_id": capture["client_id"],
+            **queue,
+            "locked": bool(optional_flag(process_queue, "locked")),
+            "dropped": _is_dropped(process_queue),
+            "last_pull_at": instant_or_never(process_queue, "lastPullTimestamp"),
+            "last_consume_at": instant_or_never(process_queue, "lastConsumeTimestamp"),
+            "last_lock_at": instant_or_never(process_queue, "lastLockTimestamp"),
+            "cached_messages": optional_number(process_queue, "cachedMsgCount"),
+            "commit_offset": optional_number(process_queue, "commitOffset"),
+        }
+        rows.append(("queue_ownership", row))
+    return said, rows + pops
+
+
+def _is_dropped(process_queue: Fields) -> bool:
+    """Java and C++ write ``droped``, Go ``dropped``."""
+    return bool(optional_flag(process_queue, "droped") or optional_flag(process_queue, "dropped"))
+
+
+def _pop_assignments(raw: Fields, capture: Fields) -> list[tuple[str, dict[str, Any]]]:
+    """Queues consumed by POP (5.0 on), which members may share; id -1 is all queues of the broker."""
+    rows = []
+    for queue, process_queue in queue_table(raw, "mqPopTable", lowest_id=-1):
+        row = {
+            "consumer_group": capture["consumer_group"],
+            "client_id": capture["client_id"],
+            **queue,
+            "dropped": _is_dropped(process_queue),
+            "wait_ack_count": optional_number(process_queue, "waitAckCount"),
+            "last_pop_at": instant_or_never(process_queue, "lastPopTimestamp"),
+        }
+        rows.append(("pop_assignment", row))
+    return rows
+
+
+def _consume_stats(raw: Fields, capture: Fields) -> Answer:
+    rows, tps = [], optional_rate(raw, "consumeTps")
+    for queue, offsets in queue_table(raw, "offsetTable"):
+        broker, consumer = whole_number(offsets, "brokerOffset"), whole_number(offsets, "consumerOffset")
+        row = {
+            "consumer_group": capture["consumer_group"],
+            **queue,
+            "broker_offset": broker,
+            "consumer_offset": consumer,
+            "lag": lag_between(broker, consumer),
+            "pull_offset": optional_number(offsets, "pullOffset"),
+            "last_timestamp": instant_or_never(offsets, "lastTimestamp"),
+            "consume_tps": tps,
+            "broker_asked": capture.get("broker_name"),
+        }
+        rows.append(("queue_progress", row))
+    return {}, rows
+
+
+def _consumer_id_list(raw: Fields, capture: Fields) -> Answer:
+    """A broker that knows of nobody says CODE 1 (ConsumerManageProcessor#getConsumerListByGroup): no list is empty."""
+    ids = texts(raw, "consumerIdList")
+    if not ids:
+        raise RefusedLineError("BAD_RAW", "'consumerIdList' in 'raw' is empty, which no broker's is")
+    return {"member_ids": ids}, []
+
+
+ANSWERS: dict[str, Callable[[Fields, Fields], Answer]] = {
+    "topicRoute": _topic_route,
+    "consumerConnection": _consumer_connection,
+    "consumerRunningInfo": _consumer_running_info,
+    "consumeStats": _consume_stats,
+    "producerConnection": _producer_connection,
+    "consumerIdList": _consumer_id_list,
+    "topicStatus": topic_status,
+    "topicConfig": topic_config,
+    "subscriptionGroupConfig": subscription_group_config,
+    "subscriptionGroups": subscription_groups,
+    "messageRequestModes": message_request_modes,
+    "brokerConfig": broker_config,
+}
+
+
+def read_answer(kind: str, raw: Fields, asked: Fields) -> Answer:
+    """What an answer of this kind says, and its rows; ``asked``: group, client or topic that it is about.
+
+    Refused: BAD_RAW, for an object that lacks what every such answer has.
+    """
+    missing = [name for name in _ALWAYS_THERE[kind] if raw.get(name) is None]
+    if missing:
+        found = ", ".join(str(name) for name in list(raw)[:8]) or "nothing"
+        raise RefusedLineError("BAD_RAW", f"no answer to {kind}: it lacks {', '.join(missing)}; it holds {found:.200}")
+    return ANSWERS[kind](raw, asked)
+
+
+def read_subscriptions(values: list[Fields]) -> list[dict[str, Any]]:
+    """SubscriptionData objects as rows, by topic; an expressionType is there from 4.1.0 on."""
+    rows = [
+        {
+            "topic": text_field(value, "topic"),
+            "expression_type": optional_text(value, "expressionType"),
+            "sub_string": optional_text(value, "subString"),
+            "tags": sorted(texts(value, "tagsSet"), key=java_string_key),
+        }
+        for value in values
+    ]
+    return rows if len(rows) < 2 else sorted(rows, key=lambda row: java_string_key(row["topic"]))
+
+
+def _strategy(printed: str | None) -> str | None:
+    """``AVG`` for ``...AllocateMessageQueueAveragely@1f2e``; a class that is not RocketMQ's stays a class name."""
+    if printed is None:
+        return None
+    class_name = printed.partition("@")[0]
+    own = class_name.removeprefix(_STRATEGY_PACKAGE)
+    other = f"{OTHER_CLASS}{class_name}"
+    return _STRATEGY_CLASSES.get(own, other) if own != class_name else other
+
+
+def _start_timestamp(text: str | None) -> int | None:
+    is_number = text is not None and text.isascii() and text.isdigit() and len(text) < 20
+    return instant({"started": int(text or 0)}, "started") if is_number else None

@@ -1,0 +1,122 @@
+"""Collector lines in, rows of the consumer-side tables out.
+
+One JSON object a line: ``round`` markers, and captures whose ``raw`` is the admin API's answer in fastjson's dialect:
+those that ``admin_answers`` reads. ``broker`` or ``name_server`` of a line names the one that was asked.
+rocketmq-dashboard's ``{"status":0,"data":...}`` around it is taken off. Kinds that feed no table are ignored.
+A line with an ``error`` is a read that failed, whatever its ``raw`` holds; one with neither is refused, and so is a
+``raw`` that is empty or no answer of its kind: nobody said that nobody is there. What was asked stays known: the
+capture of a refused answer is stored as a read without one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hindsight.udfs.formats.admin_answers import ANSWERS, read_answer
+from hindsight.udfs.formats.broker_settings import Answer
+from hindsight.udfs.formats.raw_answers import UnansweredError, error_code, raw_list, raw_object, unwrapped
+from hindsight.udfs.limits.unread_answers import asked_in_vain
+from hindsight.udfs.lines.parsed_line import (
+    ERROR_CHARS,
+    Fields,
+    Record,
+    RefusedLineError,
+    each_line,
+    instant,
+    instant_or_never,
+    json_object,
+    optional_number,
+    optional_text,
+    text_field,
+)
+
+_OF_TOPICS = frozenset({"topicRoute", "topicStatus", "topicConfig"})
+_OF_BROKERS = frozenset({"subscriptionGroups", "messageRequestModes", "brokerConfig"})
+# Which column of its rows names the one that was asked.
+_PLACES = {"topicRoute": "name_server", "consumerConnection": "broker_name"}
+
+
+def _one(text: str) -> tuple[Record, ...]:
+    fields = json_object(text)
+    kind = text_field(fields, "kind")
+    collector = optional_text(fields, "collector") or ""
+    if kind == "round":
+        row = {"collector": collector, "round_at": instant(fields, "ts"), "kind": "marker"}
+        return (Record("collection_round", row | {"round_number": optional_number(fields, "round")}),)
+    if kind not in ANSWERS:
+        return ()
+    place = {"collector": collector, "captured_at": instant(fields, "ts")}
+    subject = _subject(fields, kind)
+    asked = {
+        **place,
+        "kind": kind,
+        "subject": subject,
+        "broker_name": optional_text(fields, "broker"),
+        "name_server": optional_text(fields, "name_server"),
+        "captured_end_at": instant_or_never(fields, "ts_end"),
+        **_asked_for(kind, subject),
+    }
+    try:
+        said, rows = _answer(fields, kind, asked)
+    except UnansweredError as unanswered:
+        error = str(unanswered)
+        failed = {"answered": False, "error": error[:ERROR_CHARS], "error_code": error_code(error)}
+        return (Record("snapshot_capture", asked | failed),)
+    except RefusedLineError as refused:
+        raise refused.leaving(asked_in_vain([Record("snapshot_capture", asked)], refused.refusal.code)) from None
+    if kind in _PLACES:
+        place[_PLACES[kind]] = asked[_PLACES[kind]]
+    table_rows = [Record(table, place | row) for table, row in rows]
+    return (
+        Record("snapshot_capture", asked | {"answered": True, "error": None, "error_code": None} | said),
+        *table_rows,
+    )
+
+
+def _answer(fields: Fields, kind: str, asked: Fields) -> Answer:
+    """What the line's answer says.
+
+    Raises: UnansweredError: the read failed, as the line says, or as the answer itself does.
+    """
+    error = optional_text(fields, "error")
+    if error is not None:
+        raise UnansweredError(error)
+    # An empty text is text too, though no answer.
+    raw = "" if fields.get("raw") == "" else optional_text(fields, "raw")
+    if kind == "consumerIdList" and raw is not None and raw.lstrip().startswith("["):
+        return read_answer(kind, {"consumerIdList": raw_list(raw)}, asked)  # rocketmq-tools hand out the bare list
+    if kind == "subscriptionGroupConfig" and raw == "null":
+        return {}, []  # what a broker answers that has no such group
+    return read_answer(kind, unwrapped(raw_object(raw)), asked)
+
+
+def _subject(fields: Fields, kind: str) -> str:
+    """What was asked for; of what a broker says of all topics and groups nothing but the broker can be named."""
+    if kind in _OF_BROKERS:
+        return optional_text(fields, "subject") or optional_text(fields, "broker") or ""
+    return text_field(fields, "subject")
+
+
+parse_admin_snapshots = each_line(_one)
+
+
+def _asked_for(kind: str, subject: str) -> dict[str, Any]:
+    if kind in _OF_TOPICS:
+        return {"topic": subject}
+    if kind in _OF_BROKERS:
+        return {}
+    if kind == "producerConnection":
+        group, _, topic = subject.partition("@")  # no name may hold an '@'
+        if not group:
+            raise RefusedLineError("BAD_SUBJECT", f"'subject' is {subject!r:.120}, expected group@topic")
+        return {"producer_group": group, "topic": topic or None}
+    if kind != "consumerRunningInfo":
+        return {"consumer_group": subject}
+    # A group name may hold '|', a client id hardly does.
+    # No group may hold an '@', and no host a '|'; behind the '@' a client id may hold any.
+    host, at, instance = subject.partition("@")
+    group, found, client_id = host.rpartition("|")
+    client_id += at + instance
+    if not (found and group and client_id):
+        raise RefusedLineError("BAD_SUBJECT", f"'subject' is {subject!r:.120}, expected group|clientId")
+    return {"consumer_group": group, "client_id": client_id}

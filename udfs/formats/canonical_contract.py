@@ -1,0 +1,311 @@
+"""The canonical contract: each column of a row that somebody else wrote, with what it must hold."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from hindsight.udfs.clients.client_kinds import CLIENT_KINDS
+from hindsight.udfs.lines.parsed_line import (
+    ERROR_CHARS,
+    Fields,
+    RefusedLineError,
+    instant,
+    int32,
+    is_instant,
+    optional_flag,
+    optional_rate,
+    queue_id,
+    text_field,
+    whole_number,
+)
+
+COLLECTOR = "canonical"
+
+
+MODES = ("SYNC", "ASYNC", "ONEWAY")
+
+
+STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
+
+
+OUTCOMES = (*STATUSES, "EXCEPTION", "SUBMITTED", "UNKNOWN", "NOT_STORE_OK")
+
+
+class Column(NamedTuple):
+    """How a column is read; ``required``: a row without it is refused."""
+
+    read: Callable[[Fields, str], Any]
+    required: bool = False
+
+
+def _instant(fields: Fields, name: str) -> int:
+    """Epoch ms, or ISO 8601 with a zone."""
+    value = fields[name]
+    if type(value) is int and is_instant(value):
+        return value
+    if not isinstance(value, str):
+        return instant(fields, name)
+    try:
+        at = datetime.fromisoformat(value)
+    except ValueError:
+        raise RefusedLineError("BAD_TIMESTAMP", f"{name!r} is {value!r:.60}, no ISO 8601 time") from None
+    if at.tzinfo is None:
+        raise RefusedLineError("BAD_TIMESTAMP", f"{name!r} is {value!r:.60}, which names no zone")
+    try:
+        return instant({name: int(at.timestamp() * 1000)}, name)
+    except (OverflowError, ValueError):
+        raise RefusedLineError("TIMESTAMP_OUT_OF_RANGE", f"{name!r} is {value!r:.60}") from None
+
+
+def _one_of(*values: str) -> Callable[[Fields, str], str]:
+    def read(fields: Fields, name: str) -> str:
+        value = text_field(fields, name)
+        if value not in values:
+            raise RefusedLineError("UNKNOWN_VALUE", f"{name!r} is {value!r:.80} (known: {', '.join(values)})")
+        return value
+
+    return read
+
+
+def _flag(fields: Fields, name: str) -> bool:
+    value = fields[name]
+    return value if type(value) is bool else bool(optional_flag(fields, name))
+
+
+def _queue_or_all(fields: Fields, name: str) -> int:
+    """A queue id, or -1: all queues of the broker."""
+    return queue_id(fields, name, lowest=-1)
+
+
+def _bounded(fields: Fields, name: str) -> str:
+    return text_field(fields, name)[:ERROR_CHARS]
+
+
+def _text_or_empty(fields: Fields, name: str) -> str:
+    return "" if fields[name] == "" else text_field(fields, name)
+
+
+def _subscriptions(fields: Fields, name: str) -> list[dict[str, Any]]:
+    values = fields[name]
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+        raise RefusedLineError("WRONG_TYPE", f"{name!r} is no list of objects")
+    return [checked(value, "subscription") for value in values]
+
+
+def _texts(fields: Fields, name: str) -> list[str]:
+    values = fields[name]
+    if not isinstance(values, list):
+        raise RefusedLineError("WRONG_TYPE", f"{name!r} is {values!r:.80}, expected a list of strings")
+    return [text_field({f"{name}[{i}]": value}, f"{name}[{i}]") for i, value in enumerate(values)]
+
+
+def _logical_queues(fields: Fields, name: str) -> list[dict[str, Any]]:
+    values = fields[name]
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+        raise RefusedLineError("WRONG_TYPE", f"{name!r} is no list of objects")
+    return [checked(value, "logical_queue") for value in values]
+
+
+_LOGICAL_QUEUE = {"logical_id": Column(queue_id, required=True), "queue_id": Column(queue_id, required=True)}
+_SUBSCRIPTION = {
+    "topic": Column(text_field, required=True),
+    "expression_type": Column(text_field),
+    "sub_string": Column(text_field),
+    "tags": Column(_texts),
+}
+
+
+_CAPTURE = {
+    "collector": Column(_text_or_empty),
+    "captured_at": Column(_instant, required=True),
+}
+
+
+_QUEUE = {
+    "topic": Column(text_field, required=True),
+    "broker_name": Column(text_field, required=True),
+    "queue_id": Column(queue_id, required=True),
+}
+
+
+_CLIENT = {
+    "consumer_group": Column(text_field, required=True),
+    "client_id": Column(text_field, required=True),
+}
+
+
+CONTRACT: dict[str, dict[str, Column]] = {
+    "send_attempt": {
+        "producer_group": Column(text_field, required=True),
+        "client_id": Column(text_field, required=True),
+        "thread": Column(text_field),
+        "topic": Column(text_field, required=True),
+        "broker_name": Column(text_field, required=True),
+        "broker_address": Column(text_field),
+        "broker_named_as": Column(text_field),
+        "queue_id": Column(queue_id, required=True),
+        "mode": Column(_one_of(*MODES), required=True),
+        "attempt": Column(int32),
+        "last_broker_name": Column(text_field),
+        "queue_selected_by": Column(text_field),
+        "begin_at": Column(_instant, required=True),
+        "end_at": Column(_instant, required=True),
+        "latency_ms": Column(whole_number),
+        "outcome": Column(_one_of(*OUTCOMES), required=True),
+        "exception": Column(text_field),
+        "error": Column(_bounded),
+        "response_code": Column(int32),
+        "msg_id": Column(text_field, required=True),
+        "offset_msg_id": Column(text_field),
+        "message_key": Column(text_field),
+        "message_type": Column(text_field),
+        "body_length": Column(int32),
+        "delay_level": Column(int32),
+        "client_version": Column(text_field),
+        "latency_fault_enabled": Column(_flag),
+        "exceptions_observable": Column(_flag),
+        "submit_end_at": Column(_instant),
+        "callback_end_at": Column(_instant),
+        "callback_outcome": Column(_one_of(*STATUSES, "EXCEPTION")),
+    },
+    "consumer_heartbeat": {
+        **_CAPTURE,
+        "broker_name": Column(text_field),
+        **_CLIENT,
+        "address": Column(_text_or_empty),
+        "language": Column(text_field),
+        "client_version": Column(int32),
+        "client_kind": Column(_one_of(*CLIENT_KINDS)),
+        "consume_type": Column(text_field),
+        "message_model": Column(text_field),
+        "consume_from_where": Column(text_field),
+        "subscriptions": Column(_subscriptions),
+    },
+    "queue_ownership": {
+        **_CAPTURE,
+        **_CLIENT,
+        **_QUEUE,
+        "locked": Column(_flag),
+        "dropped": Column(_flag),
+        "last_pull_at": Column(_instant),
+        "last_consume_at": Column(_instant),
+        "last_lock_at": Column(_instant),
+        "cached_messages": Column(whole_number),
+        "commit_offset": Column(whole_number),
+    },
+    "pop_assignment": {
+        **_CAPTURE,
+        **_CLIENT,
+        **_QUEUE,
+        "queue_id": Column(_queue_or_all, required=True),
+        "dropped": Column(_flag),
+        "wait_ack_count": Column(whole_number),
+        "last_pop_at": Column(_instant),
+    },
+    "message_request_mode": {
+        **_CAPTURE,
+        "topic": Column(text_field),
+        "consumer_group": Column(text_field),
+        "broker_name": Column(text_field, required=True),
+        "told_by": Column(_one_of("messageRequestModes", "brokerConfig"), required=True),
+        "mode": Column(_one_of("PULL", "POP")),
+        "pop_share_queue_num": Column(int32),
+        "server_load_balancer": Column(_flag),
+    },
+    "topic_route": {
+        **_CAPTURE,
+        "topic": Column(text_field, required=True),
+        "broker_name": Column(text_field, required=True),
+        "read_queue_nums": Column(int32, required=True),
+        "write_queue_nums": Column(int32, required=True),
+        "perm": Column(int32, required=True),
+        "has_master": Column(_flag, required=True),
+        "master_address": Column(text_field),
+        "order_topic_conf": Column(text_field),
+        "place_in_answer": Column(int32),
+        "is_static_topic": Column(_flag),
+        "name_server": Column(text_field),
+        "logical_broker_name": Column(text_field),
+        "logical_queue_nums": Column(int32),
+        "logical_queues": Column(_logical_queues),
+    },
+    "queue_progress": {
+        **_CAPTURE,
+        "consumer_group": Column(text_field, required=True),
+        **_QUEUE,
+        "broker_asked": Column(text_field),
+        "broker_offset": Column(whole_number, required=True),
+        "consumer_offset": Column(whole_number, required=True),
+        "lag": Column(whole_number),
+        "client_ip": Column(text_field),
+        "pull_offset": Column(whole_number),
+        "last_timestamp": Column(_instant),
+        "consume_tps": Column(optional_rate),
+    },
+    "topic_status": {
+        **_CAPTURE,
+        **_QUEUE,
+        "broker_asked": Column(text_field),
+        "min_offset": Column(whole_number, required=True),
+        "max_offset": Column(whole_number, required=True),
+        "last_update_at": Column(_instant),
+    },
+}
+
+
+_COLUMNS = CONTRACT | {"subscription": _SUBSCRIPTION, "logical_queue": _LOGICAL_QUEUE}
+
+
+# What ingestion sets itself; also what an export of the tables holds besides.
+_PASSED_OVER = frozenset(
+    {
+        "cluster",
+        "event_date",
+        "round_at",
+        "phase",
+        "submit_file",
+        "submit_line",
+        "callback_file",
+        "callback_line",
+        "source",
+        "source_file",
+        "source_line",
+        "ingested_at",
+        "run_id",
+        "doubts",
+    }
+)
+
+
+def checked(fields: Fields, table: str) -> dict[str, Any]:
+    """The columns of a table's row, or of a ``subscription`` in one, those that are null left out."""
+    row = {}
+    for name, read in _readers(table, tuple(fields)):
+        if fields[name] is not None:
+            row[name] = read(fields, name)
+        elif _COLUMNS[table][name].required:
+            raise RefusedLineError("MISSING_FIELD", f"{name!r} is missing")
+    return row
+
+
+@lru_cache(maxsize=1024)
+def _readers(table: str, names: tuple[str, ...]) -> list[tuple[str, Callable[[Fields, str], Any]]]:
+    """How to read a row that has these columns: the same for most rows of a file."""
+    columns = _COLUMNS[table]
+    _refuse_unknown(names, columns)
+    for name, column in columns.items():
+        if column.required and name not in names:
+            raise RefusedLineError("MISSING_FIELD", f"{name!r} is missing")
+    return [(name, column.read) for name, column in columns.items() if name in names]
+
+
+def _refuse_unknown(names: Iterable[str], columns: Mapping[str, Column]) -> None:
+    for name in names:
+        if name not in columns and name not in _PASSED_OVER:
+            near = difflib.get_close_matches(str(name)[:80], columns, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise RefusedLineError("UNKNOWN_FIELD", f"no column {name!r:.80}{hint}")

@@ -1,0 +1,194 @@
+"""Text that ``mqadmin`` printed in, rows of the consumer-side tables out; for those who have a cron job and no more.
+
+One file is one command's output: ``consumerConnection``, ``consumerProgress``, ``topicRoute``, ``producerConnection``,
+``brokerConsumeStats``, ``consumerStatus``, and the running-info files that it writes. What it is shows in the text
+itself, wherever in it: warnings before and between the lines are passed over. Other commands are ignored whole.
+
+No output says when it was taken, and most do not say of what. ``ran_at`` and ``args`` of ``LandedFile`` say both;
+without them the time is a 13-digit epoch ms in the file's name or else its folder's, and the subject stands in the
+name: ``<command>_<subject>[_<epoch ms>].txt``. A group is found in its ``%RETRY%`` topic as well.
+Times that mqadmin printed are in the zone of its JVM.
+
+A command that failed, that printed nothing, or nothing of its own, is a read that failed: one row of
+``snapshot_capture``, of the question that it put. ``.stderr`` and ``.err`` hold the error output of the ``.txt`` beside
+them. An output that ends too early is refused as a whole: its last lines may be those that matter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import tzinfo
+from itertools import chain
+
+from hindsight.udfs.formats.mqadmin_command import (
+    Command,
+    command_of,
+    failed_command,
+    question_of,
+    question_of_a_member,
+)
+from hindsight.udfs.formats.mqadmin_failures import Failure, failed_whole, failure_in, unexplained
+from hindsight.udfs.formats.mqadmin_output import CUT_SHORT, Output, Rows, failed_read
+from hindsight.udfs.formats.mqadmin_outputs import reader_of
+from hindsight.udfs.formats.mqadmin_running_info import running_info
+from hindsight.udfs.limits.unread_answers import UNREADABLE, asked_in_vain
+from hindsight.udfs.lines.bounded_lines import Line, Refusal
+from hindsight.udfs.lines.parsed_line import (
+    EARLIEST_MS,
+    LATEST_MS,
+    LandedFile,
+    ParsedLine,
+    Record,
+    RefusedLineError,
+    instant,
+    json_object,
+    text_field,
+)
+
+MOST_LINES = 50_000  # of one output; a group of 1,000 queues has as many
+
+
+MOST_CHARS = 16 << 20
+
+
+_EPOCH_MS = re.compile(r"(?<!\d)(\d{13})(?!\d)")
+
+
+_ERROR_OUTPUT = (".stderr", ".err")
+_NO_ANSWER = (CUT_SHORT, "BAD_RAW")
+# A line that is refused and holds an address or a release was a member, and no noise.
+_A_MEMBER = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\bV[345]_\d")
+
+
+def parse_mqadmin(lines: Iterable[Line], *, zone: tzinfo, file: LandedFile) -> Iterator[ParsedLine]:
+    """One ``ParsedLine`` per line of the output, in order; ``zone``: of the JVM that printed it.
+
+    Refused as a whole (each line that is not empty, or the first): NO_CAPTURE_TIME, NO_SUBJECT, BAD_RAW,
+    OUTPUT_TOO_LONG, OUTPUT_CUT_SHORT. A file without any line counts as one empty line where that tells something.
+    """
+    held, rest = _held(iter(lines))
+    texts = [line.text if line.refusal is None else "" for line in held]
+    refusals: dict[int, Refusal] = {}
+    rows: Rows = []
+    whole: Refusal | None = None
+    try:
+        if rest is not None:
+            raise RefusedLineError("OUTPUT_TOO_LONG", f"more than {MOST_LINES} lines or {MOST_CHARS} characters")
+        rows = _rows(texts, zone, file, refusals)
+        lost = [refusal for index, refusal in refusals.items() if _A_MEMBER.search(texts[index])]
+        rows = _in_vain(rows, lost[0].code) if lost else rows
+    except RefusedLineError as refused:
+        whole = refused.refusal
+        rows = _asked(texts, zone, file, whole)
+    if whole is not None and not any(text.strip() for text in texts):
+        refusals = {0: whole}
+    if not held and (rows or refusals):
+        held = [Line(1, 0, 0, "", None)]
+    records: dict[int, list[Record]] = {}
+    for index, table, row in rows:
+        records.setdefault(index, []).append(Record(table, row))
+    for index, line in enumerate(chain(held, rest or ())):
+        refusal = line.refusal or refusals.get(index) or (whole if line.text.strip() else None)
+        found = tuple(records.get(index, ()))
+        yield ParsedLine(line, () if refusal and refusal != whole else found, refusal)
+
+
+def _in_vain(rows: Rows, code: str) -> Rows:
+    """The rows, a list of members among them as one that could not be read: it lacks one of them."""
+    made: Rows = []
+    for index, table, row in rows:
+        trace = asked_in_vain([Record(table, row)], code) if row.get("kind") == "consumerConnection" else ()
+        made += [(index, one.table, one.row) for one in trace] or [(index, table, row)]
+    return made
+
+
+def _asked(texts: list[str], zone: tzinfo, file: LandedFile, refusal: Refusal) -> Rows:
+    """The read that an output which is refused as a whole stands for, as one in vain; none where nothing says which."""
+    first = next((index for index, text in enumerate(texts) if text.strip()), 0)
+    try:
+        command = command_of(file)
+        output = Output(texts, zone, _captured_at(file), command)
+        return failed_read(output, question_of(command), Failure(first, f"{UNREADABLE}{refusal.code}"))
+    except RefusedLineError:
+        return []
+
+
+def _rows(texts: list[str], zone: tzinfo, file: LandedFile, refusals: dict[int, Refusal]) -> Rows:
+    folder, _, name = file.path.rpartition("/")
+    command = command_of(file)
+    if name.removesuffix(".gz").endswith(_ERROR_OUTPUT):
+        failure = failure_in(texts)
+        return _failed(texts, zone, file, command, failure) if failure else []
+    read = reader_of(texts, command)
+    if read is None:
+        if "@" in name and file.args is None and not command.is_taken:
+            raise RefusedLineError(CUT_SHORT, "the running info of a client, which does not even say of which group")
+        return _failed(texts, zone, file, command, failure_in(texts))
+    # The name of a running info is a client id, which may hold 13 digits.
+    dated = LandedFile(folder, None, file.ran_at) if read is running_info else file
+    try:
+        return read(Output(texts, zone, _captured_at(dated), command, name), refusals)
+    except RefusedLineError as refused:
+        failure = failure_in(texts) if refused.refusal.code in _NO_ANSWER else None
+        if failure is None:
+            raise
+        refusals.clear()
+        return _failed(texts, zone, file, command, failure)
+
+
+def _failed(texts: list[str], zone: tzinfo, file: LandedFile, known: Command, failure: Failure | None) -> Rows:
+    """The row of a read that failed; none where the command is one that is not taken, or there is no sign of any."""
+    command = known if file.args is not None else failed_command(known, texts)
+    if not command.is_taken and (command.name or failure is None):
+        return []
+    # What consumerStatus printed beside its table tells of a member; without one it tells of the command.
+    beside = file.path.removesuffix(".gz").endswith(_ERROR_OUTPUT) and not failed_whole(texts)
+    of_member = beside and command.name == "consumerStatus" and command.group and not command.client_id
+    question = question_of_a_member(command) if of_member else question_of(command)
+    return failed_read(Output(texts, zone, _captured_at(file), command), question, failure or unexplained(texts))
+
+
+def with_command(file: LandedFile, commands: Iterable[Line]) -> LandedFile:
+    """What a list of commands beside a file says of it.
+
+    ``commands`` are the lines of a ``commands.jsonl`` in the file's folder: ``{"ts": <epoch ms>, "file": <name>,
+    "args": <the command line after mqadmin>}``. The last line of that name counts; lines that are no such are left out.
+    An error output is told of by its own name or, else, by that of its ``.txt``.
+    """
+    name = file.path.rpartition("/")[2].removesuffix(".gz")
+    beside = next((f"{name.removesuffix(end)}.txt" for end in _ERROR_OUTPUT if name.endswith(end)), name)
+    found = {name: file, beside: file}
+    for line in commands:
+        try:
+            fields = json_object(line.text) if line.refusal is None else {}
+            if fields.get("file") in found:
+                told = file._replace(args=text_field(fields, "args"), ran_at=instant(fields, "ts"))
+                found[text_field(fields, "file")] = told
+        except (RefusedLineError, RecursionError):
+            continue
+    return found[name] if found[name] is not file else found[beside]
+
+
+def _held(lines: Iterator[Line]) -> tuple[list[Line], Iterator[Line] | None]:
+    """The lines of an output, and the rest where they are too many."""
+    held: list[Line] = []
+    size = 0
+    for line in lines:
+        held.append(line)
+        size += len(line.text)
+        if len(held) > MOST_LINES or size > MOST_CHARS:
+            return held, lines
+    return held, None
+
+
+def _captured_at(file: LandedFile) -> int:
+    if file.ran_at is not None:
+        return file.ran_at
+    for part in reversed(file.path.split("/")):
+        for found in _EPOCH_MS.findall(part):
+            if EARLIEST_MS <= int(found) < LATEST_MS:
+                return int(found)
+    raise RefusedLineError(
+        "NO_CAPTURE_TIME", f"neither the name of {file.path!r:.200} nor a list of commands says when"
+    )

@@ -1,0 +1,123 @@
+"""One command's output of ``mqadmin``, and what every reader of one makes of it: capture, lines, printed times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, tzinfo
+from typing import Any, NamedTuple
+
+from hindsight.udfs.formats.admin_answers import read_answer
+from hindsight.udfs.formats.mqadmin_command import Command, Question
+from hindsight.udfs.formats.mqadmin_failures import Failure, is_noise
+from hindsight.udfs.formats.raw_answers import error_code
+from hindsight.udfs.lines.bounded_lines import Refusal
+from hindsight.udfs.lines.parsed_line import EARLIEST_MS, LATEST_MS, RefusedLineError
+
+COLLECTOR = "mqadmin"
+
+# What was read off some lines of an output; a record belongs to the line by whose index it stands.
+Rows = list[tuple[int, str, dict[str, Any]]]
+
+
+CUT_SHORT = "OUTPUT_CUT_SHORT"
+_CUT_WIDTHS = (32, 64)  # to which a release may cut names: a retry topic as long may name half a group
+
+
+class Output(NamedTuple):
+    """One command's output and what is known of it; ``name``: of the file."""
+
+    texts: list[str]
+    zone: tzinfo
+    captured_at: int
+    command: Command
+    name: str = ""
+
+    def group(self) -> str:
+        """The group asked for, by name or by its retry topic; refused: NO_SUBJECT."""
+        asked, retry = self.command.group, self._retry_group()
+        found = asked if self.command.is_taken and asked else retry or asked
+        if not found:
+            raise no_subject("group")
+        return found
+
+    def _retry_group(self) -> str | None:
+        for text in self.texts:
+            word = next((word for word in text.split() if word.startswith("%RETRY%")), "")
+            if word.removeprefix("%RETRY%") and len(word) not in _CUT_WIDTHS:
+                return word.removeprefix("%RETRY%")
+        return None
+
+
+Reader = Callable[[Output, dict[int, Refusal]], Rows]
+Row = tuple[str, dict[str, Any]]
+
+
+def no_subject(what: str) -> RefusedLineError:
+    """Refusal of an output that does not say of which group or topic it is."""
+    return RefusedLineError("NO_SUBJECT", f"neither the output nor the file's name says of which {what} it is")
+
+
+def must_hold(output: Output, last: str) -> None:
+    """Refuse an output that ends before what every whole one ends with: what is not there would count as not being."""
+    if not any(text.startswith(last) for text in output.texts):
+        raise RefusedLineError(CUT_SHORT, f"the output ends before {last!r}, with which a whole one ends")
+
+
+def header_in(output: Output, begins: str) -> int:
+    """Index of the first line that begins so; -1 without one."""
+    return next((index for index, text in enumerate(output.texts) if text.startswith(begins)), -1)
+
+
+def each_line_of(
+    output: Output, refusals: dict[int, Refusal], read: Callable[[str], Iterable[Row]], *, header: int = -1
+) -> Rows:
+    """The rows of each line below the header; one that cannot be read is refused by itself, or is noise."""
+    rows: Rows = []
+    for index, text in enumerate(output.texts):
+        if index <= header:
+            continue
+        try:
+            rows += [(index, table, row) for table, row in read(text)]
+        except RefusedLineError as refused:
+            if not is_noise(text):
+                refusals[index] = refused.refusal
+    return rows
+
+
+def capture_row(
+    output: Output, refusals: Mapping[int, Refusal], kind: str, subject: str, **more: Any
+) -> tuple[int, str, dict[str, Any]]:
+    """The row of ``snapshot_capture``, which belongs to the first line that is neither empty, noise nor refused."""
+    texts = enumerate(output.texts)
+    first = next((i for i, text in texts if text.strip() and i not in refusals and not is_noise(text)), 0)
+    row = {"kind": kind, "subject": subject, "answered": True, **place(output), **more}
+    return first, "snapshot_capture", row
+
+
+def failed_read(output: Output, question: Question, failure: Failure) -> Rows:
+    """The read that failed, as a row of the line that says why."""
+    said = {"answered": False, "error": failure.error, "error_code": error_code(failure.error)}
+    row = {"kind": question.kind, "subject": question.subject, **said, **place(output), **question.columns}
+    return [(failure.line, "snapshot_capture", row)]
+
+
+def place(output: Output) -> dict[str, Any]:
+    """Who took it, and when: columns of every row."""
+    return {"collector": COLLECTOR, "captured_at": output.captured_at}
+
+
+def as_answered(output: Output, refusals: Mapping[int, Refusal], question: Question, raw: Mapping[str, Any]) -> Rows:
+    """The rows that the admin API's own answer gives, all of the output's first line."""
+    said, rows = read_answer(question.kind, raw, question.columns)
+    capture_of = {**question.columns, **said}
+    first, table, capture = capture_row(output, refusals, question.kind, question.subject, **capture_of)
+    return [(first, table, capture), *((first, table, place(output) | row) for table, row in rows)]
+
+
+def printed_time(text: str, layout: str, zone: tzinfo) -> int | None:
+    """Epoch ms; None for the time of a 0, which means never."""
+    try:
+        at = int(datetime.strptime(text, layout).replace(tzinfo=zone).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise RefusedLineError("BAD_TIMESTAMP", f"{text[:40]!r} is no time as mqadmin prints it") from None
+    return at if EARLIEST_MS <= at < LATEST_MS else None

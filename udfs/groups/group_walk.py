@@ -1,0 +1,120 @@
+"""Rows of many groups, sorted by group and time, in; rows of the drift tables out, one group's state at a time.
+
+Three kinds of rows come in: the state in which a group's last known date closed, its rounds, and the ends of dates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, time
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from hindsight.udfs.consumer.drift_timing import Maintenance, Timing
+from hindsight.udfs.consumer.group_rows import group_round, hosts_of, readings, to_instant, to_ms
+from hindsight.udfs.drift.drift_rows import change_rows, drift_rows, incident_row
+from hindsight.udfs.drift.group_history import GroupHistory
+
+STATE, ROUND, CLOSE = "state", "round", "close"
+DRIFT, INCIDENT, CHANGE, SCOPE = "drift", "incident", "change", "scope"
+
+
+class WalkSettings(NamedTuple):
+    """What the walk goes by; ``maintenance`` entries hold shell patterns ``cluster``, ``consumer_group`` and instants
+    ``begin``, ``end``."""
+
+    timing: Timing
+    carry_days: int
+    maintenance: Sequence[Mapping[str, Any]] = ()
+
+
+def walk(rows: Iterable[Mapping[str, Any]], settings: WalkSettings) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Rows of the drift tables by kind (DRIFT, INCIDENT, CHANGE, STATE), and what is said of topics (SCOPE).
+
+    Args:
+        rows: sorted by cluster, collector, consumer group and time; a group's opening state first, and at the end of
+            each date a CLOSE row, whose ``is_last`` says that no later date is known. ``round`` and ``lags`` of a
+            round are functions that give the value: a round with the ``signature`` of the one before is not asked.
+    """
+    history: GroupHistory | None = None
+    for row in rows:
+        key = (row["cluster"], row["collector"], row["consumer_group"])
+        if history is None or history.key != key:
+            history = new_history(key, settings)
+        if row["row_kind"] == STATE:
+            history = opened(key, row, settings)
+        elif row["row_kind"] == ROUND:
+            yield from step(history, row)
+        else:
+            yield from close(history, row, settings)
+
+
+def opened(key: tuple[str, str, str], row: Mapping[str, Any], settings: WalkSettings) -> GroupHistory:
+    """The history of a group that begins with the row of ``group_drift_state`` in which its date before closed."""
+    evidence = {entry["incident_id"]: entry["lines"] for entry in row["evidence"] or ()}
+    return GroupHistory.of_json(key, settings.timing, row["state"], _windows(key, settings), evidence)
+
+
+def new_history(key: tuple[str, str, str], settings: WalkSettings) -> GroupHistory:
+    """The history of a group that no date before tells of."""
+    return GroupHistory(key, settings.timing, _windows(key, settings))
+
+
+def step(history: GroupHistory, row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Rows of the drift tables that a round gives; see ``walk``."""
+    at, read_at = to_ms(row["at"]) or 0, to_ms(row["progress_at"])
+    is_fresh = read_at is not None and read_at > history.memory.progress_at
+    lags = (row["lags"]() or ()) if is_fresh else ()
+    oldest = to_ms(row["oldest_pull_at"]), to_ms(row["oldest_consume_at"])
+    if history.repeat(row["signature"], at, oldest, readings(lags, history.hosts)):
+        return
+    full = row["round"]()
+    history.hosts = hosts_of(full)
+    walked = history.step(group_round(full), readings(lags, history.hosts), signature=row["signature"])
+    yield from ((DRIFT, made) for made in drift_rows(full, walked))
+    yield from ((CHANGE, made) for made in change_rows(full, walked.changes))
+    place = {n: full[n] for n in ("cluster", "event_date", "collector", "consumer_group", "round_at")}
+    for topic in sorted(walked.inferred.keys() | walked.scope.keys()):
+        names = walked.inferred.get(topic)
+        said = {"inferred_strategies": None if names is None else list(names), "scope_reason": walked.scope.get(topic)}
+        yield SCOPE, {**place, "topic": topic, **said}
+
+
+def close(
+    history: GroupHistory, row: Mapping[str, Any], settings: WalkSettings
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Rows of the drift tables that the end of a date gives; see ``walk``."""
+    day = row["event_date"]
+    place = {name: row[name] for name in ("cluster", "event_date", "collector", "consumer_group")}
+    finished = history.close_date(day.isoformat())
+    total = sum(len(queues) for queues in history.memory.routes.values())
+    midnight = to_ms(datetime.combine(day, time(), UTC)) or 0
+    # A group that nobody has read for so long is not waited for: what was open stays as it was last seen.
+    forgotten = midnight - history.memory.last_at > settings.carry_days * 86_400_000
+    live = [incident for _, incident in sorted(history.ledger.incidents.items())]
+    for incident in finished:
+        yield INCIDENT, {**place, **incident_row(incident, total, True, settings.timing)}
+    if row["is_last"] or forgotten:
+        for incident in live:
+            yield INCIDENT, {**place, **incident_row(incident, total, forgotten, settings.timing)}
+    if not forgotten and history.memory.last_at:
+        states = [incident.state for incident in live]
+        yield (
+            STATE,
+            {
+                **place,
+                "state": history.to_json(),
+                "evidence": [{"incident_id": i, "lines": e} for i, e in history.ledger.evidence().items()],
+                "open_incidents": sum(state != "RESOLVED" for state in states),
+                "last_round_at": to_instant(history.memory.last_at),
+            },
+        )
+
+
+def _windows(key: tuple[str, str, str], settings: WalkSettings) -> list[Maintenance]:
+    cluster, _, group = key
+    return [
+        Maintenance(to_ms(entry["begin"]) or 0, to_ms(entry["end"]) or 0)
+        for entry in settings.maintenance
+        if fnmatchcase(cluster, entry["cluster"]) and fnmatchcase(group, entry["consumer_group"])
+    ]

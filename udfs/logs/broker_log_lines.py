@@ -1,0 +1,279 @@
+"""Lines of ``broker.log`` in, rows of ``membership_event`` out: members and subscriptions that came and went.
+
+Layout of all releases: ``2026-01-05 10:15:00 INFO thread - text``, GMT+8, one-second resolution; others are read as
+``log_layouts`` says. Messages are looked for anywhere in a line, under whatever wraps it; a line without any that is
+registered here is ignored, and so is what a stack trace quotes.
+The log does not say whose it is: the broker's name is the file's (``broker-a.log``), else its folder's.
+Source: ConsumerManager, ConsumerGroupInfo, ProducerManager, QueryAssignmentProcessor, 4.0.0 to 5.5.0;
+GrpcClientChannel, RemotingChannel, RemoteChannel and SimpleChannel of the proxy, 5.0.0 to 5.5.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import tzinfo
+from typing import Any
+
+from hindsight.udfs.lines.bounded_lines import Line
+from hindsight.udfs.lines.parsed_line import (
+    ParsedLine,
+    Record,
+    RefusedLineError,
+    ignored,
+    instant_or_never,
+    java_number,
+)
+from hindsight.udfs.logs.log_layouts import LogReading, continues_trace, read_head, without_colours
+from hindsight.udfs.logs.log_templates import Reader, Template, TemplateIndex, read_message, template
+from hindsight.udfs.logs.log_wrappers import Unwrapper, may_be_wrapped
+from hindsight.udfs.logs.logged_lines import Occurrences, stamp
+
+_GROUP = r"(?P<client_group>[^ ]++)"
+# A channel prints itself in its class's own way, which may hold anything: it ends where the rest of the info begins.
+_CHANNEL = (
+    r"ClientChannelInfo \[channel=(?P<channel>"
+    r"(?:[^,C]|,(?! clientId=[^,\[\]]*+, language=)|C(?!lientChannelInfo \[))*+), clientId=(?P<client_id>[^,\[\]]++), "
+    r"language=(?P<language>[^,\[\]]++), version=(?P<client_version>\d{1,10}+), "
+    r"lastUpdateTimestamp=(?P<last_update_at>\d{1,19}+)\]"
+)
+_SUBSCRIPTION = r"SubscriptionData \[(?P<subscription>.*+)"
+
+TEMPLATES: tuple[Template, ...] = (
+    template(
+        "consumer_connected",
+        "new consumer connected, ",
+        rf"new consumer connected, group: {_GROUP} (?P<consume_type>[A-Z_]++) (?P<message_model>[A-Z_]++) "
+        rf"channel: {_CHANNEL}",
+    ),
+    template(
+        "consumer_unregistered",
+        "unregister a consumer[",
+        rf"unregister a consumer\[(?P<client_group>[^\]]++)\] from consumerGroupInfo {_CHANNEL}",
+    ),
+    template(
+        "consumer_group_removed",
+        "unregister consumer ok, ",
+        rf"unregister consumer ok, no any connection, and remove consumer group, {_GROUP}",
+    ),
+    template(
+        "consumer_channel_closed",
+        "NETTY EVENT: remove not active channel[",
+        rf"NETTY EVENT: remove not active channel\[{_CHANNEL}\] from ConsumerGroupInfo groupChannelTable, "
+        rf"consumer group: {_GROUP}",
+    ),
+    template(
+        "consumer_channel_expired",
+        "SCAN: remove expired channel from ConsumerManager",
+        r"SCAN: remove expired channel from ConsumerManager consumerTable(?P<all_clear>, all clear, |\. )"
+        r"(?:channel=(?P<address>[^ ,]++), )?consumerGroup=(?P<client_group>[^ ]++)",
+    ),
+    template(
+        "consumer_id_changed",
+        "[BUG] consumer channel exist in broker, but clientId not equal. ",
+        rf"\[BUG\] consumer channel exist in broker, but clientId not equal\. GROUP: {_GROUP} "
+        rf"OLD: (?P<ignored>.*?)NEW: {_CHANNEL} ?",
+    ),
+    template(
+        "consumer_id_changed",
+        "ConsumerGroupInfo: consumer channel exists in broker, but clientId is not the same one, ",
+        r"ConsumerGroupInfo: consumer channel exists in broker, but clientId is not the same one, "
+        rf"group=(?P<client_group>[^,]++), old clientChannelInfo=(?P<ignored>.*?), new clientChannelInfo={_CHANNEL}",
+    ),
+    template(
+        "subscription_added",
+        "subscription changed, add new topic, ",
+        rf"subscription changed, add new topic, group: {_GROUP} {_SUBSCRIPTION}",
+    ),
+    template(
+        "subscription_removed",
+        "subscription changed, group: ",
+        rf"subscription changed, group: {_GROUP} remove topic (?P<topic>[^ ]++) {_SUBSCRIPTION}",
+        mark=" remove topic ",
+    ),
+    template(
+        "subscription_changed",
+        "subscription changed, group: ",
+        rf"subscription changed, group: {_GROUP} OLD: SubscriptionData \[(?P<old_subscription>.*?)\] "
+        rf"NEW: {_SUBSCRIPTION}",
+        mark=" OLD: ",
+    ),
+    template(
+        "producer_connected",
+        "new producer connected, ",
+        rf"new producer connected, group: {_GROUP} channel: {_CHANNEL}",
+    ),
+    template(
+        "producer_group_removed",
+        "unregister a producer group[",
+        r"unregister a producer group\[(?P<client_group>[^\]]++)\] from groupChannelTable",
+    ),
+    template(
+        "producer_unregistered",
+        "unregister a producer[",
+        rf"unregister a producer\[(?P<client_group>[^\]]++)\] from groupChannelTable {_CHANNEL}",
+    ),
+    template(
+        "producer_channel_closed",
+        "NETTY EVENT: remove channel[",
+        rf"NETTY EVENT: remove channel\[{_CHANNEL}\]\[(?P<address>[^\]]*+)\] from ProducerManager groupChannelTable, "
+        rf"producer group: {_GROUP}",
+    ),
+    template(
+        "producer_channel_expired",
+        "SCAN: remove expired channel[",
+        r"SCAN: remove expired channel\[(?P<address>[^\]]*+)\] from ProducerManager groupChannelTable, "
+        rf"producer group name: {_GROUP}",
+    ),
+    template(
+        "producer_channel_expired",
+        "ProducerManager#scanNotActiveChannel: remove expired channel[",
+        r"ProducerManager#scanNotActiveChannel: remove expired channel\[(?P<address>[^\]]*+)\] from ProducerManager "
+        rf"groupChannelTable, producer group name: {_GROUP}",
+    ),
+    template(
+        "producer_channel_expired",
+        "SCAN: remove expired channel from ProducerManager",
+        r"SCAN: remove expired channel from ProducerManager groupChannelTable(?P<all_clear>, all clear, )"
+        r"group=(?P<client_group>[^ ]++)",
+    ),
+    template(
+        "group_not_known",
+        "getConsumerGroupInfo failed, ",
+        rf"getConsumerGroupInfo failed, {_GROUP} (?P<address>[^ ]++)",
+    ),
+    template(
+        "group_without_clients",
+        "getAllClientId failed, ",
+        rf"getAllClientId failed, {_GROUP} (?P<address>[^ ]++)",
+    ),
+    template(
+        "assignment_failed",
+        "QueryLoad: no assignment for group[",
+        r"QueryLoad: no assignment for group\[(?P<client_group>[^\]]++)\](?: |, the )topic\[(?P<topic>[^\]]++)\]"
+        r"(?:, get consumer id list failed|, allocate message queue exception\. (?P<ignored>.*+)| does not exist\.)",
+    ),
+)
+_NEEDLES = (
+    "connected, ",
+    "unregister ",
+    "NETTY EVENT",
+    "SCAN: ",
+    "onsumer channel exist",
+    "subscription changed",
+    "ProducerManager#",
+    "o failed, ",
+    "d failed, ",
+    "QueryLoad",
+)
+_MESSAGES = TemplateIndex(TEMPLATES, _NEEDLES)
+# Netty's own channels and SimpleChannel of the proxy: ``[id: 0x1, L:/10.0.0.1:8080 - R:/10.0.0.2:5000]``;
+# GrpcClientChannel and RemotingChannel name both addresses; RemoteChannel (of another proxy) names none.
+_REMOTE = re.compile(r"\bremoteAddress=([^,}\]\s]*+)| R:([^ \]]*+)\]")
+_LOCAL = re.compile(r"\blocalAddress=([^,}\]\s]*+)| L:([^ \]]*+) ")
+_OWN_NAME = re.compile(r"broker(?:\.\d+)?").fullmatch  # what RocketMQ calls the file itself
+_ROTATED = frozenset({"otherdays", "other_days"})
+_MEMBER = {name: re.compile(rf"(?:^|, ){name}=([^,\[\]]*+)") for name in ("topic", "subVersion")}
+
+
+def parse_broker_log(lines: Iterable[Line], *, zone: tzinfo, file: str = "") -> Iterator[ParsedLine]:
+    """One ``ParsedLine`` per line.
+
+    Args:
+        lines: of one file.
+        zone: of a layout of one's own that writes a comma before milliseconds; RocketMQ's own is GMT+8.
+        file: the file's path inside its cluster's folder.
+    """
+    reader = _Reader(broker_of(file), LogReading(zone))
+    unwrapper = Unwrapper()
+    for line in lines:
+        text = line[3]
+        if line[4] is None and not (may_be_wrapped(text) or _MESSAGES.may_hold_one(text)):
+            yield ignored(line)
+        else:
+            for entry, inner in unwrapper.take(line):
+                yield ignored(entry) if inner is None else reader.take(entry, inner)
+    for entry, inner in unwrapper.rest():
+        yield reader.take(entry, inner)
+
+
+class _Reader:
+    """Reads wanted lines; remembers which lines this instant has had."""
+
+    def __init__(self, broker_name: str, reading: LogReading) -> None:
+        self.broker_name = broker_name
+        self.reading = reading
+        self.occurrences = Occurrences()
+
+    def take(self, line: Line, text: str) -> ParsedLine:
+        """A line with the text that the broker wrote."""
+        if line.refusal is not None:
+            return ParsedLine(line, refusal=line.refusal)
+        text = without_colours(text)
+        found = _MESSAGES.search(text)
+        if found is None or continues_trace(text):
+            return ignored(line)
+        try:
+            row = self._event(text, *found)
+        except RefusedLineError as refused:
+            return ParsedLine(line, refusal=refused.refusal)
+        return ParsedLine(line, (Record("membership_event", row),))
+
+    def _event(self, text: str, start: int, form: Template) -> dict[str, Any]:
+        head = read_head(text, start, self.reading)
+        message = text[start:]
+        row = read_message(form, message, _READ)
+        stamp(row, head, text, message, self.occurrences)
+        row["broker_name"] = self.broker_name
+        return row
+
+
+def broker_of(file: str) -> str:
+    """``broker-a`` for ``broker-a.log.gz`` and ``broker-a/otherdays/broker.1.log.gz``; '' for a mere ``broker.log``."""
+    *folders, name = file.split("/")
+    stem = name.partition(".log")[0]
+    if not _OWN_NAME(stem):
+        return stem
+    return next((folder for folder in reversed(folders) if folder not in _ROTATED), "")
+
+
+def _channel(printed: str) -> dict[str, Any]:
+    return _end("address", _REMOTE, printed) | _end("broker_address", _LOCAL, printed)
+
+
+def _end(column: str, pattern: re.Pattern[str], printed: str) -> dict[str, Any]:
+    """An address of a channel, by name where it has names."""
+    found = sorted((end[1] is None, end[1] or end[2] or "") for end in pattern.finditer(printed))
+    address = found[0][1].removeprefix("/") if found else ""
+    return {column: address} if address and address != "null" else {}
+
+
+def _last_update(text: str) -> dict[str, Any]:
+    name = "lastUpdateTimestamp"
+    return {"last_update_at": instant_or_never({name: java_number(text, 64)}, name)}
+
+
+def _subscription(printed: str) -> dict[str, Any]:
+    topic, version = _MEMBER["topic"].search(printed), _MEMBER["subVersion"].search(printed)
+    row: dict[str, Any] = {"topic": topic[1]} if topic else {}
+    if version and version[1]:
+        row["sub_version"] = java_number(version[1], 64)
+    return row | {"sub_string": _sub_string(printed)}
+
+
+def _sub_string(printed: str) -> str | None:
+    """An SQL92 expression may hold anything: it ends where the tags begin."""
+    after = printed.partition("subString=")[2]
+    expression, found, _ = after.rpartition(", tagsSet=")
+    return expression if found else None
+
+
+_READ: dict[str, Reader] = {
+    "channel": _channel,
+    "client_version": lambda text: {"client_version": java_number(text, 32)},
+    "last_update_at": _last_update,
+    "subscription": _subscription,
+    "old_subscription": lambda text: {"old_sub_string": _sub_string(text)},
+    "all_clear": lambda text: {},
+    "ignored": lambda text: {},
+}

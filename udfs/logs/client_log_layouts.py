@@ -1,0 +1,64 @@
+"""What the settings say of client logs in, how the lines of one of them are read out.
+
+An entry holds for the logs that its shell patterns match; the first that does is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import tzinfo
+from fnmatch import fnmatchcase
+from zoneinfo import ZoneInfo
+
+from hindsight.udfs.lines.parsed_line import ClientLogLayout
+from hindsight.udfs.logs.log_dates import DayCount, date_in_name
+from hindsight.udfs.logs.log_layouts import LogReading
+from hindsight.udfs.logs.log_patterns import declared_layout
+
+_ASCII = bytes(range(32, 127))
+
+
+def check_layout(layout: ClientLogLayout) -> None:
+    """Refuse what no log could be read by.
+
+    Raises: ValueError: its pattern or its encoding; the text says why.
+    """
+    if layout.pattern is not None:
+        dates = declared_layout(layout.pattern).dates
+        if dates.is_dated and layout.date_from_file_name:
+            raise ValueError("the pattern's lines have a date: they need none from the file's name")
+        if not (dates.is_dated or layout.date_from_file_name):
+            raise ValueError("the pattern's lines have no date: set date_from_file_name, or none could be taken in")
+    check_encoding(layout.encoding)
+
+
+def layout_of(layouts: Iterable[ClientLogLayout], cluster: str, path: str) -> ClientLogLayout | None:
+    """The first entry that holds for the log at ``path`` in its cluster's folder."""
+    names = (path, path.rpartition("/")[2])
+    for layout in layouts:
+        if fnmatchcase(cluster, layout.cluster) and any(fnmatchcase(name, layout.file) for name in names):
+            return layout
+    return None
+
+
+def reading_of(layout: ClientLogLayout | None, zone: tzinfo, path: str) -> LogReading:
+    """How the lines of a log are read; ``zone``: where the entry and its pattern name none."""
+    if layout is None:
+        return LogReading(zone)
+    declared = declared_layout(layout.pattern) if layout.pattern is not None else None
+    own = ZoneInfo(layout.zone) if layout.zone is not None else None
+    days = DayCount(date_in_name(path)) if layout.date_from_file_name else None
+    return LogReading((declared.zone if declared else None) or own or zone, declared, days)
+
+
+def check_encoding(name: str) -> None:
+    """Refuse an encoding whose lines cannot be cut at the byte of a line's end before they are decoded.
+
+    Raises: ValueError: no codec of Python's for text, or one like UTF-16 or EBCDIC.
+    """
+    try:
+        is_ascii = all(text.decode(name) == text.decode() for text in (rb"\x41", _ASCII))
+    except (LookupError, ValueError):
+        is_ascii = False
+    if not is_ascii or "\0" in name:
+        raise ValueError(f"{name!r} is no encoding that holds ASCII as it is, such as utf-8, gbk, gb18030, big5")

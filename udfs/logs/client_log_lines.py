@@ -1,0 +1,250 @@
+"""Lines of ``rocketmq_client.log``, or of an application's log, in; rows of two tables out.
+
+``rebalance_result``: "rebalanced result changed" (through 4.9.8) and "client rebalanced result changed" (5.0.0 on) of
+RebalanceImpl#rebalanceByTopic. ``client_event``: the messages registered in ``client_log_events``.
+Wanted messages are looked for anywhere in a line, under whatever wraps it (``log_wrappers``). A line that holds one is
+read by its head (``log_layouts``) or refused, and so is a line in which another language's client tells the like.
+
+A line of a stack trace continues the line before. The beginning of the trace becomes part of that line's row; its own
+lines count as ignored, since one row came of all of them and names the first as its source. What a trace quotes is no
+message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import tzinfo
+from typing import Any
+
+from hindsight.udfs.allocation import MessageQueue, sort_queues
+from hindsight.udfs.lines.bounded_lines import Line
+from hindsight.udfs.lines.parsed_line import ClientLogLayout, ParsedLine, Record, RefusedLineError, ignored, java_number
+from hindsight.udfs.logs.client_log_events import MESSAGES, read_event, tells_nothing
+from hindsight.udfs.logs.client_log_layouts import reading_of
+from hindsight.udfs.logs.foreign_client_logs import refuse_foreign
+from hindsight.udfs.logs.grpc_client_logs import GRPC, GrpcLine, read_grpc
+from hindsight.udfs.logs.held_lines import Held, HeldQueues
+from hindsight.udfs.logs.log_layouts import (
+    LogReading,
+    begins_record,
+    continues_trace,
+    read_head,
+    time_of_line,
+    without_colours,
+)
+from hindsight.udfs.logs.log_templates import Template
+from hindsight.udfs.logs.log_wrappers import Unwrapper
+from hindsight.udfs.logs.logged_lines import Occurrences, line_digest, stamp
+from hindsight.udfs.logs.other_client_logs import CPP, is_other_client, read_other
+
+_MARK = "rebalanced result changed. allocateMessageQueueStrategyName="
+_FIELDS = (
+    "group",
+    "topic",
+    "clientId",
+    "mqAllSize",
+    "cidAllSize",
+    "rebalanceResultSize",
+    "rebalanceResultSet",
+)
+_QUEUE = re.compile(r"MessageQueue \[topic=([^,\]]++), brokerName=([^,\]]++), queueId=(\d{1,10}+)\](?:, )?")
+_FRAMES = ("\tat ", "\t... ")  # how most lines of a trace begin
+
+
+def parse_client_log(
+    lines: Iterable[Line], *, zone: tzinfo, file: str = "", layout: ClientLogLayout | None = None
+) -> Iterator[ParsedLine]:
+    """One ``ParsedLine`` per log line, in order.
+
+    Args:
+        lines: of one file.
+        zone: the JVM's, for layouts that write local time without naming it.
+        file: the file's path inside its cluster's folder; its folder names the log in rows that name no client.
+        layout: what the settings say of this log.
+    """
+    reader = _Reader(reading_of(layout, zone, file), file.rpartition("/")[0])
+    unwrapper = Unwrapper()
+    for line in lines:
+        text = line[3]
+        if line[4] is None and (text.startswith(_FRAMES) or (tells_nothing(text) and not reader.counts_days)):
+            held = reader.held
+            if held is None:
+                yield ignored(line)  # most lines end here, or in the trace of the line before
+            elif not (text[:1] == "\t" and held.takes(line, text)):
+                yield from reader.follow(line, text)
+        else:
+            for entry, inner in unwrapper.take(line):
+                yield from reader.take(entry, inner)
+    for entry, inner in unwrapper.rest():
+        yield from reader.take(entry, inner)
+    yield from reader.release()
+
+
+class _Reader:
+    """Reads lines; holds one while its stack trace may follow, and remembers which lines this instant has had."""
+
+    def __init__(self, reading: LogReading, folder: str) -> None:
+        self.reading = reading
+        self.counts_days = reading.days is not None
+        self.folder = folder
+        self.held: Held | None = None
+        self.is_traced = False  # the line that was read last
+        self.list_begins: str | None = None  # the message of a C++ client's result, whose queues stand below it
+        self.occurrences = Occurrences()
+
+    def take(self, line: Line, text: str | None) -> Iterator[ParsedLine]:
+        """A line with the text that its process wrote; None: it goes on in a later line."""
+        if text is None:
+            yield from self.release()
+            yield ignored(line)
+            return
+        if self.counts_days:
+            self._take_time(text)
+        parsed = None if line.refusal is None and tells_nothing(text) else self.wanted(line, text)
+        if parsed is None:
+            yield from self.follow(line, text)
+            return
+        yield from self.release()
+        if parsed.records and self.list_begins is not None:
+            self.held, self.list_begins = HeldQueues(parsed, self.list_begins), None
+        elif parsed.records and self.is_traced:
+            self.held = Held(parsed)
+        else:
+            yield parsed
+
+    def follow(self, line: Line, text: str) -> Iterator[ParsedLine]:
+        """A line that tells nothing by itself: part of the trace before it, or the end of it."""
+        begins = not text.startswith(_FRAMES) and begins_record(text)
+        if self.held is None or begins or not self.held.takes(line, text):
+            yield from self.release()
+            yield ignored(line)
+
+    def release(self) -> Iterator[ParsedLine]:
+        """The line that is held, with its trace."""
+        if self.held is not None:
+            held, self.held = self.held, None
+            yield from held.release()
+
+    def _take_time(self, text: str) -> None:
+        seen = time_of_line(text, self.reading)
+        if seen is not None and self.reading.days is not None:
+            self.reading.days.see(seen.day_ms)
+
+    def wanted(self, line: Line, text: str) -> ParsedLine | None:
+        """What comes of a line that may hold a wanted message; None: it holds none, or quotes it in a stack trace."""
+        if line.refusal is not None:
+            return ParsedLine(line, refusal=line.refusal)
+        text = without_colours(text)
+        found = MESSAGES.search(text)
+        if continues_trace(text):
+            return None
+        try:
+            if is_other_client(text):
+                return self._other(line, text)
+            if found is None:
+                grpc = read_grpc(text, self.reading)
+                if grpc is not None:
+                    return self._grpc(line, text, grpc)
+                refuse_foreign(text)
+                return None
+            start, form = found
+            record = self._result(text, start) if form.kind == "rebalance_result" else self._event(text, start, form)
+        except RefusedLineError as refused:
+            return ParsedLine(line, refusal=refused.refusal)
+        self.is_traced = form.traced
+        return ParsedLine(line, (record,))
+
+    def _other(self, line: Line, text: str) -> ParsedLine | None:
+        """What comes of a line of a Go or C++ client; None: nothing."""
+        other = read_other(text, self.reading.zone)
+        if other is None:
+            return None
+        self.is_traced = False
+        row = {**other.row, "language": other.language}
+        if other.is_result:
+            self.list_begins = other.message if other.language == CPP else None
+            row |= {"logged_at": other.head.at_ms, "resolution_ms": other.head.resolution_ms}
+            row["occurrence"] = self.occurrences.count(line_digest(text))
+            return ParsedLine(line, (Record("rebalance_result", row),))
+        row |= {"log_folder": self.folder, "pid": None}
+        stamp(row, other.head, text, other.message, self.occurrences)
+        return ParsedLine(line, (Record("client_event", row),))
+
+    def _grpc(self, line: Line, text: str, told: GrpcLine) -> ParsedLine:
+        self.is_traced = told.row["kind"] in ("send_failed", "heartbeat_failed")
+        row = {**told.row, "language": GRPC, "log_folder": self.folder, "pid": told.head.pid}
+        stamp(row, told.head, text, told.message, self.occurrences)
+        return ParsedLine(line, (Record("client_event", row),))
+
+    def _result(self, text: str, start: int) -> Record:
+        head = read_head(text, start, self.reading)
+        row = {
+            **_rebalance_result(self._message(text, start)),
+            "logged_at": head.at_ms,
+            "resolution_ms": head.resolution_ms,
+            "occurrence": self.occurrences.count(line_digest(text)),
+        }
+        return Record("rebalance_result", row)
+
+    def _event(self, text: str, start: int, form: Template) -> Record:
+        head = read_head(text, start, self.reading)
+        message = self._message(text, start)
+        row = read_event(form, message)
+        row["log_folder"] = self.folder
+        row["pid"] = head.pid
+        stamp(row, head, text, message, self.occurrences)
+        return Record("client_event", row)
+
+    def _message(self, text: str, start: int) -> str:
+        declared = self.reading.declared
+        return text[start : declared.message_end(text, start)] if declared else text[start:]
+
+
+def _rebalance_result(message: str) -> dict[str, Any]:
+    strategy, *values = _split_fields(message[message.index(_MARK) + len(_MARK) :])
+    group, topic, client_id, queue_count, member_count, size, printed = values
+    queues = _queues(printed)
+    if len(queues) != _count(size):
+        raise RefusedLineError("BAD_REBALANCE_LINE", f"rebalanceResultSize is {size}, {len(queues)} queues are printed")
+    return {
+        "consumer_group": group,
+        "topic": topic,
+        "client_id": client_id,
+        "strategy": strategy,
+        "queue_count": _count(queue_count),
+        "member_count": _count(member_count),
+        "queues": [{"broker_name": q.broker_name, "queue_id": q.queue_id} for q in queues],
+        "queues_text": " ".join(f"{q.broker_name}:{q.queue_id}" for q in queues),
+    }
+
+
+def _split_fields(text: str) -> list[str]:
+    """The strategy's value and those of ``_FIELDS``, which stand in this order in every release."""
+    values = []
+    for name in _FIELDS:
+        value, found, text = text.partition(f", {name}=")
+        if not found or not value:
+            raise RefusedLineError("BAD_REBALANCE_LINE", f"field {name!r} or the value before it is missing")
+        values.append(value)
+    return [*values, text]
+
+
+def _queues(printed: str) -> list[MessageQueue]:
+    if not (printed.startswith("[") and printed.endswith("]")):
+        raise RefusedLineError("BAD_REBALANCE_LINE", "the printed set is cut off")
+    inner, position, queues = printed[1:-1], 0, []
+    while position < len(inner):
+        queue = _QUEUE.match(inner, position)
+        if queue is None:
+            raise RefusedLineError("BAD_REBALANCE_LINE", f"no message queue at {inner[position : position + 60]!r}")
+        topic, broker_name, queue_id = queue.groups()
+        queues.append(MessageQueue(topic, broker_name, java_number(queue_id, 32)))
+        position = queue.end()
+    return sort_queues(queues)
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise RefusedLineError("BAD_REBALANCE_LINE", f"{text[:40]!r} is no count")
+    return int(text)

@@ -1,0 +1,147 @@
+"""A line of a gRPC client's log in, the row that it makes of ``client_event`` out.
+
+What such a client tells of queues is what a proxy assigned to it, and what it isolates are endpoints, mostly those of
+proxies: no rule of ownership and none of fault tables meets these rows. ``language`` is GRPC, whatever the client is
+written in.
+
+- Java, C#    ``2026-01-05 10:15:00.123 INFO  [pid] [thread] [class#method:line] - text``, C# with four digits, local
+- Go          ``2026-01-05T10:15:00.123+0800\\tINFO\\tfile:line\\ttext\\t{"client_id": "..."}``
+- C++         ``2026-01-05 10:15:00.123 [I] [thread] text file:line``, local
+
+Source: ClientImpl, ProducerImpl and PushConsumerImpl of Java, golang/client.go, producer.go and push_consumer.go,
+Client.cs and Producer.cs, SendContext.cpp and ClientImpl.cpp of rocketmq-clients, 5.0.0 to master.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from hindsight.udfs.lines.parsed_line import RefusedLineError, java_number
+from hindsight.udfs.logs.log_layouts import LogHead, LogReading, read_head
+from hindsight.udfs.logs.log_templates import holds_any
+from hindsight.udfs.logs.other_client_logs import instant_of
+from hindsight.udfs.values.message_queues import MessageQueue, sort_queues
+
+GRPC = "GRPC"
+# One of them stands in each line that is recognised here.
+_NEEDLES = ("endpoint", "ssignment", "it is expired")
+_EVENTS: Sequence[tuple[str, str]] = (
+    ("endpoint_rejoined", r"[Rr]ejoin endpoints which (?:is|was) isolated before, "),
+    ("endpoint_rejoined", r"Removed isolation for endpoint (?P<endpoints>[^ ]++) after successful heartbeat"),
+    ("endpoint_isolated", r"Isolated endpoint (?P<endpoints>[^ ]++) after send failure"),
+    ("send_failed", r"[Ff]ailed to send (?:transactional )?message(?:\(s\))?[ ,](?=.{0,2000}\bendpoints=)"),
+    ("heartbeat_failed", r"[Ff]ailed to send heartbeat, (?=.{0,2000}\bendpoints=)"),
+    ("assignments_changed", r"Assignments of topic=[^ ,]++ has changed, "),
+    ("assignments_empty", r"(?:Acquired|Attention!!! acquired) empty assignments from remote, "),
+    ("queue_removed", r"Drop message queue according to the latest assignmentList, "),
+    ("queue_pull_expired", r"Drop message queue because it is expired, "),
+)
+GRPC_KINDS = frozenset(kind for kind, _ in _EVENTS)
+_ANY = re.compile("|".join(f"(?P<e{n}>{re.sub('[?]P<[a-z]+>', '', text)})" for n, (_, text) in enumerate(_EVENTS)))
+_PATTERNS = [re.compile(text) for _, text in _EVENTS]
+_FIELD = re.compile(
+    r"\b(clientId|endpoints|topic|messageId(?:\(s\))?|mq)=(.*?)(?=,? [A-Za-z]++(?:\(s\))?=| has changed, |\Z)",
+    re.DOTALL,
+)
+_MOST_CHARS = 8192  # of a message
+_GO_CLIENT = re.compile(r'\t\{.*?"client_id": "([^"]++)"')
+_QUEUE = re.compile(r"messageQueue=([^{}]{1,255})\.([%|\w-]{1,255})\.(-?\d{1,10})\}")
+_MQ = re.compile(r"([^{}]{1,255})\.([%|\w-]{1,255})\.(-?\d{1,10})\Z")
+_GO_HEAD = re.compile(r"(\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d{4}))\t([A-Z]++)\t(?:[^\t]++\t)?")
+_LOCAL_HEAD = re.compile(
+    r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3})\d?+ "
+    r"(?:\[([EWIDTC])\] \[ *+(\d++)\] |([A-Z]++) ++\[(\d{1,18})\] \[(\d++)\] \[[^\[\]#]*+\] )"
+)
+_LEVELS = {"E": "error", "W": "warn", "I": "info", "D": "debug", "T": "trace", "C": "critical"}
+
+
+class GrpcLine(NamedTuple):
+    """What a line tells."""
+
+    head: LogHead
+    message: str
+    row: dict[str, Any]
+
+
+def read_grpc(text: str, reading: LogReading) -> GrpcLine | None:
+    """The line as one of a gRPC client; None: it tells nothing wanted. Refused: BAD_TIMESTAMP, UNKNOWN_LOG_LAYOUT."""
+    found = _ANY.search(text) if may_be_grpc(text) else None
+    if found is None:
+        return None
+    head = _head(text, found.start(), reading)
+    message = text[found.start() : found.start() + _MOST_CHARS].partition("\t")[0].rstrip(" ")
+    number = int((found.lastgroup or "e0")[1:])
+    row = _row(_EVENTS[number][0], _PATTERNS[number], message)
+    go = _GO_CLIENT.search(text, found.end())
+    if go is not None:
+        row.setdefault("client_id", go[1])
+    return GrpcLine(head, message, row)
+
+
+def may_be_grpc(text: str) -> bool:
+    """False: it is no line that is wanted here. Quick, for most lines."""
+    return holds_any(text, _NEEDLES)
+
+
+def _head(text: str, start: int, reading: LogReading) -> LogHead:
+    """Of a line in one of the clients' own layouts, or in any that logs are read in."""
+    go, local = _GO_HEAD.match(text), _LOCAL_HEAD.match(text)
+    if go is not None and go.end() == start:
+        return LogHead(_instant(go[1], reading), 1, go[2], None, None)
+    if local is not None and local.end() == start:
+        at = _instant(local[1], reading)
+        if local[2]:
+            return LogHead(at, 1, _LEVELS[local[2]], None, local[3])
+        return LogHead(at, 1, local[4], int(local[5]), local[6])
+    return read_head(text, start, reading)
+
+
+def _instant(stamp: str, reading: LogReading) -> int:
+    try:
+        at = datetime.fromisoformat(stamp)
+    except ValueError:
+        raise RefusedLineError("BAD_TIMESTAMP", f"{stamp!r} is no time") from None
+    return instant_of(at if at.tzinfo else at.replace(tzinfo=reading.zone))
+
+
+def _row(kind: str, pattern: re.Pattern[str], message: str) -> dict[str, Any]:
+    said = pattern.match(message)
+    fields = {name.removesuffix("(s)"): value for name, value in _FIELD.findall(message)}
+    fields |= {name: value for name, value in (said.groupdict() if said else {}).items() if value}
+    named = {
+        "client_id": fields.get("clientId"),
+        "topic": fields.get("topic"),
+        "broker_address": fields.get("endpoints"),
+        "msg_id": _only(fields.get("messageId")),
+        "detail": message if kind in ("send_failed", "assignments_empty") else None,
+    }
+    row: dict[str, Any] = {"kind": kind, "arguments_lost": False}
+    row |= {name: value for name, value in named.items() if value} | _queue(fields)
+    if kind == "assignments_changed":
+        row |= _assigned(message, row.get("topic"))
+    return row
+
+
+def _only(message_ids: str | None) -> str | None:
+    """The id of a send of one message."""
+    ids = (message_ids or "").strip("[]")
+    return ids if ids and "," not in ids and " " not in ids else None
+
+
+def _queue(fields: Mapping[str, str]) -> dict[str, Any]:
+    """Java's ``broker.topic.queueId``; topics hold no points."""
+    found = _MQ.match(fields.get("mq", ""))
+    if found is None:
+        return {}
+    return {"broker_name": found[1], "topic": found[2], "queue_id": java_number(found[3], 32)}
+
+
+def _assigned(message: str, topic: str | None) -> dict[str, Any]:
+    """What was assigned last; Go and C# print no queues. Queue -1 is any of its broker's."""
+    _, _, latest = message.partition(" => ")
+    queues = sort_queues(MessageQueue(m[2], m[1], java_number(m[3], 32)) for m in _QUEUE.finditer(latest))
+    own = [{"broker_name": q.broker_name, "queue_id": q.queue_id} for q in queues]
+    return {"topic": topic} | ({"queues": own} if own else {})

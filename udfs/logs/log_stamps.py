@@ -1,0 +1,149 @@
+"""Parts of a written time in, its instant out: the stamps that loggers write, and those that are found in a head.
+
+A stamp that carries its own offset needs no zone. One that names a zone by letters (CST, IST) is refused, since the
+same letters mean several zones. One without a date is dated by its log (``log_dates``), or refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from typing import NamedTuple
+
+from hindsight.udfs.lines.parsed_line import RefusedLineError
+
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_TIME = r"(?P<hour{0}>\d\d):(?P<minute{0}>\d\d):(?P<second{0}>\d\d)(?:(?P<mark{0}>[.,:])(?P<fraction{0}>\d{{1,9}}+))?"
+_OFFSET = (
+    r"(?P<offset{0}>Z(?!\w)|[+-]\d\d:?\d\d(?![\d:])| [+-]\d{{4}}(?!\d)| ?(?:UTC|GMT)(?!\w)(?:[+-]\d\d?(?::?\d\d)?)?)?"
+)
+_DATES = (
+    r"(?P<year{0}>\d{{4}})(?P<cut>[-/.])(?P<month{0}>\d\d)(?P=cut)(?P<day{0}>\d\d)(?P<gap>[ T_])",
+    r"(?P<day{0}>\d\d)[ /-](?P<name{0}>" + "|".join(MONTHS) + r")[ /-](?P<year{0}>\d{{4}})[ :]",
+    r"(?P<year{0}>\d{{4}})(?P<month{0}>\d\d)(?P<day{0}>\d\d)[ T]",
+)
+_SHORT = r"(?P<hour{0}>\d\d)(?P<minute{0}>\d\d)(?P<second{0}>\d\d)(?P<mark{0}>[.,])(?P<fraction{0}>\d{{3,9}}+)"
+_FORMS = (
+    _DATES[0] + _TIME + _OFFSET,
+    _DATES[1] + _TIME + _OFFSET,
+    _DATES[2] + _TIME + _OFFSET,
+    _DATES[2] + _SHORT + _OFFSET,
+)
+_STAMP = re.compile(r"(?<!\d)(?:" + "|".join(form.format(number) for number, form in enumerate(_FORMS)) + ")")
+_TIME_OF_DAY = re.compile(r"(?<![\w:.,-])" + _TIME.format("") + r"(?![\d:])")
+_ZONE_LETTERS = re.compile(r" \[?(?!TRACE|DEBUG|INFO|WARN|ERROR|FATAL)(?:[A-Z]{2,4}T|MSK)\b")
+_OF_OFFSET = re.compile(r" ?(?:UTC|GMT|Z)?(?:([+-])(\d\d?):?(\d\d)?)?")
+
+
+class Stamp(NamedTuple):
+    """A time as written: where it stands, its parts (``date`` None: only a time of day), and its own offset."""
+
+    start: int
+    end: int
+    date: tuple[int, int, int] | None
+    time: tuple[int, int, int]
+    mark: str | None
+    fraction: str | None
+    offset: str | None
+    is_plain: bool  # of the form ``2026-01-05 10:15:00``, which is RocketMQ's own
+
+    @property
+    def millis(self) -> int:
+        """Milliseconds of the fraction; what is finer is cut off."""
+        return int((self.fraction or "0")[:3].ljust(3, "0"))
+
+    @property
+    def resolution_ms(self) -> int:
+        """1, or 1000 where fewer than three digits of the fraction are written."""
+        return 1 if self.fraction and len(self.fraction) >= 3 else 1000
+
+    @property
+    def day_ms(self) -> int:
+        """Milliseconds since midnight."""
+        hour, minute, second = self.time
+        return ((hour * 60 + minute) * 60 + second) * 1000 + self.millis
+
+
+def last_stamp(text: str, end: int) -> Stamp | None:
+    """The last stamp with a date before ``end``: those before it are of whoever passed the line on."""
+    found = None
+    for stamp in _STAMP.finditer(text, 0, end):
+        found = stamp
+    return _dated(found) if found else None
+
+
+def first_stamp(text: str, end: int) -> Stamp | None:
+    """The first stamp with a date before ``end``: a line's own, whatever its message holds."""
+    found = _STAMP.search(text, 0, end)
+    return _dated(found) if found else None
+
+
+def _dated(found: re.Match[str]) -> Stamp:
+    groups = found.groupdict()
+    number = next(i for i in range(len(_FORMS)) if groups[f"year{i}"] is not None)
+    parts = {name.removesuffix(str(number)): value for name, value in groups.items() if name.endswith(str(number))}
+    plain = number == 0 and groups["cut"] == "-" and groups["gap"] == " "
+    return stamp_of(parts, found.start(), found.end(), is_plain=plain)
+
+
+def time_of_day(text: str, end: int) -> Stamp | None:
+    """The first time without a date before ``end``."""
+    found = _TIME_OF_DAY.search(text, 0, end)
+    return stamp_of(found.groupdict(), found.start(), found.end()) if found else None
+
+
+def stamp_of(parts: Mapping[str, str | None], start: int, end: int, *, is_plain: bool = False) -> Stamp:
+    """A stamp of its named parts; ``name`` is a month's English name."""
+    name, month = parts.get("name"), parts.get("month")
+    number = MONTHS.index(name) + 1 if name else int(month or 0)
+    year, day = parts.get("year"), parts.get("day")
+    date = (int(year), number, int(day)) if year and day else None
+    time = (int(parts.get("hour") or 0), int(parts.get("minute") or 0), int(parts.get("second") or 0))
+    return Stamp(start, end, date, time, parts.get("mark"), parts.get("fraction"), parts.get("offset"), is_plain)
+
+
+def epoch_ms(stamp: Stamp, zone: tzinfo) -> int:
+    """The instant of a dated stamp; ``zone`` holds where it has no offset of its own.
+
+    Refused: BAD_TIMESTAMP.
+    """
+    if stamp.date is None:
+        raise RefusedLineError("BAD_TIMESTAMP", "the time has no date")
+    return whole_second_ms(*stamp.date, *stamp.time, zone_of_offset(stamp.offset) or zone) + stamp.millis
+
+
+@lru_cache(maxsize=64)
+def whole_second_ms(year: int, month: int, day: int, hour: int, minute: int, second: int, zone: tzinfo) -> int:
+    """Epoch milliseconds of a local second; refused: BAD_TIMESTAMP."""
+    try:
+        return int(datetime(year, month, day, hour, minute, second, tzinfo=zone).timestamp()) * 1000
+    except (ValueError, OverflowError) as error:
+        said = f"{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}"
+        raise RefusedLineError("BAD_TIMESTAMP", f"{said!r}: {error}") from None
+
+
+def zone_of_offset(offset: str | None) -> tzinfo | None:
+    """The zone that an offset as written is; None without one.
+
+    Refused: BAD_TIMESTAMP, of a day or more.
+    """
+    found = _OF_OFFSET.fullmatch(offset) if offset else None
+    if found is None:
+        return None
+    sign, hours, minutes = found.groups()
+    if sign is None:
+        return UTC
+    size = timedelta(hours=int(hours), minutes=int(minutes or 0))
+    if size >= timedelta(days=1):
+        raise RefusedLineError("BAD_TIMESTAMP", f"{offset!r} is no offset from UTC")
+    return timezone(-size if sign == "-" else size)
+
+
+def refuse_zone_letters(text: str, stamp: Stamp) -> None:
+    """Refused: UNKNOWN_LOG_LAYOUT, where letters that mean several zones follow a stamp."""
+    if stamp.offset is None and (found := _ZONE_LETTERS.match(text, stamp.end)):
+        raise RefusedLineError(
+            "UNKNOWN_LOG_LAYOUT", f"the zone's letters {found[0].strip(' [')!r} mean several zones; declare the layout"
+        )

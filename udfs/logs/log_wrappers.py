@@ -1,0 +1,150 @@
+"""Lines of a log that something else collected in, the lines that its process wrote out.
+
+- docker, json-file         ``{"log":"...\\n","stream":"stdout","time":"..."}``; a long line lies in several entries
+- Kubernetes (CRI)          ``2026-01-05T10:15:00.123456789Z stdout F ...``; P instead of F: the line goes on
+- journald, syslog          ``Jan 05 10:15:00 host unit[7]: ...``, ``2026-01-05T10:15:00+0800 host unit[7]: ...``
+- journald, ``-o json``     ``{"MESSAGE":"...", ...}``
+
+What the collector noted of itself, its stamp above all, says nothing of the line that it carried.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import orjson
+
+from hindsight.udfs.lines.bounded_lines import Line
+
+_DOCKER_BYTES = 16 * 1024  # docker cuts a longer line; other collectors write no line ends at all
+_MOST_CHARS = 8 << 20  # of a line that lies in several entries; what goes beyond is a line of its own
+_FIRST_CHARS = 200  # of docker's entry, in which its text begins
+_DOCKER_LOG = re.compile(r'"log"\s*:\s*"((?:[^"\\]|\\.)*+)"')
+_DOCKER_STDERR = re.compile(r'"stream"\s*:\s*"stderr"')
+_STARTS = frozenset("{<JFMASOND")  # of JSON, of a priority, of a month
+_LEVEL = r"(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b"
+_CRI = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:?\d\d) (stdout|stderr) ([FP])(?::\S*+)? ?")
+_STAMPED = r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?|\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:?\d\d))"
+_NAME = rf"(?!{_LEVEL})[^\s\[\]():]{{1,255}}"  # of a host or a unit
+_SYSLOG = re.compile(rf"(?:<\d{{1,3}}>)?{_STAMPED} {_NAME} {_NAME}(?:\[\d{{1,10}}\])?:(?: |\Z)")
+
+
+class Unwrapped(NamedTuple):
+    """What a collector's entry carries: of which stream, the text, and whether its line ends with it."""
+
+    stream: str
+    text: str
+    ends: bool
+
+
+class Part(NamedTuple):
+    """Where the text of a collector's entry stands in the line; ``goes_on``: its line may end in a later entry."""
+
+    stream: str
+    begin: int
+    end: int
+    goes_on: bool
+
+
+class _Begun(NamedTuple):
+    """A line that goes on in a later entry: its last entry so far, the texts, their size."""
+
+    line: Line
+    texts: list[str]
+    size: int
+
+
+class Unwrapper:
+    """Takes the wrapping off the lines of one file; keeps what goes on in a later entry."""
+
+    def __init__(self) -> None:
+        self._begun: dict[str, _Begun] = {}
+
+    def take(self, line: Line) -> Iterable[tuple[Line, str | None]]:
+        """The line with the text that its process wrote: its own where nothing wraps it.
+
+        None: the text goes on in a later entry, with which the whole comes. Entries come in their order, but for those
+        that another stream's cut in two.
+        """
+        text = line[3]
+        size = line[2] - line[1]
+        found = unwrap(text, size) if line[4] is None and may_be_wrapped(text) else None
+        return ((line, text),) if found is None else self._joined(line, found)
+
+    def rest(self) -> Iterator[tuple[Line, str]]:
+        """At the file's end: what went on and came to no end."""
+        for begun in self._begun.values():
+            yield begun.line, "".join(begun.texts)
+
+    def _joined(self, line: Line, found: Unwrapped) -> Iterator[tuple[Line, str | None]]:
+        before = self._begun.pop(found.stream, None)
+        if before is None:
+            before = _Begun(line, [], 0)
+        else:
+            yield before.line, None
+        before.texts.append(found.text)
+        size = before.size + len(found.text)
+        if found.ends or size > _MOST_CHARS:
+            yield line, "".join(before.texts)
+        else:
+            self._begun[found.stream] = _Begun(line, before.texts, size)
+
+
+def may_be_wrapped(text: str) -> bool:
+    """False: nothing known wraps the line. Quick, for the lines that nothing does."""
+    return text[10:11] == "T" or text[:1] in _STARTS
+
+
+def may_go_on(text: str) -> bool:
+    """False: the line is no entry whose text may go on in a later one. Quick, for most lines."""
+    return ('"log"' in text[:_FIRST_CHARS] if text[:1] == "{" else text[10:11] == "T") and part_of(text) is not None
+
+
+def part_of(text: str) -> Part | None:
+    """Where an entry of docker's json-file or of Kubernetes' log holds its text; None: the line is no such entry."""
+    if text[:1] == "{":
+        found = _DOCKER_LOG.search(text, 0)
+        if found is None:
+            return None
+        stream = "stderr" if _DOCKER_STDERR.search(text) else "stdout"
+        return Part(stream, *found.span(1), not found[1].endswith("\\n"))
+    cri = _CRI.match(text)
+    return Part(cri[1], cri.end(), len(text), cri[2] == "P") if cri else None
+
+
+def unwrap(text: str, size: int = 0) -> Unwrapped | None:
+    """What a line carries as an entry of a collector that is known; None: it is no such entry.
+
+    ``size``: the bytes of the line as it stood in the file, where ids have been masked in it since.
+    """
+    if text.startswith("{"):
+        return _of_json(text, size)
+    cri = _CRI.match(text)
+    if cri is not None:
+        return Unwrapped(cri[1], text[cri.end() :], cri[2] == "F")
+    syslog = _SYSLOG.match(text)
+    return Unwrapped("", text[syslog.end() :], ends=True) if syslog else None
+
+
+def _of_json(text: str, size: int) -> Unwrapped | None:
+    try:
+        entry = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    log = entry.get("log")
+    if isinstance(log, str):
+        stream = "stderr" if entry.get("stream") == "stderr" else "stdout"
+        goes_on = not log.endswith("\n") and len(log.encode()) + max(size - len(text.encode()), 0) >= _DOCKER_BYTES
+        return Unwrapped(stream, log.removesuffix("\n").removesuffix("\r"), not goes_on)
+    message = entry.get("MESSAGE")
+    if isinstance(message, list):
+        message = _of_bytes(message)
+    return Unwrapped("", message, ends=True) if isinstance(message, str) else None
+
+
+def _of_bytes(message: list[object]) -> str | None:
+    """journald writes what is not plain UTF-8 text as a list of bytes."""
+    numbers = [byte for byte in message if isinstance(byte, int) and 0 <= byte < 256]
+    return bytes(numbers).decode(errors="backslashreplace") if len(numbers) == len(message) else None

@@ -1,0 +1,260 @@
+"""A line of a Go or C++ client's log in, the row that it makes of ``rebalance_result`` or ``client_event`` out.
+
+- Go, 2.0.0-alpha3 on: ``time="2026-11-25T09:08:02+08:00" level=info msg="text" key=value key="quoted value"``; whole
+  seconds, zone written
+- C++: ``[2026-11-25 09:31:11.753692](info):text[function:line]``, through 2.0 with the month's name, its master
+  ``[2026-01-05 10:15:00.123] [info] text``; local time, no zone
+
+Neither names the strategy nor the process. A C++ message ends after 1,023 bytes: its list of queues may be cut.
+Source: rlog/log.go and consumer/consumer.go of Go, 2.0.0-alpha3 to 2.1.2; src/log/Logger.cpp, src/consumer and
+src/producer of C++, 1.2.0 to 2.2.0.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import Any, NamedTuple
+
+from hindsight.udfs.lines.parsed_line import RefusedLineError, is_instant, java_number
+from hindsight.udfs.logs.log_layouts import LogHead
+from hindsight.udfs.values.message_queues import MessageQueue, sort_queues
+
+GO, CPP = "GO", "CPP"
+_CPP_BYTES = 1023  # of a message, as written
+_GO_LINE = re.compile(r'time="([^"]*+)" level=([a-z]++) msg="((?:[^"\\]|\\.)*+)"(.*+)', re.DOTALL)
+_GO_PAIR = re.compile(r' ([A-Za-z]++)=(?:"((?:[^"\\]|\\.)*+)"|([^ "]*+))(?= |$)', re.DOTALL)
+_CPP_LINE = re.compile(
+    r"\[(\d{4})-(\d\d|[A-Z][a-z]{2})-(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{3})\d{0,6}\]"
+    r"(?:\(([a-z]{4,7})\):| \[([a-z]{4,8})\] )(.*+)",
+    re.DOTALL,
+)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_PLACE = re.compile(r"\[\w++:\d++\]\Z")  # where in the C++ source the line was written
+_QUEUE = re.compile(r"MessageQueue \[topic=([^,\]]++), brokerName=([^,\]]++), queueId=(\d{1,10}+)\]")
+_RESULT = r"Allocation result for \[Consumer Group: ([^,]++), Topic: ([^,]++), Current Consumer ID: (.+)\] is changed\."
+_TOTALS = re.compile(r"Total Queue :#(\d{1,9}), Total Consumer :#(\d{1,9}), Allocated Queues are: ")
+
+
+class OtherLine(NamedTuple):
+    """What a line tells; of a rebalance result of C++ the queues stand in the lines behind it (``queues_below``)."""
+
+    language: str
+    head: LogHead
+    message: str
+    row: dict[str, Any]
+    is_result: bool
+
+
+def read_other(text: str, zone: tzinfo) -> OtherLine | None:
+    """The line as one of another language's client; None: it is one that tells nothing wanted.
+
+    ``zone``: of C++'s local times. Refused: BAD_TIMESTAMP, BAD_REBALANCE_LINE, BAD_EVENT_LINE.
+    """
+    go = _GO_LINE.fullmatch(text)
+    if go is not None:
+        return _go(*go.groups())
+    cpp = _CPP_LINE.fullmatch(text)
+    return None if cpp is None else _cpp(cpp, zone)
+
+
+def is_other_client(text: str) -> bool:
+    """Whether a line is written in one of the layouts of Go's and C++'s clients."""
+    return bool(_GO_LINE.match(text) or _CPP_LINE.match(text))
+
+
+def _go(time: str, level: str, message: str, rest: str) -> OtherLine | None:
+    told = _unquoted(message)
+    read = _GO_MESSAGES.get(told)
+    if read is None:
+        return None
+    fields = {name: _unquoted(quoted or "") or plain or "" for name, quoted, plain in _GO_PAIR.findall(rest)}
+    row = read(fields)
+    return OtherLine(GO, LogHead(_go_instant(time), 1000, level, None, None), told + rest, row, "kind" not in row)
+
+
+def _go_instant(time: str) -> int:
+    try:
+        at = datetime.fromisoformat(time)
+    except ValueError:
+        raise RefusedLineError("BAD_TIMESTAMP", f"{time[:40]!r} is no time") from None
+    if at.tzinfo is None:
+        raise RefusedLineError("BAD_TIMESTAMP", f"{time[:40]!r} has no zone")
+    return instant_of(at)
+
+
+def instant_of(at: datetime) -> int:
+    """Epoch ms; refused: BAD_TIMESTAMP."""
+    ms = round(at.astimezone(UTC).timestamp() * 1000)
+    if not is_instant(ms):
+        raise RefusedLineError("BAD_TIMESTAMP", f"{at} is out of range")
+    return ms
+
+
+def _unquoted(quoted: str) -> str:
+    """What Go's %q wrote, as far as JSON writes it the same way."""
+    if "\\" not in quoted:
+        return quoted
+    try:
+        text: str = json.loads(f'"{quoted}"', strict=False)
+    except json.JSONDecodeError:
+        return re.sub(r"\\(.)", r"\1", quoted)
+    return text
+
+
+Fields = Mapping[str, str]
+
+
+def _go_result(fields: Fields) -> dict[str, Any]:
+    """Go's ``MessageQueue do balance done``: written where the member's queues changed."""
+    names = ("consumerGroup", "topic", "clientID", "mqAllSize", "cidAllSize", "rebalanceResultSize")
+    missing = [name for name in names if not fields.get(name)]
+    if missing:
+        raise RefusedLineError("BAD_REBALANCE_LINE", f"field {missing[0]!r} is missing")
+    group, topic, client_id, queue_count, member_count, size = (fields[name] for name in names)
+    queues = _queues_in(fields.get("rebalanceResultSet", ""))
+    if len(queues) != _count(size):
+        raise RefusedLineError("BAD_REBALANCE_LINE", f"rebalanceResultSize is {size}, {len(queues)} queues are printed")
+    return _result_row(group, topic, client_id, queues) | {
+        "strategy": "",
+        "queue_count": _count(queue_count),
+        "member_count": _count(member_count),
+    }
+
+
+def _result_row(group: str, topic: str, client_id: str, queues: Sequence[MessageQueue]) -> dict[str, Any]:
+    return {
+        "consumer_group": group,
+        "topic": topic,
+        "client_id": client_id,
+        "queues": [{"broker_name": q.broker_name, "queue_id": q.queue_id} for q in queues],
+        "queues_text": " ".join(f"{q.broker_name}:{q.queue_id}" for q in queues),
+    }
+
+
+def _queues_in(printed: str) -> list[MessageQueue]:
+    return sort_queues(MessageQueue(m[1], m[2], java_number(m[3], 32)) for m in _QUEUE.finditer(printed))
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise RefusedLineError("BAD_REBALANCE_LINE", f"{text[:40]!r} is no count")
+    return int(text)
+
+
+def _event(kind: str) -> Callable[[Fields], dict[str, Any]]:
+    """A reader of a Go line that is an event of this kind."""
+
+    def read(fields: Fields) -> dict[str, Any]:
+        queue = _QUEUE.match(fields.get("MessageQueue", ""))
+        row: dict[str, Any] = {"kind": kind, "arguments_lost": False}
+        row |= {"topic": queue[1], "broker_name": queue[2], "queue_id": java_number(queue[3], 32)} if queue else {}
+        named = {
+            "consumer_group": fields.get("consumerGroup"),
+            "topic": fields.get("topic"),
+            "client_id": fields.get("consumerId"),
+            "broker_name": fields.get("brokerName"),
+            "broker_address": fields.get("brokerAddr") or fields.get("broker"),
+            "detail": fields.get("underlayError") or fields.get("remark"),
+        }
+        return row | {name: value for name, value in named.items() if value}
+
+    return read
+
+
+def _not_listed(fields: Fields) -> dict[str, Any]:
+    return _event("member_not_listed")(fields) | {"members": fields.get("cidAll", "[]").strip("[]").split()}
+
+
+def _lock(fields: Fields) -> dict[str, Any]:
+    return _event("lock_acquired" if fields.get("lockOK") == "true" else "lock_failed")(fields)
+
+
+_GO_MESSAGES: Mapping[str, Callable[[Fields], dict[str, Any]]] = {
+    "MessageQueue do balance done": _go_result,
+    "remove unnecessary mq when updateProcessQueueTable": _event("queue_removed"),
+    "remove unnecessary mq because unsubscribed": _event("queue_removed"),
+    "remove unnecessary mq because pull was paused, prepare to fix it": _event("queue_pull_expired"),
+    "remove unnecessary mq because pull was expired, prepare to fix it": _event("queue_pull_expired"),
+    "do defaultConsumer, add a new mq": _event("queue_added"),
+    "updateProcessQueueTable do defaultConsumer, add a new mq": _event("queue_added"),
+    "do defaultConsumer, add a new mq failed, because lock failed": _event("lock_failed"),
+    "do defaultConsumer, add a new mq failed": _event("queue_add_failed"),
+    "do balance in group failed, the topic does not exist": _event("topic_unknown"),
+    "do balance in group failed, get consumer id list failed": _event("member_list_failed"),
+    "get consumer list of group from broker error": _event("member_list_failed"),
+    "[BUG] ConsumerId not in cidAll": _not_listed,
+    "lock MessageQueue": _lock,
+    "unlock MessageQueue": _event("queue_unlocked"),
+    "receive broker's notification to consumer group": _event("members_changed"),
+    "send heart beat to broker error": _event("heartbeat_failed"),
+    "send heart beat to broker failed": _event("heartbeat_failed"),
+}
+
+
+def _cpp(line: re.Match[str], zone: tzinfo) -> OtherLine | None:
+    year, month, day, *time, millisecond, level, spdlog_level, text = line.groups()
+    number = int(month) if month.isdigit() else _MONTHS.index(month) + 1 if month in _MONTHS else 0
+    message = _PLACE.sub("", text)
+    found = next(((kind, m) for kind, pattern in _CPP_MESSAGES if (m := pattern.match(message))), None)
+    if found is None:
+        return None
+    try:
+        hour, minute, second = map(int, time)
+        at = datetime(int(year), number, int(day), hour, minute, second, int(millisecond) * 1000, zone)
+    except ValueError:
+        raise RefusedLineError("BAD_TIMESTAMP", f"{line[0][:30]!r} begins with no time") from None
+    kind, said = found
+    head = LogHead(instant_of(at), 1, level or spdlog_level, None, None)
+    if kind is None:
+        row = _result_row(said[1], said[2], said[3], ()) | {"strategy": "AVG"}
+        return OtherLine(CPP, head, message, row, True)
+    named = {name: value for name, value in said.groupdict().items() if value}
+    if "queue_id" in named:
+        named["queue_id"] = java_number(named["queue_id"], 32)
+    return OtherLine(CPP, head, message, {"kind": kind, "arguments_lost": not named, **named}, False)
+
+
+def queues_below(row: Mapping[str, Any], message: str, lines: Sequence[str]) -> dict[str, Any]:
+    """The row of a C++ client's ``Allocation result``, completed by the lines behind its first.
+
+    A list that the client cut has a doubt, CUT_LIST. Refused: BAD_REBALANCE_LINE.
+    """
+    totals = _TOTALS.match(lines[0]) if lines else None
+    if totals is None:
+        raise RefusedLineError("BAD_REBALANCE_LINE", "the counts of queues and members do not follow")
+    body = _PLACE.sub("", "\n".join(lines))
+    queues = _queues_in(body)
+    whole = _result_row(row["consumer_group"], row["topic"], row["client_id"], queues)
+    counts = {"queue_count": int(totals[1]), "member_count": int(totals[2])}
+    is_cut = len(f"{message}\n{body}".encode()) >= _CPP_BYTES
+    return {**row, **whole, **counts, **({"doubts": ["CUT_LIST"]} if is_cut else {})}
+
+
+_CPP_QUEUE = (
+    r"MessageQueue \[topic=(?P<topic>[^,\]]++), brokerName=(?P<broker_name>[^,\]]++), "
+    r"queueId=(?P<queue_id>\d{1,10}+)\]"
+)
+# The kind of event, None: a rebalance result; the first that matches the message's beginning counts.
+_CPP_MESSAGES: Sequence[tuple[str | None, re.Pattern[str]]] = tuple(
+    (kind, re.compile(pattern, re.DOTALL))
+    for kind, pattern in (
+        (None, _RESULT),
+        ("queue_added", rf"[Aa]dd mq:{_CPP_QUEUE}"),
+        ("queue_pull_expired", rf"Drop mq:{_CPP_QUEUE} according Pull timeout"),
+        ("queue_removed", rf"[Dd]rop mq:{_CPP_QUEUE}"),
+        ("lock_acquired", rf"lock(?:BatchMQ)? success of mq:{_CPP_QUEUE}"),
+        ("lock_failed", rf"lock(?:BatchMQ)? fails of mq:{_CPP_QUEUE}"),
+        ("queue_unlocked", rf"unlock success of mq:{_CPP_QUEUE}"),
+        ("members_changed", r"notifyConsumerIdsChanged:(?P<consumer_group>.++)"),
+        (
+            "member_list_failed",
+            r"\[ERROR\] Get empty consumer IDs\. Consumer Group: (?P<consumer_group>[^,]++), Topic: (?P<topic>.++)",
+        ),
+        ("member_not_listed", r"could not find clientId from Broker"),
+        ("client_started", r"MQClient start,groupname:(?P<consumer_group>[^,]++),clientID:(?P<client_id>[^,]++),"),
+        ("send_failed", r"send failed of times:\d{1,9}+,brokerName:(?P<broker_name>.++)"),
+    )
+)

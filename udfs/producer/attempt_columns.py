@@ -1,0 +1,180 @@
+"""Send attempts as an Arrow table in, numpy columns out: codes for texts, milliseconds of a date for instants.
+
+Every kernel of the producer fold works on these columns. An instant is counted from the UTC midnight of the date that
+is folded, so it is negative on the date before it. ``NEVER`` stands for an instant that is not known, or was not.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hindsight.udfs.values.arrays import BoolArray, IntArray
+
+DAY_MS = 86_400_000
+NEVER = -(1 << 40)
+
+_TEXTS = ("producer_group", "client_id", "topic", "broker_name", "last_broker_name", "mode", "thread", "exception")
+_MORE_TEXTS = ("error", "queue_selected_by", "source", "client_version", "outcome")
+_INSTANTS = ("begin_at", "end_at", "submit_end_at", "callback_end_at")
+# The columns of ``send_attempt`` that the fold reads, beside the date and cluster that it is asked for.
+ATTEMPTS = pa.schema(
+    [
+        *((name, pa.string()) for name in (*_TEXTS, *_MORE_TEXTS, "msg_id")),
+        *((name, pa.timestamp("us", "UTC")) for name in _INSTANTS),
+        ("attempt", pa.int32()),
+        ("queue_id", pa.int32()),
+        ("response_code", pa.int32()),
+        ("latency_ms", pa.int64()),
+        ("latency_fault_enabled", pa.bool_()),
+        ("exceptions_observable", pa.bool_()),
+    ]
+)
+SYNC, ONEWAY, ASYNC = "SYNC", "ONEWAY", "ASYNC"
+
+
+class Texts(NamedTuple):
+    """A text column: ``codes`` are places in ``values``, -1 where it is null."""
+
+    codes: IntArray
+    values: list[str]
+
+    def are(self, *wanted: str) -> BoolArray:
+        """Where the text is one of these."""
+        found: BoolArray = np.array([*(value in wanted for value in self.values), False], dtype=np.bool_)
+        return found[self.codes]
+
+    def in_order_of(self, names: list[str]) -> IntArray:
+        """The places of the texts in ``names``; -1 for null, and for what is not there."""
+        place = {name: i for i, name in enumerate(names)}
+        found: IntArray = np.array([*(place.get(value, -1) for value in self.values), -1], dtype=np.int64)
+        return found[self.codes]
+
+
+class Attempts(NamedTuple):
+    """n attempts.
+
+    Attributes:
+        table: the rows themselves, with the columns ``ATTEMPTS``.
+        midnight_ms: epoch ms with which the date begins.
+        begin, end, submit_end, callback_end: ms of the date.
+        attempt: its number; -1: not recorded.
+        pinned: somebody else than the client chose the queue.
+        on_date: it began on the date.
+        is_async: its mode is ASYNC.
+    """
+
+    table: pa.Table
+    midnight_ms: int
+    begin: IntArray
+    end: IntArray
+    submit_end: IntArray
+    callback_end: IntArray
+    attempt: IntArray
+    pinned: BoolArray
+    on_date: BoolArray
+    is_async: BoolArray
+
+    def texts(self, name: str) -> Texts:
+        """A text column as codes."""
+        return texts(self.table[name])
+
+    def flags(self, name: str) -> BoolArray:
+        """Where a column of booleans is true; null is not."""
+        found: BoolArray = _values(pc.fill_null(self.table[name], False))
+        return found
+
+    def first_instant(self) -> IntArray:
+        """The earliest instant of each attempt: its begin, unless a clock stepped back before it ended."""
+        known = [np.where(at == NEVER, self.begin, at) for at in (self.end, self.submit_end, self.callback_end)]
+        first: IntArray = np.minimum.reduce([self.begin, *known])
+        return first
+
+    def last_instant(self) -> IntArray:
+        """The latest instant of each attempt."""
+        last: IntArray = np.maximum.reduce([self.begin, self.end, self.submit_end, self.callback_end])
+        return last
+
+
+class Producers(NamedTuple):
+    """Producers: ``codes`` of each attempt, places in ``names``, (producer group, client id)."""
+
+    codes: IntArray
+    names: list[tuple[str, str]]
+
+
+def producers_of(a: Attempts) -> Producers:
+    """Who made each attempt."""
+    groups, clients = a.texts("producer_group"), a.texts("client_id")
+    count = max(len(clients.values), 1)
+    codes, pairs = compact(groups.codes.astype(np.int64) * count + clients.codes, len(groups.values) * count)
+    return Producers(
+        codes, [(groups.values[g], clients.values[c]) for g, c in (divmod(p, count) for p in pairs.tolist())]
+    )
+
+
+def compact(codes: IntArray, size: int) -> tuple[IntArray, IntArray]:
+    """Numbers from 0 to ``size`` as places in those that occur, and these, in order."""
+    if size > max(4 * len(codes), 1 << 16):  # a table of all would cost more than a sort
+        found, places = np.unique(codes, return_inverse=True)
+        return places, found
+    occurs = np.zeros(size, dtype=np.bool_)
+    occurs[codes] = True
+    return (np.cumsum(occurs) - 1)[codes], np.flatnonzero(occurs)
+
+
+def attempts_of(table: pa.Table, midnight_ms: int) -> Attempts:
+    """The columns of ``table`` (``ATTEMPTS``), counted from this midnight, epoch ms."""
+    table = encoded(table)
+    begin, end, submit_end, callback_end = (instants(table[name], midnight_ms) for name in _INSTANTS)
+    chosen_by, mode = texts(table["queue_selected_by"]), texts(table["mode"])
+    return Attempts(
+        table=table,
+        midnight_ms=midnight_ms,
+        begin=begin,
+        end=end,
+        submit_end=submit_end,
+        callback_end=callback_end,
+        attempt=_values(pc.fill_null(table["attempt"], -1)).astype(np.int64),
+        pinned=(chosen_by.codes >= 0) & ~chosen_by.are("client"),
+        on_date=(begin >= 0) & (begin < DAY_MS),
+        is_async=mode.are(ASYNC),
+    )
+
+
+def encoded(table: pa.Table) -> pa.Table:
+    """The table, each text that many rows share once: so it is looked at once, however often a kernel asks."""
+    for place, name in enumerate(table.column_names):
+        if name in (*_TEXTS, *_MORE_TEXTS):
+            column = table[name]
+            encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+            table = table.set_column(place, name, encoded.unify_dictionaries())
+    return table
+
+
+def texts(column: pa.ChunkedArray) -> Texts:
+    """A dictionary-encoded text column as codes."""
+    chunks = column.chunks
+    if not chunks:
+        return Texts(np.zeros(0, dtype=np.int64), [])
+    codes = [pc.fill_null(chunk.indices, -1).to_numpy(zero_copy_only=False) for chunk in chunks]
+    return Texts(np.concatenate(codes), chunks[0].dictionary.to_pylist())
+
+
+def instants(column: pa.ChunkedArray, midnight_ms: int) -> IntArray:
+    """A column of timestamps as ms of the date; ``NEVER`` where it is null."""
+    ms = column.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+    known = _values(pc.fill_null(ms, 0)) // 1000 - midnight_ms
+    return known if not ms.null_count else np.where(_values(pc.is_null(ms)), NEVER, known)
+
+
+def timestamps(ms: IntArray, midnight_ms: int) -> pa.Array:
+    """Ms of the date as timestamps; null where ``NEVER``."""
+    return pa.array((ms + midnight_ms) * 1000, pa.int64(), mask=ms == NEVER).cast(pa.timestamp("us", "UTC"))
+
+
+def _values(column: pa.ChunkedArray) -> Any:
+    return column.combine_chunks().to_numpy(zero_copy_only=False) if column.num_chunks else column.to_numpy()

@@ -1,0 +1,138 @@
+"""Attempts of one date in, what must be known of the whole date before its first attempt is replayed, out.
+
+A few rows: per producer, topic, broker and release that lines name, how much was sent, when first and last, and what
+the lines say of the switch. Facts of parts of a date are merged; those of 400 parts are those of the whole.
+
+A process is not known yet: that takes the facts. But the instants at which one may begin are (``Cuts``: the date's
+midnight, and every recorded start), so facts are told by the segment of time between two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hindsight.udfs.producer.attempt_columns import DAY_MS, Attempts, Producers, attempts_of, compact, producers_of
+from hindsight.udfs.producer.attempt_updates import calls_of
+from hindsight.udfs.values.arrays import BoolArray, IntArray
+
+# Per producer, the instants at which a process may begin: ms of the date, in order; its midnight, 0, is always one.
+Cuts = Mapping[tuple[str, str], Sequence[int]]
+MIDNIGHT_ALONE = (0,)
+
+_KEYS = ("producer_group", "client_id", "segment", "topic", "broker_name", "source", "client_version")
+# How each fact of several rows becomes one.
+_MERGED = {
+    "attempts": "sum",  # that began on the date
+    "last_begin": "max",  # of these
+    "last_at": "max",  # the last instant of these
+    "partly_seen": "max",  # a hook does not see the retries of an ASYNC send, a trace no exception
+    "said_on": "max",  # begin of the last line that says that the switch is on
+    "said_off": "max",
+    "first_use": "min",  # of these, begun by a source that would show a failure
+    "last_use": "max",
+    "updated": "max",  # one told the fault table on the date
+    "top_queue": "max",  # highest queue id of those that began on the date
+}
+FACTS = pa.schema(
+    [
+        *((name, pa.int64() if name == "segment" else pa.string()) for name in _KEYS),
+        *((name, pa.bool_() if name in ("partly_seen", "updated") else pa.int64()) for name in _MERGED),
+    ]
+)
+
+
+def facts_of(table: pa.Table, midnight_ms: int, cuts: Cuts) -> pa.Table:
+    """The facts (``FACTS``) of some attempts, begun on the date or told to a fault table on it."""
+    a = attempts_of(table, midnight_ms)
+    producers = producers_of(a)
+    segments, starts_at = segments_of(producers, a.begin, cuts)
+    texts = {name: a.texts(name) for name in _KEYS[3:]}
+    columns = [segments, *(each.codes.astype(np.int64) + 1 for each in texts.values())]
+    place, distinct = _combined(columns, [int(starts_at[-1]), *(len(each.values) + 1 for each in texts.values())])
+    merged = _aggregated(a, place)
+    rows = merged["place"].to_numpy()
+    whose = np.searchsorted(starts_at, distinct[0][rows], side="right") - 1
+    names = [producers.names[p] for p in whose.tolist()]
+    made: dict[str, Any] = {
+        "producer_group": [group for group, _ in names],
+        "client_id": [client for _, client in names],
+        "segment": distinct[0][rows] - starts_at[whose],
+        **{name: _decoded(texts[name].values, distinct[n + 1][rows]) for n, name in enumerate(texts)},
+        **{name: merged[f"{name}_{how}"] for name, how in _MERGED.items()},
+    }
+    return pa.table(made).cast(FACTS)
+
+
+def merged_facts(parts: Sequence[pa.Table]) -> pa.Table:
+    """The facts of several parts of a date as those of the whole."""
+    grouped = pa.concat_tables(parts).group_by(list(_KEYS)).aggregate(list(_MERGED.items()))
+    return grouped.rename_columns([*_KEYS, *_MERGED]).cast(FACTS)
+
+
+def segments_of(producers: Producers, begin: IntArray, cuts: Cuts) -> tuple[IntArray, IntArray]:
+    """In which segment of its producer's time each attempt began: a number of its own for each producer and segment.
+
+    Returns also, per producer, the number of its first segment, which is before all of its cuts, and last the number of
+    all segments.
+    """
+    own = [cuts.get(name, MIDNIGHT_ALONE) for name in producers.names]
+    first = np.cumsum([0, *(1 + len(each) for each in own)])
+    lift, low, high = 1 << 32, -(1 << 31) + 1, (1 << 31) - 1
+    edges = [number * lift + np.clip([low, *each], low, high) for number, each in enumerate(own)]
+    keys = np.concatenate(edges) if edges else np.zeros(0, np.int64)
+    return np.searchsorted(keys, producers.codes * lift + np.clip(begin, low, high), side="right") - 1, first
+
+
+def _combined(columns: list[IntArray], sizes: list[int]) -> tuple[IntArray, list[IntArray]]:
+    """Rows of codes as places of the distinct ones, and these, column by column."""
+    place, distinct = compact(columns[0], sizes[0])
+    found = [distinct]
+    for codes, size in zip(columns[1:], sizes[1:], strict=True):
+        place, pairs = compact(place * size + codes, len(found[0]) * size)
+        found = [*(each[pairs // size] for each in found), pairs % size]
+    return place, found
+
+
+def _decoded(values: list[str], codes: IntArray) -> pa.Array:
+    return pa.array([None, *values], pa.string()).take(pa.array(codes))
+
+
+def _aggregated(a: Attempts, place: IntArray) -> pa.Table:
+    observable = a.flags("exceptions_observable")
+    says = a.table["latency_fault_enabled"]
+    on = a.flags("latency_fault_enabled")
+    off = ~on & np.asarray(says.is_valid())
+    uses = a.on_date & observable & (a.texts("broker_name").codes >= 0)
+    rows = {
+        "place": pa.array(place),
+        "attempts": pa.array(a.on_date.astype(np.int64)),
+        "last_begin": _where(a.begin, a.on_date),
+        "last_at": _where(a.last_instant(), a.on_date),
+        "partly_seen": pa.array(a.on_date & (a.is_async | ~observable)),
+        "said_on": _where(a.begin, a.on_date & on),
+        "said_off": _where(a.begin, a.on_date & off),
+        "first_use": _where(a.begin, uses),
+        "last_use": _where(a.begin, uses),
+        "updated": pa.array(_updated(a, uses)),
+        "top_queue": pc.if_else(pa.array(a.on_date), a.table["queue_id"].cast(pa.int64()), pa.scalar(None, pa.int64())),
+    }
+    return pa.table(rows).group_by("place").aggregate(list(_MERGED.items()))
+
+
+def _where(values: IntArray, there: BoolArray) -> pa.Array:
+    return pa.array(values, pa.int64(), mask=~there)
+
+
+def _updated(a: Attempts, uses: BoolArray) -> BoolArray:
+    """Which attempts told the fault table on the date, of those that are no uses of their broker on it."""
+    told = np.zeros(len(a.begin), np.bool_)
+    others = np.flatnonzero(~uses)
+    if len(others):
+        calls = calls_of(attempts_of(a.table.take(pa.array(others)), a.midnight_ms))
+        told[others[calls.row[(calls.at >= 0) & (calls.at < DAY_MS)]]] = True
+    return told

@@ -1,0 +1,105 @@
+"""Choices and what their part of a date records in; every broker that each could have looked at, with its places, out.
+
+For all choices and all brokers that their processes knew at once, numpy finds the item before each choice, the updates
+near it and the broker's last and next use for the topic.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, Attempts
+from hindsight.udfs.producer.fault_fold import Items, Updates
+from hindsight.udfs.producer.replayed_day import Day
+from hindsight.udfs.values.arrays import BoolArray, IntArray
+
+SHIFT = 1 << 28  # more than a date, in ms
+
+
+class Around(NamedTuple):
+    """What is recorded around the choices of one part of a date.
+
+    Attributes:
+        attempts, process, broker, topic: the attempts of the part, and the codes of each.
+        updates: those of the part, by item and in order; ``row`` and ``phase`` of each, ``start`` of its item after it.
+        items: before all of these updates.
+        uses: number and begin (``number * 2**28 + begin``) of each use of a broker in the part, in order.
+        last_use: begin of the last use before the part, by place in ``Day.uses``; ``NEVER``: none.
+    """
+
+    attempts: Attempts
+    process: IntArray
+    broker: IntArray
+    topic: IntArray
+    updates: Updates
+    row: IntArray
+    phase: IntArray
+    start: IntArray
+    items: Items
+    uses: IntArray
+    last_use: IntArray
+
+
+class Pairs(NamedTuple):
+    """p pairs of a choice and a broker that its process knew; those of one choice stand together, by broker.
+
+    Attributes:
+        choice: its place among the doubtful ones; ``item``: the broker's.
+        update: place of the last update before the tolerance; -1: the item is as it was before all updates.
+        head: place among ``Around.items`` of such an item; -1: there is none.
+        near: first and last place (exclusive) of the updates within the tolerance.
+        used_before, used_after: ms; ``NEVER``: not used.
+    """
+
+    choice: IntArray
+    item: IntArray
+    update: IntArray
+    head: IntArray
+    near: tuple[IntArray, IntArray]
+    used_before: IntArray
+    used_after: IntArray
+
+
+def pairs_of(rows: IntArray, around: Around, day: Day, *, tolerance_ms: int) -> Pairs:
+    """The choices at these rows with every broker that they could have looked at."""
+    a, size = around.attempts, len(day.brokers)
+    process, begin = around.process[rows], a.begin[rows]
+    since, until = (np.searchsorted(day.known, (process + more) * size) for more in (0, 1))
+    choice = np.repeat(np.arange(len(rows)), until - since)
+    offset = np.arange(len(choice)) - np.repeat(np.cumsum(until - since) - (until - since), until - since)
+    item = day.known[since[choice] + offset]
+    now = begin[choice]
+    keys = around.updates.item * SHIFT + around.updates.at
+    low = np.searchsorted(keys, item * SHIFT + np.maximum(now - tolerance_ms, 0))
+    high = np.searchsorted(keys, item * SHIFT + np.minimum(now + tolerance_ms, DAY_MS - 1), side="right")
+    update = np.where(_is_at(around.updates.item, low - 1, item), low - 1, -1)
+    head = np.searchsorted(around.items.item, item)
+    there = _is_at(around.items.item, head, item)
+    there[there] = ~around.items.absent[head[there]]
+    number = day.use_of(process[choice], around.topic[rows][choice], item % size)
+    return Pairs(choice, item, update, np.where(there, head, -1), (low, high), *_uses(number, now, around, day))
+
+
+def _is_at(keys: IntArray, places: IntArray, wanted: IntArray) -> BoolArray:
+    """Where the key at the place is the one wanted; nothing is before the first or behind the last place."""
+    inside = (places >= 0) & (places < len(keys))
+    found = np.zeros(len(places), np.bool_)
+    found[inside] = keys[places[inside]] == wanted[inside]
+    return found
+
+
+def _uses(number: IntArray, now: IntArray, around: Around, day: Day) -> tuple[IntArray, IntArray]:
+    """When each use was last made at or before ``now``, and when it was made next; ``NEVER``: it was not."""
+    after = np.searchsorted(around.uses, number * SHIFT + now, side="right")
+    numbers, begins = around.uses // SHIFT, around.uses % SHIFT
+    place = np.searchsorted(day.uses, number)
+    listed = _is_at(day.uses, place, number)
+    earlier, latest = np.full(len(now), NEVER), np.full(len(now), NEVER)
+    earlier[listed], latest[listed] = around.last_use[place[listed]], day.last_use[place[listed]]
+    is_before, is_after = _is_at(numbers, after - 1, number), _is_at(numbers, after, number)
+    before = np.where(is_before, begins[np.where(is_before, after - 1, 0)] if len(begins) else NEVER, earlier)
+    # A use beyond the part is farther than any route poll: that there is one is all that counts.
+    beyond = np.where(latest > now, latest, NEVER)
+    return before, np.where(is_after, begins[np.where(is_after, after, 0)] if len(begins) else NEVER, beyond)

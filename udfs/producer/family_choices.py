@@ -1,0 +1,264 @@
+"""Attempts of one Go or C++ producer to one topic and the routes of that time in, a verdict on each choice out.
+
+These producers take queues in turn, so the route says which queue is next. An example: a topic has two queues on
+broker-a, and Go's master (G7) begins with index 1. It sends to 1, 0, 1, and then to 1 again. That attempt is out of its
+turn, unless one attempt between them is not recorded:
+
+>>> entry = {"topic": "T", "captured_ms": 0, "broker_name": "broker-a", "write_queue_nums": 2, "perm": 6,
+...          "has_master": True, "order_topic_conf": None, "place_in_answer": 0}
+>>> routes = RecordedRoutes([entry], stale_ms=31_000, valid_ms=300_000)
+>>> def sent(queue_id, at):
+...     return Attempt(Sent(("broker-a", queue_id), at, at, at + 2, "main", "SYNC", send=str(at)), number=0)
+>>> attempts = [sent(queue_id, 10 * (i + 1)) for i, queue_id in enumerate([1, 0, 1, 1, 0, 1, 0])]
+>>> go = Producer(("G7",), retries=None, began_with_these=True)
+>>> [told.reason or told.verdict for told in verdicts_of(attempts, "T", go, routes, tolerance_ms=3)]
+['consistent', 'consistent', 'consistent', 'unseen_attempts', 'consistent', 'consistent', 'consistent']
+
+Without a route of that time nothing is claimed:
+
+>>> no_routes = RecordedRoutes([], stale_ms=31_000, valid_ms=300_000)
+>>> {told.reason for told in verdicts_of(attempts, "T", go, no_routes, tolerance_ms=3)}
+{'no route of the topic is recorded at that time'}
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hindsight.udfs.client_families import CLIENT_FAMILIES, families_of, family_of_release
+from hindsight.udfs.producer.family_retries import Ended, why_not_retried, why_too_many
+from hindsight.udfs.producer.recorded_routes import RecordedRoutes, Route
+from hindsight.udfs.producer.send_turns import Kind, Turn, turns_of
+from hindsight.udfs.turns.publish_lists import publish_queues
+from hindsight.udfs.turns.turn_rules import Sent
+from hindsight.udfs.values.message_queues import MessageQueue
+
+UNSEEN, CONCURRENT, ACTIVE, STALE = "unseen_attempts", "concurrent_sends", "active_mode", "stale_route"
+NO_RELEASE = "the release is not recorded"
+NO_ROUTE = "no route of the topic is recorded at that time"
+ROUTE_CHANGED = "the route changed: which one the client held is not recorded"
+NO_ORDER = "the order of the client's list of queues is not known"
+NO_EARLIER = "the attempt before it in its send is not recorded"
+OTHER_SELECTOR = "its release takes queues by a key of the message, or at random"
+NO_LIST = "how 2.0.0-alpha1 and alpha2 make their list of queues is not known"
+# So few brokers follow each other in one way only, or in that and its reverse, whatever their order is.
+_FEW_BROKERS = 3
+_MOST_OUT = 3  # to one attempt out of its turn so many in turn at least, else the record is not of a round robin
+_UNLIKELY = 3  # so many attempts would have to be missing around one, and nowhere else
+
+_OUT_OF_TURN: tuple[Kind, ...] = ("out_of_turn", "uncounted", "out_of_send")
+
+Lists = tuple[tuple[MessageQueue, ...], ...]
+
+
+class Attempt(NamedTuple):
+    """One attempt, instants in epoch ms.
+
+    Attributes:
+        number: 0 for the first of its send; None: not told.
+        before: how the attempt before it in its send ended; None: not recorded, or it is the first.
+    """
+
+    sent: Sent
+    number: int | None
+    before: Ended | None = None
+
+
+class Verdict(NamedTuple):
+    """What is said of a choice, as ``send_verdict`` has it; ``profile``: the family, None: not known."""
+
+    verdict: str
+    rule: str | None
+    reason: str | None
+    admissible: list[str] | None
+    profile: str | None
+
+
+class Producer(NamedTuple):
+    """Whose attempts they are.
+
+    Attributes:
+        families: the ones that it may be of (``producer_families``).
+        retries: as its start says; None: it does not.
+        began_with_these: the first of the attempts is the first that it made to the topic.
+    """
+
+    families: tuple[str, ...]
+    retries: int | None
+    began_with_these: bool
+
+
+def producer_families(stated: str | None) -> tuple[str, ...]:
+    """The families of a producer by what its start says (``GO 2.1.2``, ``GO v2.1.1``); none where it says no release.
+
+    Go's own PROP_CLIENT_VERSION lags behind: with a ``v`` the text may be that one, or the module's version.
+    """
+    language, _, release = (stated or "").partition(" ")
+    if not release:
+        return ()
+    if release in CLIENT_FAMILIES:
+        return (release,)
+    own = family_of_release(language, release)
+    told = families_of(language, client_version=release) if language == "GO" and release.startswith("v") else ()
+    lagging = told if len(told) < len(families_of("GO")) else ()
+    return tuple(name for name in CLIENT_FAMILIES if name in {own, *lagging})
+
+
+def verdicts_of(
+    attempts: Sequence[Attempt], topic: str, producer: Producer, routes: RecordedRoutes, *, tolerance_ms: int
+) -> list[Verdict]:
+    """A verdict on each attempt, given in order of their begin."""
+    if not producer.families:
+        return [_unknown(NO_RELEASE)] * len(attempts)
+    by_family = [
+        _OfFamily(profile, topic, producer, routes, tolerance_ms).verdicts(attempts) for profile in producer.families
+    ]
+    return [_agreed(each) for each in zip(*by_family, strict=True)]
+
+
+def _agreed(each: Sequence[Verdict]) -> Verdict:
+    if len({told.verdict for told in each}) == 1:
+        return each[0] if len(each) == 1 else each[0]._replace(profile="|".join(str(told.profile) for told in each))
+    names = ", ".join(str(told.profile) for told in each)
+    return _unknown(f"the record does not tell which of the families {names} it is of")
+
+
+def _unknown(reason: str, profile: str | None = None) -> Verdict:
+    return Verdict("unknown", None, reason, None, profile)
+
+
+class _OfFamily:
+    """Judges one producer's attempts to one topic by the rules of one family."""
+
+    def __init__(self, profile: str, topic: str, producer: Producer, routes: RecordedRoutes, tolerance_ms: int) -> None:
+        self.profile, self.topic, self.producer, self.tolerance_ms = profile, topic, producer, tolerance_ms
+        self._routes, self._edges = routes, routes.edges(topic)
+        self._lists: dict[int, Lists | str] = {}
+
+    def verdicts(self, attempts: Sequence[Attempt]) -> list[Verdict]:
+        """By stretches in which the client held one list."""
+        never = {"G0": NO_LIST, "G1": OTHER_SELECTOR}.get(self.profile)
+        if never is not None:
+            return [_unknown(never, self.profile)] * len(attempts)
+        told: list[Verdict] = []
+        while len(told) < len(attempts):
+            first = len(told)
+            lists = self._lists_at(attempts[first].sent.begin_ms)
+            end = first + 1
+            while end < len(attempts) and self._lists_at(attempts[end].sent.begin_ms) == lists:
+                end += 1
+            own = attempts[first:end]
+            told += self._of_lists(own, lists, is_whole=first == 0 and self.producer.began_with_these)
+        return told
+
+    def _lists_at(self, now_ms: int) -> Lists | str:
+        """The lists that the client may have counted then, of one route; or why none is known."""
+        place = bisect_right(self._edges, now_ms)
+        if place not in self._lists:
+            self._lists[place] = self._lists_of(self._routes.held(self.topic, now_ms))
+        return self._lists[place]
+
+    def _lists_of(self, held: Sequence[Route]) -> Lists | str:
+        if not held:
+            return NO_ROUTE
+        found = [lists_of_route(route, self.topic, self.profile) for route in held]
+        if not all(found):
+            return NO_ORDER
+        every = dict.fromkeys(one for lists in found for one in lists)
+        # Name servers may order the same brokers differently.
+        return tuple(every) if len({frozenset(one) for one in every}) == 1 else ROUTE_CHANGED
+
+    def _of_lists(self, own: Sequence[Attempt], lists: Lists | str, *, is_whole: bool) -> list[Verdict]:
+        if isinstance(lists, str):
+            return [_unknown(lists, self.profile)] * len(own)
+        sends = [attempt.sent for attempt in own]
+        ways = []
+        for queues in lists:
+            told = turns_of(sends, queues, self.profile, is_whole=is_whole, tolerance_ms=self.tolerance_ms)
+            ways.append((queues, *told))
+            if not told[1]:
+                break  # nothing is cheaper
+        queues, turns, _ = min(ways, key=lambda way: way[2])
+        blamed = _blamed(own, [turn.kind for turn in turns], len(queues))
+        return [
+            self._retried_wrongly(attempt) or self._of_turn(attempt.sent, turn, queues, blamed)
+            for attempt, turn in zip(own, turns, strict=True)
+        ]
+
+    def _retried_wrongly(self, attempt: Attempt) -> Verdict | None:
+        if not attempt.sent.is_retry or attempt.number is None:
+            return None
+        why = why_too_many(self.profile, attempt.number, self.producer.retries)
+        if why is None and attempt.before is not None:
+            why = why_not_retried(self.profile, attempt.before)
+        return None if why is None else Verdict("impossible", "retry", why, [], self.profile)
+
+    def _of_turn(self, sent: Sent, turn: Turn, queues: Sequence[MessageQueue], blamed: set[Kind]) -> Verdict:
+        if turn.kind == "lost":
+            return _unknown(NO_EARLIER, self.profile)
+        if turn.kind == "first":
+            return self._told("consistent", None, {queue.broker_name for queue in queues})
+        expected = None if turn.place is None else queues[turn.place]
+        admissible = set() if expected is None else {expected.broker_name}
+        if turn.kind == "in_turn":
+            return self._told("consistent", None, admissible)
+        if turn.kind in _OUT_OF_TURN:
+            if expected is not None and turn.kind in blamed:
+                next_one = f"queue {expected.queue_id} of {expected.broker_name} was next"
+                return self._told("impossible", next_one, admissible)
+            listed = MessageQueue(self.topic, *sent.queue) in queues
+            return self._told("possible", UNSEEN if listed else STALE, admissible | {sent.queue[0]})
+        reason = {"concurrent": CONCURRENT, "active_mode": ACTIVE, "gap": UNSEEN}[turn.kind]
+        return self._told("possible", reason, admissible | {sent.queue[0]})
+
+    def _told(self, verdict: str, reason: str | None, admissible: set[str]) -> Verdict:
+        return Verdict(verdict, "round_robin", reason, sorted(admissible), self.profile)
+
+
+def _blamed(own: Sequence[Attempt], kinds: Sequence[Kind], size: int) -> set[Kind]:
+    """Which attempts out of their turn no client made: none, where the record shows that it lacks others.
+
+    Such an attempt is in its turn if others are missing around it, nearly a turn of the list. That is unlikely where
+    none is missing elsewhere, and cannot be told where the order of most is in doubt. A C++ retry goes by its own send.
+    """
+    amiss = {"gap", "lost", "active_mode"}.intersection(kinds)
+    if amiss or any(attempt.sent.is_retry and attempt.before is None for attempt in own):
+        return set()
+    out, in_turn = (sum(kind in which for kind in kinds) for which in (_OUT_OF_TURN, ("first", "in_turn")))
+    if in_turn < _MOST_OUT * out or 2 * in_turn < len(kinds):
+        return {"out_of_send"}
+    missing: dict[Kind, int] = {"out_of_send": _UNLIKELY, "out_of_turn": size, "uncounted": size - 1}
+    return {kind for kind, number in missing.items() if number >= _UNLIKELY}
+
+
+def lists_of_route(route: Route, topic: str, profile: str) -> Lists:
+    """The lists that a client of the family may count, the likeliest first; empty: the order is not known.
+
+    Before Go's master several producers of one process, or another route, turn the order of brokers round.
+    """
+    rows = list(route.entries.values())
+    places = [row.get("place_in_answer") for row in rows]
+    ordered = all(place is not None for place in places)
+    if ordered:
+        rows.sort(key=lambda row: row["place_in_answer"])
+    queues = publish_queues(
+        [
+            {"brokerName": row["broker_name"], "writeQueueNums": row["write_queue_nums"], "perm": row["perm"]}
+            for row in rows
+        ],
+        topic=topic,
+        profile=profile,
+        masters={row["broker_name"] for row in rows if row["has_master"]},
+        order_topic_conf=next((row["order_topic_conf"] for row in rows if row["order_topic_conf"]), ""),
+    )
+    if not queues:
+        return ()
+    if CLIENT_FAMILIES[profile].publish_order == "by_name":
+        return (tuple(queues),)
+    brokers = list(dict.fromkeys(queue.broker_name for queue in queues))
+    if not ordered and len(brokers) > _FEW_BROKERS:
+        return ()
+    turned = [queue for name in brokers[::-1] for queue in queues if queue.broker_name == name]
+    return (tuple(queues),) if turned == queues else (tuple(queues), tuple(turned))

@@ -1,0 +1,268 @@
+"""Everything recorded of one date of some producers in, their rows of the derived tables out.
+
+The date is read twice, part by part: once for what must be known of all of it (``attempt_facts``), then attempt by
+attempt (``producer_fold``). Dates follow each other: one begins with what the one before it closed with.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hindsight.udfs.producer.attempt_columns import DAY_MS, attempts_of
+from hindsight.udfs.producer.attempt_facts import FACTS, facts_of, merged_facts
+from hindsight.udfs.producer.attempt_updates import calls_of
+from hindsight.udfs.producer.choice_fold import ChoiceJudge
+from hindsight.udfs.producer.family_verdicts import Retries, family_verdict_rows
+from hindsight.udfs.producer.fault_fold import Items
+from hindsight.udfs.producer.fleet_fold import Share, share_of
+from hindsight.udfs.producer.held_stretches import NO_MINUTES, held_minutes, held_of
+from hindsight.udfs.producer.minute_counts import MinuteCounts, Tally
+from hindsight.udfs.producer.producer_finding import DEFAULT_LIMITS, Fleet, Observed, Thresholds
+from hindsight.udfs.producer.producer_findings import findings_of
+from hindsight.udfs.producer.producer_fold import END, first_state, fold
+from hindsight.udfs.producer.producer_lives import (
+    HandedOver,
+    Past,
+    Producer,
+    Settings,
+    Start,
+    activity_of,
+    processes_of,
+)
+from hindsight.udfs.producer.producer_rows import Ends, item_rows, items_of, replay_rows, verdict_rows, window_rows
+from hindsight.udfs.producer.producer_tables import ITEM_STATE, REPLAY, VERDICT, WINDOW
+from hindsight.udfs.producer.recorded_routes import RecordedRoutes
+from hindsight.udfs.producer.replay_rules import Override, Recorded
+from hindsight.udfs.producer.replayed_day import Day, day_of
+from hindsight.udfs.producer.send_calls import SendParts, send_call_rows
+from hindsight.udfs.producer.watched_sends import sends_after, worth_watching
+
+# Attempts and the instant, ms of the date, before which their first instants lie; the last one is ``END``.
+Slice = tuple[pa.Table, int]
+
+
+class Options(NamedTuple):
+    """Settings of the replay and of the findings; see ``conf/default.toml``."""
+
+    carry_days: int
+    clock_tolerance_ms: int
+    route_stale_s: int
+    route_valid_s: int
+    override: Sequence[Override] = ()
+    limits: Thresholds = DEFAULT_LIMITS
+
+
+class Date(NamedTuple):
+    """What is recorded of a date of one cluster.
+
+    Attributes:
+        midnight_ms: epoch ms with which it begins.
+        slices: gives, each time it is called, the attempts with an instant on the date, in parts in the order of their
+            first instants; no part's first instants are before the end of the one before it.
+        starts: rows of producer_instance of the date.
+        routes: rows of topic_route of the date.
+        replay, items: rows of producer_replay and fault_item_state of the known date before.
+        ends: see there.
+        beside: attempts near the date, of sends that may begin on it or go on on it (``send_calls.beside``).
+    """
+
+    cluster: str
+    midnight_ms: int
+    slices: Callable[[], Iterable[Slice]]
+    starts: pa.Table
+    routes: pa.Table
+    replay: pa.Table
+    items: pa.Table
+    ends: Ends
+    beside: pa.Table
+
+
+class Rows(NamedTuple):
+    """Rows of the date's derived tables (``producer_tables``), and what the findings need of its producers.
+
+    Attributes:
+        share: what the producers add to the fleet.
+        observed: what is known of them, but for ``sends_after``; ``chosen`` says after which stretches they are read.
+    """
+
+    replay: pa.Table
+    items: pa.Table
+    windows: pa.Table
+    verdicts: pa.Table
+    calls: pa.Table
+    share: Share
+    observed: Observed
+    chosen: Tally
+
+
+def fold_date(date: Date, options: Options) -> Rows:
+    """The rows of one date."""
+    past = Past(_starts(date.starts), _handed_over(date.replay))
+    cuts = past.cuts(date.midnight_ms)
+    facts = merged_facts([FACTS.empty_table(), *(facts_of(t, date.midnight_ms, cuts) for t, _ in date.slices())])
+    day, items = _day_of(date, facts, past, options)
+    tolerance_ms, limits = options.clock_tolerance_ms, options.limits
+    routes = _routes(date.routes, options)
+    judge = ChoiceJudge(day, routes, tolerance_ms=tolerance_ms)
+    state = first_state(day, items)
+    windows, verdicts, counts = [WINDOW.empty_table()], [VERDICT.empty_table()], MinuteCounts()
+    sent = SendParts()
+    sent.add(date.beside)
+    for table, until in date.slices():
+        sent.add(table)
+        part, state = fold(day, judge, state, table, until, tolerance_ms=tolerance_ms, slow_ms=limits.fault_off_slow_ms)
+        windows.append(window_rows(day, part.held, part.down, state.doubted, date.ends))
+        verdicts.append(verdict_rows(day, part))
+        counts = counts.plus(part.counts)
+    attempts, retries = (lambda: (table for table, _ in date.slices())), _retries(date.starts)
+    verdicts.append(family_verdict_rows(day, attempts, routes, retries, tolerance_ms=tolerance_ms))
+    every, judged = pa.concat_tables(windows), pa.concat_tables(verdicts)
+    observed = _observed(day, every, judged, counts)
+    minutes = held_minutes(observed.held, day.brokers)
+    every_part = chain([date.beside], (table for table, _ in date.slices()))
+    calls = send_call_rows(day, sent.with_all(every_part), tolerance_ms=tolerance_ms, is_last=date.ends.is_last)
+    share = share_of(day, facts, counts, minutes, min_sends_per_minute=limits.min_sends_per_minute)
+    return Rows(
+        replay_rows(day),
+        item_rows(day, state, tolerance_ms=tolerance_ms),
+        every,
+        judged,
+        calls,
+        share,
+        observed._replace(isolating=share.isolating),
+        counts.chosen,
+    )
+
+
+def findings_of_date(date: Date, observed: Observed, chosen: Tally, fleet: Fleet, limits: Thresholds) -> pa.Table:
+    """Findings about the date's producers (``Rows``); ``fleet``: of all of the cluster. The date may be read again."""
+    watched = worth_watching(observed.held, chosen, fleet.queues, limits)
+    sends = sends_after(watched, (table for table, _ in date.slices()), observed.day, fleet.queues, limits)
+    return findings_of(observed._replace(sends_after=sends), fleet, limits)
+
+
+def _day_of(date: Date, facts: pa.Table, past: Past, options: Options) -> tuple[Day, Items]:
+    active = facts.filter(pc.greater(facts["attempts"], 0))
+    processes, places = processes_of(
+        activity_of(_by_process(active, date.midnight_ms)),
+        past,
+        date.midnight_ms,
+        Settings(date.cluster, options.carry_days, options.override),
+    )
+    day = day_of(
+        facts,
+        processes,
+        places,
+        cluster=date.cluster,
+        midnight_ms=date.midnight_ms,
+        cuts=past.cuts(date.midnight_ms),
+        more_brokers=date.items["broker_name"].to_pylist(),
+    )
+    items = items_of(date.items, day)
+    return day.with_items(items.item), items
+
+
+def _observed(day: Day, windows: pa.Table, verdicts: pa.Table, counts: MinuteCounts) -> Observed:
+    places = {(*p.producer, p.life.started_ms): place for place, p in enumerate(day.processes)}
+    own = _with_process(windows, day, places, ("window_start", "window_end", "opened_at", "last_attempt_at"))
+    impossible = verdicts.filter(pc.equal(verdicts["verdict"], "impossible"))
+    return Observed(
+        day,
+        own,
+        held_of(own),
+        NO_MINUTES,
+        day.topics_of(),
+        counts.slow,
+        counts.answered,
+        _with_process(impossible, day, places, ("begin_at",)),
+        {},
+    )
+
+
+def _with_process(
+    table: pa.Table, day: Day, places: Mapping[tuple[str, str, int | None], int], names: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Rows with the place of their process, instants in ms of the date."""
+    rows = []
+    for row in _with_epoch_ms(table, "started_at", *names):
+        process = places[row["producer_group"], row["client_id"], row["started_at"]]
+        ms = {name: None if row[name] is None else row[name] - day.midnight_ms for name in names}
+        rows.append({**row, **ms, "process": process})
+    return rows
+
+
+def sliced(table: pa.Table, midnight_ms: int, edges: Sequence[int]) -> Iterator[Slice]:
+    """Attempts with an instant on the date, cut at these instants, ms of the date, in order."""
+    a = attempts_of(table, midnight_ms)
+    counts = a.on_date.copy()
+    calls = calls_of(a)
+    counts[calls.row[(calls.at >= 0) & (calls.at < DAY_MS)]] = True
+    part = np.searchsorted(np.asarray(edges, np.int64), a.first_instant(), side="right")
+    for number, until in enumerate([*edges, END]):
+        yield table.filter(pa.array(counts & (part == number))), until
+
+
+def _by_process(facts: pa.Table, midnight_ms: int) -> list[Mapping[str, Any]]:
+    """What the rules need of the facts, by segment, source and release; instants in epoch ms."""
+    keys = ["producer_group", "client_id", "segment", "source", "client_version"]
+    how = {"attempts": "sum", "last_begin": "max", "last_at": "max", "partly_seen": "max"}
+    how |= {"said_on": "max", "said_off": "max"}
+    merged = facts.group_by(keys).aggregate(list(how.items())).rename_columns([*keys, *how])
+    instants = ("last_begin", "last_at", "said_on", "said_off")
+    return [
+        row | {name: None if row[name] is None else row[name] + midnight_ms for name in instants}
+        for row in merged.to_pylist()
+    ]
+
+
+def _starts(rows: pa.Table) -> dict[Producer, list[Start]]:
+    found: dict[Producer, list[Start]] = defaultdict(list)
+    for row in _with_epoch_ms(rows, "started_at"):
+        found[row["producer_group"], row["client_id"]].append(Start(row["started_at"], _recorded(row)))
+    return found
+
+
+def _retries(rows: pa.Table) -> Retries:
+    told = _with_epoch_ms(rows, "started_at") if "retry_times_sync" in rows.column_names else []
+    return {((row["producer_group"], row["client_id"]), row["started_at"]): row["retry_times_sync"] for row in told}
+
+
+def _handed_over(rows: pa.Table) -> dict[Producer, list[HandedOver]]:
+    found: dict[Producer, list[HandedOver]] = defaultdict(list)
+    for row in _with_epoch_ms(rows, "started_at", "last_attempt_at"):
+        found[row["producer_group"], row["client_id"]].append(
+            HandedOver(
+                row["started_at"], _recorded(row["recorded"]), row["last_attempt_at"], row["certainty"] == "partial"
+            )
+        )
+    return found
+
+
+def _routes(rows: pa.Table, options: Options) -> RecordedRoutes:
+    captured = ({**row, "captured_ms": row["captured_at"]} for row in _with_epoch_ms(rows, "captured_at"))
+    return RecordedRoutes(captured, stale_ms=1000 * options.route_stale_s, valid_ms=1000 * options.route_valid_s)
+
+
+def _with_epoch_ms(rows: pa.Table, *names: str) -> list[dict[str, Any]]:
+    """Rows as dicts, these instants of them in epoch ms."""
+    for name in names:
+        us = rows[name].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+        rows = rows.set_column(rows.schema.get_field_index(name), name, us)
+    return [row | {n: None if row[n] is None else row[n] // 1000 for n in names} for row in rows.to_pylist()]
+
+
+def _recorded(row: Mapping[str, Any]) -> Recorded:
+    said: dict[str, Any] = {name: row.get(name) for name in Recorded._fields}
+    for name in ("latency_max_ms", "not_available_ms"):
+        said[name] = None if said[name] is None else tuple(said[name])
+    return Recorded(**said)
+
+
+NOTHING_BEFORE = REPLAY.empty_table(), ITEM_STATE.empty_table()

@@ -1,0 +1,245 @@
+"""What all rules of producer findings share: what they are given, the shape they return, runs of minutes, wording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from hindsight.udfs.producer.held_stretches import Held, HeldMinutes
+from hindsight.udfs.producer.minute_counts import MINUTE_MS, Tally
+from hindsight.udfs.producer.producer_lives import Process
+from hindsight.udfs.producer.replayed_day import Day
+
+# How bad each finding is by itself.
+SEVERITY = {
+    "FLEET_SLOW": "HIGH",  # the broker, not a producer: most of those who send are affected
+    "BROKER_REFUSES": "HIGH",  # the broker: whoever sends to it gets an error, or less safety than was asked for
+    "ALL_ISOLATED": "HIGH",  # nothing is left to choose from: sends go to brokers that just failed
+    "NOT_RETURNING": "HIGH",  # heals only at the next route change; until then the others carry the load
+    "LONG_ISOLATION": "MEDIUM",  # capacity is missing to one producer, for a known time
+    "OVER_ISOLATION": "MEDIUM",  # one producer's own network or ladder: the broker serves the others
+    "IMPOSSIBLE_CHOICE": "MEDIUM",  # what is said of this producer rests on a wrong profile, clock or assumption
+    "FAULT_OFF_SLOW": "LOW",  # advice: the switch would have helped
+}
+
+
+class Thresholds(NamedTuple):
+    """The settings of section ``producer_findings``, by their names there."""
+
+    min_sends_per_minute: int
+    over_isolation_max_percent: float
+    fleet_slow_min_percent: float
+    broker_refuses_min_percent: float
+    broker_refuses_min_attempts: int
+    long_isolation_before_514_s: float
+    long_isolation_since_514_s: float
+    not_returning_s: float
+    not_returning_within_s: float
+    not_returning_expected_sends: float
+    not_returning_max_percent: float
+    fault_off_slow_ms: int
+    fault_off_slow_percentile: float
+    fault_off_slow_minutes: int
+
+
+DEFAULT_LIMITS = Thresholds(
+    min_sends_per_minute=30,
+    over_isolation_max_percent=10,
+    fleet_slow_min_percent=50,
+    broker_refuses_min_percent=5,
+    broker_refuses_min_attempts=10,
+    long_isolation_before_514_s=60,
+    long_isolation_since_514_s=10,
+    not_returning_s=60,
+    not_returning_within_s=600,
+    not_returning_expected_sends=50,
+    not_returning_max_percent=10,
+    fault_off_slow_ms=550,
+    fault_off_slow_percentile=99,
+    fault_off_slow_minutes=5,
+)
+
+
+class FleetMinute(NamedTuple):
+    """One minute and broker of fleet_minute."""
+
+    active: int
+    isolating: int
+    isolating_at_least: int
+    isolating_at_most: int
+    active_unknown: int
+
+
+class Refusals(NamedTuple):
+    """Attempts to a broker in a minute; those that it refused as too busy; those that it stored without SEND_OK."""
+
+    attempts: int
+    busy: int
+    not_store_ok: int
+
+
+class Fleet(NamedTuple):
+    """What is known of all producers of a cluster on a date.
+
+    Attributes:
+        minutes: by broker and minute of the date.
+        queues: by topic, of each broker that any producer sent to the most queues seen; None: no queue id was.
+        writable: by topic, the brokers that producers keep of its recorded routes.
+        served: each broker and minute in which any attempt to it began.
+        refusals: by broker and minute, in order, where there are any.
+    """
+
+    minutes: Mapping[tuple[str, int], FleetMinute]
+    queues: Mapping[str, Mapping[str, int | None]]
+    writable: Mapping[str, frozenset[str]]
+    served: frozenset[tuple[str, int]]
+    refusals: Mapping[tuple[str, int], Refusals]
+
+
+class Send(NamedTuple):
+    """A first attempt whose queue the client chose itself; ``begin``: ms of the date."""
+
+    begin: int
+    topic: str
+    broker_name: str
+
+
+class Observed(NamedTuple):
+    """What is known of some producers on a date; instants in ms of the date.
+
+    Attributes:
+        windows: rows of broker_availability_window with the place of their ``process``.
+        held, isolating: see there.
+        topics: of each process, by place, the topics that it sent to.
+        slow, answered: of processes without the switch, attempts that took ``fault_off_slow_ms``, and all that tell of
+            the broker, by ``item * 1440 + minute``.
+        impossible: rows of send_verdict with that verdict, with the place of their ``process``.
+        sends_after: of each held stretch that is watched (``return_rules``) the sends of its process, by their begin.
+    """
+
+    day: Day
+    windows: Sequence[Mapping[str, Any]]
+    held: Sequence[Held]
+    isolating: HeldMinutes
+    topics: Mapping[int, frozenset[str]]
+    slow: Tally
+    answered: Tally
+    impossible: Sequence[Mapping[str, Any]]
+    sends_after: Mapping[Held, Sequence[Send]]
+
+
+class Finding(NamedTuple):
+    """A row of producer_finding; instants in ms of the date, None: see the contract."""
+
+    code: str
+    process: int | None
+    topic: str | None
+    broker_name: str | None
+    kind: str | None
+    since: int
+    until: int | None
+    certainty: str
+    doubt: str | None
+    subject: str
+    evidence: str
+    sentence: str
+
+    def row(self, day: Day) -> dict[str, Any]:
+        """As the table has it; a doubt is told with the sentence."""
+        process = None if self.process is None else day.processes[self.process]
+        doubted = "" if self.doubt is None else f" ({self.certainty}: {self.doubt})"
+        started = None if process is None else process.life.started_ms
+        return {
+            "cluster": day.cluster,
+            "event_date": day.midnight_ms // 86_400_000,
+            "code": self.code,
+            "severity": SEVERITY[self.code],
+            "subject": self.subject,
+            "producer_group": None if process is None else process.producer[0],
+            "client_id": None if process is None else process.producer[1],
+            "started_at": None if started is None else started * 1000,
+            "topic": self.topic,
+            "broker_name": self.broker_name,
+            "kind": self.kind,
+            "from": (self.since + day.midnight_ms) * 1000,
+            "to": None if self.until is None else (self.until + day.midnight_ms) * 1000,
+            "certainty": self.certainty,
+            "evidence": [self.evidence],
+            "sentence": f"{self.sentence}{doubted}.",
+        }
+
+
+class Run(NamedTuple):
+    """Minutes on end of one key: the first one, the one after the last, and what is known of each."""
+
+    key: Any
+    first: int
+    end: int
+    values: list[Any]
+
+
+def runs(minutes: Iterable[tuple[Any, int, Any]]) -> list[Run]:
+    """Maximal runs of (key, minute of the date, value), which come by key and in order."""
+    found: list[Run] = []
+    for key, minute, value in minutes:
+        if found and found[-1].key == key and found[-1].end == minute:
+            found[-1] = found[-1]._replace(end=minute + 1)
+            found[-1].values.append(value)
+        else:
+            found.append(Run(key, minute, minute + 1, [value]))
+    return found
+
+
+def window_doubt(certainty: str) -> str | None:
+    """Why windows of this certainty may differ from what the producer held; None for certain ones."""
+    return {
+        "possible": "its detector acts unseen",
+        "partial": "the hook does not see the client's own ASYNC retries",
+    }.get(certainty)
+
+
+def producer_name(process: Process) -> str:
+    """The producer as a person calls it."""
+    return f"{process.producer[1]} of {process.producer[0]}"
+
+
+def clock(ms: int) -> str:
+    """A clock time, UTC, to the ms; its date is the finding's."""
+    return f"{_time(ms):%H:%M:%S}.{ms % 1000:03}"
+
+
+def minute_clock(minute: int) -> str:
+    """A clock time, UTC, to the minute; the end of a date is 24:00."""
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+def seconds(ms: int) -> str:
+    """A length in seconds, to a tenth; half of one is one."""
+    return f"{tenths(ms)} s"
+
+
+def tenths(thousandths: int) -> str:
+    """Thousandths as a number with one decimal."""
+    rounded = (abs(thousandths) + 50) // 100
+    return f"{'-' if thousandths < 0 else ''}{rounded // 10}.{rounded % 10}"
+
+
+def iso(day: Day, ms: int) -> str:
+    """An instant as the tables' keys have it, UTC."""
+    at = _time(ms + day.midnight_ms)
+    return f"{at:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03}Z"
+
+
+def iso_minute(day: Day, minute: int) -> str:
+    """The first instant of a minute, the same way."""
+    return iso(day, minute * MINUTE_MS)
+
+
+def date_of(day: Day, ms: int) -> str:
+    """The date of an instant, UTC."""
+    return f"{_time(ms + day.midnight_ms):%Y-%m-%d}"
+
+
+def _time(ms: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)

@@ -1,0 +1,279 @@
+"""One date of some producers in, attempt by attempt in parts; their stretches, verdicts and closing items out.
+
+A part contains the attempts whose first instant is before its end, and not before the end of the part before it. What a
+part leaves open goes to the next part in ``State``, so the parts of a date give what the whole date gives, wherever it
+is cut:
+
+- the fault items, each with its last stretch, as of ``walked_until``;
+- the begin of the last use of each broker by each process for each topic;
+- the attempts with an instant that is still ahead: a choice is judged when it is known what its client did in the next
+  route poll, and an update counts at its own instant.
+
+An example: a part ends at 01:00:00.000, and the clock tolerance is 3 ms.
+
+    choices that begin before 00:59:30.000   are judged: what their clients did 30 s (one route poll) later is known
+    updates before            00:59:29.997   are applied for good: no choice still to come can look at what was before
+    all other attempts                       go on in ``State.carried``, and the next part judges them
+
+So a window from 00:58:00 to 01:03:00 opens in this part, stays with its item in ``State.recorded``, and the part that
+sees its end returns it. Nothing shows where the date was cut.
+
+Memory: a part, half a minute more, one row per item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, Attempts, attempts_of
+from hindsight.udfs.producer.attempt_updates import Calls, calls_of, judged
+from hindsight.udfs.producer.choice_fold import ChoiceJudge, Verdict
+from hindsight.udfs.producer.choice_readings import ROUTE_POLL_MS
+from hindsight.udfs.producer.choice_readings import Removal as Forgotten
+from hindsight.udfs.producer.choice_surroundings import SHIFT, Around
+from hindsight.udfs.producer.doubtful_choices import Choices, choices_of, not_available
+from hindsight.udfs.producer.fault_fold import FAR, RESTARTED, Items, Stretches, Updates, Walked, joined, taken, walk
+from hindsight.udfs.producer.minute_counts import MinuteCounts, minute_counts
+from hindsight.udfs.producer.replayed_day import Day
+from hindsight.udfs.values.arrays import BoolArray, IntArray
+
+END = 1 << 40  # after every instant of a date
+
+
+class Removal(NamedTuple):
+    """The fallback forgot an item, ms of the date."""
+
+    item: int
+    at: int
+
+
+class State(NamedTuple):
+    """What one part hands on to the next.
+
+    Attributes:
+        carried: attempts with an instant that is ahead.
+        judged_until, walked_until: choices before the first, and updates before the second, are done, ms of the date.
+        recorded: the items as updates alone made them: by these the date's choices are judged.
+        shown: the items of which some the fallback surely forgot: by these windows are told; the same where none was.
+        last_use: begin of the last use done, by place in ``Day.uses``.
+        gone: sure removals ahead of ``walked_until``.
+        doubted: by item, when the fallback may have forgotten it on the date.
+    """
+
+    carried: pa.Table | None
+    judged_until: int
+    walked_until: int
+    recorded: Items
+    shown: Items
+    last_use: IntArray
+    gone: tuple[Removal, ...]
+    doubted: Mapping[int, Sequence[int]]
+
+
+class Part(NamedTuple):
+    """What follows from a part: the attempts that it looked at, verdicts on some, stretches that are over, and counts.
+
+    With the last part every stretch is; one that lasts longer than the date does so in its ``until``.
+    """
+
+    attempts: Attempts
+    process: IntArray
+    choices: Choices
+    verdicts: list[Verdict]
+    held: Stretches
+    down: Stretches
+    counts: MinuteCounts
+
+
+def first_state(day: Day, items: Items) -> State:
+    """With what a date begins; ``items``: as the date before handed them over."""
+    return State(None, 0, 0, items, items, np.full(len(day.uses), NEVER), (), {})
+
+
+def fold(
+    day: Day, judge: ChoiceJudge, state: State, table: pa.Table, until: int, *, tolerance_ms: int, slow_ms: int
+) -> tuple[Part, State]:
+    """The next part of a date, and with what the one after it begins.
+
+    Args:
+        judge: of the date; it remembers what its choices made clients forget.
+        table: the part's attempts (``ATTEMPTS``): their first instants are before ``until``, those of all later parts
+            are not. ``END``: this is the last part.
+        slow_ms: what takes so long is counted as slow.
+    """
+    every = table if state.carried is None else pa.concat_tables([state.carried, table])
+    a = attempts_of(every, day.midnight_ms)
+    process = day.process_of(a)
+    broker, topic = a.texts("broker_name").in_order_of(day.brokers), a.texts("topic").in_order_of(day.topics)
+    judge_until = END if until == END else max(until - ROUTE_POLL_MS, state.judged_until)
+    walk_until = END if until == END else max(judge_until - tolerance_ms, state.walked_until)
+    chosen = (a.begin >= state.judged_until) & (a.begin < judge_until)
+    calls, updates = _updates(a, process, broker, day, state.walked_until)
+    extend_only = day.extend_only[updates.item // max(len(day.brokers), 1)]
+    ahead = walk(state.recorded, updates, extend_only)
+    held = not_available(*lasting(day, ahead.held, ahead.down, ahead.items), day)
+    choices = choices_of(a, process, broker, day, held, chosen, tolerance_ms=tolerance_ms)
+    around = Around(
+        attempts=a,
+        process=process,
+        broker=broker,
+        topic=topic,
+        updates=updates,
+        row=calls.row,
+        phase=calls.phase,
+        start=ahead.start,
+        items=state.recorded,
+        uses=_uses(a, process, broker, topic, day, a.begin >= state.judged_until, of=process[choices.doubtful]),
+        last_use=state.last_use,
+    )
+    verdicts, removals = judge.judged(choices.doubtful, around)
+    gone, doubted = _with_removals(removals, day, state)
+    done = updates.at < walk_until
+    recorded = ahead if done.all() else walk(state.recorded, taken(updates, done), extend_only[done])
+    shown = _shown(state, recorded, taken(updates, done), [r for r in gone if r.at < walk_until], day)
+    done_uses = _uses(a, process, broker, topic, day, chosen if until < END else np.zeros_like(chosen), of=None)
+    ahead_of_it = _is_ahead(a, calls, judge_until, walk_until)
+    counts = minute_counts(a, process, broker, chosen, day, slow_ms=slow_ms)
+    over = lasting(day, shown.held, shown.down, shown.items if until == END else taken(shown.items, slice(0)))
+    return Part(a, process, choices, verdicts, *over, counts), State(
+        every.filter(pa.array(ahead_of_it)),
+        judge_until,
+        walk_until,
+        recorded.items,
+        shown.items,
+        _last_use(state.last_use, done_uses, day),
+        tuple(removal for removal in gone if removal.at >= walk_until),
+        doubted,
+    )
+
+
+def _updates(a: Attempts, process: IntArray, broker: IntArray, day: Day, since: int) -> tuple[Calls, Updates]:
+    """The updates of the date that are not done yet, by item and in their total order."""
+    calls = calls_of(a)
+    whose = process[calls.row]
+    counts = (calls.at >= since) & (calls.at < DAY_MS) & (whose >= 0)
+    counts[counts] = day.replayed[whose[counts]]
+    calls = calls.taken(counts)
+    whose = process[calls.row]
+    told = judged(calls, calls.at - a.begin[calls.row], day.rule_of[whose], day.rules)
+    item = day.item_of(whose, broker[calls.row])
+    order = _total_order(a, calls, item)
+    none = np.zeros(len(item), np.bool_)
+    return calls.taken(order), taken(
+        Updates(item, calls.at, told.latency, told.isolation, told.reachable, told.duration, none), order
+    )
+
+
+def _total_order(a: Attempts, calls: Calls, item: IntArray) -> IntArray:
+    """Places of the calls by item, end, begin, thread, message, attempt and phase.
+
+    By item and end first; the few that share both are sorted anew by all.
+    """
+    key = item * SHIFT + calls.at
+    order = np.argsort(key)
+    key = key[order]
+    tied = np.flatnonzero(np.diff(key) == 0)
+    if not len(tied):
+        return order
+    tied = np.union1d(tied, tied + 1)
+    own = order[tied]
+    rows = calls.row[own]
+    texts = a.table.select(["thread", "msg_id"]).take(pa.array(rows))
+    columns = {
+        "key": pa.array(key[tied]),
+        "begin": pa.array(a.begin[rows]),
+        **{name: texts[name].cast(pa.string()) for name in texts.column_names},
+        "attempt": pa.array(a.attempt[rows]),
+        "phase": pa.array(calls.phase[own]),
+        "row": pa.array(rows),
+    }
+    sorted_by = [(name, "ascending", "at_start") for name in columns]
+    order[tied] = own[pc.sort_indices(pa.table(columns), sort_keys=sorted_by).to_numpy()]
+    return order
+
+
+def lasting(day: Day, held: Stretches, down: Stretches, items: Items) -> tuple[Stretches, Stretches]:
+    """Stretches that are over and the last ones of the items, none longer than its process."""
+    return _lasting(day, held, items.held), _lasting(day, down, items.down)
+
+
+def _lasting(day: Day, over: Stretches, last: Stretches) -> Stretches:
+    stretches = joined(over, taken(last, last.since != NEVER))
+    if not len(stretches.item):
+        return stretches
+    ends = np.array([FAR if p.ends_ms is None else p.ends_ms - day.midnight_ms for p in day.processes])
+    own = ends[stretches.item // len(day.brokers)]
+    restarted = own < stretches.until
+    made = stretches._replace(
+        until=np.where(restarted, own, stretches.until), reason=np.where(restarted, RESTARTED, stretches.reason)
+    )
+    return taken(made, made.until >= made.since)
+
+
+def _uses(
+    a: Attempts,
+    process: IntArray,
+    broker: IntArray,
+    topic: IntArray,
+    day: Day,
+    which: BoolArray,
+    of: IntArray | None,
+) -> IntArray:
+    """Number and begin of each use among some attempts, in order; ``of``: of these processes alone."""
+    counts = which & (process >= 0) & a.on_date & (broker >= 0)
+    if of is not None:
+        wanted = np.zeros(len(day.processes) + 1, np.bool_)
+        wanted[of] = True
+        counts &= wanted[process]
+    counts &= a.flags("exceptions_observable")
+    return np.sort(day.use_of(process[counts], topic[counts], broker[counts]) * SHIFT + a.begin[counts])
+
+
+def _last_use(before: IntArray, uses: IntArray, day: Day) -> IntArray:
+    if not len(uses):
+        return before
+    numbers, begins = uses // SHIFT, uses % SHIFT
+    is_last = np.append(numbers[1:] != numbers[:-1], True)
+    after = before.copy()
+    after[np.searchsorted(day.uses, numbers[is_last])] = begins[is_last]
+    return after
+
+
+def _with_removals(
+    removals: Sequence[tuple[int, Forgotten]], day: Day, state: State
+) -> tuple[list[Removal], dict[int, list[int]]]:
+    """The sure removals that are ahead, and when each item may have been forgotten on the date so far."""
+    gone, doubted = list(state.gone), {item: list(instants) for item, instants in state.doubted.items()}
+    for process, removal in removals:
+        item = process * len(day.brokers) + day.brokers.index(removal.broker_name)
+        at = removal.at_ms - day.midnight_ms
+        if removal.surely:
+            gone.append(Removal(item, at))
+        else:
+            doubted.setdefault(item, []).append(at)
+    return gone, doubted
+
+
+def _shown(state: State, recorded: Walked, updates: Updates, gone: Sequence[Removal], day: Day) -> Walked:
+    """The walk with what the fallback surely forgot."""
+    if state.shown is state.recorded and not gone:
+        return recorded
+    item, at = (np.array([getattr(removal, name) for removal in gone], np.int64) for name in Removal._fields)
+    none, no = np.zeros(len(gone), np.int64), np.zeros(len(gone), np.bool_)
+    every = joined(updates, Updates(item, at, none, no, ~no, none, ~no))
+    # In the total order a removal begins at its own instant, on no thread: after what began before it.
+    order = np.lexsort((every.latency <= 0, every.at, every.item))
+    every = taken(every, order)
+    return walk(state.shown, every, day.extend_only[every.item // max(len(day.brokers), 1)])
+
+
+def _is_ahead(a: Attempts, calls: Calls, judge_until: int, walk_until: int) -> BoolArray:
+    """Which attempts have an instant of the date that is not done."""
+    is_ahead = a.on_date & (a.begin >= judge_until)
+    is_ahead[calls.row[calls.at >= walk_until]] = True
+    return is_ahead

@@ -1,0 +1,262 @@
+"""Facts of a date, recorded starts and what the date before handed over in; the producer processes of the date out.
+
+A producer's time is cut into lives: one begins at each start, at the midnight of a date with attempts after more than
+``carry_days`` without any, and at the midnight of the first date whose lines tell another release or switch than
+before, where no start is on record. A process is told by the instant it began as one life; its fault table is empty
+then.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from hindsight.udfs.producer.attempt_columns import DAY_MS
+from hindsight.udfs.producer.attempt_facts import Cuts
+from hindsight.udfs.producer.replay_rules import Override, Recorded, Rules, family_of, overridden, rules_of
+
+Producer = tuple[str, str]
+
+
+class Start(NamedTuple):
+    """A recorded start, epoch ms, and what it says."""
+
+    at_ms: int
+    says: Recorded
+
+
+class HandedOver(NamedTuple):
+    """A process as an earlier date left it (a row of producer_replay); instants in epoch ms."""
+
+    started_ms: int | None
+    says: Recorded
+    last_attempt_ms: int
+    partly_seen: bool
+
+
+class Life(NamedTuple):
+    """When a process began, epoch ms; ``began_ms`` None: before all that is known; ``started_ms`` None: no start."""
+
+    began_ms: int | None
+    started_ms: int | None
+
+
+UNSEEN = Life(None, None)
+
+
+class Activity(NamedTuple):
+    """What a process did on a date; instants in epoch ms."""
+
+    attempts: int
+    last_attempt_ms: int
+    partly_seen: bool
+    sources: tuple[str, ...]
+    says: Recorded
+
+
+class Process(NamedTuple):
+    """A producer process that is alive on a date.
+
+    Attributes:
+        ends_ms: when the next one began, epoch ms; None: it is the last.
+        recorded: what its start and lines say, before settings and defaults fill in.
+        certainty: of its windows, as far as it alone decides.
+        last_attempt_ms: its last recorded instant up to the date.
+    """
+
+    producer: Producer
+    life: Life
+    ends_ms: int | None
+    recorded: Recorded
+    rules: Rules
+    certainty: str
+    attempts: int
+    sources: tuple[str, ...]
+    last_attempt_ms: int
+
+
+class Past(NamedTuple):
+    """What is known of a cluster's producers beside a date's attempts."""
+
+    starts: Mapping[Producer, Sequence[Start]]
+    handed_over: Mapping[Producer, Sequence[HandedOver]]
+
+    def cuts(self, midnight_ms: int) -> Cuts:
+        """Per producer the instants, ms of the date, at which a process may begin."""
+        found: dict[Producer, set[int]] = defaultdict(lambda: {0})
+        for producer, starts in self.starts.items():
+            found[producer].update(start.at_ms - midnight_ms for start in starts)
+        for producer, rows in self.handed_over.items():
+            found[producer].update(row.started_ms - midnight_ms for row in rows if row.started_ms is not None)
+        return {producer: sorted(instants) for producer, instants in found.items()}
+
+
+class Settings(NamedTuple):
+    """How processes are told apart, and what is said of those that say nothing themselves."""
+
+    cluster: str
+    carry_days: int
+    overrides: Sequence[Override] = ()
+
+
+class _Days:
+    """One producer on one date."""
+
+    def __init__(self, producer: Producer, past: Past, midnight_ms: int, settings: Settings) -> None:
+        self.producer, self.midnight_ms, self.carry_days = producer, midnight_ms, settings.carry_days
+        self.starts = past.starts.get(producer, ())
+        self.handed_over = past.handed_over.get(producer, ())
+        self.otherwise = overridden(settings.overrides, settings.cluster, producer[0])
+        started = {start.at_ms for start in self.starts}
+        started.update(row.started_ms for row in self.handed_over if row.started_ms is not None)
+        self.lives = [Life(at, at) for at in sorted(started)]
+
+    def with_silence(self) -> None:
+        """Add the life that begins as the producer sends again after its table was forgotten."""
+        active = {row.last_attempt_ms // DAY_MS for row in self.handed_over}
+        active.update(start.at_ms // DAY_MS for start in self.starts)
+        today = self.midnight_ms // DAY_MS
+        before = max((day for day in active if day < today), default=today)
+        if today - before > self.carry_days:
+            self._add_midnight()
+
+    def with_change(self, said: Recorded) -> bool:
+        """Add the life that begins as lines tell of another process than before; whether there is one."""
+        before = next((row for row in self.handed_over if row.started_ms is None), None)
+        if before is None:
+            return False
+        known, now = (self._told(says) for says in (before.says, said.or_else(before.says)))
+        changes = any(a != b for a, b in zip(known, now, strict=True) if a is not None and b is not None)
+        if changes:
+            self._add_midnight()
+        return changes
+
+    def _told(self, says: Recorded) -> tuple[str | None, bool | None]:
+        known = says.or_else(self.otherwise)
+        family, _ = family_of(known.client_version)
+        return known.client_version if family is None else family.id, known.latency_fault_enabled
+
+    def _add_midnight(self) -> None:
+        self.lives = sorted(
+            [Life(self.midnight_ms, None), *self.lives], key=lambda life: (life.began_ms, life.started_ms is not None)
+        )
+
+    def life_at(self, at_ms: int | None) -> Life:
+        """The last life begun by then; None: before all cuts."""
+        begun = [
+            life for life in self.lives if at_ms is not None and life.began_ms is not None and life.began_ms <= at_ms
+        ]
+        return begun[-1] if begun else UNSEEN
+
+    def processes(self, active: Mapping[Life, Activity]) -> Iterable[Process]:
+        """Those alive on the date."""
+        own = {row.started_ms: row for row in self.handed_over}
+        starts = {start.at_ms: start for start in self.starts}
+        lives = {*active, *(Life(at, at) if at is not None else UNSEEN for at in (*own, *starts))}
+        begun = sorted(life.began_ms for life in lives if life.began_ms is not None)
+        for life in sorted(
+            lives, key=lambda life: (life.began_ms is not None, life.began_ms, life.started_ms is not None)
+        ):
+            ends = next((at for at in begun if life.began_ms is None or at > life.began_ms), None)
+            before = own.get(life.started_ms) if life in (UNSEEN, Life(life.started_ms, life.started_ms)) else None
+            made = self._process(life, ends, before, starts.get(life.started_ms or -1), active.get(life))
+            superseded = ends is not None and ends <= self.midnight_ms
+            silent = (self.midnight_ms - made.last_attempt_ms // DAY_MS * DAY_MS) // DAY_MS
+            if not superseded and silent <= self.carry_days:
+                yield made
+
+    def _process(
+        self, life: Life, ends_ms: int | None, before: HandedOver | None, start: Start | None, does: Activity | None
+    ) -> Process:
+        earlier = before.says if before else Recorded()
+        today = (start.says if start else Recorded()).or_else(does.says if does else Recorded())
+        recorded = today.or_else(earlier) if life.started_ms is None else earlier.or_else(today)
+        rules = rules_of(recorded.or_else(self.otherwise))
+        partly_seen = bool(before and before.partly_seen) or bool(does and does.partly_seen)
+        instants = [start.at_ms if start else None, before and before.last_attempt_ms, does and does.last_attempt_ms]
+        return Process(
+            self.producer,
+            life,
+            ends_ms,
+            recorded,
+            rules,
+            "partial" if partly_seen else "possible" if rules.detects else "certain",
+            does.attempts if does else 0,
+            does.sources if does else (),
+            max(at for at in instants if at is not None),
+        )
+
+
+def processes_of(
+    activity: Mapping[Producer, Mapping[int, Activity]], past: Past, midnight_ms: int, settings: Settings
+) -> tuple[list[Process], dict[tuple[Producer, int], int]]:
+    """The processes alive on the date, and by producer and segment of its time the place of its process.
+
+    Args:
+        activity: by producer and segment (``segments_of``, by the cuts of ``past``), attempts begun on the date.
+    """
+    found: list[Process] = []
+    places: dict[tuple[Producer, int], int] = {}
+    cuts = past.cuts(midnight_ms)
+    for producer in sorted({*activity, *past.starts, *past.handed_over}):
+        days = _Days(producer, past, midnight_ms, settings)
+        own = activity.get(producer, {})
+        if own:
+            days.with_silence()
+        begins = [None, *(at + midnight_ms for at in cuts.get(producer, (0,)))]
+        active = _by_life(own, days, begins)
+        if UNSEEN in active and days.with_change(active[UNSEEN].says):
+            active = _by_life(own, days, begins)
+        place_of = {}
+        for process in days.processes(active):
+            place_of[process.life] = len(found)
+            found.append(process)
+        for segment, at_ms in enumerate(begins):
+            place = place_of.get(days.life_at(at_ms))
+            if place is not None:
+                places[producer, segment] = place
+    return found, places
+
+
+def _by_life(own: Mapping[int, Activity], days: _Days, begins: Sequence[int | None]) -> dict[Life, Activity]:
+    found: dict[Life, list[Activity]] = defaultdict(list)
+    for segment, does in sorted(own.items()):
+        found[days.life_at(begins[segment])].append(does)
+    return {life: merged_activity(parts) for life, parts in found.items()}
+
+
+def merged_activity(parts: Sequence[Activity]) -> Activity:
+    """The activity of several segments, in their order, as one; what lines say last counts."""
+    says = Recorded()
+    for part in parts:
+        says = part.says.or_else(says)
+    return Activity(
+        sum(part.attempts for part in parts),
+        max(part.last_attempt_ms for part in parts),
+        any(part.partly_seen for part in parts),
+        tuple(sorted({source for part in parts for source in part.sources})),
+        says,
+    )
+
+
+def activity_of(rows: Sequence[Mapping[str, Any]]) -> dict[Producer, dict[int, Activity]]:
+    """What each producer did, by segment of its time; ``rows``: of ``attempt_facts.FACTS``, instants in epoch ms."""
+    by_segment: dict[tuple[Producer, int], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        if row["attempts"]:
+            by_segment[(row["producer_group"], row["client_id"]), row["segment"]].append(row)
+    found: dict[Producer, dict[int, Activity]] = defaultdict(dict)
+    for (producer, segment), own in by_segment.items():
+        said = [row for row in own if row["client_version"] is not None]
+        version = max(((row["last_begin"], row["client_version"]) for row in said), default=(0, None))[1]
+        on, off = (max((r[name] for r in own if r[name] is not None), default=None) for name in ("said_on", "said_off"))
+        switch = None if on is None and off is None else off is None or (on is not None and on > off)
+        found[producer][segment] = Activity(
+            sum(row["attempts"] for row in own),
+            max(row["last_at"] for row in own),
+            any(row["partly_seen"] for row in own),
+            tuple(sorted({row["source"] for row in own if row["source"] is not None})),
+            Recorded(version, switch),
+        )
+    return found

@@ -1,0 +1,182 @@
+"""Facts of a date and its processes in, what its attempts are looked up by out: codes, and what is known of the whole.
+
+Brokers and topics are numbered in the order of their names, processes in that of ``processes``; an item is
+``process * brokers + broker``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from hindsight.udfs.clients.stated_releases import takes_turns
+from hindsight.udfs.producer.attempt_columns import NEVER, Attempts, producers_of
+from hindsight.udfs.producer.attempt_facts import Cuts, segments_of
+from hindsight.udfs.producer.producer_lives import Process, Producer
+from hindsight.udfs.release_profiles import FaultProfile
+from hindsight.udfs.values.arrays import BoolArray, IntArray
+
+LAST_BROKER_RULES = ("none", "equals", "not_equal", "filter")
+
+
+class Day(NamedTuple):
+    """One date of some producers of a cluster.
+
+    Attributes:
+        rules: each distinct release with its ladders, and whether its detector runs, of the replayed processes.
+        rule_of: for each process its place in ``rules``; 0 as well where it is not replayed.
+        replayed, off: what is said of each process; else its rules are unknown.
+        by_turns: for each process, whether it takes queues in their turn, as Go's and C++'s do.
+        extend_only, gated: for each process, whether its windows are only lengthened, and whether a broker that is not
+            reachable is not available.
+        last_broker_rule: for each process a place in ``LAST_BROKER_RULES``; -1: unknown.
+        uses: each process, topic and broker of which the date has an attempt that can be judged, by number
+            (``use_of``), in order; ``last_use``: begin of the last one, ms.
+        sent: each process and topic that it sent to on the date, by number (``process * topics + topic``), in order.
+        known: each item whose broker the process used or updated on the date, or of which it had one before, in order.
+    """
+
+    midnight_ms: int
+    cluster: str
+    brokers: list[str]
+    topics: list[str]
+    processes: list[Process]
+    cuts: Cuts
+    places: dict[tuple[Producer, int], int]
+    rules: list[tuple[FaultProfile, bool]]
+    rule_of: IntArray
+    replayed: BoolArray
+    off: BoolArray
+    by_turns: BoolArray
+    extend_only: BoolArray
+    gated: BoolArray
+    last_broker_rule: IntArray
+    uses: IntArray
+    last_use: IntArray
+    sent: IntArray
+    known: IntArray
+
+    def process_of(self, a: Attempts) -> IntArray:
+        """The process that made each attempt; -1: none that is alive on the date."""
+        producers = producers_of(a)
+        segments, first = segments_of(producers, a.begin, self.cuts)
+        places = [
+            self.places.get((name, segment), -1)
+            for name, since, until in zip(producers.names, first[:-1].tolist(), first[1:].tolist(), strict=True)
+            for segment in range(until - since)
+        ]
+        return np.array(places, dtype=np.int64)[segments]
+
+    def profile_of(self, process: int) -> FaultProfile:
+        """The release of a process, with its ladders.
+
+        Raises: ValueError: where it is not known.
+        """
+        profile = self.processes[process].rules.profile
+        if profile is None:
+            raise ValueError(f"the release of {self.processes[process].producer} is not known; it cannot be replayed.")
+        return profile
+
+    def with_items(self, item: IntArray) -> Day:
+        """The same, with brokers that the processes know by these items of the dates before."""
+        return self._replace(known=np.union1d(self.known, item))
+
+    def topics_of(self) -> dict[int, frozenset[str]]:
+        """The topics that each process sent to, by its place."""
+        found: dict[int, set[str]] = defaultdict(set)
+        for number in self.sent.tolist():
+            found[number // len(self.topics)].add(self.topics[number % len(self.topics)])
+        return {process: frozenset(topics) for process, topics in found.items()}
+
+    def item_of(self, process: IntArray, broker: IntArray) -> IntArray:
+        """The number of an item."""
+        return process * len(self.brokers) + broker
+
+    def use_of(self, process: IntArray, topic: IntArray, broker: IntArray) -> IntArray:
+        """The number of a process's use of a broker for a topic."""
+        return (process * len(self.topics) + topic) * len(self.brokers) + broker
+
+
+def day_of(
+    facts: pa.Table,
+    processes: list[Process],
+    places: dict[tuple[Producer, int], int],
+    *,
+    cluster: str,
+    midnight_ms: int,
+    cuts: Cuts,
+    more_brokers: Sequence[str],
+) -> Day:
+    """The date's tables; ``more_brokers``: those of items that earlier dates handed over."""
+    names = {name: sorted({*facts[name].drop_null().to_pylist()}) for name in ("broker_name", "topic")}
+    brokers = sorted({*names["broker_name"], *more_brokers})
+    profiles = [process.rules.profile for process in processes]
+    replayed = [process.rules.verdict == "replayed" for process in processes]
+    own = [
+        (p.rules.profile, bool(p.rules.settings.detector_enabled))
+        if p.rules.verdict == "replayed" and p.rules.profile
+        else None
+        for p in processes
+    ]
+    rules = list(dict.fromkeys(rule for rule in own if rule is not None))
+    place_of = {rule: place for place, rule in enumerate(rules)}
+    day = Day(
+        midnight_ms=midnight_ms,
+        cluster=cluster,
+        brokers=brokers,
+        topics=names["topic"],
+        processes=processes,
+        cuts=cuts,
+        places=places,
+        rules=rules,
+        rule_of=np.array([0 if rule is None else place_of[rule] for rule in own], dtype=np.int64),
+        replayed=np.array(replayed, dtype=np.bool_),
+        off=np.array([process.rules.verdict == "off" for process in processes], dtype=np.bool_),
+        by_turns=np.array([takes_turns(p.rules.settings.client_version) for p in processes], dtype=np.bool_),
+        extend_only=_of_profiles(profiles, "extend_only"),
+        gated=_of_profiles(profiles, "reachable_gates_availability"),
+        last_broker_rule=np.array(
+            [-1 if p is None else LAST_BROKER_RULES.index(p.last_broker_rule) for p in profiles], dtype=np.int64
+        ),
+        uses=np.zeros(0, np.int64),
+        last_use=np.zeros(0, np.int64),
+        sent=np.zeros(0, np.int64),
+        known=np.zeros(0, np.int64),
+    )
+    return _with_uses(day, facts)
+
+
+def _of_profiles(profiles: Sequence[FaultProfile | None], name: str) -> BoolArray:
+    return np.array([p is not None and getattr(p, name) for p in profiles], dtype=np.bool_)
+
+
+def _with_uses(day: Day, facts: pa.Table) -> Day:
+    named = facts.filter(facts["broker_name"].is_valid())
+    process = _process_of_facts(day, named)
+    topic, broker = (_places(named[n], names) for n, names in (("topic", day.topics), ("broker_name", day.brokers)))
+    used = np.asarray(named["last_use"].is_valid())
+    last_use = named["last_use"].fill_null(NEVER).to_numpy()
+    alive = process >= 0
+    told = used | (named["updated"].to_numpy() & day.replayed[process] if len(day.replayed) else used)
+    numbers = day.use_of(process, topic, broker)[alive & used]
+    uses, place = np.unique(numbers, return_inverse=True)
+    latest = np.full(len(uses), NEVER)
+    np.maximum.at(latest, place, last_use[alive & used])
+    began = alive & (named["attempts"].to_numpy() > 0)
+    sent = np.unique(process[began] * len(day.topics) + topic[began])
+    seen = np.unique(day.item_of(process, broker)[alive & told])
+    return day._replace(uses=uses, last_use=latest, sent=sent, known=seen)
+
+
+def _process_of_facts(day: Day, facts: pa.Table) -> IntArray:
+    whose = zip(*(facts[name].to_pylist() for name in ("producer_group", "client_id", "segment")), strict=True)
+    return np.array([day.places.get(((g, c), s), -1) for g, c, s in whose], dtype=np.int64)
+
+
+def _places(column: Any, names: list[str]) -> IntArray:
+    place = {name: i for i, name in enumerate(names)}
+    return np.array([place[text] for text in column.to_pylist()], dtype=np.int64)

@@ -1,0 +1,198 @@
+"""What is known of a send's attempts and of its producer in, whether each retry, or its absence, was right out.
+
+sendDefaultImpl is a loop of 1 + retryTimesWhenSendFailed attempts (SYNC) or of one (ASYNC, ONEWAY). It goes on after
+the exceptions that it catches, after a broker's error if its code is among retryResponseCodes, and after a status other
+than SEND_OK if retryAnotherBrokerWhenNotStoreOK. From 4.3.0 on it stops when the time-out of all attempts is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from hindsight.udfs.producer.send_outcome import failure_of
+from hindsight.udfs.release_profiles import FaultProfile
+
+RetryVerdict = Literal["right", "missing", "not_allowed", "beyond_budget", "unknown"]
+
+STORED = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE", "NOT_STORE_OK")
+RETRY_TIMES, ANOTHER, TIMEOUT, CODES = (
+    "retryTimesWhenSendFailed",
+    "retryAnotherBrokerWhenNotStoreOK",
+    "sendMsgTimeout",
+    "retryResponseCodes",
+)
+# No later record tells of the producer; no later record is there yet.
+PRODUCER_ENDS, RECORD_ENDS = "producer_ends", "record_ends"
+
+
+class SendSettings(NamedTuple):
+    """How a producer sends; each as recorded, None: not recorded, so the default of DefaultMQProducer counts."""
+
+    retry_times_sync: int | None = None
+    retry_times_async: int | None = None
+    retry_another_broker: bool | None = None
+    send_timeout_ms: int | None = None
+
+    @property
+    def times_total(self) -> int:
+        """The most attempts of a SYNC send."""
+        return 1 + (2 if self.retry_times_sync is None else self.retry_times_sync)
+
+    @property
+    def timeout_ms(self) -> int:
+        """Time-out of a send that is not given one of its own."""
+        return 3000 if self.send_timeout_ms is None else self.send_timeout_ms
+
+    def assumed(self, profile: FaultProfile) -> tuple[str, ...]:
+        """Names of what a SYNC send's verdict rests on and no record tells."""
+        known = {RETRY_TIMES: self.retry_times_sync, ANOTHER: self.retry_another_broker, TIMEOUT: self.send_timeout_ms}
+        not_told = tuple(name for name, value in known.items() if value is None)
+        return (*not_told, CODES) if profile.retry_codes_configurable else not_told
+
+
+class Attempt(NamedTuple):
+    """One attempt; instants in ms of one clock.
+
+    Attributes:
+        number: 0 for the first of its send; None: not recorded.
+        outcome: as in ``send_attempt``.
+        code: the broker's response code; None: none is told.
+    """
+
+    number: int | None
+    begin_ms: int
+    end_ms: int
+    broker_name: str | None
+    queue_id: int | None
+    outcome: str
+    exception: str | None = None
+    error: str | None = None
+    code: int | None = None
+
+
+class Asked(NamedTuple):
+    """Whether the rules ask for another attempt; ``rule``: why, ``rests_on``: the setting that decides."""
+
+    goes_on: bool | None
+    rule: str
+    rests_on: str | None = None
+
+
+def after(attempt: Attempt, profile: FaultProfile, settings: SendSettings) -> Asked:
+    """What follows a SYNC attempt by its outcome alone, as long as times and time last; None: not known.
+
+    Source: DefaultMQProducerImpl#sendDefaultImpl, 4.2.0 to 5.5.0.
+    """
+    if attempt.outcome == "SEND_OK":
+        return Asked(False, "stored")
+    if attempt.outcome in STORED:
+        return Asked(bool(settings.retry_another_broker), f"status {attempt.outcome}", ANOTHER)
+    if attempt.exception is None:
+        return Asked(None, "no_result")
+    failure = failure_of(attempt.exception)
+    if failure != "broker":
+        return Asked(failure in ("remoting", "client"), attempt.exception.rpartition(".")[2])
+    if attempt.code is None:
+        return Asked(None, "no_response_code")
+    if attempt.code in profile.retry_response_codes:  # DefaultMQProducer#addRetryResponseCode takes none away
+        return Asked(True, f"response code {attempt.code}")
+    return Asked(False, f"response code {attempt.code}", CODES if profile.retry_codes_configurable else None)
+
+
+class Judgement(NamedTuple):
+    """What is said of a send's retries, and why; None: nothing stands out."""
+
+    verdict: RetryVerdict
+    reason: str | None = None
+
+
+class _Fault(NamedTuple):
+    verdict: RetryVerdict
+    reason: str
+    rests_on: tuple[str | None, ...] = ()
+
+
+def judge(
+    attempts: Sequence[Attempt],
+    profile: FaultProfile,
+    settings: SendSettings,
+    *,
+    tolerance_ms: int,
+    ends: str | None,
+) -> Judgement:
+    """Whether a SYNC send's attempts are those that the rules ask for.
+
+    Args:
+        attempts: at least one, in order.
+        ends: why the last one may have been followed by another that no record tells of yet; None: it may not.
+
+    A verdict that rests on a setting which no record tells, and may be otherwise, is unknown. ``missing``: the rules
+    ask for another attempt and none is recorded; a hook sees none to a broker whose address the client lacks.
+    """
+    if [a.number for a in attempts] not in ([*range(len(attempts))], [None] * len(attempts)):
+        return Judgement("unknown", "attempts_not_recorded")
+    assumed = settings.assumed(profile)
+    for fault in _faults(attempts, profile, settings, tolerance_ms):
+        supposed = [name for name in fault.rests_on if name in assumed]
+        if fault.verdict == "unknown":
+            return Judgement("unknown", fault.reason)
+        if supposed:
+            return Judgement("unknown", f"{fault.verdict}: {fault.reason}, if {', '.join(supposed)} as by default")
+        if fault.verdict == "missing" and ends:
+            return Judgement("unknown", ends)
+        return Judgement(fault.verdict, fault.reason)
+    return Judgement("right")
+
+
+def _faults(
+    attempts: Sequence[Attempt], profile: FaultProfile, settings: SendSettings, tolerance_ms: int
+) -> list[_Fault]:
+    found = []
+    for number, (attempt, retry) in enumerate(pairwise(attempts), start=1):
+        asked = after(attempt, profile, settings)
+        if asked.goes_on is None:
+            found.append(_Fault("unknown", asked.rule))
+        elif not asked.goes_on:
+            found.append(_Fault("not_allowed", f"attempt {number} after {asked.rule}", (asked.rests_on,)))
+        elif number >= settings.times_total:
+            reason = f"attempt {number} of at most {settings.times_total}"
+            found.append(_Fault("not_allowed", reason, (RETRY_TIMES,)))
+        elif _cost(attempts, retry.begin_ms, profile) > settings.timeout_ms + tolerance_ms:
+            spent = _cost(attempts, retry.begin_ms, profile)
+            reason = f"attempt {number} began after {spent} of {settings.timeout_ms} ms"
+            found.append(_Fault("beyond_budget", reason, (TIMEOUT,)))
+    asked = after(attempts[-1], profile, settings)
+    is_over = is_exhausted(attempts, settings) or is_spent(attempts, profile, settings, tolerance_ms)
+    if asked.goes_on is None:
+        found.append(_Fault("unknown", asked.rule))
+    elif asked.goes_on and not is_over:
+        reason = f"no attempt {len(attempts)} after {asked.rule}"
+        found.append(_Fault("missing", reason, (asked.rests_on, RETRY_TIMES, TIMEOUT)))
+    return found
+
+
+def is_exhausted(attempts: Sequence[Attempt], settings: SendSettings) -> bool:
+    """No attempt is left."""
+    return len(attempts) >= settings.times_total
+
+
+def is_spent(attempts: Sequence[Attempt], profile: FaultProfile, settings: SendSettings, tolerance_ms: int = 0) -> bool:
+    """The time-out of all attempts was over as the last one ended; false where each has its own."""
+    cost = _cost(attempts, attempts[-1].end_ms, profile)
+    return profile.attempts_share_timeout and cost >= settings.timeout_ms - tolerance_ms
+
+
+def _cost(attempts: Sequence[Attempt], at_ms: int, profile: FaultProfile) -> int:
+    """Ms of the shared time-out that are gone; 0 where none is shared."""
+    return at_ms - attempts[0].begin_ms if profile.attempts_share_timeout else 0
+
+
+def used_up_by(attempts: Sequence[Attempt], profile: FaultProfile, settings: SendSettings) -> int | None:
+    """Number of the attempt in which the time-out ran out; None: in none."""
+    for number, attempt in enumerate(attempts):
+        since = attempts[0] if profile.attempts_share_timeout else attempt
+        if attempt.end_ms - since.begin_ms >= settings.timeout_ms:
+            return number
+    return None

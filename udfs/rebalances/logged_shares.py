@@ -1,0 +1,281 @@
+"""Lines of clients' logs of one group and date in, the rebalances that they tell of out.
+
+Results of a client that follow each other within 3 s are one rebalance: each broker tells of a change by itself, and
+a client shares anew each time. A line that names no client is its group's in that log. At midnight a rebalance ends.
+Source: RebalanceImpl#rebalanceByTopic, RebalancePushImpl, RebalanceImpl#lock, ClientRemotingProcessor.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hindsight.udfs.consumer.round_facts import RETRY_PREFIX, TopicQueue
+from hindsight.udfs.rebalances.client_lines import EXPIRY, GRANTED, NOTICE, REFUSED, RESULT, SWALLOWED, Line
+from hindsight.udfs.rebalances.rebalance_event import APPLIED, BY_LOG, FAILED, Rebalance
+from hindsight.udfs.rebalances.rebalance_triggers import (
+    BY_NOTICE,
+    BY_START,
+    BY_TIMER,
+    FORGOTTEN_MS,
+    REACTS_WITHIN_MS,
+    START,
+    TIMER,
+    UNKNOWN,
+    Around,
+    Sign,
+    Signs,
+    Trigger,
+    trigger_of,
+)
+from hindsight.udfs.rebalances.result_bursts import Burst, Shared, begun, is_other_route, last_of
+from hindsight.udfs.rebalances.share_ledger import ShareLedger
+from hindsight.udfs.rebalances.swallowed_exceptions import MetExceptions
+
+ONE_REBALANCE_MS = 3_000
+_WOKEN_WITHIN_MS = 5_000  # from a notification to its first result
+_SLACK_MS = 2_000  # of stamps of whole seconds, and between two clocks
+_MOST_LINES = 5
+
+
+@dataclass
+class LoggedShares:
+    """The logs of a group's clients, date by date."""
+
+    ledger: ShareLedger = field(default_factory=ShareLedger)
+    shared: dict[tuple[str, str], Shared] = field(default_factory=dict)  # by client and topic
+    last: dict[str, int] = field(default_factory=dict)  # a client's last result
+    counted: dict[str, int] = field(default_factory=dict)  # members as a client counted them last, with whatever topic
+    folders: dict[str, list[str]] = field(default_factory=dict)  # a log's clients of the group
+    orders: bool = False  # a broker refused a lock
+    _open: dict[str, Burst] = field(default_factory=dict)
+    _heard: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))  # lately, by log
+    _refused: dict[tuple[str, str], set[TopicQueue]] = field(
+        default_factory=dict
+    )  # since a log's last result of a topic
+    _met: MetExceptions = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._met = MetExceptions(self._of)
+
+    def walk(
+        self, lines: Iterable[Line], signs: Signs, started: Mapping[str, Sequence[int]], ends: Sequence[Sign]
+    ) -> Iterator[Rebalance]:
+        """The rebalances of a date.
+
+        Args:
+            lines: of the date, in any order.
+            signs: of the group, with what came shortly before the date.
+            started: when clients were created.
+            ends: members that went, of the date.
+        """
+        going = sorted(ends)
+        for line in sorted(lines):
+            while going and going[0].at < line.at:
+                yield from self._end(going.pop(0), signs, started)
+            over = [c for c, burst in self._open.items() if line.at - burst.lines[-1].at > ONE_REBALANCE_MS]
+            for client_id in sorted(over):
+                yield self._closed(client_id, signs, started)
+            if line.kind == RESULT:
+                self._result(line, started)
+            else:
+                self._hear(line)
+        for sign in going:
+            yield from self._end(sign, signs, started)
+        for client_id in sorted(self._open):
+            yield self._closed(client_id, signs, started)
+        for client_id, of_client in self._met.left():
+            yield self._failed(client_id, of_client)
+        self._heard.clear()
+        self._refused.clear()
+        self.ledger.close_date()
+
+    def _hear(self, line: Line) -> None:
+        self.orders |= line.kind in (REFUSED, GRANTED)
+        if line.kind in SWALLOWED:
+            self._met.add(line)
+            return
+        if line.kind in (REFUSED, GRANTED):
+            queues = self._refused.setdefault((line.folder, str(line.topic)), set())
+            named = {(str(line.topic), *queue) for queue in line.queues}
+            queues.symmetric_difference_update(queues & named if line.kind == GRANTED else named - queues)
+        heard = self._heard[line.folder]
+        heard.append(line)
+        if heard[0].at < line.at - 2 * FORGOTTEN_MS:
+            self._heard[line.folder] = [one for one in heard if one.at >= line.at - FORGOTTEN_MS]
+
+    def _end(self, sign: Sign, signs: Signs, started: Mapping[str, Sequence[int]]) -> Iterator[Rebalance]:
+        if sign.subject in self._open:
+            yield self._closed(sign.subject, signs, started)
+        self.ledger.leave(sign.subject, sign.earliest, sign.at)
+
+    def _result(self, line: Line, started: Mapping[str, Sequence[int]]) -> None:
+        client_id, topic = str(line.client_id), str(line.topic)
+        self._forget_before(client_id, line.at, started.get(client_id, ()))
+        burst = self._open.setdefault(client_id, Burst())
+        burst.lines.append(line)
+        burst.before.setdefault(topic, self.shared.get((client_id, topic)))
+        self._move(client_id, topic, line, burst)
+        self.shared[client_id, topic] = Shared(line.queue_count)
+        if client_id not in self.folders.setdefault(line.folder, []):
+            self.folders[line.folder].append(client_id)
+
+    def _forget_before(self, client_id: str, at: int, started: Sequence[int]) -> None:
+        """A client that was created anew holds nothing of before."""
+        since = max((s for s in started if s <= at), default=None)
+        if since is not None and self.last.get(client_id, since) < since:
+            self.ledger.leave(client_id, self.last[client_id], since)
+            self.shared = {key: one for key, one in self.shared.items() if key[0] != client_id}
+            del self.last[client_id]
+            self.counted.pop(client_id, None)
+
+    def _move(self, client_id: str, topic: str, line: Line, burst: Burst) -> None:
+        # A result names those too whose lock was refused right before.
+        now = {(topic, *queue) for queue in line.queues} - self._refused.pop((line.folder, topic), set())
+        held = {queue for queue in self.ledger.held_by(client_id) if queue[0] == topic}
+        for queue in sorted(held - now):
+            twice = self.ledger.give(client_id, queue, line.at, line.at)
+            burst.held_twice_ms = max(burst.held_twice_ms, twice)
+            if burst.gained.pop(queue, None) is None:
+                burst.lost.add(queue)
+        for queue in sorted(now - held):
+            made = self.ledger.take(client_id, queue, line.at, line.at)
+            if queue in burst.lost:
+                burst.lost.discard(queue)
+            else:
+                burst.gained[queue] = made
+
+    def _closed(self, client_id: str, signs: Signs, started: Mapping[str, Sequence[int]]) -> Rebalance:
+        burst = self._open.pop(client_id)
+        first, last = burst.lines[0], burst.lines[-1]
+        before = self.last.get(client_id)
+        since = max(before or 0, last.at - FORGOTTEN_MS) - _SLACK_MS
+        heard = self._heard[first.folder]
+        near = [one for one in heard if since <= one.at <= last.at and client_id in self._of(one)]
+        woken = [o.at for o in near if o.kind == NOTICE and first.at - _WOKEN_WITHIN_MS <= o.at]
+        refused = self._refusals(near, burst)
+        members = self._counted(client_id, burst)
+        around = Around(
+            client_id,
+            last.at,
+            since,
+            started_at=begun(burst, started.get(client_id, ()), first.at),
+            members=members,
+            other_queues=[t for t, was in burst.before.items() if is_other_route(was, last_of(burst, t))],
+            other_topics=self._other_topics(burst, before),
+            refused_at=min((one.at for one in refused), default=None),
+            expired_at=min((one.at for one in near if one.kind == EXPIRY), default=None),
+            woken_at=min(woken, default=None),
+            likely_since=(*(at - _SLACK_MS for at in woken[:1]), first.at - REACTS_WITHIN_MS),
+            default=UNKNOWN if before is None else TIMER,
+        )
+        self.last[client_id] = last.at
+        trigger = trigger_of(around, signs)
+        return Rebalance(
+            client_id=client_id,
+            after=None,
+            began_at=first.at,
+            at=last.at,
+            told_by=BY_LOG,
+            outcome=APPLIED,
+            trigger=trigger._replace(at=first.at) if trigger.kind == TIMER and trigger.at is None else trigger,
+            woken_by=BY_START if trigger.kind == START else BY_NOTICE if woken else BY_TIMER,
+            results=len(burst.lines),
+            topics=tuple(sorted(burst.before)),
+            members=members or (None, last.member_count),
+            gained=tuple(one for _, one in sorted(burst.gained.items())),
+            lost=tuple(sorted(burst.lost)),
+            held=len(self.ledger.held_by(client_id)),
+            held_twice_ms=burst.held_twice_ms,
+            exceptions=self._met.of(client_id, first.folder, since, last.at),
+            ordered=True if self.orders else None,
+            evidence=tuple(f"{one.file}:{one.number}" for one in burst.lines[:_MOST_LINES]),
+        )
+
+    def _counted(self, client_id: str, burst: Burst) -> tuple[int, int] | None:
+        """Members as it counted them before and last; None: it does not tell."""
+        before = self.counted.get(client_id)
+        after = [line.member_count for line in burst.lines if line.member_count is not None]
+        self.counted |= {client_id: after[-1]} if after else {}
+        return (before, after[-1]) if before is not None and after else None
+
+    def _refusals(self, heard: Sequence[Line], burst: Burst) -> list[Line]:
+        """The refusals of locks that it has now, each counted for its queue."""
+        found = []
+        for one in heard:
+            for queue in one.queues if one.kind == REFUSED else ():
+                made = burst.gained.get((str(one.topic), *queue))
+                if made is not None:
+                    made.lock_failures += 1
+                    found.append(one)
+        return found
+
+    def _other_topics(self, burst: Burst, before: int | None) -> list[str]:
+        """Topics that a client which had shared others had not shared. Its retry topic is nobody's choice."""
+        if before is None:
+            return []
+        return [topic for topic, was in burst.before.items() if was is None and not topic.startswith(RETRY_PREFIX)]
+
+    def _of(self, line: Line) -> list[str]:
+        """The clients of the group that may have written a line."""
+        return [line.client_id] if line.client_id else self.folders.get(line.folder, [])
+
+    def _failed(self, client_id: str, lines: Sequence[Line]) -> Rebalance:
+        """Exceptions after which nothing came any more that day."""
+        return Rebalance(
+            client_id=client_id,
+            after=None,
+            began_at=lines[0].at,
+            at=lines[-1].at,
+            told_by=BY_LOG,
+            outcome=FAILED,
+            trigger=Trigger(UNKNOWN),
+            woken_by=None,
+            results=0,
+            topics=tuple(sorted({one.topic for one in lines if one.topic})),
+            members=(None, None),
+            gained=(),
+            lost=(),
+            held=len(self.ledger.held_by(client_id)),
+            held_twice_ms=0,
+            exceptions=tuple(self._met.swallowed(one) for one in lines),
+            ordered=True if self.orders else None,
+            evidence=tuple(f"{one.file}:{one.number}" for one in lines[:_MOST_LINES]),
+        )
+
+    def forget(self, before: int) -> None:
+        """Forget clients whose last result is from before an instant."""
+        for client_id in [client_id for client_id, at in self.last.items() if at < before]:
+            for queue in self.ledger.held_by(client_id):
+                self.ledger.holders[queue].pop(client_id)
+            del self.last[client_id]
+        self.counted = {client_id: count for client_id, count in self.counted.items() if client_id in self.last}
+        self.shared = {key: one for key, one in self.shared.items() if key[0] in self.last}
+        self.folders = {
+            folder: kept for folder, of in self.folders.items() if (kept := [c for c in of if c in self.last])
+        }
+
+    def to_state(self) -> dict[str, Any]:
+        """What the next date begins with, as JSON values."""
+        return {
+            "ledger": self.ledger.to_state(),
+            "shared": [[*key, *one] for key, one in sorted(self.shared.items())],
+            "last": dict(sorted(self.last.items())),
+            "counted": dict(sorted(self.counted.items())),
+            "folders": dict(sorted(self.folders.items())),
+            "orders": self.orders,
+        }
+
+    @classmethod
+    def of_state(cls, state: Mapping[str, Any]) -> LoggedShares:
+        """What ``to_state`` wrote."""
+        return cls(
+            ShareLedger.of_state(state["ledger"]),
+            {(client_id, topic): Shared(*one) for client_id, topic, *one in state["shared"]},
+            dict(state["last"]),
+            dict(state["counted"]),
+            {folder: list(clients) for folder, clients in state["folders"].items()},
+            state["orders"],
+        )

@@ -1,0 +1,203 @@
+"""What rounds show of a group's members and their queues in, rebalances as intervals between two reads out.
+
+A round that shows what the one before showed is not given: what is given says when the one before it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from hindsight.udfs.consumer.round_facts import TopicQueue
+from hindsight.udfs.rebalances.rebalance_event import APPLIED, BY_ROUNDS, Rebalance
+from hindsight.udfs.rebalances.rebalance_triggers import (
+    GONE,
+    JOINED,
+    REACTS_WITHIN_MS,
+    ROUTE,
+    Around,
+    Sign,
+    Signs,
+    trigger_of,
+)
+from hindsight.udfs.rebalances.share_ledger import HandOver, ShareLedger
+
+SHARES = "shares"  # what a fold of rounds gives beside its other rows
+_ACTS_WITHIN_MS = 5_000  # once it is told
+_STARTED_WITHIN_MS = 60_000  # before the first round of a group
+LOCK_LIFE_MS = 60_000  # RebalanceLockManager.REBALANCE_LOCK_MAX_LIVE_TIME
+
+
+class Answer(NamedTuple):
+    """A member's running info: when it was read, where it stands, when its client started, and what it holds."""
+
+    at: int
+    evidence: str
+    started_at: int | None
+    queues: frozenset[TopicQueue]
+
+
+class ShareRound(NamedTuple):
+    """A round of a group. ``after``: the round before it; None: none is near.
+
+    Attributes:
+        members: as listed; None: nobody told.
+        routes: by topic, a digest of its queues.
+        alone: a queue is one client's.
+    """
+
+    at: int
+    after: int | None
+    members: tuple[str, ...] | None
+    answers: Mapping[str, Answer]
+    routes: Mapping[str, str]
+    ordered: bool | None
+    alone: bool
+
+
+@dataclass
+class RoundShares:
+    """The rounds of a group as one collector read them, one after the other."""
+
+    ledger: ShareLedger = field(default_factory=ShareLedger)
+    members: list[str] | None = None
+    seen: dict[str, int] = field(default_factory=dict)  # when a client last answered
+    answering: list[str] = field(default_factory=list)  # in the last round
+    started: dict[str, int | None] = field(default_factory=dict)
+    routes: dict[str, str] = field(default_factory=dict)
+    last_at: int | None = None
+
+    def take(self, group: ShareRound) -> tuple[list[Sign], list[Moved]]:
+        """What a round shows: signs of what changed, and clients that had other queues than before."""
+        if group.after is not None:
+            self.seen |= {c: max(group.after, self.seen.get(c, 0)) for c in self.answering}
+        signs = list(self._signs(group))
+        for sign in signs:
+            if sign.kind == GONE:
+                self.ledger.leave(sign.subject, self.seen.get(sign.subject, sign.earliest), sign.at)
+        found = list(self._moved(group))
+        self.answering = sorted(group.answers)
+        self.seen |= {c: answer.at for c, answer in group.answers.items()}
+        self.started |= {c: answer.started_at for c, answer in group.answers.items()}
+        self.routes |= group.routes
+        self.last_at = group.at
+        if group.members is not None:
+            self.members = sorted(set(group.members))
+            self.seen = {c: at for c, at in self.seen.items() if c in self.members or c in group.answers}
+            self.started = {c: at for c, at in self.started.items() if c in self.seen}
+        return signs, found
+
+    def _signs(self, group: ShareRound) -> Iterator[Sign]:
+        after = self.last_at if group.after is None else group.after
+        if group.members is not None and self.members is not None:
+            was, now = set(self.members), set(group.members)
+            for kind, clients in ((JOINED, now - was), (GONE, was - now)):
+                yield from (Sign(group.at, kind, client, after) for client in sorted(clients))
+        for topic, queues in sorted(group.routes.items()):
+            if self.routes.get(topic, queues) != queues:
+                yield Sign(group.at, ROUTE, topic, after)
+
+    def _moved(self, group: ShareRound) -> Iterator[Moved]:
+        held = {client: self.ledger.held_by(client) for client in group.answers}
+        twice: dict[str, int] = {}
+        for client, answer in sorted(group.answers.items()):
+            for queue in sorted(held[client] - answer.queues):
+                doubled = self.ledger.give(client, queue, self.seen.get(client, answer.at), answer.at)
+                twice[client] = max(twice.get(client, 0), doubled if group.alone else 0)
+        is_known = self.members is not None
+        for client, answer in sorted(group.answers.items()):
+            after = self.seen.get(client, group.after if is_known and group.after is not None else answer.at)
+            gained = [
+                self._took(client, q, after, answer.at, group.alone) for q in sorted(answer.queues - held[client])
+            ]
+            lost = tuple(sorted(held[client] - answer.queues))
+            started = self._started(client, answer, is_known=is_known, is_first=not held[client])
+            if started is not None and client not in self.seen:
+                after = min(started, answer.at)
+            if (gained or lost) and (client in self.seen or is_known or started is not None):
+                yield Moved(client, after, answer, tuple(gained), lost, twice.get(client, 0), started, group.ordered)
+
+    def _took(self, client: str, queue: TopicQueue, after: int, at: int, alone: bool) -> HandOver:
+        made = self.ledger.take(client, queue, after, at)
+        return made if alone else HandOver(queue, None, None, None, 0)
+
+    def _started(self, client: str, answer: Answer, *, is_known: bool, is_first: bool) -> int | None:
+        """When the client started, if that is why it has queues: it did since it was last seen, or lately."""
+        at = answer.started_at
+        if at is None:
+            return None
+        is_new = self.started.get(client) != at and (client in self.seen or is_known)
+        lacked_at = self.seen.get(client)  # when it was last seen without queues
+        is_late = answer.at - at > _STARTED_WITHIN_MS if lacked_at is None else lacked_at - at > REACTS_WITHIN_MS
+        return at if is_new or (is_first and not is_late) else None
+
+    def close_date(self) -> None:
+        """Nothing that comes later changes what was told."""
+        self.ledger.close_date()
+
+    def to_state(self) -> dict[str, Any]:
+        """What the next date begins with, as JSON values."""
+        return {
+            "ledger": self.ledger.to_state(),
+            "members": self.members,
+            "seen": dict(sorted(self.seen.items())),
+            "answering": self.answering,
+            "started": dict(sorted(self.started.items())),
+            "routes": dict(sorted(self.routes.items())),
+            "last_at": self.last_at,
+        }
+
+    @classmethod
+    def of_state(cls, state: Mapping[str, Any]) -> RoundShares:
+        """What ``to_state`` wrote."""
+        return cls(
+            ShareLedger.of_state(state["ledger"]),
+            state["members"],
+            dict(state["seen"]),
+            list(state["answering"]),
+            dict(state["started"]),
+            dict(state["routes"]),
+            state["last_at"],
+        )
+
+
+class Moved(NamedTuple):
+    """A client that answered with other queues than before."""
+
+    client_id: str
+    after: int
+    answer: Answer
+    gained: tuple[HandOver, ...]
+    lost: tuple[TopicQueue, ...]
+    held_twice_ms: int
+    started_at: int | None
+    ordered: bool | None
+
+    def rebalance(self, signs: Signs, members: int | None) -> Rebalance:
+        """The rebalance, with what set it off by all signs of the group."""
+        slow = LOCK_LIFE_MS if self.ordered else 0
+        since = self.after - REACTS_WITHIN_MS - slow
+        # A list may show a change right before a client has acted on it.
+        likely = self.after + 1, self.after, self.after - _ACTS_WITHIN_MS
+        around = Around(self.client_id, self.answer.at, since, started_at=self.started_at, likely_since=likely)
+        return Rebalance(
+            client_id=self.client_id,
+            after=self.after if self.after < self.answer.at else None,
+            began_at=self.answer.at,
+            at=self.answer.at,
+            told_by=BY_ROUNDS,
+            outcome=APPLIED,
+            trigger=trigger_of(around, signs),
+            woken_by=None,
+            results=0,
+            topics=tuple(sorted({queue[0] for queue in (*(one.queue for one in self.gained), *self.lost)})),
+            members=(None, members),
+            gained=self.gained,
+            lost=self.lost,
+            held=len(self.answer.queues),
+            held_twice_ms=self.held_twice_ms,
+            exceptions=(),
+            ordered=self.ordered,
+            evidence=(self.answer.evidence,),
+        )

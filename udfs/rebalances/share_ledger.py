@@ -1,0 +1,103 @@
+"""What members of a group took and gave up in; from whom each queue came and for how long nobody read it, out.
+
+Instants are epoch milliseconds. What is seen only from time to time is an interval: it happened later than ``after``,
+at ``at`` at the latest; of what a log tells both are the same.
+Source: RebalanceImpl#updateProcessQueueTableInRebalance: a client gives up before it takes, and waits for nobody but,
+in an ordered group, for the broker's lock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from hindsight.udfs.consumer.round_facts import TopicQueue
+
+
+@dataclass
+class HandOver:
+    """A queue that a client took.
+
+    Attributes:
+        from_client_id: who had it before; None: not known.
+        released_at: when it gave it up, or when that showed; None: not known, or not before it was taken.
+        unread_ms: for how long nobody had it, at most; None: not known.
+        unread_at_least_ms: the same, at least.
+        lock_failures: how often the broker refused its lock before.
+    """
+
+    queue: TopicQueue
+    from_client_id: str | None
+    released_at: int | None
+    unread_ms: int | None
+    unread_at_least_ms: int
+    lock_failures: int = 0
+
+
+class _Given(NamedTuple):
+    client_id: str
+    after: int
+    at: int
+
+
+@dataclass
+class ShareLedger:
+    """Who holds what. ``given``: queues that nobody has taken since they were given up."""
+
+    holders: dict[TopicQueue, dict[str, int]] = field(default_factory=dict)  # with when it was taken
+    given: dict[TopicQueue, _Given] = field(default_factory=dict)
+    _doubles: dict[tuple[TopicQueue, str], HandOver] = field(default_factory=dict)
+
+    def held_by(self, client_id: str) -> set[TopicQueue]:
+        """The queues of a client."""
+        return {queue for queue, holders in self.holders.items() if client_id in holders}
+
+    def give(self, client_id: str, queue: TopicQueue, after: int, at: int) -> int:
+        """A client gives a queue up; for how long another one had had it by then, ms."""
+        holders = self.holders.get(queue, {})
+        holders.pop(client_id, None)
+        double = self._doubles.pop((queue, client_id), None)
+        if double is not None:
+            double.unread_ms = 0
+        if holders:
+            return max(0, at - max(holders.values()))
+        self.holders.pop(queue, None)
+        self.given[queue] = _Given(client_id, after, at)
+        return 0
+
+    def take(self, client_id: str, queue: TopicQueue, after: int, at: int) -> HandOver:
+        """A client takes a queue."""
+        given, holders = self.given.pop(queue, None), self.holders.setdefault(queue, {})
+        if given is not None:
+            unread = max(0, at - given.after), max(0, after - given.at)
+            made = HandOver(queue, given.client_id, given.at, *unread)
+        else:
+            made = HandOver(queue, min(holders, default=None), None, None, 0)
+            for other in holders:
+                self._doubles[queue, other] = made
+        holders[client_id] = at
+        return made
+
+    def leave(self, client_id: str, after: int, at: int) -> None:
+        """A client goes, and with it whatever it has."""
+        for queue in sorted(self.held_by(client_id)):
+            self.give(client_id, queue, after, at)
+
+    def close_date(self) -> None:
+        """Nothing that comes later changes a hand-over that was told."""
+        self._doubles.clear()
+
+    def to_state(self) -> dict[str, Any]:
+        """The ledger as JSON values, in an order that equal ones share."""
+        return {
+            "holders": [[*queue, dict(sorted(of.items()))] for queue, of in sorted(self.holders.items()) if of],
+            "given": [[*queue, *given] for queue, given in sorted(self.given.items())],
+        }
+
+    @classmethod
+    def of_state(cls, state: dict[str, Any]) -> ShareLedger:
+        """What ``to_state`` wrote."""
+        return cls(
+            {(t, b, q): dict(holders) for t, b, q, holders in state["holders"]},
+            {(t, b, q): _Given(*given) for t, b, q, *given in state["given"]},
+        )
