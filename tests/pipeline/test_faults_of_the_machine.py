@@ -169,8 +169,8 @@ def test_of_two_whole_runs_at_once_one_does_it_all_and_the_other_nothing(both_si
 def test_a_clock_that_steps_back_between_two_runs(settings, producers, tmp_path, monkeypatch):
     """By what its rows say the second run is the earlier one; readers take it for the newest all the same."""
     lake = copied(producers.after_first, tmp_path / "lake")
-    for module in ("run_context", "publication_record", "quality_gate"):
-        monkeypatch.setattr(f"jobs.{module}.datetime", AnHourBack)
+    for module in ("running.run_context", "publishing.publication_record", "publishing.quality_gate"):
+        monkeypatch.setattr(f"hindsight.jobs.{module}.datetime", AnHourBack)
     run_here(settings, producers.landing, lake, OF_PRODUCERS)
     rows = DeltaTable(lake / "publication").to_pyarrow_table().to_pylist()
     first, second = (row["published_at"] for row in sorted(rows, key=lambda row: row["number"]))

@@ -64,6 +64,7 @@ SOUND: dict[str, dict[str, Any]] = {
     "producer_finding": {"evidence": ["e"], "to": at(2)},
     "allocation_drift": {"evidence": ["e"]},
     "drift_incident": {"evidence": ["e"], "opened_at": at(2), "state": "OPEN", "findings": [None]},
+    "rebalance_event": {"changed_at": at(5), "trigger_at": at(4), "evidence": ["e"]},
     "expected_allocation": {"allocation": expected("c@1"), "member_list_hash": "h"},
     "group_round": {"members": ["c@1"], "member_list_hash": "h"},
 }
@@ -102,6 +103,16 @@ BROKEN: dict[str, dict[str, list[dict[str, Any]]]] = {
         "an incident is resolved exactly when it has an end": [{"state": "RESOLVED"}],
         "every incident has a finding": [{"findings": []}],
         "every incident has its evidence": [{"evidence": []}],
+    },
+    "rebalance_event": {
+        "a rebalance is of the date on which the client had its queues": [
+            {"client_id": "date", "event_date": DAY - timedelta(days=1)}
+        ],
+        "an interval ends after it begins": [{"client_id": "ends", "took_at_least_ms": 9, "took_ms": 3}],
+        "every queue that was taken has its hand-over": [{"client_id": "hand", "queues_gained": 2}],
+        "a rebalance that failed has its exception": [{"client_id": "failed", "outcome": "failed"}],
+        "what is exact is logged": [{"client_id": "exact", "trigger_at": None}],
+        "nobody rebalances before it is triggered": [{"client_id": "early", "trigger_at": at(7)}],
     },
     "expected_allocation": {
         "nothing is expected without a reason": [{"allocation": None}],
