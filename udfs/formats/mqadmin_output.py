@@ -121,3 +121,10 @@ def printed_time(text: str, layout: str, zone: tzinfo) -> int | None:
     except (ValueError, OverflowError):
         raise RefusedLineError("BAD_TIMESTAMP", f"{text[:40]!r} is no time as mqadmin prints it") from None
     return at if EARLIEST_MS <= at < LATEST_MS else None
+
+
+def topic_of(output: Output) -> str:
+    """The topic that was asked for, which only the command tells."""
+    if not output.command.topic:
+        raise no_subject("topic")
+    return output.command.topic

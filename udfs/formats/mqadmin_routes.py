@@ -21,8 +21,8 @@ from hindsight.udfs.formats.mqadmin_output import (
     each_line_of,
     header_in,
     must_hold,
-    no_subject,
     place,
+    topic_of,
 )
 from hindsight.udfs.formats.raw_answers import raw_object
 from hindsight.udfs.lines.bounded_lines import Refusal
@@ -35,7 +35,7 @@ _ROUTE_ROW = re.compile(r"\S++\s++(\S++)\s++\{([^{}]*+)\}\s++(\d{1,9})\s++(\d{1,
 
 def route_list(output: Output, refusals: dict[int, Refusal]) -> Rows:
     """The route as a list, a broker a line."""
-    topic = _topic(output)
+    topic = topic_of(output)
     must_hold(output, "Total:")
 
     def read(text: str) -> Iterator[Row]:
@@ -69,7 +69,7 @@ def route_json(output: Output, refusals: dict[int, Refusal]) -> Rows:
     first, raw = _object(output)
     if not output.command.name and "queueDatas" not in raw:
         return []
-    topic = _topic(output)
+    topic = topic_of(output)
     rows = as_answered(output, refusals, Question("topicRoute", topic, {"topic": topic}), raw)
     return [(first, table, row) for _, table, row in rows]
 
@@ -83,9 +83,3 @@ def _object(output: Output) -> tuple[int, Fields]:
         with suppress(RefusedLineError):
             return start, raw_object("\n".join(texts[start:end]))
     return starts[0], raw_object("\n".join(texts[starts[0] : end]))
-
-
-def _topic(output: Output) -> str:
-    if not output.command.topic:
-        raise no_subject("topic")
-    return output.command.topic

@@ -10,8 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hindsight.udfs.formats.cut_names import BROKER_MAYBE_CUT
-from hindsight.udfs.formats.mqadmin_command import question_of
-from hindsight.udfs.formats.mqadmin_output import Output, Row, Rows, capture_row, each_line_of, place, printed_time
+from hindsight.udfs.formats.mqadmin_output import (
+    Output,
+    Row,
+    Rows,
+    capture_row,
+    each_line_of,
+    place,
+    printed_time,
+    topic_of,
+)
 from hindsight.udfs.lines.bounded_lines import Refusal
 from hindsight.udfs.lines.parsed_line import RefusedLineError, java_number
 
@@ -27,15 +35,15 @@ def is_status(text: str) -> bool:
 
 def topic_status(output: Output, refusals: dict[int, Refusal]) -> Rows:
     """The queues of one topic, all brokers together."""
-    question = question_of(output.command._replace(name="topicStatus"))
+    topic = topic_of(output)
     header = next(index for index, text in enumerate(output.texts) if is_status(text))
 
     def read(text: str) -> Iterator[Row]:
         if text.strip() and not text.startswith(_PUT_TPS):
-            yield "topic_status", {**place(output), **question.columns, **_row(text.split(), output)}
+            yield "topic_status", {**place(output), "topic": topic, **_row(text.split(), output)}
 
     rows = each_line_of(output, refusals, read, header=header)
-    return [capture_row(output, refusals, question.kind, question.subject, **question.columns), *rows]
+    return [capture_row(output, refusals, "topicStatus", topic, topic=topic), *rows]
 
 
 def _row(words: list[str], output: Output) -> dict[str, object]:
