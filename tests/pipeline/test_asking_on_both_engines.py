@@ -1,4 +1,6 @@
-"""DuckDB and Spark give the same answers, row by row: to views, to queries of the page, and to those of documents.
+"""DuckDB and Spark give the same answers, row by row: to queries of the page, to views and to those of documents.
+
+The page and the summary are in `make test`; each view, recipe and query of a document by itself is in `make soak`.
 
 The lake is this machine's engine's. What the answers must be, other tests say of DuckDB's alone.
 """
@@ -61,6 +63,7 @@ def in_any_order(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(map(repr, rows))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", [view.name for view in views()])
 def test_a_view_has_the_same_rows_and_columns(askers, name):
     found = {engine: records(asker, f"SELECT * FROM {name}") for engine, asker in askers.items()}
@@ -97,6 +100,7 @@ def test_open_incidents_are_the_same(askers, group):
     assert found["local"] == found["spark"] and found["local"][1]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("picked", [{"group": "g_none"}, {"cluster": "none"}])
 def test_of_groups_that_nobody_judged_nothing_is_said(askers, picked):
     for asker in askers.values():
@@ -105,6 +109,7 @@ def test_of_groups_that_nobody_judged_nothing_is_said(askers, picked):
             judged_until(asker, **picked)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("table", "where"), [*EXPLAINED.items(), *REDONE])
 def test_an_explanation_is_the_same(askers, table, where):
     told = {
@@ -113,6 +118,7 @@ def test_an_explanation_is_the_same(askers, table, where):
     assert told["local"] == told["spark"] and len(told["local"]) > 3
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("where", "told"), NOT_ONE_ROW)
 def test_a_condition_that_does_not_pick_one_row_is_refused_by_both(askers, where, told):
     for asker in askers.values():
@@ -120,6 +126,7 @@ def test_a_condition_that_does_not_pick_one_row_is_refused_by_both(askers, where
             explain(asker, "broker_availability_window", where)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("sql", "all_rows", "promised"), entries())
 def test_a_query_of_the_cookbook_gives_the_same_rows(askers, sql, all_rows, promised):
     answers = {engine: asker.answer(sql).read_all() for engine, asker in askers.items()}
@@ -130,11 +137,13 @@ def test_a_query_of_the_cookbook_gives_the_same_rows(askers, sql, all_rows, prom
     assert answers["local"].column_names == answers["spark"].column_names == promised[0]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("query", examples())
 def test_the_example_in_each_views_header_runs_on_spark_too(askers, query):
     askers["spark"].answer(query, 1).read_all()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", [*(view.name for view in views()), *TABLES])
 def test_every_column_has_the_same_comment(askers, name):
     told = {engine: records(asker, f"DESCRIBE TABLE {name}") for engine, asker in askers.items()}
@@ -145,12 +154,14 @@ def test_every_column_has_the_same_comment(askers, name):
     assert local == spark and all(local.values())
 
 
+@pytest.mark.soak
 def test_published_tables_pass_the_same_checks(askers):
     found = {engine: check_quality.run(asker, RunContext("landing"), CHECKED) for engine, asker in askers.items()}
     local, spark = (in_any_order(results) for results in found.values())
     assert local == spark and all(result["success"] for result in found["spark"])
 
 
+@pytest.mark.soak
 def test_only_rows_of_the_dates_asked_for_are_checked_on_spark(spark, settings, story, tmp_path):
     windows = tmp_path / "lake" / "broker_availability_window"
     shutil.copytree(story / "broker_availability_window", windows)
@@ -181,6 +192,7 @@ def test_the_documents_have_queries():
     assert len(asked_in_documents()) >= 14
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("query", "may_be_empty"), asked_in_documents())
 def test_a_query_of_the_documents_runs_as_it_stands_and_gives_the_same_rows(askers, query, may_be_empty):
     found = {engine: records(asker, query) for engine, asker in askers.items()}
@@ -203,6 +215,7 @@ def test_a_view_over_random_rows_has_the_same_rows(random_askers, name):
     assert in_any_order(found["local"]) == in_any_order(found["spark"])
 
 
+@pytest.mark.soak
 def test_a_page_of_random_rows_is_the_same(random_askers, settings):
     pages = {engine: report_data(asker, settings.report) for engine, asker in random_askers.items()}
     for name, rows in pages["spark"].items():
