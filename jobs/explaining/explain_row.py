@@ -21,7 +21,7 @@ from hindsight.jobs.explaining.explained_inputs import (
     explained_state,
     explained_strategy,
 )
-from hindsight.jobs.explaining.explained_rebalance import explained_rebalance
+from hindsight.jobs.explaining.explained_rebalance import explained_rebalance, explained_rebalances_of_date
 from hindsight.jobs.explaining.explained_send import explained_send
 from hindsight.jobs.explaining.explained_window import explained_window
 from hindsight.jobs.explaining.explanation import MOST, Section
@@ -74,5 +74,6 @@ EXPLAINED = {
     "group_drift_state": explained_state,
     "client_strategy_state": explained_strategy,
     "rebalance_event": explained_rebalance,
+    "rebalance_state": explained_rebalances_of_date,
     "broker_assignment": explained_assignment,
 }

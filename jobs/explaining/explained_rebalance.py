@@ -50,6 +50,19 @@ def explained_rebalance(asker: Asker, event: Record) -> Iterator[Section]:
     yield _rounds(asker, event, group, at_instant(first - timedelta(seconds=60)))
 
 
+def explained_rebalances_of_date(asker: Asker, state: Record) -> Iterator[Section]:
+    """The date's last rebalances of the group, from which its state is what it is."""
+    yield queried(
+        asker,
+        "The group's last rebalances of the date (rebalance_event)",
+        "The state says who holds which queue as the date ends; explain rebalance_event shows what each rests on.",
+        f"""SELECT changed_at, client_id, trigger_kind, told_by, certainty, queues_gained, queues_lost, queues_held,
+            sentence
+            FROM rebalance_event WHERE {same(asker, state, "cluster", "event_date", "consumer_group")}
+            ORDER BY changed_at DESC, client_id LIMIT {MOST // 3}""",
+    )
+
+
 def _near(event: Record, column: str) -> str:
     """SQL: so long before that it may have set it off, and not after it."""
     since, until = event["changed_at"] - _BEFORE, event["changed_at"] + _AFTER

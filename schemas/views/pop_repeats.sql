@@ -12,7 +12,7 @@ CREATE OR REPLACE VIEW pop_repeats (
 ) COMMENT 'Messages that were popped and came back: consumed too slowly, or not at all, or refused by the consumer'
 AS SELECT
   s.cluster, s.collector, p.consumer_group, p.topic, s.broker_name, s.hour,
-  SUM(IF(s.came > 0, s.came, 0)) AS came_back
+  CAST(SUM(IF(s.came > 0, s.came, 0)) AS BIGINT) AS came_back
 FROM (
   SELECT cluster, collector, topic, broker_name, DATE_TRUNC('HOUR', captured_at) AS hour,
     max_offset - COALESCE(LAG(max_offset) OVER (

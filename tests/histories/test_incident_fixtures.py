@@ -215,6 +215,8 @@ FIXTURES = {
 }
 # Their conditions are of several rounds: they have tests of their own.
 OTHERWISE = {
+    "POP_ASSIGNMENT_DIFFERS",  # engines/test_pop_groups.py
+    "REVIVE_LAG",  # engines/test_pop_groups.py
     "REBALANCE_FLAP",
     "SLOW_HANDOVER",
     "OFFSET_REWOUND",

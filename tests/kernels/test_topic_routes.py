@@ -42,8 +42,8 @@ def queues_of(*brokers, answered=True):
 
 def test_queues_stand_in_the_order_of_java_s_strings():
     listed = queues_of(("\uffff", 1, 6), ("b", 2, 6), ("\U0001f600", 1, 4), ("a", 9, 2), ("c", 0, 6))
-    assert listed == [("b", 0), ("b", 1), ("\U0001f600", 0), ("\uffff", 0)]
-    assert queues_of() == []
+    assert listed == (("b", 0), ("b", 1), ("\U0001f600", 0), ("\uffff", 0))
+    assert queues_of() == ()
     assert queues_of(answered=False) is None
 
 
