@@ -95,6 +95,7 @@ def at_once(settings, tmp_path_factory) -> Path:
     return root
 
 
+@pytest.mark.soak
 def test_arrivals_one_after_the_other_give_the_tables_of_all_at_once(settings, at_once, tmp_path):
     for arrival in ARRIVALS:
         land(tmp_path / "landing", arrival)

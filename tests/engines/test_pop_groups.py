@@ -173,6 +173,7 @@ def test_the_brokers_own_mode_counts_where_none_was_set(judged):
     assert verdicts(begin, tables, 10, GONE_S - 5) == {"ok"}
 
 
+@pytest.mark.soak
 def test_however_the_lines_arrive_the_rows_are_the_same(judged):
     pulled = {"g_pop": {"mode": "PULL", "popShareQueueNum": 0}}
 

@@ -187,6 +187,7 @@ def test_a_list_that_one_broker_alone_lacks_a_member_in_is_told_when_a_client_as
     assert max(row["held_twice_ms"] for row in found) > 19_000
 
 
+@pytest.mark.soak
 def test_dates_that_a_midnight_parts_tell_the_same_whichever_is_computed_first(tmp_path):
     """The capture moved so that a midnight lies within it: both dates at once, or the second one later."""
     texts = moved_logs()

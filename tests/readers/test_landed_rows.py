@@ -144,7 +144,7 @@ def cut_gzip(draw, raw: bytes) -> bytes:
     return packed[: draw(st.sampled_from([len(packed), len(packed) - 9, 30]))]
 
 
-@examples(30, 150)
+@examples(15, 150)
 @given(
     files=landing(),
     block_bytes=st.sampled_from([400, 3_000, MOST]),

@@ -194,7 +194,7 @@ def between_lines(draw, lines: list[dict]) -> list[list[dict]]:
     return [part for begin, end in pairwise([0, *cuts, len(lines)]) if (part := lines[begin:end])]
 
 
-@examples(150, 800)
+@examples(60, 800)
 @given(arrivals())
 def test_any_split_into_blocks_files_and_runs_stores_what_one_careful_pass_finds(arrived):
     files, runs = arrived
