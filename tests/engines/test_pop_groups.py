@@ -208,7 +208,7 @@ def test_both_engines_say_the_same(judged, spark, settings):
         assert told[0] == told[1] and told[0]
     where = "topic = 'ScopePop' AND client_id LIKE '%o2' AND agrees AND rounds > 3"
     told = [[(s.title, s.text()) for s in explain(asker, "broker_assignment", where)] for asker in askers]
-    assert told[0] == told[1]
+    assert told[0][1:] == told[1][1:] and len(told[0]) > 3  # the row itself has the time of its run
     spark.sql("USE default")
 
 

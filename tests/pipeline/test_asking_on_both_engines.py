@@ -38,7 +38,10 @@ QUERIES = sorted(path.stem for path in (ROOT / "jobs/report/queries").glob("*.sq
 # Of the page's queries, those that only tell the others what to ask for.
 AHEAD = {"dates", "stretch", "fleet_span"}
 # What the whole capture has nothing of.
-NOTHING = {"refused", "refused_lines", "checks", "failed_checks", "publications"}
+NOTHING = {
+    *("refused", "refused_lines", "checks", "failed_checks", "publications"),
+    *("assignments", "doubts", "route_changes", "routes_missing"),
+}
 DOCUMENTS = [ROOT / "README.md", ROOT / "Makefile", *sorted((ROOT / "docs").glob("*.md"))]
 ASKED = re.compile(r'hindsight sql (?:--lake lake )?\\?"(SELECT .+?)\\?"', re.DOTALL)
 BLOCK = re.compile(r"^```sql\n(.+?);?\n```$", re.MULTILINE | re.DOTALL)
