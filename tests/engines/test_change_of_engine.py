@@ -112,6 +112,7 @@ def test_spark_gives_the_same_tables(spark, settings, at_once, tmp_path):
     assert differences(contents(at_once), contents(tmp_path)) == {}
 
 
+@pytest.mark.soak
 def test_a_lake_may_change_its_engine_from_one_run_to_the_next(spark, settings, at_once, tmp_path):
     """This machine's begins, Spark adds a day, this machine's goes on."""
     here, there = partial(run_here, settings, tmp_path), partial(run_on_spark, spark, settings, tmp_path)

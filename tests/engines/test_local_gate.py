@@ -87,6 +87,7 @@ def test_an_expectation_that_crashes_counts_as_critical(lake):
             check(lake, RunContext("landing"), "a_job", rows | {table: rows[table].drop([column])})
 
 
+@pytest.mark.soak
 def test_both_engines_say_the_same_of_sound_and_of_broken_rows(lake, spark, tmp_path):
     from hindsight.jobs.engines.delta_tables import Lake
     from hindsight.jobs.lake.table_schema import stored_schema

@@ -187,6 +187,7 @@ def test_however_the_lines_arrive_the_rows_are_the_same(judged):
     assert {row["agrees"] for row in whole["broker_assignment"]} >= {True, False}
 
 
+@pytest.mark.soak
 def test_both_engines_say_the_same(judged, spark, settings):
     def more(begin):
         pulled = {"g_pop": {"mode": "PULL", "popShareQueueNum": 0}}

@@ -86,6 +86,7 @@ def done(spark, settings, worn, before) -> dict[str, maintain.Maintained]:
     return {each.table: each for each in found}
 
 
+@pytest.mark.soak
 def test_many_small_files_become_few_and_no_row_changes_but_those_of_old_refusals(spark, worn, before, done):
     now = contents(worn)
     old = [row for row in before["contents"]["quarantine"] if json.loads(row)["source_file"] == before["old"]]
@@ -100,6 +101,7 @@ def test_many_small_files_become_few_and_no_row_changes_but_those_of_old_refusal
     assert done["quarantine"].before.rows - done["quarantine"].after.rows == len(old)
 
 
+@pytest.mark.soak
 def test_the_ledger_goes_on_counting_what_expired_and_a_rerun_finds_nothing_new(spark, worn, formats, before, done):
     lake = kept(spark, worn)
     ledger = lake.read(INGESTED_FILE)
@@ -130,6 +132,7 @@ def publications(lake) -> list:
     return lake.read(PUBLICATION).orderBy("number").collect()
 
 
+@pytest.mark.soak
 def test_a_publication_of_which_only_the_files_moved_is_published_anew(spark, settings, published):
     named = published.read(TOPIC_ROUTE).collect()
     for _ in range(2):
@@ -143,12 +146,14 @@ def test_a_publication_of_which_only_the_files_moved_is_published_anew(spark, se
     assert computed_before(published, "job") == ({DATE: Computed("f", "o2", "c", False)}, 3)
 
 
+@pytest.mark.soak
 def test_a_publication_whose_tables_were_written_to_since_is_left_alone(spark, settings, published):
     published.read(TOPIC_ROUTE).limit(1).write.format("delta").mode("append").save(published.path(TOPIC_ROUTE))
     maintain.run(spark, settings, RunContext(published.root), published.root)
     assert [row.number for row in publications(published)] == [1, 2]
 
 
+@pytest.mark.soak
 def test_a_second_run_at_once_finds_nothing_to_do(spark, settings, worn, done):
     lake = kept(spark, worn)
     versions = {name: lake.version(TABLES[name]) for name in done}
@@ -158,11 +163,13 @@ def test_a_second_run_at_once_finds_nothing_to_do(spark, settings, worn, done):
     assert {name: lake.version(TABLES[name]) for name in done} == versions
 
 
+@pytest.mark.soak
 def test_only_what_is_older_than_the_retention_goes(spark, worn, done):
     assert [f.name for f in (worn / "topic_route").glob("orphan-*")] == ["orphan-6-days.parquet"]
     assert [f.name for f in (worn / "_candidate").iterdir()] == ["send_attempt"]
 
 
+@pytest.mark.soak
 def test_time_travel_within_the_retention_still_answers(spark, worn, before, done):
     for name in BUSY:
         assert done[name].after.oldest_version == 0
@@ -170,6 +177,7 @@ def test_time_travel_within_the_retention_still_answers(spark, worn, before, don
         assert table.count() == done[name].before.rows
 
 
+@pytest.mark.soak
 def test_delta_rs_reads_the_tables_afterwards(worn, done):
     from deltalake import DeltaTable
 
@@ -179,6 +187,7 @@ def test_delta_rs_reads_the_tables_afterwards(worn, done):
         assert table.protocol().reader_features in (None, [])
 
 
+@pytest.mark.soak
 def test_history_is_promised_as_far_back_as_vacuum_keeps_its_files(spark, settings, tmp_path):
     """Commits of 30, 20 and 3 days ago: what was current 7 days ago is the oldest that can be asked for."""
     lake = kept(spark, tmp_path)
@@ -197,6 +206,7 @@ def test_history_is_promised_as_far_back_as_vacuum_keeps_its_files(spark, settin
     assert abs((datetime.now(UTC) - found.oldest_at).total_seconds() - 20 * DAY_S) < 3600
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("carried", "wanted"), [(14, 7), (7, 14)])
 def test_the_longer_retention_holds_that_of_the_table_or_of_the_settings(spark, tmp_path, carried, wanted):
     table = TABLES["topic_route"]
@@ -214,6 +224,7 @@ def test_the_longer_retention_holds_that_of_the_table_or_of_the_settings(spark, 
     assert kept_for == {"interval 14 days"}
 
 
+@pytest.mark.soak
 def test_what_delta_prints_while_it_vacuums_can_be_silenced(spark, tmp_path):
     lake = kept(spark, tmp_path)
     lake.create(TABLES["topic_route"])
@@ -231,6 +242,7 @@ def test_what_delta_prints_while_it_vacuums_can_be_silenced(spark, tmp_path):
         console.setOutDirect(before)
 
 
+@pytest.mark.soak
 def test_a_lake_without_tables_is_said_to_have_none(spark, settings, tmp_path):
     found = maintain.run(spark, settings, RunContext(str(tmp_path)), str(tmp_path))
     assert (found, list(maintain.told(found)), list(maintain.as_json(found))) == (
@@ -240,6 +252,7 @@ def test_a_lake_without_tables_is_said_to_have_none(spark, settings, tmp_path):
     )
 
 
+@pytest.mark.soak
 def test_a_person_reads_a_table_and_a_machine_json_lines(done):
     lines = list(maintain.told(list(done.values())))
     (line,) = [line for line in lines if line.startswith("send_attempt ")]

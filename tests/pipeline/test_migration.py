@@ -95,7 +95,7 @@ def test_what_is_no_earlier_contract_is_refused_and_left_as_it_is(lake, columns,
             use(TOPIC_ROUTE)
     assert exit_code(lambda: lake.create(TOPIC_ROUTE)) == RUN_FAILED
     (sentence,) = capsys.readouterr().err.splitlines()
-    assert lake.path(TOPIC_ROUTE) in sentence and "build the lake anew" in sentence
+    assert lake.path(TOPIC_ROUTE) in sentence and "build the lake again" in sentence
     assert lake.version(TOPIC_ROUTE) == 0
 
 
@@ -115,6 +115,7 @@ def with_a_file(spark, lake, monkeypatch) -> Lake:
     return lake
 
 
+@pytest.mark.soak
 def test_the_newest_publication_is_the_last_one_whatever_the_clock_said(with_a_file, monkeypatch):
     """The clock goes back an hour between two runs, and the settings back to what they were after both."""
     lake, clock = with_a_file, [datetime(2026, 1, 6, 12, tzinfo=UTC)]
@@ -142,6 +143,7 @@ def uncounted(spark, lake: Lake) -> Lake:
     return Lake(spark, lake.root, retention_days=7)
 
 
+@pytest.mark.soak
 def test_publications_that_were_not_counted_are_older_than_those_that_are(spark, with_a_file):
     lake = with_a_file
     assert (a_route(lake, "early"), a_route(lake, "late")) == (1, 1)
@@ -151,6 +153,7 @@ def test_publications_that_were_not_counted_are_older_than_those_that_are(spark,
     assert a_route(again, "early") == 0
 
 
+@pytest.mark.soak
 def test_a_whole_run_carries_on_with_a_lake_of_the_release_before(spark, settings, producers, tmp_path):
     root = shutil.copytree(producers.after_first, tmp_path / "lake")
     lake = uncounted(spark, Lake(spark, str(root), retention_days=7))
@@ -160,6 +163,7 @@ def test_a_whole_run_carries_on_with_a_lake_of_the_release_before(spark, setting
     assert {row.number is None for row in lake.read(QUALITY_RESULT).collect()} == {True, False}
 
 
+@pytest.mark.soak
 def test_dates_whose_commits_were_not_published_are_computed_anew_though_the_settings_are_back(
     with_a_file, monkeypatch
 ):
@@ -175,6 +179,7 @@ def test_dates_whose_commits_were_not_published_are_computed_anew_though_the_set
     assert [row.topic for row in lake.read(TOPIC_ROUTE).collect()] == ["early"]
 
 
+@pytest.mark.soak
 def test_dates_are_computed_anew_when_a_table_has_gained_a_column(with_a_file):
     lake = with_a_file
     assert (a_route(lake, "early"), a_route(lake, "early")) == (1, 0)

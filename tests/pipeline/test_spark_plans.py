@@ -67,6 +67,7 @@ def watched(spark, monkeypatch, owner, name: str) -> list[tuple[str, str]]:
     return seen
 
 
+@pytest.mark.soak
 def test_a_run_on_many_lines_stores_what_one_on_few_does(compiling, settings, producers, tmp_path, monkeypatch):
     """All other runs of the tests are interpreted throughout."""
     monkeypatch.setattr(spark_plans, "_COMPILED_FROM_LINES", 1)
