@@ -20,7 +20,13 @@ from hindsight.schemas.incidents import DRIFT_INCIDENT, GROUP_DRIFT_STATE, MEMBE
 from hindsight.schemas.rebalances import REBALANCE_EVENT, REBALANCE_STATE
 from hindsight.schemas.send_calls import SEND_CALL
 from hindsight.schemas.sends import MESSAGE_TRACE, PRODUCER_INSTANCE, SEND_ATTEMPT
-from hindsight.schemas.settings_of_brokers import MESSAGE_REQUEST_MODE, SUBSCRIPTION_GROUP, TOPIC_CONFIG, TOPIC_STATUS
+from hindsight.schemas.settings_of_brokers import (
+    MESSAGE_REQUEST_MODE,
+    SCHEDULE_PROGRESS,
+    SUBSCRIPTION_GROUP,
+    TOPIC_CONFIG,
+    TOPIC_STATUS,
+)
 from hindsight.schemas.table_contract import Part, Table, column
 
 # Raised when a contract changes; a publication records it.
@@ -45,6 +51,7 @@ TABLES: dict[str, Table] = {
         TOPIC_CONFIG,
         SUBSCRIPTION_GROUP,
         MESSAGE_REQUEST_MODE,
+        SCHEDULE_PROGRESS,
         REBALANCE_RESULT,
         CLIENT_EVENT,
         CLIENT_HEARTBEAT,
@@ -106,6 +113,7 @@ __all__ = [
     "REBALANCE_EVENT",
     "REBALANCE_RESULT",
     "REBALANCE_STATE",
+    "SCHEDULE_PROGRESS",
     "SCHEMA_VERSION",
     "SEND_ATTEMPT",
     "SEND_CALL",

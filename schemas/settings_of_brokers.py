@@ -39,6 +39,29 @@ TOPIC_STATUS = Table(
     lineage=LINEAGE,
 )
 
+SCHEDULE_PROGRESS = Table(
+    name="schedule_progress",
+    comment="One row per capture, broker and delay level: how far the broker has delivered delayed messages "
+    "(scheduleMessageOffset of its runtime info). Levels that nobody used have none.",
+    schema=StructType(
+        [
+            *CAPTURE,
+            BROKER_ASKED,
+            column("delay_level", IntegerType(), "Delay level, from 1; by default 1s, 5s, 10s, ... 2h.", required=True),
+            CAPTURED_AT,
+            ROUND_AT,
+            column(
+                "delay_offset", LongType(), "Next offset of the level's queue that is to be delivered.", required=True
+            ),
+            column("max_offset", LongType(), "Next offset that will be written there.", required=True),
+            DOUBTS,
+            *SOURCE,
+        ]
+    ),
+    key=("cluster", "event_date", "collector", "broker_name", "delay_level", "captured_at"),
+    lineage=LINEAGE,
+)
+
 TOPIC_CONFIG = Table(
     name="topic_config",
     comment="One row per capture, topic and broker: how the broker has the topic set up.",

@@ -14,7 +14,7 @@ from hindsight.jobs.collect.server import Server
 from hindsight.udfs.formats.fastjson import FastjsonError, parse_fastjson
 from hindsight.udfs.remoting.remoting_acl import Credentials
 from hindsight.udfs.remoting.remoting_frames import Frame
-from hindsight.udfs.remoting.remoting_names import configured
+from hindsight.udfs.remoting.remoting_names import configured, scheduled
 
 LONGEST_LINE = 8_388_608  # what the pipeline takes in (`ingest.max_line_bytes`)
 
@@ -99,18 +99,19 @@ def _broker_address(server: Server) -> str | None:
 def _read(server: Server, question: Question, frame: Frame) -> tuple[str, Any]:
     """The answer's text and value; a list of ids comes in an object and goes on without, as rocketmq-tools has it.
 
-    Of a broker's configuration, which may hold keys of stores, only what is looked for goes on.
+    Of a broker's configuration, which may hold keys of stores, and of its runtime info only what is looked for goes on.
     """
     try:
         raw = frame.body.decode()
         value = configured(raw) if question.kind == "brokerConfig" else parse_fastjson(raw)
+        value = scheduled(value) if question.kind == "brokerRuntimeInfo" else value
     except UnicodeDecodeError as error:
         raise unreadable(server.address, f"no UTF-8 at byte {error.start} of {len(frame.body):,}") from None
     except FastjsonError as error:
         raise unreadable(server.address, f"{error}, of {len(frame.body):,} bytes") from None
     if not isinstance(value, dict):
         raise unreadable(server.address, f"a JSON {type(value).__name__}, expected an object")
-    if question.kind == "brokerConfig":
+    if question.kind in ("brokerConfig", "brokerRuntimeInfo"):
         return orjson.dumps(value).decode(), value
     if question.kind == "consumerIdList":
         return orjson.dumps(value.get("consumerIdList") or []).decode(), value

@@ -32,6 +32,7 @@ READS: Mapping[str, Read] = MappingProxyType(
         "subscriptionGroups": Read(201, _BROKER),
         "messageRequestModes": Read(402, _BROKER, silence_tells=False),
         "brokerConfig": Read(26, _BROKER),
+        "brokerRuntimeInfo": Read(28, _BROKER),
         "topicConfig": Read(351, _BROKER, silence_tells=False),
         "topicConsumeByWho": Read(300, _NAME_SERVER),
         "topicStatus": Read(202, _BROKER),
@@ -56,8 +57,14 @@ CLUSTER_INFO = Question("clusterInfo", "", {})
 TOPIC_LIST = Question("topicList", "", {})
 SUBSCRIPTION_GROUPS = Question("subscriptionGroups", "", {})
 MESSAGE_REQUEST_MODES = Question("messageRequestModes", "", {})
-# What a broker says of all topics and groups and what changes seldom: which groups there are, how it hands out queues.
-OF_BROKER = (SUBSCRIPTION_GROUPS, MESSAGE_REQUEST_MODES, Question("brokerConfig", "", {}))
+# What a broker says of all topics and groups and what changes seldom: which groups there are, how it hands out queues,
+# how far it is with delayed messages.
+OF_BROKER = (
+    SUBSCRIPTION_GROUPS,
+    MESSAGE_REQUEST_MODES,
+    Question("brokerConfig", "", {}),
+    Question("brokerRuntimeInfo", "", {}),
+)
 # How far a broker is with messages that were popped and not acknowledged: PopReviveService's own progress.
 REVIVE_PROGRESS = Question("consumeStats", REVIVE_GROUP, {"consumerGroup": REVIVE_GROUP})
 

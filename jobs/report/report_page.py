@@ -42,6 +42,7 @@ _LISTED = (
     ("doubts", "kinds of doubt"),
     ("route_changes", "changes of routes"),
     ("routes_missing", "topics without a route"),
+    ("delays", "groups and topics with a delay"),
     ("failed_checks", "checks that failed"),
 )
 

@@ -33,6 +33,7 @@ _LISTS = (
     "doubts",
     "route_changes",
     "routes_missing",
+    "delays",
     "rebalances",
     "rebalance_events",
     "assignments",

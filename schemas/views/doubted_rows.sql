@@ -52,6 +52,9 @@ FROM (
   SELECT cluster, event_date, 'message_request_mode' AS table_name, source, EXPLODE(doubts) AS doubt, source_file, source_line
   FROM message_request_mode WHERE doubts IS NOT NULL
   UNION ALL
+  SELECT cluster, event_date, 'schedule_progress' AS table_name, source, EXPLODE(doubts) AS doubt, source_file, source_line
+  FROM schedule_progress WHERE doubts IS NOT NULL
+  UNION ALL
   SELECT cluster, event_date, 'topic_config' AS table_name, source, EXPLODE(doubts) AS doubt, source_file, source_line
   FROM topic_config WHERE doubts IS NOT NULL
   UNION ALL

@@ -15,7 +15,7 @@ from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.flag_allocation_drift import run_on
 from hindsight.jobs.ingest_consumer_snapshots import run_on as ingest
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.schemas import ALLOCATION_DRIFT
+from hindsight.schemas import ALLOCATION_DRIFT, SCHEDULE_PROGRESS
 from tests.collect.real_cluster import cluster, offset_story, told
 from tests.collect.test_real_clusters import ROOT
 
@@ -30,8 +30,14 @@ _DELETES = "fileReservedTime=0\nmappedFileSizeCommitLog=33554432\n"
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def found(told_story):
     """Codes by group of what was found, but for queues that have not lagged for long, of one story."""
+    return codes(told_story)
+
+
+@pytest.fixture(scope="module")
+def told_story(tmp_path_factory):
+    """The folder with the story's landing and lake."""
     folder = tmp_path_factory.mktemp("offsets")
     with (
         cluster("5.3.3", folder, brokers=1, name_servers=1, more=_DELETES) as name_servers,
@@ -49,7 +55,7 @@ def found(tmp_path_factory):
                 time.sleep(90)
             finally:
                 collector.terminate()
-    return codes(folder)
+    return folder
 
 
 def codes(folder):
@@ -77,3 +83,12 @@ def test_what_was_done_to_a_group_is_found_of_it_and_of_no_other(found):
         "g_alone": {"QUEUE_LAGS_ALONE"},
         "g_fail": {"RETRIES_GROW", "DEAD_LETTERS"},
     }
+
+
+def test_the_broker_says_how_far_it_is_with_messages_that_are_tried_again_later(found, told_story):
+    """Failed consumption is delivered again by delay levels, the first of them level 3."""
+    rows = LocalLake(str(told_story / "lake"), retention_days=7).rows(SCHEDULE_PROGRESS).to_pylist()
+    assert {row["delay_level"] for row in rows} >= {3}
+    assert all(0 <= row["delay_offset"] <= row["max_offset"] for row in rows)
+    last = max((row for row in rows if row["delay_level"] == 3), key=lambda row: row["captured_at"])
+    assert last["max_offset"] > 0

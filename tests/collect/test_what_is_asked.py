@@ -50,6 +50,7 @@ def test_only_these_codes_can_be_asked_and_all_of_them_are_reads():
         "subscriptionGroups": 201,
         "messageRequestModes": 402,
         "brokerConfig": 26,
+        "brokerRuntimeInfo": 28,
         "topicConfig": 351,
         "topicConsumeByWho": 300,
         "topicStatus": 202,
@@ -75,7 +76,11 @@ def test_each_question_is_a_line_that_names_who_was_asked(tmp_path):
     assert told - Counter(infos) == Counter(
         [("clusterInfo", "name server", ""), ("topicList", "name server", "")]
         + [("topicRoute", "name server", topic) for topic in ("Orders", "%RETRY%g")]
-        + [(kind, b, "") for kind in ("subscriptionGroups", "messageRequestModes", "brokerConfig") for b in each]
+        + [
+            (kind, b, "")
+            for kind in ("subscriptionGroups", "messageRequestModes", "brokerConfig", "brokerRuntimeInfo")
+            for b in each
+        ]
         + [("consumeStats", broker, "CID_RMQ_SYS_REVIVE_GROUP") for broker in each]
         + [(kind, b, "Orders") for kind in ("topicStatus", "topicConfig", "topicConsumeByWho") for b in each]
         + [(kind, b, "g") for kind in ("consumerConnection", "consumerIdList", "consumeStats") for b in each]
@@ -127,6 +132,8 @@ def test_of_a_brokers_settings_only_what_hands_out_queues_is_written(tmp_path):
     lines = sweep(FakeCluster(), tmp_path)
     raws = {line["raw"] for line in lines if line["kind"] == "brokerConfig"}
     assert raws == {'{"defaultMessageRequestMode":"PULL","defaultPopShareQueueNum":"-1"}'}
+    raws = {line["raw"] for line in lines if line["kind"] == "brokerRuntimeInfo"}
+    assert raws == {'{"table":{"scheduleMessageOffset_3":"5,9"}}'}
     assert "secret" not in str(lines)
 
 

@@ -22,7 +22,7 @@ def hostile_data() -> dict:
         "strip sends send_totals releases choices replayed findings assignments files refused refused_lines checks "
         "failed_checks publications producers brokers windows groups rounds cells incidents "
         "fleet_brokers fleet_cells producer_findings producer_finding_codes failures call_results doubts "
-        "route_changes routes_missing rebalances rebalance_events"
+        "route_changes routes_missing delays rebalances rebalance_events"
     )
     data: dict = {name: [] for name in lists.split()}
     data["dates"] = {"first": "2026-11-15", "last": "2026-11-21"}
@@ -124,6 +124,10 @@ def _rows(n: int, name: str) -> dict[str, list[dict]]:
         "routes_missing": [
             {"cluster": name, "topic": name, "name_servers_say": "differ", "times": 2, "minutes": 1}
             | {"first_minute": _MINUTE, "last_minute": _MINUTE, **counted}
+        ],
+        "delays": [
+            {"cluster": name, "consumer_group": name, "topic": name, "queues": 4, "at_least": 7, "at_most": None}
+            | {"messages": 12, "worst_at": _T0, **counted}
         ],
         "rebalances": [
             {"cluster": name, "consumer_group": name, "day": "2026-11-21", "trigger_kind": "start", "rebalances": 1}

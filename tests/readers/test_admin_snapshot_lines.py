@@ -97,6 +97,18 @@ def test_a_broker_before_5_says_nothing_of_handing_out():
     assert [record.table for record in parsed.records] == ["snapshot_capture"]
 
 
+def test_a_broker_says_how_far_it_is_with_delayed_messages_and_all_else_is_left():
+    raw = '{"table":{"scheduleMessageOffset_18":"3,9","scheduleMessageOffset_1":"0,0","bootTimestamp":"1","x_3":"4,5"}}'
+    parsed = parse(kind="brokerRuntimeInfo", broker="broker-a", raw=raw)
+    found = [
+        (r["broker_name"], r["delay_level"], r["delay_offset"], r["max_offset"])
+        for r in rows(parsed, "schedule_progress")
+    ]
+    assert found == [("broker-a", 18, 3, 9), ("broker-a", 1, 0, 0)]
+    assert {record.table for record in parsed.records} == {"schedule_progress", "snapshot_capture"}
+    assert is_refused(parse(kind="brokerRuntimeInfo", broker="broker-a", raw="{}"), "BAD_RAW")
+
+
 @pytest.mark.parametrize(
     ("kind", "raw", "code"),
     [

@@ -19,6 +19,7 @@ from hindsight.udfs.formats.broker_settings import (
     Answer,
     broker_config,
     message_request_modes,
+    schedule_progress,
     subscription_group_config,
     subscription_groups,
     topic_config,
@@ -65,6 +66,7 @@ _ALWAYS_THERE = {
     "subscriptionGroupConfig": ("groupName",),
     "subscriptionGroups": ("subscriptionGroupTable",),
     "messageRequestModes": ("messageRequestModeMap",),
+    "brokerRuntimeInfo": ("table",),
     "brokerConfig": (),  # of many properties those that say how queues are handed out
 }
 
@@ -243,6 +245,7 @@ ANSWERS: dict[str, Callable[[Fields, Fields], Answer]] = {
     "subscriptionGroups": subscription_groups,
     "messageRequestModes": message_request_modes,
     "brokerConfig": broker_config,
+    "brokerRuntimeInfo": schedule_progress,
 }
 
 

@@ -31,7 +31,7 @@ from hindsight.udfs.lines.parsed_line import (
 )
 
 _OF_TOPICS = frozenset({"topicRoute", "topicStatus", "topicConfig"})
-_OF_BROKERS = frozenset({"subscriptionGroups", "messageRequestModes", "brokerConfig"})
+_OF_BROKERS = frozenset({"subscriptionGroups", "messageRequestModes", "brokerConfig", "brokerRuntimeInfo"})
 # Which column of its rows names the one that was asked.
 _PLACES = {"topicRoute": "name_server", "consumerConnection": "broker_name"}
 

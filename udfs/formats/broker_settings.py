@@ -6,6 +6,7 @@ queues are handed out; the names of 4.x and of 5.x.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ from hindsight.udfs.lines.parsed_line import (
 )
 
 _MODES = ("PULL", "POP")
+_SCHEDULE_OFFSET = re.compile(r"scheduleMessageOffset_(\d{1,10}+)=(-?\d{1,19}+),(-?\d{1,19}+)").fullmatch
 # What an answer says of the one who gave it, and the rows it brings.
 Answer = tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]
 
@@ -128,6 +130,27 @@ def broker_config(raw: Fields, capture: Fields) -> Answer:
         "balances": optional_flag(raw, "serverLoadBalancerEnable"),
     }
     return {}, [_mode_row(capture, "brokerConfig", own)]
+
+
+def schedule_progress(raw: Fields, capture: Fields) -> Answer:
+    """ScheduleMessageService#buildRunningStats in a broker's runtime info: a row of ``schedule_progress`` a level.
+
+    ``scheduleMessageOffset_<level>``: "delayOffset,maxOffset" of the level's queue of SCHEDULE_TOPIC_XXXX, 4.0.0 to
+    5.3.3; levels that nobody used have none, nor have 5.x brokers that deliver by the timer wheel alone.
+    """
+    rows = []
+    for name, value in map_of(raw, "table").items():
+        found = _SCHEDULE_OFFSET(f"{name}={value}") if isinstance(value, str) else None
+        if found is not None:
+            level, delay_offset, max_offset = found.groups()
+            row = {
+                "broker_name": capture.get("broker_name"),
+                "delay_level": java_number(level, 32),
+                "delay_offset": java_number(delay_offset, 64),
+                "max_offset": java_number(max_offset, 64),
+            }
+            rows.append(("schedule_progress", row))
+    return {}, rows
 
 
 def _whole(text: str | None) -> int | None:

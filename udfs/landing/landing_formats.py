@@ -172,6 +172,7 @@ FORMATS: dict[str, LandingFormat] = {
                 "topic_config",
                 "subscription_group",
                 "message_request_mode",
+                "schedule_progress",
             ),
             releases="4.0.0 on",
             parse=_by_itself(parse_admin_snapshots),

@@ -19,6 +19,8 @@ _PATTERN_MARKS = frozenset("*?[")
 _IS_BROKER_ID = re.compile(r"[0-9]{1,18}").fullmatch
 # BrokerConfig, 5.0 on: by what a broker hands out queues to members that let it assign.
 _HANDS_OUT_BY = frozenset({"defaultMessageRequestMode", "defaultPopShareQueueNum", "serverLoadBalancerEnable"})
+# RunningStats: of each delay level `delayOffset,maxOffset`.
+SCHEDULE_OFFSET = "scheduleMessageOffset_"
 _HALF_PAIR = re.compile("[\ud800-\udfff]").search
 
 
@@ -68,6 +70,12 @@ def configured(properties: str) -> dict[str, str]:
     """Of a broker's properties (26, ``name=value`` lines) those that say how it hands out queues; all else is left."""
     lines = (line.partition("=") for line in properties.splitlines())
     return {name: value for name, _, value in lines if name in _HANDS_OUT_BY}
+
+
+def scheduled(runtime_info: Any) -> dict[str, dict[str, str]]:
+    """Of a broker's runtime info (28) how far it is with delayed messages, level by level; all else is left."""
+    table = _members(runtime_info, "table")
+    return {"table": {name: value for name, value in table.items() if name.startswith(SCHEDULE_OFFSET)}}
 
 
 def listed_clients(consumer_connection: Any) -> list[str]:
