@@ -67,7 +67,7 @@ OF_SCOPE: dict[str, Damage] = {
 # An earlier capture, of push consumers on physical queues alone.
 OF_ORACLE = {f"oracle_{name}": OF_SCOPE[name] for name in ("dropped", "failed", "misshapen")}
 COPIES = OF_SCOPE | OF_ORACLE
-SOON = ("by_lot", "no_infos", "oracle_dropped")  # the others are for the soak
+SOON = ("by_lot", "misshapen", "no_infos", "oracle_dropped")  # the others are for the soak
 LATER = tuple(copy for copy in COPIES if copy not in SOON)
 
 
