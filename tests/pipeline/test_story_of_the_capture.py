@@ -24,7 +24,7 @@ from tests.recorded_producer import Recorded
 NOTHING_TO_SHOW = {
     *("quarantine_by_reason", "source_contradiction", "trace_coverage"),
     *("stale_member", "heartbeat_subscription", "doubted_rows", "route_change", "route_missing"),
-    *("retention_margin", "assigned_member", "pop_repeats"),
+    *("retention_margin", "assigned_member", "pop_repeats", "scheduled_backlog"),
 }
 START_MS = 1795253414272  # first round of the consumers' capture
 
