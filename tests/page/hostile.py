@@ -127,7 +127,7 @@ def _rows(n: int, name: str) -> dict[str, list[dict]]:
         ],
         "delays": [
             {"cluster": name, "consumer_group": name, "topic": name, "queues": 4, "at_least": 7, "at_most": None}
-            | {"messages": 12, "worst_at": _T0, **counted}
+            | {"messages": 12, **counted}
         ],
         "rebalances": [
             {"cluster": name, "consumer_group": name, "day": "2026-11-21", "trigger_kind": "start", "rebalances": 1}
