@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from hindsight.jobs.engines.asker import Asker, Record, records
-from hindsight.jobs.explaining.explanation import MOST, Section, at_instant, on_date, queried, rules_in_force, same
+from hindsight.jobs.explaining.explanation import (
+    MOST,
+    REPLAYED,
+    Section,
+    at_instant,
+    on_date,
+    queried,
+    rules_in_force,
+    same,
+)
 from hindsight.jobs.explaining.recorded_updates import profile_in_force, updates_of
 from hindsight.udfs.fault_tolerance import FaultItem, FaultTable
 from hindsight.udfs.release_profiles import PROFILES
@@ -110,10 +119,10 @@ def _attempts_before(asker: Asker, verdict: Record) -> list[Record]:
     since = verdict["started_at"] or verdict["begin_at"].replace(hour=0, minute=0, second=0, microsecond=0)
     return records(
         asker,
-        f"""SELECT * FROM send_attempt
+        f"""SELECT * FROM {REPLAYED}
         WHERE {same(asker, verdict, "cluster", "event_date", "producer_group", "client_id")}
         AND begin_at >= {at_instant(since)} AND begin_at < {at_instant(verdict["begin_at"])}
-        AND broker_name IS NOT NULL AND mode IS NOT NULL ORDER BY begin_at DESC LIMIT {_READ}""",
+        AND broker_name IS NOT NULL ORDER BY begin_at DESC LIMIT {_READ}""",
     )
 
 

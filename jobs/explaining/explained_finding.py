@@ -6,13 +6,18 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 from hindsight.jobs.engines.asker import Asker, Record
-from hindsight.jobs.explaining.explanation import MOST, Section, at_instant, on_date, queried, rules_in_force, same
+from hindsight.jobs.explaining.explanation import (
+    MOST,
+    REPLAYED,
+    Section,
+    at_instant,
+    on_date,
+    queried,
+    rules_in_force,
+    same,
+)
 
 _MINUTE = timedelta(minutes=1)
-# The attempts that the replay went by: of some producers several sources tell.
-_SENT = """send_attempt AS a SEMI JOIN producer_replay AS r
-            ON a.cluster = r.cluster AND a.event_date = r.event_date AND a.producer_group = r.producer_group
-            AND a.client_id = r.client_id AND ARRAY_CONTAINS(r.sources, a.source)"""
 
 
 def explained_finding(asker: Asker, finding: Record) -> Iterator[Section]:
@@ -33,7 +38,7 @@ def explained_minute(asker: Asker, minute: Record) -> Iterator[Section]:
         "Active are those with min_sends_per_minute first attempts or more, to any broker.",
         f"""SELECT producer_group, client_id, COUNT_IF(COALESCE(attempt, 0) = 0) AS sends,
             COUNT_IF({same(asker, minute, "broker_name")}) AS attempts_to_the_broker
-            FROM {_SENT} WHERE {same(asker, minute, "cluster", "event_date")} AND {_during("begin_at", span)}
+            FROM {REPLAYED} WHERE {same(asker, minute, "cluster", "event_date")} AND {_during("begin_at", span)}
             GROUP BY producer_group, client_id ORDER BY sends DESC, producer_group, client_id LIMIT {MOST}""",
     )
 
@@ -108,7 +113,7 @@ def _shares(asker: Asker, finding: Record) -> Section:
         "First attempts of the producer by broker in that time (send_attempt)",
         "A broker's share of the topic's queues is what it should get of them.",
         f"""SELECT topic, broker_name, COUNT(*) AS sends, COUNT(DISTINCT queue_id) AS queues_seen,
-            MIN(begin_at) AS first_at, MAX(begin_at) AS last_at FROM {_SENT}
+            MIN(begin_at) AS first_at, MAX(begin_at) AS last_at FROM {REPLAYED}
             WHERE {same(asker, finding, "cluster", "event_date", "producer_group", "client_id")}{topic}
             AND COALESCE(attempt, 0) = 0 AND COALESCE(queue_selected_by, 'client') = 'client'
             AND {_during("begin_at", finding)} GROUP BY topic, broker_name
@@ -123,7 +128,7 @@ def _latencies(asker: Asker, finding: Record) -> Section:
         "Latencies of its attempts to the broker, minute by minute (send_attempt)",
         "p99 of each minute is compared with fault_off_slow_ms. ONEWAY and submits are left aside.",
         f"""SELECT DATE_TRUNC('minute', begin_at) AS minute, COUNT(*) AS attempts,
-            CAST(PERCENTILE_DISC(0.99) WITHIN GROUP (ORDER BY latency_ms) AS BIGINT) AS p99_ms FROM {_SENT}
+            CAST(PERCENTILE_DISC(0.99) WITHIN GROUP (ORDER BY latency_ms) AS BIGINT) AS p99_ms FROM {REPLAYED}
             WHERE {same(asker, finding, "cluster", "event_date", "producer_group", "client_id", "broker_name")}
             AND outcome <> 'SUBMITTED' AND {_during("begin_at", finding)}
             GROUP BY DATE_TRUNC('minute', begin_at) ORDER BY minute LIMIT {MOST}""",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from hindsight.jobs.engines.asker import Asker, Record, records
-from hindsight.jobs.explaining.explanation import MOST, Section, at_instant, on_date, rules_in_force, same
+from hindsight.jobs.explaining.explanation import MOST, REPLAYED, Section, at_instant, on_date, rules_in_force, same
 from hindsight.jobs.explaining.recorded_updates import profile_in_force, updates_of
 from hindsight.udfs.release_profiles import FaultProfile
 
@@ -49,7 +49,7 @@ def _updates(asker: Asker, window: Record, profile: FaultProfile, rules: Section
     of_both = same(asker, window, "cluster", "producer_group", "client_id", "broker_name")
     sent = records(
         asker,
-        f"""SELECT * FROM send_attempt WHERE {of_both}
+        f"""SELECT * FROM {REPLAYED} WHERE {of_both}
         AND event_date BETWEEN {on_date(window["window_start"] - timedelta(days=1))} AND {on_date(until)}
         AND end_at >= {at_instant(window["window_start"])}
         AND LEAST(end_at, COALESCE(submit_end_at, end_at)) <= {at_instant(until)}

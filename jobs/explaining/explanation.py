@@ -10,6 +10,10 @@ from hindsight.jobs.engines.asker import Asker, Record, records
 from hindsight.jobs.running.terminal import legible
 
 MOST = 60
+# The attempts that the replay went by: of some producers several sources tell.
+REPLAYED = """send_attempt AS a SEMI JOIN producer_replay AS r
+            ON a.cluster = r.cluster AND a.event_date = r.event_date AND a.producer_group = r.producer_group
+            AND a.client_id = r.client_id AND ARRAY_CONTAINS(r.sources, a.source)"""
 
 
 @dataclass(frozen=True)

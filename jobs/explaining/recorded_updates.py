@@ -33,10 +33,12 @@ def updates_of(attempts: Iterable[Record], profile: FaultProfile, rules: Section
 
 
 def _updates(attempt: Record, profile: FaultProfile, *, detector_enabled: bool) -> Iterator[Record]:
-    for phase, at, exception in _phases(attempt):
+    # A trace does not say the mode; it tells of the broker's answer, as a SYNC attempt's end does.
+    mode = attempt["mode"] or "SYNC"
+    for phase, at, exception in _phases(attempt, mode):
         told = fault_update(
             profile,
-            mode=attempt["mode"],
+            mode=mode,
             phase=phase,
             exception=exception,
             error=attempt["error"],
@@ -63,12 +65,12 @@ def _updates(attempt: Record, profile: FaultProfile, *, detector_enabled: bool) 
         }
 
 
-def _phases(attempt: Record) -> Iterator[tuple[str, datetime, str | None]]:
+def _phases(attempt: Record, mode: str) -> Iterator[tuple[str, datetime, str | None]]:
     """When an attempt told the table something: at its end; ASYNC at its submit and at its callback."""
     pinned = attempt["queue_selected_by"] not in (None, "client")
-    if attempt["mode"] != "ASYNC":
+    if mode != "ASYNC":
         if not pinned:
-            yield ("result" if attempt["mode"] == "SYNC" else "submit"), attempt["end_at"], attempt["exception"]
+            yield ("result" if mode == "SYNC" else "submit"), attempt["end_at"], attempt["exception"]
         return
     if attempt["submit_end_at"] and not pinned:
         yield "submit", attempt["submit_end_at"], None
