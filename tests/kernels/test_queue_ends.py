@@ -14,11 +14,11 @@ from hindsight.udfs.consumer.queue_ends import QueueEnds
 S = 1_000_000
 
 
-def ends(*told, topic="T", collector=""):
+def ends(*told, topic="T", collector="", broker="b"):
     """Rows: second, first and next offset, and the second at which the last message was stored."""
     rows = [
         {
-            "collector": collector, "topic": topic, "broker_name": "b", "queue_id": 0, "captured_at": at * S,
+            "collector": collector, "topic": topic, "broker_name": broker, "queue_id": 0, "captured_at": at * S,
             "min_offset": low, "max_offset": high, "last_update_at": None if stored is None else stored * S,
         }
         for at, low, high, stored in told
@@ -56,3 +56,20 @@ def test_what_was_said_last_holds_in_whatever_order_it_comes(told, draw: random.
         *_, last = [None, *sorted(row for row in rows if row[0] <= at)]
         assert made.first_offset("", "T", "b", 0, at * S) == (last and last[1])
         assert made.dead_letters("", "g", at * S) == (last and (last[3] * 1000, last[2]))
+
+
+@given(said, said)
+def test_dead_letters_of_several_brokers_are_counted_together(of_b, of_c):
+    brokers = {name: {one[0]: one for one in own} for name, own in (("b", of_b), ("c", of_c))}
+    rows = [
+        ends(*((at, low, high, high) for at, low, high in own.values()), topic="%DLQ%g", broker=name)
+        for name, own in brokers.items()
+    ]
+    made = QueueEnds(pa.concat_tables(rows))
+    for at in range(42):
+        last = [
+            max(row for row in own.values() if row[0] <= at)[2]
+            for own in brokers.values()
+            if min(own, default=99) <= at
+        ]
+        assert made.dead_letters("", "g", at * S) == ((max(last) * 1000, sum(last)) if last else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from hindsight.udfs.values.arrays import BoolArray
 DEAD_LETTER_PREFIX = "%DLQ%"
 END = ("collector", "topic", "broker_name", "queue_id", "captured_at", "min_offset", "max_offset", "last_update_at")
 _QUEUE = ("collector", "topic", "broker_name", "queue_id")
+# Instants in order, epoch us, and from each on: when the last message was stored, epoch ms, and how many there are.
+DeadLetters = tuple[list[int], list[tuple[int, int]]]
 
 
 def _changes(rows: pa.Table) -> pa.Table:
@@ -57,14 +59,14 @@ class QueueEnds:
             of_queue[1].append(floor)
         self._dead = self._dead_letters(told.filter(pa.array(_are_dead(told))))
 
-    def _dead_letters(self, told: pa.Table) -> Mapping[tuple[str, str], list[tuple[int, tuple[str, int], int, int]]]:
+    def _dead_letters(self, told: pa.Table) -> Mapping[tuple[str, str], DeadLetters]:
         found: dict[tuple[str, str], list[tuple[int, tuple[str, int], int, int]]] = defaultdict(list)
         stored, at = microseconds(told, "last_update_at").tolist(), microseconds(told, "captured_at").tolist()
         names = (told[name].to_pylist() for name in ("collector", "topic", "broker_name", "queue_id", "max_offset"))
         for collector, topic, broker, queue_id, messages, when, last in zip(*names, at, stored, strict=True):
             group = topic.removeprefix(DEAD_LETTER_PREFIX)
             found[collector, group].append((when, (broker, queue_id), 0 if last == NEVER else last, messages))
-        return {key: sorted(of) for key, of in found.items()}
+        return {key: _all_queues(sorted(of)) for key, of in found.items()}
 
     def first_offset(self, collector: str, topic: str, broker_name: str, queue_id: int, at: int) -> int | None:
         """The first offset that the queue still had when it was last told of, at ``at`` or before."""
@@ -79,11 +81,17 @@ class QueueEnds:
 
         None: nobody told by then.
         """
-        last: dict[tuple[str, int], tuple[int, int]] = {}
-        for when, queue, stored, messages in self._dead.get((collector, consumer_group), ()):
-            if when > at:
-                break
-            last[queue] = stored, messages
-        if not last:
-            return None
-        return max(stored for stored, _ in last.values()) // 1000, sum(messages for _, messages in last.values())
+        told = self._dead.get((collector, consumer_group))
+        place = bisect_right(told[0], at) if told else 0
+        return told[1][place - 1] if told and place else None
+
+
+def _all_queues(told: Iterable[tuple[int, tuple[str, int], int, int]]) -> DeadLetters:
+    """Of what was told of one queue after the other what is true of all of them, from each instant on."""
+    last: dict[tuple[str, int], tuple[int, int]] = {}
+    instants, known = [], []
+    for when, queue, stored, messages in told:
+        last[queue] = stored, messages
+        instants.append(when)
+        known.append((max(stored for stored, _ in last.values()) // 1000, sum(n for _, n in last.values())))
+    return instants, known
