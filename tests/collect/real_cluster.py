@@ -109,21 +109,11 @@ def cluster(
         yield addresses
 
 
-@contextmanager
-def looker(release: str, folder: Path, name_servers: str, more_groups: int = 0) -> Iterator[subprocess.Popen[str]]:
+def looker(
+    release: str, folder: Path, name_servers: str, more_groups: int = 0
+) -> AbstractContextManager[subprocess.Popen[str]]:
     """Clients that produce and consume, and rocketmq-tools, all of one release; see ``Look.java``."""
-    classes = class_path(release, folder / "maven")
-    command = ["java", *_OPTIONS, f"-Duser.home={folder}", "-cp", classes, str(JAVA / "Look.java")]
-    command += [name_servers, str(more_groups)]
-    with (
-        (folder / "look.log").open("w") as log,
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as process,
-    ):
-        try:
-            told(process, "ready")
-            yield process
-        finally:
-            process.kill()
+    return _story("Look", release, folder, name_servers, str(more_groups))
 
 
 def offset_story(release: str, folder: Path, name_servers: str) -> AbstractContextManager[subprocess.Popen[str]]:
@@ -136,19 +126,18 @@ def popping(release: str, folder: Path, name_servers: str) -> AbstractContextMan
     return _story("Pops", release, folder, name_servers)
 
 
-@contextmanager
-def _story(program: str, release: str, folder: Path, name_servers: str) -> Iterator[subprocess.Popen[str]]:
+def _story(program: str, release: str, folder: Path, *arguments: str) -> AbstractContextManager[subprocess.Popen[str]]:
     classes = class_path(release, folder / "maven")
-    own = [str(JAVA / f"{program}.java"), name_servers]
+    command = ["java", *_OPTIONS, f"-Duser.home={folder}", "-cp", classes, str(JAVA / f"{program}.java"), *arguments]
+    return _ready(command, folder / f"{program.lower()}.log")
+
+
+@contextmanager
+def _ready(command: list[str], log: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that is talked to by its stdin and stdout, from when it says that it is ready."""
     with (
-        (folder / f"{program.lower()}.log").open("w") as log,
-        subprocess.Popen(
-            ["java", *_OPTIONS, f"-Duser.home={folder}", "-cp", classes, *own],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        ) as process,
+        log.open("w") as errors,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
     ):
         try:
             told(process, "ready")
@@ -157,10 +146,9 @@ def _story(program: str, release: str, folder: Path, name_servers: str) -> Itera
             process.kill()
 
 
-@contextmanager
 def sender(
     release: str, folder: Path, name_servers: str, landing: Path, jar: Path, *options: str, within: tuple[str, ...] = ()
-) -> Iterator[subprocess.Popen[str]]:
+) -> AbstractContextManager[subprocess.Popen[str]]:
     """A producer of a release, whose group is named after it, with the send recorder; see ``Sends.java``.
 
     ``within``: a command that starts it.
@@ -168,21 +156,8 @@ def sender(
     classes = f"{jar}:{class_path(release, folder / 'maven', ('client',))}"
     group = f"pg_{release}".replace(".", "_")
     program = [str(JAVA / "Sends.java"), name_servers, str(landing), str(folder / "truth"), group]
-    with (
-        (folder / "sends.log").open("w") as log,
-        subprocess.Popen(
-            [*within, "java", *_OPTIONS, f"-Duser.home={folder}", *options, "-cp", classes, *program],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        ) as process,
-    ):
-        try:
-            told(process, "ready")
-            yield process
-        finally:
-            process.kill()
+    command = [*within, "java", *_OPTIONS, f"-Duser.home={folder}", *options, "-cp", classes, *program]
+    return _ready(command, folder / "sends.log")
 
 
 def create_topic(release: str, folder: Path, name_servers: str, topic: str) -> None:
@@ -204,7 +179,7 @@ def told(process: subprocess.Popen[str], word: str) -> None:
     for line in process.stdout:
         if line.strip() == word:
             return
-    raise RuntimeError("the clients ended; look.log says why")
+    raise RuntimeError("the clients ended; their log (look.log, offsets.log, ...) says why")
 
 
 @contextmanager
