@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from hindsight.jobs.engines.arrow_lake import Footprint, Where
 from hindsight.jobs.engines.kept_notes import KeptNotes
 from hindsight.jobs.engines.spark_rows import SparkRows, frame_of, latest, sql_of
-from hindsight.jobs.lake.cluster_dates import dates_sql, rows_of, sql_text
+from hindsight.jobs.engines.spark_sql import dates_sql, rows_of, sql_text
 from hindsight.jobs.lake.lake_place import for_hadoop
 from hindsight.jobs.lake.table_schema import conformed, is_earlier, stored_schema, with_absent_columns
 from hindsight.schemas import Table

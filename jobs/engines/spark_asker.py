@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from hindsight.jobs.engines.asker import BadQueryError, no_column, no_table
 from hindsight.jobs.engines.delta_tables import Lake
-from hindsight.jobs.lake.cluster_dates import sql_text
+from hindsight.jobs.engines.spark_sql import sql_text
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
 from hindsight.schemas import Table
 

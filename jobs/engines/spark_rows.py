@@ -17,7 +17,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from hindsight.jobs.engines.arrow_columns import conformed_rows
 from hindsight.jobs.engines.arrow_lake import EVERY_ROW, DataFile, Digests, Where, written_meanwhile
-from hindsight.jobs.lake.cluster_dates import ClusterDate, dates_sql, in_dates, rows_of, sql_text
+from hindsight.jobs.engines.spark_sql import dates_sql, in_dates, rows_of, sql_text
+from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.table_schema import stored_schema
 from hindsight.jobs.running.spark_plans import interpreted_plans
 from hindsight.schemas import Table

@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from hindsight.jobs.engines.blobs import Blob, Entry, Given, Packed, Spool, packed, unpacked
 from hindsight.jobs.engines.runner import Kernel, KeyKernel, RowKernel
-from hindsight.jobs.lake.cluster_dates import staged
+from hindsight.jobs.engines.spark_sql import staged
 
 _BLOB = "name string, key long, place long, rows binary"
 _SCHEMA = pa.schema([("name", pa.string()), ("key", pa.int64()), ("place", pa.int64()), ("rows", pa.binary())])

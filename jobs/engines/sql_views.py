@@ -8,7 +8,7 @@ from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
-from hindsight.jobs.lake.cluster_dates import sql_text
+from hindsight.jobs.engines.spark_sql import sql_text
 from hindsight.jobs.lake.table_schema import stored_schema
 from hindsight.schemas import TABLES, Table
 

@@ -14,9 +14,9 @@ from hindsight.jobs.engines.delta_tables import Lake
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.spark_asker import SparkAsker
+from hindsight.jobs.engines.spark_sql import sql_text
 from hindsight.jobs.explaining.explain_row import NotOneRowError, explain
 from hindsight.jobs.explaining.explanation import same
-from hindsight.jobs.lake.cluster_dates import sql_text
 from hindsight.schemas.bookkeeping import QUARANTINE
 from tests.hostile_texts import HOSTILE
 

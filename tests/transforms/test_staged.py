@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hindsight.jobs.lake.cluster_dates import staged
+from hindsight.jobs.engines.spark_sql import staged
 
 
 def kept_by(context):

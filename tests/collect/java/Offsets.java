@@ -1,5 +1,6 @@
 import java.io.*;
 import java.util.*;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.*;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
@@ -13,6 +14,7 @@ public class Offsets {
     static String nameServers;
     static DefaultMQAdminExt admin;
     static final Map<String, DefaultMQPushConsumer> CONSUMERS = new HashMap<>();
+    static final AtomicInteger LOST_READ = new AtomicInteger();
 
     public static void main(String[] args) throws Exception {
         nameServers = args[0];
@@ -32,6 +34,8 @@ public class Offsets {
         for (int i = 0; i < 20; i++) producer.send(new Message("Bulk", new byte[10]));
         for (String group : new String[] {"g_calm", "g_back", "g_old", "g_clone", "g_skip", "g_alone", "g_fail", "g_lost"}) consume(group, group.equals("g_lost") ? "Bulk" : "Turned");
         Thread.sleep(20000);
+        // On a busy machine a group may begin late; of one that read nothing no loss can be told.
+        while (LOST_READ.get() < 20) Thread.sleep(100);
         // Old ones commit as they leave, and stand from then on; g_clone and g_skip stand further on.
         CONSUMERS.get("g_old").shutdown();
         CONSUMERS.get("g_lost").shutdown();
@@ -73,6 +77,7 @@ public class Offsets {
         });
         else consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
             if (group.equals("g_back")) try { Thread.sleep(20); } catch (InterruptedException e) { }
+            if (group.equals("g_lost")) LOST_READ.addAndGet(messages.size());
             return group.equals("g_fail") ? ConsumeConcurrentlyStatus.RECONSUME_LATER : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
         consumer.start();
