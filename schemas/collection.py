@@ -40,6 +40,12 @@ LOGICAL_QUEUE = StructType(
         column("queue_id", IntegerType(), "The broker's own queue that it is written to now.", required=True),
     ]
 )
+SLAVE = StructType(
+    [
+        column("broker_id", LongType(), "Broker id, from 1.", required=True),
+        column("address", StringType(), "Its address.", required=True),
+    ]
+)
 # Values of `client_kind`: what a consumer is, as far as its running info or its connection says.
 CLIENT_KINDS = ("push", "pull", "lite_pull", "pop", "grpc", "remoting_proxy", "other", "unknown")
 
@@ -152,6 +158,11 @@ TOPIC_ROUTE = Table(
             column("perm", IntegerType(), "Permission bits: 4 read, 2 write, 1 inherit.", required=True),
             column("has_master", BooleanType(), "The route has an address with broker id 0.", required=True),
             column("master_address", StringType(), "That address; null without a master."),
+            column(
+                "slaves",
+                ArrayType(SLAVE, containsNull=False),
+                "The addresses with other broker ids, in the order of these; null: not told.",
+            ),
             column(
                 "order_topic_conf",
                 StringType(),

@@ -10,7 +10,7 @@ CREATE OR REPLACE VIEW route_change (
   broker_name COMMENT 'Broker whose entry changed',
   unchanged_until COMMENT 'Last read that still showed the entry of before, UTC',
   changed_at COMMENT 'First read that shows the new one, UTC: it changed in between',
-  what COMMENT 'broker_added, broker_gone, master_gone, master_back, master_moved, perm, queues or order',
+  what COMMENT 'broker_added, broker_gone, master_gone, master_back, master_moved, perm, queues, order or slaves',
   perm_before COMMENT 'Permission before: 4 read, 2 write; null: it was not there',
   perm COMMENT 'Permission now; null: it is not there',
   read_queue_nums_before COMMENT 'Queues for consumers before',
@@ -18,7 +18,9 @@ CREATE OR REPLACE VIEW route_change (
   write_queue_nums_before COMMENT 'Queues for producers before',
   write_queue_nums COMMENT 'Queues for producers now',
   master_before COMMENT 'Address of the master before; null: none',
-  master_address COMMENT 'Address of the master now; null: none'
+  master_address COMMENT 'Address of the master now; null: none',
+  slaves_before COMMENT 'Broker ids and addresses of the slaves before; null: not told',
+  slaves COMMENT 'Broker ids and addresses of the slaves now; null: not told'
 ) COMMENT 'Changes of routes between two reads of a name server'
 AS WITH answers AS (
   SELECT cluster, event_date, collector, name_server, topic, captured_at,
@@ -29,7 +31,7 @@ AS WITH answers AS (
 entries AS (
   SELECT a.cluster, a.event_date, a.collector, a.name_server, a.topic, a.captured_at AS changed_at,
     a.before_at AS unchanged_until, r.broker_name, TRUE AS is_new, r.perm, r.read_queue_nums, r.write_queue_nums,
-    r.has_master, r.master_address, r.order_topic_conf
+    r.has_master, r.master_address, r.order_topic_conf, r.slaves
   FROM answers AS a
   JOIN topic_route AS r
     ON a.cluster = r.cluster AND a.collector = r.collector AND a.name_server IS NOT DISTINCT FROM r.name_server
@@ -38,7 +40,7 @@ entries AS (
   UNION ALL
   SELECT a.cluster, a.event_date, a.collector, a.name_server, a.topic, a.captured_at AS changed_at,
     a.before_at AS unchanged_until, r.broker_name, FALSE AS is_new, r.perm, r.read_queue_nums, r.write_queue_nums,
-    r.has_master, r.master_address, r.order_topic_conf
+    r.has_master, r.master_address, r.order_topic_conf, r.slaves
   FROM answers AS a
   JOIN topic_route AS r
     ON a.cluster = r.cluster AND a.collector = r.collector AND a.name_server IS NOT DISTINCT FROM r.name_server
@@ -56,7 +58,8 @@ pairs AS (
     MAX(CASE WHEN NOT is_new THEN master_address END) AS master_before,
     MAX(CASE WHEN is_new THEN master_address END) AS master_address,
     MAX(CASE WHEN NOT is_new THEN order_topic_conf END) AS order_before,
-    MAX(CASE WHEN is_new THEN order_topic_conf END) AS order_now
+    MAX(CASE WHEN is_new THEN order_topic_conf END) AS order_now,
+    MAX(CASE WHEN NOT is_new THEN slaves END) AS slaves_before, MAX(CASE WHEN is_new THEN slaves END) AS slaves
   FROM entries
   GROUP BY cluster, event_date, collector, name_server, topic, broker_name, unchanged_until, changed_at
 )
@@ -67,11 +70,12 @@ SELECT cluster, event_date, collector, name_server, topic, broker_name, unchange
     WHEN master_before IS DISTINCT FROM master_address THEN 'master_moved'
     WHEN perm_before <> perm THEN 'perm'
     WHEN read_queue_nums_before <> read_queue_nums OR write_queue_nums_before <> write_queue_nums THEN 'queues'
-    ELSE 'order'
+    WHEN order_before IS DISTINCT FROM order_now THEN 'order'
+    ELSE 'slaves'
   END AS what,
   perm_before, perm, read_queue_nums_before, read_queue_nums, write_queue_nums_before, write_queue_nums,
-  master_before, master_address
+  master_before, master_address, slaves_before, slaves
 FROM pairs
 WHERE was = 0 OR becomes = 0 OR had_master <> has_master OR master_before IS DISTINCT FROM master_address
   OR perm_before <> perm OR read_queue_nums_before <> read_queue_nums OR write_queue_nums_before <> write_queue_nums
-  OR order_before IS DISTINCT FROM order_now;
+  OR order_before IS DISTINCT FROM order_now OR slaves_before <> slaves;

@@ -22,7 +22,8 @@ from tests.collect.test_real_clusters import ROOT
 pytestmark = pytest.mark.soak
 
 OFFSET_CODES = {
-    "OFFSET_REWOUND", "OFFSET_JUMPED", "MESSAGES_LOST", "QUEUE_LAGS_ALONE", "RETRIES_GROW", "DEAD_LETTERS",
+    "OFFSET_REWOUND", "OFFSET_JUMPED", "MESSAGES_LOST", "MESSAGES_AT_RISK", "QUEUE_LAGS_ALONE", "RETRIES_GROW",
+    "DEAD_LETTERS",
 }  # fmt: skip
 
 
@@ -48,14 +49,22 @@ def told_story(tmp_path_factory):
         with subprocess.Popen([*command, *options], cwd=ROOT) as collector:
             try:
                 time.sleep(100)  # offsets are held against those of a minute before
-                for what in ("rewind", "clone", "skip", "delete"):
-                    story.stdin.write(f"{what}\n")
-                    story.stdin.flush()
-                    told(story, "done")
+                do(story, "rewind", "clone", "skip", "trail")
+                time.sleep(75)  # what waits has waited for a minute
+                do(story, "delete")
+                time.sleep(45)
+                do(story, "fill", "delete")
                 time.sleep(90)
             finally:
                 collector.terminate()
     return folder
+
+
+def do(story, *lines):
+    for line in lines:
+        story.stdin.write(f"{line}\n")
+        story.stdin.flush()
+        told(story, "done")
 
 
 def codes(folder):
@@ -73,10 +82,14 @@ def codes(folder):
 
 def test_what_was_done_to_a_group_is_found_of_it_and_of_no_other(found):
     assert found.get("g_calm", set()) == set()
-    # What the broker deletes is lost to every group that had not come so far.
+    # What the broker deletes is lost to every group that had not come so far, and the nearest are at risk before.
+    slow = {"g_old", "g_clone", "g_back", "g_skip", "g_alone"}
     lost = {group for group, own in found.items() if "MESSAGES_LOST" in own}
-    assert {"g_lost"} <= lost <= {"g_lost", "g_old", "g_clone", "g_back", "g_skip", "g_alone"}
-    assert {group: own - {"MESSAGES_LOST"} for group, own in found.items() if own - {"MESSAGES_LOST"}} == {
+    assert {"g_lost", "g_near"} <= lost <= {"g_lost", "g_near", *slow}
+    at_risk = {group for group, own in found.items() if "MESSAGES_AT_RISK" in own}
+    assert {"g_near"} <= at_risk <= {"g_near", *slow}
+    others = {group: own - {"MESSAGES_LOST", "MESSAGES_AT_RISK"} for group, own in found.items()}
+    assert {group: own for group, own in others.items() if own} == {
         "g_back": {"OFFSET_REWOUND"},
         "g_clone": {"OFFSET_REWOUND"},
         "g_skip": {"OFFSET_JUMPED"},

@@ -15,6 +15,7 @@ from hindsight.schemas import CLIENT_EVENT, SEND_ATTEMPT, SNAPSHOT_CAPTURE, TOPI
 from tests.pipeline.random_tables import one_row
 
 START = datetime(2026, 1, 5, 23, 58, tzinfo=UTC)
+SLAVES = ((), (), (1,), (1, 2), None)
 MASTERS = (None, "h:1", "h:2")
 
 
@@ -27,10 +28,11 @@ def read_rows(topic, name_server, at, route, *, answered=True, error_code=None):
     return [one_row(SNAPSHOT_CAPTURE, **capture, error_code=error_code)], entries
 
 
-def entry(perm=6, queues=4, master="h:1", order=None):
+def entry(perm=6, queues=4, master="h:1", order=None, slaves=()):
     return {
         "perm": perm, "read_queue_nums": queues, "write_queue_nums": queues, "has_master": master is not None,
         "master_address": master, "order_topic_conf": order,
+        "slaves": None if slaves is None else [{"broker_id": i, "address": f"s:{i}"} for i in slaves],
     }  # fmt: skip
 
 
@@ -53,7 +55,10 @@ def what(before, now):
         return "perm"
     if before["write_queue_nums"] != now["write_queue_nums"]:
         return "queues"
-    return "order" if before["order_topic_conf"] != now["order_topic_conf"] else None
+    if before["order_topic_conf"] != now["order_topic_conf"]:
+        return "order"
+    was, is_ = before["slaves"], now["slaves"]
+    return "slaves" if None not in (was, is_) and was != is_ else None
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -72,6 +77,7 @@ def test_changes_are_those_between_each_read_and_the_one_before(tmp_path, seed):
                         dice.choice((4, 4, 8)),
                         dice.choice(MASTERS),
                         dice.choice((None, None, "a:4")),
+                        dice.choice(SLAVES),
                     )
                     for name in "ab"
                     if dice.random() < 0.8

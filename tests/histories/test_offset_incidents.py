@@ -14,7 +14,8 @@ from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, NO_GRAC
 
 STEP_S = 15
 OFFSET_CODES = {
-    "OFFSET_REWOUND", "OFFSET_JUMPED", "MESSAGES_LOST", "QUEUE_LAGS_ALONE", "RETRIES_GROW", "DEAD_LETTERS",
+    "OFFSET_REWOUND", "OFFSET_JUMPED", "MESSAGES_LOST", "MESSAGES_AT_RISK", "QUEUE_LAGS_ALONE", "RETRIES_GROW",
+    "DEAD_LETTERS",
 }  # fmt: skip
 
 
@@ -160,6 +161,21 @@ def test_messages_that_were_deleted_unread_are_an_incident_until_the_group_is_pa
     assert walked.incidents() == {("MESSAGES_LOST", "T"): "RESOLVED"}
 
 
+def test_messages_that_the_next_deletion_takes_are_an_incident_until_the_group_is_ahead_of_it():
+    def behind(second):
+        return {A1: (second, 210), B0: (second, 210)}
+
+    walked = Walked().rounds(behind, 14, floor=1).rounds(behind, 6, floor=101)
+    assert walked.found() == set()  # 109 lie before it, and 100 were deleted
+    walked.rounds(behind, 2, floor=205)
+    assert walked.found() == {("MESSAGES_AT_RISK", queue, "OPEN") for queue in (A1, B0)}
+    one, _ = [j.finding for j in walked.last.judged if j.finding.code == "MESSAGES_AT_RISK"]
+    assert one.trust == "possible" and "120 messages behind in queue 1 of T@broker-a, and 5 lie before" in one.sentence
+    assert one.sentence.endswith("the broker's last deletion took 104, the group read 0 before it.")
+    walked.rounds(count=6, floor=205)
+    assert walked.incidents() == {("MESSAGES_AT_RISK", "T"): "RESOLVED"}
+
+
 def lone(second):
     return {A1: (second, min(second, 100))}
 
@@ -189,6 +205,16 @@ def test_retries_that_come_fast_are_an_incident_and_few_are_none():
     walked = Walked().rounds(retries(90), 20)
     assert walked.found() == {("RETRIES_GROW", None, "OPEN")}
     assert walked.incidents() == {("RETRIES_GROW", "%RETRY%g"): "OPEN"}
+    (one,) = [j.finding for j in walked.last.judged if j.finding.code == "RETRIES_GROW"]
+    assert one.sentence == "90 messages a minute come to %RETRY%g: g fails to consume them, or answers too late."
+
+
+@pytest.mark.parametrize("topic", ["%RETRY%g_T", "%RETRY%g+T"])
+def test_what_comes_back_to_a_group_that_pops_is_said_so(topic):
+    walked = Walked().rounds(lambda second: {(topic, "broker-a", 0): (2 * second, 2 * second)}, 20)
+    assert walked.incidents() == {("RETRIES_GROW", topic): "OPEN"}
+    (one,) = [j.finding for j in walked.last.judged if j.finding.code == "RETRIES_GROW"]
+    assert one.sentence.endswith(f"come to {topic}: g popped them and did not acknowledge them while they were hidden.")
 
 
 def test_a_dead_letter_is_told_for_ten_minutes():

@@ -142,6 +142,55 @@ class TestLost:
         assert taken([(200, 100)], floor=300).speaking == set()
 
 
+def deleted(shown, *, step_s=60):
+    """Marks after readings a minute apart; ``shown``: offsets of the broker, of the group, and the first there is."""
+    marks = OffsetMarks()
+    for number, (broker, consumer, floor) in enumerate(shown):
+        taken([(broker, consumer)], marks=marks, begin_s=number * step_s, floor=floor)
+    return marks
+
+
+class TestAtRisk:
+    STANDS = ((1000, 500, 100), (1100, 500, 100), (1200, 500, 100))
+
+    def test_a_group_that_stands_nearer_to_the_first_than_the_last_deletion_reached_is_at_risk(self):
+        assert not deleted(self.STANDS).marks[QUEUE].at_risk
+        marks = deleted([*self.STANDS, (1300, 500, 350)])
+        assert marks.marks[QUEUE].at_risk and QUEUE in marks.speaking  # 150 before it, 250 deleted
+        assert not deleted([*self.STANDS, (1300, 500, 290)]).marks[QUEUE].at_risk  # 210 before it, 190 deleted
+
+    def test_how_fast_a_group_reads_is_known_after_two_deletions(self):
+        """Each deletion takes 300, in between the group reads 100 or 400."""
+        slow = [(1000, 400, 100), (1100, 420, 100), (1200, 500, 400), (1500, 550, 400), (1600, 600, 400)]
+        assert not deleted(slow).marks[QUEUE].at_risk
+        assert deleted([*slow, (1700, 705, 700), (1800, 710, 700)]).marks[QUEUE].at_risk
+        quick = [(1000, 400, 100), (1100, 420, 100), (1200, 500, 400), (1500, 700, 400), (1600, 850, 400)]
+        assert not deleted([*quick, (1700, 900, 700), (1800, 901, 700)]).marks[QUEUE].at_risk
+
+    def test_of_a_group_that_has_read_everything_or_never_committed_nothing_is_at_risk(self):
+        assert not deleted([(500, 500, 100), (500, 500, 100), (500, 500, 450)]).marks[QUEUE].at_risk
+        assert not deleted([(1000, 0, 100), (1100, 0, 100), (1200, 0, 350)]).marks[QUEUE].at_risk
+
+    def test_a_first_offset_that_goes_back_is_of_another_queue(self):
+        marks = deleted([*self.STANDS, (1300, 500, 350), (1400, 500, 20)])
+        assert not marks.marks[QUEUE].at_risk and QUEUE not in marks.speaking
+
+    def test_what_is_lost_already_is_not_at_risk(self):
+        mark = deleted([*self.STANDS, (1300, 500, 600)]).marks[QUEUE]
+        assert mark.lost == 100 and not mark.at_risk
+
+
+@given(rate=st.integers(1, 500), behind=st.floats(0, 1), cycles=st.integers(2, 12))
+def test_who_reads_as_fast_as_messages_come_is_never_at_risk_however_far_behind(rate, behind, cycles):
+    """Each deletion leaves what came in the last two cycles of four minutes; the group is up to all of that behind."""
+    late = int(behind * 8 * rate)
+    shown = [(rate * n, rate * n - late, rate * (n // 4 * 4 - 8)) for n in range(20, 20 + 4 * cycles)]
+    marks = OffsetMarks()
+    for number, (broker, consumer, floor) in enumerate(shown):
+        marks.take(Reading(QUEUE, number * 60_000, broker, consumer, 0.0, floor), TIMING)
+        assert not marks.marks[QUEUE].at_risk
+
+
 class TestBehind:
     def test_a_queue_is_behind_by_what_waits_for_over_a_minute(self):
         marks = taken([(1000 + 10 * n, 900 + n) for n in range(12)])

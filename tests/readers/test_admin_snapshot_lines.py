@@ -57,7 +57,8 @@ def test_a_group_name_may_hold_the_separator():
 
 @pytest.mark.parametrize("key", ["0", '"0"'])
 def test_a_route_knows_its_masters_by_bare_and_quoted_broker_ids(key):
-    brokers = '{"brokerAddrs":{KEY:"h:1"},"brokerName":"a"},{"brokerAddrs":{1:"h:2"},"brokerName":"b"}'
+    slaves = '2:"h:4","1":"h:3"'
+    brokers = '{"brokerAddrs":{KEY:"h:1"},"brokerName":"a"},{"brokerAddrs":{' + slaves + '},"brokerName":"b"}'
     queues = (
         '{"brokerName":"a","perm":6,"readQueueNums":4,"writeQueueNums":2,"topicSynFlag":0},'
         '{"brokerName":"b","perm":4,"readQueueNums":4,"writeQueueNums":4,"topicSysFlag":0}'
@@ -65,7 +66,15 @@ def test_a_route_knows_its_masters_by_bare_and_quoted_broker_ids(key):
     raw = '{"brokerDatas":[' + brokers.replace("KEY", key) + '],"queueDatas":[' + queues + "]}"
     a, b = rows(parse(kind="topicRoute", subject="T", raw=raw), "topic_route")
     assert (a["has_master"], a["master_address"], a["read_queue_nums"], a["write_queue_nums"]) == (True, "h:1", 4, 2)
-    assert (b["has_master"], b["perm"]) == (False, 4)
+    assert (b["has_master"], b["perm"], a["slaves"]) == (False, 4, [])
+    assert b["slaves"] == [{"broker_id": 1, "address": "h:3"}, {"broker_id": 2, "address": "h:4"}]
+
+
+def test_a_route_whose_broker_id_is_no_number_is_refused():
+    raw = '{"brokerDatas":[{"brokerAddrs":{"x":"h:1"},"brokerName":"a"}],"queueDatas":[QUEUE]}'
+    raw = raw.replace("QUEUE", '{"brokerName":"a","perm":6,"readQueueNums":4,"writeQueueNums":4}')
+    parsed = parse(kind="topicRoute", subject="T", raw=raw)
+    assert parsed.refusal.code == "BAD_RAW" and "broker id 'x'" in parsed.refusal.detail
 
 
 def mode_row(**changes):

@@ -87,7 +87,7 @@ def test_the_columns_are_those_of_the_table(table):
         IntegerType: {"int32", "queue_id", "_queue_or_all"},
         LongType: {"whole_number"},
         DoubleType: {"optional_rate"},
-        ArrayType: {"_subscriptions", "_logical_queues"},
+        ArrayType: {"_subscriptions", "_logical_queues", "_slaves"},
     }
     set_by_ingestion = canonical_contract._PASSED_OVER
     of_table = {f.name: f for f in TABLES[table].columns if f.name not in set_by_ingestion}

@@ -49,6 +49,7 @@ OPENS: Mapping[str, Opening] = {
     "OFFSET_REWOUND": Opening(1, 0),
     "OFFSET_JUMPED": Opening(1, 0),
     "MESSAGES_LOST": Opening(2, 0),
+    "MESSAGES_AT_RISK": Opening(2, 0),
     "QUEUE_LAGS_ALONE": Opening(2, 240),
     "RETRIES_GROW": Opening(2, 60),
     "DEAD_LETTERS": Opening(1, 0),

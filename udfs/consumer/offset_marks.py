@@ -1,4 +1,5 @@
-"""Readings of a group's offsets in order in; which went back, were moved ahead, or lag alone, out.
+"""Readings of a group's offsets in order in; which went back, were moved ahead, lag alone, or are
+nearly deleted, out.
 
 An offset that is read once is not to be trusted: clients commit every 5 s, one that was frozen commits what it held
 before others took over, a broker that dies loses its last commits, a slave copies its master's every 10 s. So an
@@ -69,6 +70,32 @@ class Ahead(NamedTuple):
     confirmed: bool
 
 
+class Deleting(NamedTuple):
+    """What the broker deletes of a queue, from one deletion to the next, and how far the group came in between.
+
+    A broker deletes files as a whole, by default once a day: messages go in jumps.
+
+    Attributes:
+        min_offset: the first that is there since the last deletion; before one was seen, since the first reading.
+        consumer_offset: the group's offset then.
+        deleted: by the last deletion; 0: none was seen.
+        consumed: in the time before it, since the deletion before; None: not known.
+    """
+
+    min_offset: int
+    consumer_offset: int
+    deleted: int = 0
+    consumed: int | None = None
+
+    def then(self, floor: int, committed: int) -> Deleting:
+        """With the next deletion; where the first offset went back, it is another queue by that name."""
+        if floor < self.min_offset:
+            return Deleting(floor, committed)
+        came = committed - self.consumer_offset
+        told = self.deleted > 0 or came == 0
+        return Deleting(floor, committed, floor - self.min_offset, max(came, 0) if told else None)
+
+
 @dataclass(slots=True)
 class Mark:
     """What is remembered of one queue's offsets.
@@ -87,6 +114,7 @@ class Mark:
     back: Back | None = None
     ahead: Ahead | None = None
     lost: int = 0  # messages that the broker deleted and the group has not read
+    deleting: Deleting | None = None
 
     @classmethod
     def of(cls, reading: Reading, top: int) -> Mark:
@@ -94,6 +122,8 @@ class Mark:
         made = cls(reading, min(reading.consumer_offset, reading.broker_offset), top, reading)
         made.top = max(top, reading.consumer_offset)
         made._take_end(reading)
+        if reading.min_offset is not None:
+            made._take_deletion(reading.min_offset, reading.consumer_offset)
         return made
 
     @property
@@ -103,6 +133,14 @@ class Mark:
         if before is None or self.last.consumer_offset >= before.broker_offset:
             return 0
         return (self.last.read_at - before.read_at) // 1000
+
+    @property
+    def at_risk(self) -> bool:
+        """The next deletion, if it is like the last, takes messages that wait, at the pace at which they are read."""
+        told, committed = self.deleting, self.last.consumer_offset
+        if told is None or told.consumed is None or self.lost or committed <= 0 or not self.behind_s:
+            return False
+        return committed + told.consumed < told.min_offset + told.deleted
 
     def take(self, reading: Reading, timing: Timing) -> None:
         """Take in a later reading of the same queue."""
@@ -122,6 +160,8 @@ class Mark:
             self.top = committed
         if self.lost or (floor is not None and committed < floor):
             self._take_end(reading)
+        if floor is not None and (self.deleting is None or floor != self.deleting.min_offset):
+            self._take_deletion(floor, committed)
 
     def _take_lower(self, reading: Reading, old: Read | None, timing: Timing) -> None:
         at, committed = reading.read_at, reading.consumer_offset
@@ -150,6 +190,10 @@ class Mark:
     def _take_end(self, reading: Reading) -> None:
         floor, committed = reading.min_offset or 0, reading.consumer_offset
         self.lost = floor - committed if 0 < committed < floor <= reading.broker_offset else 0
+
+    def _take_deletion(self, floor: int, committed: int) -> None:
+        told = self.deleting
+        self.deleting = Deleting(floor, committed) if told is None else told.then(floor, committed)
 
 
 def _at_most(read: Read, committed: int) -> Read:
@@ -185,7 +229,9 @@ class OffsetMarks:
         self._index(queue, mark)
 
     def _index(self, queue: TopicQueue, mark: Mark) -> None:
-        if mark.back is not None or mark.ahead is not None or mark.lost:
+        told = mark.deleting
+        risk = told is not None and told.deleted > 0 and mark.at_risk
+        if mark.back is not None or mark.ahead is not None or mark.lost or risk:
             self.speaking.add(queue)
         elif self.speaking:
             self.speaking.discard(queue)
@@ -226,7 +272,10 @@ class OffsetMarks:
     def to_state(self) -> list[list[Any]]:
         """The marks as JSON values, in an order that equal ones share."""
         return [
-            [*queue, _values(m.last), m.high, m.top, _values(m.later), _values(m.before), m.back, m.ahead, m.lost]
+            [
+                *(*queue, _values(m.last), m.high, m.top, _values(m.later), _values(m.before)),
+                *(m.back, m.ahead, m.lost, m.deleting),
+            ]
             for queue, m in sorted(self.marks.items())
         ]
 
@@ -234,7 +283,7 @@ class OffsetMarks:
     def of_state(cls, state: Iterable[list[Any]]) -> OffsetMarks:
         """The marks that ``to_state`` wrote."""
         made = cls()
-        for topic, broker, queue_id, last, high, top, later, before, back, ahead, lost in state:
+        for topic, broker, queue_id, last, high, top, later, before, back, ahead, lost, *deleting in state:
             mark = Mark(
                 Point(*last),
                 high,
@@ -244,6 +293,7 @@ class OffsetMarks:
                 Back(*back) if back else None,
                 Ahead(*ahead) if ahead else None,
                 lost,
+                Deleting(*deleting[0]) if deleting and deleting[0] else None,
             )
             made.marks[topic, broker, queue_id] = mark
             made._index((topic, broker, queue_id), mark)

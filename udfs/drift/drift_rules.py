@@ -34,6 +34,7 @@ from hindsight.udfs.drift.finding import NO_OWNER, Finding, Subject, lower, some
 from hindsight.udfs.drift.hand_over_rules import slow_handover
 from hindsight.udfs.drift.offset_rules import (
     dead_letters,
+    messages_at_risk,
     messages_lost,
     offset_jumped,
     offset_rewound,
@@ -277,6 +278,7 @@ RULES: dict[str, Rule] = {
     "OFFSET_REWOUND": Rule(offset_rewound, _offset_told),
     "OFFSET_JUMPED": Rule(offset_jumped, _offset_told),
     "MESSAGES_LOST": Rule(messages_lost, _offset_told),
+    "MESSAGES_AT_RISK": Rule(messages_at_risk, _offset_told),
     "QUEUE_LAGS_ALONE": Rule(queue_lags_alone, _offset_told),
     "RETRIES_GROW": Rule(retries_grow, _retries_told),
     "DEAD_LETTERS": Rule(dead_letters, _dead_letters_told),

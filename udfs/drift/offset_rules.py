@@ -11,11 +11,12 @@ from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.offset_marks import Mark
 from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX
-from hindsight.udfs.consumer.round_facts import BROADCASTING, Queue, TopicQueue, TopicRound
+from hindsight.udfs.consumer.round_facts import BROADCASTING, RETRY_PREFIX, Queue, TopicQueue, TopicRound
 from hindsight.udfs.drift.finding import Finding, clock, evidence, queue_name
 
 NOT_COMMITTED = "NOT_COMMITTED"
 _PROXY = "members behind a proxy: a proxy was not asked"
+_DELETES_AS_BEFORE = "next deletion: as many messages as the last"
 _OWNERS = "owners of the queue: not all members answered"
 
 
@@ -88,6 +89,30 @@ def messages_lost(group: GroupRound, timing: Timing) -> Iterator[Finding]:
             )
 
 
+def messages_at_risk(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """Messages wait that the broker's next deletion takes, if it deletes as before and the group reads as before.
+
+    Possible only: a broker deletes at its hour, or when its disk is full. The pace is that of the time between its last
+    two deletions; before two were seen it is told of a group that stands still alone.
+    """
+    del timing
+    for queue, mark in _speaking(group):
+        told = mark.deleting
+        if told is None or not mark.at_risk:
+            continue
+        yield _of_queue(
+            "MESSAGES_AT_RISK",
+            "HIGH",
+            group,
+            queue,
+            mark,
+            f"{group.consumer_group} is {mark.last.broker_offset - mark.last.consumer_offset} messages behind in "
+            f"{_name(queue)}, and {max(mark.last.consumer_offset - told.min_offset, 0)} lie before the next that it "
+            f"reads; the broker's last deletion took {told.deleted}, the group read {told.consumed} before it.",
+            assumptions=(_DELETES_AS_BEFORE,),
+        )
+
+
 def queue_lags_alone(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """One queue of a topic is behind for longer than ``offset_slack_s``, and none of the others, two at least.
 
@@ -122,13 +147,19 @@ def retries_grow(group: GroupRound, timing: Timing) -> Iterator[Finding]:
             yield Finding(
                 "RETRIES_GROW",
                 "MEDIUM",
-                f"{rate:.0f} messages a minute come to {name}: {group.consumer_group} fails to consume them, or "
-                "answers too late.",
+                f"{rate:.0f} messages a minute come to {name}: {group.consumer_group} {_why_again(name, group)}.",
                 # The kind names the topic: a finding about a retry topic would count one severity less.
                 kind=name,
                 evidence=evidence(group, None, group.reads),
                 captured_at=group.at,
             )
+
+
+def _why_again(topic: str, group: GroupRound) -> str:
+    """Why messages come to a retry topic: POP has one for each topic, ``%RETRY%<group>_<topic>`` or with ``+``."""
+    if topic == f"{RETRY_PREFIX}{group.consumer_group}":
+        return "fails to consume them, or answers too late"
+    return "popped them and did not acknowledge them while they were hidden"
 
 
 def dead_letters(group: GroupRound, timing: Timing) -> Iterator[Finding]:

@@ -218,6 +218,7 @@ CAUSES: dict[str, Callable[[_Case], str | None]] = {
             "OFFSET_REWOUND",
             "OFFSET_JUMPED",
             "MESSAGES_LOST",
+            "MESSAGES_AT_RISK",
             "QUEUE_LAGS_ALONE",
             "RETRIES_GROW",
             "DEAD_LETTERS",

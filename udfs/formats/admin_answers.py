@@ -1,6 +1,6 @@
 """An answer of the admin API, as fastjson wrote it, in; what it says of the one who gave it, and rows, out.
 
-TopicRouteData, ConsumerConnection, ConsumerRunningInfo, ConsumeStats, ProducerConnection, GetConsumerListByGroup,
+ConsumerConnection, ConsumerRunningInfo, ConsumeStats, ProducerConnection, GetConsumerListByGroup,
 TopicStatsTable, TopicConfig, SubscriptionGroupConfig, MessageRequestModeManager, BrokerConfig; the names of 4.x and of
 5.x, and of the Go and C++ clients. What
 a release leaves out, or writes as null, is null here; an object without the members that every answer of its kind has
@@ -9,12 +9,12 @@ is no answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from hindsight.udfs.allocation import java_string_key
 from hindsight.udfs.clients.client_kinds import OTHER_CLASS, kind_of_running_info
-from hindsight.udfs.formats.answer_parts import id_of, map_of, objects, queue_table, texts
+from hindsight.udfs.formats.answer_parts import map_of, objects, queue_table, texts
 from hindsight.udfs.formats.broker_settings import (
     Answer,
     broker_config,
@@ -25,12 +25,12 @@ from hindsight.udfs.formats.broker_settings import (
     topic_config,
     topic_status,
 )
+from hindsight.udfs.formats.route_answers import topic_route
 from hindsight.udfs.lines.parsed_line import (
     Fields,
     RefusedLineError,
     instant,
     instant_or_never,
-    int32,
     lag_between,
     optional_flag,
     optional_int32,
@@ -69,57 +69,6 @@ _ALWAYS_THERE = {
     "brokerRuntimeInfo": ("table",),
     "brokerConfig": (),  # of many properties those that say how queues are handed out
 }
-
-
-def _topic_route(raw: Fields, capture: Fields) -> Answer:
-    addresses = {text_field(b, "brokerName"): map_of(b, "brokerAddrs") for b in objects(raw, "brokerDatas")}
-    mappings = map_of(raw, "topicQueueMappingByBroker")
-    rows = []
-    for place, queue_data in enumerate(objects(raw, "queueDatas")):
-        name = text_field(queue_data, "brokerName")
-        master = master_address(addresses.get(name, {}))
-        rows.append(
-            (
-                "topic_route",
-                {
-                    "topic": capture["topic"],
-                    "broker_name": name,
-                    "read_queue_nums": int32(queue_data, "readQueueNums"),
-                    "write_queue_nums": int32(queue_data, "writeQueueNums"),
-                    "perm": int32(queue_data, "perm"),
-                    "has_master": master is not None,
-                    "master_address": master,
-                    "order_topic_conf": optional_text(raw, "orderTopicConf"),
-                    "place_in_answer": place,
-                    "is_static_topic": bool(mappings),
-                    **_logical_queues(mappings.get(name)),
-                },
-            )
-        )
-    return {}, rows
-
-
-def _logical_queues(mapping: Any) -> dict[str, Any]:
-    """What a broker's mapping of a static topic says: TopicQueueMappingInfo, 5.0 on."""
-    scope = mapping.get("scope") if isinstance(mapping, dict) else None
-    if not isinstance(scope, str) or not scope:
-        return {}
-    held = map_of(mapping, "currIdMap")
-    return {
-        # MixAll#LOGICAL_QUEUE_MOCK_BROKER_PREFIX; of the global scope the first two characters are left out.
-        "logical_broker_name": f"__syslo__{scope[2:] if scope == '__global__' else scope}",
-        "logical_queue_nums": int32(mapping, "totalQueues"),
-        "logical_queues": [
-            {"logical_id": id_of(logical, "currIdMap"), "queue_id": id_of(own, "currIdMap")}
-            for logical, own in sorted(held.items(), key=lambda entry: str(entry[0]))
-        ],
-    }
-
-
-def master_address(addresses: Mapping[Any, Any]) -> str | None:
-    """Broker id 0 is the master; its key is a bare integer, or a string where strict JSON was asked for."""
-    master = addresses.get(0, addresses.get("0"))
-    return text_field({"brokerAddrs[0]": master}, "brokerAddrs[0]") if isinstance(master, str) and master else None
 
 
 def _consumer_connection(raw: Fields, capture: Fields) -> Answer:
@@ -233,7 +182,7 @@ def _consumer_id_list(raw: Fields, capture: Fields) -> Answer:
 
 
 ANSWERS: dict[str, Callable[[Fields, Fields], Answer]] = {
-    "topicRoute": _topic_route,
+    "topicRoute": lambda raw, capture: ({}, topic_route(raw, capture)),
     "consumerConnection": _consumer_connection,
     "consumerRunningInfo": _consumer_running_info,
     "consumeStats": _consume_stats,

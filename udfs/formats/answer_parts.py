@@ -71,6 +71,17 @@ def texts(raw: Fields, name: str) -> list[str]:
     return [text_field({f"{name}[{i}]": value}, f"{name}[{i}]") for i, value in enumerate(values)]
 
 
+def broker_id(key: Any) -> int:
+    """A broker id, a long, that is a key of a map: a bare number, or text where strict JSON was asked for."""
+    try:
+        number = int(key)
+    except ValueError:
+        number = 1 << 63
+    if not -(1 << 63) <= number < 1 << 63:
+        raise RefusedLineError("BAD_RAW", f"broker id {key!r:.80} in 'raw' is no number of 64 bits")
+    return number
+
+
 def id_of(value: Any, name: str) -> int:
     """A queue id that stands as a key or value of a map: a bare number, or text where strict JSON was asked for."""
     number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value

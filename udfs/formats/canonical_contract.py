@@ -89,11 +89,15 @@ def _text_or_empty(fields: Fields, name: str) -> str:
     return "" if fields[name] == "" else text_field(fields, name)
 
 
-def _subscriptions(fields: Fields, name: str) -> list[dict[str, Any]]:
+def _objects(fields: Fields, name: str, each: str) -> list[dict[str, Any]]:
     values = fields[name]
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
         raise RefusedLineError("WRONG_TYPE", f"{name!r} is no list of objects")
-    return [checked(value, "subscription") for value in values]
+    return [checked(value, each) for value in values]
+
+
+def _subscriptions(fields: Fields, name: str) -> list[dict[str, Any]]:
+    return _objects(fields, name, "subscription")
 
 
 def _texts(fields: Fields, name: str) -> list[str]:
@@ -103,14 +107,16 @@ def _texts(fields: Fields, name: str) -> list[str]:
     return [text_field({f"{name}[{i}]": value}, f"{name}[{i}]") for i, value in enumerate(values)]
 
 
+def _slaves(fields: Fields, name: str) -> list[dict[str, Any]]:
+    return sorted(_objects(fields, name, "slave"), key=lambda slave: int(slave["broker_id"]))
+
+
 def _logical_queues(fields: Fields, name: str) -> list[dict[str, Any]]:
-    values = fields[name]
-    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-        raise RefusedLineError("WRONG_TYPE", f"{name!r} is no list of objects")
-    return [checked(value, "logical_queue") for value in values]
+    return _objects(fields, name, "logical_queue")
 
 
 _LOGICAL_QUEUE = {"logical_id": Column(queue_id, required=True), "queue_id": Column(queue_id, required=True)}
+_SLAVE = {"broker_id": Column(whole_number, required=True), "address": Column(text_field, required=True)}
 _SUBSCRIPTION = {
     "topic": Column(text_field, required=True),
     "expression_type": Column(text_field),
@@ -225,6 +231,7 @@ CONTRACT: dict[str, dict[str, Column]] = {
         "perm": Column(int32, required=True),
         "has_master": Column(_flag, required=True),
         "master_address": Column(text_field),
+        "slaves": Column(_slaves),
         "order_topic_conf": Column(text_field),
         "place_in_answer": Column(int32),
         "is_static_topic": Column(_flag),
@@ -257,7 +264,7 @@ CONTRACT: dict[str, dict[str, Column]] = {
 }
 
 
-_COLUMNS = CONTRACT | {"subscription": _SUBSCRIPTION, "logical_queue": _LOGICAL_QUEUE}
+_COLUMNS = CONTRACT | {"subscription": _SUBSCRIPTION, "logical_queue": _LOGICAL_QUEUE, "slave": _SLAVE}
 
 
 # What ingestion sets itself; also what an export of the tables holds besides.

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 
-from hindsight.udfs.formats.admin_answers import master_address
 from hindsight.udfs.formats.mqadmin_command import Question
 from hindsight.udfs.formats.mqadmin_failures import is_noise
 from hindsight.udfs.formats.mqadmin_output import (
@@ -25,6 +24,7 @@ from hindsight.udfs.formats.mqadmin_output import (
     topic_of,
 )
 from hindsight.udfs.formats.raw_answers import raw_object
+from hindsight.udfs.formats.route_answers import master_address, slaves_of
 from hindsight.udfs.lines.bounded_lines import Refusal
 from hindsight.udfs.lines.parsed_line import Fields, RefusedLineError
 
@@ -44,7 +44,8 @@ def route_list(output: Output, refusals: dict[int, Refusal]) -> Rows:
         row = _ROUTE_ROW.fullmatch(text)
         if row is None:
             raise RefusedLineError("BAD_ROW", f"no cluster, broker, addresses and counts: {text[:120]!r}")
-        master = master_address(dict(address.partition("=")[::2] for address in row[2].split(", ")))
+        addresses = dict(address.partition("=")[::2] for address in row[2].split(", ") if address)
+        master = master_address(addresses)
         yield (
             "topic_route",
             {
@@ -56,6 +57,7 @@ def route_list(output: Output, refusals: dict[int, Refusal]) -> Rows:
                 "perm": int(row[5]),
                 "has_master": master is not None,
                 "master_address": master,
+                "slaves": slaves_of(addresses),
                 "is_static_topic": False,
             },
         )

@@ -5,6 +5,7 @@ import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.*;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.TopicConfig;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.*;
 import org.apache.rocketmq.remoting.protocol.route.BrokerData;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
@@ -15,6 +16,7 @@ public class Offsets {
     static DefaultMQAdminExt admin;
     static final Map<String, DefaultMQPushConsumer> CONSUMERS = new HashMap<>();
     static final AtomicInteger LOST_READ = new AtomicInteger();
+    static final AtomicInteger NEAR_READ = new AtomicInteger();
 
     public static void main(String[] args) throws Exception {
         nameServers = args[0];
@@ -42,16 +44,20 @@ public class Offsets {
         Thread.sleep(20000);
         CONSUMERS.get("g_clone").shutdown();
         CONSUMERS.get("g_skip").shutdown();
+        // It stands in the last of some files: the first deletion takes more than lies before it.
+        for (int i = 0; i < 400; i++) producer.send(new Message("Bulk", noise()));
+        consume("g_near", "Bulk");
+        while (NEAR_READ.get() < 420) Thread.sleep(100);
+        CONSUMERS.get("g_near").shutdown();
         System.out.println("ready");
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         for (String line; (line = in.readLine()) != null; System.out.println("done")) {
             if (line.equals("rewind")) admin.resetOffsetByTimestamp("Turned", "g_back", System.currentTimeMillis() - 600000, true);
             if (line.equals("clone")) admin.cloneGroupOffset("g_old", "g_clone", "Turned", true);
             if (line.equals("skip")) admin.resetOffsetByTimestampOld("g_skip", "Turned", System.currentTimeMillis(), true);
-            if (line.equals("delete")) {
-                for (int i = 0; i < 400; i++) producer.send(new Message("Bulk", noise()));
-                System.err.println("deleted: " + admin.deleteExpiredCommitLog("Real"));
-            }
+            if (line.equals("trail")) for (int i = 0; i < 5; i++) producer.send(new Message("Bulk", new byte[10]));
+            if (line.equals("fill")) for (int i = 0; i < 400; i++) producer.send(new Message("Bulk", noise()));
+            if (line.equals("delete")) System.err.println("deleted: " + admin.deleteExpiredCommitLog("Real"));
         }
         System.exit(0);
     }
@@ -70,6 +76,7 @@ public class Offsets {
         consumer.setConsumeThreadMin(group.equals("g_alone") ? 8 : 1);
         consumer.setConsumeThreadMax(group.equals("g_alone") ? 8 : 1);
         if (group.equals("g_fail")) consumer.setMaxReconsumeTimes(1);
+        if (group.equals("g_near")) consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");
         if (group.equals("g_alone")) consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
             if (context.getMessageQueue().getQueueId() == 0) try { Thread.sleep(15000); } catch (InterruptedException e) { }
@@ -77,6 +84,7 @@ public class Offsets {
         });
         else consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
             if (group.equals("g_back")) try { Thread.sleep(20); } catch (InterruptedException e) { }
+            if (group.equals("g_near")) NEAR_READ.addAndGet(messages.size());
             if (group.equals("g_lost")) LOST_READ.addAndGet(messages.size());
             return group.equals("g_fail") ? ConsumeConcurrentlyStatus.RECONSUME_LATER : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
