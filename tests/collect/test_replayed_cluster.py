@@ -19,6 +19,7 @@ from hindsight.jobs.collect.collector import Plan
 from hindsight.jobs.collect.server import Manners
 from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
 from hindsight.udfs.lines.bounded_lines import read_lines
+from hindsight.udfs.values.system_names import is_system_topic
 from tests.collect.fake_servers import FakeServer, collected
 from tests.collect.record_frames import OPAQUE
 
@@ -76,7 +77,9 @@ def seen(request, tmp_path, monkeypatch):
 def test_each_answer_is_in_a_line_as_it_came(seen):
     release, _, lines = seen
     bodies = Counter()
-    for _, code, _, frame in exchanges(release):
+    for _, code, fields, frame in exchanges(release):
+        if is_system_topic(fields.get("topic", "")):  # recorded when 5.5.0's own RMQ_SYS_ROCKSDB topics were asked for
+            continue
         body = frame[8 + int.from_bytes(frame[4:8], "big") :].decode()
         if body and code == 38:
             body = json.dumps(json.loads(body)["consumerIdList"], separators=(",", ":"))

@@ -7,9 +7,10 @@ import pytest
 from hindsight.schemas import TABLES
 from hindsight.udfs.landing.landing_formats import FORMATS
 from hindsight.udfs.limits.door import judged, severities
-from hindsight.udfs.limits.door_rules import RULES, is_system_group, is_system_topic
+from hindsight.udfs.limits.door_rules import RULES
 from hindsight.udfs.lines.bounded_lines import Line, Refusal
 from hindsight.udfs.lines.parsed_line import ParsedLine, Record
+from hindsight.udfs.values.system_names import is_system_group, is_system_topic
 
 LINE = Line(1, 0, 1, "x", None)
 FLAGGED = [name for name, table in TABLES.items() if "doubts" in table.columns.names]
@@ -147,6 +148,8 @@ def test_every_table_that_a_format_feeds_can_hold_doubts():
         ("AUTO_CREATE_TOPIC_KEY", True),
         ("rmq_sys_wheel_timer", True),
         ("CHECKPOINT_TOPIC", True),
+        ("RMQ_SYS_TRACE_TOPIC", True),
+        ("DefaultHeartBeatSyncerTopic", True),
         ("Orders", False),
         ("%RETRY%g", False),
     ],

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.udfs.consumer.listed_members import ID_LIST, INFO, LISTING, OF_MEMBERS
-from hindsight.udfs.consumer.round_reads import OF_GROUPS, REVIVE_GROUP, is_system_group
+from hindsight.udfs.consumer.round_reads import OF_GROUPS, REVIVE_GROUP
 from hindsight.udfs.consumer.rows_of_rounds import (
     NEVER,
     RowsOfRounds,
@@ -25,6 +25,7 @@ from hindsight.udfs.consumer.rows_of_rounds import (
 )
 from hindsight.udfs.values.arrays import BoolArray, IntArray, whole
 from hindsight.udfs.values.row_hashes import HashArray, mixed
+from hindsight.udfs.values.system_names import is_system_group
 from hindsight.udfs.values.value_hashes import sums, value_hashes
 
 _ORDER = ("captured_at", "source_file", "source_line")

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from hindsight.udfs.consumer.listed_members import INFO, OF_MEMBERS, STATS, STATUS, Row, again
 
-# Semantics of system names: MixAll and TopicValidator, 4.7.1 on; the proxy's HeartbeatSyncer, 5.0 on.
-_SYSTEM_TOPICS = re.compile(
-    r"(TBW102|AUTO_CREATE_TOPIC_KEY|SCHEDULE_TOPIC_XXXX|BenchmarkTest|RMQ_SYS_.*|rmq_sys_.*"
-    r"|TRANS_CHECK_MAX_TIME_TOPIC|SELF_TEST_TOPIC|OFFSET_MOVED_EVENT|CHECKPOINT_TOPIC|DefaultHeartBeatSyncerTopic)"
-)
-_SYSTEM_GROUPS = re.compile(
-    r"(DEFAULT_CONSUMER|DEFAULT_PRODUCER|TOOLS_CONSUMER|FILTERSRV_CONSUMER|SELF_TEST_C_GROUP|CID_ONS-HTTP-PROXY"
-    r"|CID_ONSAPI_.*|CID_RMQ_SYS_.*|CID_DefaultHeartBeatSyncerTopic)"
-)
 REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"  # PopAckConstants, 5.0 on: each broker's own, of messages popped in vain
 OF_GROUPS = (*OF_MEMBERS, STATS, STATUS)  # kinds of captures that say something of a group
 READ = (
@@ -83,17 +72,6 @@ def reads_again(reads: Reads, captures: Iterable[Row]) -> Reads:
     said = {read["client_id"]: read for read in reads.reads}
     infos = [row for row in captures if row["kind"] == INFO]
     return reads._replace(reads=[again(said[row["client_id"]], row) for row in infos])
-
-
-@lru_cache(maxsize=4096)
-def is_system_topic(topic: str) -> bool:
-    """Whether a topic is RocketMQ's own."""
-    return _SYSTEM_TOPICS.fullmatch(topic) is not None
-
-
-def is_system_group(consumer_group: str) -> bool:
-    """Whether a consumer group is RocketMQ's own."""
-    return _SYSTEM_GROUPS.fullmatch(consumer_group) is not None
 
 
 def broker_assigns(reads: Sequence[Row], model: str | None, ordered: bool | None) -> bool:

@@ -27,7 +27,7 @@ from hindsight.udfs.consumer.member_rules import Rules, member_rules
 from hindsight.udfs.consumer.member_signs import member_events
 from hindsight.udfs.consumer.missing_inputs import Inputs
 from hindsight.udfs.consumer.owned_queues import NOTHING_POPPED, Owned, OwnedQueues, PoppedQueues
-from hindsight.udfs.consumer.round_reads import NEEDED, NEEDED_AGAIN, is_system_topic, reads_of
+from hindsight.udfs.consumer.round_reads import NEEDED, NEEDED_AGAIN, reads_of
 from hindsight.udfs.consumer.routed_topics import Route
 from hindsight.udfs.consumer.rows_of_rounds import RoundKey
 from hindsight.udfs.consumer.topic_facts import Expected, GroupFacts, TopicFacts
@@ -36,6 +36,7 @@ from hindsight.udfs.groups.group_walk import DRIFT, SCOPE, close, new_history, o
 from hindsight.udfs.groups.recorded_groups import FoldSettings, Recorded, Told
 from hindsight.udfs.rebalances.round_shares import SHARES
 from hindsight.udfs.rebalances.shown_shares import ShownShares
+from hindsight.udfs.values.system_names import is_system_topic
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -30,22 +30,6 @@ MOST_QUEUES = 65_536
 _MAX_CLOCK_STEP_MS = 60_000
 LONGEST_SEND_MS = 3_600_000
 DELAY_LEVELS = 18
-# TopicValidator's list (4.7.1 on) and what 5.2.0 added; cluster and broker names join it at run time.
-SYSTEM_TOPICS = frozenset(
-    {
-        "TBW102",
-        "AUTO_CREATE_TOPIC_KEY",  # 4.3.0, in place of TBW102
-        "SCHEDULE_TOPIC_XXXX",
-        "BenchmarkTest",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRACE_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-        "CHECKPOINT_TOPIC",
-    }
-)
 # Clients refuse to send to these: 4.7.1-4.9.3 the first alone, 4.9.4 and 5.0.0 on all.
 FORBIDDEN_SEND_TOPICS = frozenset(
     {
@@ -57,18 +41,6 @@ FORBIDDEN_SEND_TOPICS = frozenset(
         "OFFSET_MOVED_EVENT",
     }
 )
-SYSTEM_GROUPS = frozenset(
-    {
-        "DEFAULT_CONSUMER",
-        "DEFAULT_PRODUCER",
-        "TOOLS_CONSUMER",
-        "FILTERSRV_CONSUMER",
-        "SELF_TEST_C_GROUP",
-        "CID_ONS-HTTP-PROXY",
-        "CID_RMQ_SYS_TRANS",
-    }
-)
-
 Row = Mapping[str, Any]
 
 
@@ -84,16 +56,6 @@ class Rule(NamedTuple):
     columns: tuple[str, ...]
     tables: frozenset[str] = frozenset()
     optional: tuple[str, ...] = ()
-
-
-def is_system_topic(topic: str) -> bool:
-    """Whether RocketMQ itself uses the topic; such topics take no part in verdicts on drift."""
-    return topic in SYSTEM_TOPICS or topic.startswith("rmq_sys_")
-
-
-def is_system_group(group: str) -> bool:
-    """Whether RocketMQ itself uses the group."""
-    return group in SYSTEM_GROUPS or group.startswith(("CID_ONSAPI_", "CID_RMQ_SYS_"))
 
 
 def _units(text: str) -> int:

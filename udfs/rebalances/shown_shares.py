@@ -10,9 +10,9 @@ from typing import Any
 from hindsight.udfs.consumer.group_rows import to_ms
 from hindsight.udfs.consumer.owned_queues import Owned
 from hindsight.udfs.consumer.round_facts import BROADCASTING, TopicQueue
-from hindsight.udfs.consumer.round_reads import is_system_topic
 from hindsight.udfs.consumer.topic_facts import GroupFacts, TopicFacts
 from hindsight.udfs.rebalances.round_shares import Answer, ShareRound
+from hindsight.udfs.values.system_names import is_system_topic
 
 
 class ShownShares:

@@ -10,11 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, TypeGuard
 
-from hindsight.udfs.limits.door_rules import is_system_group, is_system_topic
+from hindsight.udfs.values.system_names import is_system_group, is_system_topic
 
 RETRY_PREFIX = "%RETRY%"
-_HEARTBEAT_SYNCER = "DefaultHeartBeatSyncerTopic"  # the proxies' own
-_AUTO_CREATE = "AUTO_CREATE_TOPIC_KEY"  # what 4.3.0 has in place of TBW102
 _PATTERN_MARKS = frozenset("*?[")
 _IS_BROKER_ID = re.compile(r"[0-9]{1,18}").fullmatch
 # BrokerConfig, 5.0 on: by what a broker hands out queues to members that let it assign.
@@ -112,19 +110,14 @@ def chosen_topics(topics: Iterable[str], patterns: Collection[str], of_servers: 
     """
 
     def is_own(topic: str) -> bool:
-        return (
-            is_system_topic(topic)
-            or topic in (_HEARTBEAT_SYNCER, _AUTO_CREATE)
-            or topic in of_servers
-            or topic.removesuffix("_REPLY_TOPIC") in of_servers
-        )
+        return is_system_topic(topic) or topic in of_servers or topic.removesuffix("_REPLY_TOPIC") in of_servers
 
     return _chosen((t for t in topics if not t.startswith(RETRY_PREFIX)), patterns, is_own)
 
 
 def chosen_groups(groups: Iterable[str], patterns: Collection[str]) -> list[str]:
     """Groups to ask for, sorted: those that a pattern fits, without patterns all but RocketMQ's own."""
-    return _chosen(groups, patterns, lambda group: is_system_group(group) or group == f"CID_{_HEARTBEAT_SYNCER}")
+    return _chosen(groups, patterns, is_system_group)
 
 
 def _chosen(names: Iterable[str], patterns: Collection[str], is_own: Callable[[str], bool]) -> list[str]:
