@@ -40,6 +40,7 @@ from hindsight.schemas import (
 from hindsight.udfs.consumer.captured_rounds import captured_rounds
 from hindsight.udfs.consumer.member_rules import Shown, setting_of
 from hindsight.udfs.consumer.member_signs import EVENTS, Heartbeats
+from hindsight.udfs.consumer.offset_marks import Lag
 from hindsight.udfs.consumer.owned_queues import Lags, OwnedQueues, PoppedQueues, reading_instants
 from hindsight.udfs.consumer.queue_ends import QueueEnds
 from hindsight.udfs.consumer.request_modes import RequestModes
@@ -265,7 +266,7 @@ class _Offsets:
         self._given, self._names, self._slices = given, names, slices
         self._kept: dict[_Slice, Lags] = {}
 
-    def of(self, key: RoundKey) -> list[dict[str, Any]]:
+    def of(self, key: RoundKey) -> list[Lag]:
         """The rows of the reading of a round."""
         hour = key[2] // HOUR_US
         own = next((s for s in self._slices if s.first <= hour < s.last), _Slice(None, hour, hour + 1))
