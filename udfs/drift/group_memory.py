@@ -146,7 +146,7 @@ class GroupMemory:
             self.unlocked,
             self.absence.members,
         )
-        return not any(waits) and all(not held.changed_at or q in self.changing for q, held in self.held.items())
+        return not any(waits)
 
     def take_readings(self, readings: Iterable[Reading], timing: Timing) -> None:
         """Take in a progress reading; one that was taken in changes nothing."""
