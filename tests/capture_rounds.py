@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hindsight.udfs.allocation import STRATEGIES, java_string_key
 from hindsight.udfs.consumer.expected_allocation import MemberRule, expected_allocation
+from hindsight.udfs.consumer.offset_marks import Lag
 from hindsight.udfs.consumer.round_facts import Owner
 from hindsight.udfs.consumer.shares import Shares
 from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
@@ -29,6 +30,12 @@ def owners_by_topic(rows) -> dict:
         of_topic, queue = found.setdefault(row["topic"], {}), (row["broker_name"], row["queue_id"])
         of_topic[queue] = (*of_topic.get(queue, ()), Owner(*(row[name] for name in Owner._fields)))
     return found
+
+
+def recorded_lag(row) -> Lag:
+    """Of a row of ``queue_progress``, instants epoch ms."""
+    told = {name: row.get(name) for name in Lag._fields}
+    return Lag(**told | {"captured_at": row["captured_at"] * 1000})
 
 
 def parsed_lines(path: Path):
@@ -77,9 +84,7 @@ class CaptureRounds:
                 "row_kind": "round",
                 "at": row["at"],
                 "progress_at": instant(read_at),
-                "lags": lambda lags=lags: (
-                    lags and [{**lag, "captured_at": instant(lag["captured_at"])} for lag in lags]
-                ),
+                "lags": lambda lags=lags: lags and [recorded_lag(lag) for lag in lags],
                 "signature": None,
                 "oldest_pull_at": None,
                 "oldest_consume_at": None,

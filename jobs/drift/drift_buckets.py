@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from hindsight.jobs.drift.drift_rebalances import Rebalances
 from hindsight.jobs.drift.drift_routes import NAMES, ROUTE_SCHEMAS
 from hindsight.jobs.drift.drift_tables import OF_KIND, expected_rows, group_round_rows, plain_rows
 from hindsight.jobs.engines.blobs import Blob, Given
+from hindsight.jobs.engines.rare_collections import rare_collections
 from hindsight.jobs.producers.producer_buckets import OPENING
 from hindsight.jobs.producers.producer_cut import Addresses, midnight_of
 from hindsight.jobs.publishing.row_lineage import Lineage
@@ -39,6 +40,7 @@ from hindsight.schemas import (
 from hindsight.udfs.consumer.captured_rounds import captured_rounds
 from hindsight.udfs.consumer.member_rules import Shown, setting_of
 from hindsight.udfs.consumer.member_signs import EVENTS, Heartbeats
+from hindsight.udfs.consumer.offset_marks import Lag
 from hindsight.udfs.consumer.owned_queues import Lags, OwnedQueues, PoppedQueues, reading_instants
 from hindsight.udfs.consumer.queue_ends import QueueEnds
 from hindsight.udfs.consumer.request_modes import RequestModes
@@ -104,10 +106,11 @@ class DriftFold:
     def __call__(self, key: int, given: Given) -> Iterator[Blob]:
         """Rows of the tables, slice by slice."""
         cluster = self.addresses.cluster_of(key)
-        bucket = _Bucket(cluster, self.clusters[cluster], self.options, given)
-        for place, (table, rows) in enumerate(bucket.tables()):
-            if rows.num_rows:
-                yield self.lineage.of(table, key, place, rows)
+        with rare_collections():
+            bucket = _Bucket(cluster, self.clusters[cluster], self.options, given)
+            for place, (table, rows) in enumerate(bucket.tables()):
+                if rows.num_rows:
+                    yield self.lineage.of(table, key, place, rows)
 
 
 class _Bucket:
@@ -120,7 +123,6 @@ class _Bucket:
         self._slices = list(self._sliced())
         self._sightings = self._shown()
         self._states = {(row["consumer_group"], row["collector"]): row for row in self._opening(GROUP_DRIFT_STATE)}
-        self._progress = lru_cache(maxsize=2)(self._progress_of)
 
     def _opening(self, table: Table) -> list[dict[str, Any]]:
         return [row for rows in self._given.tables(OPENING + table.name) for row in rows.to_pylist()]
@@ -201,7 +203,7 @@ class _Bucket:
             self._rounds,
             RoutedTopics(*(_rows(self._given, *named) for named in ROUTE_SCHEMAS.items())),
             self._readings(),
-            self._lags,
+            _Offsets(self._given, self._names, self._slices).of,
             self._of.asks_proxy,
             QueueEnds(_rows(self._given, ENDS, END_SCHEMA)),
             self._modes(),
@@ -256,15 +258,22 @@ class _Bucket:
                 found[group, collector].append((at, round_us))
         return {key: sorted(readings) for key, readings in found.items()}
 
-    def _lags(self, key: RoundKey) -> list[dict[str, Any]]:
+
+class _Offsets:
+    """The readings of offsets, slice by slice: those of the last two are kept, as a reading is valid for a while."""
+
+    def __init__(self, given: Given, names: KnownNames, slices: Sequence[_Slice]) -> None:
+        self._given, self._names, self._slices = given, names, slices
+        self._kept: dict[_Slice, Lags] = {}
+
+    def of(self, key: RoundKey) -> list[Lag]:
         """The rows of the reading of a round."""
         hour = key[2] // HOUR_US
         own = next((s for s in self._slices if s.first <= hour < s.last), _Slice(None, hour, hour + 1))
-        return self._progress(own).of(key)
-
-    def _progress_of(self, own: _Slice) -> Lags:
-        rows = _of_table(self._given, QUEUE_PROGRESS.name, own.first, own.last)
-        return Lags(self._names.with_whole_names(rows))
+        if own not in self._kept:
+            rows = _of_table(self._given, QUEUE_PROGRESS.name, own.first, own.last)
+            self._kept = dict([*self._kept.items()][-1:]) | {own: Lags(self._names.with_whole_names(rows))}
+        return self._kept[own].of(key)
 
 
 class _Made:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -10,7 +12,7 @@ from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.offset_marks import Reading
 from hindsight.udfs.consumer.round_facts import DeadLetters, Listing
 from hindsight.udfs.drift.group_history import GroupHistory
-from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, NO_GRACE, world
+from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, NO_GRACE, owner, world
 
 STEP_S = 15
 OFFSET_CODES = {
@@ -71,6 +73,50 @@ def test_a_round_that_shows_what_the_last_one_did_is_judged_where_its_readings_s
         made.step(world(BEGIN_MS + number * 15_000), readings(number, 100 * number), signature=7)
     assert made.repeat(7, BEGIN_MS + 150_000, (None, None), readings(10, 1000))
     assert not made.repeat(7, BEGIN_MS + 165_000, (None, None), readings(11, 5))
+
+
+def shown_at(now, mode, began):
+    """A round whose first queue is held as the mode says, since it began."""
+    waiting = {"last_pull_at": began, "last_consume_at": began, "cached_messages": 5}
+    told = {"well": None, "other": {A1: ("c2",)}, "twice": {A1: ("c1", "c2")}, "nobody": {A1: ()}}
+    return world(now, {A1: [owner("c1", now, **waiting)]} if mode == "stalled" else told[mode])
+
+
+def oldest_of(group):
+    owners = [one for topic in group.topics for of_queue in topic.owners.values() for one in of_queue]
+    pulled = [one.last_pull_at for one in owners if one.last_pull_at]
+    consumed = [one.last_consume_at for one in owners if one.last_consume_at and one.cached_messages]
+    return min(pulled, default=None), min(consumed, default=None)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rounds_that_show_the_same_say_what_they_say_when_all_rules_are_asked(seed):
+    rng = random.Random(seed)
+    asked, passed = GroupHistory(("c", "", "g"), Timing()), GroupHistory(("c", "", "g"), Timing())
+    mode, offsets, began, ways = "well", "even", BEGIN_MS, Counter()
+    for number in range(400):
+        now = BEGIN_MS + number * STEP_S * 1000
+        if rng.random() < 0.05:
+            mode, began = rng.choice(["well", "well", "other", "other", "twice", "nobody", "stalled"]), now
+        if rng.random() < 0.05:
+            offsets = rng.choice(["even", "even", "alone", "back"])
+        behind = {"even": 0, "alone": 40, "back": 90}[offsets]
+        told = [
+            Reading(("T", *queue), now, 10 * number, max(0, 10 * number - behind * (queue == A1)))
+            for queue in (A0, A1, B0)
+        ]
+        group = shown_at(now, mode, began)
+        judged = asked.step(group, told).judged
+        if passed.repeat(mode, now, oldest_of(group), told):
+            assert not judged
+            ways["repeat"] += 1
+        else:
+            ways["part" if passed.asked is not None else "all"] += 1
+            assert [one.finding for one in passed.step(group, told, signature=mode).judged] == [
+                one.finding for one in judged
+            ]
+        assert passed.to_json() == asked.to_json()
+    assert ways["repeat"] > 0 and ways["part"] > 20 and ways["all"] > 20
 
 
 class TestRewound:

@@ -60,6 +60,12 @@ class GroupRound:
     dead_letters: DeadLetters | None = None
     past: Past = field(default_factory=Past)
 
+    def with_past(self, past: Past, *, ordered: bool | None) -> GroupRound:
+        """The round with what is known of earlier ones; what was worked out of its own facts stays."""
+        made = object.__new__(GroupRound)
+        made.__dict__.update(self.__dict__, past=past, ordered=ordered)
+        return made
+
     @cached_property
     def client_ids(self) -> Mapping[str, None]:
         """The members, each once, in their order."""

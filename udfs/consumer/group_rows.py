@@ -5,7 +5,7 @@ Rows hold instants as datetimes, UTC, or as epoch microseconds; the kernels as e
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ from hindsight.udfs.clients.client_kinds import OTHER_CLASS
 from hindsight.udfs.consumer.expected_allocation import MemberRule
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.handed_out import taken_by
-from hindsight.udfs.consumer.offset_marks import Reading
+from hindsight.udfs.consumer.offset_marks import Lag, Reading
 from hindsight.udfs.consumer.own_claims import claimants, narrowed_rules, rules_of
 from hindsight.udfs.consumer.round_facts import (
     Connection,
@@ -84,22 +84,25 @@ def group_round(row: Row) -> GroupRound:
     )
 
 
-def readings(lags: Sequence[Row], hosts: Hosts) -> list[Reading]:
-    """A progress reading, queue by queue; what single brokers say of static topics, by their logical queues.
+def readings(lags: Collection[Lag], hosts: Hosts) -> list[Reading]:
+    """A progress reading, queue by queue; what single brokers say of static topics, by their logical queues."""
+    found = [
+        Reading((topic, broker_name, queue_id), at // 1000, broker_offset, consumer_offset, tps, floor)
+        for topic, broker_name, queue_id, at, broker_offset, consumer_offset, _, tps, floor in lags
+    ]
+    return _by_logical_queues(found, lags, hosts) if hosts else found
 
-    Where rocketmq-tools asked all brokers they told of the logical queues themselves: that counts.
-    """
-    in_whole = {lag["topic"] for lag in lags if lag["broker_asked"] is None}
-    found = []
-    for lag in lags:
-        queue: TopicQueue | None = (lag["topic"], *_queue(lag))
-        if lag["broker_asked"] is not None and lag["topic"] in hosts:
-            queue = None if lag["topic"] in in_whole else hosts[lag["topic"]].get(_queue(lag))
-        if queue is not None:
-            at = to_ms(lag["captured_at"]) or 0
-            offsets = lag["broker_offset"], lag["consumer_offset"]
-            found.append(Reading(queue, at, *offsets, lag.get("consume_tps"), lag.get("min_offset")))
-    return found
+
+def _by_logical_queues(found: Collection[Reading], lags: Collection[Lag], hosts: Hosts) -> list[Reading]:
+    """Where rocketmq-tools asked all brokers they told of the logical queues themselves: that counts."""
+    in_whole = {lag.topic for lag in lags if lag.broker_asked is None}
+    hosted: list[Reading] = []
+    for reading, lag in zip(found, lags, strict=True):
+        if lag.broker_asked is None or lag.topic not in hosts:
+            hosted.append(reading)
+        elif lag.topic not in in_whole and (queue := hosts[lag.topic].get((lag.broker_name, lag.queue_id))) is not None:
+            hosted.append(reading._replace(queue=queue))
+    return hosted
 
 
 def hosts_of(row: Row) -> Hosts:
@@ -183,10 +186,6 @@ def _topic(topic: Row, row: Row, narrowed: Sequence[MemberRule]) -> TopicRound:
         if row["shared"]
         else {},
     )
-
-
-def _queue(row: Row) -> Queue:
-    return row["broker_name"], row["queue_id"]
 
 
 def _allowed(shares: Shares | None, before: Shares | None) -> Mapping[Queue, frozenset[str]]:

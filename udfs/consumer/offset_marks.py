@@ -25,6 +25,25 @@ LOGICAL = "__syslo__"  # before the scope of a static topic, in place of a broke
 _STATS_S = 50  # of the minute that consumeTps covers, what is surely covered though sampled every 10 s
 
 
+class Lag(NamedTuple):
+    """A row of a reading as it was recorded; offsets in messages, ``captured_at`` epoch us.
+
+    Attributes:
+        broker_asked: None: all brokers were asked.
+        min_offset: as of ``Reading``.
+    """
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    captured_at: int
+    broker_offset: int
+    consumer_offset: int
+    broker_asked: str | None = None
+    consume_tps: float | None = None
+    min_offset: int | None = None
+
+
 class Reading(NamedTuple):
     """One queue of one progress reading; offsets in messages, ``read_at`` epoch milliseconds.
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from hindsight.udfs.consumer.offset_marks import Lag
 from hindsight.udfs.consumer.round_facts import Owner, OwnersByTopic, Queue
 from hindsight.udfs.consumer.rows_of_rounds import (
     NEVER,
@@ -26,7 +28,7 @@ _QUEUE = ("topic", "broker_name", "queue_id")
 _INSTANTS = ("last_pull_at", "last_consume_at", "last_lock_at")
 OWNER = ("client_id", *_QUEUE, "locked", *_INSTANTS, "cached_messages")
 _HELD = OWNER[:5]
-LAG = (*_QUEUE, "broker_offset", "consumer_offset", "captured_at", "broker_asked", "consume_tps")
+LAG = Lag._fields[:-1]
 POPPED = ("client_id", *_QUEUE)
 _FAR = 1 << 62
 _NO_ROWS = slice(0, 0)
@@ -158,11 +160,10 @@ class Lags:
         self._rounds = rows_of_rounds(progress, "consumer_group")
         self._values = [values_of(self._rounds.rows, name) for name in LAG]
 
-    def of(self, key: RoundKey) -> list[dict[str, Any]]:
-        """The rows of a round, ``LAG``; instants are epoch us."""
+    def of(self, key: RoundKey) -> list[Lag]:
+        """The rows of a round."""
         rows = self._rounds.span(key)
-        columns = (values.of(rows) for values in self._values)
-        return [dict(zip(LAG, row, strict=True)) for row in zip(*columns, strict=True)]
+        return list(starmap(Lag, zip(*(values.of(rows) for values in self._values), strict=True)))
 
 
 def reading_instants(progress: pa.Table) -> list[tuple[RoundKey, int]]:

@@ -59,6 +59,11 @@ class QueueEnds:
             of_queue[1].append(floor)
         self._dead = self._dead_letters(told.filter(pa.array(_are_dead(told))))
 
+    @property
+    def are_told(self) -> bool:
+        """Brokers were asked for the ends of any queue."""
+        return bool(self._floors)
+
     def _dead_letters(self, told: pa.Table) -> Mapping[tuple[str, str], DeadLetters]:
         found: dict[tuple[str, str], list[tuple[int, tuple[str, int], int, int]]] = defaultdict(list)
         stored, at = microseconds(told, "last_update_at").tolist(), microseconds(told, "captured_at").tolist()

@@ -52,7 +52,12 @@ from hindsight.udfs.drift.ownership_rules import (
     wrong_owner,
 )
 
-__all__ = ["RULES", "Finding", "Rule", "absence_is_told", "findings"]
+__all__ = ["BY_INSTANTS", "BY_READINGS", "RULES", "Finding", "Rule", "absence_is_told", "findings"]
+
+
+# What a round may tell anew that shows the same as the one before: its instants are later, its offsets are others.
+BY_INSTANTS = frozenset({"PULL_IDLE", "CONSUME_BLOCKED"})
+BY_READINGS = frozenset({"OFFSET_REWOUND", "OFFSET_JUMPED", "MESSAGES_LOST", "QUEUE_LAGS_ALONE", "RETRIES_GROW"})
 
 
 def findings(group: GroupRound, timing: Timing | None = None, codes: Collection[str] | None = None) -> list[Finding]:

@@ -32,7 +32,7 @@ from hindsight.udfs.consumer.offset_marks import Reading
 from hindsight.udfs.consumer.round_facts import Past, Queue, TopicQueue
 from hindsight.udfs.drift.churn import Change, Churn
 from hindsight.udfs.drift.disturbances import Disturbance, Grace, grace_of
-from hindsight.udfs.drift.drift_rules import absence_is_told, findings
+from hindsight.udfs.drift.drift_rules import BY_INSTANTS, BY_READINGS, absence_is_told, findings
 from hindsight.udfs.drift.finding import NO_OWNER, SEVERITIES, Finding, Subject, queue_name, subject_of
 from hindsight.udfs.drift.group_memory import GroupMemory
 from hindsight.udfs.drift.group_scope import scope_reasons
@@ -86,7 +86,7 @@ class GroupHistory:
     shown: Signature = field(default=None, init=False)  # what the last round showed that was judged by all rules
     said: frozenset[str] = field(default=frozenset(), init=False)  # the codes that it found
     settled: Signature = field(default=None, init=False)  # the same, if a repeat can find nothing but what it found
-    is_again: bool = field(default=False, init=False)  # the next round is such a repeat
+    asked: frozenset[str] | None = field(default=None, init=False)  # all that the next round can find, a repeat
 
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.key, self.timing)
@@ -96,32 +96,36 @@ class GroupHistory:
     ) -> bool:
         """Take in a round that shows the same facts as the last one, if nothing can come of it; else False.
 
-        Of one that can find only what the last one found, ``step`` asks no more than that. ``oldest``: when the queue
-        that was pulled from least recently was, and, of those with messages waiting, the one consumed least recently.
+        Else ``step`` asks it for what the last one found, and for what its instants and readings may tell, no more.
+        ``oldest``: when the queue that was pulled from least recently was, and, of those with messages waiting, the one
+        consumed least recently.
         """
-        self.is_again = False
+        self.asked = None
         if self.settled is None or signature != self.settled:
             return False
-        limits = (self.timing.pull_idle_s, self.timing.consume_blocked_s)
-        if any(o is not None and at - o > limit * 1000 for o, limit in zip(oldest, limits, strict=True)):
-            return False
         self.memory.take_readings(readings, self.timing)
-        if self.memory.offsets.speak(self.timing):
-            return False
-        if self.said or self.ledger.tracks:
-            self.is_again = True
+        asked = self.said | self._told_anew(at, oldest)
+        if asked or self.ledger.tracks:
+            self.asked = asked
             return False
         self.memory.repeat(at, self.timing)
         self.ledger.advance(at, self.memory.rounds_read, [], lambda *_: False)
         return True
 
+    def _told_anew(self, at: int, oldest: tuple[int | None, int | None]) -> frozenset[str]:
+        """The codes that instants and readings may tell of, though all else is as it was."""
+        limits = (self.timing.pull_idle_s, self.timing.consume_blocked_s)
+        is_late = any(o is not None and at - o > limit * 1000 for o, limit in zip(oldest, limits, strict=True))
+        late = BY_INSTANTS if is_late else frozenset[str]()
+        return late | BY_READINGS if self.memory.offsets.speak(self.timing) else late
+
     def step(self, group: GroupRound, readings: Iterable[Reading] = (), signature: Signature = None) -> Round:
         """Judge the next round. One in which the group was not read tells at most that its members are not known."""
-        if self.is_again:
-            return self._again(group, readings)
+        if self.asked is not None:
+            return self._again(group, readings, self.asked)
         walked = self._step(group, readings)
         named = all(topic.strategy_source != "default" for topic in group.topics)
-        settled = group.complete and bool(group.reads) and named and self.memory.settled
+        settled = walked.group.complete and bool(group.reads) and named and self.memory.settled
         settled = settled and not walked.scope and self.churn.changed_at is None
         # What is expected now was also expected before, once a second round has shown it.
         steady = signature == self.shown or not (walked.judged or self.ledger.tracks)
@@ -129,12 +133,12 @@ class GroupHistory:
         self.said = frozenset(one.finding.code for one in walked.judged)
         return walked
 
-    def _again(self, group: GroupRound, readings: Iterable[Reading]) -> Round:
-        """Judge a round that can find only what the last one found: with its own instants and evidence."""
+    def _again(self, group: GroupRound, readings: Iterable[Reading], codes: Collection[str]) -> Round:
+        """Judge a round that can find only what these codes say: with its own instants and evidence."""
         group = self.memory.with_earlier(group, self.timing)
         self.memory.take_readings(readings, self.timing)
         self.memory.repeat(group.at, self.timing)
-        return self._judged(group, self.memory.past(group, self.timing), self.said)
+        return self._judged(group, self.memory.past(group, self.timing), codes)
 
     def _step(self, group: GroupRound, readings: Iterable[Reading]) -> Round:
         group = self.memory.with_earlier(group, self.timing)
@@ -149,7 +153,8 @@ class GroupHistory:
 
     def _judged(self, group: GroupRound, past: Past, codes: Collection[str] | None) -> Round:
         """What the rules of these codes find, of all by default, and what becomes of what they found before."""
-        group = replace(group, past=replace(past, ownerless_since=self._ownerless(past)), ordered=self.memory.ordered)
+        past = replace(past, ownerless_since=self._ownerless(past))
+        group = group.with_past(past, ordered=self.memory.ordered)
         found = findings(group, self.timing, codes)
         stalled, grace = stalled_clients(found), cache(partial(self._grace, group))
         seen = [_seen(finding, group, stalled, grace(finding.code, finding.topic)) for finding in found]

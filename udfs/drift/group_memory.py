@@ -95,6 +95,7 @@ class GroupMemory:
     by_hand: dict[str, bool] = field(default_factory=dict)  # members that told it: do they choose their queues by hand?
     offsets: OffsetMarks = field(default_factory=OffsetMarks)
     peopled_at: int = 0  # when a member was listed last, or nobody told who is
+    changing: set[TopicQueue] = field(default_factory=set)  # changed their owner lately, and have one now
 
     def interval_s(self, timing: Timing) -> float:
         """The group's usual time between rounds in which it was read."""
@@ -127,6 +128,8 @@ class GroupMemory:
         self.rounds_read += 1
         self.read_at = [*self.read_at, at][-(timing.interval_rounds + 1) :]
         self.absence.forget(at)
+        for queue in list(self.changing):
+            self._forget_changes(queue, at - int(timing.owner_changes_s * 1000))
         if self.members:
             self.peopled_at = at
 
@@ -143,13 +146,15 @@ class GroupMemory:
             self.unlocked,
             self.absence.members,
         )
-        return not any(waits) and not any(held.changed_at for held in self.held.values())
+        return not any(waits)
 
     def take_readings(self, readings: Iterable[Reading], timing: Timing) -> None:
         """Take in a progress reading; one that was taken in changes nothing."""
+        late_ms = int(timing.revive_lag_s * 1000)
         for reading in readings:
-            self.progress_at = max(self.progress_at, reading.read_at)
-            self._take_reading(reading, int(timing.revive_lag_s * 1000))
+            if reading.read_at > self.progress_at:
+                self.progress_at = reading.read_at
+            self._take_reading(reading, late_ms)
             self.offsets.take(reading, timing)
 
     def _take_disturbances(self, group: GroupRound, timing: Timing) -> None:
@@ -222,6 +227,7 @@ class GroupMemory:
         since = group.at - int(timing.owner_changes_s * 1000)
         judged = {topic.topic: topic for topic in group.judged_topics()}
         in_route: set[TopicQueue] = set()
+        self.changing.clear()
         for topic in judged.values():
             for queue in topic.queues or ():
                 at: TopicQueue = (topic.topic, *queue)
@@ -268,10 +274,17 @@ class GroupMemory:
             self.held[queue] = _Held(client_id, expected, ())
         elif held.client_id != client_id:
             needless = (at,) if expected == held.expected else ()
-            changed = tuple(c for c in held.changed_at if c > since)
-            self.held[queue] = _Held(client_id, expected, (*changed, *needless))
-        elif held.changed_at:
-            self.held[queue] = held._replace(changed_at=tuple(c for c in held.changed_at if c > since))
+            self.held[queue] = _Held(client_id, expected, (*held.changed_at, *needless))
+        if held is not None and self.held[queue].changed_at:
+            self.changing.add(queue)
+            self._forget_changes(queue, since)
+
+    def _forget_changes(self, queue: TopicQueue, since: int) -> None:
+        """Let go of changes of a queue's owner that lie as far back."""
+        held = self.held[queue]
+        self.held[queue] = held._replace(changed_at=tuple(c for c in held.changed_at if c > since))
+        if not self.held[queue].changed_at:
+            self.changing.discard(queue)
 
     def _take_missing(self, group: GroupRound) -> None:
         sources = {s for s in map(gap_source, group.missing_inputs) if s is not None}

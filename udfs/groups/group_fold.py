@@ -26,6 +26,7 @@ from hindsight.udfs.consumer.listed_members import Row, listed_members
 from hindsight.udfs.consumer.member_rules import Rules, member_rules
 from hindsight.udfs.consumer.member_signs import member_events
 from hindsight.udfs.consumer.missing_inputs import Inputs
+from hindsight.udfs.consumer.offset_marks import Lag
 from hindsight.udfs.consumer.owned_queues import NOTHING_POPPED, Owned, OwnedQueues, PoppedQueues
 from hindsight.udfs.consumer.round_reads import NEEDED, NEEDED_AGAIN, reads_of
 from hindsight.udfs.consumer.routed_topics import Route
@@ -205,7 +206,7 @@ class GroupFold:
         if reading is None:
             return set()
         if reading[1] not in self._consumed:
-            _keep(self._consumed, reading[1], {lag["topic"] for lag in self._lags(reading) or ()})
+            _keep(self._consumed, reading[1], {lag.topic for lag in self._lags(reading) or ()})
         return self._consumed[reading[1]]
 
     def _topic(
@@ -297,16 +298,15 @@ class GroupFold:
             "round": lambda: self._full(brought, day, events, through_proxy, dead),
         }
 
-    def _lags(self, reading: tuple[int, int] | None) -> list[dict[str, Any]] | None:
+    def _lags(self, reading: tuple[int, int] | None) -> list[Lag] | None:
         """The rows of a reading, each with the first offset of its queue, as far as it was told by then."""
         if reading is None:
             return None
         _, collector, consumer_group = self.key
-        rows, ends = self._recorded.lags((consumer_group, collector, reading[1])), self._recorded.ends
-        for row in rows:
-            queue = row["topic"], row["broker_name"], row["queue_id"]
-            row["min_offset"] = ends.first_offset(collector, *queue, row["captured_at"])
-        return rows
+        lags, ends = self._recorded.lags((consumer_group, collector, reading[1])), self._recorded.ends
+        if not ends.are_told:
+            return lags
+        return [lag._replace(min_offset=ends.first_offset(collector, *lag[:4])) for lag in lags]
 
     def _full(
         self,

@@ -66,11 +66,13 @@ def step(history: GroupHistory, row: Mapping[str, Any]) -> Iterator[tuple[str, d
     is_fresh = read_at is not None and read_at > history.memory.progress_at
     lags = (row["lags"]() or ()) if is_fresh else ()
     oldest = to_ms(row["oldest_pull_at"]), to_ms(row["oldest_consume_at"])
-    if history.repeat(row["signature"], at, oldest, readings(lags, history.hosts)):
+    before, told = history.hosts, readings(lags, history.hosts)
+    if history.repeat(row["signature"], at, oldest, told):
         return
     full = row["round"]()
     history.hosts = hosts_of(full)
-    walked = history.step(group_round(full), readings(lags, history.hosts), signature=row["signature"])
+    told = told if history.hosts == before else readings(lags, history.hosts)
+    walked = history.step(group_round(full), told, signature=row["signature"])
     yield from ((DRIFT, made) for made in drift_rows(full, walked))
     yield from ((CHANGE, made) for made in change_rows(full, walked.changes))
     place = {n: full[n] for n in ("cluster", "event_date", "collector", "consumer_group", "round_at")}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hindsight.udfs.consumer.captured_rounds import CapturedRounds
 from hindsight.udfs.consumer.member_rules import Setting, Shown
 from hindsight.udfs.consumer.member_signs import Heartbeats
+from hindsight.udfs.consumer.offset_marks import Lag
 from hindsight.udfs.consumer.queue_ends import QueueEnds
 from hindsight.udfs.consumer.request_modes import RequestModes
 from hindsight.udfs.consumer.routed_topics import RoutedTopics
@@ -44,7 +45,7 @@ class Recorded(NamedTuple):
     rounds: Mapping[tuple[str, str], Sequence[tuple[int, int]]]
     routes: RoutedTopics
     readings: Mapping[tuple[str, str], Sequence[tuple[int, int]]]
-    lags: Callable[[RoundKey], list[dict[str, Any]]]
+    lags: Callable[[RoundKey], list[Lag]]
     asks_proxy: frozenset[tuple[str, date]]
     ends: QueueEnds
     modes: RequestModes = NO_MODES
