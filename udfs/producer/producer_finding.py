@@ -97,12 +97,21 @@ class Fleet(NamedTuple):
     refusals: Mapping[tuple[str, int], Refusals]
 
 
-class Send(NamedTuple):
-    """A first attempt whose queue the client chose itself; ``begin``: ms of the date."""
+class Sends(NamedTuple):
+    """What a producer sent while a broker was watched: first attempts whose queue the client chose itself.
 
-    begin: int
-    topic: str
-    broker_name: str
+    Attributes:
+        expected: how many its share of the queues would bring the broker, in thousandths.
+        observed: how many it got.
+        last: when the last of all that count began, ms of the date.
+    """
+
+    expected: int
+    observed: int
+    last: int
+
+
+NO_SENDS = Sends(0, 0, 0)
 
 
 class Observed(NamedTuple):
@@ -115,7 +124,7 @@ class Observed(NamedTuple):
         slow, answered: of processes without the switch, attempts that took ``fault_off_slow_ms``, and all that tell of
             the broker, by ``item * 1440 + minute``.
         impossible: rows of send_verdict with that verdict, with the place of their ``process``.
-        sends_after: of each held stretch that is watched (``return_rules``) the sends of its process, by their begin.
+        sends_after: of each held stretch that is watched (``return_rules``) what its process sent; absent: nothing.
     """
 
     day: Day
@@ -126,7 +135,7 @@ class Observed(NamedTuple):
     slow: Tally
     answered: Tally
     impossible: Sequence[Mapping[str, Any]]
-    sends_after: Mapping[Held, Sequence[Send]]
+    sends_after: Mapping[Held, Sends]
 
 
 class Finding(NamedTuple):

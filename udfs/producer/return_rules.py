@@ -6,14 +6,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from hindsight.udfs.producer.attempt_columns import DAY_MS
 from hindsight.udfs.producer.held_stretches import Held
 from hindsight.udfs.producer.minute_counts import MINUTE_MS
 from hindsight.udfs.producer.producer_finding import (
+    NO_SENDS,
     Finding,
     Fleet,
     Observed,
-    Send,
+    Sends,
     Thresholds,
     clock,
     iso,
@@ -23,6 +26,7 @@ from hindsight.udfs.producer.producer_finding import (
     window_doubt,
 )
 from hindsight.udfs.release_profiles import PROFILES
+from hindsight.udfs.values.arrays import BoolArray, IntArray
 
 _ENDED = ("expired", "overwritten", "removed", "reachable_again")
 _NANO = 10**9
@@ -73,36 +77,33 @@ def not_returning(given: Observed, fleet: Fleet, limits: Thresholds) -> Iterable
     It is watched from the window's end for 60 s, and on until 50 sends are expected. Retries, and queues that somebody
     else chose, do not count. Not proven where no producer sent to the broker in that time: it may have left the route.
     """
-    shares = shares_of(fleet.queues)
     for watch in watches(given.held, limits):
-        held = watch.held
-        own = {topic: each[held.broker_name] for topic, each in shares.items() if held.broker_name in each}
-        expected, observed, last = _counted(given.sends_after.get(held, ()), own, watch, limits)
+        expected, observed, last = given.sends_after.get(watch.held, NO_SENDS)
         poor = observed * 1000 * 100 < expected * limits.not_returning_max_percent
         if expected >= 1000 * limits.not_returning_expected_sends and poor:
             yield _told(given, fleet, watch, expected, observed, max(watch.least, last))
 
 
-def _counted(
-    sends: Sequence[Send], shares: Mapping[str, int], watch: Watch, limits: Thresholds
-) -> tuple[int, int, int]:
-    """Expected sends, in thousandths, observed ones, and when the last of those that count began."""
-    nano = before = observed = last = 0
-    at = None
-    for send in sends:
-        if send.topic not in shares or not watch.held.until or not watch.held.until <= send.begin < watch.most:
-            continue
-        if send.begin != at:
-            before, at = nano, send.begin
-        if send.begin >= watch.least and _thousandths(before) >= 1000 * limits.not_returning_expected_sends:
-            break
-        nano += shares[send.topic]
-        observed += send.broker_name == watch.held.broker_name
-        last = send.begin
-    return _thousandths(nano), observed, last
+class Sent(NamedTuple):
+    """Sends while a broker was watched: begin, ms of the date, its share of their topics, and whether it got them."""
+
+    begin: IntArray
+    nano: IntArray
+    own: BoolArray
 
 
-def _thousandths(nano: int) -> int:
+def counted(watch: Watch, sent: Sent, limits: Thresholds) -> Sends:
+    """What the sends say up to the instant from which on enough were expected; ``sent``: in any order."""
+    order = np.argsort(sent.begin, kind="stable")
+    begin, nano, own = (column[order] for column in sent)
+    total = np.append(0, np.cumsum(nano))
+    before = total[np.searchsorted(begin, begin)]
+    enough = (begin >= watch.least) & (_thousandths(before) >= 1000 * limits.not_returning_expected_sends)
+    end = int(np.argmax(enough)) if enough.any() else len(begin)
+    return Sends(int(_thousandths(total[end])), int(own[:end].sum()), int(begin[end - 1]) if end else 0)
+
+
+def _thousandths(nano: IntArray) -> IntArray:
     """Thousand millionths of a send as thousandths: what rounding shares down took away comes back."""
     return (nano + 500_000) // 1_000_000
 

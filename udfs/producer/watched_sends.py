@@ -1,4 +1,4 @@
-"""Stretches that ended and the attempts of parts of their date in; the sends that each producer made after them out."""
+"""Stretches that ended and the attempts of parts of their date in; what each producer sent after them out."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from hindsight.udfs.producer.attempt_columns import attempts_of
+from hindsight.udfs.producer.fault_fold import joined, taken
 from hindsight.udfs.producer.held_stretches import Held
 from hindsight.udfs.producer.minute_counts import MINUTE_MS, MINUTES, Tally
-from hindsight.udfs.producer.producer_finding import Send, Thresholds
+from hindsight.udfs.producer.producer_finding import Sends, Thresholds
 from hindsight.udfs.producer.replayed_day import Day
-from hindsight.udfs.producer.return_rules import Watch, shares_of, watches
+from hindsight.udfs.producer.return_rules import Sent, Watch, counted, shares_of, watches
 from hindsight.udfs.values.arrays import IntArray
 
 Queues = Mapping[str, Mapping[str, int | None]]
@@ -40,50 +41,49 @@ def worth_watching(held: Sequence[Held], chosen: Tally, queues: Queues, limits: 
 
 def sends_after(
     watched: Sequence[Watch], parts: Iterable[pa.Table], day: Day, queues: Queues, limits: Thresholds
-) -> dict[Held, list[Send]]:
-    """Of each watch the sends of its process, by their begin, until it lasted long enough and enough were expected.
+) -> dict[Held, Sends]:
+    """Of each watch what the sends of its process say, until it lasted long enough and enough were expected.
 
     ``parts``: as the date was folded.
     """
-    found: dict[Held, list[Send]] = {watch.held: [] for watch in watched}
+    found: dict[Watch, list[Sent]] = {watch: [] for watch in watched}
     if watched:
         shares = _shares(queues, day)
         for table in parts:
-            _add_sends(found, watched, table, day, shares, int(limits.not_returning_expected_sends * 10**9))
-    return {held: sorted(sends) for held, sends in found.items()}
+            _add_sends(found, table, day, shares, int(limits.not_returning_expected_sends * 10**9))
+    return {watch.held: counted(watch, joined(*sent), limits) for watch, sent in found.items() if sent}
 
 
 def _shares(queues: Queues, day: Day) -> dict[str, IntArray]:
-    """By broker its share of each topic of the date, as ``shares_of``."""
+    """By broker its share of each topic of the date, as ``shares_of``; -1: it has none that is known."""
     of_topics = shares_of(queues)
     own = [of_topics.get(topic, {}) for topic in day.topics]
-    return {name: np.array([each.get(name, 0) for each in own], np.int64) for name in day.brokers}
+    return {name: np.array([each.get(name, -1) for each in own], np.int64) for name in day.brokers}
 
 
 def _add_sends(
-    found: dict[Held, list[Send]],
-    watched: Sequence[Watch],
-    table: pa.Table,
-    day: Day,
-    shares: Mapping[str, IntArray],
-    enough: int,
+    found: Mapping[Watch, list[Sent]], table: pa.Table, day: Day, shares: Mapping[str, IntArray], enough: int
 ) -> None:
     a = attempts_of(table, day.midnight_ms)
     process = day.process_of(a)
     topic, broker = a.texts("topic").in_order_of(day.topics), a.texts("broker_name").in_order_of(day.brokers)
     of = np.zeros(len(day.processes) + 1, np.bool_)
-    of[[watch.held.process for watch in watched]] = True
+    of[[watch.held.process for watch in found]] = True
     rows = np.flatnonzero(of[process] & (process >= 0) & a.on_date & (broker >= 0) & (a.attempt <= 0) & ~a.pinned)
     shift = 1 << 28  # more than a date, in ms
     keys = process[rows] * shift + a.begin[rows]
     order = np.argsort(keys, kind="stable")
     rows, keys = rows[order], keys[order]
-    for watch in watched:
+    begin, topic, broker = a.begin[rows], topic[rows], broker[rows]
+    codes = {name: code for code, name in enumerate(day.brokers)}
+    for watch, sent in found.items():
         low, high = (watch.held.process * shift + at for at in (watch.held.until or 0, watch.most))
-        own = rows[slice(*np.searchsorted(keys, [low, high]))]
-        expected = np.searchsorted(np.cumsum(shares[watch.held.broker_name][topic[own]]), enough)
-        if expected < len(own):
-            last = max(int(a.begin[own[expected]]), watch.least)
-            own = own[: np.searchsorted(a.begin[own], last, side="right")]
-        columns = (each[own].tolist() for each in (a.begin, topic, broker))
-        found[watch.held] += [Send(at, day.topics[t], day.brokers[b]) for at, t, b in zip(*columns, strict=True)]
+        own, name = slice(*np.searchsorted(keys, [low, high])), watch.held.broker_name
+        nano = shares[name][topic[own]]
+        sends = taken(Sent(begin[own], nano, broker[own] == codes[name]), nano >= 0)
+        expected = np.searchsorted(np.cumsum(sends.nano), enough)
+        if expected < len(sends.begin):
+            last = max(int(sends.begin[expected]), watch.least)
+            sends = taken(sends, slice(np.searchsorted(sends.begin, last, side="right")))
+        if len(sends.begin):
+            sent.append(sends)
