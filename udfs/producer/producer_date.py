@@ -6,7 +6,6 @@ attempt (``producer_fold``). Dates follow each other: one begins with what the o
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ from hindsight.udfs.producer.attempt_columns import DAY_MS, attempts_of
 from hindsight.udfs.producer.attempt_facts import FACTS, facts_of, merged_facts
 from hindsight.udfs.producer.attempt_updates import calls_of
 from hindsight.udfs.producer.choice_fold import ChoiceJudge
-from hindsight.udfs.producer.family_verdicts import Retries, family_verdict_rows
+from hindsight.udfs.producer.family_verdicts import family_verdict_rows
 from hindsight.udfs.producer.fleet_fold import Share, share_of
 from hindsight.udfs.producer.held_stretches import NO_MINUTES, held_minutes, held_of
 from hindsight.udfs.producer.minute_counts import MinuteCounts, Tally
@@ -27,12 +26,9 @@ from hindsight.udfs.producer.producer_finding import DEFAULT_LIMITS, Fleet, Obse
 from hindsight.udfs.producer.producer_findings import findings_of
 from hindsight.udfs.producer.producer_fold import END, first_state, fold
 from hindsight.udfs.producer.producer_lives import (
-    HandedOver,
     Past,
     Process,
-    Producer,
     Settings,
-    Start,
     activity_of,
     processes_of,
 )
@@ -45,9 +41,9 @@ from hindsight.udfs.producer.producer_releases import (
 )
 from hindsight.udfs.producer.producer_rows import Ends, item_rows, items_of, replay_rows, verdict_rows, window_rows
 from hindsight.udfs.producer.producer_tables import ITEM_STATE, REPLAY, VERDICT, WINDOW
-from hindsight.udfs.producer.recorded_routes import RecordedRoutes
+from hindsight.udfs.producer.recorded_inputs import handed_over, retries_of, routes_of, starts_of, with_epoch_ms
 from hindsight.udfs.producer.release_candidates import ladders_of
-from hindsight.udfs.producer.replay_rules import Override, Recorded
+from hindsight.udfs.producer.replay_rules import Override
 from hindsight.udfs.producer.replayed_day import Day, day_of
 from hindsight.udfs.producer.send_calls import SendParts, send_call_rows
 from hindsight.udfs.producer.watched_sends import sends_after, worth_watching
@@ -114,12 +110,12 @@ class Rows(NamedTuple):
 
 def fold_date(date: Date, options: Options) -> Rows:
     """The rows of one date."""
-    past = Past(_starts(date.starts), _handed_over(date.replay))
+    past = Past(starts_of(date.starts), handed_over(date.replay))
     cuts = past.cuts(date.midnight_ms)
     facts = merged_facts([FACTS.empty_table(), *(facts_of(t, date.midnight_ms, cuts) for t, _ in date.slices())])
     tolerance_ms, limits = options.clock_tolerance_ms, options.limits
-    routes = _routes(date.routes, options)
-    attempts, retries = (lambda: (table for table, _ in date.slices())), _retries(date.starts)
+    routes = routes_of(date.routes, stale_s=options.route_stale_s, valid_s=options.route_valid_s)
+    attempts, retries = (lambda: (table for table, _ in date.slices())), retries_of(date.starts)
     built = _processes_of(date, facts, past, options)
     recorded = built(None)
     asked = Asked(attempts, facts, routes, ladders_of(options.ladder), tolerance_ms)
@@ -154,7 +150,9 @@ def fold_date(date: Date, options: Options) -> Rows:
         calls,
         pa.concat_tables([releases.rows, differ.rows]),
         share,
-        observed._replace(isolating=share.isolating, releases=_with_process(differ.rows, day, _places(day), ("begin_at",))),
+        observed._replace(
+            isolating=share.isolating, releases=_with_process(differ.rows, day, _places(day), ("begin_at",))
+        ),
         counts.chosen,
     )
 
@@ -166,9 +164,7 @@ def findings_of_date(date: Date, observed: Observed, chosen: Tally, fleet: Fleet
     return findings_of(observed._replace(sends_after=sends), fleet, limits)
 
 
-def _processes_of(
-    date: Date, facts: pa.Table, past: Past, options: Options
-) -> Callable[[list[Process] | None], Day]:
+def _processes_of(date: Date, facts: pa.Table, past: Past, options: Options) -> Callable[[list[Process] | None], Day]:
     """The date with its processes, or with others at the same places."""
     active = facts.filter(pc.greater(facts["attempts"], 0))
     processes, places = processes_of(
@@ -206,7 +202,6 @@ def _observed(day: Day, windows: pa.Table, verdicts: pa.Table, counts: MinuteCou
         counts.answered,
         _with_process(impossible, day, places, ("begin_at",)),
         {},
-        (),
     )
 
 
@@ -216,7 +211,9 @@ def _places(day: Day) -> dict[tuple[str, str, int | None], int]:
 
 def _doubted(day: Day, observed: Observed, calls: pa.Table) -> list[int]:
     """The process of each choice that is impossible, and of each retry that is not allowed."""
-    wrong = calls.filter(pc.equal(calls["retry_verdict"], "not_allowed")).select(["producer_group", "client_id", "started_at"])
+    wrong = calls.filter(pc.equal(calls["retry_verdict"], "not_allowed")).select(
+        ["producer_group", "client_id", "started_at"]
+    )
     return [row["process"] for row in (*observed.impossible, *_with_process(wrong, day, _places(day), ()))]
 
 
@@ -225,7 +222,7 @@ def _with_process(
 ) -> list[dict[str, Any]]:
     """Rows with the place of their process, instants in ms of the date."""
     rows = []
-    for row in _with_epoch_ms(table, "started_at", *names):
+    for row in with_epoch_ms(table, "started_at", *names):
         process = places[row["producer_group"], row["client_id"], row["started_at"]]
         ms = {name: None if row[name] is None else row[name] - day.midnight_ms for name in names}
         rows.append({**row, **ms, "process": process})
@@ -254,49 +251,6 @@ def _by_process(facts: pa.Table, midnight_ms: int) -> list[Mapping[str, Any]]:
         row | {name: None if row[name] is None else row[name] + midnight_ms for name in instants}
         for row in merged.to_pylist()
     ]
-
-
-def _starts(rows: pa.Table) -> dict[Producer, list[Start]]:
-    found: dict[Producer, list[Start]] = defaultdict(list)
-    for row in _with_epoch_ms(rows, "started_at"):
-        found[row["producer_group"], row["client_id"]].append(Start(row["started_at"], _recorded(row)))
-    return found
-
-
-def _retries(rows: pa.Table) -> Retries:
-    told = _with_epoch_ms(rows, "started_at") if "retry_times_sync" in rows.column_names else []
-    return {((row["producer_group"], row["client_id"]), row["started_at"]): row["retry_times_sync"] for row in told}
-
-
-def _handed_over(rows: pa.Table) -> dict[Producer, list[HandedOver]]:
-    found: dict[Producer, list[HandedOver]] = defaultdict(list)
-    for row in _with_epoch_ms(rows, "started_at", "last_attempt_at"):
-        found[row["producer_group"], row["client_id"]].append(
-            HandedOver(
-                row["started_at"], _recorded(row["recorded"]), row["last_attempt_at"], row["certainty"] == "partial"
-            )
-        )
-    return found
-
-
-def _routes(rows: pa.Table, options: Options) -> RecordedRoutes:
-    captured = ({**row, "captured_ms": row["captured_at"]} for row in _with_epoch_ms(rows, "captured_at"))
-    return RecordedRoutes(captured, stale_ms=1000 * options.route_stale_s, valid_ms=1000 * options.route_valid_s)
-
-
-def _with_epoch_ms(rows: pa.Table, *names: str) -> list[dict[str, Any]]:
-    """Rows as dicts, these instants of them in epoch ms."""
-    for name in names:
-        us = rows[name].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-        rows = rows.set_column(rows.schema.get_field_index(name), name, us)
-    return [row | {n: None if row[n] is None else row[n] // 1000 for n in names} for row in rows.to_pylist()]
-
-
-def _recorded(row: Mapping[str, Any]) -> Recorded:
-    said: dict[str, Any] = {name: row.get(name) for name in Recorded._fields}
-    for name in ("latency_max_ms", "not_available_ms"):
-        said[name] = None if said[name] is None else tuple(said[name])
-    return Recorded(**said)
 
 
 NOTHING_BEFORE = REPLAY.empty_table(), ITEM_STATE.empty_table()

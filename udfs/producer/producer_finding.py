@@ -116,9 +116,9 @@ class Observed(NamedTuple):
         slow, answered: of processes without the switch, attempts that took ``fault_off_slow_ms``, and all that tell of
             the broker, by ``item * 1440 + minute``.
         impossible: rows of send_verdict with that verdict, with the place of their ``process``.
+        sends_after: of each held stretch that is watched (``return_rules``) the sends of its process, by their begin.
         releases: rows of producer_release on processes whose record is contradicted, with the place of their
             ``process``.
-        sends_after: of each held stretch that is watched (``return_rules``) the sends of its process, by their begin.
     """
 
     day: Day
@@ -130,7 +130,7 @@ class Observed(NamedTuple):
     answered: Tally
     impossible: Sequence[Mapping[str, Any]]
     sends_after: Mapping[Held, Sequence[Send]]
-    releases: Sequence[Mapping[str, Any]]
+    releases: Sequence[Mapping[str, Any]] = ()
 
 
 class Finding(NamedTuple):

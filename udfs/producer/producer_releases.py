@@ -97,9 +97,9 @@ def _releases(day: Day, asked: Asked, known: Mapping[int, Recorded]) -> Releases
         if place not in looked.of_process:
             found += _untold(day, place, own, place in whole)
             continue
-        rows = looked.of_process[place].rows
-        judged = judged_candidates(own, evidence[place], after_codes(a, rows))
-        found += release_rows(day, place, judged, a, len(rows), None)
+        whose = looked.of_process[place].rows
+        judged = judged_candidates(own, evidence[place], after_codes(a, whose))
+        found += release_rows(day, place, judged, a, len(whose), None)
         rules = inferred_rules(known[place], judged, place in sample.cut)
         if rules is not None:
             inferred[place] = rules
@@ -108,9 +108,7 @@ def _releases(day: Day, asked: Asked, known: Mapping[int, Recorded]) -> Releases
 
 def _told(says: Recorded) -> Recorded:
     """What candidates depend on."""
-    return says._replace(
-        retry_times_sync=None, retry_times_async=None, retry_another_broker=None, send_timeout_ms=None
-    )
+    return says._replace(retry_times_sync=None, retry_times_async=None, retry_another_broker=None, send_timeout_ms=None)
 
 
 def _untold(day: Day, place: int, own: tuple[Candidate, ...], is_whole: bool) -> list[dict[str, Any]]:

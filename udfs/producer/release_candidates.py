@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hindsight.udfs.producer.replay_rules import LONGEST_MS, Recorded, Rules, family_of
 from hindsight.udfs.release_profiles import PROFILES, FaultProfile
@@ -70,13 +70,11 @@ class Candidate(NamedTuple):
         return Rules(settings, self.profile, "|".join(self.families), verdict, ())
 
 
-def ladders_of(named: Sequence[Mapping[str, object]]) -> tuple[Ladder, ...]:
+def ladders_of(named: Sequence[Mapping[str, Any]]) -> tuple[Ladder, ...]:
     """The ladders of the settings (``[[replay.ladder]]``)."""
-    return tuple(Ladder(*(_plain(entry[name]) for name in Ladder._fields)) for entry in named)
-
-
-def _plain(value: object) -> object:
-    return value if isinstance(value, str) else tuple(value)  # type: ignore[call-overload]
+    return tuple(
+        Ladder(entry["name"], tuple(entry["latency_max_ms"]), tuple(entry["not_available_ms"])) for entry in named
+    )
 
 
 @cache

@@ -18,10 +18,8 @@ from hindsight.udfs.producer.release_counts import NONE, Count
 from hindsight.udfs.release_profiles import PROFILES, FaultProfile
 from hindsight.udfs.values.arrays import IntArray
 
-_NOT_RETRIED_BY_ALL = sorted(
-    {code for profile in PROFILES.values() for code in profile.retry_response_codes}
-    - set.intersection(*(set(profile.retry_response_codes) for profile in PROFILES.values()))
-)
+_RETRIED = [frozenset(profile.retry_response_codes) for profile in PROFILES.values()]
+_NOT_RETRIED_BY_ALL = sorted(frozenset.union(*_RETRIED) - frozenset.intersection(*_RETRIED))
 
 
 class AfterCode(NamedTuple):
@@ -60,7 +58,8 @@ def after_codes(a: Attempts, rows: IntArray) -> dict[int, AfterCode]:
 
 def count_of(family: FaultProfile, after: Mapping[int, AfterCode]) -> tuple[Count, int | None]:
     """What tells against a family, of all sends that could; and the first such attempt."""
-    count, wrong = NONE, []
+    count = NONE
+    wrong: list[int] = []
     for code, told in after.items():
         if code in family.retry_response_codes:
             against = told.ended

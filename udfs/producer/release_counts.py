@@ -46,6 +46,4 @@ def _tail(count: Count) -> float:
     against, chances = count
     if chances > _MANY:  # many more than misread ones explain: the share alone decides
         return 0.0 if against > 2 * MISREAD * chances else 1.0
-    return sum(
-        comb(chances, k) * MISREAD**k * (1 - MISREAD) ** (chances - k) for k in range(against, chances + 1)
-    )
+    return sum(comb(chances, k) * MISREAD**k * (1 - MISREAD) ** (chances - k) for k in range(against, chances + 1))

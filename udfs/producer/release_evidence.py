@@ -93,7 +93,9 @@ class Looked(NamedTuple):
         return all(route.entry(self.day.brokers[broker]).is_listed() for route in held) if held else None
 
 
-def looked_at(day: Day, facts: pa.Table, sample: Sample, a: Attempts, routes: RecordedRoutes, tolerance_ms: int) -> Looked:
+def looked_at(
+    day: Day, facts: pa.Table, sample: Sample, a: Attempts, routes: RecordedRoutes, tolerance_ms: int
+) -> Looked:
     """The sample with what does not depend on a candidate."""
     broker = a.texts("broker_name").in_order_of(day.brokers)
     has_last = np.asarray(a.table["last_broker_name"].is_valid())
@@ -109,9 +111,7 @@ def looked_at(day: Day, facts: pa.Table, sample: Sample, a: Attempts, routes: Re
         series = series_of(a.begin[rows], broker[rows], own["topic"], own["thread"], ~first[rows], queue[rows])
         found[process] = Process(rows, series)
     strikes = ~outcome.are("SEND_OK", "SUBMITTED", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
-    return Looked(
-        day, facts, sample, a, broker, strikes | (took >= _STRIKES_MS), first, found, routes, tolerance_ms
-    )
+    return Looked(day, facts, sample, a, broker, strikes | (took >= _STRIKES_MS), first, found, routes, tolerance_ms)
 
 
 def evidence_of(looked: Looked, candidates: Mapping[int, Sequence[Candidate]]) -> dict[tuple[int, Candidate], Evidence]:
@@ -175,21 +175,19 @@ class _Counted:
             {code: (mine.since[broker == code], ends[broker == code]) for code in np.unique(broker).tolist()}
             for ends in (until, sure)
         )
-        self.impossible = [
-            v.row for v in part.verdicts if v.verdict == "impossible" and part.process[v.row] == place
-        ]
+        self.impossible = [v.row for v in part.verdicts if v.verdict == "impossible" and part.process[v.row] == place]
 
     def evidence(self) -> Evidence:
         choices, in_window = self._choices()
         retries, again = self._retries()
         turns = self._turns()
         is_sure = not (self.candidate.latency_fault_enabled and self.candidate.profile.mutates_queue_list)
-        counts = {"choices": choices, "retries": retries, "turns": turns.count if is_sure else NONE}
+        counts = {"choices": choices, "retries": retries, "turns": turns.laps if is_sure else NONE}
         first = {"choices": in_window, "retries": again, "turns": turns.row}
         return Evidence(
             counts,
             {name: row for name, row in first.items() if row is not None},
-            turns.count,
+            turns.laps,
             self._log_likelihood(),
             self._says(),
         )

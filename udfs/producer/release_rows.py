@@ -63,7 +63,7 @@ class Judged(NamedTuple):
 
     split: Split
     ruled_out_by: str | None
-    count: Count
+    told: Count
     row: int | None
     evidence: Evidence | None
 
@@ -153,8 +153,8 @@ def release_rows(
             "state": REMAINS if each.ruled_out_by is None else RULED_OUT,
             "recorded": _is_recorded(own.rules, each.split),
             "ruled_out_by": each.ruled_out_by,
-            "against": each.count.against,
-            "chances": each.count.chances,
+            "against": each.told.against,
+            "chances": each.told.chances,
             **_first(day, each.row, a),
             "attempts": looked_at,
             "log_likelihood": None if each.evidence is None else round(each.evidence.log_likelihood - best, 3),

@@ -57,8 +57,9 @@ def _differs(given: Observed, place: int, stated: Mapping[str, Any], remains: Se
         subject=f"{who}, {rules.settings.client_version}",
         evidence=f"producer_release: client_id={process.producer[1]}, families={stated['families']}, "
         f"ladder={stated['ladder']}, latency_fault_enabled={str(stated['latency_fault_enabled']).lower()}",
-        sentence=f"{who} is recorded as {rules.settings.client_version} with the switch {switch}, but {_MADE[stated['ruled_out_by']]} "
-        f"in {stated['against']} of {stated['chances']} cases, first at {clock(since)}; what remains: {others}",
+        sentence=f"{who} is recorded as {rules.settings.client_version} with the switch {switch}, but "
+        f"{_MADE[stated['ruled_out_by']]} in {stated['against']} of {stated['chances']} cases, first at "
+        f"{clock(since)}; what remains: {others}",
     )
 
 

@@ -6,7 +6,7 @@ takes every broker in its turn. So the attempts from that one on count, of each 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -45,8 +45,8 @@ def sample_of(tables: Callable[[], Iterable[pa.Table]], day: Day, slow_ms: Mappi
             broker back for.
     """
     limit = np.full(len(day.processes) + 1, _FAR)
-    for process, ms in slow_ms.items():
-        limit[process] = ms
+    for place, ms in slow_ms.items():
+        limit[place] = ms
     first = np.full(len(limit), _FAR)
     for table in tables():
         a, process, own = _own(table, day, limit)
@@ -73,7 +73,8 @@ def _own(table: pa.Table, day: Day, limit: IntArray) -> tuple[Attempts, IntArray
 
 def _strikes(a: Attempts, slow_ms: IntArray) -> BoolArray:
     plain = np.asarray(pc.is_in(a.table["outcome"].cast(pa.string()), _PLAIN))
-    return ~plain | ((a.end != NEVER) & (a.end - a.begin >= slow_ms))
+    found: BoolArray = ~plain | ((a.end != NEVER) & (a.end - a.begin >= slow_ms))
+    return found
 
 
 def _earliest(table: pa.Table, day: Day) -> tuple[pa.Table, set[int]]:
@@ -86,8 +87,3 @@ def _earliest(table: pa.Table, day: Day) -> tuple[pa.Table, set[int]]:
     order = pc.sort_indices(pa.table({**keys, **texts}), sort_keys=by).to_numpy()
     rank = np.arange(len(order)) - np.searchsorted(process[order], process[order], side="left")
     return table.take(pa.array(order[rank < MOST])), set(process[order][rank >= MOST].tolist())
-
-
-def least(values: Sequence[int]) -> int:
-    """The least of some latencies, ms; beyond every instant of a date if there is none."""
-    return min((*values, _FAR - 1))

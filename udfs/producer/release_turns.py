@@ -52,7 +52,7 @@ class Reason(NamedTuple):
 class Turns(NamedTuple):
     """Laps in which a broker had to come and did not, of how many; ``row``: the first attempt of the first of them."""
 
-    count: Count
+    laps: Count
     row: int | None
 
 
@@ -105,7 +105,12 @@ def _is_listed(used: IntArray, since: int, until: int, topic: str, broker: int, 
 
 
 def series_of(
-    begin: IntArray, broker: IntArray, topic: Sequence[str], thread: Sequence[str | None], retry: BoolArray, queue: IntArray
+    begin: IntArray,
+    broker: IntArray,
+    topic: Sequence[str],
+    thread: Sequence[str | None],
+    retry: BoolArray,
+    queue: IntArray,
 ) -> list[Series]:
     """The series of one process, whose attempts are given in order; those without a thread or a queue are left out."""
     by_thread: dict[tuple[str, str], list[int]] = {}
