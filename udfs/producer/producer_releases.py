@@ -16,7 +16,9 @@ from hindsight.udfs.producer.attempt_columns import ATTEMPTS, attempts_of
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.release_candidates import RECORDED_LADDER, Candidate, Ladder, candidates_of
 from hindsight.udfs.producer.release_codes import after_codes
-from hindsight.udfs.producer.release_evidence import Evidence, evidence_of, looked_at, slow_ms_of
+from hindsight.udfs.producer.release_counted import Evidence
+from hindsight.udfs.producer.release_evidence import evidence_of, slow_ms_of
+from hindsight.udfs.producer.release_looked import looked_at
 from hindsight.udfs.producer.release_rows import (
     NOTHING_STRUCK,
     PARTLY_SEEN,

@@ -17,8 +17,8 @@ from hindsight.udfs.producer.attempt_columns import Attempts
 from hindsight.udfs.producer.producer_tables import INSTANT, WHO
 from hindsight.udfs.producer.release_candidates import Candidate
 from hindsight.udfs.producer.release_codes import AfterCode, count_of
+from hindsight.udfs.producer.release_counted import Evidence
 from hindsight.udfs.producer.release_counts import NONE, Count
-from hindsight.udfs.producer.release_evidence import Evidence
 from hindsight.udfs.producer.replay_rules import Recorded, Rules
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.release_profiles import PROFILES
@@ -107,7 +107,8 @@ def inferred_rules(known: Recorded, judged: Sequence[Judged], is_cut: bool) -> R
     if not remaining or len(remaining) == len(judged) or any(each.evidence is None for each in remaining):
         return None
     # A detector that nobody recorded is taken as off wherever it may be, as it is of recorded releases.
-    remaining = [each for each in remaining if not each.split.candidate.detector_enabled] or remaining
+    without = {each.split for each in remaining if not each.split.candidate.detector_enabled}
+    remaining = [each for each in remaining if each.split in without or _without_detector(each.split) not in without]
     likeliest = remaining[0]
     says = {(_setup(each) if is_cut else None, each.evidence.says) for each in remaining if each.evidence}
     turns = likeliest.evidence.turns if likeliest.evidence else NONE
@@ -121,6 +122,10 @@ def inferred_rules(known: Recorded, judged: Sequence[Judged], is_cut: bool) -> R
     how = "on" if likeliest.split.candidate.latency_fault_enabled else "off"
     reason = f"inferred from what it chose: switch {how}, {names} (see producer_release)"
     return rules._replace(family=names, reasons=(reason,))
+
+
+def _without_detector(split: Split) -> Split:
+    return split._replace(candidate=split.candidate._replace(detector_enabled=False))
 
 
 def _setup(judged: Judged) -> tuple[object, ...]:

@@ -10,7 +10,7 @@ Source: ThreadLocalIndex and TopicPublishInfo#selectOneMessageQueue, 4.2.0 to 5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -56,13 +56,14 @@ class Turns(NamedTuple):
     row: int | None
 
 
+# By topic and broker, when the process sent to it, in order.
+Uses = Mapping[tuple[str, int], IntArray]
 # Whether a topic's recorded routes list a broker at an instant, ms of the date; None: none is recorded.
 Listed = Callable[[str, int, int], bool | None]
 
 
-def turns_of(series: Sequence[Series], reasons: Iterable[Reason], listed: Listed) -> Turns:
+def turns_of(series: Sequence[Series], uses: Uses, reasons: Iterable[Reason], listed: Listed) -> Turns:
     """How the brokers of these reasons came back."""
-    uses = _uses(series)
     ends: dict[tuple[int, int], int] = {}
     against, chances, first = 0, 0, None
     for reason in sorted(reasons, key=lambda r: (r.at, r.broker)):
@@ -85,13 +86,12 @@ def turns_of(series: Sequence[Series], reasons: Iterable[Reason], listed: Listed
     return Turns(Count(against, chances), first)
 
 
-def _uses(series: Sequence[Series]) -> dict[tuple[str, int], IntArray]:
-    """When the process used each broker for each topic, in order."""
-    found: dict[tuple[str, int], list[IntArray]] = {}
-    for own in series:
-        for broker in np.unique(own.broker).tolist():
-            found.setdefault((own.topic, broker), []).append(own.begin[own.broker == broker])
-    return {key: np.sort(np.concatenate(parts)) for key, parts in found.items()}
+def uses_of(topic: Sequence[str], broker: IntArray, begin: IntArray) -> Uses:
+    """The uses of some attempts."""
+    found: dict[tuple[str, int], list[int]] = {}
+    for of, code, at in zip(topic, broker.tolist(), begin.tolist(), strict=True):
+        found.setdefault((of, code), []).append(at)
+    return {key: np.sort(np.array(instants)) for key, instants in found.items()}
 
 
 def _is_listed(used: IntArray, since: int, until: int, topic: str, broker: int, listed: Listed) -> bool:
