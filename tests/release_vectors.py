@@ -19,31 +19,25 @@ _EXCEPTIONS = {
 
 
 def loops(version, folder=GOLDEN / "vectors"):
-    """Each send loop of a release: how it was set up, and its attempts and routes as rows."""
+    """Each send loop of a release: how it was set up, and its attempts as rows."""
     found, init = [], None
     with gzip.open(folder / f"trace_{version}.jsonl.gz", "rt", encoding="utf-8") as lines:
         for line in map(json.loads, lines):
             if line["type"] == "init":
-                init = line if line["mode"] == "sendloop" else None
-                chosen = {}
+                init, chosen = line if line["mode"] == "sendloop" else None, {}
                 if init is not None:
-                    found.append((init, [], [_route(init, 0)]))
+                    found.append((init, []))
             elif init is None:
                 continue
             elif line["op"] == "select" and line["error"] is None:
                 chosen[line["msg"], line["times"]] = line
             elif line["op"] == "update" and (line["msg"], line["times"]) in chosen:
-                number = found[-1][0]["trace"]
-                found[-1][1].append(_attempt(f"{version} {number}", chosen[line["msg"], line["times"]], line))
-    return [(init, attempts, routes) for init, attempts, routes in found if attempts]
+                found[-1][1].append(_attempt(f"{version} {init['trace']}", chosen[line["msg"], line["times"]], line))
+    return [(init, attempts) for init, attempts in found if attempts]
 
 
 def _at(ms):
     return _DAY + timedelta(hours=1, milliseconds=ms)
-
-
-def _route(init, now):
-    return {"topic": init["topic"], "at": now}
 
 
 def _attempt(client_id, select, update):

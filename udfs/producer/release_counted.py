@@ -19,7 +19,6 @@ from hindsight.udfs.values.arrays import BoolArray, IntArray
 
 # A choice so close to an edge of a window may have been made on its other side.
 DEEP_MS = 50
-USED_MS = 2_000  # no family's own ladder holds a broker for less
 _FAR = 1 << 40
 
 
@@ -51,6 +50,8 @@ class Counted:
         self.process = looked.of_process[process]
         self.a, self.size = looked.attempts, len(looked.day.brokers)
         self.topics = self.a.texts("topic")
+        on, lengths = candidate.latency_fault_enabled, candidate.profile.not_available_ms
+        self.shortest_ms = min([LISTED_MS, *(ms for ms in lengths if on and ms > 0)])
         own = held.item // self.size == place
         order = np.lexsort((held.since[own], held.item[own]))
         mine = taken(taken(held, own), order)
@@ -61,8 +62,7 @@ class Counted:
             {code: (mine.since[broker == code], ends[broker == code]) for code in np.unique(broker).tolist()}
             for ends in (until, sure)
         )
-        impossible = (v.row for v in part.verdicts if v.verdict == "impossible" and part.process[v.row] == place)
-        self.impossible = [row for row in impossible if self._had_another(row)]
+        self.impossible = [v.row for v in part.verdicts if v.verdict == "impossible" and part.process[v.row] == place]
 
     def evidence(self) -> Evidence:
         """All that told against the candidate."""
@@ -81,19 +81,19 @@ class Counted:
         )
 
     def _had_another(self, row: int) -> bool:
-        """Whether another broker was there to be taken: one that is not held, and was used just before and after.
+        """Whether other brokers were there to be taken: some that are not held were used just before and after.
 
         A lost line may hide that all others were held: then none of them was used for as long as a window lasts.
         """
         topic, begin = self.topics.values[self.topics.codes[row]], int(self.a.begin[row])
+        before, after = -_FAR, _FAR
         for (of, broker), uses in self.process.uses.items():
-            place = int(np.searchsorted(uses, begin, side="right"))
-            if of != topic or broker == self.looked.broker[row] or place in (0, len(uses)):
+            if of != topic or broker == self.looked.broker[row] or self._is_held(broker, np.array([begin]))[0]:
                 continue
-            used_around = uses[place] - uses[place - 1] < USED_MS
-            if used_around and not self._is_held(broker, np.array([begin]))[0]:
-                return True
-        return False
+            place = int(np.searchsorted(uses, begin, side="right"))
+            before = max(before, int(uses[place - 1]) if place else -_FAR)
+            after = min(after, int(uses[place]) if place < len(uses) else _FAR)
+        return after - before < self.shortest_ms
 
     def _choices(self) -> tuple[Count, int | None]:
         """Updates that held their broker, and those after which it was chosen all the same; the first such choice.
@@ -105,7 +105,8 @@ class Counted:
             broker, begin = int(self.looked.broker[row]), int(self.a.begin[row])
             since, until = self.sure.get(broker, (_NONE, _NONE))
             place = int(np.searchsorted(since, begin - DEEP_MS, side="right")) - 1
-            if self.looked.first[row] and place >= 0 and begin < until[place]:
+            is_inside = self.looked.first[row] and place >= 0 and begin < until[place]
+            if is_inside and self._had_another(row):
                 wrong.add((broker, int(np.searchsorted(self._ends(broker), begin - DEEP_MS, side="right"))))
                 rows.append((begin, row))
         every = sum(self._holding(broker, *held) for broker, held in self.held.items())
