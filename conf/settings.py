@@ -83,6 +83,21 @@ class ReplayOverride(_Section):
     not_available_ms: tuple[int, ...] | None = None
 
 
+class ReplayLadder(_Section):
+    """A ladder by a name: producers whose release is not recorded may have it."""
+
+    name: str
+    latency_max_ms: tuple[int, ...]
+    not_available_ms: tuple[int, ...]
+
+    @field_validator("name")
+    @classmethod
+    def _is_its_own(cls, given: str) -> str:
+        if given in ("default", "recorded", "none"):
+            raise ValueError(f"{given!r} has a meaning of its own in producer_release")
+        return given
+
+
 class Replay(_Section):
     """How producers' fault tables are replayed."""
 
@@ -91,6 +106,7 @@ class Replay(_Section):
     route_stale_s: int = Field(ge=0)
     route_valid_s: int = Field(gt=0)
     override: tuple[ReplayOverride, ...] = ()
+    ladder: tuple[ReplayLadder, ...] = ()
 
 
 class ProducerFindings(_Section):

@@ -18,6 +18,7 @@ from hindsight.schemas.events import CLIENT_EVENT, CLIENT_HEARTBEAT, MEMBERSHIP_
 from hindsight.schemas.findings import FLEET_MINUTE, PRODUCER_FINDING
 from hindsight.schemas.incidents import DRIFT_INCIDENT, GROUP_DRIFT_STATE, MEMBERSHIP_CHANGE
 from hindsight.schemas.rebalances import REBALANCE_EVENT, REBALANCE_STATE
+from hindsight.schemas.releases import PRODUCER_RELEASE
 from hindsight.schemas.send_calls import SEND_CALL
 from hindsight.schemas.sends import MESSAGE_TRACE, PRODUCER_INSTANCE, SEND_ATTEMPT
 from hindsight.schemas.settings_of_brokers import (
@@ -62,6 +63,7 @@ TABLES: dict[str, Table] = {
         PRODUCER_REPLAY,
         SEND_VERDICT,
         SEND_CALL,
+        PRODUCER_RELEASE,
         WINDOW_CONFIRMATION,
         FLEET_MINUTE,
         PRODUCER_FINDING,
@@ -104,6 +106,7 @@ __all__ = [
     "PRODUCER_CONNECTION",
     "PRODUCER_FINDING",
     "PRODUCER_INSTANCE",
+    "PRODUCER_RELEASE",
     "PRODUCER_REPLAY",
     "PUBLICATION",
     "QUALITY_RESULT",

@@ -26,10 +26,11 @@ CERTAINTY = column(
     "certainty",
     StringType(),
     "certain; possible (something unseen may have changed it, e.g. the detector); "
-    "partial (ASYNC: the hook does not see the client's own retries; or known by its trace, which has no exceptions).",
+    "partial (ASYNC: the hook does not see the client's own retries; or known by its trace, which has no exceptions); "
+    "inferred (so are the release and the switch, from what the producer chose: see producer_release).",
     required=True,
 )
-CERTAINTIES = ("certainty", ("certain", "possible", "partial"))
+CERTAINTIES = ("certainty", ("certain", "possible", "partial", "inferred"))
 
 BROKER_AVAILABILITY_WINDOW = Table(
     name="broker_availability_window",
@@ -163,11 +164,15 @@ PRODUCER_REPLAY = Table(
                 StringType(),
                 "Release, from its start, its lines, or settings; null: unknown.",
             ),
-            column("profile", StringType(), "Release family whose rules apply; null: unknown."),
+            column(
+                "profile",
+                StringType(),
+                "Release family whose rules apply; inferred ones that say the same as `P514|P520`; null: unknown.",
+            ),
             column(
                 "latency_fault_enabled",
                 BooleanType(),
-                "sendLatencyFaultEnable; null: not recorded, taken as off.",
+                "sendLatencyFaultEnable, recorded or inferred; null: not recorded, taken as off.",
             ),
             column(
                 "detector_enabled",

@@ -63,6 +63,12 @@ INVARIANTS: dict[str, tuple[Invariant, ...]] = {
             "OR (retry_verdict = 'right') <> (retry_reason IS NULL)",
         ),
     ),
+    "producer_release": (
+        Invariant(
+            "what is ruled out has what ruled it out",
+            "SELECT * FROM {batch} WHERE (state = 'ruled_out') <> (ruled_out_by IS NOT NULL) OR against > chances",
+        ),
+    ),
     "window_confirmation": (
         Invariant(
             "a line that shows a window names it",

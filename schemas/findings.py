@@ -19,6 +19,7 @@ FINDING_SEVERITY: dict[str, Literal["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"]
     "LONG_ISOLATION": "MEDIUM",  # capacity is missing to one producer, for a known time
     "OVER_ISOLATION": "MEDIUM",  # one producer's own network or ladder: the broker serves the others
     "IMPOSSIBLE_CHOICE": "MEDIUM",  # what is said of this producer rests on a wrong profile, clock or assumption
+    "RELEASE_DIFFERS": "MEDIUM",  # what is said of this producer rests on a record that its choices contradict
     "FAULT_OFF_SLOW": "LOW",  # advice: the switch would have helped
 }
 
@@ -94,7 +95,7 @@ PRODUCER_FINDING = Table(
                 "code",
                 StringType(),
                 "FLEET_SLOW, BROKER_REFUSES, OVER_ISOLATION, ALL_ISOLATED, LONG_ISOLATION, NOT_RETURNING, "
-                "FAULT_OFF_SLOW or IMPOSSIBLE_CHOICE.",
+                "FAULT_OFF_SLOW, RELEASE_DIFFERS or IMPOSSIBLE_CHOICE.",
                 required=True,
             ),
             column("severity", StringType(), "CRITICAL, HIGH, MEDIUM, LOW or INFO, by code.", required=True),
@@ -122,7 +123,7 @@ PRODUCER_FINDING = Table(
                 "certainty",
                 StringType(),
                 "certain; possible (what is not recorded may have made it otherwise); partial (ASYNC: the hook does "
-                "not see the client's own retries).",
+                "not see the client's own retries); inferred (so are the release and switch).",
                 required=True,
             ),
             column("evidence", STRINGS, "Table and key of the rows it rests on.", required=True),

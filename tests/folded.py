@@ -18,6 +18,7 @@ TABLES_OF_FOLD = {
     "broker_availability_window": "windows",
     "send_verdict": "verdicts",
     "send_call": "calls",
+    "producer_release": "releases",
     "fleet_minute": "fleet",
     "producer_finding": "findings",
 }

@@ -35,7 +35,7 @@ def attempt_rows(lines):
             "broker_name": line["broker"],
             "broker_named_as": line["broker"],
             "exceptions_observable": True,
-            "queue_id": 0,
+            "queue_id": line.get("queueId", 0),
             "mode": line["mode"],
             "attempt": None if asynchronous else line["times"],
             "last_broker_name": line["lastBrokerName"],

@@ -23,6 +23,9 @@ RUN = (
     "hindsight.udfs.producer.family_choices",
     "hindsight.udfs.formats.fastjson",
     "hindsight.udfs.producer.fault_fold",
+    "hindsight.udfs.producer.release_candidates",
+    "hindsight.udfs.producer.release_counts",
+    "hindsight.udfs.producer.release_likelihood",
     "hindsight.udfs.producer.send_verdicts",
 )
 

@@ -211,6 +211,11 @@ def profile_for(client_version: str | int, language: str = "JAVA") -> FaultProfi
     return PROFILES[_PROFILE_OF_RELEASE[release]]
 
 
+def profile_named(ids: str) -> FaultProfile:
+    """The family of an id; of several that say the same of a producer ("P514|P520") the first."""
+    return PROFILES[ids.partition("|")[0]]
+
+
 def _release(client_version: str | int) -> str:
     text = str(client_version).strip().upper()
     if text.isdecimal():

@@ -22,6 +22,7 @@ from hindsight.jobs.explaining.explained_inputs import (
     explained_strategy,
 )
 from hindsight.jobs.explaining.explained_rebalance import explained_rebalance, explained_rebalances_of_date
+from hindsight.jobs.explaining.explained_release import explained_release
 from hindsight.jobs.explaining.explained_send import explained_send
 from hindsight.jobs.explaining.explained_window import explained_window
 from hindsight.jobs.explaining.explanation import MOST, Section
@@ -64,6 +65,7 @@ EXPLAINED = {
     "producer_finding": explained_finding,
     "fleet_minute": explained_minute,
     "producer_replay": explained_replay,
+    "producer_release": explained_release,
     "fault_item_state": explained_item,
     "window_confirmation": explained_confirmation,
     "allocation_drift": explained_drift,

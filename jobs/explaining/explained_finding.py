@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 from hindsight.jobs.engines.asker import Asker, Record
+from hindsight.jobs.explaining.explained_release import candidates
 from hindsight.jobs.explaining.explanation import (
     MOST,
     REPLAYED,
@@ -156,4 +157,5 @@ _SECTIONS: dict[str, tuple[Callable[[Asker, Record], Section], ...]] = {
     "NOT_RETURNING": (_shares, _windows),
     "FAULT_OFF_SLOW": (_latencies,),
     "IMPOSSIBLE_CHOICE": (_choices,),
+    "RELEASE_DIFFERS": (candidates, _choices),
 }

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from hindsight.jobs.engines.asker import Asker, Record
+from hindsight.jobs.explaining.explained_release import candidates
 from hindsight.jobs.explaining.explanation import MOST, Section, at_instant, on_date, queried, rules_in_force, same
 
 _PROCESS = ("cluster", "event_date", "producer_group", "client_id", "started_at")
@@ -30,6 +31,12 @@ def explained_replay(asker: Asker, replay: Record) -> Iterator[Section]:
             FROM send_attempt WHERE {same(asker, replay, *_PRODUCER, "event_date")}
             GROUP BY source, mode ORDER BY source, mode LIMIT {MOST}""",
     )
+    if _is_asked_about(replay):
+        yield candidates(asker, replay)
+
+
+def _is_asked_about(replay: Record) -> bool:
+    return replay["profile"] is None or replay["certainty"] == "inferred"
 
 
 def explained_item(asker: Asker, item: Record) -> Iterator[Section]:

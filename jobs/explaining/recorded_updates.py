@@ -10,7 +10,7 @@ from hindsight.jobs.engines.asker import Record
 from hindsight.jobs.explaining.explanation import Section
 from hindsight.udfs.not_available_duration import not_available_duration
 from hindsight.udfs.producer.send_outcome import fault_update
-from hindsight.udfs.release_profiles import PROFILES, FaultProfile
+from hindsight.udfs.release_profiles import FaultProfile, profile_named
 
 _ORDER = ("at", "begin_at", "thread", "msg_id")
 
@@ -19,7 +19,7 @@ def profile_in_force(rules: Section, name: str) -> FaultProfile:
     """The release family called ``name``, with the ladders of ``rules`` (``rules_in_force``)."""
     (own,) = rules.rows
     return replace(
-        PROFILES[name],
+        profile_named(name),
         latency_max_ms=tuple(own["latency_max_ms"]),
         not_available_ms=tuple(own["not_available_ms"]),
     )

@@ -20,6 +20,7 @@ from hindsight.schemas import (
     FAULT_ITEM_STATE,
     FLEET_MINUTE,
     PRODUCER_FINDING,
+    PRODUCER_RELEASE,
     PRODUCER_REPLAY,
     SEND_CALL,
     SEND_VERDICT,
@@ -38,7 +39,7 @@ from hindsight.udfs.producer.replayed_day import Day, day_of
 # What the fold reads beside attempts; routes go to each bucket of their cluster, and to their date.
 OPENING, STARTS, ROUTES, DATED_ROUTES = "opening ", "starts", "routes", "routes of a date"
 SHARES = ("active", "by_broker", "queues")
-FOLDED = (PRODUCER_REPLAY, FAULT_ITEM_STATE, BROKER_AVAILABILITY_WINDOW, SEND_VERDICT, SEND_CALL)
+FOLDED = (PRODUCER_REPLAY, FAULT_ITEM_STATE, BROKER_AVAILABILITY_WINDOW, SEND_VERDICT, SEND_CALL, PRODUCER_RELEASE)
 OBSERVED, FLEET = "observed", "fleet"
 
 
@@ -73,7 +74,7 @@ class Fold:
 
 
 def _tables(lineage: Lineage, key: int, midnight_ms: int, rows: Rows) -> Iterator[Blob]:
-    of_tables = (rows.replay, rows.items, rows.windows, rows.verdicts, rows.calls)
+    of_tables = (rows.replay, rows.items, rows.windows, rows.verdicts, rows.calls, rows.releases)
     for table, own in zip(FOLDED, of_tables, strict=True):
         yield lineage.of(table, key, midnight_ms, own)
 

@@ -46,7 +46,7 @@ def _alone(day: Day, run: Run) -> Finding:
     (process, broker), who = run.key, producer_name(day.processes[run.key[0]])
     weakest, proven = max(word for word, _, _ in run.values), all(proven for _, proven, _ in run.values)
     isolating, active = max(most for _, _, most in run.values)
-    certainty = "possible" if not proven and weakest == "certain" else weakest
+    certainty = "possible" if not proven and weakest in ("certain", "inferred") else weakest
     doubt = window_doubt(weakest) or (None if proven else "of other active producers too little is known")
     return Finding(
         "OVER_ISOLATION",

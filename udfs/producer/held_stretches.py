@@ -14,8 +14,8 @@ from hindsight.udfs.release_profiles import PROFILES
 from hindsight.udfs.values.arrays import IntArray
 
 GATED = frozenset(profile.id for profile in PROFILES.values() if profile.reachable_gates_availability)
-# Of the three words the later in the alphabet is the weaker.
-CERTAINTIES = ("certain", "partial", "possible")
+# Of the four words the later in the alphabet is the weaker.
+CERTAINTIES = ("certain", "inferred", "partial", "possible")
 
 
 class Held(NamedTuple):
@@ -42,7 +42,7 @@ Row = Mapping[str, Any]
 
 def isolates(window: Row) -> bool:
     """The window is one in which isAvailable was false: in 5.1.4 an unreachable broker is not available either."""
-    return window["state"] == "unavailable" or window["profile"] in GATED
+    return window["state"] == "unavailable" or window["profile"].partition("|")[0] in GATED
 
 
 def held_of(windows: Iterable[Row]) -> list[Held]:

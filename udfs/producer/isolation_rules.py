@@ -23,7 +23,7 @@ from hindsight.udfs.producer.producer_finding import (
     seconds,
     window_doubt,
 )
-from hindsight.udfs.release_profiles import PROFILES
+from hindsight.udfs.release_profiles import profile_named
 
 _NAMED = 5  # a sentence names so many brokers at most
 _PERM_WRITE = 2  # PermName.PERM_WRITE
@@ -42,7 +42,7 @@ def long_isolation(given: Observed, fleet: Fleet, limits: Thresholds) -> Iterabl
 
 
 def _grown_long(window: Mapping[str, Any], given: Observed, limits: Thresholds) -> Iterable[Finding]:
-    since_514 = PROFILES[window["profile"]].extend_only
+    since_514 = profile_named(window["profile"]).extend_only
     limit = 1000 * (limits.long_isolation_since_514_s if since_514 else limits.long_isolation_before_514_s)
     start, end, opened, last = (window[n] for n in ("window_start", "window_end", "opened_at", "last_attempt_at"))
     # A window without known end lasted at least as long as its producer's record.
@@ -51,7 +51,7 @@ def _grown_long(window: Mapping[str, Any], given: Observed, limits: Thresholds) 
         return
     goes_on = window["end_reason"] == "cut_at_midnight" or end is None
     unseen = window["end_reason"] == "open" and opened + limit > last
-    certainty = "possible" if unseen and window["certainty"] == "certain" else window["certainty"]
+    certainty = "possible" if unseen and window["certainty"] in ("certain", "inferred") else window["certainty"]
     who, broker = producer_name(given.day.processes[window["process"]]), window["broker_name"]
     of_date = f"{date_of(given.day, opened)} " if opened < 0 else ""
     why = "a failed send" if window["trigger_kind"] == "isolation" else "a slow send"
@@ -111,7 +111,7 @@ def _overlaps(stretches: Sequence[Held], brokers: int) -> Iterable[tuple[int, in
 
 
 def _weakest(certainties: Sequence[str]) -> str:
-    return next((word for word in ("possible", "partial") if word in certainties), "certain")
+    return next((word for word in ("possible", "partial", "inferred") if word in certainties), "certain")
 
 
 def _at_once(
@@ -136,7 +136,7 @@ def _at_once(
         kind=None,
         since=since,
         until=until,
-        certainty="possible" if not routed and weakest == "certain" else weakest,
+        certainty="possible" if not routed and weakest in ("certain", "inferred") else weakest,
         doubt="; ".join(doubt for doubt in doubts if doubt) or None,
         subject=f"{who}, every broker of {topic}",
         evidence=f"broker_availability_window: client_id={given.day.processes[process].producer[1]}, every broker of "

@@ -6,7 +6,6 @@ attempt (``producer_fold``). Dates follow each other: one begins with what the o
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -19,8 +18,7 @@ from hindsight.udfs.producer.attempt_columns import DAY_MS, attempts_of
 from hindsight.udfs.producer.attempt_facts import FACTS, facts_of, merged_facts
 from hindsight.udfs.producer.attempt_updates import calls_of
 from hindsight.udfs.producer.choice_fold import ChoiceJudge
-from hindsight.udfs.producer.family_verdicts import Retries, family_verdict_rows
-from hindsight.udfs.producer.fault_fold import Items
+from hindsight.udfs.producer.family_verdicts import family_verdict_rows
 from hindsight.udfs.producer.fleet_fold import Share, share_of
 from hindsight.udfs.producer.held_stretches import NO_MINUTES, held_minutes, held_of
 from hindsight.udfs.producer.minute_counts import MinuteCounts, Tally
@@ -28,18 +26,24 @@ from hindsight.udfs.producer.producer_finding import DEFAULT_LIMITS, Fleet, Obse
 from hindsight.udfs.producer.producer_findings import findings_of
 from hindsight.udfs.producer.producer_fold import END, first_state, fold
 from hindsight.udfs.producer.producer_lives import (
-    HandedOver,
     Past,
-    Producer,
+    Process,
     Settings,
-    Start,
     activity_of,
     processes_of,
 )
+from hindsight.udfs.producer.producer_releases import (
+    Asked,
+    contradicted,
+    contradicted_releases,
+    unknown_releases,
+    with_inferred,
+)
 from hindsight.udfs.producer.producer_rows import Ends, item_rows, items_of, replay_rows, verdict_rows, window_rows
 from hindsight.udfs.producer.producer_tables import ITEM_STATE, REPLAY, VERDICT, WINDOW
-from hindsight.udfs.producer.recorded_routes import RecordedRoutes
-from hindsight.udfs.producer.replay_rules import Override, Recorded
+from hindsight.udfs.producer.recorded_inputs import handed_over, retries_of, routes_of, starts_of, with_epoch_ms
+from hindsight.udfs.producer.release_candidates import ladders_of
+from hindsight.udfs.producer.replay_rules import Override
 from hindsight.udfs.producer.replayed_day import Day, day_of
 from hindsight.udfs.producer.send_calls import SendParts, send_call_rows
 from hindsight.udfs.producer.watched_sends import sends_after, worth_watching
@@ -56,6 +60,7 @@ class Options(NamedTuple):
     route_stale_s: int
     route_valid_s: int
     override: Sequence[Override] = ()
+    ladder: Sequence[Mapping[str, Any]] = ()
     limits: Thresholds = DEFAULT_LIMITS
 
 
@@ -97,6 +102,7 @@ class Rows(NamedTuple):
     windows: pa.Table
     verdicts: pa.Table
     calls: pa.Table
+    releases: pa.Table
     share: Share
     observed: Observed
     chosen: Tally
@@ -104,12 +110,19 @@ class Rows(NamedTuple):
 
 def fold_date(date: Date, options: Options) -> Rows:
     """The rows of one date."""
-    past = Past(_starts(date.starts), _handed_over(date.replay))
+    past = Past(starts_of(date.starts), handed_over(date.replay))
     cuts = past.cuts(date.midnight_ms)
     facts = merged_facts([FACTS.empty_table(), *(facts_of(t, date.midnight_ms, cuts) for t, _ in date.slices())])
-    day, items = _day_of(date, facts, past, options)
     tolerance_ms, limits = options.clock_tolerance_ms, options.limits
-    routes = _routes(date.routes, options)
+    routes = routes_of(date.routes, stale_s=options.route_stale_s, valid_s=options.route_valid_s)
+    attempts, retries = (lambda: (table for table, _ in date.slices())), retries_of(date.starts)
+    built = _processes_of(date, facts, past, options)
+    recorded = built(None)
+    asked = Asked(attempts, facts, routes, ladders_of(options.ladder), tolerance_ms)
+    releases = unknown_releases(recorded, asked)
+    day = with_inferred(recorded, releases.inferred, built)
+    items = items_of(date.items, day)
+    day = day.with_items(items.item)
     judge = ChoiceJudge(day, routes, tolerance_ms=tolerance_ms)
     state = first_state(day, items)
     windows, verdicts, counts = [WINDOW.empty_table()], [VERDICT.empty_table()], MinuteCounts()
@@ -121,13 +134,13 @@ def fold_date(date: Date, options: Options) -> Rows:
         windows.append(window_rows(day, part.held, part.down, state.doubted, date.ends))
         verdicts.append(verdict_rows(day, part))
         counts = counts.plus(part.counts)
-    attempts, retries = (lambda: (table for table, _ in date.slices())), _retries(date.starts)
     verdicts.append(family_verdict_rows(day, attempts, routes, retries, tolerance_ms=tolerance_ms))
     every, judged = pa.concat_tables(windows), pa.concat_tables(verdicts)
     observed = _observed(day, every, judged, counts)
     minutes = held_minutes(observed.held, day.brokers)
     every_part = chain([date.beside], (table for table, _ in date.slices()))
-    calls = send_call_rows(day, sent.with_all(every_part), tolerance_ms=tolerance_ms, is_last=date.ends.is_last)
+    calls = send_call_rows(recorded, sent.with_all(every_part), tolerance_ms=tolerance_ms, is_last=date.ends.is_last)
+    differ = contradicted_releases(day, asked, contradicted(day, _doubted(day, observed, calls)))
     share = share_of(day, facts, counts, minutes, min_sends_per_minute=limits.min_sends_per_minute)
     return Rows(
         replay_rows(day),
@@ -135,8 +148,11 @@ def fold_date(date: Date, options: Options) -> Rows:
         every,
         judged,
         calls,
+        pa.concat_tables([releases.rows, differ.rows]),
         share,
-        observed._replace(isolating=share.isolating),
+        observed._replace(
+            isolating=share.isolating, releases=_with_process(differ.rows, day, _places(day), ("begin_at",))
+        ),
         counts.chosen,
     )
 
@@ -148,7 +164,8 @@ def findings_of_date(date: Date, observed: Observed, chosen: Tally, fleet: Fleet
     return findings_of(observed._replace(sends_after=sends), fleet, limits)
 
 
-def _day_of(date: Date, facts: pa.Table, past: Past, options: Options) -> tuple[Day, Items]:
+def _processes_of(date: Date, facts: pa.Table, past: Past, options: Options) -> Callable[[list[Process] | None], Day]:
+    """The date with its processes, or with others at the same places."""
     active = facts.filter(pc.greater(facts["attempts"], 0))
     processes, places = processes_of(
         activity_of(_by_process(active, date.midnight_ms)),
@@ -156,21 +173,23 @@ def _day_of(date: Date, facts: pa.Table, past: Past, options: Options) -> tuple[
         date.midnight_ms,
         Settings(date.cluster, options.carry_days, options.override),
     )
-    day = day_of(
-        facts,
-        processes,
-        places,
-        cluster=date.cluster,
-        midnight_ms=date.midnight_ms,
-        cuts=past.cuts(date.midnight_ms),
-        more_brokers=date.items["broker_name"].to_pylist(),
-    )
-    items = items_of(date.items, day)
-    return day.with_items(items.item), items
+
+    def built(others: list[Process] | None) -> Day:
+        return day_of(
+            facts,
+            processes if others is None else others,
+            places,
+            cluster=date.cluster,
+            midnight_ms=date.midnight_ms,
+            cuts=past.cuts(date.midnight_ms),
+            more_brokers=date.items["broker_name"].to_pylist(),
+        )
+
+    return built
 
 
 def _observed(day: Day, windows: pa.Table, verdicts: pa.Table, counts: MinuteCounts) -> Observed:
-    places = {(*p.producer, p.life.started_ms): place for place, p in enumerate(day.processes)}
+    places = _places(day)
     own = _with_process(windows, day, places, ("window_start", "window_end", "opened_at", "last_attempt_at"))
     impossible = verdicts.filter(pc.equal(verdicts["verdict"], "impossible"))
     return Observed(
@@ -186,12 +205,24 @@ def _observed(day: Day, windows: pa.Table, verdicts: pa.Table, counts: MinuteCou
     )
 
 
+def _places(day: Day) -> dict[tuple[str, str, int | None], int]:
+    return {(*p.producer, p.life.started_ms): place for place, p in enumerate(day.processes)}
+
+
+def _doubted(day: Day, observed: Observed, calls: pa.Table) -> list[int]:
+    """The process of each choice that is impossible, and of each retry that is not allowed."""
+    wrong = calls.filter(pc.equal(calls["retry_verdict"], "not_allowed")).select(
+        ["producer_group", "client_id", "started_at"]
+    )
+    return [row["process"] for row in (*observed.impossible, *_with_process(wrong, day, _places(day), ()))]
+
+
 def _with_process(
     table: pa.Table, day: Day, places: Mapping[tuple[str, str, int | None], int], names: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Rows with the place of their process, instants in ms of the date."""
     rows = []
-    for row in _with_epoch_ms(table, "started_at", *names):
+    for row in with_epoch_ms(table, "started_at", *names):
         process = places[row["producer_group"], row["client_id"], row["started_at"]]
         ms = {name: None if row[name] is None else row[name] - day.midnight_ms for name in names}
         rows.append({**row, **ms, "process": process})
@@ -220,49 +251,6 @@ def _by_process(facts: pa.Table, midnight_ms: int) -> list[Mapping[str, Any]]:
         row | {name: None if row[name] is None else row[name] + midnight_ms for name in instants}
         for row in merged.to_pylist()
     ]
-
-
-def _starts(rows: pa.Table) -> dict[Producer, list[Start]]:
-    found: dict[Producer, list[Start]] = defaultdict(list)
-    for row in _with_epoch_ms(rows, "started_at"):
-        found[row["producer_group"], row["client_id"]].append(Start(row["started_at"], _recorded(row)))
-    return found
-
-
-def _retries(rows: pa.Table) -> Retries:
-    told = _with_epoch_ms(rows, "started_at") if "retry_times_sync" in rows.column_names else []
-    return {((row["producer_group"], row["client_id"]), row["started_at"]): row["retry_times_sync"] for row in told}
-
-
-def _handed_over(rows: pa.Table) -> dict[Producer, list[HandedOver]]:
-    found: dict[Producer, list[HandedOver]] = defaultdict(list)
-    for row in _with_epoch_ms(rows, "started_at", "last_attempt_at"):
-        found[row["producer_group"], row["client_id"]].append(
-            HandedOver(
-                row["started_at"], _recorded(row["recorded"]), row["last_attempt_at"], row["certainty"] == "partial"
-            )
-        )
-    return found
-
-
-def _routes(rows: pa.Table, options: Options) -> RecordedRoutes:
-    captured = ({**row, "captured_ms": row["captured_at"]} for row in _with_epoch_ms(rows, "captured_at"))
-    return RecordedRoutes(captured, stale_ms=1000 * options.route_stale_s, valid_ms=1000 * options.route_valid_s)
-
-
-def _with_epoch_ms(rows: pa.Table, *names: str) -> list[dict[str, Any]]:
-    """Rows as dicts, these instants of them in epoch ms."""
-    for name in names:
-        us = rows[name].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-        rows = rows.set_column(rows.schema.get_field_index(name), name, us)
-    return [row | {n: None if row[n] is None else row[n] // 1000 for n in names} for row in rows.to_pylist()]
-
-
-def _recorded(row: Mapping[str, Any]) -> Recorded:
-    said: dict[str, Any] = {name: row.get(name) for name in Recorded._fields}
-    for name in ("latency_max_ms", "not_available_ms"):
-        said[name] = None if said[name] is None else tuple(said[name])
-    return Recorded(**said)
 
 
 NOTHING_BEFORE = REPLAY.empty_table(), ITEM_STATE.empty_table()

@@ -48,6 +48,7 @@ class Tables(NamedTuple):
     windows: pa.Table
     verdicts: pa.Table
     calls: pa.Table
+    releases: pa.Table
     fleet: pa.Table
     findings: pa.Table
 
@@ -88,7 +89,7 @@ def _with_fleet(date: Date, rows: Rows, options: Options) -> Tables:
     minutes = fleet_rows(date.cluster, date.midnight_ms, shares)
     fleet = fleet_of(minutes, shares, date.routes.to_pylist())
     found = [findings_of_date(date, rows.observed, rows.chosen, fleet, limits), findings_of_fleet(day, fleet, limits)]
-    return Tables(*rows[:5], minutes, pa.concat_tables(found))
+    return Tables(*rows[:6], minutes, pa.concat_tables(found))
 
 
 def _around(history: History, midnight_ms: int) -> pa.Table:

@@ -20,6 +20,7 @@ SEVERITY = {
     "LONG_ISOLATION": "MEDIUM",  # capacity is missing to one producer, for a known time
     "OVER_ISOLATION": "MEDIUM",  # one producer's own network or ladder: the broker serves the others
     "IMPOSSIBLE_CHOICE": "MEDIUM",  # what is said of this producer rests on a wrong profile, clock or assumption
+    "RELEASE_DIFFERS": "MEDIUM",  # what is said of this producer rests on a record that its choices contradict
     "FAULT_OFF_SLOW": "LOW",  # advice: the switch would have helped
 }
 
@@ -125,6 +126,8 @@ class Observed(NamedTuple):
             the broker, by ``item * 1440 + minute``.
         impossible: rows of send_verdict with that verdict, with the place of their ``process``.
         sends_after: of each held stretch that is watched (``return_rules``) what its process sent; absent: nothing.
+        releases: rows of producer_release on processes whose record is contradicted, with the place of their
+            ``process``.
     """
 
     day: Day
@@ -136,6 +139,7 @@ class Observed(NamedTuple):
     answered: Tally
     impossible: Sequence[Mapping[str, Any]]
     sends_after: Mapping[Held, Sends]
+    releases: Sequence[Mapping[str, Any]] = ()
 
 
 class Finding(NamedTuple):
@@ -204,6 +208,7 @@ def window_doubt(certainty: str) -> str | None:
     """Why windows of this certainty may differ from what the producer held; None for certain ones."""
     return {
         "possible": "its detector acts unseen",
+        "inferred": "its release and switch are inferred from what it chose",
         "partial": "the hook does not see the client's own ASYNC retries",
     }.get(certainty)
 

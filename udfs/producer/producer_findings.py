@@ -14,6 +14,7 @@ from hindsight.udfs.producer.fleet_rules import broker_refuses, fleet_slow, over
 from hindsight.udfs.producer.isolation_rules import all_isolated, long_isolation
 from hindsight.udfs.producer.producer_finding import Finding, Fleet, Observed, Thresholds
 from hindsight.udfs.producer.producer_tables import INSTANT, STRINGS
+from hindsight.udfs.producer.release_rules import release_differs
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.return_rules import not_returning
 from hindsight.udfs.producer.send_rules import fault_off_slow, impossible_choice
@@ -27,6 +28,7 @@ RULES: dict[str, Rule] = {
     "NOT_RETURNING": not_returning,
     "FAULT_OFF_SLOW": fault_off_slow,
     "IMPOSSIBLE_CHOICE": impossible_choice,
+    "RELEASE_DIFFERS": release_differs,
 }
 # What is said of brokers, by all producers together.
 FLEET_RULES = (fleet_slow, broker_refuses)

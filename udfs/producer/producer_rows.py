@@ -83,7 +83,10 @@ def window_rows(
     certainty = [day.processes[place].certainty for place in process.tolist()]
     for place in np.flatnonzero(is_held & np.isin(made.item, list(doubted))).tolist():
         marks = np.array(doubted[int(made.item[place])])
-        if certainty[place] == "certain" and ((marks >= made.since[place]) & (marks < made.until[place])).any():
+        if (
+            certainty[place] in ("certain", "inferred")
+            and ((marks >= made.since[place]) & (marks < made.until[place])).any()
+        ):
             certainty[place] = "possible"
     columns = {
         **_who(day, process),

@@ -25,7 +25,7 @@ from hindsight.udfs.producer.producer_finding import (
     tenths,
     window_doubt,
 )
-from hindsight.udfs.release_profiles import PROFILES
+from hindsight.udfs.release_profiles import profile_named
 from hindsight.udfs.values.arrays import BoolArray, IntArray
 
 _ENDED = ("expired", "overwritten", "removed", "reachable_again")
@@ -111,7 +111,7 @@ def _thousandths(nano: IntArray) -> IntArray:
 def _told(given: Observed, fleet: Fleet, watch: Watch, expected: int, observed: int, until: int) -> Finding:
     held, day = watch.held, given.day
     since = held.until or 0
-    who, rewrites = producer_name(day.processes[held.process]), PROFILES[held.profile].mutates_queue_list
+    who, rewrites = producer_name(day.processes[held.process]), profile_named(held.profile).mutates_queue_list
     minutes = range(-(-since // MINUTE_MS), until // MINUTE_MS + 1)
     served = any((held.broker_name, minute) in fleet.served for minute in minutes)
     doubts = [
@@ -127,7 +127,7 @@ def _told(given: Observed, fleet: Fleet, watch: Watch, expected: int, observed: 
         kind="queue_list_rewritten" if rewrites else "not_chosen",
         since=since,
         until=until,
-        certainty="possible" if not served and held.certainty == "certain" else held.certainty,
+        certainty="possible" if not served and held.certainty in ("certain", "inferred") else held.certainty,
         doubt="; ".join(doubt for doubt in doubts if doubt) or None,
         subject=f"{who}, {held.broker_name}",
         evidence=f"broker_availability_window: client_id={day.processes[held.process].producer[1]}, "

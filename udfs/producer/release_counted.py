@@ -1,0 +1,198 @@
+"""The fold of one process under one candidate in, what told against the candidate counted, out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hindsight.udfs.producer.attempt_columns import DAY_MS
+from hindsight.udfs.producer.fault_fold import EXPIRED, Stretches, taken
+from hindsight.udfs.producer.producer_fold import Part
+from hindsight.udfs.producer.release_candidates import Candidate
+from hindsight.udfs.producer.release_counts import NONE, Count
+from hindsight.udfs.producer.release_likelihood import log_likelihood
+from hindsight.udfs.producer.release_looked import Looked
+from hindsight.udfs.producer.release_turns import LISTED_MS, Reason, Turns, turns_of
+from hindsight.udfs.values.arrays import BoolArray, IntArray
+
+# A choice so close to an edge of a window may have been made on its other side.
+DEEP_MS = 50
+_FAR = 1 << 40
+
+
+class Evidence(NamedTuple):
+    """What told against a candidate of a process.
+
+    Attributes:
+        counts: by what was looked at.
+        first: of each, the row of the sample that first went against the candidate.
+        turns: laps in which a broker did not come back as the candidate says, of all, whether they rule it out or not.
+        log_likelihood: of the brokers of the first attempts.
+        says: what the replay would say of the sample, to be compared with what other candidates say.
+    """
+
+    counts: Mapping[str, Count]
+    first: Mapping[str, int]
+    turns: Count
+    log_likelihood: float
+    says: tuple[object, ...]
+
+
+class Counted:
+    """One process under one candidate: its fold, counted."""
+
+    def __init__(
+        self, looked: Looked, part: Part, held: Stretches, place: int, process: int, candidate: Candidate
+    ) -> None:
+        self.looked, self.part, self.candidate, self.place = looked, part, candidate, place
+        self.process = looked.of_process[process]
+        self.a, self.size = looked.attempts, len(looked.day.brokers)
+        self.topics = self.a.texts("topic")
+        on, lengths = candidate.latency_fault_enabled, candidate.profile.not_available_ms
+        self.shortest_ms = min([LISTED_MS, *(ms for ms in lengths if on and ms > 0)])
+        own = held.item // self.size == place
+        order = np.lexsort((held.since[own], held.item[own]))
+        mine = taken(taken(held, own), order)
+        broker, until = mine.item % self.size, np.minimum(mine.until, DAY_MS)
+        # An update may end a stretch, the choice's own too; how long the ladder holds a broker is less sure.
+        sure = until - np.where(mine.reason == EXPIRED, DEEP_MS, 0)
+        self.held, self.sure = (
+            {code: (mine.since[broker == code], ends[broker == code]) for code in np.unique(broker).tolist()}
+            for ends in (until, sure)
+        )
+        self.impossible = [v.row for v in part.verdicts if v.verdict == "impossible" and part.process[v.row] == place]
+
+    def evidence(self) -> Evidence:
+        """All that told against the candidate."""
+        choices, in_window = self._choices()
+        retries, again = self._retries()
+        turns = self._turns()
+        is_sure = not (self.candidate.latency_fault_enabled and self.candidate.profile.mutates_queue_list)
+        counts = {"choices": choices, "retries": retries, "turns": turns.laps if is_sure else NONE}
+        first = {"choices": in_window, "retries": again, "turns": turns.row}
+        return Evidence(
+            counts,
+            {name: row for name, row in first.items() if row is not None},
+            turns.laps,
+            self._log_likelihood(),
+            self._says(),
+        )
+
+    def _had_another(self, row: int) -> bool:
+        """Whether other brokers were there to be taken: some that are not held were used just before and after.
+
+        A lost line may hide that all others were held: then none of them was used for as long as a window lasts.
+        """
+        topic, begin = self.topics.values[self.topics.codes[row]], int(self.a.begin[row])
+        before, after = -_FAR, _FAR
+        for (of, broker), uses in self.process.uses.items():
+            if of != topic or broker == self.looked.broker[row] or self._is_held(broker, np.array([begin]))[0]:
+                continue
+            place = int(np.searchsorted(uses, begin, side="right"))
+            before = max(before, int(uses[place - 1]) if place else -_FAR)
+            after = min(after, int(uses[place]) if place < len(uses) else _FAR)
+        return after - before < self.shortest_ms
+
+    def _choices(self) -> tuple[Count, int | None]:
+        """Updates that held their broker, and those after which it was chosen all the same; the first such choice.
+
+        Choices after the same update rest on the same line of the record: they are one.
+        """
+        wrong, rows = set(), []
+        for row in self.impossible:
+            broker, begin = int(self.looked.broker[row]), int(self.a.begin[row])
+            since, until = self.sure.get(broker, (_NONE, _NONE))
+            place = int(np.searchsorted(since, begin - DEEP_MS, side="right")) - 1
+            is_inside = self.looked.first[row] and place >= 0 and begin < until[place]
+            if is_inside and self._had_another(row):
+                wrong.add((broker, int(np.searchsorted(self._ends(broker), begin - DEEP_MS, side="right"))))
+                rows.append((begin, row))
+        every = sum(self._holding(broker, *held) for broker, held in self.held.items())
+        return Count(len(wrong), max(every, len(wrong))), min(rows)[1] if rows else None
+
+    def _ends(self, broker: int) -> IntArray:
+        """When the attempts to a broker ended, in order."""
+        rows = self.process.rows
+        return np.sort(self.a.end[rows[self.looked.broker[rows] == broker]])
+
+    def _holding(self, broker: int, since: IntArray, until: IntArray) -> int:
+        """How many attempts to the broker ended in a stretch, before its last moment."""
+        ends = self._ends(broker)
+        place = np.searchsorted(since, ends, side="right") - 1
+        return int(((place >= 0) & (ends + 2 * DEEP_MS < until[np.maximum(place, 0)])).sum())
+
+    def _retries(self) -> tuple[Count, int | None]:
+        """Retries to a broker that the candidate does not take, of all; and the first."""
+        rows = self.process.rows
+        every = rows[~self.looked.first[rows] & np.asarray(self.a.table["last_broker_name"].is_valid())[rows]]
+        wrong = sorted((int(self.a.begin[row]), row) for row in set(self.impossible) & set(every.tolist()))
+        return Count(len(wrong), len(every)), wrong[0][1] if wrong else None
+
+    def _turns(self) -> Turns:
+        return turns_of(self.process.series, self.process.uses, self._reasons(), self.looked.listed)
+
+    def _reasons(self) -> list[Reason]:
+        """When brokers are to get their turn again."""
+        if not self.candidate.latency_fault_enabled:
+            rows = self.process.rows[self.looked.strikes[self.process.rows]]
+            return [Reason(int(self.looked.broker[row]), int(self.a.end[row]), _FAR) for row in rows.tolist()]
+        found = []
+        for broker, (since, until) in self.held.items():
+            following = np.append(since[1:], _FAR)
+            found += [
+                Reason(broker, int(at), int(next_)) for at, next_ in zip(until, following, strict=True) if at < DAY_MS
+            ]
+        return found
+
+    def _log_likelihood(self) -> float:
+        rows = self.process.rows[self.looked.first[self.process.rows]]
+        topics = self.a.texts("topic").codes[rows]
+        profile, on = self.candidate.profile, self.candidate.latency_fault_enabled
+        rule: Any = "all" if not on else "any" if profile.last_broker_rule == "filter" else "next"
+        queue = self.a.table["queue_id"].fill_null(0).to_numpy()
+        total = 0.0
+        for topic in np.unique(topics).tolist():
+            own = rows[topics == topic]
+            brokers, chosen = np.unique(self.looked.broker[own], return_inverse=True)
+            queues = np.array([int(queue[own[chosen == n]].max()) + 1 for n in range(len(brokers))])
+            at = self.a.begin[own]
+            listed = np.stack([_is_used_around(at[chosen == n], at) for n in range(len(brokers))], axis=1)
+            held = np.stack([self._is_held(code, at) for code in brokers.tolist()], axis=1)
+            total += log_likelihood(chosen, listed * queues, ~held, rule)
+        return total
+
+    def _is_held(self, broker: int, at: IntArray) -> BoolArray:
+        since, until = self.held.get(broker, (_NONE, _NONE))
+        if not len(since):
+            return np.zeros(len(at), np.bool_)
+        place = np.searchsorted(since, at, side="right") - 1
+        found: BoolArray = (place >= 0) & (at < until[np.maximum(place, 0)])
+        return found
+
+    def _says(self) -> tuple[object, ...]:
+        """The switch, every stretch, and every verdict that is not consistent."""
+        stretches = tuple(
+            column[own.item // self.size == self.place].tobytes()
+            for own in (self.part.held, self.part.down)
+            for column in (own.item % self.size, own.since, own.until)
+        )
+        told = tuple(
+            (v.row, v.verdict)
+            for v in self.part.verdicts
+            if v.verdict != "consistent" and self.part.process[v.row] == self.place
+        )
+        return (self.candidate.latency_fault_enabled, stretches, told)
+
+
+def _is_used_around(uses: IntArray, at: IntArray) -> BoolArray:
+    """Whether a broker was used within a route poll around each instant, so that it was listed; ``uses``: in order."""
+    after = np.searchsorted(uses, at)
+    inside = (after > 0) & (after < len(uses))
+    gap = uses[np.minimum(after, len(uses) - 1)] - uses[np.maximum(after - 1, 0)]
+    found: BoolArray = np.isin(at, uses) | (inside & (gap < LISTED_MS))
+    return found
+
+
+_NONE = np.zeros(0, np.int64)

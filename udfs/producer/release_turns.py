@@ -1,0 +1,132 @@
+"""Attempts of one process under one candidate in; whether brokers got their turn once nothing held them, out.
+
+A thread's sends to a topic take the queues in turn, from a random start. So of twice as many sends as the topic has
+queues one goes to every broker that is listed and available. A *lap* is so many first attempts of a thread on end,
+without a retry between them. The laps count that begin just after a broker's last reason to be avoided: with the
+switch on the end of its window; with the switch off, where nothing is a reason, a slow or failed attempt.
+
+Source: ThreadLocalIndex and TopicPublishInfo#selectOneMessageQueue, 4.2.0 to 5.5.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hindsight.udfs.producer.release_counts import Count
+from hindsight.udfs.values.arrays import BoolArray, IntArray
+
+# A route lacks a broker for one poll of 30 s at least: one that was used twice within this time was listed all along.
+LISTED_MS = 25_000
+_AFTER_MS = 50  # sends that were chosen as the reason ended are left out
+
+
+class Series(NamedTuple):
+    """A thread's attempts to a topic, in order.
+
+    Attributes:
+        row: their places among the attempts of the sample.
+        begin, broker: ms of the date, code.
+        run: number of the run without a retry that it is in; -1: it is a retry.
+        lap: how many sends make a lap.
+    """
+
+    topic: str
+    row: IntArray
+    begin: IntArray
+    broker: IntArray
+    run: IntArray
+    lap: int
+
+
+class Reason(NamedTuple):
+    """A broker is to get its turn from ``at`` on, until ``until`` (the next time that something holds it)."""
+
+    broker: int
+    at: int
+    until: int
+
+
+class Turns(NamedTuple):
+    """Laps in which a broker had to come and did not, of how many; ``row``: the first attempt of the first of them."""
+
+    laps: Count
+    row: int | None
+
+
+# By topic and broker, when the process sent to it, in order.
+Uses = Mapping[tuple[str, int], IntArray]
+# Whether a topic's recorded routes list a broker at an instant, ms of the date; None: none is recorded.
+Listed = Callable[[str, int, int], bool | None]
+
+
+def turns_of(series: Sequence[Series], uses: Uses, reasons: Iterable[Reason], listed: Listed) -> Turns:
+    """How the brokers of these reasons came back."""
+    ends: dict[tuple[int, int], int] = {}
+    against, chances, first = 0, 0, None
+    for reason in sorted(reasons, key=lambda r: (r.at, r.broker)):
+        for number, own in enumerate(series):
+            used = uses.get((own.topic, reason.broker))
+            if used is None or reason.at < ends.get((number, reason.broker), -1):
+                continue
+            place = int(np.searchsorted(own.begin, reason.at + _AFTER_MS, side="right"))
+            last = place + own.lap - 1
+            if last >= len(own.begin) or own.run[place] < 0 or (own.run[place:last] != own.run[last]).any():
+                continue
+            since, until = int(own.begin[place]), int(own.begin[last])
+            if until >= reason.until or not _is_listed(used, since, until, own.topic, reason.broker, listed):
+                continue
+            ends[number, reason.broker] = until
+            chances += 1
+            if not (own.broker[place : last + 1] == reason.broker).any():
+                against += 1
+                first = int(own.row[place]) if first is None else first
+    return Turns(Count(against, chances), first)
+
+
+def uses_of(topic: Sequence[str], broker: IntArray, begin: IntArray) -> Uses:
+    """The uses of some attempts."""
+    found: dict[tuple[str, int], list[int]] = {}
+    for of, code, at in zip(topic, broker.tolist(), begin.tolist(), strict=True):
+        found.setdefault((of, code), []).append(at)
+    return {key: np.sort(np.array(instants)) for key, instants in found.items()}
+
+
+def _is_listed(used: IntArray, since: int, until: int, topic: str, broker: int, listed: Listed) -> bool:
+    told = [listed(topic, broker, at) for at in (since, until)]
+    if None not in told:
+        return all(told)
+    before, after = np.searchsorted(used, since, side="right") - 1, np.searchsorted(used, until)
+    if before < 0 or after >= len(used):
+        return False
+    return bool(used[after] - used[before] < LISTED_MS)
+
+
+def series_of(
+    begin: IntArray,
+    broker: IntArray,
+    topic: Sequence[str],
+    thread: Sequence[str | None],
+    retry: BoolArray,
+    queue: IntArray,
+) -> list[Series]:
+    """The series of one process, whose attempts are given in order; those without a thread or a queue are left out."""
+    by_thread: dict[tuple[str, str], list[int]] = {}
+    queues: dict[tuple[str, int], int] = {}
+    for row, (of, name) in enumerate(zip(topic, thread, strict=True)):
+        key = of, int(broker[row])
+        queues[key] = max(queues.get(key, 0), int(queue[row]) + 1)
+        if name is not None:
+            by_thread.setdefault((of, name), []).append(row)
+    laps: dict[str, int] = {}
+    for (of, _), count in queues.items():
+        laps[of] = laps.get(of, 0) + 2 * count
+    found = []
+    for (of, _), rows in sorted(by_thread.items()):
+        place = np.array(rows)
+        again = retry[place]
+        run = np.where(again, -1, np.cumsum(again))
+        found.append(Series(of, place, begin[place], broker[place], run, laps[of]))
+    return found
