@@ -39,10 +39,10 @@ OF_GROUPS = (
     BROKER_ASSIGNMENT,
 )
 _OF_ONE_PRODUCER = (BROKER_AVAILABILITY_WINDOW, SEND_VERDICT, SEND_CALL, PRODUCER_REPLAY)
-_OF_ALL_PRODUCERS = (*_OF_ONE_PRODUCER, PRODUCER_FINDING, FLEET_MINUTE, WINDOW_CONFIRMATION)
+OF_ALL_PRODUCERS = (*_OF_ONE_PRODUCER, PRODUCER_FINDING, FLEET_MINUTE, WINDOW_CONFIRMATION)
 # Findings that follow from one producer's record alone.
 _OWN_FINDINGS = ("LONG_ISOLATION", "FAULT_OFF_SLOW", "IMPOSSIBLE_CHOICE")
-BUNDLED = tuple(table.name for table in (*OF_GROUPS, *_OF_ALL_PRODUCERS))
+BUNDLED = tuple(table.name for table in (*OF_GROUPS, *OF_ALL_PRODUCERS))
 _MOST_DATES = 7  # of an incident that has lasted for longer the state is taken that the date before handed on
 
 
@@ -116,7 +116,7 @@ def _claimed(table: Table, row: dict[str, Any]) -> Sequence[Table]:
     if table in OF_GROUPS:
         return OF_GROUPS
     if not _of(table, row):
-        return _OF_ALL_PRODUCERS
+        return OF_ALL_PRODUCERS
     return (*_OF_ONE_PRODUCER, PRODUCER_FINDING) if table == PRODUCER_FINDING else _OF_ONE_PRODUCER
 
 
