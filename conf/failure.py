@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-DONE, DRIFT_FOUND, GATE_FAILED, RUN_FAILED, WRONG_USAGE, LAKE_HELD, INTERRUPTED = 0, 1, 2, 3, 64, 75, 130
+DONE, DRIFT_FOUND, GATE_FAILED, RUN_FAILED, REPLAY_DIFFERS, WRONG_USAGE = 0, 1, 2, 3, 4, 64
+LAKE_HELD, INTERRUPTED = 75, 130
 
 
 class ExpectedError(Exception):

@@ -15,12 +15,13 @@ _WITHOUT_LAKE = {
     "check-landing": "hindsight.jobs.commands.check_landing",
     "collect": "hindsight.jobs.collect.command",
     "diagnose": "hindsight.jobs.commands.diagnose",
+    "replay": "hindsight.jobs.commands.replay_command",
     "watch": "hindsight.jobs.commands.watch_command",
 }
 
 
 # Commands of one app, which need Spark only where it is asked for.
-_ASKING = frozenset({"check", "drift", "explain", "render-report", "sql"})
+_ASKING = frozenset({"bundle", "check", "drift", "explain", "render-report", "sql"})
 
 
 def main(command: str | None = None) -> None:

@@ -114,6 +114,27 @@ def explain_command(
         write("\n\n".join(section.text() for section in sections).split("\n"))
 
 
+@app.command("bundle")
+def bundle_command(
+    what: Annotated[str, typer.Argument(help="An incident's id; or a table, with SQL that picks one row of it.")],
+    lake: LakeRoot,
+    where: Annotated[
+        str | None, typer.Argument(help="SQL that picks one row, e.g. \"client_id = '...' AND broker_name = '...'\".")
+    ] = None,
+    output: Annotated[Path, typer.Option(dir_okay=False, help="The file to write.")] = Path("bundle.zip"),
+    first: From = None,
+    settings: SettingsFile = None,
+) -> None:
+    """Write the inputs of one incident, window or verdict into a file to hand on: with other names, and proved."""
+    from hindsight.jobs.bundling.written_bundle import written_bundle
+
+    with _asking("bundle", lake, settings, "local", None) as (asker, loaded):
+        try:
+            write(written_bundle(asker, loaded, what, where, first and first.date(), output))
+        except NotOneRowError as error:
+            raise typer.BadParameter(str(error)) from error
+
+
 @app.command()
 def drift(
     lake: LakeRoot,

@@ -28,7 +28,7 @@ from hindsight.jobs.explaining.explained_window import explained_window
 from hindsight.jobs.explaining.explanation import MOST, Section
 from hindsight.schemas import TABLES
 
-__all__ = ["EXPLAINED", "NotOneRowError", "Section", "explain"]
+__all__ = ["EXPLAINED", "NotOneRowError", "Section", "explain", "the_row"]
 
 
 class NotOneRowError(ValueError):
@@ -40,11 +40,12 @@ def explain(asker: Asker, table: str, where: str) -> list[Section]:
 
     Raises: NotOneRowError: with how many rows it picks, and the columns that tell them apart.
     """
-    row = _the_row(asker, table, where)
+    row = the_row(asker, table, where)
     return [Section(f"The row of {table}", "", [row]), *EXPLAINED[table](asker, row)]
 
 
-def _the_row(asker: Asker, table: str, where: str) -> Record:
+def the_row(asker: Asker, table: str, where: str) -> Record:
+    """The one row of ``table`` that ``where`` picks. Raises: NotOneRowError."""
     try:
         rows = records(asker, f"SELECT * FROM {table} WHERE {where} LIMIT {MOST}")
     except BadQueryError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from hindsight.udfs.allocation import (
@@ -22,6 +21,7 @@ from hindsight.udfs.consumer.client_balance import sorted_as
 from hindsight.udfs.consumer.round_facts import BROADCASTING
 from hindsight.udfs.strategies.allocation_releases import profiles_that_differ
 from hindsight.udfs.strategies.member_families import alternatives, own_strategy
+from hindsight.udfs.strategies.ring_positions import kept_answers
 
 # Strategies whose result no log tells, by the beginning of their name, and the parameters that settings must give. What
 # computes the rooms of MACHINE_ROOM_NEARBY is the application's own code: settings name them, by shell patterns.
@@ -119,7 +119,7 @@ def computable(strategy: str) -> bool:
     return strategy in STRATEGIES and not strategy.startswith(tuple(_NEEDS))
 
 
-@lru_cache(maxsize=512)
+@kept_answers(512)
 def _answer(
     strategy: str,
     profile: str,

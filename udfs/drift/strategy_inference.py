@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from hindsight.udfs.allocation import AllocationError, MessageQueue, allocate
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.round_facts import BROADCASTING, Queue, TopicRound
+from hindsight.udfs.strategies.ring_positions import kept_answers
 
 # Ring sizes that are tried: RocketMQ's default, and what its users set instead.
 VIRTUAL_NODES = (1, 2, 3, 4, 5, 8, 10, 16, 20, 32, 50, 64, 100)
@@ -56,7 +56,7 @@ def _candidates(queues: Sequence[Queue], members: int) -> Iterator[tuple[str, st
             yield f"MACHINE_ROOM(machine_rooms={','.join(chosen)})", "MACHINE_ROOM", (("machine_rooms", chosen),)
 
 
-@lru_cache(maxsize=1024)
+@kept_answers(1024)
 def _owners(
     strategy: str,
     mq_all: tuple[MessageQueue, ...],

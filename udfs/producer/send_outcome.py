@@ -27,6 +27,7 @@ _FAILURES: dict[str, Failure] = {
 _NOT_AN_ATTEMPT = ("sendDefaultImpl call timeout", "sendSelectImpl call timeout", "call timeout")
 # Thrown inside of one, and isolates; an ASYNC send's too goes back to sendDefaultImpl, before invokeAsync is called.
 _BEFORE_THE_REQUEST = ("sendKernelImpl call timeout",)
+TOLD_BY_MESSAGE = frozenset((*_NOT_AN_ATTEMPT, *_BEFORE_THE_REQUEST))  # messages that rules look for
 _PHASES = (("SYNC", "result"), ("ASYNC", "submit"), ("ASYNC", "callback"), ("ONEWAY", "submit"))
 
 

@@ -3,16 +3,16 @@
 import hashlib
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
 from hindsight.udfs.strategies.allocation_releases import hashes_in_platform_charset
 from hindsight.udfs.strategies.allocation_request import AllocationError, AllocationRequest, Answer, is_member
+from hindsight.udfs.strategies.ring_positions import HashFunction, hash_or_given
 from hindsight.udfs.values.java_strings import java_encoder
 from hindsight.udfs.values.message_queues import MessageQueue, java_to_string
 
-HashFunction = Callable[[str], int]
 _TEXTS_KEPT = 65_536
 
 
@@ -53,7 +53,8 @@ def consistent_hash(request: AllocationRequest) -> Answer:
 
     @cache
     def queues_by_client() -> dict[str | None, list[MessageQueue]]:
-        hash_of = md5_hash(request.charset if hashes_in_platform_charset(request.profile) else "UTF-8")
+        charset = request.charset if hashes_in_platform_charset(request.profile) else "UTF-8"
+        hash_of = hash_or_given(f"MD5 {charset}", md5_hash(charset))
         ring = hash_ring(request.cid_all, request.virtual_node_count, hash_of)
         queues: defaultdict[str | None, list[MessageQueue]] = defaultdict(list)
         for mq in request.mq_all:

@@ -14,6 +14,7 @@ from functools import cache
 
 from hindsight.udfs.strategies.allocation_request import AllocationError, AllocationRequest, Answer, Strategy
 from hindsight.udfs.strategies.allocation_strategies import average_share, circle_share, configured
+from hindsight.udfs.strategies.ring_positions import hash_or_given
 from hindsight.udfs.values.java_strings import utf8_key
 from hindsight.udfs.values.message_queues import MessageQueue, java_to_string
 
@@ -66,13 +67,14 @@ def _consistent_hash(request: AllocationRequest) -> Answer:
 
     @cache
     def queues_by_client() -> Mapping[str | None, list[MessageQueue]]:
+        hash_of = hash_or_given("CRC-32", _crc32)
         holders = {
-            _crc32(f"{replica}{cid}"): cid for cid in request.cid_all for replica in range(request.virtual_node_count)
+            hash_of(f"{replica}{cid}"): cid for cid in request.cid_all for replica in range(request.virtual_node_count)
         }
         points = sorted(holders)
         queues: defaultdict[str | None, list[MessageQueue]] = defaultdict(list)
         for mq in request.mq_all if points else ():
-            queues[holders[points[bisect_right(points, _crc32(java_to_string(mq))) % len(points)]]].append(mq)
+            queues[holders[points[bisect_right(points, hash_of(java_to_string(mq))) % len(points)]]].append(mq)
         return queues
 
     def share(_request: AllocationRequest, member: str) -> list[MessageQueue]:

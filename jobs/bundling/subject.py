@@ -1,0 +1,125 @@
+"""A row that somebody names in; what a bundle of it must hold out: whose, of which dates, and which rows are claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from hindsight.conf.failure import WRONG_USAGE, ExpectedError
+from hindsight.jobs.engines.asker import Asker, records
+from hindsight.jobs.explaining.explain_row import the_row
+from hindsight.schemas import (
+    ALLOCATION_DRIFT,
+    BROKER_ASSIGNMENT,
+    BROKER_AVAILABILITY_WINDOW,
+    DRIFT_INCIDENT,
+    EXPECTED_ALLOCATION,
+    FLEET_MINUTE,
+    GROUP_ROUND,
+    MEMBERSHIP_CHANGE,
+    PRODUCER_FINDING,
+    PRODUCER_REPLAY,
+    REBALANCE_EVENT,
+    SEND_CALL,
+    SEND_VERDICT,
+    TABLES,
+    WINDOW_CONFIRMATION,
+    Table,
+)
+
+OF_GROUPS = (
+    DRIFT_INCIDENT,
+    ALLOCATION_DRIFT,
+    GROUP_ROUND,
+    EXPECTED_ALLOCATION,
+    MEMBERSHIP_CHANGE,
+    REBALANCE_EVENT,
+    BROKER_ASSIGNMENT,
+)
+_OF_ONE_PRODUCER = (BROKER_AVAILABILITY_WINDOW, SEND_VERDICT, SEND_CALL, PRODUCER_REPLAY)
+OF_ALL_PRODUCERS = (*_OF_ONE_PRODUCER, PRODUCER_FINDING, FLEET_MINUTE, WINDOW_CONFIRMATION)
+# Findings that follow from one producer's record alone.
+_OWN_FINDINGS = ("LONG_ISOLATION", "FAULT_OFF_SLOW", "IMPOSSIBLE_CHOICE")
+BUNDLED = tuple(table.name for table in (*OF_GROUPS, *OF_ALL_PRODUCERS))
+_MOST_DATES = 7  # of an incident that has lasted for longer the state is taken that the date before handed on
+
+
+class NothingToBundleError(ExpectedError):
+    """Raised where no row is named, or where there is none."""
+
+    exit_code = WRONG_USAGE
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Whose rows a bundle holds.
+
+    Attributes:
+        table: of the row that was named; ``row`` itself.
+        of: columns by which rows of input and derived tables are its own; empty: those of all producers.
+        claimed: the tables of which every row of its own is claimed.
+        first, last: the dates that are derived.
+    """
+
+    table: Table
+    row: dict[str, Any]
+    cluster: str
+    of: dict[str, str]
+    claimed: Sequence[Table]
+    first: date
+    last: date
+
+    @property
+    def is_of_group(self) -> bool:
+        """About a consumer group, not about producers."""
+        return self.table in OF_GROUPS
+
+
+def subject_of(asker: Asker, what: str, where: str | None, first: date | None) -> Subject:
+    """The subject of a row: an incident by its id, or the row of a table that SQL picks, as ``explain`` takes it.
+
+    ``first``: the first date to derive; None: the row's own, of an incident the one on which it was first seen.
+
+    Raises: NothingToBundleError; NotOneRowError.
+    """
+    if where is None:
+        known = records(asker, f"SELECT incident_id FROM drift_incident WHERE incident_id = {asker.literal(what)} LIMIT 1")
+        if not known:
+            raise NothingToBundleError(
+                f"there is no incident {what!r}; `hindsight drift` lists those that are open. Of another table name the "
+                f"table and SQL that picks the row: {', '.join(BUNDLED)}."
+            )
+        what, where = DRIFT_INCIDENT.name, f"incident_id = {asker.literal(what)}"
+    if what not in BUNDLED:
+        raise NothingToBundleError(f"a row of {what!r} cannot be bundled; one of {', '.join(BUNDLED)} can.")
+    row, table = the_row(asker, what, where), TABLES[what]
+    last = row["event_date"]
+    return Subject(table, row, row["cluster"], _of(table, row), _claimed(table, row), first or _first(row, last), last)
+
+
+def _first(row: dict[str, Any], last: date) -> date:
+    seen = row.get("first_seen_at")
+    return last if seen is None else max(seen.date(), last - timedelta(days=_MOST_DATES - 1))
+
+
+def _of(table: Table, row: dict[str, Any]) -> dict[str, str]:
+    if table in OF_GROUPS:
+        return {"consumer_group": row["consumer_group"]}
+    if table in _OF_ONE_PRODUCER or (table == PRODUCER_FINDING and row["code"] in _OWN_FINDINGS):
+        return {name: row[name] for name in ("producer_group", "client_id")}
+    return {}
+
+
+def _claimed(table: Table, row: dict[str, Any]) -> Sequence[Table]:
+    if table in OF_GROUPS:
+        return OF_GROUPS
+    if not _of(table, row):
+        return OF_ALL_PRODUCERS
+    return (*_OF_ONE_PRODUCER, PRODUCER_FINDING) if table == PRODUCER_FINDING else _OF_ONE_PRODUCER
+
+
+def is_claimed(table: Table, of: dict[str, str], row: dict[str, Any]) -> bool:
+    """Whether a derived row is one that a bundle claims: of one producer only the findings that others do not bear on."""
+    return not (table == PRODUCER_FINDING and of and row["code"] not in _OWN_FINDINGS)

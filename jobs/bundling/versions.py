@@ -1,0 +1,48 @@
+"""What a bundle says of the release that made it, and what differs in the one that replays it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from hindsight.schemas import SCHEMA_VERSION, TABLES, Table
+from hindsight.udfs.client_families import CLIENT_FAMILIES
+from hindsight.udfs.release_profiles import PROFILES
+
+
+def versions() -> dict[str, Any]:
+    """Of this release: hindsight, the contracts, and what it knows of RocketMQ's releases."""
+    try:
+        own = version("rocketmq-hindsight")
+    except PackageNotFoundError:  # run from an archive
+        own = "unknown"
+    rules = "\n".join(repr(rule) for rule in (*PROFILES.values(), *CLIENT_FAMILIES.values()))
+    return {"hindsight": own, "contracts": SCHEMA_VERSION, "release_profiles": _digest(rules)}
+
+
+def contract_of(table: Table) -> str:
+    """A digest of a table's columns."""
+    return _digest(f"{table.name} {table.schema.simpleString()}")
+
+
+def differences(told: Mapping[str, Any]) -> list[str]:
+    """What the release that made a bundle had otherwise, in sentences; ``told``: its manifest."""
+    theirs, ours = told.get("versions"), versions()
+    theirs = theirs if isinstance(theirs, dict) else {}
+    words = {"hindsight": "hindsight", "contracts": "contracts of tables", "release_profiles": "release profiles"}
+    found = [
+        f"made with {word} {theirs.get(name)}, replayed with {ours[name]}"
+        for name, word in words.items()
+        if theirs.get(name) != ours[name]
+    ]
+    contracts = told.get("contracts")
+    for name, digest in sorted(contracts.items() if isinstance(contracts, dict) else ()):
+        if name in TABLES and digest != contract_of(TABLES[name]):
+            found.append(f"the columns of {name} differ")
+    return found
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
