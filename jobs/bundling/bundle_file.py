@@ -170,7 +170,9 @@ def _rows(content: bytes, table: Table, name: str, contract: object) -> pa.Table
     except (pa.ArrowException, OSError, ValueError) as error:
         raise BadBundleError(f"{name} cannot be read: {error}.") from error
     columns = set(rows.column_names)
-    if columns != set(table.contract_columns) and (contract == contract_of(table) or not columns <= {*table.schema.names}):
+    if columns != set(table.contract_columns) and (
+        contract == contract_of(table) or not columns <= {*table.schema.names}
+    ):
         raise BadBundleError(f"{name} has other columns than {table.name}; replay it with the release that made it.")
     try:
         return conformed_rows(rows, table, table.contract_columns)
@@ -196,13 +198,9 @@ def _sorted(rows: pa.Table) -> pa.Table:
 
 def _parquet(rows: pa.Table) -> bytes:
     file = pa.BufferOutputStream()
-    pq.write_table(
-        rows, file, compression="none", use_dictionary=False, write_statistics=False, store_schema=False
-    )
-    return file.getvalue().to_pybytes()
+    pq.write_table(rows, file, compression="none", use_dictionary=False, write_statistics=False, store_schema=False)
+    return bytes(file.getvalue())
 
 
 def _json(told: Any) -> bytes:
     return json.dumps(told, sort_keys=True, ensure_ascii=True, indent=1, default=str).encode() + b"\n"
-
-

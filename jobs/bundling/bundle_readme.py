@@ -22,7 +22,9 @@ def readme(bundle: Bundle) -> str:
 
 def _counts(tables: object) -> str:
     assert isinstance(tables, dict)
-    return "\n".join(f"  {table.name}: {len(rows)} rows" for table, rows in sorted(tables.items(), key=lambda e: e[0].name))
+    return "\n".join(
+        f"  {table.name}: {len(rows)} rows" for table, rows in sorted(tables.items(), key=lambda e: e[0].name)
+    )
 
 
 _PAGE = """An evidence bundle of hindsight: what was recorded, and what follows from it.

@@ -1,4 +1,4 @@
-"""Input rows in; the rows that the jobs' own derivations make of them, out. Nothing outside a folder of its own is touched."""
+"""Input rows in; the rows that the jobs' own derivations make of them, out; in a folder that is gone afterwards."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from hindsight.jobs.engines.arrow_lake import Where
 from hindsight.jobs.engines.local_lake import LocalLake
@@ -43,7 +43,10 @@ class KnownDates(NamedTuple):
         )
 
 
-def known_dates(lake: LocalLake, side: str, cluster: str, first: date, last: date) -> KnownDates:
+Side = Literal["producer", "consumer"]
+
+
+def known_dates(lake: LocalLake, side: Side, cluster: str, first: date, last: date) -> KnownDates:
     """What is known of a cluster from ``first`` to ``last``; ``side``: ``consumer`` or ``producer``."""
     own = frozenset(formats_of(side))
     beside = (n for n, f in FORMATS.items() if {TOPIC_ROUTE.name, CLIENT_EVENT.name} & {*f.tables})

@@ -12,7 +12,7 @@ import pyarrow as pa
 from hindsight.conf.failure import ExpectedError
 from hindsight.conf.settings import Settings
 from hindsight.jobs.bundling.derived_again import derived_again, own_rows
-from hindsight.jobs.bundling.known_dates import KnownDates, known_dates
+from hindsight.jobs.bundling.known_dates import KnownDates, Side, known_dates
 from hindsight.jobs.bundling.renamed_settings import note_settings, renamed_settings, settings_of
 from hindsight.jobs.bundling.sliced_groups import GroupSlice, Rows
 from hindsight.jobs.bundling.sliced_producers import producer_opening, producer_rows
@@ -58,7 +58,7 @@ def made_bundle(lake: LocalLake, settings: Settings, subject: Subject) -> Bundle
 
     Raises: DoesNotFollowError: what was derived again is not what the lake holds.
     """
-    side = "consumer" if subject.is_of_group else "producer"
+    side: Side = "consumer" if subject.is_of_group else "producer"
     dates = known_dates(lake, side, subject.cluster, subject.first, subject.last)
     inputs = _inputs(lake, settings, subject, dates)
     stored = {table: _stored(lake, table, subject, dates) for table in subject.claimed}
@@ -72,12 +72,8 @@ def made_bundle(lake: LocalLake, settings: Settings, subject: Subject) -> Bundle
     new = {table: renamed(_without_lineage(rows, table), table, names) for table, rows in inputs.items() if len(rows)}
     cluster, of = names.of("cluster", subject.cluster), _renamed_key(subject.of, names)
     recorder = RingRecorder(names)
-    derived = derived_again(
-        new, dates, cluster, settings_of(own_settings), recorder, of_groups=subject.is_of_group
-    )
-    claims = {
-        table: own_rows(derived[table.name], table, of, dates.dates) for table in subject.claimed
-    }
+    derived = derived_again(new, dates, cluster, settings_of(own_settings), recorder, of_groups=subject.is_of_group)
+    claims = {table: own_rows(derived[table.name], table, of, dates.dates) for table in subject.claimed}
     wanted = {table: _compared(renamed(rows, table, names).to_pylist(), table) for table, rows in stored.items()}
     _require_same(wanted, {table: _compared(rows, table) for table, rows in claims.items()})
     return Bundle(
@@ -136,17 +132,14 @@ def _require_same(wanted: Mapping[Table, Counter[str]], derived: Mapping[Table, 
         lacks, more = rows - derived[table], derived[table] - rows
         if lacks or more:
             raise DoesNotFollowError(
-                f"{table.name}: {lacks.total()} row(s) of the lake do not follow from its inputs under these settings and "
-                f"this release, and {more.total()} other(s) do; run the pipeline with the settings of this command, or "
-                "give those of the last run with --settings. Nothing was written."
+                f"{table.name}: {lacks.total()} row(s) of the lake do not follow from its inputs under these settings "
+                f"and this release, and {more.total()} other(s) do; run the pipeline with the settings of this "
+                "command, or give those of the last run with --settings. Nothing was written."
             )
 
 
 def _named(subject: Subject, names: NewNames, claims: list[dict[str, Any]]) -> dict[str, Any]:
     """The row that was asked for among those that were derived."""
-    from hindsight.jobs.engines.arrow_columns import conformed_rows
-
-    own = {name: value for name, value in subject.row.items() if name in subject.table.schema.names}
-    row = renamed(conformed_rows(pa.Table.from_pylist([own]), subject.table), subject.table, names)
+    row = renamed(pa.Table.from_pylist([dict(subject.row)], arrow_schema(subject.table)), subject.table, names)
     (wanted,) = _compared(row.to_pylist(), subject.table)
     return next(one for one in claims if _compared([one], subject.table) == Counter([wanted]))

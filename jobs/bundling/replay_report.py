@@ -52,7 +52,9 @@ def _word(verdict: Verdict) -> str:
 
 def _row(verdict: Verdict) -> str:
     row = verdict.claimed or verdict.derived or {}
-    names = [name for name in verdict.table.key if name not in ("cluster", "event_date") and row[name] not in (None, "")]
+    names = [
+        name for name in verdict.table.key if name not in ("cluster", "event_date") and row[name] not in (None, "")
+    ]
     said = " ".join(f"{name}={row[name]}" for name in names)
     sentence = row.get("sentence") or row.get("verdict")
     return f"{verdict.table.name} {said}{f': {sentence}' if sentence else ''}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import date
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -80,7 +81,7 @@ class GroupSlice:
         where = Where(dates=[ClusterDate(self._cluster, previous)], values={"consumer_group": [self._group]})
         return {table: self._lake.rows(table, where=where) for table in OPENING}
 
-    def _all(self, table: Table, **values: Iterable[str]) -> pa.Table:
+    def _all(self, table: Table, **values: Iterable[Any]) -> pa.Table:
         return self._lake.rows(table, where=Where(dates=self._near, values={n: list(v) for n, v in values.items()}))
 
     def _own(self, table: Table) -> pa.Table:
@@ -130,7 +131,9 @@ class GroupSlice:
         named = [
             (collector, at, column, name)
             for rows, column in told
-            for collector, at, name in zip(*(rows[c].to_pylist() for c in ("collector", "round_at", column)), strict=True)
+            for collector, at, name in zip(
+                *(rows[c].to_pylist() for c in ("collector", "round_at", column)), strict=True
+            )
         ]
         whole = KnownNames(named).with_whole_names(progress)
         return whole.set_column(

@@ -54,7 +54,9 @@ def producer_opening(lake: LocalLake, cluster: str, of: Mapping[str, str], previ
 def _near(attempts: pa.Table, dates: Sequence[date]) -> pa.Table:
     """Attempts of the dates, and those about midnight that may be of one send with them."""
     first, last = (datetime(day.year, day.month, day.day, tzinfo=UTC) for day in (min(dates), max(dates)))
-    since, until = (pa.scalar(at, pa.timestamp("us", "UTC")) for at in (first - _REACH, last + timedelta(days=1) + _REACH))
+    since, until = (
+        pa.scalar(at, pa.timestamp("us", "UTC")) for at in (first - _REACH, last + timedelta(days=1) + _REACH)
+    )
     wanted = pa.scalar(False)
     for name in _INSTANTS:
         at = attempts[name]

@@ -1,8 +1,8 @@
-"""A row that somebody names in; what a bundle of it must hold out: whose, of which dates, and which rows are claimed."""
+"""A row that somebody names in; what a bundle of it must hold out: whose, which dates, and which rows are claimed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -85,11 +85,13 @@ def subject_of(asker: Asker, what: str, where: str | None, first: date | None) -
     Raises: NothingToBundleError; NotOneRowError.
     """
     if where is None:
-        known = records(asker, f"SELECT incident_id FROM drift_incident WHERE incident_id = {asker.literal(what)} LIMIT 1")
+        known = records(
+            asker, f"SELECT incident_id FROM drift_incident WHERE incident_id = {asker.literal(what)} LIMIT 1"
+        )
         if not known:
             raise NothingToBundleError(
-                f"there is no incident {what!r}; `hindsight drift` lists those that are open. Of another table name the "
-                f"table and SQL that picks the row: {', '.join(BUNDLED)}."
+                f"there is no incident {what!r}; `hindsight drift` lists those that are open. Of another table name "
+                f"the table and SQL that picks the row: {', '.join(BUNDLED)}."
             )
         what, where = DRIFT_INCIDENT.name, f"incident_id = {asker.literal(what)}"
     if what not in BUNDLED:
@@ -120,6 +122,6 @@ def _claimed(table: Table, row: dict[str, Any]) -> Sequence[Table]:
     return (*_OF_ONE_PRODUCER, PRODUCER_FINDING) if table == PRODUCER_FINDING else _OF_ONE_PRODUCER
 
 
-def is_claimed(table: Table, of: dict[str, str], row: dict[str, Any]) -> bool:
-    """Whether a derived row is one that a bundle claims: of one producer only the findings that others do not bear on."""
+def is_claimed(table: Table, of: Mapping[str, str], row: Mapping[str, Any]) -> bool:
+    """Whether a bundle claims a derived row: of one producer only the findings that others do not bear on."""
     return not (table == PRODUCER_FINDING and of and row["code"] not in _OWN_FINDINGS)

@@ -18,9 +18,9 @@ AS SELECT
   cluster, event_date, producer_group, client_id, started_at,
   ARRAY_SORT(COLLECT_SET(CASE WHEN state = 'remains' THEN families || ' / ' || ladder END)) AS remaining,
   MIN(CASE WHEN state = 'remains' AND log_likelihood >= best THEN families || ' / ' || ladder END) AS likeliest,
-  SUM(CASE WHEN state = 'ruled_out' THEN 1 ELSE 0 END) AS ruled_out,
+  COUNT_IF(state = 'ruled_out') AS ruled_out,
   MAX(attempts) AS attempts,
-  SUM(CASE WHEN recorded AND state = 'ruled_out' THEN 1 ELSE 0 END) > 0 AS contradicts_record,
+  COUNT_IF(recorded AND state = 'ruled_out') > 0 AS contradicts_record,
   MAX(reason) AS reason
 FROM (
   SELECT *, MAX(CASE WHEN state = 'remains' THEN log_likelihood END) OVER (

@@ -13,15 +13,27 @@ import pyarrow as pa
 
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.schemas import TABLES
-from hindsight.udfs.consumer.round_reads import is_system_group, is_system_topic
+from hindsight.udfs.values.system_names import is_system_group, is_system_topic
 
 _COLUMNS = {
     *("cluster", "consumer_group", "producer_group", "client_group", "topic", "broker_name", "client_id", "address"),
     *("broker_address", "master_address", "member_ids", "client_host", "name_server", "client_ip", "thread", "msg_id"),
     *("offset_msg_id", "message_key", "transaction_id", "tags", "sub_string", "source_file", "log_folder", "error"),
-    *("text", "line_digest", "incident_id", "member_list_hash", "subject", "trace_msg_id", "queues_text", "stack_trace"),
+    *(
+        "text",
+        "line_digest",
+        "incident_id",
+        "member_list_hash",
+        "subject",
+        "trace_msg_id",
+        "queues_text",
+        "stack_trace",
+    ),
 }
 _SHORTEST = 4
+_MOST = 300  # names of a column that are looked for: of message ids there are many
+# Parts of texts that are words, not names: those of sentences, of formats and of RocketMQ's own constants.
+_WORD = re.compile(r"[a-z_']+[.:)]?|[A-Z][A-Z_]+|[A-Z]?[a-z]+")
 _ADDRESS = re.compile(r"\b(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\b")
 # Threads and such that are words of the bundle's own page or columns as well.
 _WORDS = {"main", "TAG", "topic", "group"}
@@ -33,15 +45,19 @@ def originals(lake: LocalLake) -> set[str]:
     for table in TABLES.values():
         rows = lake.rows(table)
         for name in set(rows.column_names) & _COLUMNS:
-            found |= {text for text in _texts(rows[name]) if text}
+            texts = sorted({text for text in _texts(rows[name]) if text})
+            found |= set(texts[:: 1 + len(texts) // _MOST])
     parts = {part for text in found if len(text) < 300 for part in re.split(r"[@:/%;,\s]", text)}
-    every = {text for text in found | parts if len(text) >= _SHORTEST and text not in _WORDS}
+    every = {text for text in found | {part for part in parts if not _WORD.fullmatch(part)} if len(text) >= _SHORTEST}
+    every -= _WORDS
     return {text for text in every if not _stays(text)}
 
 
 def _stays(text: str) -> bool:
     """RocketMQ's own names, words of hindsight's formats, and plain numbers."""
-    if text.isdigit() or re.fullmatch(r"[\d.]+", text) and not _ADDRESS.fullmatch(text):
+    if text.isdigit() or (re.fullmatch(r"[\d.]+", text) and not _ADDRESS.fullmatch(text)):
+        return True
+    if text.startswith(("org.apache.rocketmq.", "java.")):
         return True
     return is_system_topic(text) or is_system_group(text) or text.strip("%") in ("RETRY", "DLQ")
 

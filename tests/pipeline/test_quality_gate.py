@@ -59,6 +59,7 @@ def expected(owner: str) -> list[dict[str, Any]]:
 SOUND: dict[str, dict[str, Any]] = {
     "broker_availability_window": {"window_start": at(1), "window_end": at(5), "not_available_ms": 30_000},
     "producer_replay": {"not_available_ms": [0, 30_000]},
+    "producer_release": {"ruled_out_by": None},
     "send_call": {"attempts": [None]},
     "window_confirmation": {"shows": "opened", "window_start": at(1)},
     "producer_finding": {"evidence": ["e"], "to": at(2)},
@@ -85,6 +86,7 @@ BROKEN: dict[str, dict[str, list[dict[str, Any]]]] = {
         "a send is of the date on which it began": [{"msg_id": "date", "event_date": DAY - timedelta(days=1)}],
         "what is not as it should be has a reason": [{"msg_id": "twice", "stored_twice": "possible"}],
     },
+    "producer_release": {"what is ruled out has what ruled it out": [{"state": "ruled_out"}]},
     "window_confirmation": {"a line that shows a window names it": [{"window_start": None}]},
     "fleet_minute": {"no more isolate a broker than are active": [{"isolating": 1}]},
     "producer_finding": {

@@ -43,12 +43,46 @@ NAMED: Mapping[str, str] = {
 }
 # Words of RocketMQ's and of the product's own, which rules go by.
 WORDS = frozenset(
-    """
-    also assumed certainty client_kind code codes consume_from_where consume_type doubts end_reason expression_type
-    finding_state kind language message_model mode outcome phase profile queue_kind result retry_verdict role root_cause
-    rule severity shows source sources state stored_twice stored_twice_reasons strategy_source told_by trigger_kind
-    trust verdict woken_by
-    """.split()
+    [
+        "also",
+        "assumed",
+        "certainty",
+        "client_kind",
+        "code",
+        "codes",
+        "consume_from_where",
+        "consume_type",
+        "doubts",
+        "end_reason",
+        "expression_type",
+        "finding_state",
+        "kind",
+        "language",
+        "message_model",
+        "mode",
+        "outcome",
+        "phase",
+        "profile",
+        "queue_kind",
+        "result",
+        "retry_verdict",
+        "role",
+        "root_cause",
+        "rule",
+        "severity",
+        "shows",
+        "source",
+        "sources",
+        "state",
+        "stored_twice",
+        "stored_twice_reasons",
+        "strategy_source",
+        "told_by",
+        "trigger_kind",
+        "trust",
+        "verdict",
+        "woken_by",
+    ]
 )
 # Digests of names: they differ with these, and are not compared.
 DIGESTS = frozenset({"incident_id", "member_list_hash", "queue_list_hash", "claims_hash", "line_digest"})

@@ -15,12 +15,12 @@ from hindsight.udfs.bundles.ordered_names import numbered, ordered_names
 from hindsight.udfs.clients.client_kinds import GRPC_CLIENT_ID, OTHER_CLASS
 from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX
 from hindsight.udfs.consumer.round_facts import RETRY_PREFIX
-from hindsight.udfs.consumer.round_reads import is_system_group, is_system_topic
 from hindsight.udfs.diagnosis.log_processes import log_of
 from hindsight.udfs.formats.hook_lines import RESPONSE_CODE
 from hindsight.udfs.limits.unread_answers import UNREADABLE
 from hindsight.udfs.producer.send_outcome import TOLD_BY_MESSAGE
 from hindsight.udfs.values.java_strings import java_string_key
+from hindsight.udfs.values.system_names import is_system_group, is_system_topic
 
 Found = Mapping[str, Collection[str]]
 
@@ -28,10 +28,17 @@ _LOGICAL = "__syslo__"  # before the scope, in the name of a static topic's brok
 # RocketMQ's own names that end in one of a cluster or broker: what follows is replaced.
 _OWN_BEGINNINGS = ("RMQ_SYS_", "rmq_sys_", "CID_RMQ_SYS_", "CID_ONSAPI_")
 _OWN_NAMES = frozenset(
-    """
-    RMQ_SYS_TRANS_HALF_TOPIC RMQ_SYS_TRANS_OP_HALF_TOPIC RMQ_SYS_TRACE_TOPIC rmq_sys_wheel_timer CID_RMQ_SYS_TRANS
-    CID_RMQ_SYS_REVIVE_GROUP CID_ONSAPI_OWNER CID_ONSAPI_PERMISSION CID_ONSAPI_PULL
-    """.split()
+    [
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "RMQ_SYS_TRACE_TOPIC",
+        "rmq_sys_wheel_timer",
+        "CID_RMQ_SYS_TRANS",
+        "CID_RMQ_SYS_REVIVE_GROUP",
+        "CID_ONSAPI_OWNER",
+        "CID_ONSAPI_PERMISSION",
+        "CID_ONSAPI_PULL",
+    ]
 )
 _OLD_CPP_HOST = re.compile(r"\d+-[^@]+")  # <pid>-<ip>, before the instance
 _GRPC_REST = re.compile(GRPC_CLIENT_ID.removeprefix("^[^@]+@").removesuffix("$"))
@@ -104,6 +111,12 @@ class NewNames:
             found["broker"] |= {entry.split(":")[0] for entry in conf.split(";")} - {""}
         for line in found["evidence"]:
             found["file"].add(line.rpartition(":")[0])
+        self._take_apart_hosts()
+        for kind in found:
+            found[kind].discard("")
+
+    def _take_apart_hosts(self) -> None:
+        found = self._found
         for client in found["client"]:
             host, at, instance = client.partition("@")
             found["host"].add(host + at)
@@ -112,8 +125,6 @@ class NewNames:
             host, _, port = address.rpartition(":")
             found["host"].add(f"{host}@")
             found["port"].add(port)
-        for kind in found:
-            found[kind].discard("")
 
     def _label(self, kind: str) -> str:
         """The kind itself, if no name holds it."""
@@ -126,7 +137,9 @@ class NewNames:
         stay = {"*": "*"} if kind in ("tag", "expression") and "*" in self._found[kind] else {}
         return ordered_names(self._found[kind], fixed or stay, self._label(kind))
 
-    def _own_names(self, kind: str, is_own: Callable[[str], bool], more: Mapping[str, str] | None = None) -> dict[str, str]:
+    def _own_names(
+        self, kind: str, is_own: Callable[[str], bool], more: Mapping[str, str] | None = None
+    ) -> dict[str, str]:
         """New names of all that are not RocketMQ's own."""
         names, label = self._found[kind], self._label(kind)
         fixed = {name: name for name in names if is_own(name) and not name.startswith(_OWN_BEGINNINGS)}
@@ -178,7 +191,8 @@ class NewNames:
         heads = numbered({name[:-_TAIL] if alike else "" for name in names}, lambda _, place: place)
         ordered = sorted(names, key=java_string_key)
         return {
-            name: f"message-{heads[name[:-_TAIL] if alike else '']}-{place:0{_TAIL}}" for place, name in enumerate(ordered)
+            name: f"message-{heads[name[:-_TAIL] if alike else '']}-{place:0{_TAIL}}"
+            for place, name in enumerate(ordered)
         }
 
     def _files(self) -> dict[str, str]:
@@ -198,10 +212,10 @@ class NewNames:
         if text.startswith(UNREADABLE):
             code = text.removeprefix(UNREADABLE)
             return UNREADABLE + (code if _WORD.fullmatch(code) else self._of["error"][text])
-        code = RESPONSE_CODE.search(text)
+        told = RESPONSE_CODE.search(text)
         tail = text.rpartition(": ")[2].strip()
         kept = [self._of["error"][text], *(mark for mark in _MARKS if mark in text)]
-        said = " ".join([*kept, *([code[0]] if code else [])])
+        said = " ".join([*kept, *([told[0]] if told else [])])
         return f"{said}: {tail}" if tail in TOLD_BY_MESSAGE else said
 
     def _exception(self, text: str) -> str:
@@ -218,7 +232,9 @@ class NewNames:
     def _order_conf(self, text: str) -> str:
         brokers = self._of["broker"]
         entries = (entry.split(":") for entry in text.split(";"))
-        return ";".join(":".join([brokers.get(e[0], ""), *(n if n.isdecimal() else "x" for n in e[1:])]) for e in entries)
+        return ";".join(
+            ":".join([brokers.get(e[0], ""), *(n if n.isdecimal() else "x" for n in e[1:])]) for e in entries
+        )
 
     def _evidence(self, text: str) -> str:
         file, colon, line = text.rpartition(":")
@@ -249,7 +265,8 @@ class NewNames:
         return [self._of["room"].get(room, "room") for room in rooms]
 
 
-_FATE = r"(?P<after>: (?:no answer|not asked for|not_collected|refused, CODE -?\d+|the name servers differ|not read in this round))?"
+_FATES = r"no answer|not asked for|not_collected|refused, CODE -?\d+|the name servers differ|not read in this round"
+_FATE = f"(?P<after>: (?:{_FATES}))?"
 _FORMS = [
     (re.compile(f"(?P<before>consumer list of )(?P<name>.+?){_FATE}", re.DOTALL), "broker"),
     (re.compile(f"(?P<before>(?:topic_route|route) of )(?P<name>.+?){_FATE}", re.DOTALL), "topic"),

@@ -18,7 +18,9 @@ class RingRecorder:
     """Gives each new name the position of the old one, and remembers it."""
 
     def __init__(self, names: NewNames) -> None:
-        self._old = {kind: {new: old for old, new in names.known(kind).items()} for kind in ("client", "topic", "broker")}
+        self._old = {
+            kind: {new: old for old, new in names.known(kind).items()} for kind in ("client", "topic", "broker")
+        }
         self.positions: dict[str, dict[str, int]] = {}
 
     def __call__(self, name: str, own: HashFunction, text: str) -> int:

@@ -78,8 +78,20 @@ _TRACK = Fields(
         "causes": Each(_CAUSE),
         "incident": _CAUSE,
         **dict.fromkeys(
-            """since first_seen_at last_true_at rounds_true rounds_past_grace rounds_informative false_rounds false_since
-            lag_at_open lag_now offset_at_first accrued""".split()
+            [
+                "since",
+                "first_seen_at",
+                "last_true_at",
+                "rounds_true",
+                "rounds_past_grace",
+                "rounds_informative",
+                "false_rounds",
+                "false_since",
+                "lag_at_open",
+                "lag_now",
+                "offset_at_first",
+                "accrued",
+            ]
         ),
     }
 )
@@ -93,8 +105,20 @@ _INCIDENT = Fields(
         **dict.fromkeys(("cause_sentence", "worst_sentence"), SENTENCE),
         "disturbance": _DISTURBANCE,
         **dict.fromkeys(
-            """first_seen_at opened_at last_seen_at resolved_at ordered reopened changes rounds_true rounds_informative
-            lag_at_open lag_now accrued""".split()
+            [
+                "first_seen_at",
+                "opened_at",
+                "last_seen_at",
+                "resolved_at",
+                "ordered",
+                "reopened",
+                "changes",
+                "rounds_true",
+                "rounds_informative",
+                "lag_at_open",
+                "lag_now",
+                "accrued",
+            ]
         ),
     }
 )
@@ -159,19 +183,23 @@ def _walked(value: Any, shape: Any, put: Put, place: str) -> Any:
             return [_walked(one, shape.of, put, f"{place}[]") for one in value]
         if isinstance(shape, Row):
             shapes = (*shape.of, *(None for _ in value[len(shape.of) :]))
-            return [_walked(one, of, put, f"{place}[{n}]") for n, (one, of) in enumerate(zip(value, shapes, strict=False))]
+            return [
+                _walked(one, of, put, f"{place}[{n}]") for n, (one, of) in enumerate(zip(value, shapes, strict=False))
+            ]
     if isinstance(value, dict):
         if isinstance(shape, By):
             return {put(shape.kind, name): _walked(one, shape.of, put, f"{place}.*") for name, one in value.items()}
         if isinstance(shape, Fields) and value.keys() <= shape.of.keys():
             return {name: _walked(one, shape.of[name], put, f"{place}.{name}") for name, one in value.items()}
-    raise UnknownStateError(f"a state that is handed on holds at {place} what this release does not know how to rename.")
+    raise UnknownStateError(
+        f"a state that is handed on holds at {place} what this release does not know how to rename."
+    )
 
 
 def _without_text(value: Any, place: str) -> Any:
     """Numbers alone, however deep."""
     if isinstance(value, list):
         return [_without_text(one, place) for one in value]
-    if isinstance(value, str) or isinstance(value, dict):
+    if isinstance(value, (str, dict)):
         raise UnknownStateError(f"a state that is handed on holds a text at {place}, where numbers were.")
     return value
