@@ -13,6 +13,7 @@ from hindsight.conf.failure import ExpectedError
 from hindsight.conf.settings import Settings
 from hindsight.jobs.bundling.derived_again import derived_again, own_rows
 from hindsight.jobs.bundling.known_dates import KnownDates, Side, known_dates
+from hindsight.jobs.bundling.renamed_rows import compared_columns, found_names, renamed
 from hindsight.jobs.bundling.renamed_settings import note_settings, renamed_settings, settings_of
 from hindsight.jobs.bundling.sliced_groups import GroupSlice, Rows
 from hindsight.jobs.bundling.sliced_producers import producer_opening, producer_rows
@@ -23,7 +24,6 @@ from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.schemas import Table
 from hindsight.udfs.bundles.new_names import NewNames
-from hindsight.udfs.bundles.renamed_rows import compared_columns, found_names, renamed
 from hindsight.udfs.bundles.ring_record import Recorded, RingRecorder
 
 
