@@ -67,8 +67,16 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
 
 def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunContext) -> PublicationResult:
     """The same, whichever engine reads, computes and writes."""
+    return publish(lake, context, derivation(settings, runner))
+
+
+def derivation(settings: Settings, runner: Runner) -> Derivation[Any]:
+    """How the consumers' tables follow from their inputs under these settings.
+
+    Raises: SettingsError: the settings name a client family that there is not.
+    """
     declared_clients(settings)  # refused before anything is read
-    derivation: Derivation[Any] = Derivation(
+    return Derivation(
         job="flag_allocation_drift",
         formats=formats_of("consumer"),
         inputs=(
@@ -92,7 +100,6 @@ def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunCont
         # An incident that lasts moves on to the next date, when there is one.
         waiting=((DRIFT_INCIDENT, Where(values={"settled": [False]})),),
     )
-    return publish(lake, context, derivation)
 
 
 def _compute(stretch: Stretch[Any], settings: Settings, runner: Runner) -> dict[str, Any]:

@@ -39,12 +39,17 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
 
 def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunContext) -> PublicationResult:
     """The same, on either engine."""
+    return publish(lake, context, derivation(settings, runner))
+
+
+def derivation(settings: Settings, runner: Runner) -> Derivation[Any]:
+    """How the producers' tables follow from their inputs under these settings."""
 
     def compute(stretch: Stretch[ArrowLake]) -> dict[str, Any]:
         made = derive(stretch, settings, runner)
         return {table.name: made.rows(table.name, arrow_schema(table)) for table in DERIVED}
 
-    derivation = Derivation(
+    return Derivation(
         job="rebuild_availability",
         formats=formats_of("producer"),
         beside=tuple(name for name, f in FORMATS.items() if {TOPIC_ROUTE.name, CLIENT_EVENT.name} & {*f.tables}),
@@ -59,7 +64,6 @@ def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunCont
         ),
         corrected=names_by_date,
     )
-    return publish(lake, context, derivation)
 
 
 if __name__ == "__main__":

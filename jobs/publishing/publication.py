@@ -95,7 +95,7 @@ def _publish(
 ) -> PublicationResult:
     for table in derivation.tables:
         lake.create(table)
-    files = _files(lake, derivation)
+    files = files_by_date(lake, derivation)
     stored, published = computed_before(lake, derivation.job)
     progress = Progress(files.digests, stored, context.dates)
     while stretch := _next_stretch(lake, context, files, progress):
@@ -112,7 +112,7 @@ def _publish(
     return _commit(lake, context, derivation, progress, published + 1)
 
 
-def _next_stretch(lake: L, context: RunContext, files: _Files, progress: Progress) -> Stretch[L] | None:
+def _next_stretch(lake: L, context: RunContext, files: FilesOfDates, progress: Progress) -> Stretch[L] | None:
     found = next_dates(progress)
     if found is None:
         return None
@@ -120,7 +120,7 @@ def _next_stretch(lake: L, context: RunContext, files: _Files, progress: Progres
     return Stretch(lake, context, *found, progress.last_recorded(), recorded, done, files.formats)
 
 
-class _Files(NamedTuple):
+class FilesOfDates(NamedTuple):
     """The files that touch each date: a digest of them, the settings and the contracts; their lines. Formats of all."""
 
     digests: dict[ClusterDate, str]
@@ -128,7 +128,8 @@ class _Files(NamedTuple):
     formats: frozenset[str]
 
 
-def _files(lake: L, derivation: Derivation[L]) -> _Files:
+def files_by_date(lake: L, derivation: Derivation[L]) -> FilesOfDates:
+    """What the ledger knows of the files that bear on each date."""
     formats = (*derivation.formats, *derivation.beside)
     names = ["cluster", "format", "file", "size_bytes", "read", "event_dates"]
     touching: dict[ClusterDate, list[dict[str, Any]]] = {}
@@ -141,7 +142,7 @@ def _files(lake: L, derivation: Derivation[L]) -> _Files:
     for at, digest in derivation.corrected(lake).items():
         digests[at] = f"{digests.get(at, '')}:{digest}"
     lines = {at: sum(file["read"] for file in of) for at, of in own.items()}
-    return _Files(digests, lines, frozenset(file["format"] for of in own.values() for file in of))
+    return FilesOfDates(digests, lines, frozenset(file["format"] for of in own.values() for file in of))
 
 
 def _digest(rests_on: str, files: list[dict[str, Any]]) -> str:

@@ -1,0 +1,102 @@
+"""A derivation and dates in; what it gives of them, in a lake of its own, out. Nothing that is published is touched.
+
+A derivation does not know of publishing: it takes a ``Stretch`` and gives rows. Here the stretch is that of dates that
+were asked for, with the state that the published date before each cluster's first one closed with; the rows go into
+another lake, with the same contracts. No ledger, gate or lease of the published lake takes part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.publishing.dates_to_compute import Progress
+from hindsight.jobs.publishing.publication import Derivation, Stretch, files_by_date
+from hindsight.jobs.publishing.publication_record import computed_before
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.jobs.running.run_log import tell
+from hindsight.udfs.values.shell_patterns import is_like
+
+
+class Asked(NamedTuple):
+    """The stretch of the dates that were asked for.
+
+    Attributes:
+        lines: of the landing files that bear on it.
+        not_computed: how many dates the published tables lack, or hold by other files, settings or contracts.
+    """
+
+    stretch: Stretch[Any]
+    lines: int
+    not_computed: int
+
+
+class DerivedAgain(NamedTuple):
+    """What was derived: the dates asked for, the rows of each table, and ``Asked.not_computed``."""
+
+    dates: list[ClusterDate]
+    rows: Mapping[str, int]
+    not_computed: int
+
+
+def derive_again(
+    published: ArrowLake, into: ArrowLake, derivation: Derivation[Any], context: RunContext, *, clusters: str = "*"
+) -> DerivedAgain:
+    """Derive the tables of the context's dates again, and add their rows to the lake ``into``.
+
+    Args:
+        published: the lake whose input rows are read, and the closing state of the date before; nothing is written.
+        into: where the rows go; its tables of this derivation are new, or are added to.
+        clusters: a shell pattern.
+    """
+    asked = asked_stretch(published, derivation, context, clusters)
+    if asked is None:
+        for table in derivation.tables:
+            into.create(table)
+        return DerivedAgain([], dict.fromkeys((t.name for t in derivation.tables), 0), 0)
+    for at in asked.stretch.dates:
+        tell("derives again", cluster=at.cluster, date=str(at.event_date))
+    with published.plans() as plan_for:
+        plan_for(asked.lines)
+        rows = derivation.compute(asked.stretch)
+        into.together(partial(into.append, table, rows[table.name]) for table in derivation.tables)
+    counts = {t.name: sum(into.counted(t, ["cluster"])["rows"].to_pylist()) for t in derivation.tables}
+    return DerivedAgain(asked.stretch.dates, counts, asked.not_computed)
+
+
+def asked_stretch(
+    lake: ArrowLake, derivation: Derivation[Any], context: RunContext, clusters: str = "*"
+) -> Asked | None:
+    """The known dates in the context's range of clusters whose names match; None: there are none."""
+    files = files_by_date(lake, derivation)
+    stored, _ = computed_before(lake, derivation.job)
+    progress = Progress(files.digests, stored, context.dates)
+    dates: list[ClusterDate] = []
+    previous, following = {}, {}
+    for cluster in (name for name in progress.clusters() if is_like(name, clusters)):
+        known = progress.known(cluster)
+        days = [day for day in known if day in context.dates]
+        if not days:
+            continue
+        dates += [ClusterDate(cluster, day) for day in days]
+        if earlier := [day for day in known if day < days[0]]:
+            previous[cluster] = earlier[-1]
+        if later := [day for day in known if day > days[-1]]:
+            following[cluster] = later[0]
+    if not dates:
+        return None
+    stretch: Stretch[Any] = Stretch(
+        lake,
+        context,
+        dates,
+        previous,
+        following,
+        progress.last_recorded(),
+        recorded=frozenset(progress.files),
+        done=frozenset(),
+        formats=files.formats,
+    )
+    return Asked(stretch, sum(files.lines.get(at, 0) for at in dates), progress.left())
