@@ -1,0 +1,99 @@
+"""Rows of two versions of a table in; the rows that appear, vanish, flip their verdict or change otherwise, out.
+
+Rows are met by the key of the table's contract and compared in its contract columns: those about the run that wrote
+them (``lineage``) are outside. DuckDB does it, in columns, and on disk where they do not fit into memory.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from contextlib import closing
+from typing import Literal, TypeAlias
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from hindsight.schemas import Table
+from hindsight.schemas.verdicts import VERDICTS
+
+Change = Literal["appears", "vanishes", "flips", "changes"]
+CHANGES: tuple[Change, ...] = ("appears", "vanishes", "flips", "changes")
+Rows: TypeAlias = "pa.Table | ds.Dataset"
+
+
+def differences(table: Table, before: Rows, after: Rows) -> pa.Table:
+    """One row for each row that is not the same in both versions; without one, nothing differs.
+
+    Both versions have at least the columns of the contract, in its types. Columns of the result: ``change``; the
+    columns of the key; ``columns``, the names of those that differ (none where a row appears or vanishes); ``before``
+    and ``after``, structs of the contract's columns outside the key, null where there is no such row.
+
+    ``flips``: a column of ``VERDICTS`` differs. ``changes``: only others do. Rows come in the order of the key. Null
+    equals null. Should several rows have one key, against the contract, then equal ones are met first and the
+    others in order.
+    """
+    with closing(duckdb.connect(config={"temp_directory": f"{tempfile.gettempdir()}/hindsight-duckdb"})) as database:
+        database.execute("SET TimeZone = 'UTC'")
+        database.register("before", before)
+        database.register("after", after)
+        database.execute(_only_in_one(table))
+        return database.sql(_met(table)).to_arrow_table()
+
+
+def counts(found: pa.Table) -> dict[Change, int]:
+    """How many of these differences there are of each kind."""
+    by_kind = {each["values"]: each["counts"] for each in found.column("change").value_counts().to_pylist()}
+    return {kind: by_kind.get(kind, 0) for kind in CHANGES}
+
+
+def _only_in_one(table: Table) -> str:
+    """The rows that the other version has not or has less often; ``#``: a row's number among those of its key."""
+    columns, key = (_list(map(_quoted, names)) for names in (table.contract_columns, table.key))
+    numbered = f"row_number() OVER (PARTITION BY sign(surplus), {key} ORDER BY {columns})"
+    return f"""
+        CREATE TEMP TABLE odd AS
+        SELECT {columns}, surplus > 0 AS gone, {numbered} AS "#"
+        FROM (
+          SELECT {columns}, surplus, unnest(range(abs(surplus))) FROM (
+            SELECT {columns}, CAST(sum(side) AS BIGINT) AS surplus
+            FROM (SELECT {columns}, 1 AS side FROM before UNION ALL SELECT {columns}, -1 FROM after)
+            GROUP BY {columns} HAVING surplus <> 0))"""
+
+
+def _met(table: Table) -> str:
+    """The rows of both versions side by side."""
+    key = [_quoted(name) for name in table.key]
+    rest = [name for name in table.contract_columns if name not in table.key]
+    differs = {name: f"b.{_quoted(name)} IS DISTINCT FROM a.{_quoted(name)}" for name in rest}
+    flips = " OR ".join(differs[name] for name in VERDICTS.get(table.name, ())) or "FALSE"
+    names = _list(f"CASE WHEN {test} THEN {_text(name)} END" for name, test in differs.items())
+    return f"""
+        SELECT
+          CASE WHEN b."#" IS NULL THEN 'appears' WHEN a."#" IS NULL THEN 'vanishes'
+            WHEN {flips} THEN 'flips' ELSE 'changes' END AS change,
+          {_list(f'CASE WHEN b."#" IS NULL THEN a.{k} ELSE b.{k} END AS {k}' for k in key)},
+          CASE WHEN b."#" = a."#" THEN [name FOR name IN [{names}]::VARCHAR[] IF name IS NOT NULL] ELSE [] END
+            AS columns,
+          CASE WHEN b."#" IS NOT NULL THEN {_struct("b", rest)} END AS before,
+          CASE WHEN a."#" IS NOT NULL THEN {_struct("a", rest)} END AS after
+        FROM (FROM odd WHERE gone) AS b FULL JOIN (FROM odd WHERE NOT gone) AS a
+          ON b."#" = a."#" AND {" AND ".join(f"b.{k} IS NOT DISTINCT FROM a.{k}" for k in key)}
+        ORDER BY {_list(key)}, before, after"""
+
+
+def _struct(side: str, names: list[str]) -> str:
+    return "{" + _list(f"{_text(name)}: {side}.{_quoted(name)}" for name in names) + "}"
+
+
+def _list(parts: Iterable[str]) -> str:
+    return ", ".join(parts)
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def _text(name: str) -> str:
+    return f"'{name}'"
