@@ -14,6 +14,7 @@ from hindsight.jobs.running.run_log import start_log
 _WITHOUT_LAKE = {
     "check-landing": "hindsight.jobs.commands.check_landing",
     "collect": "hindsight.jobs.collect.command",
+    "compare": "hindsight.jobs.commands.compare_command",
     "diagnose": "hindsight.jobs.commands.diagnose",
     "replay": "hindsight.jobs.commands.replay_command",
     "watch": "hindsight.jobs.commands.watch_command",

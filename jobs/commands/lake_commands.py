@@ -7,7 +7,14 @@ import typer
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs import maintain
 from hindsight.jobs.collect.command import collect_command
-from hindsight.jobs.commands import asking_commands, check_landing, diagnose, job_commands, replay_command
+from hindsight.jobs.commands import (
+    asking_commands,
+    check_landing,
+    compare_command,
+    diagnose,
+    job_commands,
+    replay_command,
+)
 from hindsight.jobs.commands.command_options import EngineName, Json, LakeRoot, Master, SettingsFile, Wait
 from hindsight.jobs.commands.watch_command import watch_command
 from hindsight.jobs.engines.engine_choice import chosen_engine
@@ -27,8 +34,9 @@ app = typer.Typer(
         "hindsight run-pipeline --landing DIR --lake DIR: it takes in new files, computes what they change, "
         "and writes <lake>/report.html; run it as often as you like. Then ask: hindsight drift, hindsight sql, "
         "hindsight explain. If you have only logs: hindsight diagnose LOG... "
-        "Exit codes: 0 done, 1 drift found (drift --fail-on), 2 a data gate failed, 3 the run failed, "
-        "4 a replayed bundle differs, 64 wrong usage, 75 another run writes to the lake, 130 interrupted."
+        "Exit codes: 0 done, 1 drift found (drift --fail-on) or rows differ (compare), 2 a data gate failed, "
+        "3 the run failed, 4 a replayed bundle differs, 64 wrong usage, 75 another run writes to the lake, "
+        "130 interrupted."
     ),
 )
 app.registered_commands += job_commands.app.registered_commands
@@ -37,6 +45,7 @@ app.command("collect")(collect_command)
 app.command("diagnose", help=diagnose.__doc__)(diagnose.diagnose)
 app.command("watch")(watch_command)
 app.registered_commands += asking_commands.app.registered_commands
+app.command("compare", help=compare_command.compare.__doc__)(compare_command.compare)
 app.command("replay", help=replay_command.__doc__)(replay_command.replay)
 
 
