@@ -16,7 +16,7 @@ from hindsight.jobs.engines.asker import as_records
 from hindsight.jobs.scenarios.table_differences import CHANGES, Change, counts, differences
 from hindsight.schemas import TABLES, Table
 
-DERIVED = tuple(table for table in TABLES.values() if "computed_at" in table.columns.names)
+DERIVED = tuple(table for table in TABLES.values() if "computed_at" in table.schema.names)
 _WORDS: dict[Change, str] = {"appears": "appear", "vanishes": "vanish", "flips": "flip", "changes": "change otherwise"}
 _SHOWN = 3  # rows of a table and date that people see
 
