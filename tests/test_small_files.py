@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from pyarrow import fs
+from obstore.exceptions import GenericError
+from obstore.store import MemoryStore
 
-from hindsight.jobs.lake.arrow_store import ArrowStore
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.lake import object_store
 from hindsight.jobs.lake.lake_place import NoLocalEngineError
-from hindsight.jobs.lake.small_files import LocalStore, store_at
+from hindsight.jobs.lake.lease_folder import LeaseFolder
+from hindsight.jobs.lake.object_store import ObjectStore, StoreError
+from hindsight.jobs.lake.small_files import LocalStore, store_at, store_errors
 
 
 def test_a_write_that_is_broken_off_leaves_the_file_as_it_was(tmp_path, monkeypatch):
@@ -24,8 +29,8 @@ def test_a_write_that_is_broken_off_leaves_the_file_as_it_was(tmp_path, monkeypa
     assert store.read("report.html") == "after"
 
 
-def test_a_store_that_arrow_reaches_keeps_what_is_written(tmp_path):
-    store = ArrowStore(fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem()), "lake/_notes")
+def test_an_object_store_keeps_what_is_written():
+    store = ObjectStore(MemoryStore())
     assert (store.names(), store.read("a")) == ([], None)
     store.delete("a")
     store.write("a", "ü")
@@ -35,11 +40,28 @@ def test_a_store_that_arrow_reaches_keeps_what_is_written(tmp_path):
     assert store.names() == []
 
 
-def test_without_spark_an_object_store_keeps_notes_and_no_lease(monkeypatch):
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    store = store_at(None, "s3://bucket/lake/_notes")
-    with pytest.raises(NoLocalEngineError, match="--engine spark"):
-        store.create("000000001.json", "a lease")
+def test_of_two_that_take_a_number_at_an_object_store_one_has_it():
+    folder = LeaseFolder("s3://bucket/lake", ObjectStore(MemoryStore()))
+    assert folder.create(1, "first")
+    assert not folder.create(1, "second")
+    assert folder.latest() == (1, "first")
+    assert folder.create(2, "third") and folder.numbers() == [0, 1, 2]
+
+
+def test_what_an_object_store_fails_with_is_known():
+    assert issubclass(GenericError, store_errors())
+
+
+def test_a_store_that_only_spark_reaches_is_refused():
     with pytest.raises(NoLocalEngineError, match="hdfs://"):
         store_at(None, "hdfs://n/lake")
+
+
+def test_a_store_that_does_not_answer_is_told_with_its_server_before_anything_is_done(monkeypatch):
+    for name, value in {"ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "hush", "REGION": "us-east-1"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.setattr(object_store, "_GIVES_UP", timedelta(0))
+    with pytest.raises(StoreError, match=r"s3://bucket/lake could not be listed: .* http://127\.0\.0\.1:1;") as told:
+        LocalLake("s3a://bucket/lake", retention_days=7)
+    assert "hush" not in str(told.value)

@@ -34,7 +34,7 @@ from hindsight.jobs.engines.kept_notes import KeptNotes
 from hindsight.jobs.engines.local_candidates import LocalCandidates
 from hindsight.jobs.engines.unseen_spark import unseen_spark
 from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.jobs.lake.lake_place import NoLocalEngineError, delta_options, for_others
+from hindsight.jobs.lake.lake_place import NoLocalEngineError, delta_options, file_system, for_others, is_local
 from hindsight.jobs.lake.table_schema import is_earlier, stored_columns
 from hindsight.schemas import Table
 
@@ -44,10 +44,18 @@ _READER, _WRITER = 1, 2  # Delta's protocol of a table without any feature that 
 
 
 class LocalLake(LocalCandidates, KeptNotes):
-    """The tables under one root, as ``ArrowLake`` says; candidates are files that are staged and not yet committed."""
+    """The tables under one root, as ``ArrowLake`` says; candidates are files that are staged and not yet committed.
+
+    Raises: NoLocalEngineError: only Spark reaches the place. StoreError: its store does not answer.
+    """
 
     def __init__(self, root: str, *, retention_days: int, confirm: Callable[[], None] = lambda: None) -> None:
         self.root = for_others(root).rstrip("/")
+        if not is_local(root):
+            from hindsight.jobs.lake.object_store import reached  # its client is not for those who need none
+
+            file_system(root)
+            reached(self.root)
         self.retention_days = retention_days
         self.confirm = confirm
         self.spark = None

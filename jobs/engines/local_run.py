@@ -10,7 +10,6 @@ from hindsight.conf.settings import Settings
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.lake.lake_lease import held
-from hindsight.jobs.lake.lake_place import NoLocalEngineError, is_local
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.running.run_log import shown
 from hindsight.schemas import TABLES
@@ -25,10 +24,6 @@ def opened_here(
     Raises: NoLocalEngineError: only Spark reaches it, or reads a table of it; nothing was done.
     LakeHeldError: another run holds it, and has not ended within ``wait_s`` seconds.
     """
-    if not is_local(lake_root):
-        raise NoLocalEngineError(
-            "a lake on an object store is leased through Hadoop's client only; run with --engine spark."
-        )
     retention_days = settings.delta.retention_days
     refuse_what_only_spark_knows(LocalLake(lake_root, retention_days=retention_days))
     with (

@@ -51,7 +51,7 @@ def file_system(place: str) -> tuple[fs.FileSystem, str]:
     scheme, _, path = place.partition("://")
     if scheme != "s3":
         raise NoLocalEngineError(f"{scheme}:// is reached by Spark only; run with --engine spark.")
-    server = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    server = server_of_s3()
     return fs.S3FileSystem(**({"endpoint_override": server} if server else {})), path
 
 
@@ -59,5 +59,9 @@ def delta_options(place: str) -> dict[str, str]:
     """What delta-rs needs beside the environment: a commit is put where none stands, an endpoint may be plain HTTP."""
     if is_local(place):
         return {}
-    server = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
-    return {"conditional_put": "etag", **({"allow_http": "true"} if server.startswith("http://") else {})}
+    return {"conditional_put": "etag", **({"allow_http": "true"} if server_of_s3().startswith("http://") else {})}
+
+
+def server_of_s3() -> str:
+    """The server that the environment names; empty: it names none, so it is that of AWS."""
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 
 def store_errors() -> tuple[type[Exception], ...]:
-    """What a store fails with; of Hadoop's client, where Spark is loaded, also when the JVM is gone."""
-    to_java = sys.modules.get("py4j.protocol")
-    return (OSError, to_java.Py4JError) if to_java else (OSError,)
+    """What the stores that are loaded fail with; of Hadoop's client also when the JVM is gone."""
+    to_java, to_objects = sys.modules.get("py4j.protocol"), sys.modules.get("obstore.exceptions")
+    more = [to_java.Py4JError] if to_java else []
+    more += [to_objects.BaseError] if to_objects else []
+    return (OSError, *more)
 
 
 class Store(Protocol):
@@ -46,11 +48,10 @@ def store_at(spark: SparkSession | None, folder: str) -> Store:
     """
     if spark is None:
         if not is_local(folder):
-            from hindsight.jobs.lake.arrow_store import (
-                ArrowStore,  # Arrow's file systems are not for those who need none
-            )
+            file_system(folder)  # raises where no one but Spark gets to
+            from hindsight.jobs.lake.object_store import ObjectStore  # its client is not for those who need none
 
-            return ArrowStore(*file_system(folder))
+            return ObjectStore.at(for_others(folder))
         return LocalStore(Path(for_others(folder)))
     jvm: Any = spark._jvm
     place = jvm.org.apache.hadoop.fs.Path(for_hadoop(folder))

@@ -62,5 +62,5 @@ def test_upkeep_and_refusals_load_nothing_of_spark(root, words, ends):
 
 
 def test_a_lake_on_a_store_is_refused_with_the_way_out(root):
-    given = (*places(root)[:2], "--lake", "s3://nowhere/lake")
+    given = (*places(root)[:2], "--lake", "hdfs://nowhere/lake")
     assert "run with --engine spark" in check_without_spark("run-pipeline", *given, ends=3)

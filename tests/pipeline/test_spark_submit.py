@@ -18,18 +18,16 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from pyarrow import fs
 
 from hindsight.conf.failure import RUN_FAILED
 from tests.conftest import CAPTURES
 from tests.pipeline.lake_contents import contents
 from tests.processes import below
+from tests.stores.s3_server import S3Server, s3_server
 
 ROOT = Path(__file__).parent.parent.parent
 CLUSTER = "cluster=oracle"
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
-MOTO_SERVER = ROOT / ".venv-stores" / "bin" / "moto_server"
-HADOOP_S3 = "org.apache.hadoop:hadoop-aws:3.5.0"  # of the Hadoop that Spark 4.2 brings
 pytestmark = pytest.mark.soak
 
 
@@ -168,41 +166,17 @@ def test_separate_workers_find_the_code_in_the_archive_and_make_the_same_tables(
 
 
 @pytest.fixture
-def store(tmp_path) -> Iterator[tuple[fs.S3FileSystem, dict[str, str]]]:
-    """An S3 server of this machine with a bucket called ``bucket``, and what Spark must know of it."""
-    assert MOTO_SERVER.exists(), f"there is no {MOTO_SERVER}; `make soak` makes that environment."
-    port = str(free_port())
-    with (tmp_path / "store.log").open("wb") as log:
-        server = subprocess.Popen([MOTO_SERVER, "-H", "127.0.0.1", "-p", port], stdout=log, stderr=log)
-    place = {"endpoint_override": f"127.0.0.1:{port}", "scheme": "http", "region": "us-east-1"}
-    files = fs.S3FileSystem(**place, access_key="key", secret_key="hush", allow_bucket_creation=True)
-    try:
-        end = time.monotonic() + 60
-        while socket.socket().connect_ex(("127.0.0.1", int(port))) and time.monotonic() < end:
-            time.sleep(0.1)
-        files.create_dir("bucket")
-        yield (
-            files,
-            {
-                "spark.jars.packages": HADOOP_S3,
-                "spark.hadoop.fs.s3a.endpoint": f"http://127.0.0.1:{port}",
-                "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
-                "spark.hadoop.fs.s3a.path.style.access": "true",
-                "spark.hadoop.fs.s3a.access.key": "key",
-                "spark.hadoop.fs.s3a.secret.key": "hush",
-            },
-        )
-    finally:
-        server.terminate()
-        server.wait()
+def store(tmp_path) -> Iterator[S3Server]:
+    """An S3 server of this machine."""
+    with s3_server(tmp_path) as server:
+        yield server
 
 
 def test_a_lake_on_an_s3_store_holds_the_same_tables(spark, submission, in_one_process, store, tmp_path):
-    files, options = store
-    run = submission.start("local[2]", "s3a://bucket/lake", tmp_path / "log", **options)
+    run = submission.start("local[2]", "s3a://bucket/lake", tmp_path / "log", **store.options)
     code = run.wait(timeout=2400)
     assert code == 0, (tmp_path / "log").read_text()[-3000:]
-    fs.copy_files("bucket/lake", str(tmp_path / "copy"), source_filesystem=files)
+    store.copy("lake", tmp_path / "copy")
     assert contents(tmp_path / "copy") == in_one_process
     # The lease was taken and given back there, too.
     (last,) = sorted((tmp_path / "copy" / "_lease").iterdir())[-1:]
