@@ -40,7 +40,7 @@ def load_settings(path: Path | None = None) -> Settings:
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        raise SettingsError(f"settings file {str(path)!r}: {_explained(error)}") from error
+        raise SettingsError(f"settings file {str(path)!r}: {explained(error)}") from error
 
 
 def _overlaid(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
@@ -51,12 +51,14 @@ def _overlaid(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _explained(error: ValidationError) -> str:
+def explained(error: ValidationError, model: type[BaseModel] = Settings) -> str:
+    """What is wrong with values of a model, with the nearest key where one is unknown."""
     sentences = []
     for problem in error.errors():
         where = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            near = difflib.get_close_matches(str(problem["loc"][-1]), _all_keys(Settings), n=1)
+            keys = [key for key in _all_keys(model) if key != problem["loc"][-1]]  # one that fits in another place
+            near = difflib.get_close_matches(str(problem["loc"][-1]), keys, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             sentences.append(f"unknown key {where!r}{hint}")
         else:

@@ -18,6 +18,7 @@ _WITHOUT_LAKE = {
     "diagnose": "hindsight.jobs.commands.diagnose",
     "replay": "hindsight.jobs.commands.replay_command",
     "watch": "hindsight.jobs.commands.watch_command",
+    "what-if": "hindsight.jobs.commands.what_if_command",
 }
 
 

@@ -38,6 +38,7 @@ from hindsight.schemas import (
     TOPIC_STATUS,
 )
 from hindsight.udfs.landing.landing_formats import formats_of
+from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,8 +71,8 @@ def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunCont
     return publish(lake, context, derivation(settings, runner))
 
 
-def derivation(settings: Settings, runner: Runner) -> Derivation[Any]:
-    """How the consumers' tables follow from their inputs under these settings.
+def derivation(settings: Settings, runner: Runner, premises: Premises = NOTHING_SUPPOSED) -> Derivation[Any]:
+    """How the consumers' tables follow from their inputs under these settings and premises.
 
     Raises: SettingsError: the settings name a client family that there is not.
     """
@@ -96,14 +97,14 @@ def derivation(settings: Settings, runner: Runner) -> Derivation[Any]:
         tables=_TABLES,
         closing=(CLIENT_STRATEGY_STATE, GROUP_DRIFT_STATE, REBALANCE_STATE),
         settings_fingerprint=fingerprint(settings.drift, settings.rounds, settings.timing),
-        compute=lambda stretch: _compute(stretch, settings, runner),
+        compute=lambda stretch: _compute(stretch, settings, runner, premises),
         # An incident that lasts moves on to the next date, when there is one.
         waiting=((DRIFT_INCIDENT, Where(values={"settled": [False]})),),
     )
 
 
-def _compute(stretch: Stretch[Any], settings: Settings, runner: Runner) -> dict[str, Any]:
-    made = derive(stretch, settings, runner)
+def _compute(stretch: Stretch[Any], settings: Settings, runner: Runner, premises: Premises) -> dict[str, Any]:
+    made = derive(stretch, settings, runner, premises)
     return {table.name: made.rows(table.name, arrow_schema(table)) for table in _TABLES}
 
 

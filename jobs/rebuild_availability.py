@@ -25,6 +25,7 @@ from hindsight.schemas import (
 )
 from hindsight.udfs.landing.landing_formats import FORMATS, formats_of
 from hindsight.udfs.producer.retry_rules import RECORD_ENDS
+from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,11 +43,11 @@ def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunCont
     return publish(lake, context, derivation(settings, runner))
 
 
-def derivation(settings: Settings, runner: Runner) -> Derivation[Any]:
-    """How the producers' tables follow from their inputs under these settings."""
+def derivation(settings: Settings, runner: Runner, premises: Premises = NOTHING_SUPPOSED) -> Derivation[Any]:
+    """How the producers' tables follow from their inputs under these settings and premises."""
 
     def compute(stretch: Stretch[ArrowLake]) -> dict[str, Any]:
-        made = derive(stretch, settings, runner)
+        made = derive(stretch, settings, runner, premises)
         return {table.name: made.rows(table.name, arrow_schema(table)) for table in DERIVED}
 
     return Derivation(

@@ -230,6 +230,22 @@ def _release(client_version: str | int) -> str:
     return number if qualifier in _SAME_RELEASE else f"{number}-{qualifier}"
 
 
+def stated_number(client_version: str) -> int:
+    """The number that clients of a release (``4.9.8``) carry in their connections: an ordinal of MQVersion.Version.
+
+    Raises: UnknownReleaseError: the release is not listed here.
+    """
+    profile_for(client_version)
+    release = _release(client_version)
+    if release in _SENDER_OF_NAME.values():
+        release = next(name for name, sender in _SENDER_OF_NAME.items() if sender == release)
+    found = _RELEASE_TEXT.fullmatch(release)
+    assert found is not None, "a listed release is a number"
+    first_major, per_major, per_minor, per_patch = _SINCE_NUMBER
+    major, minor, patch = map(int, found.groups()[:3])
+    return _FIRST_NUMBER + (major - first_major) * per_major + minor * per_minor + patch * per_patch + 1
+
+
 def _name_of_number(number: int) -> str:
     """Name of an ordinal of MQVersion.Version, as all releases since 4.1.0 count them; beyond 4.x and 5.x of none."""
     first_major, per_major, per_minor, per_patch = _SINCE_NUMBER

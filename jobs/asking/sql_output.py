@@ -70,7 +70,12 @@ def _cell(value: Any, *, is_nested: bool = False) -> str:
 
 def _json_lines(rows: pa.RecordBatchReader) -> Iterator[str]:
     for record in _records(rows):
-        yield json.dumps(record, default=_text, ensure_ascii=False)
+        yield json_record(record)
+
+
+def json_record(record: dict[str, Any]) -> str:
+    """A row as JSON; an instant as ISO 8601 has it."""
+    return json.dumps(record, default=_text, ensure_ascii=False)
 
 
 def _csv_lines(rows: pa.RecordBatchReader) -> Iterator[str]:

@@ -12,12 +12,13 @@ from hindsight.jobs import flag_allocation_drift, rebuild_availability
 from hindsight.jobs.commands.command_options import From, SettingsFile, To, dates_of
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.removed_folders import remove_folder
+from hindsight.jobs.lake.what_ifs import what_if_root
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import DateRange, RunContext
 from hindsight.jobs.running.terminal import write
 from hindsight.jobs.scenarios.derived_again import derive_again
 from hindsight.jobs.scenarios.lake_comparison import DERIVED, DateDifferences, LakesDifferError, as_json, compared, told
-from hindsight.jobs.scenarios.scenario_place import opened_scenario, scenario_root
+from hindsight.jobs.scenarios.scenario_place import opened_scenario
 
 _NAME = "compared"  # of the what-if that is there while settings are compared
 
@@ -59,7 +60,7 @@ def _under(settings: Settings, root: str, dates: DateRange) -> list[DateDifferen
             done = derive_again(held.published, held.into, derivation, held.context)
             derived = {at.event_date for at in done.dates}
             found += compared(held.published, held.into, derived.__contains__, derivation.tables)
-    remove_folder(None, scenario_root(root, _NAME))
+    remove_folder(None, what_if_root(root, _NAME))
     return found
 
 

@@ -37,7 +37,7 @@ from hindsight.schemas import (
     SNAPSHOT_CAPTURE,
     Table,
 )
-from hindsight.udfs.consumer.captured_rounds import captured_rounds
+from hindsight.udfs.consumer.captured_rounds import CapturedRounds, captured_rounds
 from hindsight.udfs.consumer.member_rules import Shown, setting_of
 from hindsight.udfs.consumer.member_signs import EVENTS, Heartbeats
 from hindsight.udfs.consumer.offset_marks import Lag
@@ -52,8 +52,11 @@ from hindsight.udfs.consumer.whole_names import NAMED, KnownNames
 from hindsight.udfs.drift.judged_topics import JudgedTopic
 from hindsight.udfs.groups.group_fold import JUDGED, GroupFold
 from hindsight.udfs.groups.recorded_groups import FoldSettings, Recorded, Told
+from hindsight.udfs.groups.supposed_fold import SupposedFold
 from hindsight.udfs.producer.attempt_columns import DAY_MS
 from hindsight.udfs.rebalances.round_shares import SHARES, ShareRound
+from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
+from hindsight.udfs.scenarios.supposed_rows import supposed_captures, supposed_connections, supposed_routes
 from hindsight.udfs.strategies.member_families import Declaration, declared_of
 
 HOURS = 24  # of a date
@@ -84,6 +87,7 @@ class DriftOptions(NamedTuple):
     strategy_carry_days: int
     hears: bool
     has_logs: bool
+    premises: Premises = NOTHING_SUPPOSED
 
 
 class _Slice(NamedTuple):
@@ -118,22 +122,15 @@ class _Bucket:
         self._cluster, self._of, self._options, self._given = cluster, of, options, given
         names = _rows(given, NAMES, NAMED)
         self._names = KnownNames(zip(*(column.to_pylist() for column in names.columns), strict=True))
-        self._captured = captured_rounds(*(_of_table(given, t.name) for t in (SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT)))
-        self._rounds = self._rounds_of_groups()
+        self._read = [_of_table(given, table.name) for table in (SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT)]
+        self._captured = captured_rounds(*self._read)
+        self._rounds = _rounds_of_groups(self._captured)
         self._slices = list(self._sliced())
         self._sightings = self._shown()
         self._states = {(row["consumer_group"], row["collector"]): row for row in self._opening(GROUP_DRIFT_STATE)}
 
     def _opening(self, table: Table) -> list[dict[str, Any]]:
         return [row for rows in self._given.tables(OPENING + table.name) for row in rows.to_pylist()]
-
-    def _rounds_of_groups(self) -> dict[tuple[str, str], list[tuple[int, int]]]:
-        found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
-        read_at = self._captured.at.tolist()
-        for (group, collector, at), place in self._captured.captures.place_of.items():
-            if read_at[place] != NEVER:
-                found[group, collector].append((at, place))
-        return {key: sorted(rounds) for key, rounds in found.items()}
 
     def _sliced(self) -> Iterator[_Slice]:
         """The hours in which rounds begin, cut where a date ends and where there are many rows."""
@@ -201,7 +198,7 @@ class _Bucket:
         recorded = Recorded(
             self._captured,
             self._rounds,
-            RoutedTopics(*(_rows(self._given, *named) for named in ROUTE_SCHEMAS.items())),
+            RoutedTopics(*self._routes()),
             self._readings(),
             _Offsets(self._given, self._names, self._slices).of,
             self._of.asks_proxy,
@@ -211,14 +208,37 @@ class _Bucket:
         told: dict[str, Told] = {}
         expectations: dict[str, dict[tuple[Any, ...], Expected]] = defaultdict(dict)
         beats, events = self._beats(), self._events()
-        folds = []
+        premises = self._options.premises.of_cluster(self._cluster)
+        supposed = self._supposed(recorded, premises) if premises.about_consumers else recorded
+        supposed_expectations: dict[str, dict[tuple[Any, ...], Expected]] = defaultdict(dict)
+        folds: list[GroupFold] = []
         for group, collector in sorted({*self._rounds, *self._states}):
             if group not in told:
                 told[group] = self._told(group, beats.get(group, ()), events.get(group, ()))
             opening = self._states.get((group, collector))
             of_group = told[group], self._options.fold, expectations[group], opening
             folds.append(GroupFold((self._cluster, collector, group), recorded, *of_group))
+            if premises.about_consumers:
+                own = [premise for premise in premises.groups if premise.is_about(self._cluster, group)]
+                of_group = told[group], self._options.fold, supposed_expectations[group], opening
+                folds[-1] = SupposedFold(folds[-1], own, folds[-1].key, supposed, *of_group)
         return folds
+
+    def _supposed(self, recorded: Recorded, premises: Premises) -> Recorded:
+        """What would be known if what is supposed were true; the places of its rounds are its own."""
+        captures, connections = self._read
+        captured = captured_rounds(
+            supposed_captures(captures, premises.groups), supposed_connections(connections, premises.groups)
+        )
+        reads, routes = self._routes()
+        rounds = _rounds_of_groups(captured)
+        return recorded._replace(
+            captured=captured, rounds=rounds, routes=RoutedTopics(reads, supposed_routes(routes, premises.topics))
+        )
+
+    def _routes(self) -> tuple[pa.Table, pa.Table]:
+        reads, routes = (_rows(self._given, *named) for named in ROUTE_SCHEMAS.items())
+        return reads, routes
 
     def _modes(self) -> RequestModes:
         rows = rows_of_rounds(_of_table(self._given, MESSAGE_REQUEST_MODE.name), "consumer_group").rows
@@ -274,6 +294,15 @@ class _Offsets:
             rows = _of_table(self._given, QUEUE_PROGRESS.name, own.first, own.last)
             self._kept = dict([*self._kept.items()][-1:]) | {own: Lags(self._names.with_whole_names(rows))}
         return self._kept[own].of(key)
+
+
+def _rounds_of_groups(captured: CapturedRounds) -> dict[tuple[str, str], list[tuple[int, int]]]:
+    found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    read_at = captured.at.tolist()
+    for (group, collector, at), place in captured.captures.place_of.items():
+        if read_at[place] != NEVER:
+            found[group, collector].append((at, place))
+    return {key: sorted(rounds) for key, rounds in found.items()}
 
 
 class _Made:

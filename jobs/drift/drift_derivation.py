@@ -60,6 +60,7 @@ from hindsight.udfs.diagnosis.log_processes import log_of
 from hindsight.udfs.groups.group_walk import WalkSettings
 from hindsight.udfs.groups.recorded_groups import FoldSettings
 from hindsight.udfs.landing.landing_formats import FORMATS, distances
+from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
 
 _OF_GROUPS = (
     SNAPSHOT_CAPTURE,
@@ -75,7 +76,7 @@ _BUCKET_ROWS = 500_000
 _MOST_BUCKETS = 200
 
 
-def derive(stretch: Stretch[Any], settings: Settings, runner: Runner) -> Blobs:
+def derive(stretch: Stretch[Any], settings: Settings, runner: Runner, premises: Premises = NOTHING_SUPPOSED) -> Blobs:
     """Rows of the consumers' derived tables, blobs by name."""
     dates: dict[str, list[date]] = defaultdict(list)
     for at in sorted(stretch.dates):
@@ -101,7 +102,7 @@ def derive(stretch: Stretch[Any], settings: Settings, runner: Runner) -> Blobs:
         runner.over(SplitOpening(OPENING + table.name, by), stretch.opening(table))
         for table in (CLIENT_STRATEGY_STATE, GROUP_DRIFT_STATE, REBALANCE_STATE)
     ]
-    options = _options(settings, hears=CLIENT_HEARTBEAT in fed, has_logs=MEMBERSHIP_EVENT in fed)
+    options = _options(settings, premises, hears=CLIENT_HEARTBEAT in fed, has_logs=MEMBERSHIP_EVENT in fed)
     lineage = Lineage(stretch.context.started_at, stretch.context.run_id)
     fold = DriftFold(addresses, _clusters(stretch, dates, rows), options, lineage)
     names = [table.name for table in (*_OF_GROUPS, *fed)]
@@ -182,7 +183,7 @@ def _clusters(stretch: Stretch[Any], dates: Mapping[str, list[date]], rows: Blob
     }
 
 
-def _options(settings: Settings, *, hears: bool, has_logs: bool) -> DriftOptions:
+def _options(settings: Settings, premises: Premises, *, hears: bool, has_logs: bool) -> DriftOptions:
     drift = settings.drift
     values = settings.timing.model_dump() | {"progress_valid_s": drift.progress_valid_s}
     walk = WalkSettings(Timing.of(values), settings.timing.carry_days, values["maintenance"])
@@ -194,4 +195,5 @@ def _options(settings: Settings, *, hears: bool, has_logs: bool) -> DriftOptions
         drift.strategy_carry_days,
         hears,
         has_logs,
+        premises,
     )

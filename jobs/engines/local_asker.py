@@ -20,6 +20,7 @@ from hindsight.jobs.engines.asker import BadQueryError, no_column, no_table
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.scanned import scanned
 from hindsight.jobs.engines.sql_views import View, views
+from hindsight.jobs.lake.what_ifs import supposed_in, what_if_root
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
 from hindsight.schemas import TABLES, Table
 
@@ -75,6 +76,7 @@ class LocalAsker:
         Raises: BadQueryError: it is none, or names a table or column that is not there; with what is near.
         """
         self._get_ready(query)
+        self._suppose(query)
         described = _DESCRIBE.fullmatch(query)
         if described and (rows := self._described(described[1])) is not None:
             return rows.to_reader()
@@ -115,6 +117,14 @@ class LocalAsker:
             else:
                 self._get_ready(self._views[name].query)
                 self._database.execute(_creation(self._views[name]))
+
+    def _suppose(self, query: str) -> None:
+        """Open the tables of what-ifs that a query names."""
+        for word, name, table in supposed_in(query, None, self.lake.root):
+            if word not in self._ready:
+                self._ready.add(word)
+                lake = LocalLake(what_if_root(self.lake.root, name), retention_days=self.lake.retention_days)
+                self._database.register(word, scanned(lake, table))
 
     def _one_statement(self, query: str) -> str:
         """What is asked, which may not be followed by something else."""

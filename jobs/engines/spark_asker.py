@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from hindsight.jobs.engines.asker import BadQueryError, no_column, no_table
 from hindsight.jobs.engines.delta_tables import Lake
 from hindsight.jobs.engines.spark_sql import sql_text
+from hindsight.jobs.lake.what_ifs import supposed_in, what_if_root
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
 from hindsight.schemas import Table
 
@@ -29,6 +30,9 @@ class SparkAsker:
 
         Raises: BadQueryError: it is none, or names a table or column that is not there; with what is near.
         """
+        for word, name, table in supposed_in(query, self._spark, self.lake.root):
+            of = Lake(self._spark, what_if_root(self.lake.root, name), retention_days=self.lake.retention_days)
+            of.read(table).createOrReplaceTempView(word)
         try:
             found = self._spark.sql(query)
             rows = (found if limit is None else found.limit(limit)).toArrow()

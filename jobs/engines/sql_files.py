@@ -7,6 +7,6 @@ from importlib.resources import files
 
 
 @cache
-def query(folder: str, name: str) -> str:
-    """A query of ``jobs/report``; what stands in braces is for the caller to fill in."""
-    return files("hindsight.jobs").joinpath("report", folder, f"{name}.sql").read_text(encoding="utf-8")
+def query(folder: str, name: str, of: str = "report") -> str:
+    """A query of ``jobs/report``, or of another folder there; what stands in braces is for the caller to fill in."""
+    return files("hindsight.jobs").joinpath(of, folder, f"{name}.sql").read_text(encoding="utf-8")

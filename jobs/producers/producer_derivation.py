@@ -55,6 +55,7 @@ from hindsight.udfs.producer.nearest_source import merged_nearest
 from hindsight.udfs.producer.producer_date import Options
 from hindsight.udfs.producer.producer_finding import Thresholds
 from hindsight.udfs.producer.producer_span import Span
+from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
 
 DERIVED = (*FOLDED, WINDOW_CONFIRMATION, FLEET_MINUTE, PRODUCER_FINDING)
 _BUCKET_ROWS = 500_000
@@ -87,9 +88,9 @@ class Course(NamedTuple):
     folded: Blobs
 
 
-def derive(stretch: Stretch[Any], settings: Settings, runner: Runner) -> Blobs:
+def derive(stretch: Stretch[Any], settings: Settings, runner: Runner, premises: Premises = NOTHING_SUPPOSED) -> Blobs:
     """Rows of the tables ``DERIVED``, blobs by name."""
-    course = fold(stretch, settings, runner)
+    course = fold(stretch, settings, runner, premises)
     addresses, spans, options, lineage, folded = (*course[:4], course.folded)
     shares = folded.of(*SHARES)
     fleet = runner.by_key(FleetOfDates(addresses, options, lineage), shares, course.routes.of(DATED_ROUTES))
@@ -103,11 +104,12 @@ def derive(stretch: Stretch[Any], settings: Settings, runner: Runner) -> Blobs:
     return runner.together(folded, fleet, found, confirmed)
 
 
-def fold(stretch: Stretch[Any], settings: Settings, runner: Runner) -> Course:
+def fold(stretch: Stretch[Any], settings: Settings, runner: Runner, premises: Premises = NOTHING_SUPPOSED) -> Course:
     """What single producers' attempts tell; the fleet, findings and confirmations come after it."""
     lake, clusters = stretch.lake, sorted({at.cluster for at in stretch.dates})
     spans = {cluster: span_of(stretch, cluster) for cluster in clusters}
-    options = Options(**settings.replay.model_dump(), limits=Thresholds(**settings.producer_findings.model_dump()))
+    limits = Thresholds(**settings.producer_findings.model_dump())
+    options = Options(**settings.replay.model_dump(), limits=limits, supposed=premises.producers)
     lineage = Lineage(stretch.context.started_at, stretch.context.run_id)
     files = lake.files(SEND_ATTEMPT, {at.event_date + step * _DAY for at in stretch.dates for step in (-1, 0, 1)})
     dates = {cluster: sorted(spans[cluster].recorded) for cluster in clusters}

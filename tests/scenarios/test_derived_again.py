@@ -8,9 +8,10 @@ import pytest
 
 from hindsight.jobs import flag_allocation_drift, rebuild_availability
 from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.lake.what_ifs import WhatIfNameError
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange, RunContext
 from hindsight.jobs.scenarios.derived_again import derive_again
-from hindsight.jobs.scenarios.scenario_place import PublishedTouchedError, ScenarioNameError, opened_scenario
+from hindsight.jobs.scenarios.scenario_place import PublishedTouchedError, opened_scenario
 from hindsight.schemas import SEND_VERDICT, TABLES, Table
 from tests.scenarios.scenario_lakes import versions, whole_rows
 
@@ -72,7 +73,7 @@ def test_the_published_lake_cannot_be_written(sampled, settings):
 
 @pytest.mark.parametrize("name", ["", "A", "a b", "1a", "a__b", "a_", "../x", "a" * 41])
 def test_names_that_sql_cannot_carry_are_refused(sampled, settings, name):
-    with pytest.raises(ScenarioNameError), _scenario_named(sampled, settings, name):
+    with pytest.raises(WhatIfNameError), _scenario_named(sampled, settings, name):
         pass
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import starmap
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,16 @@ _FAR = 1 << 62
 _NO_ROWS = slice(0, 0)
 
 
+class Held(Protocol):
+    """Queues that rounds show, or would show."""
+
+    def topics(self, rows: slice) -> list[str]:
+        """The topics of some rows, each once."""
+
+    def by_topic(self, rows: slice) -> OwnersByTopic:
+        """The owners that some rows show."""
+
+
 class Owned(NamedTuple):
     """Who holds which queue in a round.
 
@@ -45,7 +55,7 @@ class Owned(NamedTuple):
 
     shows: tuple[int, int] = (0, 0)
     oldest: tuple[int | None, int | None] = (None, None)
-    of: OwnedQueues | None = None
+    of: Held | None = None
     rows: slice = _NO_ROWS
 
     def topics(self) -> list[str]:

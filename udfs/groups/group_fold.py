@@ -48,7 +48,7 @@ JUDGED = "judged"  # what a fold gives beside the rows of the walk
 _MOST_KEPT = 64  # of what may be met again
 
 
-class _Round(NamedTuple):
+class Round(NamedTuple):
     """A round that is brought together."""
 
     place: int
@@ -117,6 +117,14 @@ class GroupFold:
                 yield from self._shared(brought)
             self._shares.pass_by(int(self._recorded.captured.at[place]))
 
+    def places(self) -> dict[int, int]:
+        """The place of each round among those that were captured, by its instant, epoch us."""
+        return dict(self._rounds)
+
+    def brought_together(self, at: int, place: int, owned: OwnedQueues, popped: PoppedQueues) -> Round:
+        """A round for who asks what it shows, and does not walk; they are asked for in order."""
+        return self._together(at, place, owned, popped)
+
     def close(self, day: date, *, is_last: bool) -> Iterator[tuple[str, Any]]:
         """Rows that the end of a date gives."""
         if self._history is None:
@@ -126,7 +134,7 @@ class GroupFold:
         yield from ((ASSIGNMENT, place | row) for row in self._assigning.close())
         yield from close(self._history, {**place, "is_last": is_last}, self._settings.walk)
 
-    def _together(self, at: int, place: int, owned: OwnedQueues, popped: PoppedQueues) -> _Round:
+    def _together(self, at: int, place: int, owned: OwnedQueues, popped: PoppedQueues) -> Round:
         key = (self.key[2], self.key[1], at)
         captured, held = self._recorded.captured, owned.of(key)
         facts, is_read = self._facts_of(at, place)
@@ -142,7 +150,7 @@ class GroupFold:
         if facts.shared:
             until = int(captured.read_until[place])
             assigned = self._assigning.of([topic for topic, _ in topics], at, until, popped.of(key))
-        return _Round(place, key, facts, is_read, rules, held, reading, loose, topics, assigned)
+        return Round(place, key, facts, is_read, rules, held, reading, loose, topics, assigned)
 
     def _facts_of(self, at: int, place: int) -> tuple[GroupFacts, bool]:
         """What a round shows, and whether its own rows were read for it."""
@@ -239,7 +247,7 @@ class GroupFold:
             self._before[of_topic.topic] = at, of_topic.expected
         return before if at // _S - last // _S <= self._settings.lookback_s else None
 
-    def _judged(self, brought: _Round, day: date) -> Iterator[tuple[str, Any]]:
+    def _judged(self, brought: Round, day: date) -> Iterator[tuple[str, Any]]:
         if self._history is None:
             self._history = new_history(self.key, self._settings.walk)
         found, scopes = [], {}
@@ -261,14 +269,14 @@ class GroupFold:
                 self._assigning.take(facts, brought.key[2], brought.assigned, brought.owned, said[1])
             yield JUDGED, JudgedTopic(facts, brought.key[2], spread_ms, brought.loose, heartbeats, *said)
 
-    def _shared(self, brought: _Round) -> Iterator[tuple[str, Any]]:
+    def _shared(self, brought: Round) -> Iterator[tuple[str, Any]]:
         """Who holds what, if the round shows something else than the one before."""
         topics = [facts for facts, _ in brought.topics]
         if self._shares.is_other(brought.facts, topics, brought.owned):
             own = brought.facts if brought.is_read else self._read(brought.key[2], brought.place, 0)
             yield SHARES, self._shares.shown(int(self._recorded.captured.at[brought.place]), own, topics, brought.owned)
 
-    def _row(self, brought: _Round, day: date) -> dict[str, Any]:
+    def _row(self, brought: Round, day: date) -> dict[str, Any]:
         """The round as ``group_walk`` takes it."""
         _, collector, round_us = brought.key
         events = self._events.get(round_us) if self._told.events is not None else None
@@ -310,7 +318,7 @@ class GroupFold:
 
     def _full(
         self,
-        brought: _Round,
+        brought: Round,
         day: date,
         events: Sequence[Row] | None,
         through_proxy: bool,

@@ -53,7 +53,7 @@ Slice = tuple[pa.Table, int]
 
 
 class Options(NamedTuple):
-    """Settings of the replay and of the findings; see ``conf/default.toml``."""
+    """Settings of the replay and of the findings; see ``conf/default.toml``. ``supposed``: see ``under_premise``."""
 
     carry_days: int
     clock_tolerance_ms: int
@@ -62,6 +62,7 @@ class Options(NamedTuple):
     override: Sequence[Override] = ()
     ladder: Sequence[Mapping[str, Any]] = ()
     limits: Thresholds = DEFAULT_LIMITS
+    supposed: Sequence[Override] = ()
 
 
 class Date(NamedTuple):
@@ -171,7 +172,7 @@ def _processes_of(date: Date, facts: pa.Table, past: Past, options: Options) -> 
         activity_of(_by_process(active, date.midnight_ms)),
         past,
         date.midnight_ms,
-        Settings(date.cluster, options.carry_days, options.override),
+        Settings(date.cluster, options.carry_days, options.override, options.supposed),
     )
 
     def built(others: list[Process] | None) -> Day:

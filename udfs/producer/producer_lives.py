@@ -14,7 +14,15 @@ from typing import Any, NamedTuple
 
 from hindsight.udfs.producer.attempt_columns import DAY_MS
 from hindsight.udfs.producer.attempt_facts import Cuts
-from hindsight.udfs.producer.replay_rules import Override, Recorded, Rules, family_of, overridden, rules_of
+from hindsight.udfs.producer.replay_rules import (
+    Override,
+    Recorded,
+    Rules,
+    family_of,
+    overridden,
+    rules_of,
+    under_premise,
+)
 
 Producer = tuple[str, str]
 
@@ -93,11 +101,12 @@ class Past(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """How processes are told apart, and what is said of those that say nothing themselves."""
+    """How processes are told apart, what is said of those that say nothing themselves, and premises, which win."""
 
     cluster: str
     carry_days: int
     overrides: Sequence[Override] = ()
+    supposed: Sequence[Override] = ()
 
 
 class _Days:
@@ -108,6 +117,7 @@ class _Days:
         self.starts = past.starts.get(producer, ())
         self.handed_over = past.handed_over.get(producer, ())
         self.otherwise = overridden(settings.overrides, settings.cluster, producer[0])
+        self.supposed = overridden(settings.supposed, settings.cluster, producer[0])
         started = {start.at_ms for start in self.starts}
         started.update(row.started_ms for row in self.handed_over if row.started_ms is not None)
         self.lives = [Life(at, at) for at in sorted(started)]
@@ -172,7 +182,7 @@ class _Days:
         earlier = before.says if before else Recorded()
         today = (start.says if start else Recorded()).or_else(does.says if does else Recorded())
         recorded = today.or_else(earlier) if life.started_ms is None else earlier.or_else(today)
-        rules = rules_of(recorded.or_else(self.otherwise))
+        rules = rules_of(under_premise(self.supposed, recorded.or_else(self.otherwise)))
         partly_seen = bool(before and before.partly_seen) or bool(does and does.partly_seen)
         instants = [start.at_ms if start else None, before and before.last_attempt_ms, does and does.last_attempt_ms]
         return Process(

@@ -110,6 +110,25 @@ def family_of(client_version: str | None) -> tuple[FaultProfile | None, str | No
         return None, str(error)
 
 
+def under_premise(supposed: Recorded, known: Recorded) -> Recorded:
+    """What would be known of a process if what is supposed were true of it.
+
+    With another release go its default ladders, unless the process has ladders of its own: others than those of the
+    release that it is known to run. No premise makes a Java client of one of another language.
+    """
+    if why_not_replayed(known.client_version) is not None:
+        return known
+    if supposed.client_version is not None:
+        family, _ = family_of(known.client_version)
+        if family is not None and _ladders(known) == (family.latency_max_ms, family.not_available_ms):
+            known = known._replace(latency_max_ms=None, not_available_ms=None)
+    return supposed.or_else(known)
+
+
+def _ladders(known: Recorded) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    return known.latency_max_ms, known.not_available_ms
+
+
 def overridden(overrides: Sequence[Override], cluster: str, producer_group: str) -> Recorded:
     """What the settings say of a producer: of each setting, the first entry whose patterns match and that has it."""
     found = Recorded()

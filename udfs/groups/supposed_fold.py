@@ -1,0 +1,126 @@
+"""A group's rounds as recorded and as supposed in; the rounds as supposed, judged, out: ``GroupFold`` under premises.
+
+Both are brought together round by round: what is expected as recorded tells which owners did what their rules say, and
+so what these would hold (``moved_owners``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import count
+from typing import Any
+
+from hindsight.udfs.consumer.member_rules import Rules
+from hindsight.udfs.consumer.owned_queues import NOTHING_POPPED, Owned, OwnedQueues, PoppedQueues
+from hindsight.udfs.consumer.round_facts import OwnersByTopic
+from hindsight.udfs.consumer.shares import Shares
+from hindsight.udfs.consumer.topic_facts import Expected, GroupFacts
+from hindsight.udfs.groups.group_fold import GroupFold, Round
+from hindsight.udfs.scenarios.moved_owners import Claims, Present, moved_owners
+from hindsight.udfs.scenarios.premises import GroupPremise
+from hindsight.udfs.strategies.member_families import has_no_choice
+
+_HASH, _DEFAULT_NODES = "CONSISTENT_HASH", 10
+
+
+class SupposedFold(GroupFold):
+    """The rounds of a group under premises."""
+
+    def __init__(self, recorded: GroupFold, premises: Sequence[GroupPremise], *of_group: Any) -> None:
+        """``recorded``: the fold of the same group without premises, of which no round was walked;
+        ``of_group``: as ``GroupFold`` takes it, with the rows as they are supposed."""
+        super().__init__(*of_group)
+        self._of_record, self._premises = recorded, premises
+        self._record_place = recorded.places()
+        self._at = 0
+        self._rules_by_number: dict[tuple[int, int], tuple[int, Rules]] = {}
+        self._seen: dict[tuple[Any, ...], int] = {}
+        self._numbers = count(1)
+
+    def _together(self, at: int, place: int, owned: OwnedQueues, popped: PoppedQueues = NOTHING_POPPED) -> Round:
+        self._at = at
+        brought = super()._together(at, place, owned, popped)
+        was = self._of_record.brought_together(at, self._record_place[at], owned, popped)
+        key = (was.owned.shows, was.facts.number, brought.facts.number, _numbers(was), _numbers(brought))
+        number = self._seen.setdefault(key, next(self._numbers))
+        moved = Moved(partial(_moved, was, brought))
+        return brought._replace(owned=Owned((-1, number), was.owned.oldest, moved))
+
+    def _rules_of(self, facts: GroupFacts, read_until: int) -> tuple[int, Rules]:
+        number, rules = super()._rules_of(facts, read_until)
+        holding = [p for p in self._premises if self._at >= p.since]
+        key = number, len(holding)
+        if key not in self._rules_by_number:
+            made = rules
+            for premise in holding:
+                made = supposed_rules(made, premise)
+            self._rules_by_number[key] = (number, rules) if made == rules else (-next(self._numbers), made)
+        return self._rules_by_number[key]
+
+
+class Moved:
+    """Owners that are worked out when they are asked for; as ``OwnedQueues`` gives those that were read."""
+
+    def __init__(self, owners: partial[OwnersByTopic]) -> None:
+        self._owners = owners
+
+    def topics(self, _: slice) -> list[str]:
+        """The topics of these queues."""
+        return list(self._owners())
+
+    def by_topic(self, _: slice) -> OwnersByTopic:
+        """The owners of each queue."""
+        return self._owners()
+
+
+def supposed_rules(rules: Rules, premise: GroupPremise) -> Rules:
+    """The rules of a round under a premise.
+
+    Members that know one strategy only keep it. One that joins shares as the group does, unless it says otherwise.
+    """
+    members = [
+        _as_group(rule, rules.strategy) if rule["client_id"] in premise.joins else rule for rule in rules.members
+    ]
+    strategy = premise.strategy
+    free = [rule for rule in members if not has_no_choice(rule["profile"])]
+    if strategy is not None and free:
+        members = [_with_strategy(rule, strategy) if rule in free else rule for rule in members]
+        if strategy != rules.strategy:
+            rules = rules._replace(strategy=strategy, source="settings", parameters="")
+    nodes = premise.virtual_node_count
+    if nodes is not None and rules.strategy == _HASH:
+        given = json.loads(rules.parameters) if rules.parameters else {}
+        if nodes != given.get("virtual_node_count", _DEFAULT_NODES):
+            rules = rules._replace(parameters=json.dumps(given | {"virtual_node_count": nodes}, sort_keys=True))
+    return rules._replace(members=members)
+
+
+def _as_group(rule: Mapping[str, str | None], strategy: str | None) -> Mapping[str, str | None]:
+    return rule if rule["strategy"] is not None or strategy is None else _with_strategy(rule, strategy)
+
+
+def _with_strategy(rule: Mapping[str, str | None], strategy: str) -> Mapping[str, str | None]:
+    return rule if rule["strategy"] == strategy else {**rule, "strategy": strategy, "source": "settings"}
+
+
+def _numbers(of: Round) -> tuple[int, ...]:
+    return tuple(topic.number for topic, _ in of.topics)
+
+
+def _shares(expected: Expected | None) -> Shares | None:
+    return None if expected is None else expected.shares
+
+
+def _moved(was: Round, brought: Round) -> OwnersByTopic:
+    """The owners of a round under the premises."""
+    if brought.facts.shared:
+        return was.owned.by_topic()  # the broker hands the queues out: no rule of clients says who would hold them
+    before = {topic.topic: topic.expected for topic, _ in was.topics}
+    claims = {}
+    for topic, _ in brought.topics:
+        claims[topic.topic] = Claims(_shares(before.get(topic.topic)), _shares(topic.expected))
+    answering = {row["client_id"] for row in brought.facts.reads.reads if row["answered"]}
+    left = {*was.facts.members} - {*brought.facts.members}
+    return moved_owners(was.owned.by_topic(), claims, Present(answering, left, bool(brought.facts.reads.ordered)))
