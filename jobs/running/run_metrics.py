@@ -37,6 +37,7 @@ def write_metrics(path: Path, steps: Iterable[Step]) -> None:
 
 def replace_metrics(path: Path, registry: CollectorRegistry) -> None:
     """Write a registry as OpenMetrics text; a reader sees the old file or the new one. Raises: OSError."""
-    beside = path.with_name(f".{path.name}")
+    # node_exporter reads every file whose name ends in .prom, hidden ones too.
+    beside = path.with_name(f".{path.name}.new")
     beside.write_bytes(generate_latest(registry))
     beside.replace(path)
