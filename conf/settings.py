@@ -274,6 +274,12 @@ class Report(_Section):
     rows: int = Field(ge=1)
 
 
+class Metrics(_Section):
+    """Bounds of what a monitoring system is told."""
+
+    most_series: int = Field(ge=1)
+
+
 class Delta(_Section):
     """Properties of the tables that hindsight creates."""
 
@@ -297,6 +303,7 @@ class Settings(_Section):
     drift: Drift
     timing: Timing
     report: Report
+    metrics: Metrics
     spark: Spark
     delta: Delta
     quarantine: Quarantine

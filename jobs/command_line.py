@@ -23,7 +23,7 @@ _WITHOUT_LAKE = {
 
 
 # Commands of one app, which need Spark only where it is asked for.
-_ASKING = frozenset({"bundle", "check", "drift", "explain", "render-report", "sql"})
+_ASKING = frozenset({"bundle", "check", "drift", "explain", "metrics", "render-report", "sql"})
 
 
 def main(command: str | None = None) -> None:

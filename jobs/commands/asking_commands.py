@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,6 +34,9 @@ from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.running.terminal import write
 from hindsight.schemas import TABLES
+
+if TYPE_CHECKING:
+    from prometheus_client.core import GaugeMetricFamily
 
 _ROWS = 100
 
@@ -133,6 +136,52 @@ def bundle_command(
             write(written_bundle(asker, loaded, what, where, first and first.date(), output))
         except NotOneRowError as error:
             raise typer.BadParameter(str(error)) from error
+
+
+@app.command("metrics")
+def metrics_command(
+    lake: LakeRoot,
+    output: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="File to write, e.g. in node_exporter's folder; else stdout.")
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(metavar="[HOST:]PORT", help="Answer whoever asks this port instead; HOST: else 127.0.0.1."),
+    ] = None,
+    settings: SettingsFile = None,
+    engine: EngineName = None,
+    master: Master = None,
+) -> None:
+    """Say as OpenMetrics gauges how things stood at the last record: windows, incidents, delays, rebalances."""
+    from hindsight.jobs.metrics import exposition
+    from hindsight.jobs.metrics.gauges import gauges
+    from hindsight.schemas.bookkeeping import INGESTED_FILE
+
+    if listen and (output or chosen_engine(engine, master) == "spark"):
+        raise typer.BadParameter("--listen answers without Spark and writes no file; leave the other option out.")
+    address = listen and _address(listen)
+    with _asking("metrics", lake, settings, engine, master) as (asker, loaded):
+        if not asker.lake.exists(INGESTED_FILE):
+            raise typer.BadParameter(f"{lake!r} has taken in no file yet; run `hindsight run-pipeline` first.")
+        if output:
+            exposition.write_file(output, lambda: gauges(asker, loaded.metrics))
+        elif not address:
+            write(exposition.as_text(lambda: gauges(asker, loaded.metrics)).rstrip("\n").split("\n"))
+
+    def ask() -> Iterator[GaugeMetricFamily]:
+        with asked(absolute(lake), loaded, "local", name="metrics", master=None) as asker:
+            yield from gauges(asker, loaded.metrics)
+
+    if address:
+        exposition.serve(*address, ask)
+
+
+def _address(listen: str) -> tuple[str, int]:
+    """A host and a port; IPv6 addresses stand in brackets."""
+    host, _, port = listen.rpartition(":")
+    if not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise typer.BadParameter(f"--listen {listen!r} names no port; write PORT or HOST:PORT, for example 9747.")
+    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 @app.command()

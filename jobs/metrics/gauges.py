@@ -1,0 +1,180 @@
+"""A lake in, gauges for a monitoring system out: how things stood when they were last recorded.
+
+No gauge depends on the clock: an age is for who reads to reckon, from an instant. A figure that is not known has no
+series: it is never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+
+from prometheus_client.core import GaugeMetricFamily
+
+from hindsight.conf.settings import Metrics
+from hindsight.jobs.engines.asker import Asker, Record, as_records
+from hindsight.jobs.engines.sql_files import query
+from hindsight.jobs.publishing.publication_record import half_published
+from hindsight.schemas.drift import SEVERITIES
+from hindsight.udfs.metrics.bounded_series import Labels, bounded
+
+Values = dict[Labels, float]
+
+
+class Metric(NamedTuple):
+    """A gauge: its labels, what it says, and how series that are left out are joined (None: none is left out)."""
+
+    labels: tuple[str, ...]
+    help: str
+    joined: Callable[[Iterable[float]], float] | None = None
+
+
+METRICS = {
+    "hindsight_newest_record_timestamp_seconds": Metric(
+        ("cluster", "format"), "instant of the newest record that was taken in"
+    ),
+    "hindsight_judged_until_timestamp_seconds": Metric(
+        ("cluster", "side"), "last record of a replayed producer, last round of a judged consumer group"
+    ),
+    "hindsight_publication_timestamp_seconds": Metric(("hindsight_job",), "when the job last published dates"),
+    "hindsight_checks_passed": Metric(
+        ("hindsight_job",), "1: what the job last checked passed, and is committed whole; 0: it is not"
+    ),
+    "hindsight_producers": Metric(
+        ("cluster", "verdict"), "producer processes of the cluster's last date, by what could be said of them"
+    ),
+    "hindsight_broker_unavailable_producers": Metric(
+        ("cluster", "broker_name"), "replayed processes that treat the broker as not available at the last record", max
+    ),
+    "hindsight_broker_unavailable_seconds": Metric(
+        ("cluster", "broker_name"), "seconds of the last date, summed over processes that treated it so", sum
+    ),
+    "hindsight_producer_group_unavailable_brokers": Metric(
+        ("cluster", "producer_group"), "brokers that a replayed process treats as not available at the last record", max
+    ),
+    "hindsight_consumer_groups": Metric(
+        ("cluster", "verdict"), "consumer groups of the cluster's last date, by their last judged round"
+    ),
+    "hindsight_open_incidents": Metric(("cluster", "severity"), "incidents that are not resolved"),
+    "hindsight_consumer_group_open_incidents": Metric(
+        ("cluster", "consumer_group", "code", "severity"), "the same by each of their codes", sum
+    ),
+    "hindsight_consumer_group_lag_seconds": Metric(
+        ("cluster", "consumer_group", "bound"), "how long the oldest message waited at the group's last round", max
+    ),
+    "hindsight_consumer_group_rebalances": Metric(
+        ("cluster", "consumer_group"), "rebalances of the cluster's last date", sum
+    ),
+    "hindsight_series_left_out": Metric(("metric",), "series that are joined as other"),
+}
+
+
+def gauges(asker: Asker, settings: Metrics) -> Iterator[GaugeMetricFamily]:
+    """All gauges of a lake, those without a series too."""
+    left_out: Values = {}
+    for name, values in _values(asker):
+        metric = METRICS[name]
+        if metric.joined is not None:
+            found = bounded(values, settings.most_series, metric.joined, _WEIGHTS.get(name, _by_value))
+            values, left_out[(name,)] = found.series, found.left_out
+        yield _family(name, values)
+    yield _family("hindsight_series_left_out", left_out)
+
+
+def _values(asker: Asker) -> Iterator[tuple[str, Values]]:
+    yield from _of_records(asker)
+    yield from _of_jobs(asker)
+    yield from _of_producers(asker)
+    yield from _of_consumers(asker)
+
+
+def _of_records(asker: Asker) -> Iterator[tuple[str, Values]]:
+    (reached,) = _answers(asker, "reached")
+    ends = {row["event_date"] for row in reached}
+    # What a file reaches may be a date that only its last record's consequences fall on.
+    (newest,) = _answers(asker, "newest", of_dates=ends | {day - timedelta(days=1) for day in ends})
+    yield "hindsight_newest_record_timestamp_seconds", _instants(newest, ("cluster", "format"), "newest_at")
+    (judged,) = _answers(asker, "judged")
+    yield "hindsight_judged_until_timestamp_seconds", _instants(judged, ("cluster", "side"), "until")
+
+
+def _of_jobs(asker: Asker) -> Iterator[tuple[str, Values]]:
+    published, gated = _answers(asker, "published", "gated")
+    yield "hindsight_publication_timestamp_seconds", _instants(published, ("job",), "published_at")
+    passed: Values = {
+        (row["job"],): float(not row["failed"] and not half_published(asker.lake, row["job"])) for row in gated
+    }
+    yield "hindsight_checks_passed", passed
+
+
+def _of_producers(asker: Asker) -> Iterator[tuple[str, Values]]:
+    producers, brokers, of_groups = _answers(asker, "producers", "brokers", "producer_groups")
+    yield "hindsight_producers", _by(producers, ("cluster", "verdict"), "producers")
+    by_broker = ("cluster", "broker_name")
+    yield "hindsight_broker_unavailable_producers", _by(brokers, by_broker, "producers")
+    yield "hindsight_broker_unavailable_seconds", _by(brokers, by_broker, "seconds")
+    yield "hindsight_producer_group_unavailable_brokers", _by(of_groups, ("cluster", "producer_group"), "brokers")
+
+
+def _of_consumers(asker: Asker) -> Iterator[tuple[str, Values]]:
+    dated, incidents, codes = _answers(asker, "last_dates", "incidents", "incident_codes")
+    last = {row["cluster"]: row["event_date"] for row in dated}
+    groups, lags, rebalances = _answers(asker, "groups", "lags", "rebalances", of_dates=last.values())
+
+    def on_last_date(rows: Sequence[Record]) -> list[Record]:
+        return [row for row in rows if row["event_date"] == last.get(row["cluster"])]
+
+    yield "hindsight_consumer_groups", _by(on_last_date(groups), ("cluster", "verdict"), "consumer_groups")
+    none = {(cluster, severity): 0.0 for cluster in last for severity in SEVERITIES}
+    yield "hindsight_open_incidents", none | _by(incidents, ("cluster", "severity"), "incidents")
+    of_code = METRICS["hindsight_consumer_group_open_incidents"].labels
+    yield "hindsight_consumer_group_open_incidents", _by(codes, of_code, "incidents")
+    bounds: Values = {
+        (row["cluster"], row["consumer_group"], bound): float(row[bound])
+        for row in on_last_date(lags)
+        for bound in ("at_least", "at_most")
+        if row[bound] is not None
+    }
+    yield "hindsight_consumer_group_lag_seconds", bounds
+    counts = _by(on_last_date(rebalances), ("cluster", "consumer_group"), "rebalances")
+    yield "hindsight_consumer_group_rebalances", counts
+
+
+def _by_value(labels: Labels, value: float) -> float:
+    return value
+
+
+def _by_severity(labels: Labels, value: float) -> tuple[int, float]:
+    return -SEVERITIES.index(labels[-1]), value
+
+
+# Which names are shown, where there are too many.
+_WEIGHTS = {"hindsight_consumer_group_open_incidents": _by_severity}
+
+
+def _answers(asker: Asker, *names: str, of_dates: Iterable[date] = ()) -> list[list[Record]]:
+    """The rows of queries; without a date no row is of one."""
+    days = ", ".join(f"DATE'{day}'" for day in sorted(set(of_dates)))
+    condition = f"event_date IN ({days})" if days else "FALSE"
+    texts = [query("queries", name, "metrics").format(of_dates=condition) for name in names]
+    return [as_records(rows) for rows in asker.answers(texts)]
+
+
+def _by(rows: Iterable[Record], labels: Sequence[str], value: str) -> Values:
+    return {tuple(row[name] for name in labels): float(row[value]) for row in rows}
+
+
+def _instants(rows: Iterable[Record], labels: Sequence[str], value: str) -> Values:
+    return {tuple(row[name] for name in labels): _seconds(row[value]) for row in rows if row[value] is not None}
+
+
+def _seconds(instant: datetime) -> float:
+    return instant.replace(tzinfo=UTC).timestamp()
+
+
+def _family(name: str, values: Mapping[Labels, float]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
+    for labels, value in sorted(values.items()):
+        family.add_metric(labels, value)
+    return family
