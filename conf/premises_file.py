@@ -56,18 +56,15 @@ class PremisesFile(_Premise):
     topic: tuple[SupposedTopic, ...] = ()
 
     @model_validator(mode="after")
-    def _supposes_something(self) -> PremisesFile:
-        entries = (*self.producer, *self.group, *self.topic)
-        if not entries:
-            raise ValueError("nothing is supposed; write [[producer]], [[group]] or [[topic]]")
-        for entry in entries:
+    def _says_something_of_each(self) -> PremisesFile:
+        for entry in (*self.producer, *self.group, *self.topic):
             if not entry.model_fields_set - _PATTERNS:
                 raise ValueError(f"an entry says what it is about, and nothing of it: {entry.model_dump(mode='json')}")
         return self
 
 
 def load_premises(texts: Iterable[str]) -> PremisesFile:
-    """The entries of several TOML texts, in order.
+    """The entries of several TOML texts, in order; without a text nothing is supposed.
 
     Raises: PremiseError: a text is not TOML, has a key that there is not, or supposes nothing.
     """
@@ -77,6 +74,8 @@ def load_premises(texts: Iterable[str]) -> PremisesFile:
             read = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise PremiseError(f"this premise is not TOML: {error}. It was: {text.strip()[:200]!r}") from error
+        if not read:
+            raise PremiseError("nothing is supposed in a text of premises; write [[producer]], [[group]] or [[topic]].")
         for key, value in read.items():
             entries.setdefault(key, []).extend(value if isinstance(value, list) else [value])
     try:

@@ -62,7 +62,10 @@ def what_if(
         Literal["text", "json"], typer.Option("--format", help="For people, or a line of JSON for each row.")
     ] = "text",
 ) -> None:
-    """Derive recorded dates again under premises, and say what would differ; published tables are only read."""
+    """Derive recorded dates again under premises, and say what would differ; published tables are only read.
+
+    Without a premise the dates are derived again as they were recorded, and nothing differs.
+    """
     root = absolute(lake)
     given = [*(suppose or ()), *([_text(premises)] if premises else ())]
     if name is None:
@@ -73,8 +76,6 @@ def what_if(
         if given:
             raise typer.BadParameter("--drop takes no premises.")
         drop(None, root, checked_name(name))
-    elif not given:
-        raise typer.BadParameter("nothing is supposed; give --suppose or --premises (docs/what-if.md).")
     else:
         read, loaded = load_premises(given), load_settings(settings)
         context, derivations = RunContext(root, dates_of(first, last)), [job.derivation for job in _JOBS]

@@ -57,11 +57,17 @@ def test_a_what_if_from_its_premise_to_its_end(sampled, tmp_path):
     assert "circle  made " not in run("what-if", "--lake", sampled)
 
 
+def test_where_nothing_is_supposed_nothing_differs(sampled):
+    assert run("what-if", "same", "--lake", sampled).count("Nothing differs.") == 4
+    assert run("what-if", "same", "--lake", sampled, "--format", "json") == ""
+    run("what-if", "same", "--lake", sampled, "--drop")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("Circle", "--suppose", CIRCLE), "cannot name a what-if"),
-        (("circle",), "nothing is supposed"),
+        (("circle", "--suppose", ""), "nothing is supposed"),
         (("--suppose", CIRCLE), "needs a name"),
         (("circle", "--drop"), "there is no what-if 'circle'"),
         (("circle", "--drop", "--suppose", CIRCLE), "takes no premises"),
