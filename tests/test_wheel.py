@@ -89,3 +89,17 @@ def test_a_pipeline_runs_from_elsewhere(installed, tmp_path):
     query = "SELECT count(*) AS n FROM current_drift"
     asked = installed.run("hindsight", "sql", query, "--lake", "lake", "--format", "json", cwd=tmp_path)
     assert json.loads(asked.stdout)["n"] > 0, asked.stderr
+    code = "from hindsight import Lake; print(len(Lake('lake').view('current_drift').arrow()))"
+    read = installed.run("python", "-c", code, cwd=tmp_path)
+    assert int(read.stdout) == json.loads(asked.stdout)["n"], read.stderr
+
+
+def test_type_checkers_find_what_python_is_offered(installed, tmp_path):
+    assert (installed.packages / "hindsight" / "py.typed").exists()
+    (tmp_path / "own.py").write_text(
+        "from hindsight import Lake\n\nreveal_type(Lake('lake').table('send_call').polars())\n"
+    )
+    python = installed.bin / "python"
+    checked = installed.run("python", "-m", "mypy", "--strict", "--python-executable", python, "own.py", cwd=tmp_path)
+    assert 'Revealed type is "polars.' in checked.stdout and "DataFrame" in checked.stdout, checked.stdout
+    assert checked.returncode == 0, checked.stdout

@@ -46,13 +46,20 @@ def write_answer(rows: pa.RecordBatchReader, form: Format, to: Path | None, *, m
 def table(rows: pa.Table, most: int | None = None) -> list[str]:
     """Rows in columns, framed as Spark frames them."""
     shown = rows if most is None else rows.slice(0, most)
-    cells = [list(map(legible, shown.column_names))]
-    cells += [[legible(_cell(value)) for value in row.values()] for row in as_records(shown)]
-    widths = [max(3, *map(len, column)) for column in zip(*cells, strict=True)]
+    lines = cells(shown)
+    widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
     frame = "+" + "+".join("-" * width for width in widths) + "+"
-    head, *body = ("|" + "|".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + "|" for line in cells)
+    head, *body = ("|" + "|".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + "|" for line in lines)
     more = [f"only showing top {most} row{'s' if most != 1 else ''}"] if len(rows) > len(shown) else []
     return [frame, head, frame, *body, frame, *more]
+
+
+def cells(rows: pa.Table) -> list[list[str]]:
+    """The names of columns, then each row, as texts that a terminal can show."""
+    return [
+        list(map(legible, rows.column_names)),
+        *([legible(_cell(value)) for value in row.values()] for row in as_records(rows)),
+    ]
 
 
 def _cell(value: Any, *, is_nested: bool = False) -> str:

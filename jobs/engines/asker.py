@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Protocol
@@ -71,15 +71,19 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, list) else value
 
 
-def no_table(name: str) -> BadQueryError:
-    """The error that says that there is no such table or view, and which there are."""
-    known = columns_by_name()
-    near = difflib.get_close_matches(name.lower(), known, n=3) or sorted(known)
-    return BadQueryError(f"there is no table or view {name!r}; there is {', '.join(near)}.")
+def no_table(name: str, known: Iterable[str] | None = None) -> BadQueryError:
+    """The error that says that there is no such table or view, and which there are: all, or those ``known``."""
+    return BadQueryError(f"there is no table or view {name!r}; there is {near(name, known or columns_by_name())}.")
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """The names that resemble one that is not known, or all."""
+    names = list(known)
+    return ", ".join(difflib.get_close_matches(name.lower(), names, n=3) or sorted(names))
 
 
 def no_column(name: str) -> BadQueryError:
     """The error that says that there is no such column, and which are near."""
-    near = difflib.get_close_matches(name.lower(), set().union(*columns_by_name().values()), n=3)
-    hint = f"there is {', '.join(near)}" if near else "DESCRIBE TABLE <name> lists those of a table or a view"
+    close = difflib.get_close_matches(name.lower(), set().union(*columns_by_name().values()), n=3)
+    hint = f"there is {', '.join(close)}" if close else "DESCRIBE TABLE <name> lists those of a table or a view"
     return BadQueryError(f"there is no column {name!r} where the query asks for it; {hint}.")

@@ -42,6 +42,7 @@ _MACROS = {
 _SETTINGS = {
     "TimeZone": "UTC",
     "default_null_order": "NULLS_FIRST_ON_ASC_LAST_ON_DESC",  # as Spark's
+    "enable_progress_bar": False,  # to stdout, where rows belong, unless a script's file runs
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
 }
@@ -81,10 +82,28 @@ class LocalAsker:
         if described and (rows := self._described(described[1])) is not None:
             return rows.to_reader()
         try:
-            found = self._database.sql(self._one_statement(self._with_versions(query)))
+            found = self._database.sql(self._one_statement(self._with_versions(query)).query)
             if found is None:
                 return pa.table({}).to_reader()
             return (found if limit is None else found.limit(limit)).to_arrow_reader()
+        except duckdb.Error as error:
+            raise self._explained(error) from error
+
+    def check(self, query: str) -> None:
+        """Understand a query, and run nothing.
+
+        Raises: BadQueryError: as ``answer``; or it would do something else than asking for rows.
+        """
+        self._get_ready(query)
+        self._suppose(query)
+        described = _DESCRIBE.fullmatch(query)
+        if described and self._described(described[1]) is not None:
+            return
+        try:
+            statement = self._one_statement(self._with_versions(query))
+            if statement.type != duckdb.StatementType.SELECT:
+                raise BadQueryError(f"a lake is only read: ask with SELECT; this is {statement.type.name}.")
+            self._database.sql(statement.query)
         except duckdb.Error as error:
             raise self._explained(error) from error
 
@@ -126,12 +145,12 @@ class LocalAsker:
                 lake = LocalLake(what_if_root(self.lake.root, name), retention_days=self.lake.retention_days)
                 self._database.register(word, scanned(lake, table))
 
-    def _one_statement(self, query: str) -> str:
+    def _one_statement(self, query: str) -> duckdb.Statement:
         """What is asked, which may not be followed by something else."""
         statements = self._database.extract_statements(query)
         if len(statements) != 1:
             raise BadQueryError("a query is one SQL statement.")
-        return str(statements[0].query)
+        return statements[0]
 
     def _with_versions(self, query: str) -> str:
         """The query with a name of its own for each earlier version of a table that it names, as Spark writes them."""

@@ -27,20 +27,27 @@ from hindsight.jobs.engines.arrow_columns import (
     no_rows,
     with_comments,
 )
-from hindsight.jobs.engines.arrow_lake import EVERY_ROW, DataFile, Rows, StagedFile, Where, written_meanwhile
+from hindsight.jobs.engines.arrow_lake import (
+    EVERY_ROW,
+    DataFile,
+    Rows,
+    StagedFile,
+    Where,
+    written_meanwhile,
+)
 from hindsight.jobs.engines.changed_files import Rest, files_of, partition_of, updated, with_keys
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.kept_notes import KeptNotes
 from hindsight.jobs.engines.local_candidates import LocalCandidates
+from hindsight.jobs.engines.stored_table import stored_table
 from hindsight.jobs.engines.unseen_spark import unseen_spark
 from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.jobs.lake.lake_place import NoLocalEngineError, delta_options, file_system, for_others, is_local
+from hindsight.jobs.lake.lake_place import delta_options, file_system, for_others, is_local
 from hindsight.jobs.lake.table_schema import is_earlier, stored_columns
 from hindsight.schemas import Table
 
 RETENTIONS = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
 _AT_ONCE = 4
-_READER, _WRITER = 1, 2  # Delta's protocol of a table without any feature that shuts others out
 
 
 class LocalLake(LocalCandidates, KeptNotes):
@@ -110,18 +117,9 @@ class LocalLake(LocalCandidates, KeptNotes):
     def opened(self, table: Table, *, as_of: int | datetime | None = None) -> DeltaTable:
         """The latest version of a table, or the one of a number or an instant.
 
-        Raises: NoLocalEngineError: it has a feature that only Spark knows.
+        Raises: NoLocalEngineError: it has a feature that only Spark knows. UnreadableTableError: its log is damaged.
         """
-        stored = DeltaTable(self.path(table), storage_options=self._options)
-        if as_of is not None:
-            stored.load_as_version(as_of)
-        protocol = stored.protocol()
-        if protocol.min_reader_version > _READER or protocol.min_writer_version > _WRITER:
-            raise NoLocalEngineError(
-                f"{self.path(table)} has Delta's protocol {protocol.min_reader_version}, "
-                f"{protocol.min_writer_version}, which this machine's engine does not write; run with --engine spark."
-            )
-        return stored
+        return stored_table(self.path(table), self._options, as_of=as_of)
 
     def version(self, table: Table) -> int | None:
         """The latest version of a table; None: it does not exist."""

@@ -28,9 +28,10 @@ _COLUMN = re.compile(r"^  (?P<name>\w+) COMMENT '(?P<comment>.+)',?$", re.MULTIL
 
 
 class View(NamedTuple):
-    """A view: its name, what each column means, and the query that it stands for."""
+    """A view: its name, what it shows, what each column means, and the query that it stands for."""
 
     name: str
+    comment: str
     columns: dict[str, str]
     query: str
 
@@ -58,8 +59,12 @@ def views() -> Iterator[View]:
         found = _VIEW.search(text)
         if found is None:
             raise ValueError(f"this is no view: {text[:80]}")
-        columns = {name: comment.replace("\\'", "'") for name, comment in _COLUMN.findall(found["columns"])}
-        yield View(found["name"], columns, found["query"])
+        columns = {name: _plain(comment) for name, comment in _COLUMN.findall(found["columns"])}
+        yield View(found["name"], _plain(found["comment"]), columns, found["query"])
+
+
+def _plain(comment: str) -> str:
+    return comment.replace("\\'", "'")
 
 
 def columns_by_name() -> dict[str, list[str]]:

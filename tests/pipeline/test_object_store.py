@@ -67,6 +67,18 @@ def test_questions_are_answered(store):
     assert "g_mix" in check(store, "drift", "--lake", LAKE)
 
 
+def test_it_is_read_from_python(store):
+    code = f"""if True:
+        from hindsight import Lake
+        with Lake({LAKE!r}) as lake:
+            print(lake.table("group_round", where="consumer_group = 'g_mix'").arrow().num_rows > 10)
+            print({{row["consumer_group"] for row in lake.open_incidents()}} >= {{"g_mix", "g_sub"}})"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=store.environment, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("True\nTrue\n", "")
+
+
 def test_of_two_runs_that_begin_at_once_one_is_told_that_the_lake_is_held(store):
     runs = [started(store, "run-pipeline", "--landing", LANDING, "--lake", "s3://bucket/contended") for _ in range(2)]
     said = [run.communicate(timeout=600)[1] for run in runs]
