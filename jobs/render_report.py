@@ -61,11 +61,6 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
     return written(spark_asker(spark, lake_root, settings, context), settings, context)
 
 
-def refresh(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> str:
-    """``refreshed`` in a session of Spark's."""
-    return refreshed(spark_asker(spark, lake_root, settings, context), settings, context)
-
-
 def page_of(lake_root: str) -> str:
     """Where the page of a lake stands."""
     return f"{lake_root.rstrip('/')}/{_PAGE}"

@@ -10,7 +10,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from hindsight.schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, TOPIC_ROUTE
 from hindsight.udfs.producer.producer_date import Options, sliced
-from hindsight.udfs.producer.producer_dates import History, fold_dates, in_one
+from tests.producer_dates import History, fold_dates, in_one
 
 TABLES_OF_FOLD = {
     "producer_replay": "replay",

@@ -246,13 +246,6 @@ def family_of_release(language: str, release: str) -> str | None:
     return _FAMILY_OF_RELEASE.get((language.strip().upper(), release.strip().removeprefix("v")))
 
 
-def agree_on_allocation(families: tuple[str, ...]) -> bool:
-    """Whether all of these families would take the same queues: nobody needs to know which of them a client is of."""
-    known = [CLIENT_FAMILIES[name] for name in families if name in CLIENT_FAMILIES]
-    rules = {(family.strategies, family.brokers_descending, family.error_drops_topic) for family in known}
-    return len(known) == len(families) and len(rules) == 1
-
-
 def _java(version: str | int | None) -> tuple[str, ...]:
     if version is None:
         return ()

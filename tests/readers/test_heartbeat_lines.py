@@ -1,11 +1,17 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
+from uuid import uuid4
 
 import pytest
 
-from hindsight.udfs.formats.heartbeat_lines import carry_subscriptions, parse_heartbeats
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.schemas import CLIENT_HEARTBEAT
+from hindsight.udfs.formats.heartbeat_lines import parse_heartbeats
 from hindsight.udfs.landing.landing_formats import FORMATS
+from tests.lake_rows import LakeRows
+from tests.pipeline.random_tables import one_row
 from tests.readers.line_checks import GOLDEN, check, check_bytes, counts, lines_of, raw_lines
 
 REAL = GOLDEN / "heartbeats"
@@ -52,18 +58,36 @@ def test_sql_expressions_and_pop_are_kept_as_sent():
     assert next(r for r in rows("5.3.3") if r["client_group"] == "CP")["consume_type"] == "CONSUME_POP"
 
 
-def test_subscriptions_that_a_v2_heartbeat_leaves_out_are_those_sent_under_its_fingerprint():
+@pytest.fixture
+def subscribed(tmp_path):
+    """What the view ``heartbeat_subscription`` says of heartbeats in their order."""
+
+    def of(heartbeats):
+        lake = LocalLake(str(tmp_path / str(uuid4())), retention_days=7)
+        for second, sent in enumerate(heartbeats):
+            at = datetime(2026, 11, 21, 9, 0, second, tzinfo=UTC)
+            known = {"cluster": "c", "received_at": at, "event_date": at.date()}
+            client = {"client_id": "i", "role": "consumer", "client_group": "CG"}
+            lake.append(CLIENT_HEARTBEAT, one_row(CLIENT_HEARTBEAT, **client, **known, **sent))
+        told = LakeRows(lake.root).ask("SELECT subscriptions FROM heartbeat_subscription ORDER BY received_at")
+        return [row.subscriptions for row in told]
+
+    return of
+
+
+def test_subscriptions_that_a_v2_heartbeat_leaves_out_are_those_sent_under_its_fingerprint(subscribed):
     sent = [r for r in rows("5.3.3") if r["client_group"] == "CG"]
     assert [r["without_sub"] for r in sent] == [False, False, False, True, True]
     assert [r["subscriptions"] for r in sent[3:]] == [None, None]
     assert sent[2]["fingerprint"] == sent[3]["fingerprint"] != 0
-    assert list(carry_subscriptions(sent)) == [[RETRY, T_TAGS]] * 5
+    names = ("fingerprint", "without_sub", "subscriptions", "broker_name")
+    assert subscribed([{name: row[name] for name in names} for row in sent]) == [[RETRY, T_TAGS]] * 5
 
 
-def test_subscriptions_of_another_fingerprint_are_not_carried():
+def test_subscriptions_of_another_fingerprint_are_not_carried(subscribed):
     full = {"fingerprint": 7, "subscriptions": [RETRY]}
     bare = [{"fingerprint": 8, "subscriptions": None}, {"fingerprint": 7, "subscriptions": None}]
-    assert list(carry_subscriptions([bare[1], full, *bare])) == [None, [RETRY], None, [RETRY]]
+    assert subscribed([bare[1], full, *bare]) == [None, [RETRY], None, [RETRY]]
 
 
 def test_an_object_does_as_well_as_its_text():

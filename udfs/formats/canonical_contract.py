@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from hindsight.udfs.clients.client_kinds import CLIENT_KINDS
+from hindsight.udfs.formats.hook_lines import MODES, STATUSES
 from hindsight.udfs.lines.parsed_line import (
     ERROR_CHARS,
     Fields,
@@ -24,14 +25,6 @@ from hindsight.udfs.lines.parsed_line import (
 )
 
 COLLECTOR = "canonical"
-
-
-MODES = ("SYNC", "ASYNC", "ONEWAY")
-
-
-STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
-
-
 OUTCOMES = (*STATUSES, "EXCEPTION", "SUBMITTED", "UNKNOWN", "NOT_STORE_OK")
 
 

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from typing import Any
 
-from hindsight.udfs.formats.canonical_contract import COLLECTOR, STATUSES, checked
+from hindsight.udfs.formats.canonical_contract import COLLECTOR, checked
+from hindsight.udfs.formats.hook_lines import STATUSES
 from hindsight.udfs.lines.bounded_lines import SAMPLE_CHARS, Line, Refusal
 from hindsight.udfs.lines.parsed_line import (
     Fields,

@@ -5,14 +5,13 @@ the client wrote it, JSON in a string or as an object), and, from the request's 
 ``address`` (client's ``ip:port``), ``language``, ``version`` (MQVersion ordinal). A client without groups is ignored.
 
 A V2 heartbeat (5.1.3 on, ``withoutSub``) leaves its subscriptions out when they are those it sent before under the
-same fingerprint: its rows hold null, and ``carry_subscriptions`` finds them, across files and brokers.
+same fingerprint: its rows hold null, and the view ``heartbeat_subscription`` finds them, across files and brokers.
 Of Go and C++ clients the types of consumers are stored as Java names them, whatever they write.
 Source: HeartbeatData, ConsumerData, SubscriptionData, 4.0.0 to 5.3.3; C++ 2.2.0, Go 2.0.0-alpha1 to 2.1.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hindsight.udfs.formats.admin_answers import read_subscriptions
@@ -90,17 +89,3 @@ def _constant(data: Fields, name: str, constants: tuple[str, ...]) -> str | None
 
 def _producer(data: Fields) -> dict[str, Any]:
     return {"role": "producer", "client_group": text_field(data, "groupName")}
-
-
-def carry_subscriptions(heartbeats: Iterable[Fields]) -> Iterator[list[dict[str, Any]] | None]:
-    """For each consumer heartbeat of one (client id, group), its own subscriptions or those that it left out.
-
-    Args:
-        heartbeats: rows by ``received_at``, of all brokers: each is sent the same.
-    Returns: None where no heartbeat before has the same fingerprint: unknown.
-    """
-    last: dict[int, list[dict[str, Any]] | None] = {}
-    for heartbeat in heartbeats:
-        if heartbeat["subscriptions"] is not None:
-            last = {heartbeat["fingerprint"]: heartbeat["subscriptions"]}
-        yield last.get(heartbeat["fingerprint"])

@@ -39,7 +39,6 @@ _EVENTS: Sequence[tuple[str, str]] = (
     ("queue_removed", r"Drop message queue according to the latest assignmentList, "),
     ("queue_pull_expired", r"Drop message queue because it is expired, "),
 )
-GRPC_KINDS = frozenset(kind for kind, _ in _EVENTS)
 _ANY = re.compile("|".join(f"(?P<e{n}>{re.sub('[?]P<[a-z]+>', '', text)})" for n, (_, text) in enumerate(_EVENTS)))
 _PATTERNS = [re.compile(text) for _, text in _EVENTS]
 _FIELD = re.compile(

@@ -40,7 +40,7 @@ from hindsight.udfs.producer.producer_releases import (
     with_inferred,
 )
 from hindsight.udfs.producer.producer_rows import Ends, item_rows, items_of, replay_rows, verdict_rows, window_rows
-from hindsight.udfs.producer.producer_tables import ITEM_STATE, REPLAY, VERDICT, WINDOW
+from hindsight.udfs.producer.producer_tables import VERDICT, WINDOW
 from hindsight.udfs.producer.recorded_inputs import handed_over, retries_of, routes_of, starts_of, with_epoch_ms
 from hindsight.udfs.producer.release_candidates import ladders_of
 from hindsight.udfs.producer.replay_rules import Override
@@ -252,6 +252,3 @@ def _by_process(facts: pa.Table, midnight_ms: int) -> list[Mapping[str, Any]]:
         row | {name: None if row[name] is None else row[name] + midnight_ms for name in instants}
         for row in merged.to_pylist()
     ]
-
-
-NOTHING_BEFORE = REPLAY.empty_table(), ITEM_STATE.empty_table()

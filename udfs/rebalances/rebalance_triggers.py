@@ -17,9 +17,6 @@ START = "start"
 JOINED, LEFT, DIED, GONE = "member_joined", "member_left", "member_died", "member_gone"
 ROUTE, SUBSCRIPTION = "route_changed", "subscription_changed"
 LOCKED, EXPIRED, TIMER, UNKNOWN = "lock_acquired", "pull_expired", "timer", "unknown"
-TRIGGERS = (
-    START, JOINED, LEFT, DIED, GONE, ROUTE, SUBSCRIPTION, LOCKED, EXPIRED, TIMER, UNKNOWN,
-)  # fmt: skip
 BY_NOTICE, BY_TIMER, BY_START = "notification", "timer", "start"
 REACTS_WITHIN_MS = 25_000  # the timer's 20 s, and time to ask
 FORGOTTEN_MS = 150_000  # a silent member expires after 120 s, a lock that was not given back after 60 s

@@ -15,12 +15,14 @@ import pyarrow as pa
 from hindsight.udfs.producer.attempt_columns import ATTEMPTS, DAY_MS, attempts_of
 from hindsight.udfs.producer.fleet_fold import fleet_of, fleet_rows
 from hindsight.udfs.producer.last_brokers import brokers_before, sends_that_lack, with_last_brokers
-from hindsight.udfs.producer.producer_date import NOTHING_BEFORE, Date, Options, Rows, Slice, findings_of_date, sliced
+from hindsight.udfs.producer.producer_date import Date, Options, Rows, Slice, findings_of_date, sliced
 from hindsight.udfs.producer.producer_findings import findings_of_fleet
 from hindsight.udfs.producer.producer_rows import Ends
 from hindsight.udfs.producer.producer_span import Before, Span, folded
+from hindsight.udfs.producer.producer_tables import ITEM_STATE, REPLAY
 from hindsight.udfs.producer.send_calls import beside
 
+NOTHING_BEFORE = REPLAY.empty_table(), ITEM_STATE.empty_table()
 Cut = Callable[[pa.Table, int], Iterable[Slice]]
 
 
