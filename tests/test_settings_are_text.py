@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from hindsight.conf.settings_file import SettingsError, load_settings
-from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.expected_allocation import MemberRule, expected_allocation
 from hindsight.udfs.groups.group_walk import WalkSettings, _windows
 from hindsight.udfs.limits.door import severities
+from tests.default_timing import default_timing
 from tests.transforms.test_names_in_sql import HOSTILE
 
 # Every setting that takes any text; X stands for it.
@@ -109,6 +109,6 @@ def test_what_settings_say_of_a_strategy_is_compared_as_text(text):
 def test_a_stretch_of_maintenance_is_that_of_the_group_of_that_name(text):
     entry = {"cluster": text, "consumer_group": text}
     day = {"begin": datetime(2026, 1, 5, tzinfo=UTC), "end": datetime(2026, 1, 6, tzinfo=UTC)}
-    settings = WalkSettings(Timing(), 7, [entry | day])
+    settings = WalkSettings(default_timing(), 7, [entry | day])
     assert len(_windows((text, "", text), settings)) == 1
     assert _windows((text, "", f"{text}x"), settings) == _windows(("49", "", text), settings) == []

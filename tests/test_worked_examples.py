@@ -12,8 +12,8 @@ import pytest
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.drift.group_history import GroupHistory
+from tests.default_timing import default_timing
 from tests.histories.test_incident_fixtures import A0, BEGIN_MS, STEP_S, world
 
 RUN = (
@@ -47,7 +47,7 @@ def table_in(module_name: str) -> list[list[str]]:
 def test_an_incident_opens_and_closes_as_the_example_says():
     rows = table_in("hindsight.udfs.drift.group_history")[1:]
     said = {int(seconds): (queue, state, incident) for seconds, queue, state, incident in rows}
-    history, shown = GroupHistory(("c", "", "g"), Timing()), {}
+    history, shown = GroupHistory(("c", "", "g"), default_timing()), {}
     for second in range(0, max(said) + 1, STEP_S):
         nobody = 120 <= second < 225
         judged = history.step(world(BEGIN_MS + second * 1000, {A0: None} if nobody else None)).judged

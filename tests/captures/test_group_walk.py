@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.group_rows import group_round
 from hindsight.udfs.groups.group_walk import DRIFT, INCIDENT, STATE, WalkSettings, walk
 from tests.capture_rounds import CaptureRounds
 from tests.conftest import CAPTURES
+from tests.default_timing import default_timing
 
-SETTINGS = WalkSettings(Timing(), 7)
+SETTINGS = WalkSettings(default_timing(), 7)
 
 
 @pytest.fixture(scope="module")

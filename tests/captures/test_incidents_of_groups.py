@@ -9,16 +9,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hindsight.udfs.consumer.drift_timing import OPENS, Opening, Timing
+from hindsight.udfs.consumer.drift_timing import Opening
 from hindsight.udfs.groups.group_walk import DRIFT, INCIDENT, WalkSettings, walk
 from tests.capture_rounds import CaptureRounds
 from tests.conftest import CAPTURES
+from tests.default_timing import OPENS, default_timing
 
 START_MS = 1795253414272
 A5, M4 = "127.0.0.1@8407#2503479679860", "127.0.0.1@8407#2507521046470"
 
 # Grace and ages 10 s, subscription grace 15 s.
-SHORT = Timing(
+SHORT = default_timing(
     membership_grace_s=10,
     broker_grace_s=10,
     route_grace_s=10,
@@ -38,7 +39,7 @@ def capture():
 def told(capture):
     """(findings, incidents) of a group, with default or short settings."""
     made = {}
-    for name, timing in (("default", Timing()), ("short", SHORT)):
+    for name, timing in (("default", default_timing()), ("short", SHORT)):
         for group in capture.groups:
             rows = list(walk(capture.of_group(group), WalkSettings(timing, 7)))
             made[name, group] = ([r for k, r in rows if k == DRIFT], [r for k, r in rows if k == INCIDENT])

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.drift.group_history import GroupHistory
 from hindsight.udfs.drift.group_memory import GroupMemory, Reading
+from tests.default_timing import default_timing
 from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, read, topic, world
 
 BROKERS = ("broker-a", "broker-b")
@@ -27,7 +27,7 @@ def listed(number, members, owners=None, *, starts=None, silent=(), **changes):
 
 
 def walked(rounds, timing=None):
-    history = GroupHistory(("c", "", "g"), timing or Timing())
+    history = GroupHistory(("c", "", "g"), timing or default_timing())
     return [history.step(one) for one in rounds]
 
 
@@ -99,7 +99,7 @@ def test_a_member_that_was_asked_elsewhere_is_not_silent():
 def test_what_is_remembered_is_the_same_wherever_it_is_written_down(seed):
     rng = random.Random(seed)
     rounds = [listed(n, ("c1", "c2") if rng.random() < 0.6 else ("c1",)) for n in range(30)]
-    whole, cut = GroupHistory(("c", "", "g"), Timing()), GroupHistory(("c", "", "g"), Timing())
+    whole, cut = GroupHistory(("c", "", "g"), default_timing()), GroupHistory(("c", "", "g"), default_timing())
     for one in rounds:
         whole.step(one, [Reading(("T", *A0), one.at, 5, 5)])
         cut.step(one, [Reading(("T", *A0), one.at, 5, 5)])

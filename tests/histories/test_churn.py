@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hindsight.udfs.allocation import MessageQueue, allocate
-from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.drift.churn import Moves, moves
+from tests.default_timing import default_timing
 from tests.histories.test_incidents import allocated, at, history
 
 
@@ -47,7 +47,7 @@ def test_a_queue_that_moved_although_the_strategy_kept_it_is_excess():
 
 
 def test_a_change_is_counted_in_the_first_complete_round_after_its_grace():
-    made = history(Timing())
+    made = history(default_timing())
     three = {0: "A", 1: "A", 2: "A", 3: "B", 4: "B", 5: "B", 6: "C", 7: "C"}
     two = {0: "A", 1: "A", 2: "A", 3: "A", 4: "B", 5: "B", 6: "B", 7: "B"}
     rounds = [(("A", "B", "C"), three)] * 3 + [(("A", "B"), {**two, 6: (), 7: ()})] + [(("A", "B"), two)] * 4
@@ -60,6 +60,6 @@ def test_a_change_is_counted_in_the_first_complete_round_after_its_grace():
 
 
 def test_no_change_of_members_is_no_churn():
-    made = history(Timing())
+    made = history(default_timing())
     owned = {q: "AB"[q // 4] for q in range(8)}
     assert [made.step(allocated(at(15 * n), ("A", "B"), owned)).changes for n in range(10)] == [[]] * 10

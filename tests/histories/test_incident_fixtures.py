@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import pytest
 
-from hindsight.udfs.consumer.drift_timing import OPENS, Timing
 from hindsight.udfs.consumer.expected_allocation import MemberRule
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.round_facts import Connection, DeadLetters, Owner, Read, Subscription, TopicRound
 from hindsight.udfs.drift.drift_rules import RULES
 from hindsight.udfs.drift.group_history import GroupHistory
 from hindsight.udfs.drift.group_memory import Reading
+from tests.default_timing import OPENS, default_timing
 
 STEP_S = 15
 BEGIN_MS = 1_700_000_000_000
@@ -237,7 +237,7 @@ class Run:
 
     def __init__(self, code, timing=None):
         self.code, self.fixture = code, FIXTURES[code]
-        self.history = GroupHistory(("c", "", "g"), timing or Timing())
+        self.history = GroupHistory(("c", "", "g"), timing or default_timing())
         self.second = 0
         self.offset = 0
         self.walked = []
@@ -289,7 +289,7 @@ muted_by_a_join = pytest.mark.parametrize("code", sorted(FIXTURES.keys() - {"DAT
 
 
 # No grace, and no finding about how often the fixtures' owners change.
-NO_GRACE = Timing(membership_grace_s=-1000, owner_changes=99)
+NO_GRACE = default_timing(membership_grace_s=-1000, owner_changes=99)
 
 
 @every_code

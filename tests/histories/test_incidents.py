@@ -11,7 +11,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hindsight.udfs.consumer.drift_timing import OPENS, Timing
 from hindsight.udfs.consumer.expected_allocation import MemberRule, expected_allocation
 from hindsight.udfs.consumer.round_facts import Connection, Subscription
 from hindsight.udfs.drift import drift_rules
@@ -20,6 +19,7 @@ from hindsight.udfs.drift.group_history import GroupHistory, fold_attached
 from hindsight.udfs.drift.group_memory import Reading
 from hindsight.udfs.drift.incident import incident_id
 from hindsight.udfs.drift.root_cause import Cause
+from tests.default_timing import OPENS, default_timing
 from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, NO_GRACE, owner, read, topic, world
 
 
@@ -143,7 +143,7 @@ def test_ordered_groups_are_given_60_s_more():
     def ordered(now):
         return world(now, {A1: ()}, reads=[read(c, now, started_at=at(0)) for c in ("c1", "c2")], ordered=True)
 
-    (incident,) = live(walk([ordered] * 9, Timing())).values()
+    (incident,) = live(walk([ordered] * 9, default_timing())).values()
     assert incident.opened_at == at(105)  # 20 + 15 + 60 = 95
 
 
@@ -153,9 +153,9 @@ def test_a_rolling_deploy_mutes_the_subscriptions_and_nothing_else():
         return world(now, {A1: ()}, reads=[read("c1", now), read("c2", now, subscriptions=own)])
 
     rounds = [lambda now: other(now, ""), *[lambda now: other(now, "x")] * 20]
-    made = walk(rounds, Timing(membership_grace_s=-1000))
+    made = walk(rounds, default_timing(membership_grace_s=-1000))
     assert set(live(made)) == {("UNEXPLAINED", "T")}  # the orphan
-    made = walk(rounds * 1, replace(Timing(membership_grace_s=-1000), subscription_grace_s=30))
+    made = walk(rounds * 1, replace(default_timing(membership_grace_s=-1000), subscription_grace_s=30))
     assert ("SUBSCRIPTION_INCONSISTENT", "TAG_DIFF") in live(made)
 
 
@@ -251,7 +251,7 @@ def test_a_group_stays_ordered_in_rounds_in_which_nobody_says_so():
         return world(now, owners, reads=[read(c, now, started_at=at(0)) for c in C12], ordered=True)
 
     rounds = [ordered, ordered, ordered, list_alone, *[lambda now: ordered(now, {A1: C12})] * 2]
-    assert not live(walk(rounds, Timing()))  # until 20 + 15 + 60 s after their start
+    assert not live(walk(rounds, default_timing()))  # until 20 + 15 + 60 s after their start
 
 
 def untold(client_id, now):
@@ -353,7 +353,7 @@ def test_a_queue_that_changes_its_owner_three_times_without_need_flaps():
     rounds = [lambda now, c=c: world(now, {A1: c}) for c in ("c1", "c2", "c1", "c2")]
     found = [j.finding for j in history().step(rounds[0](at(0))).judged]
     assert found == []
-    made = history(Timing(membership_grace_s=-1000))
+    made = history(default_timing(membership_grace_s=-1000))
     for number, one in enumerate(rounds):
         walked = made.step(one(at(15 * number)))
     (flap,) = [j for j in walked.judged if j.finding.code == "REBALANCE_FLAP"]
@@ -371,7 +371,7 @@ def test_owners_that_follow_the_members_do_not_flap():
         return allocated(now, ids, {q: (o,) for q, o in enumerate(made.owners)})
 
     rounds = [lambda now, third=bool(i // 3 % 2): members(now, third) for i in range(30)]
-    made = history(Timing())
+    made = history(default_timing())
     codes = {j.finding.code for n, one in enumerate(rounds) for j in made.step(one(at(15 * n))).judged}
     assert codes == set()
 
@@ -392,7 +392,7 @@ def slow(rounds):
 
 
 def test_an_ordered_queue_that_had_no_owner_for_the_life_of_its_lock_was_handed_over_slowly():
-    made, rounds = handed_over(60, timing=Timing())
+    made, rounds = handed_over(60, timing=default_timing())
     (found,) = slow(rounds)[0]
     assert (found.finding.queue, found.finding.severity, found.judgement.state) == (A1, "MEDIUM", "OPEN")
     assert found.finding.since == at(30) and " for 60 s from " in found.finding.sentence
@@ -406,7 +406,7 @@ def test_an_ordered_queue_that_had_no_owner_for_the_life_of_its_lock_was_handed_
     ("unowned_s", "changes"), [(30, {}), (60, {"ordered": False}), (200, {}), (60, {"before": ()})]
 )
 def test_a_hand_over_that_is_quick_or_not_ordered_or_was_an_orphan_is_no_slow_one(unowned_s, changes):
-    _, rounds = handed_over(unowned_s, timing=Timing(), **changes)
+    _, rounds = handed_over(unowned_s, timing=default_timing(), **changes)
     assert not any(slow(rounds))
 
 
@@ -451,7 +451,9 @@ KINDS = {
     "nobody": lambda now: world(now, members=(), reads=[], topics=()),
 }
 SHORT = replace(
-    Timing(close_s=30, membership_grace_s=5, route_grace_s=10, broker_death_s=5, data_gap_s=60, flapping_rounds=8),
+    default_timing(
+        close_s=30, membership_grace_s=5, route_grace_s=10, broker_death_s=5, data_gap_s=60, flapping_rounds=8
+    ),
     opens={code: o._replace(age_s=min(o.age_s, 20)) for code, o in OPENS.items()},
 )
 
@@ -541,7 +543,7 @@ def _noted(asked, code, find, group, timing):
 
 
 def test_a_healthy_group_is_passed_over_but_not_when_a_queue_has_long_not_been_pulled_from():
-    made = history(Timing())
+    made = history(default_timing())
     for number in range(4):
         made.step(world(at(15 * number)), signature=7)
     assert made.repeat(7, at(60), (at(55), None))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.round_facts import MemberEvent
 from hindsight.udfs.drift.group_history import GroupHistory
+from tests.default_timing import default_timing
 from tests.histories.test_incident_fixtures import B0, BEGIN_MS, world
 
 QUIET_S = 600
@@ -14,7 +14,7 @@ QUIET_S = 600
 
 def states(events):
     """States of the findings of a queue without owner, 600 s after anything else changed; ``events`` just before."""
-    history = GroupHistory(("c", "", "g"), Timing())
+    history = GroupHistory(("c", "", "g"), default_timing())
     for second in range(0, QUIET_S, 15):
         history.step(world(BEGIN_MS + second * 1000))
     at = BEGIN_MS + QUIET_S * 1000

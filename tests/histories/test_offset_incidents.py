@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.offset_marks import Reading
 from hindsight.udfs.consumer.round_facts import DeadLetters, Listing
 from hindsight.udfs.drift.group_history import GroupHistory
+from tests.default_timing import default_timing
 from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, NO_GRACE, owner, world
 
 STEP_S = 15
@@ -92,7 +92,7 @@ def oldest_of(group):
 @pytest.mark.parametrize("seed", range(8))
 def test_rounds_that_show_the_same_say_what_they_say_when_all_rules_are_asked(seed):
     rng = random.Random(seed)
-    asked, passed = GroupHistory(("c", "", "g"), Timing()), GroupHistory(("c", "", "g"), Timing())
+    asked, passed = GroupHistory(("c", "", "g"), default_timing()), GroupHistory(("c", "", "g"), default_timing())
     mode, offsets, began, ways = "well", "even", BEGIN_MS, Counter()
     for number in range(400):
         now = BEGIN_MS + number * STEP_S * 1000
@@ -149,7 +149,7 @@ class TestRewound:
         assert {j.finding.trust for j in walked.last.judged if j.finding.code == "OFFSET_REWOUND"} == {"possible"}
 
     def test_after_a_join_it_is_muted(self):
-        walked = Walked(Timing()).rounds(count=10)
+        walked = Walked(default_timing()).rounds(count=10)
         walked.rounds(set_back, 2, changed=lambda group: world(group.at, members=("c1", "c2", "c3")))
         assert walked.found() == {("OFFSET_REWOUND", A1, "SUPPRESSED")}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hindsight.udfs.allocation import MessageQueue, allocate
-from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.drift.strategy_inference import VIRTUAL_NODES, Inference, reproducing
+from tests.default_timing import default_timing
 from tests.histories.test_incidents import allocated, at, history
 
 QUEUES = [(f"broker-{b}", q) for b in "ab" for q in range(4)]
@@ -58,7 +58,7 @@ def test_rounds_narrow_the_set_down_and_a_cut_history_keeps_it():
     # With 2 members of 8 queues only circle deals 0 2 4 6; with one member all strategies are alike.
     alone = dict.fromkeys(range(8), "A")
     dealt = {q: "AB"[q % 2] for q in range(8)}
-    made = history(Timing())
+    made = history(default_timing())
     first = made.step(unnamed(at(0), ("A",), alone)).inferred["T"]
     assert len(first) > 2
     made = type(made).of_json(made.key, made.timing, made.to_json())
@@ -68,5 +68,5 @@ def test_rounds_narrow_the_set_down_and_a_cut_history_keeps_it():
 
 
 def test_a_named_strategy_is_not_inferred():
-    made = history(Timing())
+    made = history(default_timing())
     assert made.step(allocated(at(0), ("A",), dict.fromkeys(range(8), "A"))).inferred == {}

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.round_facts import Connection, Owner, Past, Progress, Read, TopicRound
-from hindsight.udfs.drift.drift_rules import Finding, findings
+from hindsight.udfs.drift.drift_rules import Finding
+from tests.default_timing import findings
 
 A0, A1, B0 = ("broker-a", 0), ("broker-a", 1), ("broker-b", 0)
 QUEUES = (A0, A1, B0)

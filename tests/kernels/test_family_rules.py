@@ -12,11 +12,11 @@ from hindsight.udfs.consumer.expected_allocation import MemberRule, expected_all
 from hindsight.udfs.consumer.group_rows import group_round
 from hindsight.udfs.consumer.shares import Shares
 from hindsight.udfs.consumer.topic_routes import Queues
-from hindsight.udfs.drift.drift_rules import findings
 from hindsight.udfs.drift.group_scope import scope_reasons
 from hindsight.udfs.drift.root_cause import causes, stalled_clients
 from hindsight.udfs.values.message_queues import sort_client_ids
 from tests.capture_rounds import owners_by_topic
+from tests.default_timing import findings
 
 T0 = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 JAVA, GO, CPP = "10.0.0.1@1", "10.0.0.2@2", "10.0.0.3@3#DEFAULT"

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.round_facts import Listing, Past, Progress
-from hindsight.udfs.drift.drift_rules import absence_is_told, findings
+from hindsight.udfs.drift.drift_rules import absence_is_told
 from hindsight.udfs.drift.finding import Subject
 from hindsight.udfs.drift.group_scope import scope_reasons
+from tests.default_timing import default_timing, findings
 from tests.kernels.test_drift_rules import A0, A1, B0, HEALTHY, group, read, topic
 
 MINUTE = 60_000
@@ -184,4 +184,4 @@ def test_the_longest_of_many_names_does_not_fill_the_sentence():
     members = tuple(f"c{n}" for n in range(9))
     one = group(topic({}), members=members, reads=[of_kind(c, "pull") for c in members])
     assert scope_reasons(one)["T"] == "c0, c1, c2 and 6 more do not show which queues they hold"
-    assert Timing().standstill_s * 1000 == MINUTE
+    assert default_timing().standstill_s * 1000 == MINUTE

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.offset_marks import OffsetMarks, Reading
+from tests.default_timing import default_timing
 
 QUEUE = ("T", "broker-a", 0)
-TIMING = Timing()
+TIMING = default_timing()
 STEP_S = 15
 
 

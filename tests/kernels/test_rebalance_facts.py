@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.rebalances import logged_shares, rebalance_fold, round_shares
 from hindsight.udfs.rebalances.rebalance_triggers import FORGOTTEN_MS, REACTS_WITHIN_MS
+from tests.default_timing import default_timing
 
 FACTS = json.loads((Path(__file__).parents[1] / "golden" / "rebalance" / "facts.json").read_text())
 
@@ -30,7 +30,7 @@ def test_locks_and_silent_members_live_as_long_as_brokers_let_them(release):
     renewed = {client["ProcessQueue.REBALANCE_LOCK_INTERVAL"] for client in FACTS["client"].values()}
     assert life == round_shares.LOCK_LIFE_MS
     # A lock of one that was killed runs off so long after, at least.
-    assert {life - interval for interval in renewed} == {Timing().slow_handover_s * 1000}
+    assert {life - interval for interval in renewed} == {default_timing().slow_handover_s * 1000}
     expiry = facts.get("ConsumerManager.CHANNEL_EXPIRED_TIMEOUT") or facts["BrokerConfig.channelExpiredTimeout"]
     assert expiry + facts["ClientHousekeepingService.period"] == rebalance_fold.EXPIRED_MS
     assert FORGOTTEN_MS > rebalance_fold.EXPIRED_MS

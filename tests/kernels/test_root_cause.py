@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from hindsight.udfs.consumer.round_facts import Connection
-from hindsight.udfs.drift.drift_rules import Finding, findings
+from hindsight.udfs.drift.drift_rules import Finding
 from hindsight.udfs.drift.root_cause import Cause, causes, stalled_clients
+from tests.default_timing import findings
 from tests.kernels.test_drift_rules import A0, A1, B0, HEALTHY, group, read, topic
 
 DOUBLE = {**HEALTHY, A0: ["c1", "c2"]}

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.member_rules import Setting, Shown, setting_of
 from hindsight.udfs.consumer.shown_strategies import SHOWN, handed_on, telling
 from hindsight.udfs.groups.group_fold import GroupFold
@@ -18,6 +17,7 @@ from hindsight.udfs.groups.group_walk import WalkSettings
 from hindsight.udfs.groups.recorded_groups import FoldSettings, Recorded, Told
 from hindsight.udfs.values.list_digests import _xxh64, digest, list_digest
 from hindsight.udfs.values.value_hashes import value_hashes
+from tests.default_timing import default_timing
 from tests.hostile_texts import HOSTILE
 
 
@@ -80,7 +80,7 @@ class _Expected:
 
 
 def test_the_expectation_before_is_that_of_the_last_round_that_had_one():
-    settings = FoldSettings(WalkSettings(Timing(), 7), lookback_s=60, progress_valid_s=120, loose_spread_s=5)
+    settings = FoldSettings(WalkSettings(default_timing(), 7), lookback_s=60, progress_valid_s=120, loose_spread_s=5)
     recorded = Recorded(None, {}, None, {}, lambda _: [], frozenset(), None)
     fold = GroupFold(("c", "", "g"), recorded, Told(Shown([]), Setting(), None, None, None), settings, {})
     one, two, three, four = (_Expected() for _ in range(4))

@@ -17,6 +17,7 @@ from hindsight.jobs.asking.run_summary import summary
 from hindsight.jobs.engines.sql_views import view_texts, views
 from hindsight.schemas import TABLES
 from tests.conftest import CAPTURES
+from tests.default_timing import default_timing
 from tests.recorded_producer import Recorded
 
 # Nothing is refused here, there is one source of each thing, nobody recorded heartbeats, topics' offsets or how brokers
@@ -187,12 +188,11 @@ def test_expected_owners_equal_what_each_client_of_g_avg_logged_that_it_took(row
 
 def test_incidents_and_findings_are_those_of_the_kernels_without_spark(rows):
     """What tests/captures/test_incidents_of_groups.py says of the kernels holds of the tables."""
-    from hindsight.udfs.consumer.drift_timing import Timing
     from hindsight.udfs.groups.group_walk import CHANGE, DRIFT, INCIDENT, WalkSettings, walk
     from tests.capture_rounds import CaptureRounds
 
     capture = CaptureRounds(CAPTURES / "consumers" / "admin_snapshots.jsonl.gz")
-    made = [r for group in capture.groups for r in walk(capture.of_group(group), WalkSettings(Timing(), 7))]
+    made = [r for group in capture.groups for r in walk(capture.of_group(group), WalkSettings(default_timing(), 7))]
     tables = {
         DRIFT: ("allocation_drift", ("consumer_group", "code", "kind", "finding_state", "root_cause", "sentence")),
         INCIDENT: ("drift_incident", ("consumer_group", "root_cause", "cause_key", "state", "severity", "sentence")),

@@ -60,7 +60,7 @@ BY_INSTANTS = frozenset({"PULL_IDLE", "CONSUME_BLOCKED"})
 BY_READINGS = frozenset({"OFFSET_REWOUND", "OFFSET_JUMPED", "MESSAGES_LOST", "QUEUE_LAGS_ALONE", "RETRIES_GROW"})
 
 
-def findings(group: GroupRound, timing: Timing | None = None, codes: Collection[str] | None = None) -> list[Finding]:
+def findings(group: GroupRound, timing: Timing, codes: Collection[str] | None = None) -> list[Finding]:
     """All findings of a round, or those of some codes; those about a retry topic one severity lower.
 
     A round in which the group was not read tells of nothing but the list of its members that did not come.
@@ -69,7 +69,7 @@ def findings(group: GroupRound, timing: Timing | None = None, codes: Collection[
     # RocketMQ's own consumer of what was popped in vain has no members that anybody could ask.
     asked = ("REVIVE_LAG",) if group.consumer_group == REVIVE_GROUP else asked
     rules = [RULES[code] for code in asked if codes is None or code in codes]
-    found = [finding for rule in rules for finding in rule.find(group, timing or Timing())]
+    found = [finding for rule in rules for finding in rule.find(group, timing)]
     if group.missed:
         found = [_doubted(finding, group) if finding.code in _BY_ABSENCE else finding for finding in found]
     return [f._replace(severity=lower(f.severity)) if (f.topic or "").startswith(RETRY_PREFIX) else f for f in found]
