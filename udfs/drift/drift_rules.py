@@ -17,14 +17,11 @@ from hindsight.udfs.consumer.round_reads import REVIVE_GROUP
 from hindsight.udfs.drift.broker_rules import assignment_told, pop_assignment_differs, revive_lag
 from hindsight.udfs.drift.client_rules import (
     ROUTE_OF,
-    consume_blocked,
     data_gap,
     duplicate_client_id,
     ghost_owner,
     group_down,
-    lock_starved,
     mixed_strategy,
-    pull_idle,
     subscription_inconsistent,
     unreachable_client,
     view_divergence,
@@ -32,6 +29,7 @@ from hindsight.udfs.drift.client_rules import (
 from hindsight.udfs.drift.family_rules import mixed_clients
 from hindsight.udfs.drift.finding import NO_OWNER, Finding, Subject, lower, some
 from hindsight.udfs.drift.hand_over_rules import slow_handover
+from hindsight.udfs.drift.idle_rules import idle_by_design, idle_consumer
 from hindsight.udfs.drift.offset_rules import (
     dead_letters,
     messages_at_risk,
@@ -43,14 +41,13 @@ from hindsight.udfs.drift.offset_rules import (
 )
 from hindsight.udfs.drift.ownership_rules import (
     double_owned,
-    idle_by_design,
-    idle_consumer,
     orphan_by_design,
     orphan_queue,
     rebalance_flap,
     unserved_queue,
     wrong_owner,
 )
+from hindsight.udfs.drift.stall_rules import consume_blocked, lock_starved, pull_idle
 
 __all__ = ["BY_INSTANTS", "BY_READINGS", "RULES", "Finding", "Rule", "absence_is_told", "findings"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -17,47 +17,15 @@ from hindsight.udfs.consumer.round_facts import (
     RETRY_PREFIX,
     TOPIC_NOT_EXIST,
     Past,
-    Progress,
     Queue,
     TopicQueue,
     TopicRound,
 )
 from hindsight.udfs.drift.disturbances import Disturbance, grace_end, interval_s, membership_changes, route_changes
+from hindsight.udfs.drift.queue_standings import Standings
 
 # Refusals that say something: what was asked is a proxy, or there is no such group.
 _TOLD_IN_VAIN = tuple(f"refused, CODE {code}" for code in (NOT_SUPPORTED, TOPIC_NOT_EXIST))
-
-
-class _Standing(NamedTuple):
-    """A queue's last reading, and since which reading the group's offset is what it is."""
-
-    read_at: int
-    broker_offset: int
-    consumer_offset: int
-    lag_before: int | None
-    standing_since: int
-    broker_offset_then: int
-    came_late_at: int | None = None  # see ``Progress``
-
-
-class _Valid(Mapping[TopicQueue, Progress]):
-    """What the readings since an instant say, worked out for the queues that are asked about: few ever are."""
-
-    def __init__(self, standing: Mapping[TopicQueue, _Standing], since: int) -> None:
-        self._standing, self._since = standing, since
-
-    def __getitem__(self, queue: TopicQueue) -> Progress:
-        s = self._standing[queue]
-        if s.read_at < self._since:
-            raise KeyError(queue)
-        lag, accrued = s.broker_offset - s.consumer_offset, s.broker_offset - s.broker_offset_then
-        return Progress(s.read_at, lag, s.lag_before, s.standing_since, accrued, s.broker_offset, s.came_late_at)
-
-    def __iter__(self) -> Iterator[TopicQueue]:
-        return (queue for queue, s in self._standing.items() if s.read_at >= self._since)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 class _Held(NamedTuple):
@@ -83,7 +51,7 @@ class GroupMemory:
     routes: dict[str, list[Queue]] = field(default_factory=dict)
     disturbances: list[Disturbance] = field(default_factory=list)
     last_disturbance: Disturbance | None = None
-    standing: dict[TopicQueue, _Standing] = field(default_factory=dict)
+    standing: Standings = field(default_factory=Standings)
     held: dict[TopicQueue, _Held] = field(default_factory=dict)
     ownerless: dict[TopicQueue, int] = field(default_factory=dict)
     slow: dict[TopicQueue, tuple[int, int]] = field(default_factory=dict)  # handed over: without owner from, until
@@ -154,7 +122,7 @@ class GroupMemory:
         for reading in readings:
             if reading.read_at > self.progress_at:
                 self.progress_at = reading.read_at
-            self._take_reading(reading, late_ms)
+            self.standing.take(reading, late_ms)
             self.offsets.take(reading, timing)
 
     def _take_disturbances(self, group: GroupRound, timing: Timing) -> None:
@@ -207,21 +175,6 @@ class GroupMemory:
                     self.starts[client_id] = read.started_at
             elif not group.was_asked_elsewhere(read):
                 self.silent.setdefault(client_id, read.captured_at)
-
-    def _take_reading(self, reading: Reading, late_ms: int) -> None:
-        last = self.standing.get(reading.queue)
-        if last is not None and last.read_at >= reading.read_at:
-            return
-        stands = last is not None and last.consumer_offset == reading.consumer_offset
-        self.standing[reading.queue] = _Standing(
-            reading.read_at,
-            reading.broker_offset,
-            reading.consumer_offset,
-            None if last is None else last.broker_offset - last.consumer_offset,
-            last.standing_since if last and stands else reading.read_at,
-            last.broker_offset_then if last and stands else reading.broker_offset,
-            _came_late_at(last, reading, late_ms) if last and stands else None,
-        )
 
     def _take_owners(self, group: GroupRound, timing: Timing) -> None:
         since = group.at - int(timing.owner_changes_s * 1000)
@@ -298,7 +251,7 @@ class GroupMemory:
     def past(self, group: GroupRound, timing: Timing) -> Past:
         """What the rounds so far say about this one."""
         return Past(
-            progress=_Valid(dict(self.standing), group.at - int(timing.progress_valid_s * 1000)),
+            progress=self.standing.since(group.at - int(timing.progress_valid_s * 1000)),
             ownerless_since=dict(self.ownerless),
             owner_changes={queue: held.changed_at for queue, held in self.held.items() if held.changed_at},
             slow_hand_overs=dict(self.slow),
@@ -325,7 +278,7 @@ class GroupMemory:
             "routes": self.routes,
             "disturbances": [list(d) for d in sorted(self.disturbances, key=str)],
             "last_disturbance": self.last_disturbance and list(self.last_disturbance),
-            "standing": [[*queue, *s] for queue, s in sorted(self.standing.items())],
+            "standing": self.standing.to_state(),
             "held": [
                 [*queue, held.client_id, held.expected, list(held.changed_at)]
                 for queue, held in sorted(self.held.items())
@@ -353,7 +306,7 @@ class GroupMemory:
             routes={topic: [(b, q) for b, q in queues] for topic, queues in state["routes"].items()},
             disturbances=[Disturbance(*d) for d in state["disturbances"]],
             last_disturbance=Disturbance(*last) if last else None,
-            standing={(t, b, q): _Standing(*s) for t, b, q, *s in state["standing"]},
+            standing=Standings.of_state(state["standing"]),
             held={(t, b, q): _Held(owner, due, tuple(at)) for t, b, q, owner, due, at in state["held"]},
             ownerless={(t, b, q): at for t, b, q, at in state["ownerless"]},
             slow={(t, b, q): (begin, end) for t, b, q, begin, end in state.get("slow", ())},
@@ -364,12 +317,6 @@ class GroupMemory:
             offsets=OffsetMarks.of_state(state.get("offsets", ())),
             peopled_at=state.get("peopled_at", 0),
         )
-
-
-def _came_late_at(last: _Standing, reading: Reading, late_ms: int) -> int | None:
-    """When messages were first seen to come to a queue that had stood for so long already."""
-    comes = reading.broker_offset > last.broker_offset and last.read_at - last.standing_since >= late_ms
-    return reading.read_at if last.came_late_at is None and comes else last.came_late_at
 
 
 def gap_source(missing_input: str) -> str | None:

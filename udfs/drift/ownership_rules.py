@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from hindsight.udfs.consumer.drift_timing import Timing
@@ -160,24 +159,6 @@ def wrong_owner(group: GroupRound, timing: Timing) -> Iterator[Finding]:
             )
 
 
-def idle_consumer(group: GroupRound, timing: Timing) -> Iterator[Finding]:
-    """A live subscriber owns none of the queues that the group's rule gives it."""
-    del timing
-    for topic, client_id, due in _idle(group):
-        if due:
-            rest = f"; {topic.strategy} gives it {due}."
-            yield _idle_finding("IDLE_CONSUMER", "MEDIUM", group, topic, client_id, rest, expected=(client_id,))
-
-
-def idle_by_design(group: GroupRound, timing: Timing) -> Iterator[Finding]:
-    """A live subscriber owns nothing because the group has more consumers than the topic has queues."""
-    del timing
-    for topic, client_id, due in _idle(group):
-        if not due:
-            rest = f", as {topic.strategy} has it: {len(topic.queues or ())} queues, {len(group.members)} members."
-            yield _idle_finding("IDLE_BY_DESIGN", "INFO", group, topic, client_id, rest)
-
-
 def rebalance_flap(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """A queue changed its owner 3 times in 10 min, without another list of members that would call for it."""
     for topic in group.judged_topics():
@@ -227,43 +208,6 @@ def _is_given_up(group: GroupRound, topic: TopicRound, queue: Queue, timing: Tim
 def _others_are_read(group: GroupRound, standing: Progress) -> bool:
     """Another queue of the group has moved since this one stands."""
     return any(other.standing_since > standing.standing_since for other in group.past.progress.values())
-
-
-def _idle(group: GroupRound) -> Iterator[tuple[TopicRound, str, int]]:
-    if group.message_model == BROADCASTING or not group.by_rule:
-        return
-    for topic in group.judged_topics():
-        if not topic.expects or group.doubted or group.may_lag(topic.topic):
-            continue
-        busy = {owner.client_id for owners in topic.owners.values() for owner in owners}
-        shares = Counter(topic.expected.values())
-        for client_id in group.subscribers(topic.topic):
-            if client_id not in busy:
-                yield topic, client_id, shares[client_id]
-
-
-def _idle_finding(
-    code: str,
-    severity: str,
-    group: GroupRound,
-    topic: TopicRound,
-    client_id: str,
-    rest: str,
-    expected: tuple[str, ...] = (),
-) -> Finding:
-    taken = assumptions(group, topic)
-    return Finding(
-        code,
-        severity,
-        f"{client_id} owns no queue of {topic.topic} in {group.consumer_group}{rest}",
-        topic=topic.topic,
-        client_id=client_id,
-        trust="possible" if taken else "certain",
-        expected=expected,
-        evidence=evidence(group, topic, (client_id,)),
-        captured_at=read_at(group, client_id),
-        assumptions=taken,
-    )
 
 
 def _orphan(group: GroupRound, topic: TopicRound, queue: Queue) -> Finding:
