@@ -81,10 +81,10 @@ def parse_snapshot(table, row):
 @pytest.mark.parametrize("table", sorted(CONTRACT))
 def test_the_columns_are_those_of_the_table(table):
     kinds = {
-        StringType: {"text_field", "_bounded", "_text_or_empty", "read"},
-        TimestampType: {"_instant"},
-        BooleanType: {"_flag"},
-        IntegerType: {"int32", "queue_id", "_queue_or_all"},
+        StringType: {"text_field", "bounded_text", "text_or_empty", "read"},
+        TimestampType: {"instant_or_text"},
+        BooleanType: {"flag"},
+        IntegerType: {"int32", "queue_id", "queue_or_all"},
         LongType: {"whole_number"},
         DoubleType: {"optional_rate"},
         ArrayType: {"_subscriptions", "_logical_queues", "_slaves"},

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from hindsight.udfs.clients.client_kinds import CLIENT_KINDS
+from hindsight.udfs.formats.canonical_values import (
+    bounded_text,
+    flag,
+    instant_or_text,
+    one_of,
+    queue_or_all,
+    text_or_empty,
+    texts,
+)
 from hindsight.udfs.formats.hook_lines import MODES, STATUSES
 from hindsight.udfs.lines.parsed_line import (
-    ERROR_CHARS,
     Fields,
     RefusedLineError,
-    instant,
     int32,
-    is_instant,
-    optional_flag,
     optional_rate,
     queue_id,
     text_field,
@@ -35,53 +39,6 @@ class Column(NamedTuple):
     required: bool = False
 
 
-def _instant(fields: Fields, name: str) -> int:
-    """Epoch ms, or ISO 8601 with a zone."""
-    value = fields[name]
-    if type(value) is int and is_instant(value):
-        return value
-    if not isinstance(value, str):
-        return instant(fields, name)
-    try:
-        at = datetime.fromisoformat(value)
-    except ValueError:
-        raise RefusedLineError("BAD_TIMESTAMP", f"{name!r} is {value!r:.60}, no ISO 8601 time") from None
-    if at.tzinfo is None:
-        raise RefusedLineError("BAD_TIMESTAMP", f"{name!r} is {value!r:.60}, which names no zone")
-    try:
-        return instant({name: int(at.timestamp() * 1000)}, name)
-    except (OverflowError, ValueError):
-        raise RefusedLineError("TIMESTAMP_OUT_OF_RANGE", f"{name!r} is {value!r:.60}") from None
-
-
-def _one_of(*values: str) -> Callable[[Fields, str], str]:
-    def read(fields: Fields, name: str) -> str:
-        value = text_field(fields, name)
-        if value not in values:
-            raise RefusedLineError("UNKNOWN_VALUE", f"{name!r} is {value!r:.80} (known: {', '.join(values)})")
-        return value
-
-    return read
-
-
-def _flag(fields: Fields, name: str) -> bool:
-    value = fields[name]
-    return value if type(value) is bool else bool(optional_flag(fields, name))
-
-
-def _queue_or_all(fields: Fields, name: str) -> int:
-    """A queue id, or -1: all queues of the broker."""
-    return queue_id(fields, name, lowest=-1)
-
-
-def _bounded(fields: Fields, name: str) -> str:
-    return text_field(fields, name)[:ERROR_CHARS]
-
-
-def _text_or_empty(fields: Fields, name: str) -> str:
-    return "" if fields[name] == "" else text_field(fields, name)
-
-
 def _objects(fields: Fields, name: str, each: str) -> list[dict[str, Any]]:
     values = fields[name]
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
@@ -91,13 +48,6 @@ def _objects(fields: Fields, name: str, each: str) -> list[dict[str, Any]]:
 
 def _subscriptions(fields: Fields, name: str) -> list[dict[str, Any]]:
     return _objects(fields, name, "subscription")
-
-
-def _texts(fields: Fields, name: str) -> list[str]:
-    values = fields[name]
-    if not isinstance(values, list):
-        raise RefusedLineError("WRONG_TYPE", f"{name!r} is {values!r:.80}, expected a list of strings")
-    return [text_field({f"{name}[{i}]": value}, f"{name}[{i}]") for i, value in enumerate(values)]
 
 
 def _slaves(fields: Fields, name: str) -> list[dict[str, Any]]:
@@ -114,13 +64,13 @@ _SUBSCRIPTION = {
     "topic": Column(text_field, required=True),
     "expression_type": Column(text_field),
     "sub_string": Column(text_field),
-    "tags": Column(_texts),
+    "tags": Column(texts),
 }
 
 
 _CAPTURE = {
-    "collector": Column(_text_or_empty),
-    "captured_at": Column(_instant, required=True),
+    "collector": Column(text_or_empty),
+    "captured_at": Column(instant_or_text, required=True),
 }
 
 
@@ -147,16 +97,16 @@ CONTRACT: dict[str, dict[str, Column]] = {
         "broker_address": Column(text_field),
         "broker_named_as": Column(text_field),
         "queue_id": Column(queue_id, required=True),
-        "mode": Column(_one_of(*MODES), required=True),
+        "mode": Column(one_of(*MODES), required=True),
         "attempt": Column(int32),
         "last_broker_name": Column(text_field),
         "queue_selected_by": Column(text_field),
-        "begin_at": Column(_instant, required=True),
-        "end_at": Column(_instant, required=True),
+        "begin_at": Column(instant_or_text, required=True),
+        "end_at": Column(instant_or_text, required=True),
         "latency_ms": Column(whole_number),
-        "outcome": Column(_one_of(*OUTCOMES), required=True),
+        "outcome": Column(one_of(*OUTCOMES), required=True),
         "exception": Column(text_field),
-        "error": Column(_bounded),
+        "error": Column(bounded_text),
         "response_code": Column(int32),
         "msg_id": Column(text_field, required=True),
         "offset_msg_id": Column(text_field),
@@ -165,20 +115,20 @@ CONTRACT: dict[str, dict[str, Column]] = {
         "body_length": Column(int32),
         "delay_level": Column(int32),
         "client_version": Column(text_field),
-        "latency_fault_enabled": Column(_flag),
-        "exceptions_observable": Column(_flag),
-        "submit_end_at": Column(_instant),
-        "callback_end_at": Column(_instant),
-        "callback_outcome": Column(_one_of(*STATUSES, "EXCEPTION")),
+        "latency_fault_enabled": Column(flag),
+        "exceptions_observable": Column(flag),
+        "submit_end_at": Column(instant_or_text),
+        "callback_end_at": Column(instant_or_text),
+        "callback_outcome": Column(one_of(*STATUSES, "EXCEPTION")),
     },
     "consumer_heartbeat": {
         **_CAPTURE,
         "broker_name": Column(text_field),
         **_CLIENT,
-        "address": Column(_text_or_empty),
+        "address": Column(text_or_empty),
         "language": Column(text_field),
         "client_version": Column(int32),
-        "client_kind": Column(_one_of(*CLIENT_KINDS)),
+        "client_kind": Column(one_of(*CLIENT_KINDS)),
         "consume_type": Column(text_field),
         "message_model": Column(text_field),
         "consume_from_where": Column(text_field),
@@ -188,11 +138,11 @@ CONTRACT: dict[str, dict[str, Column]] = {
         **_CAPTURE,
         **_CLIENT,
         **_QUEUE,
-        "locked": Column(_flag),
-        "dropped": Column(_flag),
-        "last_pull_at": Column(_instant),
-        "last_consume_at": Column(_instant),
-        "last_lock_at": Column(_instant),
+        "locked": Column(flag),
+        "dropped": Column(flag),
+        "last_pull_at": Column(instant_or_text),
+        "last_consume_at": Column(instant_or_text),
+        "last_lock_at": Column(instant_or_text),
         "cached_messages": Column(whole_number),
         "commit_offset": Column(whole_number),
     },
@@ -200,20 +150,20 @@ CONTRACT: dict[str, dict[str, Column]] = {
         **_CAPTURE,
         **_CLIENT,
         **_QUEUE,
-        "queue_id": Column(_queue_or_all, required=True),
-        "dropped": Column(_flag),
+        "queue_id": Column(queue_or_all, required=True),
+        "dropped": Column(flag),
         "wait_ack_count": Column(whole_number),
-        "last_pop_at": Column(_instant),
+        "last_pop_at": Column(instant_or_text),
     },
     "message_request_mode": {
         **_CAPTURE,
         "topic": Column(text_field),
         "consumer_group": Column(text_field),
         "broker_name": Column(text_field, required=True),
-        "told_by": Column(_one_of("messageRequestModes", "brokerConfig"), required=True),
-        "mode": Column(_one_of("PULL", "POP")),
+        "told_by": Column(one_of("messageRequestModes", "brokerConfig"), required=True),
+        "mode": Column(one_of("PULL", "POP")),
         "pop_share_queue_num": Column(int32),
-        "server_load_balancer": Column(_flag),
+        "server_load_balancer": Column(flag),
     },
     "topic_route": {
         **_CAPTURE,
@@ -222,12 +172,12 @@ CONTRACT: dict[str, dict[str, Column]] = {
         "read_queue_nums": Column(int32, required=True),
         "write_queue_nums": Column(int32, required=True),
         "perm": Column(int32, required=True),
-        "has_master": Column(_flag, required=True),
+        "has_master": Column(flag, required=True),
         "master_address": Column(text_field),
         "slaves": Column(_slaves),
         "order_topic_conf": Column(text_field),
         "place_in_answer": Column(int32),
-        "is_static_topic": Column(_flag),
+        "is_static_topic": Column(flag),
         "name_server": Column(text_field),
         "logical_broker_name": Column(text_field),
         "logical_queue_nums": Column(int32),
@@ -243,7 +193,7 @@ CONTRACT: dict[str, dict[str, Column]] = {
         "lag": Column(whole_number),
         "client_ip": Column(text_field),
         "pull_offset": Column(whole_number),
-        "last_timestamp": Column(_instant),
+        "last_timestamp": Column(instant_or_text),
         "consume_tps": Column(optional_rate),
     },
     "topic_status": {
@@ -252,7 +202,7 @@ CONTRACT: dict[str, dict[str, Column]] = {
         "broker_asked": Column(text_field),
         "min_offset": Column(whole_number, required=True),
         "max_offset": Column(whole_number, required=True),
-        "last_update_at": Column(_instant),
+        "last_update_at": Column(instant_or_text),
     },
 }
 

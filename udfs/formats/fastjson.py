@@ -26,6 +26,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from hindsight.udfs.formats.json_depth import is_nested_at_most
+
 DEEPEST_LIMIT = 128  # the walk recurses two frames a level: far below the interpreter's own limit
 _JAVA_LONG = range(-(2**63), 2**63)
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
@@ -34,9 +36,6 @@ _OBJECT_KEY = re.compile(r"\{(?<=[{, \t\n\r]\{)[^{}]{0,1000}+\}(?=[ \t\n\r]*+:)"
 _INTEGER_KEY = re.compile(r"[-0-9](?<=[{, \t\n\r][-0-9])[0-9]{0,19}+(?=[ \t\n\r]*+:)")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _CONTAINERS = (dict, list)
-_BLOCK_CHARS = 2**18
-_ONE_KIND = bytes.maketrans(b"{}", b"[]")
-_NOT_A_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
 
 
 class FastjsonError(ValueError):
@@ -99,7 +98,7 @@ def parse_fastjson(text: str, *, max_depth: int = 32, max_chars: int = 64 * 2**2
         raise ValueError(f"max_depth must be 1 to {DEEPEST_LIMIT}, not {max_depth}")
     if len(text) > max_chars:
         raise FastjsonError(f"text of {len(text)} characters, more than {max_chars}", max_chars)
-    if _is_nested_at_most(text, max_depth):
+    if is_nested_at_most(text, max_depth):
         try:
             return _quickly(text)
         except ValueError:
@@ -268,40 +267,3 @@ def _may_stand_in_key(value: Any) -> bool:
     if isinstance(value, int):
         return value in _JAVA_LONG
     return not isinstance(value, dict | list)
-
-
-def _is_nested_at_most(text: str, max_depth: int) -> bool:
-    """Whether no container of the text lies deeper; false also when brackets do not pair.
-
-    Exact up to the text's first error, which is as far as any reader gets: brackets in strings do not count.
-    Each round takes away the innermost pairs, so as many rounds as levels leave nothing.
-    """
-    if text.count("{") + text.count("[") <= max_depth:
-        return True
-    brackets = _brackets_outside_strings(text)
-    for _ in range(max_depth):
-        shorter = brackets.replace(b"[]", b"")
-        if len(shorter) == len(brackets):
-            break
-        brackets = shorter
-    return not brackets
-
-
-def _brackets_outside_strings(text: str) -> bytes:
-    """All brackets that are not in a string, braces as square ones; in blocks, since split makes many small parts."""
-    kept = []
-    in_string = 0
-    start = 0
-    while start < len(text):
-        end = min(start + _BLOCK_CHARS, len(text))
-        while end < len(text) and text[end - 1] == "\\":
-            end += 1  # a block never ends inside an escape
-        block = text[start:end]
-        if "\\" in block:
-            block = block.replace("\\\\", "").replace('\\"', "")
-        parts = block.split('"')
-        outside = "".join(parts[in_string::2]).encode("ascii", "replace")
-        kept.append(outside.translate(_ONE_KIND, _NOT_A_BRACKET))
-        in_string = (in_string + len(parts) - 1) % 2
-        start = end
-    return b"".join(kept)
