@@ -117,7 +117,6 @@ def test_two_at_once_note_each_event_once(lake):
 def test_two_at_once_send_each_event_once(lake, server):
     events = len(run("--lake", lake, "--json", "--with-backfill")[0].splitlines())
     to = ("--lake", lake, "--to", f"webhook:{server.url}/hook", "--with-backfill", "--wait", "60", "--read-only")
-    run(*to, "--since", "0")
     both = [begun(*to) for _ in range(2)]
     assert [process.wait() for process in both] == [0, 0]
     for process in both:
