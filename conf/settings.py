@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from datetime import datetime
+from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -280,6 +281,48 @@ class Metrics(_Section):
     most_series: int = Field(ge=1)
 
 
+class EventSink(_Section):
+    """Where events are sent; addresses and tokens that are secrets stand in the environment or in a file."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")
+    form: Literal["webhook", "slack", "dingtalk", "alertmanager"]
+    url: str | None = Field(default=None, repr=False)
+    url_env: str | None = None
+    url_file: str | None = None
+    token_env: str | None = None
+    token_file: str | None = None
+    severity: Literal["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"] = "INFO"
+
+    @model_validator(mode="after")
+    def _has_one_address(self) -> EventSink:
+        if sum(each is not None for each in (self.url, self.url_env, self.url_file)) != 1:
+            raise ValueError("give one of url, url_env and url_file")
+        if self.token_env is not None and self.token_file is not None:
+            raise ValueError("give one of token_env and token_file")
+        return self
+
+
+class Events(_Section):
+    """What is told of incidents, and to whom."""
+
+    producer_codes: tuple[str, ...]
+    quiet_m: float = Field(ge=0)
+    backfill_after_h: float = Field(gt=0)
+    unsent: tuple[str, ...]
+    timeout_s: float = Field(gt=0)
+    attempts: int = Field(ge=1)
+    retry_s: float = Field(ge=0)
+    alert_hold_m: float = Field(gt=0)
+    sink: tuple[EventSink, ...] = ()
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Events:
+        names = [sink.name for sink in self.sink]
+        if len({*names}) < len(names):
+            raise ValueError("two sinks have one name")
+        return self
+
+
 class Delta(_Section):
     """Properties of the tables that hindsight creates."""
 
@@ -304,6 +347,8 @@ class Settings(_Section):
     timing: Timing
     report: Report
     metrics: Metrics
+
+    events: Events
     spark: Spark
     delta: Delta
     quarantine: Quarantine

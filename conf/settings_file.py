@@ -62,8 +62,8 @@ def explained(error: ValidationError, model: type[BaseModel] = Settings) -> str:
             hint = f"; did you mean {near[0]!r}?" if near else ""
             sentences.append(f"unknown key {where!r}{hint}")
         else:
-            # Spark's options may be secret keys of a store; what stands in their place may hold one.
-            found = "" if where.startswith("spark") else f" (found {problem['input']!r})"
+            # Spark's options may be secret keys of a store, and a sink's address a secret; so may what stands there.
+            found = "" if where.startswith(("spark", "events.sink")) else f" (found {problem['input']!r})"
             sentences.append(f"{where}: {problem['msg']}{found}")
     return "; ".join(sentences)
 

@@ -10,12 +10,13 @@ from importlib import import_module
 from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.run_log import start_log
 
-# Commands that need no lake, each with the module whose ``app`` it is: they do not wait for Spark's modules.
-_WITHOUT_LAKE = {
+# Commands with a module of their own, each with the one whose ``app`` it is: they do not wait for Spark's modules.
+_ALONE = {
     "check-landing": "hindsight.jobs.commands.check_landing",
     "collect": "hindsight.jobs.collect.command",
     "compare": "hindsight.jobs.commands.compare_command",
     "diagnose": "hindsight.jobs.commands.diagnose",
+    "events": "hindsight.jobs.commands.events_command",
     "replay": "hindsight.jobs.commands.replay_command",
     "watch": "hindsight.jobs.commands.watch_command",
     "what-if": "hindsight.jobs.commands.what_if_command",
@@ -35,8 +36,8 @@ def main(command: str | None = None) -> None:
 
 def _asked(arguments: list[str]) -> Callable[..., object]:
     name, *others = arguments or [""]
-    if name in _WITHOUT_LAKE:
-        return partial(import_module(_WITHOUT_LAKE[name]).app, args=others, prog_name=f"hindsight {name}")
+    if name in _ALONE:
+        return partial(import_module(_ALONE[name]).app, args=others, prog_name=f"hindsight {name}")
     module = "hindsight.jobs.commands.asking_commands" if name in _ASKING else "hindsight.jobs.commands.lake_commands"
     return partial(import_module(module).app, args=arguments, prog_name="hindsight")
 

@@ -16,6 +16,7 @@ from hindsight.schemas.consumers import (
 from hindsight.schemas.drift import ALLOCATION_DRIFT
 from hindsight.schemas.events import CLIENT_EVENT, CLIENT_HEARTBEAT, MEMBERSHIP_EVENT
 from hindsight.schemas.findings import FLEET_MINUTE, PRODUCER_FINDING
+from hindsight.schemas.incident_events import INCIDENT_EVENT
 from hindsight.schemas.incidents import DRIFT_INCIDENT, GROUP_DRIFT_STATE, MEMBERSHIP_CHANGE
 from hindsight.schemas.rebalances import REBALANCE_EVENT, REBALANCE_STATE
 from hindsight.schemas.releases import PRODUCER_RELEASE
@@ -72,6 +73,7 @@ TABLES: dict[str, Table] = {
         BROKER_ASSIGNMENT,
         ALLOCATION_DRIFT,
         DRIFT_INCIDENT,
+        INCIDENT_EVENT,
         MEMBERSHIP_CHANGE,
         REBALANCE_EVENT,
         GROUP_DRIFT_STATE,
@@ -97,6 +99,7 @@ __all__ = [
     "FLEET_MINUTE",
     "GROUP_DRIFT_STATE",
     "GROUP_ROUND",
+    "INCIDENT_EVENT",
     "INGESTED_FILE",
     "MEMBERSHIP_CHANGE",
     "MEMBERSHIP_EVENT",

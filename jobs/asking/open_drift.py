@@ -15,6 +15,8 @@ from hindsight.jobs.publishing.publication_record import half_published
 from hindsight.schemas.drift import SEVERITIES
 
 _JOB = "flag_allocation_drift"
+# What each job publishes, and the rows that must belong together.
+_PUBLISHED = {_JOB: ("drift", "rounds and incidents"), "rebuild_availability": ("availability", "windows and findings")}
 
 
 class DriftFoundError(ExpectedError):
@@ -33,15 +35,20 @@ class HalfPublishedError(ExpectedError):
     """Raised when rounds and incidents may be of two computations, and the caller goes by them."""
 
 
-def require_published(lake: ArrowLake) -> None:
-    """Raises: HalfPublishedError: a run was broken off while it committed drift, or is committing it."""
-    dates = sorted(half_published(lake, _JOB))
-    if dates:
-        raise HalfPublishedError(
-            f"drift of {len(dates)} date(s) from {dates[0].cluster} {dates[0].event_date} on was being committed when "
-            "it was read: rounds and incidents may not belong together. If no run is at work, one was interrupted: "
-            "rerun hindsight run-pipeline, which commits these dates again."
-        )
+def require_published(lake: ArrowLake, *jobs: str) -> None:
+    """What these jobs publish (none named: drift) is whole.
+
+    Raises: HalfPublishedError: a run was broken off while it committed that, or is committing it.
+    """
+    for job in jobs or (_JOB,):
+        dates = sorted(half_published(lake, job))
+        if dates:
+            what, rows = _PUBLISHED[job]
+            raise HalfPublishedError(
+                f"{what} of {len(dates)} date(s) from {dates[0].cluster} {dates[0].event_date} on was being committed "
+                f"when it was read: {rows} may not belong together. If no run is at work, one was interrupted: "
+                "rerun hindsight run-pipeline, which commits these dates again."
+            )
 
 
 def judged_until(asker: Asker, *, cluster: str = "*", group: str = "*") -> datetime:

@@ -12,6 +12,7 @@ from hindsight.jobs.commands import (
     check_landing,
     compare_command,
     diagnose,
+    events_command,
     job_commands,
     replay_command,
 )
@@ -47,6 +48,7 @@ app.command("watch")(watch_command)
 app.registered_commands += asking_commands.app.registered_commands
 app.command("compare", help=compare_command.compare.__doc__)(compare_command.compare)
 app.command("replay", help=replay_command.__doc__)(replay_command.replay)
+app.registered_commands += events_command.app.registered_commands
 
 
 @app.command("maintain", help=maintain.__doc__)

@@ -21,12 +21,12 @@ from hindsight.jobs.engines.engine_choice import Engine
 from hindsight.jobs.engines.kept_notes import NOTES
 from hindsight.jobs.lake.small_files import LocalStore
 from hindsight.jobs.landing.landing_survey import survey
-from hindsight.schemas import SCHEMA_VERSION, TABLES
+from hindsight.schemas import INCIDENT_EVENT, SCHEMA_VERSION, TABLES
 from hindsight.schemas.bookkeeping import INGESTED_FILE
 from hindsight.udfs.landing.landing_formats import FORMATS
 
 _NOTE = "run_pipeline"
-_OF_NO_ROW = "spark"  # the section of the settings that changes none
+_OF_NO_ROW = ("spark", "events", "metrics")  # the sections of the settings that change none
 
 
 class LastRun:
@@ -53,7 +53,8 @@ class LastRun:
 
     def _left(self) -> dict[str, Any]:
         """The newest commit of each table, the notes of all jobs, and what else stands beside the tables."""
-        logs = self._lake.glob("*/_delta_log")
+        # What `hindsight events` notes is of no concern to a run.
+        logs = (log for log in self._lake.glob("*/_delta_log") if log.parent.name != INCIDENT_EVENT.name)
         return {
             "commits": {log.parent.name: max((file.name for file in log.glob("*.json")), default="") for log in logs},
             "notes": {name: self._notes.read(name) for name in sorted(self._notes.names()) if name != _NOTE},
@@ -82,7 +83,7 @@ def given_to(landing: str, settings: Settings) -> str:
     Raises: OSError: the landing folder cannot be listed.
     """
     files = survey(landing, FORMATS).files
-    sections = (getattr(settings, name) for name in type(settings).model_fields if name != _OF_NO_ROW)
+    sections = (getattr(settings, name) for name in type(settings).model_fields if name not in _OF_NO_ROW)
     contracts = [(table.name, table.schema.simpleString()) for table in TABLES.values()]
     given = json.dumps([files, fingerprint(*sections), SCHEMA_VERSION, contracts])
     return hashlib.sha256(given.encode()).hexdigest()

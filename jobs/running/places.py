@@ -24,7 +24,7 @@ def without_password(place: str | None) -> str | None:
     Raises: typer.BadParameter: the URI holds a password or a secret key; the message does not.
     """
     try:
-        has_secret = place is not None and _has_secret(place)
+        has_secret = place is not None and holds_secret(place)
     except ValueError:
         raise typer.BadParameter("this URI cannot be read.") from None
     if has_secret:
@@ -35,10 +35,11 @@ def without_password(place: str | None) -> str | None:
     return place
 
 
-def _has_secret(place: str) -> bool:
-    uri = urlsplit(place)
-    names = " ".join(name.lower() for name, _ in parse_qsl(uri.query))
-    has_password = uri.password is not None or _HAS_PASSWORD(place) is not None
+def holds_secret(uri: str) -> bool:
+    """Whether a URI holds a password or a secret key. Raises: ValueError: it cannot be read."""
+    parts = urlsplit(uri)
+    names = " ".join(name.lower() for name, _ in parse_qsl(parts.query))
+    has_password = parts.password is not None or _HAS_PASSWORD(uri) is not None
     return has_password or any(word in names for word in _SECRETS)
 
 

@@ -1,0 +1,117 @@
+"""The commands that tell others: the stream of what happened to incidents."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from hindsight.conf.settings import Settings
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.asking.asking import asked
+from hindsight.jobs.commands.asking_commands import require_lake
+from hindsight.jobs.commands.command_options import EngineName, Json, LakeRoot, Master, SettingsFile, Severity, Wait
+from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.engines.engine_choice import chosen_engine
+from hindsight.jobs.engines.opened import opened
+from hindsight.jobs.lake.lake_lease import held
+from hindsight.jobs.running.places import absolute
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.jobs.running.terminal import write
+from hindsight.jobs.telling.delivery import CURSORS, Cursors, deliver, first_number
+from hindsight.jobs.telling.event_stream import LAST, after_number, as_json, told, wanted
+from hindsight.jobs.telling.incident_noting import note_events, noted_rows
+from hindsight.jobs.telling.posting import SinkError
+from hindsight.jobs.telling.sinks import FORMS, Sink, cursor_name, sink_of
+from hindsight.udfs.telling.event_rows import events_of
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command("events")
+def events_command(
+    lake: LakeRoot,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            help="An instant (UTC), a number of the stream (events behind it), or last: behind the cursor. Default: "
+            "the whole stream; with --to: last."
+        ),
+    ] = None,
+    cursor: Annotated[str, typer.Option(help="Name of the cursor of --since last.")] = "default",
+    to: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Send to a sink: the name of a sink of the settings, or FORM:URL, FORM:env:VARIABLE, "
+            f"FORM:file:PATH with {', '.join(FORMS)} as FORM. May be repeated."
+        ),
+    ] = None,
+    severity: Annotated[
+        Severity | None, typer.Option(case_sensitive=False, help="Only incidents of this severity or a worse one.")
+    ] = None,
+    with_backfill: Annotated[bool, typer.Option("--with-backfill", help="Events of long ago, too.")] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Note nothing new: what was noted before is shown or sent.")
+    ] = False,
+    as_lines: Json = False,
+    settings: SettingsFile = None,
+    wait: Wait = 0,
+    engine: EngineName = None,
+    master: Master = None,
+) -> None:
+    """Note what has happened to incidents since the last time, and show it or send it to whoever must know."""
+    chosen = chosen_engine(engine, master)
+    require_lake(lake)
+    loaded, root = load_settings(settings), absolute(lake)
+    sinks = [sink_of(one, loaded.events.sink, severity) for one in to or ()]
+    cursor_name(cursor)
+    context = RunContext(root)
+    if not read_only:
+        with (
+            context.step("events") as step,
+            opened(chosen, root, loaded, context, name="events", master=master, wait_s=wait) as own,
+        ):
+            step.facts["noted"] = len(note_events(own.lake, own.context, loaded.events))
+    with asked(root, loaded, chosen, name="events", master=master) as asker:
+        if sinks:
+            with held(asker.lake.spark, f"{root}/{CURSORS}", context, wait_s=wait):
+                _send(asker.lake, sinks, since, loaded, with_backfill=with_backfill)
+        else:
+            _show(asker.lake, since, cursor, severity or "INFO", with_backfill=with_backfill, as_lines=as_lines)
+
+
+def _show(
+    lake: ArrowLake, since: str | None, cursor: str, severity: str, *, with_backfill: bool, as_lines: bool
+) -> None:
+    events, cursors = events_of(noted_rows(lake)), Cursors(lake)
+    start = (cursors.at(cursor) or 0) if since == LAST else after_number(since or "0", events)
+    everything = wanted(events, start, severity, with_backfill=True)
+    shown = everything if with_backfill else wanted(events, start, severity, with_backfill=False)
+    write(as_json(shown) if as_lines else told(shown, len(everything) - len(shown)))
+    if since == LAST:
+        cursors.move(cursor, len(events))
+
+
+def _send(lake: ArrowLake, sinks: list[Sink], since: str | None, settings: Settings, *, with_backfill: bool) -> None:
+    """Send to each sink; one that fails does not keep the others from being told.
+
+    Raises: SinkError: of the first that failed, when all were tried.
+    """
+    rows, cursors, failed = noted_rows(lake), Cursors(lake), []
+    events = events_of(rows)
+    for sink in sinks:
+        start = cursors.at(sink.name) if since in (None, LAST) else after_number(since, events)
+        if start is None:
+            start = first_number([row["noted_at"] for row in rows], settings.events, datetime.now(UTC))
+        if isinstance(start, datetime):
+            start = sum(event.at < start for event in events)
+        try:
+            sent = deliver(sink, events, start, cursors, settings.events, with_backfill=with_backfill)
+        except SinkError as error:
+            failed.append(error)
+            write([f"{sink.name}: {error}"])
+            continue
+        write([f"{sink.name}: {sent} request(s) taken, up to no. {len(events)}"])
+    if failed:
+        raise failed[0]

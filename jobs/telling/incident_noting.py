@@ -1,0 +1,112 @@
+"""Compares the incidents that are published with what was last told of them, and notes what is new: one commit.
+
+A run that ends before that commit has noted nothing, and the next one notes the same.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hindsight.conf.settings import Events
+from hindsight.jobs.asking.open_drift import require_published
+from hindsight.jobs.engines.arrow_columns import row_schema
+from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import (
+    BROKER_AVAILABILITY_WINDOW,
+    DRIFT_INCIDENT,
+    INCIDENT_EVENT,
+    PRODUCER_FINDING,
+    PRODUCER_REPLAY,
+)
+from hindsight.udfs.telling.event_rows import events_of, rows_of
+from hindsight.udfs.telling.incident_news import Clock, Event, Incident, news, told_by
+from hindsight.udfs.telling.told_incidents import ISOLATION, drift_incidents, producer_incidents
+
+_OF_DRIFT = [
+    *("event_date", "cluster", "collector", "consumer_group", "incident_id", "root_cause", "cause_key", "severity"),
+    *("opened_at", "last_seen_at", "resolved_at", "reopened", "codes", "sentence"),
+]
+_OF_FINDINGS = [
+    *("event_date", "cluster", "code", "severity", "producer_group", "client_id", "started_at", "topic"),
+    *("broker_name", "from", "to", "sentence"),
+]
+_OF_WINDOWS = [
+    *("event_date", "cluster", "producer_group", "client_id", "started_at", "broker_name", "window_start"),
+    *("window_end", "end_reason"),
+]
+
+
+def note_events(lake: ArrowLake, context: RunContext, settings: Events) -> list[Event]:
+    """Note what has happened to incidents since the last time; what was noted.
+
+    Raises: HalfPublishedError: a run was broken off while it published. ConcurrentWriteError: another run noted
+    meanwhile; nothing of this one was.
+    """
+    require_published(lake, "flag_allocation_drift", "rebuild_availability")
+    lake.create(INCIDENT_EVENT)
+    version = lake.version(INCIDENT_EVENT)
+    noted = events_of(noted_rows(lake))
+    clock = Clock(context.started_at, timedelta(hours=settings.backfill_after_h))
+    found = news(told_by(noted), standing_incidents(lake, settings), clock)
+    if found:
+        lineage = {"noted_at": context.started_at, "run_id": context.run_id}
+        rows = [row | lineage for row in rows_of(found, len(noted) + 1)]
+        lake.store(INCIDENT_EVENT, pa.Table.from_pylist(rows, row_schema(INCIDENT_EVENT)), None, (), version)
+    return found
+
+
+def noted_rows(lake: ArrowLake) -> list[dict[str, Any]]:
+    """All events that were noted, in order; the number of each is its place, from 1."""
+    return sorted(lake.rows(INCIDENT_EVENT).to_pylist(), key=lambda row: row["number"])
+
+
+def standing_incidents(lake: ArrowLake, settings: Events) -> list[Incident]:
+    """The incidents that the published tables hold."""
+    of_producers = Where(values={"code": settings.producer_codes})
+    drift, findings, replayed = lake.together(
+        [
+            lambda: lake.rows(DRIFT_INCIDENT, _OF_DRIFT),
+            lambda: lake.rows(PRODUCER_FINDING, _OF_FINDINGS, of_producers),
+            lambda: lake.rows(PRODUCER_REPLAY, ["cluster", "last_attempt_at"]),
+        ]
+    )
+    found = findings.to_pylist()
+    until = _recorded_until(replayed, found)
+    continued = _continued_windows(lake, found, until)
+    quiet = timedelta(minutes=settings.quiet_m)
+    return [*drift_incidents(drift.to_pylist()), *producer_incidents(found, continued, until, quiet)]
+
+
+def _recorded_until(replayed: pa.Table, findings: list[dict[str, Any]]) -> dict[str, datetime]:
+    """By cluster, the last record of a producer."""
+    begins = pa.table(
+        {
+            "cluster": pa.array([row["cluster"] for row in findings], pa.string()),
+            "last_attempt_at": pa.array([row["from"] for row in findings], replayed.schema.field(1).type),
+        }
+    )
+    both = pa.concat_tables([replayed, begins])
+    last = both.filter(pc.is_valid(both["last_attempt_at"])).group_by("cluster").aggregate([("last_attempt_at", "max")])
+    return dict(zip(last["cluster"].to_pylist(), last["last_attempt_at_max"].to_pylist(), strict=True))
+
+
+def _continued_windows(
+    lake: ArrowLake, findings: list[dict[str, Any]], until: dict[str, datetime]
+) -> list[dict[str, Any]]:
+    """What became of isolations that lasted over the end of the date which tells of them, date by date."""
+    lasting = {row["event_date"] for row in findings if row["code"] == ISOLATION and row["to"] is None}
+    last = max((at.date() for at in until.values()), default=date.min)
+    found: list[dict[str, Any]] = []
+    done: set[date] = set()
+    while next_days := {day + timedelta(days=1) for day in lasting if day < last} - done:
+        done |= next_days
+        continuing = Where(values={"event_date": next_days, "continues_previous": [True]})
+        rows = lake.rows(BROKER_AVAILABILITY_WINDOW, _OF_WINDOWS, continuing).to_pylist()
+        found += rows
+        lasting = {row["event_date"] for row in rows if row["end_reason"] == "cut_at_midnight"}
+    return found

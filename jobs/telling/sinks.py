@@ -1,0 +1,151 @@
+"""What ``--to`` says, or a sink of the settings, in; where events go, with its secrets, out.
+
+Secrets come from the environment or from a file, never from the command line, and no message repeats them: of an
+address only scheme and host are ever told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from hindsight.conf.failure import WRONG_USAGE, ExpectedError
+from hindsight.conf.settings import EventSink
+from hindsight.jobs.running.places import holds_secret
+
+FORMS = ("webhook", "slack", "dingtalk", "alertmanager")
+TOKEN = "HINDSIGHT_SINK_TOKEN"
+_SECRET_ADDRESSES = ("slack", "dingtalk")  # whoever has the address can write there
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_ALERTS = "/api/v2/alerts"
+
+
+class SinkPlaceError(ExpectedError):
+    """Raised where it cannot be told where to send, or what is said would show a secret; nothing was sent."""
+
+    exit_code = WRONG_USAGE
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where events go. ``name`` is that of its cursor, ``severity`` the least that it is sent."""
+
+    name: str
+    form: str
+    url: str = field(repr=False)
+    token: str | None = field(repr=False)
+    severity: str
+
+    @property
+    def place(self) -> str:
+        """What may be told of the address."""
+        parts = urlsplit(self.url)
+        host = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname
+        return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port else "")
+
+    def without_secrets(self, text: str) -> str:
+        """A server's text, should it repeat the address or the token."""
+        parts = urlsplit(self.url)
+        for secret in sorted(filter(None, (self.url, self.token, parts.path.strip("/"), parts.query)), key=len)[::-1]:
+            text = text.replace(secret, "***")
+        return text
+
+
+def sink_of(to: str, of_settings: Iterable[EventSink], severity: str | None) -> Sink:
+    """The sink that ``to`` names: one of the settings, or FORM:URL, FORM:env:VARIABLE, FORM:file:PATH.
+
+    Raises: SinkPlaceError.
+    """
+    named = {sink.name: sink for sink in of_settings}
+    if to in named:
+        return _of_settings(named[to], severity)
+    form, _, place = to.partition(":")
+    if form not in FORMS or not place:
+        known = f"; the settings name {', '.join(sorted(named))}" if named else "; the settings name no sink"
+        raise SinkPlaceError(
+            f"--to takes the name of a sink of the settings, or FORM:URL, FORM:env:VARIABLE or FORM:file:PATH with one "
+            f"of {', '.join(FORMS)} as FORM{known}."
+        )
+    url = _spoken(form, place)
+    name = f"{form}-{hashlib.sha256(url.encode()).hexdigest()[:12]}"
+    token = _of_environment(TOKEN, "--to") if os.environ.get(TOKEN) else None
+    return Sink(name, form, _checked(url, form, "--to"), token, severity or "INFO")
+
+
+def _spoken(form: str, place: str) -> str:
+    kind, _, name = place.partition(":")
+    if kind == "env":
+        return _of_environment(name, "--to")
+    if kind == "file":
+        return _of_file(name, "--to")
+    if form in _SECRET_ADDRESSES or holds_secret(_checked(place, form, "--to")):
+        raise SinkPlaceError(
+            f"--to {form}: this address is a secret, which logs and the list of processes would show. Put it into a "
+            f"variable or a file: --to {form}:env:VARIABLE, or --to {form}:file:PATH."
+        )
+    return place
+
+
+def _of_settings(sink: EventSink, severity: str | None) -> Sink:
+    where = f"sink {sink.name!r} of the settings"
+    if sink.url_env is not None:
+        url = _of_environment(sink.url_env, where)
+    elif sink.url_file is not None:
+        url = _of_file(sink.url_file, where)
+    else:
+        url = sink.url or ""
+        if sink.form in _SECRET_ADDRESSES or holds_secret(_checked(url, sink.form, where)):
+            raise SinkPlaceError(f"{where}: its address is a secret; give url_env or url_file instead of url.")
+    token = None
+    if sink.token_env is not None:
+        token = _of_environment(sink.token_env, where)
+    elif sink.token_file is not None:
+        token = _of_file(sink.token_file, where)
+    return Sink(sink.name, sink.form, _checked(url, sink.form, where), token, severity or sink.severity)
+
+
+def _of_environment(variable: str, where: str) -> str:
+    value = os.environ.get(variable, "").strip()
+    if not value:
+        raise SinkPlaceError(f"{where}: the environment has no {variable!r}, or it is empty.")
+    return _one_line(value, f"{where}: {variable!r} of the environment")
+
+
+def _of_file(path: str, where: str) -> str:
+    try:
+        value = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SinkPlaceError(f"{where}: the file {path!r} cannot be read: {type(error).__name__}.") from None
+    if not value:
+        raise SinkPlaceError(f"{where}: the file {path!r} is empty.")
+    return _one_line(value, f"{where}: the file {path!r}")
+
+
+def _one_line(value: str, where: str) -> str:
+    if not value.isascii() or not value.isprintable():
+        raise SinkPlaceError(f"{where} holds more than one line of plain characters.")
+    return value
+
+
+def _checked(url: str, form: str, where: str) -> str:
+    """The address to post to; of Alertmanager its root is enough."""
+    try:
+        parts = urlsplit(url)
+        is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        is_http = False
+    if not is_http or not url.isascii() or not url.isprintable() or " " in url or "#" in url:
+        raise SinkPlaceError(f"{where}: the address of a {form} begins with http:// or https:// and names a host.")
+    return url.rstrip("/") + _ALERTS if form == "alertmanager" and not url.rstrip("/").endswith(_ALERTS) else url
+
+
+def cursor_name(name: str) -> str:
+    """The name of a cursor, which is that of a file. Raises: SinkPlaceError."""
+    if not _NAME.fullmatch(name) or set(name) == {"."}:
+        raise SinkPlaceError(f"--cursor {name!r}: a name has 1 to 64 letters, digits, '_', '.' and '-'.")
+    return name
