@@ -354,6 +354,11 @@ class Settings(_Section):
     quarantine: Quarantine
 
 
+def as_text(**sections: BaseModel) -> str:
+    """Settings sections by their names, as JSON that ``publication`` keeps."""
+    return json.dumps({name: section.model_dump(mode="json") for name, section in sections.items()}, sort_keys=True)
+
+
 def fingerprint(*sections: BaseModel) -> str:
     """A short digest of settings sections: dates computed under other values are computed anew."""
     text = "\n".join(section.model_dump_json() for section in sections)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hindsight.conf.settings import Settings, fingerprint
+from hindsight.conf.settings import Settings, as_text, fingerprint
 from hindsight.jobs.command_line import main
 from hindsight.jobs.drift.declared_clients import declared_clients
 from hindsight.jobs.drift.drift_derivation import derive
@@ -97,6 +97,7 @@ def derivation(settings: Settings, runner: Runner, premises: Premises = NOTHING_
         tables=_TABLES,
         closing=(CLIENT_STRATEGY_STATE, GROUP_DRIFT_STATE, REBALANCE_STATE),
         settings_fingerprint=fingerprint(settings.drift, settings.rounds, settings.timing),
+        settings=as_text(drift=settings.drift, rounds=settings.rounds, timing=settings.timing),
         compute=lambda stretch: _compute(stretch, settings, runner, premises),
         # An incident that lasts moves on to the next date, when there is one.
         waiting=((DRIFT_INCIDENT, Where(values={"settled": [False]})),),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hindsight.conf.settings import Settings, fingerprint
+from hindsight.conf.settings import Settings, as_text, fingerprint
 from hindsight.jobs.command_line import main
 from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
@@ -58,6 +58,11 @@ def derivation(settings: Settings, runner: Runner, premises: Premises = NOTHING_
         tables=DERIVED,
         closing=(PRODUCER_REPLAY, FAULT_ITEM_STATE),
         settings_fingerprint=fingerprint(settings.replay, settings.producer_findings, settings.confirmation),
+        settings=as_text(
+            replay=settings.replay,
+            producer_findings=settings.producer_findings,
+            confirmation=settings.confirmation,
+        ),
         compute=compute,
         waiting=(
             (BROKER_AVAILABILITY_WINDOW, Where(values={"end_reason": ["open"]})),

@@ -169,6 +169,16 @@ PUBLICATION = Table(
             ),
             column("rows_written", LongType(), "Rows written to all tables.", required=True),
             column("schema_version", IntegerType(), "Version of the table contracts.", required=True),
+            column(
+                "hindsight_version",
+                StringType(),
+                "Release of hindsight that published. Null: of one that did not record it.",
+            ),
+            column(
+                "settings",
+                StringType(),
+                "Settings that the dates were computed with, as JSON. Null: of a release that did not record them.",
+            ),
         ]
     ),
     key=("run_id", "job"),

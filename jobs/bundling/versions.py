@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from hindsight.jobs.running.own_release import own_release
 from hindsight.schemas import SCHEMA_VERSION, TABLES, Table
 from hindsight.udfs.client_families import CLIENT_FAMILIES
 from hindsight.udfs.release_profiles import PROFILES
@@ -14,12 +14,8 @@ from hindsight.udfs.release_profiles import PROFILES
 
 def versions() -> dict[str, Any]:
     """Of this release: hindsight, the contracts, and what it knows of RocketMQ's releases."""
-    try:
-        own = version("rocketmq-hindsight")
-    except PackageNotFoundError:  # run from an archive
-        own = "unknown"
     rules = "\n".join(repr(rule) for rule in (*PROFILES.values(), *CLIENT_FAMILIES.values()))
-    return {"hindsight": own, "contracts": SCHEMA_VERSION, "release_profiles": _digest(rules)}
+    return {"hindsight": own_release(), "contracts": SCHEMA_VERSION, "release_profiles": _digest(rules)}
 
 
 def contract_of(table: Table) -> str:

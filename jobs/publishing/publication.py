@@ -37,7 +37,8 @@ class Derivation(Generic[L]):
     one date the next begins with;
     ``waiting`` are tables and conditions of rows that a later date's record may change; ``beside`` are formats
     that bear on dates which files of ``formats`` touch, and make none of their own; ``corrected`` gives, for dates
-    whose input rows are corrected after their files were taken in, a digest of what is.
+    whose input rows are corrected after their files were taken in, a digest of what is; ``settings`` is the JSON of
+    what ``settings_fingerprint`` is a digest of.
     """
 
     job: str
@@ -50,6 +51,7 @@ class Derivation(Generic[L]):
     waiting: tuple[tuple[Table, Where], ...] = ()
     beside: tuple[str, ...] = ()
     corrected: Callable[[ArrowLake], CorrectedDates] = lambda _: {}
+    settings: str | None = None
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ def _commit(
     found = lake.together(partial(lake.version, t) for t in published)
     versions = {t.name: version for t, version in zip(published, found, strict=True) if version is not None}
     computed = {at: progress.computed[at] for at in dates}
-    record(lake, context.run_id, derivation.job, number, versions, computed, count)
+    record(lake, context.run_id, derivation.job, number, versions, computed, count, derivation.settings)
     for at in dates:
         tell("published", cluster=at.cluster, date=str(at.event_date), rows=counts[at])
     return PublicationResult(len(dates), count, progress.left())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
@@ -11,8 +12,10 @@ import pyarrow as pa
 from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.jobs.engines.arrow_lake import OPTIMIZE, SET_PROPERTIES, ArrowLake, Where
 from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.running.own_release import own_release
 from hindsight.schemas import SCHEMA_VERSION, TABLES
 from hindsight.schemas.bookkeeping import PUBLICATION
+from hindsight.udfs.logs.secret_ids import without_secrets
 
 
 class Computed(NamedTuple):
@@ -36,12 +39,21 @@ def computed_before(lake: ArrowLake, job: str) -> tuple[dict[ClusterDate, Comput
     gave that are no longer the same, or rows that nothing else would remove.
     """
     published = lake.rows(PUBLICATION, ["number", "published_at", "dates"], Where(values={"job": [job]})).to_pylist()
-    stored: dict[ClusterDate, Computed] = {}
-    for row in sorted(published, key=_age):
-        stored |= {ClusterDate(of["cluster"], of["event_date"]): _computed(of) for of in row["dates"]}
+    stored = {at: computed for row in in_order(published) for at, computed in dates_of(row)}
     newest = max((row["number"] or 0 for row in published), default=0)
     stored |= dict.fromkeys(half_published(lake, job), _BROKEN_OFF)
     return stored, newest
+
+
+def in_order(published: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Publications of one job, the newest last: no clock decides which that is."""
+    return sorted(published, key=_age)
+
+
+def dates_of(publication: dict[str, Any]) -> Iterator[tuple[ClusterDate, Computed]]:
+    """What a publication remembers of each of its dates."""
+    for of in publication["dates"]:
+        yield ClusterDate(of["cluster"], of["event_date"]), _computed(of)
 
 
 def half_published(lake: ArrowLake, job: str) -> list[ClusterDate]:
@@ -63,6 +75,7 @@ def record(
     versions: dict[str, int],
     computed: dict[ClusterDate, Computed],
     rows_written: int,
+    settings: str | None = None,
 ) -> None:
     """Record what was published: the job's publication of that number, and the table versions that belong together."""
     row = {
@@ -74,6 +87,8 @@ def record(
         "dates": [_of_date(at, of_date) for at, of_date in computed.items()],
         "rows_written": rows_written,
         "schema_version": SCHEMA_VERSION,
+        "hindsight_version": own_release(),
+        "settings": settings and without_secrets(settings),
     }
     lake.append(PUBLICATION, _rows([row]))
     lake.note(job, None)
@@ -84,7 +99,7 @@ def renew(lake: ArrowLake, run_id: str) -> None:
 
     The rows are the same, but the files of the versions that were named go once they are out of the retention.
     """
-    newest = {row["job"]: row for row in sorted(lake.rows(PUBLICATION).to_pylist(), key=_age)}
+    newest = {row["job"]: row for row in in_order(lake.rows(PUBLICATION).to_pylist())}
     again = []
     for row in newest.values():
         named = dict(row["table_versions"])

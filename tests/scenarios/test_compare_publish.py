@@ -1,0 +1,41 @@
+"""What is listed is what is published, and nothing is that was not listed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+from tests.scenarios.compared import SAME, compare, rows_of
+from tests.scenarios.scenario_lakes import versions
+
+
+def test_what_was_listed_is_published(sampled, settings_file, tmp_path):
+    lake, other = tmp_path / "lake", tmp_path / "other.toml"
+    shutil.copytree(sampled, lake)
+    other.write_text(settings_file.read_text() + "\n[timing.opens]\nORPHAN_QUEUE = { rounds = 9, age_s = 0 }\n")
+    listed = compare(lake, "--settings", other, "--publish", "--yes", "--format", "json", code=0)
+    assert "Published: " in listed.stderr
+    found = [json.loads(line) for line in listed.stdout.splitlines()]
+    assert found and sorted(map(json.dumps, found)) == sorted(map(json.dumps, rows_of(sampled, lake)))
+    assert compare(lake, "--settings", other, code=0).stdout == SAME
+    done = versions(lake)
+    assert "nothing was published" in compare(lake, "--settings", other, "--publish", "--yes", code=0).stderr
+    assert versions(lake) == done
+
+
+def test_what_would_publish_other_than_what_is_listed_is_refused(sampled, settings_file, tmp_path):
+    lake = tmp_path / "lake"
+    shutil.copytree(sampled, lake)
+    other = tmp_path / "other.toml"
+    other.write_text(settings_file.read_text() + "\n[timing.opens]\nORPHAN_QUEUE = { rounds = 9, age_s = 0 }\n")
+    before = versions(lake)
+    for options in (
+        ["--publish"],
+        ["--publish", "--yes"],
+        ["--settings", other, "--publish"],
+        ["--settings", other, "--publish", "--yes", "--from", "2026-11-21"],
+        ["--settings", other, "--yes"],
+    ):
+        compare(lake, *options, code=64)
+    assert versions(lake) == before
+    compare(lake, "--settings", other, "--from", "2030-01-01", code=64)
