@@ -12,6 +12,7 @@ import typer
 
 from hindsight.conf.settings import Settings
 from hindsight.conf.settings_file import load_settings
+from hindsight.jobs import flag_allocation_drift, rebuild_availability
 from hindsight.jobs.commands.command_options import From, SettingsFile, To, dates_of
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
@@ -23,9 +24,11 @@ from hindsight.jobs.scenarios.difference_causes import Causes, published_side
 from hindsight.jobs.scenarios.lake_comparison import DERIVED, DateDifferences, LakesDifferError, as_json, compared, told
 from hindsight.jobs.scenarios.lake_version import LakeAsOf, lake_version
 from hindsight.jobs.scenarios.other_release import command_of, derived_by
-from hindsight.jobs.scenarios.settings_comparison import DERIVING, derivations, under_settings
+from hindsight.jobs.scenarios.settings_comparison import derivations, under_settings
 
 Form = Literal["text", "json"]
+_JOBS = (rebuild_availability, flag_allocation_drift)
+_DERIVING = tuple(job.derivation for job in _JOBS)
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -71,7 +74,7 @@ def compare(
     elif after is not None:
         found = _two(lake, _lake(after, loaded), loaded, dates)
     else:
-        found = under_settings(lake, loaded, None if against is None else load_settings(against), dates)
+        found = under_settings(_DERIVING, lake, loaded, None if against is None else load_settings(against), dates)
     _list(found, form)
     if found:
         raise LakesDifferError(f"{_count(found)} rows differ.")
@@ -112,7 +115,7 @@ def _refuse_what_does_not_fit(
 
 
 def _two(before: LocalLake, after: LocalLake, settings: Settings, dates: DateRange) -> list[DateDifferences]:
-    causes = Causes(published_side(before), published_side(after), derivations(settings))
+    causes = Causes(published_side(before), published_side(after), derivations(_DERIVING, settings))
     return list(compared(before, after, causes, dates.__contains__))
 
 
@@ -129,7 +132,7 @@ def _by_release(
 def _list_and_publish(lake: LocalLake, settings: Settings, form: Form, *, is_agreed: bool) -> None:
     """List what the settings change; the lake is held until that is published, so it is what was listed."""
     with held(None, lake.root, RunContext(lake.root)) as context:
-        found = under_settings(lake, settings, None, context.dates)
+        found = under_settings(_DERIVING, lake, settings, None, context.dates)
         _list(found, form)
         if not found:
             typer.echo("Nothing differs, so nothing was published.", err=True)
@@ -138,7 +141,7 @@ def _list_and_publish(lake: LocalLake, settings: Settings, form: Form, *, is_agr
             typer.confirm(f"Publish these {_count(found)} differences?", abort=True, err=True)
         own = LocalLake(lake.root, retention_days=settings.delta.retention_days, confirm=context.confirm)
         with LocalRunner(len(os.sched_getaffinity(0))) as runner:
-            done = [job.run_on(own, runner, settings, context) for job in DERIVING]
+            done = [job.run_on(own, runner, settings, context) for job in _JOBS]
     typer.echo(f"Published: {sum(one.dates for one in done)} dates, {sum(one.rows for one in done)} rows.", err=True)
 
 

@@ -78,6 +78,7 @@ def _linked(source: str, target: str) -> None:
 def _run(words: list[str]) -> None:
     tell("runs the other release", command=shlex.join(words))
     environment = {name: value for name, value in os.environ.items() if name not in _OWN_PLACES}
+    environment["PYTHONSAFEPATH"] = "1"  # "python -m" would else take a hindsight in the current folder for it
     try:
         done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     except OSError as error:

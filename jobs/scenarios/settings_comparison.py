@@ -5,16 +5,16 @@ Nothing that is published is touched: each of the settings gives a lake of its o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from typing import Any, NamedTuple
 
 from hindsight.conf.failure import WRONG_USAGE, ExpectedError
 from hindsight.conf.settings import Settings
-from hindsight.jobs import flag_allocation_drift, rebuild_availability
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.engines.runner import Runner
 from hindsight.jobs.lake.lake_lease import held
 from hindsight.jobs.lake.removed_folders import remove_folder
 from hindsight.jobs.lake.what_ifs import what_if_root
@@ -25,7 +25,8 @@ from hindsight.jobs.scenarios.difference_causes import Causes, Side, derived_sid
 from hindsight.jobs.scenarios.lake_comparison import DateDifferences, compared
 from hindsight.jobs.scenarios.scenario_place import opened_scenario
 
-DERIVING = (rebuild_availability, flag_allocation_drift)
+# What derives a job's tables, of which it is told with the settings and what runs kernels.
+Derives = Callable[[Settings, Runner], Derivation[Any]]
 _PLACE, _BEFORE, _AFTER = "compared", "compared_before", "compared_after"
 
 
@@ -42,28 +43,28 @@ class _Derived(NamedTuple):
     days: dict[str, set[date]]
 
 
-def derivations(settings: Settings) -> list[Derivation[Any]]:
-    """What both jobs derive, to look at; it runs nothing."""
+def derivations(deriving: Iterable[Derives], settings: Settings) -> list[Derivation[Any]]:
+    """What jobs derive, to look at; it runs nothing."""
     with LocalRunner(1) as runner:
-        return [job.derivation(settings, runner) for job in DERIVING]
+        return [derives(settings, runner) for derives in deriving]
 
 
 def under_settings(
-    lake: LocalLake, settings: Settings, against: Settings | None, dates: DateRange
+    deriving: Sequence[Derives], lake: LocalLake, settings: Settings, against: Settings | None, dates: DateRange
 ) -> list[DateDifferences]:
     """What ``settings`` say otherwise than what is published; with ``against`` what these say otherwise than they do.
 
     Raises: NothingComparedError: no file that was taken in touches one of these dates.
     """
     with _place(lake.root) as context:
-        derived = _derived(lake, settings, _AFTER if against is None else _BEFORE, dates)
+        derived = _derived(deriving, lake, settings, _AFTER if against is None else _BEFORE, dates)
         if not any(derived.days.values()):
             raise NothingComparedError(f"{lake.root} holds no input of {dates}; nothing was compared.")
         context.confirm()
         published = published_side(lake)
-        others = None if against is None else _derived(lake, against, _AFTER, dates)
+        others = None if against is None else _derived(deriving, lake, against, _AFTER, dates)
         found: list[DateDifferences] = []
-        for derivation in derivations(settings):
+        for derivation in derivations(deriving, settings):
             own = derived.sides[derivation.job]
             before, after = (published, own) if others is None else (own, others.sides[derivation.job])
             is_asked = derived.days[derivation.job].__contains__
@@ -84,12 +85,12 @@ def _place(root: str) -> Iterator[RunContext]:
     remove_folder(None, what_if_root(root, _PLACE))
 
 
-def _derived(lake: LocalLake, settings: Settings, name: str, dates: DateRange) -> _Derived:
+def _derived(deriving: Iterable[Derives], lake: LocalLake, settings: Settings, name: str, dates: DateRange) -> _Derived:
     context = RunContext(lake.root, dates)
     done = _Derived({}, {})
     with opened_scenario("local", lake.root, name, settings, context, command="compare", master=None) as scenario:
-        for job in DERIVING:
-            derivation = job.derivation(settings, scenario.runner)
+        for derives in deriving:
+            derivation = derives(settings, scenario.runner)
             again = derive_again(scenario.published, scenario.into, derivation, scenario.context)
             done.sides[derivation.job] = derived_side(scenario.published, scenario.into, derivation)
             done.days[derivation.job] = {at.event_date for at in again.dates}

@@ -13,7 +13,7 @@ from tests.scenarios.compared import SAME, compare, rows_of
 from tests.scenarios.scenario_lakes import versions
 
 ROOT = Path(__file__).parents[2]
-RULE = "not_available_ms=(0, 0, 30000, 60000, 120000, 180000, 600000)"
+RULE = "isolation_latency_ms=10000"
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_the_same_release_says_the_same(release, sampled, settings_file):
 
 
 def test_another_rule_is_told(release, sampled, settings_file):
-    command = release(RULE, "not_available_ms=(0, 0, 90000, 190000, 220000, 380000, 900000)")
+    command = release(RULE, "isolation_latency_ms=600")
     found = rows_of(sampled, "--with", command, "--settings", settings_file)
     assert {row["table"] for row in found} >= {"broker_availability_window"}
     assert {row["change"] for row in found} >= {"flips"}
