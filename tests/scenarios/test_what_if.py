@@ -21,7 +21,9 @@ from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.what_ifs import WhatIfNameError, drop, table_prefix, what_if_root, what_ifs
 from hindsight.jobs.running.run_context import DateRange, NoSuchDatesError, RunContext
 from hindsight.jobs.scenarios import what_if
+from hindsight.jobs.scenarios.difference_causes import Causes, published_side
 from hindsight.jobs.scenarios.lake_comparison import compared
+from hindsight.jobs.scenarios.settings_comparison import derivations
 from hindsight.jobs.scenarios.what_if import effects, made
 from hindsight.schemas import (
     BROKER_AVAILABILITY_WINDOW,
@@ -50,8 +52,7 @@ AS_IT_IS = {
     "detector": 'producer = {producer_group = "pg_short", detector_enabled = false}',
     "ladder": f'producer = {{producer_group = "pg_short", not_available_ms = {SHORT}}}',
 }
-
-
+DERIVING = [job.derivation for job in (rebuild_availability, flag_allocation_drift)]
 NOTHING = {effect: [] for effect in ("windows", "sends", "shares", "findings")}
 
 
@@ -62,8 +63,7 @@ def lake_of(root) -> LocalLake:
 def make(root, settings, premise, name="tried", dates=None):
     """A what-if of a lake; the lake that it is."""
     context = RunContext(str(root), *([dates] if dates else []))
-    derivations = [job.derivation for job in (rebuild_availability, flag_allocation_drift)]
-    made(str(root), name, load_premises([premise]), settings, context, derivations)
+    made(str(root), name, load_premises([premise]), settings, context, DERIVING)
     return lake_of(what_if_root(str(root), name))
 
 
@@ -75,12 +75,8 @@ def rows_of(root, settings, name="tried"):
 def test_a_premise_that_says_what_is_so_changes_nothing(sampled, settings, premise):
     before = versions(sampled)
     into = make(sampled, settings, premise)
-    own = [
-        table
-        for job in (rebuild_availability, flag_allocation_drift)
-        for table in job.derivation(settings, None).tables
-    ]
-    assert list(compared(lake_of(sampled), into, tables=own)) == []
+    own = _own(settings)
+    assert list(differing(sampled, into, settings)) == []
     assert sum(len(into.rows(table)) for table in own) > 3000
     assert rows_of(sampled, settings) == NOTHING
     assert versions(sampled) == before
@@ -88,14 +84,20 @@ def test_a_premise_that_says_what_is_so_changes_nothing(sampled, settings, premi
 
 def test_a_premise_over_a_midnight_changes_nothing_either(midnight, settings):
     into = make(midnight, settings, 'group = {leaves = ["nobody@there"]}', dates=DateRange(date(2026, 1, 6)))
-    for found in compared(lake_of(midnight), into, lambda day: day == date(2026, 1, 6), list(_own(settings))):
+    for found in differing(midnight, into, settings, lambda day: day == date(2026, 1, 6)):
         pytest.fail(f"{found.table.name}: {found.found.to_pylist()[:1]}")
     assert rows_of(midnight, settings) == NOTHING  # of the dates that were not derived again nothing is said
 
 
+def differing(root, into, settings, is_asked=lambda _: True):
+    """Where a what-if's own tables differ from what is published; causes are those of compare, and no matter here."""
+    published = published_side(lake_of(root))
+    causes = Causes(published, published, derivations(DERIVING, settings))
+    return compared(published.lake, into, causes, is_asked, _own(settings))
+
+
 def _own(settings):
-    for job in (rebuild_availability, flag_allocation_drift):
-        yield from job.derivation(settings, None).tables
+    return [table for derivation in derivations(DERIVING, settings) for table in derivation.tables]
 
 
 def test_what_a_ladder_would_do_is_what_the_same_record_with_that_ladder_says(sampled, settings, tmp_path):
