@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from datetime import UTC
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from hindsight.jobs.engines.local_asker import LocalAsker
+from hindsight.jobs.lake.what_ifs import table_prefix
+from hindsight.schemas import GROUP_ROUND
 from tests.conftest import CAPTURES
 from tests.pipeline.local_runs import OF_CONSUMERS, run_here
-from tests.scenarios.test_what_if import changes, expected_at, make, rows_of
+from tests.scenarios.test_what_if import lake_of, make, rows_of
 
 # What the README of the captures tells: by group, members that came and that went, once the group had settled again.
 TOLD = {
@@ -60,9 +64,65 @@ def test_each_change_is_predicted_from_the_round_before_it(captured, happened, s
             for row in rows_of(captured, settings, "predicted")["shares"]
             if row["topic"] == topic and row["from_at"] <= at <= row["to_at"]
         ]
+        assert share["would_members"] == share["members"] + len(came) - len(went)
         # Evenness and moves as they can be counted from what the clients showed afterwards.
         held = Counter(client_id for own in owners.values() for client_id in own)
         idle = share["would_members"] - len(held)
         assert share["would_each"] == f"{0 if idle else min(held.values())} to {max(held.values())}"
         assert {move_to for _, _, move_to in map(dict.values, share["moves"])} <= held.keys()
         assert share["moved"] == len(share["moves"]) > 0
+
+
+def changes(root):
+    """Each change of a group's members by one that the capture holds: group, topic, the last round before it, who came
+    or went, and who showed each queue once it had settled."""
+    with_settled = []
+    rounds = defaultdict(list)
+    for row in lake_of(root).rows(GROUP_ROUND).to_pylist():
+        if row["queues"] and row["message_model"] == "CLUSTERING":
+            rounds[row["consumer_group"], row["topic"]].append(row)
+    shown = observed(root)
+    for (group, topic), rows in sorted(rounds.items()):
+        rows.sort(key=lambda row: row["round_at"])
+        for before, after in pairwise(rows):
+            came, went = set(after["members"]) - set(before["members"]), set(before["members"]) - set(after["members"])
+            if len(came) + len(went) != 1 or before["strategy"] != after["strategy"]:
+                continue
+            settled = [
+                row["round_at"]
+                for row in rows
+                if row["round_at"] >= after["round_at"]
+                and row["members"] == after["members"]
+                and row["verdict"] == "ok"
+            ]
+            if settled:
+                owners = shown[group, topic, settled[-1]]
+                with_settled.append((group, topic, before["round_at"], came, went, owners))
+    return with_settled
+
+
+def observed(root):
+    asker = LocalAsker(lake_of(root))
+    asked = "SELECT consumer_group, topic, round_at, broker_name, queue_id, observed FROM expected_queue"
+    found = defaultdict(dict)
+    for row in asker.answer(asked).read_all().to_pylist():
+        found[row["consumer_group"], row["topic"], row["round_at"]][row["broker_name"], row["queue_id"]] = row[
+            "observed"
+        ]
+    asker.close()
+    return found
+
+
+def expected_at(root, group, topic, at):
+    """Who would claim each queue in a round of the what-if ``predicted``."""
+    asker = LocalAsker(lake_of(root))
+    of = table_prefix("predicted")
+    rows = asker.answer(
+        f"""SELECT q.broker_name, q.queue_id, q.claimants FROM (
+          SELECT unnest(e.allocation) AS q FROM {of}group_round AS g JOIN {of}expected_allocation AS e
+            USING (cluster, event_date, consumer_group, topic, strategy, strategy_parameters, profile, queue_list_hash,
+              member_list_hash, claims_hash)
+          WHERE g.consumer_group = '{group}' AND g.topic = '{topic}' AND g.round_at = '{at}')"""
+    ).read_all()
+    asker.close()
+    return {(row["broker_name"], row["queue_id"]): row["claimants"] for row in rows.to_pylist()}

@@ -1,13 +1,11 @@
-"""Recorded history under premises: identity, truth from runs that really were so, joins and leaves that happened."""
+"""Recorded history under premises: identity, and truth from runs that really were so."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import shutil
-from collections import defaultdict
-from datetime import UTC, date
-from itertools import pairwise
+from datetime import date
 
 import pytest
 
@@ -18,7 +16,7 @@ from hindsight.jobs.asking.asking import spark_asker
 from hindsight.jobs.engines.asker import BadQueryError
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
-from hindsight.jobs.lake.what_ifs import WhatIfNameError, drop, table_prefix, what_if_root, what_ifs
+from hindsight.jobs.lake.what_ifs import WhatIfNameError, drop, what_if_root, what_ifs
 from hindsight.jobs.running.run_context import DateRange, NoSuchDatesError, RunContext
 from hindsight.jobs.scenarios import what_if
 from hindsight.jobs.scenarios.difference_causes import Causes, published_side
@@ -29,7 +27,6 @@ from hindsight.schemas import (
     BROKER_AVAILABILITY_WINDOW,
     EXPECTED_ALLOCATION,
     FAULT_ITEM_STATE,
-    GROUP_ROUND,
     SEND_VERDICT,
     TABLES,
 )
@@ -190,82 +187,6 @@ def test_twice_as_many_queues_are_shared_too(sampled, settings):
     assert (idle["queues_each"], idle["would_each"]) == ("0 to 1", "1 to 2")
     codes = {(row["subject"], row["code"]): row["would"] for row in rows_of(sampled, settings)["findings"]}
     assert codes["g_idle", "IDLE_BY_DESIGN"] == 0
-
-
-def changes(root):
-    """Each change of a group's members by one that the capture holds: group, topic, the last round before it, who came
-    or went, and who showed each queue once it had settled."""
-    with_settled = []
-    rounds = defaultdict(list)
-    for row in lake_of(root).rows(GROUP_ROUND).to_pylist():
-        if row["queues"] and row["message_model"] == "CLUSTERING":
-            rounds[row["consumer_group"], row["topic"]].append(row)
-    shown = observed(root)
-    for (group, topic), rows in sorted(rounds.items()):
-        rows.sort(key=lambda row: row["round_at"])
-        for before, after in pairwise(rows):
-            came, went = set(after["members"]) - set(before["members"]), set(before["members"]) - set(after["members"])
-            if len(came) + len(went) != 1 or before["strategy"] != after["strategy"]:
-                continue
-            settled = [
-                row["round_at"]
-                for row in rows
-                if row["round_at"] >= after["round_at"]
-                and row["members"] == after["members"]
-                and row["verdict"] == "ok"
-            ]
-            if settled:
-                owners = shown[group, topic, settled[-1]]
-                with_settled.append((group, topic, before["round_at"], came, went, owners))
-    return with_settled
-
-
-def observed(root):
-    asker = LocalAsker(lake_of(root))
-    asked = "SELECT consumer_group, topic, round_at, broker_name, queue_id, observed FROM expected_queue"
-    found = defaultdict(dict)
-    for row in asker.answer(asked).read_all().to_pylist():
-        found[row["consumer_group"], row["topic"], row["round_at"]][row["broker_name"], row["queue_id"]] = row[
-            "observed"
-        ]
-    asker.close()
-    return found
-
-
-def test_joins_and_leaves_that_happened_are_predicted_from_the_round_before(sampled, settings):
-    """What each would-be member list is expected to share is what the clients themselves showed afterwards."""
-    happened = changes(sampled)
-    assert len(happened) >= 3
-    assert any(came for *_, came, _, _ in happened) and any(went for *_, went, _ in happened)
-    for group, topic, at, came, went, owners in happened:
-        premise = (
-            f'group = {{consumer_group = "{group}", joins = {sorted(came)}, leaves = {sorted(went)}, '
-            f"since = {at.replace(tzinfo=UTC).isoformat()}}}"
-        )
-        make(sampled, settings, premise, name="predicted")
-        (share,) = [
-            row
-            for row in rows_of(sampled, settings, "predicted")["shares"]
-            if row["topic"] == topic and row["from_at"] <= at <= row["to_at"]
-        ]
-        expected = expected_at(sampled, group, topic, at)
-        assert expected == owners, (group, topic, at, came, went)
-        assert share["would_members"] == share["members"] + len(came) - len(went)
-
-
-def expected_at(root, group, topic, at):
-    """Who would claim each queue in a round of the what-if ``predicted``."""
-    asker = LocalAsker(lake_of(root))
-    of = table_prefix("predicted")
-    rows = asker.answer(
-        f"""SELECT q.broker_name, q.queue_id, q.claimants FROM (
-          SELECT unnest(e.allocation) AS q FROM {of}group_round AS g JOIN {of}expected_allocation AS e
-            USING (cluster, event_date, consumer_group, topic, strategy, strategy_parameters, profile, queue_list_hash,
-              member_list_hash, claims_hash)
-          WHERE g.consumer_group = '{group}' AND g.topic = '{topic}' AND g.round_at = '{at}')"""
-    ).read_all()
-    asker.close()
-    return {(row["broker_name"], row["queue_id"]): row["claimants"] for row in rows.to_pylist()}
 
 
 def test_a_what_if_shows_once_it_is_whole_and_goes_when_it_is_dropped(sampled, settings, monkeypatch):
