@@ -147,20 +147,12 @@ class Counted:
         return found
 
     def _log_likelihood(self) -> float:
-        rows = self.process.rows[self.looked.first[self.process.rows]]
-        topics = self.a.texts("topic").codes[rows]
         profile, on = self.candidate.profile, self.candidate.latency_fault_enabled
         rule: Any = "all" if not on else "any" if profile.last_broker_rule == "filter" else "next"
-        queue = self.a.table["queue_id"].fill_null(0).to_numpy()
         total = 0.0
-        for topic in np.unique(topics).tolist():
-            own = rows[topics == topic]
-            brokers, chosen = np.unique(self.looked.broker[own], return_inverse=True)
-            queues = np.array([int(queue[own[chosen == n]].max()) + 1 for n in range(len(brokers))])
-            at = self.a.begin[own]
-            listed = np.stack([_is_used_around(at[chosen == n], at) for n in range(len(brokers))], axis=1)
-            held = np.stack([self._is_held(code, at) for code in brokers.tolist()], axis=1)
-            total += log_likelihood(chosen, listed * queues, ~held, rule)
+        for of in self.process.chosen:
+            held = np.stack([self._is_held(code, of.begin) for code in of.brokers.tolist()], axis=1)
+            total += log_likelihood(of.chosen, of.listed * of.queues, ~held, rule)
         return total
 
     def _is_held(self, broker: int, at: IntArray) -> BoolArray:
@@ -184,15 +176,6 @@ class Counted:
             if v.verdict != "consistent" and self.part.process[v.row] == self.place
         )
         return (self.candidate.latency_fault_enabled, stretches, told)
-
-
-def _is_used_around(uses: IntArray, at: IntArray) -> BoolArray:
-    """Whether a broker was used within a route poll around each instant, so that it was listed; ``uses``: in order."""
-    after = np.searchsorted(uses, at)
-    inside = (after > 0) & (after < len(uses))
-    gap = uses[np.minimum(after, len(uses) - 1)] - uses[np.maximum(after - 1, 0)]
-    found: BoolArray = np.isin(at, uses) | (inside & (gap < LISTED_MS))
-    return found
 
 
 _NONE = np.zeros(0, np.int64)

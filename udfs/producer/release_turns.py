@@ -66,14 +66,17 @@ def turns_of(series: Sequence[Series], uses: Uses, reasons: Iterable[Reason], li
     """How the brokers of these reasons came back."""
     ends: dict[tuple[int, int], int] = {}
     against, chances, first = 0, 0, None
-    for reason in sorted(reasons, key=lambda r: (r.at, r.broker)):
+    in_order = sorted(reasons, key=lambda r: (r.at, r.broker))
+    later = np.array([reason.at + _AFTER_MS for reason in in_order])
+    places = [np.searchsorted(own.begin, later, side="right").tolist() for own in series]
+    for nth, reason in enumerate(in_order):
         for number, own in enumerate(series):
-            used = uses.get((own.topic, reason.broker))
-            if used is None or reason.at < ends.get((number, reason.broker), -1):
-                continue
-            place = int(np.searchsorted(own.begin, reason.at + _AFTER_MS, side="right"))
+            place = places[number][nth]
             last = place + own.lap - 1
-            if last >= len(own.begin) or own.run[place] < 0 or (own.run[place:last] != own.run[last]).any():
+            if last >= len(own.begin) or reason.at < ends.get((number, reason.broker), -1):
+                continue
+            used = uses.get((own.topic, reason.broker))
+            if used is None or own.run[place] < 0 or (own.run[place:last] != own.run[last]).any():
                 continue
             since, until = int(own.begin[place]), int(own.begin[last])
             if until >= reason.until or not _is_listed(used, since, until, own.topic, reason.broker, listed):
