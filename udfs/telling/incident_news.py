@@ -232,10 +232,14 @@ def _withdrawn(one: Told, clock: Clock) -> list[Event]:
 
 def _events(one: Told, ways: Ways, clock: Clock, *, before: str | None) -> list[Event]:
     found, past = [], clock.is_past(ways[-1][1].standing)
+    is_awaited = one.events > 0 and _is_on(one)
     backfill = one.backfill
     for number, (what, incident) in enumerate(ways, one.events + 1):
-        # Whoever heard that it began hears how it goes on, however late that is known.
-        backfill = past and (backfill or what in (OPENED, REOPENED))
+        # Whoever heard that it began hears how it ends, however late that is known; who did not hears of no end.
+        if what in (OPENED, REOPENED):
+            backfill = past and not is_awaited
+        elif what in (WORSENED, LASTING):
+            backfill = backfill and past
         told = Told(one.key, incident, number, what == WITHDRAWN, backfill)
         facts = (str(fact) for fact in incident.standing.facts)
         event_id = _digest(one.key, str(number), what, *facts)
