@@ -19,6 +19,7 @@ Landing = Annotated[
 LakeRoot = Annotated[
     str, typer.Option("--lake", callback=lake_folder, help="Folder of the Delta tables; created if absent.")
 ]
+LakeThere = Annotated[str, typer.Option("--lake", callback=lake_folder, help="Folder of the Delta tables.")]
 SettingsFile = Annotated[
     Path | None, typer.Option("--settings", help="TOML file with the settings that differ from the defaults.")
 ]

@@ -11,7 +11,7 @@ from hindsight.conf.settings import Settings
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.asking.asking import asked
 from hindsight.jobs.commands.asking_commands import require_lake
-from hindsight.jobs.commands.command_options import EngineName, Json, LakeRoot, Master, SettingsFile, Severity, Wait
+from hindsight.jobs.commands.command_options import EngineName, Json, LakeThere, Master, SettingsFile, Severity, Wait
 from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.engines.engine_choice import chosen_engine
 from hindsight.jobs.engines.opened import opened
@@ -20,8 +20,17 @@ from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.running.terminal import write
 from hindsight.jobs.telling.delivery import CURSORS, Cursors, deliver, first_number
-from hindsight.jobs.telling.event_stream import LAST, after_number, as_json, told, wanted
-from hindsight.jobs.telling.incident_noting import note_events, noted_rows
+from hindsight.jobs.telling.event_stream import (
+    LAST,
+    Start,
+    as_json,
+    number_before,
+    require_reached,
+    since_of,
+    told,
+    wanted,
+)
+from hindsight.jobs.telling.incident_noting import note_events, noted_rows, require_judged
 from hindsight.jobs.telling.posting import SinkError
 from hindsight.jobs.telling.sinks import FORMS, Sink, cursor_name, sink_of
 from hindsight.udfs.telling.event_rows import events_of
@@ -31,7 +40,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 @app.command("events")
 def events_command(
-    lake: LakeRoot,
+    lake: LakeThere,
     since: Annotated[
         str | None,
         typer.Option(
@@ -39,7 +48,9 @@ def events_command(
             "the whole stream; with --to: last."
         ),
     ] = None,
-    cursor: Annotated[str, typer.Option(help="Name of the cursor of --since last.")] = "default",
+    cursor: Annotated[
+        str | None, typer.Option(help="Name of the cursor of --since last.", show_default="default")
+    ] = None,
     to: Annotated[
         list[str] | None,
         typer.Option(
@@ -63,9 +74,10 @@ def events_command(
     """Note what has happened to incidents since the last time, and show it or send it to whoever must know."""
     chosen = chosen_engine(engine, master)
     require_lake(lake)
+    _require_sense(since, cursor, to, as_lines=as_lines)
+    start = None if since == LAST or (to and since is None) else since_of(since or "0")
     loaded, root = load_settings(settings), absolute(lake)
     sinks = [sink_of(one, loaded.events.sink, severity) for one in to or ()]
-    cursor_name(cursor)
     context = RunContext(root)
     if not read_only:
         with (
@@ -74,44 +86,58 @@ def events_command(
         ):
             step.facts["noted"] = len(note_events(own.lake, own.context, loaded.events))
     with asked(root, loaded, chosen, name="events", master=master) as asker:
+        require_judged(asker.lake)
         if sinks:
             with held(asker.lake.spark, f"{root}/{CURSORS}", context, wait_s=wait):
-                _send(asker.lake, sinks, since, loaded, with_backfill=with_backfill)
+                _send(asker.lake, sinks, start, loaded, with_backfill=with_backfill)
         else:
-            _show(asker.lake, since, cursor, severity or "INFO", with_backfill=with_backfill, as_lines=as_lines)
+            name = cursor or "default"
+            _show(asker.lake, start, name, severity or "INFO", with_backfill=with_backfill, as_lines=as_lines)
+
+
+def _require_sense(since: str | None, cursor: str | None, to: list[str] | None, *, as_lines: bool) -> None:
+    """Refuse options that would be without effect, before anything is done."""
+    if to and (as_lines or cursor):
+        raise typer.BadParameter("--json and --cursor are for reading; each sink of --to has a form and a cursor.")
+    if cursor and since != LAST:
+        raise typer.BadParameter("--cursor names the cursor of --since last; add that.")
+    if cursor:
+        cursor_name(cursor)
 
 
 def _show(
-    lake: ArrowLake, since: str | None, cursor: str, severity: str, *, with_backfill: bool, as_lines: bool
+    lake: ArrowLake, start: Start | None, cursor: str, severity: str, *, with_backfill: bool, as_lines: bool
 ) -> None:
     events, cursors = events_of(noted_rows(lake)), Cursors(lake)
-    start = (cursors.at(cursor) or 0) if since == LAST else after_number(since or "0", events)
-    everything = wanted(events, start, severity, with_backfill=True)
-    shown = everything if with_backfill else wanted(events, start, severity, with_backfill=False)
+    behind = (cursors.within(cursor, len(events)) or 0) if start is None else start
+    require_reached(behind, events)
+    everything = wanted(events, behind, severity, with_backfill=True)
+    shown = everything if with_backfill else wanted(events, behind, severity, with_backfill=False)
     write(as_json(shown) if as_lines else told(shown, len(everything) - len(shown)))
-    if since == LAST:
+    if start is None:
         cursors.move(cursor, len(events))
 
 
-def _send(lake: ArrowLake, sinks: list[Sink], since: str | None, settings: Settings, *, with_backfill: bool) -> None:
+def _send(lake: ArrowLake, sinks: list[Sink], start: Start | None, settings: Settings, *, with_backfill: bool) -> None:
     """Send to each sink; one that fails does not keep the others from being told.
 
-    Raises: SinkError: of the first that failed, when all were tried.
+    Raises: SinkError: of those that failed, when all were tried.
     """
     rows, cursors, failed = noted_rows(lake), Cursors(lake), []
     events = events_of(rows)
     for sink in sinks:
-        start = cursors.at(sink.name) if since in (None, LAST) else after_number(since, events)
-        if start is None:
-            start = first_number([row["noted_at"] for row in rows], settings.events, datetime.now(UTC))
-        if isinstance(start, datetime):
-            start = sum(event.at < start for event in events)
+        begin = cursors.within(sink.name, len(events)) if start is None else start
+        if begin is None:
+            begin = first_number([row["noted_at"] for row in rows], settings.events, datetime.now(UTC))
+        after = number_before(begin, events)
         try:
-            sent = deliver(sink, events, start, cursors, settings.events, with_backfill=with_backfill)
+            sent = deliver(sink, events, after, cursors, settings.events, with_backfill=with_backfill)
         except SinkError as error:
-            failed.append(error)
-            write([f"{sink.name}: {error}"])
+            failed.append(str(error))
+            write([f"{sink.name}: not all was taken, only up to no. {cursors.at(sink.name) or 0}"])
             continue
-        write([f"{sink.name}: {sent} request(s) taken, up to no. {len(events)}"])
+        past = 0 if with_backfill else sum(event.told.backfill for event in events[after:])
+        history = f"; {past} of history (backfill) not sent, which --since {after} --with-backfill does" if past else ""
+        write([f"{sink.name}: {sent} request(s) taken, up to no. {len(events)}{history}"])
     if failed:
-        raise failed[0]
+        raise SinkError(" ".join(failed))

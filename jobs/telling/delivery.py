@@ -17,6 +17,7 @@ from typing import Any
 from hindsight.conf.settings import Events
 from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.lake.small_files import Store, store_at
+from hindsight.jobs.telling.event_stream import SinceError
 from hindsight.jobs.telling.posting import Answer, Patience, post
 from hindsight.jobs.telling.sinks import Sink
 from hindsight.udfs.telling.event_forms import (
@@ -48,6 +49,16 @@ class Cursors:
             return int(json.loads(self._store.read(f"{name}.json") or "")["number"])
         return None
 
+    def within(self, name: str, reached: int) -> int | None:
+        """The same, of a stream that has so many events. Raises: SinceError: it cannot be of this stream."""
+        number = self.at(name)
+        if number is not None and number > reached:
+            raise SinceError(
+                f"the cursor {name!r} stands at no. {number}, and the stream has {reached} events: incident_event was "
+                "made anew. Send with --since 0, or read with another --cursor."
+            )
+        return number
+
     def move(self, name: str, number: int) -> None:
         """Note that all up to this event was read."""
         self._store.write(f"{name}.json", json.dumps({"number": number}))
@@ -71,6 +82,8 @@ def deliver(
         for number, event in enumerate(events, 1)
         if number > after and _is_sent(event, settings, with_backfill=with_backfill)
     ]
+    if cursors.at(sink.name) != after:
+        cursors.move(sink.name, after)  # what is not taken now is what the next run begins with
     patience = Patience(settings.timeout_s, settings.attempts, settings.retry_s)
     if sink.form == "alertmanager":
         live = [event for event in events[after:] if not event.told.backfill]

@@ -12,6 +12,7 @@ from hindsight.udfs.telling.incident_news import Event
 
 LAST = "last"
 Numbered = tuple[int, Event]
+Start = int | datetime  # behind this number of the stream, or from this instant on
 
 
 class SinceError(ExpectedError):
@@ -20,13 +21,10 @@ class SinceError(ExpectedError):
     exit_code = WRONG_USAGE
 
 
-def after_number(since: str, events: Sequence[Event]) -> int | datetime:
+def since_of(since: str) -> Start:
     """What ``--since`` says: a number of the stream, or an instant in UTC. Raises: SinceError."""
     if since.isdecimal():
-        number = int(since)
-        if number > len(events):
-            raise SinceError(f"--since {number}: the stream has {len(events)} events.")
-        return number
+        return int(since)
     try:
         at = datetime.fromisoformat(since)
     except ValueError:
@@ -36,7 +34,24 @@ def after_number(since: str, events: Sequence[Event]) -> int | datetime:
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
 
 
-def wanted(events: Sequence[Event], since: int | datetime, severity: str, *, with_backfill: bool) -> list[Numbered]:
+def require_reached(since: Start, events: Sequence[Event]) -> None:
+    """A number is one that the stream has reached. Raises: SinceError."""
+    if isinstance(since, int) and since > len(events):
+        raise SinceError(f"--since {since}: the stream has {len(events)} events.")
+
+
+def number_before(since: Start, events: Sequence[Event]) -> int:
+    """The number behind which all stands that is asked for: late records tell of earlier instants at higher numbers.
+
+    Raises: SinceError.
+    """
+    require_reached(since, events)
+    if isinstance(since, int):
+        return since
+    return next((place for place, event in enumerate(events) if event.at >= since), len(events))
+
+
+def wanted(events: Sequence[Event], since: Start, severity: str, *, with_backfill: bool) -> list[Numbered]:
     """The events behind a number, or that happened at an instant or later, of that severity or a worse one."""
     return [
         (number, event)

@@ -12,13 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.conf.settings import Events
-from hindsight.jobs.asking.open_drift import require_published
+from hindsight.jobs.asking.open_drift import NothingJudgedError, require_published
 from hindsight.jobs.engines.arrow_columns import row_schema
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import (
     BROKER_AVAILABILITY_WINDOW,
     DRIFT_INCIDENT,
+    GROUP_ROUND,
     INCIDENT_EVENT,
     PRODUCER_FINDING,
     PRODUCER_REPLAY,
@@ -44,9 +45,10 @@ _OF_WINDOWS = [
 def note_events(lake: ArrowLake, context: RunContext, settings: Events) -> list[Event]:
     """Note what has happened to incidents since the last time; what was noted.
 
-    Raises: HalfPublishedError: a run was broken off while it published. ConcurrentWriteError: another run noted
-    meanwhile; nothing of this one was.
+    Raises: NothingJudgedError: see ``require_judged``. HalfPublishedError: a run was broken off while it published.
+    ConcurrentWriteError: another run noted meanwhile; nothing of this one was.
     """
+    require_judged(lake)
     require_published(lake, "flag_allocation_drift", "rebuild_availability")
     lake.create(INCIDENT_EVENT)
     version = lake.version(INCIDENT_EVENT)
@@ -58,6 +60,18 @@ def note_events(lake: ArrowLake, context: RunContext, settings: Events) -> list[
         rows = [row | lineage for row in rows_of(found, len(noted) + 1)]
         lake.store(INCIDENT_EVENT, pa.Table.from_pylist(rows, row_schema(INCIDENT_EVENT)), None, (), version)
     return found
+
+
+def require_judged(lake: ArrowLake) -> None:
+    """There are tables in which incidents would stand.
+
+    Raises: NothingJudgedError: no job has derived anything, so that there is no incident would say more than is known.
+    """
+    if not any(map(lake.exists, (GROUP_ROUND, PRODUCER_REPLAY))):
+        raise NothingJudgedError(
+            f"{lake.root} holds neither judged rounds nor replayed producers: nothing is known of incidents. Name "
+            "another folder, or run hindsight run-pipeline first."
+        )
 
 
 def noted_rows(lake: ArrowLake) -> list[dict[str, Any]]:

@@ -10,9 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
-from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -20,27 +18,16 @@ import pytest
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.telling import delivery
 from hindsight.jobs.telling.delivery import Cursors, deliver
+from hindsight.jobs.telling.event_stream import SinceError, number_before
 from hindsight.jobs.telling.posting import SinkError
-from hindsight.jobs.telling.sinks import Sink
+from hindsight.jobs.telling.sinks import Sink, sink_of
 from hindsight.udfs.telling.incident_news import Clock, news, told_by
 from tests.pipeline.local_runs import run_here
 from tests.pipeline.sample_files import SAMPLES
-from tests.telling.test_incident_news import CLOCK, incident
+from tests.telling.test_incident_news import CLOCK, START, incident
 
 SECRET = "SEC-hush-31415"
 ALL = ("--since", "0", "--with-backfill")
-
-
-@pytest.fixture(scope="module")
-def sampled(settings, tmp_path_factory):
-    lake = tmp_path_factory.mktemp("events") / "lake"
-    run_here(settings, SAMPLES, lake)
-    return lake
-
-
-@pytest.fixture
-def lake(sampled, tmp_path):
-    return shutil.copytree(sampled, tmp_path / "lake")
 
 
 @pytest.fixture
@@ -48,31 +35,6 @@ def quick(tmp_path):
     path = tmp_path / "quick.toml"
     path.write_text("[events]\nattempts = 2\nretry_s = 0.01\ntimeout_s = 3\n")
     return path
-
-
-@pytest.fixture
-def server():
-    """A server that notes what it is sent; ``answers``: statuses and texts to give first, then 200."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            running.taken.append((self.path, dict(self.headers), body))
-            status, text = running.answers.pop(0) if running.answers else (200, '{"errcode": 0}')
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(text.encode())
-
-        def log_message(self, *_):
-            pass
-
-    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    running.taken, running.answers = [], []
-    running.url = f"http://127.0.0.1:{running.server_port}"
-    Thread(target=running.serve_forever, daemon=True).start()
-    yield running
-    running.shutdown()
-    running.server_close()
 
 
 def begun(*arguments, **environment):
@@ -104,7 +66,6 @@ def test_a_lake_is_told_once_and_again_by_number_and_instant(lake, settings):
         one for one in events if one["at"] >= "2026-11-21T09:32:00"
     ]
     assert "of history (backfill)" in run("--lake", lake)[0]
-    assert "give an instant" in run("--lake", lake, "--since", "soon", code=64)[1]
 
 
 def test_two_at_once_note_each_event_once(lake):
@@ -137,12 +98,39 @@ def test_a_sink_that_refuses_is_told_and_the_next_run_goes_on_there(lake, server
     assert SECRET not in "".join(path.read_text() for path in lake.glob("_*/*.json"))
 
 
-def test_a_dead_sink_loses_nothing(lake, server, quick):
+def test_what_cannot_be_meant_is_refused_before_anything_is_noted(lake, tmp_path):
+    for options, why in (
+        (("--since", "soon"), "give an instant"),
+        (("--cursor", "own"), "--since last"),
+        (("--json", "--to", "webhook:http://127.0.0.1:1"), "are for reading"),
+        (("--to", "pager"), "the settings name no sink"),
+    ):
+        assert why in run("--lake", lake, *options, code=64)[1]
+    assert not (lake / "incident_event").exists()
+
+
+def test_a_folder_in_which_nothing_was_judged_is_not_without_events(tmp_path):
+    assert "nothing is known of incidents" in run("--lake", tmp_path, code=64)[1]
+    assert "nothing is known of incidents" in run("--lake", tmp_path, "--read-only", code=64)[1]
+
+
+def test_what_is_history_is_not_sent_and_a_cursor_of_another_stream_is_refused(lake, server):
+    to = ("--lake", lake, "--to", f"webhook:{server.url}/hook")
+    out, _ = run(*to)
+    assert "0 request(s) taken, up to no. 23; 23 of history" in out and not server.taken
+    shutil.rmtree(lake / "incident_event")
+    assert "stands at no. 23, and the stream has 0" in run(*to, "--read-only", code=64)[1]
+
+
+def test_a_dead_sink_loses_nothing_and_the_next_run_begins_where_this_one_should_have(lake, server, quick):
     gone = server.url
     server.shutdown()
     server.server_close()
-    err = run("--lake", lake, "--to", f"webhook:{gone}", "--settings", quick, *ALL, code=3)[1]
-    assert "did not take an event in 2 attempts" in err
+    err = run(
+        "--lake", lake, "--to", f"webhook:{gone}", "--settings", quick, "--since", "5", "--with-backfill", code=3
+    )[1]
+    assert err.splitlines()[-1].count("did not take an event in 2 attempts") == 1
+    assert Cursors(LocalLake(str(lake), retention_days=7)).at(sink_of(f"webhook:{gone}", (), None).name) == 5
     assert len(run("--lake", lake, "--json", *ALL)[0].splitlines()) > 10
 
 
@@ -183,6 +171,15 @@ def stream(*history):
     for now in history:
         noted += news(told_by(noted), now, Clock(CLOCK.now, CLOCK.backfill_after))
     return noted
+
+
+def test_from_an_instant_all_is_sent_although_late_records_told_of_earlier_ones_behind_it():
+    events = stream([incident(20)], [incident(1, 2), incident(20)], [incident(1, 2), incident(20, 25)])
+    hours = [(event.at - START) / timedelta(hours=1) for event in events]
+    assert hours == [20, 1, 2, 25]
+    assert [number_before(START + timedelta(hours=hour), events) for hour in (1, 20, 21, 26)] == [0, 0, 3, 4]
+    with pytest.raises(SinceError):
+        number_before(5, events)
 
 
 def test_a_crash_between_sending_and_remembering_sends_that_event_again_with_its_id(
@@ -228,4 +225,4 @@ def test_a_redirect_is_not_followed(server, settings, tmp_path):
     cursors = Cursors(LocalLake(str(tmp_path), retention_days=7))
     with pytest.raises(SinkError, match="status 307"):
         deliver(sink(server, "webhook"), stream([incident(20)]), 0, cursors, settings.events)
-    assert cursors.at("own") is None
+    assert cursors.at("own") == 0
