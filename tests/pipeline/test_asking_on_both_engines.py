@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from hindsight.conf.premises_file import load_premises
-from hindsight.jobs import check_quality, rebuild_availability
+from hindsight.jobs import check_quality
 from hindsight.jobs.asking.asking import spark_asker
 from hindsight.jobs.asking.open_drift import NothingJudgedError, judged_until, open_incidents
 from hindsight.jobs.asking.run_summary import summary
@@ -25,12 +24,11 @@ from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.sql_views import views
 from hindsight.jobs.explaining.explain_row import NotOneRowError, explain
-from hindsight.jobs.lake.what_ifs import drop
 from hindsight.jobs.report.report_queries import report_data
 from hindsight.jobs.running.run_context import NoSuchDatesError, RunContext
-from hindsight.jobs.scenarios.what_if import made
 from hindsight.schemas import TABLES
 from tests.pipeline.random_tables import random_lake
+from tests.pipeline.supposed import supposed_short
 from tests.pipeline.test_explanations import NOT_ONE_ROW, REDONE
 from tests.pipeline.test_for_readers import entries
 from tests.pipeline.test_open_drift import CHECKED, checked_at, twice
@@ -61,12 +59,9 @@ EXPLAINED = {
 def askers(spark, settings, story) -> Iterator[dict[str, Asker]]:
     """What answers questions about the story, on each engine."""
     lake = LocalLake(str(story), retention_days=settings.delta.retention_days)
-    # What docs/what-if.md asks about.
-    supposed = load_premises(["producer = {not_available_ms = [0, 0, 3000, 6000, 12000, 18000, 60000]}"])
-    made(str(story), "short", supposed, settings, RunContext(str(story)), [rebuild_availability.derivation])
-    yield {"local": LocalAsker(lake), "spark": spark_asker(spark, str(story), settings)}
-    spark.sql("USE default")
-    drop(None, str(story), "short")
+    with supposed_short(story, settings):
+        yield {"local": LocalAsker(lake), "spark": spark_asker(spark, str(story), settings)}
+        spark.sql("USE default")
 
 
 def in_any_order(rows: list[dict[str, Any]]) -> list[str]:
