@@ -32,6 +32,7 @@ from hindsight.udfs.producer.replay_rules import Recorded, Rules
 from hindsight.udfs.producer.replayed_day import Day
 
 INFERRED = "inferred"
+_NO_LADDERS: Mapping[int, tuple[Ladder, ...]] = {}
 
 
 class Asked(NamedTuple):
@@ -69,20 +70,24 @@ def unknown_releases(day: Day, asked: Asked) -> Releases:
 
 def contradicted_releases(day: Day, asked: Asked, places: Collection[int]) -> Releases:
     """Of these processes, whose release and switch are recorded, what they may have been instead."""
-    found = [RELEASE.empty_table()]
+    own = {}
     for place in sorted(places):
         settings = day.processes[place].rules.settings
-        own = Ladder(RECORDED_LADDER, settings.latency_max_ms or (), settings.not_available_ms or ())
-        found.append(_releases(day, asked._replace(ladders=(*asked.ladders, own)), {place: Recorded()}).rows)
-    return Releases(pa.concat_tables(found), {})
+        own[place] = (Ladder(RECORDED_LADDER, settings.latency_max_ms or (), settings.not_available_ms or ()),)
+    return Releases(_releases(day, asked, dict.fromkeys(own, Recorded()), own).rows, {})
 
 
 def _lacks(rules: Rules) -> bool:
     return rules.family is None or rules.settings.latency_fault_enabled is None
 
 
-def _releases(day: Day, asked: Asked, known: Mapping[int, Recorded]) -> Releases:
-    candidates = {place: candidates_of(_told(says), asked.ladders) for place, says in known.items()}
+def _releases(
+    day: Day, asked: Asked, known: Mapping[int, Recorded], recorded: Mapping[int, tuple[Ladder, ...]] = _NO_LADDERS
+) -> Releases:
+    """``recorded``: ladders that are candidates of one process alone."""
+    candidates = {
+        place: candidates_of(_told(says), (*asked.ladders, *recorded.get(place, ()))) for place, says in known.items()
+    }
     whole = {place: own for place, own in candidates.items() if day.processes[place].certainty != "partial"}
     sample = sample_of(asked.tables, day, {place: slow_ms_of(own) for place, own in whole.items()}) if whole else None
     if sample is None or not sample.table.num_rows:
