@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from hindsight.jobs.drift.drift_cut import HOUR_US, SHOWS, cut_schema
+from hindsight.jobs.drift.drift_cut import SHOWS, cut_schema
 from hindsight.jobs.drift.drift_ends import END_SCHEMA, ENDS
 from hindsight.jobs.drift.drift_rebalances import Rebalances
 from hindsight.jobs.drift.drift_routes import NAMES, ROUTE_SCHEMAS
 from hindsight.jobs.drift.drift_tables import OF_KIND, expected_rows, group_round_rows, plain_rows
+from hindsight.jobs.drift.group_split import HOUR_US
 from hindsight.jobs.engines.blobs import Blob, Given
 from hindsight.jobs.engines.rare_collections import rare_collections
 from hindsight.jobs.producers.producer_buckets import OPENING
@@ -348,4 +349,6 @@ def _rows(given: Given, name: str, schema: pa.Schema) -> pa.Table:
 
 
 def _of_table(given: Given, name: str, first: int | None = None, last: int | None = None) -> pa.Table:
-    return pa.concat_tables([cut_schema(name).empty_table(), *given.tables(name, first, last)])
+    """The rows of a table, whose names may be numbers of dictionaries; those of several blobs get one."""
+    tables = list(given.tables(name, first, last)) or [cut_schema(name).empty_table()]
+    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()

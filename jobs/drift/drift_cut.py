@@ -5,22 +5,17 @@ What is of a cluster, not of a group, goes as copies: see ``drift_routes``.
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
-from itertools import pairwise
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hindsight.jobs.drift.group_split import Cutting, Split, of_cluster
 from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.blobs import Blob
 from hindsight.jobs.engines.data_files import TableFolder
-from hindsight.jobs.producers.producer_cut import Addresses
 from hindsight.schemas import (
     CLIENT_EVENT,
     CLIENT_HEARTBEAT,
@@ -38,21 +33,19 @@ from hindsight.schemas import (
 from hindsight.udfs.consumer.listed_members import INFO
 from hindsight.udfs.consumer.member_rules import CLIENT_LOG, RUNNING_INFO
 from hindsight.udfs.consumer.member_signs import EVENTS
-from hindsight.udfs.consumer.nearest_captures import NEEDED, Nearest, are_nearest, nearest_of
+from hindsight.udfs.consumer.nearest_captures import NEEDED, are_nearest, nearest_of
 from hindsight.udfs.consumer.owned_queues import LAG, OWNER, POPPED
 from hindsight.udfs.consumer.proxies import refusals
 from hindsight.udfs.consumer.request_modes import NEEDED as MODES
 from hindsight.udfs.consumer.round_dates import near, of_rounds, on_dates
 from hindsight.udfs.consumer.round_reads import OF_GROUPS
-from hindsight.udfs.consumer.rows_of_rounds import microseconds
 from hindsight.udfs.consumer.shown_strategies import SHOWN
 from hindsight.udfs.consumer.whole_names import printed_names
 from hindsight.udfs.rebalances.log_lines_of_groups import OF_GROUP
-from hindsight.udfs.values.arrays import BoolArray, IntArray
+from hindsight.udfs.values.arrays import BoolArray, chosen
 
 SHOWS = "shown"
-WANTS, PRINTED, ASKED_PROXY, NEAREST, LOGS = "wants", "printed", "asked proxy", "nearest", "logs"
-HOUR_US = 3_600_000_000
+PRINTED, ASKED_PROXY, NEAREST = "printed", "asked proxy", "nearest"
 _OF_ROUND = ("cluster", "event_date", "collector", "consumer_group", "round_at")
 _READ = (
     "kind", "broker_name", "name_server", "captured_at", "captured_end_at", "client_id", "topic", "answered", "error",
@@ -97,22 +90,6 @@ def columns_of(table: Table, columns: Sequence[str]) -> pa.Schema:
     return pa.schema([arrow_schema(table).field(column).with_nullable(True) for column in columns])
 
 
-class Cutting(NamedTuple):
-    """By what rows are cut.
-
-    Attributes:
-        dates: of each cluster, those that are judged.
-        nearest: where several sources tell of groups, what ``nearest_of`` gives of all captures; else None.
-        distances: of the sources.
-    """
-
-    addresses: Addresses
-    dates: Mapping[str, Sequence[date]]
-    lookback_s: int
-    nearest: Nearest | None
-    distances: Mapping[str, int]
-
-
 class ClusterFile(Protocol):
     """A file of a table, and by what its rows are cut."""
 
@@ -140,7 +117,7 @@ class GroupFile(NamedTuple):
 def look(task: GroupFile) -> Iterator[Blob]:
     """Of a file of captures, the distances of the nearest sources (``NEAREST``)."""
     for cluster, rows in of_clusters(task, ("event_date", *NEEDED)):
-        own = rows.filter(pa.array(rounds_of(rows, cluster, task.by)))
+        own = chosen(rows, rounds_of(rows, cluster, task.by))
         found = nearest_of(own, task.by.distances)
         yield Blob(NEAREST, 0, 0, pa.Table.from_pylist([_near(*item) for item in found.items()], schema=_NEAREST))
 
@@ -157,15 +134,15 @@ def cut(task: GroupFile) -> Iterator[Blob]:
     """
     table = task.folder.table.name
     for cluster, rows in of_clusters(task, _COLUMNS[table]):
-        split = _Split(cluster, task.by)
+        split = Split(cluster, task.by)
         if table in _OF_DAYS:
             yield from _of_days(table, rows, split)
         elif table == SNAPSHOT_CAPTURE.name:
             yield from _captures(rows, split)
         elif table == MESSAGE_REQUEST_MODE.name:
-            yield from _modes(rows.filter(pa.array(rounds_of(rows, cluster, task.by))), split)
+            yield from _modes(chosen(rows, rounds_of(rows, cluster, task.by)), split)
         else:
-            own = rows.filter(pa.array(rounds_of(rows, cluster, task.by)))
+            own = chosen(rows, rounds_of(rows, cluster, task.by))
             yield from split(table, own, sliced=table in _SLICED)
             if "topic" in own.column_names:
                 yield from split.wants(own)
@@ -174,63 +151,13 @@ def cut(task: GroupFile) -> Iterator[Blob]:
                 yield Blob(PRINTED, 0, 0, _texts(("cluster", "column", "name"), printed))
 
 
-@dataclass(frozen=True)
-class _Split:
-    cluster: str
-    by: Cutting
-
-    def __call__(self, name: str, rows: pa.Table, *, sliced: bool = False) -> Iterator[Blob]:
-        """The rows of groups by bucket; ``sliced``: by the hour of their round too, which is their place."""
-        rows = rows.filter(pc.is_valid(rows["consumer_group"]))
-        keys = self._keys(rows)
-        hours = microseconds(rows, "round_at") // HOUR_US if sliced else np.zeros(len(keys), np.int64)
-        kept = rows.drop_columns([c for c in ("cluster", "event_date") if c in rows.column_names])
-        order = np.lexsort((hours, keys))
-        changes = np.flatnonzero(np.diff(keys[order]) | np.diff(hours[order])) + 1
-        edges = [0, *changes.tolist(), len(order)] if len(order) else [0]
-        for start, end in pairwise(edges):
-            own = order[start:end]
-            yield Blob(name, int(keys[own[0]]), int(hours[own[0]]), kept.take(pa.array(own)))
-
-    def _keys(self, rows: pa.Table) -> IntArray:
-        groups = rows["consumer_group"].combine_chunks().dictionary_encode()
-        buckets = [self.key(group) for group in groups.dictionary.to_pylist()]
-        found: IntArray = np.array([*buckets, 0], np.int64)[groups.indices.to_numpy(zero_copy_only=False)]
-        return found
-
-    def key(self, consumer_group: str) -> int:
-        """The key of a group's bucket."""
-        return key_of(self.by.addresses, self.cluster, consumer_group)
-
-    def wants(self, rows: pa.Table) -> Iterator[Blob]:
-        """Which buckets need which topics: those of these rows."""
-        yield self._needed(WANTS, rows, "topic")
-
-    def logs(self, rows: pa.Table) -> Iterator[Blob]:
-        """Which buckets need what the files of logs say of no group."""
-        yield self._needed(LOGS, rows, "source_file")
-
-    def _needed(self, name: str, rows: pa.Table, column: str) -> Blob:
-        pairs = rows.select(["consumer_group", column]).group_by(["consumer_group", column]).aggregate([])
-        named = zip(pairs["consumer_group"].to_pylist(), pairs[column].to_pylist(), strict=True)
-        found = sorted({(self.key(group), of) for group, of in named if group is not None and of is not None})
-        keys, values = zip(*found, strict=True) if found else ((), ())
-        columns = {"key": pa.array(keys, pa.int64()), column: pa.array(values, pa.string())}
-        return Blob(name, 0, 0, pa.table(columns))
-
-
-def key_of(addresses: Addresses, cluster: str, consumer_group: str) -> int:
-    """The key of a group's bucket: the same in every run and on every machine."""
-    return addresses.key(cluster, zlib.crc32(consumer_group.encode("utf-8", "surrogatepass")) % addresses.buckets)
-
-
 def of_clusters(task: ClusterFile, columns: Collection[str]) -> Iterator[tuple[str, pa.Table]]:
     """The rows of a file, those of each cluster by themselves; with the columns named."""
     wanted = list(dict.fromkeys(["cluster", *columns]))
     for piece in task.folder.pieces(task.file, wanted):
         for cluster in pc.unique(piece["cluster"]).to_pylist():
             if cluster in task.by.dates:
-                yield cluster, piece.filter(pc.equal(piece["cluster"], cluster))
+                yield cluster, of_cluster(piece, cluster)
 
 
 def rounds_of(rows: pa.Table, cluster: str, by: Cutting) -> BoolArray:
@@ -239,7 +166,7 @@ def rounds_of(rows: pa.Table, cluster: str, by: Cutting) -> BoolArray:
     return on_dates(rows, near(dates)) & of_rounds(rows, dates, by.lookback_s)
 
 
-def _captures(rows: pa.Table, split: _Split) -> Iterator[Blob]:
+def _captures(rows: pa.Table, split: Split) -> Iterator[Blob]:
     by, cluster = split.by, split.cluster
     told = pc.and_(pc.equal(rows["kind"], INFO), pc.is_valid(rows["strategy"]))
     shown = rows.filter(told).filter(pa.array(on_dates(rows.filter(told), near(by.dates[cluster], (-1, 0)))))
@@ -252,7 +179,7 @@ def _captures(rows: pa.Table, split: _Split) -> Iterator[Blob]:
     yield from split.wants(subscribed(of_groups, ("consumer_group",)))
 
 
-def _modes(rows: pa.Table, split: _Split) -> Iterator[Blob]:
+def _modes(rows: pa.Table, split: Split) -> Iterator[Blob]:
     """Modes of a group go to its bucket, what holds for all groups to every one."""
     yield from split(MESSAGE_REQUEST_MODE.name, rows)
     of_all = rows.filter(pc.is_null(rows["consumer_group"])).drop_columns(["cluster", "event_date"])
@@ -262,8 +189,8 @@ def _modes(rows: pa.Table, split: _Split) -> Iterator[Blob]:
 
 def near_rounds(rows: pa.Table, cluster: str, by: Cutting) -> pa.Table:
     """Captures of the rounds, of each group those of the source nearest to it."""
-    own = rows.filter(pa.array(rounds_of(rows, cluster, by)))
-    return own if by.nearest is None else own.filter(pa.array(are_nearest(own, by.nearest, by.distances)))
+    own = chosen(rows, rounds_of(rows, cluster, by))
+    return own if by.nearest is None else chosen(own, are_nearest(own, by.nearest, by.distances))
 
 
 def subscribed(captures: pa.Table, beside: Sequence[str]) -> pa.Table:
@@ -280,20 +207,20 @@ def _shown(rows: pa.Table, at: str, source: str) -> pa.Table:
     return pa.table({name: columns[name] for name in SHOWN.names}).cast(SHOWN)
 
 
-def _of_days(table: str, rows: pa.Table, split: _Split) -> Iterator[Blob]:
+def _of_days(table: str, rows: pa.Table, split: Split) -> Iterator[Blob]:
     dates = split.by.dates[split.cluster]
     if table == REBALANCE_RESULT.name:
         # Go's clients do not write theirs.
-        own = rows.filter(pa.array(on_dates(rows, near(dates, (-1, 0))))).filter(pc.field("strategy") != "")
+        own = chosen(rows, on_dates(rows, near(dates, (-1, 0)))).filter(pc.field("strategy") != "")
         yield from split(SHOWS, _shown(own, "logged_at", CLIENT_LOG))
     if table in (REBALANCE_RESULT.name, CLIENT_EVENT.name):
-        own = rows.filter(pa.array(on_dates(rows, dates)))
+        own = chosen(rows, on_dates(rows, dates))
         if table == CLIENT_EVENT.name:
             own = own.filter(pc.field("kind").isin(list(OF_GROUP)))
         yield from split(table, own)
         yield from split.logs(own)
         return
-    own = rows.filter(pa.array(on_dates(rows, near(dates))))
+    own = chosen(rows, on_dates(rows, near(dates)))
     of_table = pc.field("role") == "consumer" if table == CLIENT_HEARTBEAT.name else pc.field("kind").isin(list(EVENTS))
     own = own.filter(of_table)
     names = ["consumer_group" if name == "client_group" else name for name in own.column_names]
@@ -302,17 +229,3 @@ def _of_days(table: str, rows: pa.Table, split: _Split) -> Iterator[Blob]:
 
 def _texts(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> pa.Table:
     return pa.table({name: pa.array([row[place] for row in rows], pa.string()) for place, name in enumerate(names)})
-
-
-@dataclass(frozen=True)
-class SplitOpening:
-    """How the rows of a closing table are brought to their groups' buckets."""
-
-    name: str
-    by: Cutting
-
-    def __call__(self, rows: pa.Table) -> Iterator[Blob]:
-        """The rows by bucket."""
-        for cluster in pc.unique(rows["cluster"]).to_pylist():
-            if cluster in self.by.dates:
-                yield from _Split(cluster, self.by)(self.name, rows.filter(pc.equal(rows["cluster"], cluster)))

@@ -12,22 +12,11 @@ import pyarrow as pa
 from hindsight.conf.settings import Settings
 from hindsight.jobs.drift.declared_clients import declared_clients
 from hindsight.jobs.drift.drift_buckets import ClusterDates, DriftFold, DriftOptions
-from hindsight.jobs.drift.drift_cut import (
-    ASKED_PROXY,
-    LOGS,
-    NEAREST,
-    PRINTED,
-    SHOWS,
-    WANTS,
-    Cutting,
-    GroupFile,
-    SplitOpening,
-    cut,
-    look,
-)
+from hindsight.jobs.drift.drift_cut import ASKED_PROXY, NEAREST, PRINTED, SHOWS, GroupFile, cut, look
 from hindsight.jobs.drift.drift_ends import ENDS, cut_ends
 from hindsight.jobs.drift.drift_logs import NAMELESS, EventFile, cut_logs
 from hindsight.jobs.drift.drift_routes import NAMES, ROUTE_CAPTURES, RouteFile, cut_routes
+from hindsight.jobs.drift.group_split import LOGS, WANTS, Cutting, SplitOpening
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.runner import Blobs, Runner

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pyarrow as pa
-
-from hindsight.jobs.drift.drift_cut import columns_of, key_of, of_clusters, rounds_of
+from hindsight.jobs.drift.drift_cut import columns_of, of_clusters, rounds_of
 from hindsight.jobs.drift.drift_routes import RouteFile, copies
+from hindsight.jobs.drift.group_split import key_of
 from hindsight.jobs.engines.blobs import Blob
 from hindsight.schemas import TOPIC_STATUS
 from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX, END
+from hindsight.udfs.values.arrays import chosen
 
 ENDS = TOPIC_STATUS.name
 END_SCHEMA = columns_of(TOPIC_STATUS, END)
@@ -19,7 +19,7 @@ END_SCHEMA = columns_of(TOPIC_STATUS, END)
 def cut_ends(task: RouteFile) -> Iterator[Blob]:
     """The rows of a file of ``topic_status`` by bucket; dead letter queues by their group."""
     for cluster, rows in of_clusters(task, ("event_date", "round_at", *END)):
-        own = rows.filter(pa.array(rounds_of(rows, cluster, task.by))).select(list(END))
+        own = chosen(rows, rounds_of(rows, cluster, task.by)).select(list(END))
 
         def keys(topic: str, cluster: str = cluster) -> list[int]:
             if topic.startswith(DEAD_LETTER_PREFIX):

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.jobs.drift.drift_cut import CLIENT_EVENT_COLUMNS, Cutting, columns_of, of_clusters
+from hindsight.jobs.drift.drift_cut import CLIENT_EVENT_COLUMNS, columns_of, of_clusters
+from hindsight.jobs.drift.group_split import Cutting
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.blobs import Blob
 from hindsight.jobs.engines.data_files import TableFolder

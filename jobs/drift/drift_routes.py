@@ -13,13 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.jobs.drift.drift_cut import Cutting, columns_of, near_rounds, of_clusters, rounds_of, subscribed
+from hindsight.jobs.drift.drift_cut import columns_of, near_rounds, of_clusters, rounds_of, subscribed
+from hindsight.jobs.drift.group_split import Cutting
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.blobs import Blob
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.schemas import SNAPSHOT_CAPTURE, TOPIC_ROUTE
 from hindsight.udfs.consumer.topic_routes import ROUTE
 from hindsight.udfs.consumer.whole_names import BROKER, NAMED, TOPIC
+from hindsight.udfs.values.arrays import chosen
 
 ROUTE_CAPTURES, NAMES = "reads of routes", "names"
 _ROUTE_READ = (
@@ -60,11 +62,7 @@ def cut_routes(task: RouteFile) -> Iterator[Blob]:
     is_reads = task.folder.table.name == SNAPSHOT_CAPTURE.name
     more = ("consumer_group", "subscriptions", "source") if is_reads else ()
     for cluster, rows in of_clusters(task, (*(_ROUTE_READ if is_reads else _TOLD), *more)):
-        own = (
-            near_rounds(rows, cluster, task.by)
-            if is_reads
-            else rows.filter(pa.array(rounds_of(rows, cluster, task.by)))
-        )
+        own = near_rounds(rows, cluster, task.by) if is_reads else chosen(rows, rounds_of(rows, cluster, task.by))
         yield from _names(own, cluster, task)
         routes = own.filter(pc.equal(own["kind"], ROUTE)).select(list(_ROUTE_READ)) if is_reads else own
         name = ROUTE_CAPTURES if is_reads else TOPIC_ROUTE.name

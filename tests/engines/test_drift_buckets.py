@@ -107,7 +107,7 @@ def test_buckets_slices_and_files_change_nothing(lake_at, groups, whole, monkeyp
     monkeypatch.setattr(drift_derivation, "_BUCKET_ROWS", 300)
     monkeypatch.setattr(drift_buckets, "_SLICE_ROWS", 1)
     monkeypatch.setattr(drift_buckets, "HOUR_US", 60_000_000)
-    monkeypatch.setattr("hindsight.jobs.drift.drift_cut.HOUR_US", 60_000_000)
+    monkeypatch.setattr("hindsight.jobs.drift.group_split.HOUR_US", 60_000_000)
     monkeypatch.setattr(drift_buckets, "HOURS", 24 * 60)
     lake = lake_at("cut")
     store(lake, groups, pieces=3)

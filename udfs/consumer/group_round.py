@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from hindsight.udfs.clients.client_kinds import GRPC, OTHER, knows_logical_queues, pulls, shows_queues
 from hindsight.udfs.consumer.expected_allocation import MemberRule
@@ -64,6 +65,14 @@ class GroupRound:
         """The round with what is known of earlier ones; what was worked out of its own facts stays."""
         made = object.__new__(GroupRound)
         made.__dict__.update(self.__dict__, past=past, ordered=ordered)
+        return made
+
+    def seen_again(self, **own: Any) -> GroupRound:
+        """The round with instants, lines and owners of another that shows the same (``round_again``)."""
+        made = object.__new__(GroupRound)
+        made.__dict__.update(self.__dict__, **own)
+        for name in ("_judged_topics", "see_physical_queues"):  # they hold what is another's, and in its order
+            made.__dict__.pop(name, None)
         return made
 
     @cached_property

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hindsight.udfs.consumer.offset_marks import OffsetMarks
 
@@ -155,6 +156,22 @@ class TopicRound:
     handed: Mapping[str, frozenset[Share]] | None = None
     not_handed: str | None = None  # why it is not
     taken: Mapping[str, Share] = field(default_factory=dict)  # what members show that they pull and pop
+
+    def seen_again(self, **own: Any) -> TopicRound:
+        """The topic with the line and owners of another round that shows the same; see ``round_again``."""
+        made = object.__new__(TopicRound)
+        made.__dict__.update(self.__dict__, **own)
+        return made
+
+    @cached_property
+    def holders(self) -> frozenset[str]:
+        """Who shows any queue of the topic as its own."""
+        return frozenset(owner.client_id for owners in self.owners.values() for owner in owners)
+
+    @cached_property
+    def shares(self) -> Mapping[str, int]:
+        """How many queues the group's rule gives to each member that it gives any."""
+        return Counter(owner for owner in self.expected.values() if owner is not None)
 
     @cached_property
     def all_claimants(self) -> frozenset[str]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.values.arrays import BoolArray, IntArray, whole
+from hindsight.udfs.values.arrays import BoolArray, IntArray, is_text, order_of, whole
 
 RoundKey = tuple[str, str, int]  # group (or topic), collector, and the round's instant, epoch us
 NEVER = -(1 << 62)
@@ -60,7 +60,7 @@ def rows_of_rounds(rows: pa.Table, name: str, then: Sequence[str] = ()) -> RowsO
     ``then``: by which the rows of a round are sorted.
     """
     keys = [ranks(rows, column) for column in (name, "collector", "round_at", *then)]
-    order = np.lexsort(keys[::-1]) if rows.num_rows else np.zeros(0, np.int64)
+    order = order_of(keys)
     rows = _with_numbers(rows.take(pa.array(order)))
     own = [key[order] for key in keys[:3]]
     begins = np.ones(len(order), np.bool_)
@@ -89,7 +89,7 @@ def microseconds(rows: pa.Table | pa.RecordBatch, name: str) -> IntArray:
 def ranks(rows: pa.Table | pa.RecordBatch, name: str) -> IntArray:
     """Numbers in the order of a column's values, equal for equal ones; null first."""
     column = whole(rows, name)
-    if not pa.types.is_string(column.type):
+    if not is_text(column.type):
         if pa.types.is_timestamp(column.type):
             return microseconds(rows, name)
         found: IntArray = column.cast(pa.int64()).fill_null(NEVER).to_numpy(zero_copy_only=False)

@@ -87,6 +87,7 @@ class GroupHistory:
     said: frozenset[str] = field(default=frozenset(), init=False)  # the codes that it found
     settled: Signature = field(default=None, init=False)  # the same, if a repeat can find nothing but what it found
     asked: frozenset[str] | None = field(default=None, init=False)  # all that the next round can find, a repeat
+    last: tuple[Mapping[str, Any], GroupRound] | None = field(default=None, init=False)  # which a repeat shows again
 
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.key, self.timing)

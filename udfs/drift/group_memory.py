@@ -72,7 +72,7 @@ class GroupMemory:
     def with_earlier(self, group: GroupRound, timing: Timing) -> GroupRound:
         """The round with what earlier ones tell: members that its list lacks by lot, who chooses queues by hand."""
         group = self.absence.take(group, self.members or (), self.starts, self.silent, timing)
-        return replace(group, chose_by_hand=dict(self.by_hand))
+        return group if group.chose_by_hand == self.by_hand else replace(group, chose_by_hand=dict(self.by_hand))
 
     def observe(self, group: GroupRound, readings: Iterable[Reading], timing: Timing) -> Past:
         """Take in a round and say what it needs of the past, itself included."""

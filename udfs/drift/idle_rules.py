@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from hindsight.udfs.consumer.drift_timing import Timing
@@ -35,11 +34,9 @@ def _idle(group: GroupRound) -> Iterator[tuple[TopicRound, str, int]]:
     for topic in group.judged_topics():
         if not topic.expects or group.doubted or group.may_lag(topic.topic):
             continue
-        busy = {owner.client_id for owners in topic.owners.values() for owner in owners}
-        shares = Counter(topic.expected.values())
         for client_id in group.subscribers(topic.topic):
-            if client_id not in busy:
-                yield topic, client_id, shares[client_id]
+            if client_id not in topic.holders:
+                yield topic, client_id, topic.shares.get(client_id, 0)
 
 
 def _idle_finding(

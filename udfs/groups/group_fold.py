@@ -18,6 +18,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
@@ -28,6 +29,7 @@ from hindsight.udfs.consumer.member_signs import member_events
 from hindsight.udfs.consumer.missing_inputs import Inputs
 from hindsight.udfs.consumer.offset_marks import Lag
 from hindsight.udfs.consumer.owned_queues import NOTHING_POPPED, Owned, OwnedQueues, PoppedQueues
+from hindsight.udfs.consumer.round_again import Again, said_again
 from hindsight.udfs.consumer.round_reads import NEEDED, NEEDED_AGAIN, reads_of
 from hindsight.udfs.consumer.routed_topics import Route
 from hindsight.udfs.consumer.rows_of_rounds import RoundKey
@@ -94,6 +96,7 @@ class GroupFold:
         self._before: dict[str, tuple[int, Expected]] = {}
         self._last_reading: tuple[int, int] | None = None
         self._shares = ShownShares(settings.lookback_s)
+        self._full_before: list[Expected | None] = []  # the expectations before of the last full round
         self._assigning = BrokerAssignments(key, recorded.modes, settings.lookback_s)
 
     def _member_events(self) -> dict[int, list[dict[str, Any]]]:
@@ -303,7 +306,9 @@ class GroupFold:
             ),
             "oldest_pull_at": pulled,
             "oldest_consume_at": consumed,
+            "round_at": instant(round_us),
             "round": lambda: self._full(brought, day, events, through_proxy, dead),
+            "again": lambda: self._again(brought),
         }
 
     def _lags(self, reading: tuple[int, int] | None) -> list[Lag] | None:
@@ -316,6 +321,18 @@ class GroupFold:
             return lags
         return [lag._replace(min_offset=ends.first_offset(collector, *lag[:4])) for lag in lags]
 
+    def _again(self, brought: Round) -> Again | None:
+        """What a round has of its own that shows what the last one showed that was brought together in full."""
+        if brought.is_read or any(a is not b for a, (_, b) in zip(self._full_before, brought.topics, strict=True)):
+            return None
+        routes, collector, round_us = self._recorded.routes, self.key[1], brought.key[2]
+        return Again(
+            int(self._recorded.captured.at[brought.place]) // 1000,
+            *said_again(self._recorded.captured.captures.at(brought.place)),
+            {facts.topic: routes.evidence(facts.topic, collector, round_us) for facts, _ in brought.topics},
+            cache(brought.owned.by_topic),
+        )
+
     def _full(
         self,
         brought: Round,
@@ -325,6 +342,7 @@ class GroupFold:
         dead: tuple[int, int] | None,
     ) -> dict[str, Any]:
         cluster, collector, consumer_group = self.key
+        self._full_before = [before for _, before in brought.topics]
         facts, round_us, routes = brought.facts, brought.key[2], self._recorded.routes
         captures = self._recorded.captured.captures.at(brought.place).select(NEEDED_AGAIN)
         listed, reads = (facts.listed, facts.reads) if brought.is_read else facts.again(captures.to_pylist())

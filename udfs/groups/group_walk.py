@@ -11,7 +11,9 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from hindsight.udfs.consumer.drift_timing import Maintenance, Timing
+from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.group_rows import group_round, hosts_of, readings, to_instant, to_ms
+from hindsight.udfs.consumer.round_again import again
 from hindsight.udfs.drift.drift_rows import change_rows, drift_rows, incident_row
 from hindsight.udfs.drift.group_history import GroupHistory
 
@@ -34,7 +36,8 @@ def walk(rows: Iterable[Mapping[str, Any]], settings: WalkSettings) -> Iterator[
     Args:
         rows: sorted by cluster, collector, consumer group and time; a group's opening state first, and at the end of
             each date a CLOSE row, whose ``is_last`` says that no later date is known. ``round`` and ``lags`` of a
-            round are functions that give the value: a round with the ``signature`` of the one before is not asked.
+            round are functions that give the value: a round with the ``signature`` of the one before is not asked, or
+            by ``again``, if it has that, only for what is its own; None: it shows something else after all.
     """
     history: GroupHistory | None = None
     for row in rows:
@@ -69,10 +72,11 @@ def step(history: GroupHistory, row: Mapping[str, Any]) -> Iterator[tuple[str, d
     before, told = history.hosts, readings(lags, history.hosts)
     if history.repeat(row["signature"], at, oldest, told):
         return
-    full = row["round"]()
+    full, group = _brought(history, row)
     history.hosts = hosts_of(full)
     told = told if history.hosts == before else readings(lags, history.hosts)
-    walked = history.step(group_round(full), told, signature=row["signature"])
+    walked = history.step(group, told, signature=row["signature"])
+    history.last = (full, walked.group) if history.settled is not None and _stays(walked.group) else None
     yield from ((DRIFT, made) for made in drift_rows(full, walked))
     yield from ((CHANGE, made) for made in change_rows(full, walked.changes))
     place = {n: full[n] for n in ("cluster", "event_date", "collector", "consumer_group", "round_at")}
@@ -80,6 +84,21 @@ def step(history: GroupHistory, row: Mapping[str, Any]) -> Iterator[tuple[str, d
         names = walked.inferred.get(topic)
         said = {"inferred_strategies": None if names is None else list(names), "scope_reason": walked.scope.get(topic)}
         yield SCOPE, {**place, "topic": topic, **said}
+
+
+def _brought(history: GroupHistory, row: Mapping[str, Any]) -> tuple[Mapping[str, Any], GroupRound]:
+    """The round as it was brought together, and as the rules look at it; of a repeat only what is its own is read."""
+    own = row["again"]() if history.asked is not None and history.last is not None and "again" in row else None
+    if own is None or history.last is None:
+        full = row["round"]()
+        return full, group_round(full)
+    full, group = history.last
+    return {**full, "round_at": row["round_at"], "at": row["at"]}, again(group, own)
+
+
+def _stays(group: GroupRound) -> bool:
+    """What earlier rounds and brokers say of a round is as it will be when it is seen again."""
+    return not (group.shared or group.returned or group.doubted or group.missed)
 
 
 def close(

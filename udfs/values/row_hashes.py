@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hindsight.udfs.values.arrays import BoolArray, IntArray
+from hindsight.udfs.values.arrays import BoolArray, IntArray, is_text
 
 HashArray = npt.NDArray[np.uint64]
 _AT_ONCE, _BYTES_AT_ONCE = 4_096, 1 << 18  # of texts: few enough that what is made of them stays near the processor
@@ -79,7 +79,7 @@ def _whole(rows: pa.Table, name: str) -> pa.Array:
 
 def _column(values: pa.Array) -> HashArray:
     """A hash of each value; what is said often is hashed once."""
-    if not values.null_count and not pa.types.is_string(values.type):
+    if not values.null_count and not is_text(values.type):
         return mixed(_numbers(values))
     encoded = values.dictionary_encode()
     distinct = encoded.dictionary

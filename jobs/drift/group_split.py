@@ -1,0 +1,115 @@
+"""Rows of consumer groups in, those of each bucket out: each group goes to one bucket.
+
+Names travel as dictionaries: a name is written once a blob, and its rows as numbers, which are cheaper to sort, to hash
+and to write.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hindsight.jobs.engines.blobs import Blob
+from hindsight.jobs.producers.producer_cut import Addresses
+from hindsight.udfs.consumer.nearest_captures import Nearest
+from hindsight.udfs.consumer.rows_of_rounds import microseconds
+from hindsight.udfs.values.arrays import IntArray, chosen, order_of, with_dictionaries
+
+WANTS, LOGS = "wants", "logs"
+HOUR_US = 3_600_000_000
+
+
+class Cutting(NamedTuple):
+    """By what rows are cut.
+
+    Attributes:
+        dates: of each cluster, those that are judged.
+        nearest: where several sources tell of groups, what ``nearest_of`` gives of all captures; else None.
+        distances: of the sources.
+    """
+
+    addresses: Addresses
+    dates: Mapping[str, Sequence[date]]
+    lookback_s: int
+    nearest: Nearest | None
+    distances: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Cuts rows of a cluster's groups by bucket."""
+
+    cluster: str
+    by: Cutting
+
+    def __call__(self, name: str, rows: pa.Table, *, sliced: bool = False) -> Iterator[Blob]:
+        """The rows of groups by bucket; ``sliced``: by the hour of their round too, which is their place."""
+        rows = rows.filter(pc.is_valid(rows["consumer_group"])) if rows["consumer_group"].null_count else rows
+        keys = self._keys(rows)
+        hours = microseconds(rows, "round_at") // HOUR_US if sliced else np.zeros(len(keys), np.int64)
+        order = order_of([keys, hours])
+        kept = rows.drop_columns([c for c in ("cluster", "event_date") if c in rows.column_names])
+        kept, keys, hours = kept.take(pa.array(order)), keys[order], hours[order]
+        changes = np.flatnonzero(np.diff(keys) | np.diff(hours)) + 1
+        edges = [0, *changes.tolist(), len(order)] if len(order) else [0]
+        for start, end in pairwise(edges):
+            own = kept.slice(start, end - start)
+            yield Blob(name, int(keys[start]), int(hours[start]), with_dictionaries(own) if sliced else own)
+
+    def _keys(self, rows: pa.Table) -> IntArray:
+        groups = rows["consumer_group"].combine_chunks().dictionary_encode()
+        buckets = [self.key(group) for group in groups.dictionary.to_pylist()]
+        found: IntArray = np.array([*buckets, 0], np.int64)[groups.indices.to_numpy(zero_copy_only=False)]
+        return found
+
+    def key(self, consumer_group: str) -> int:
+        """The key of a group's bucket."""
+        return key_of(self.by.addresses, self.cluster, consumer_group)
+
+    def wants(self, rows: pa.Table) -> Iterator[Blob]:
+        """Which buckets need which topics: those of these rows."""
+        yield self._needed(WANTS, rows, "topic")
+
+    def logs(self, rows: pa.Table) -> Iterator[Blob]:
+        """Which buckets need what the files of logs say of no group."""
+        yield self._needed(LOGS, rows, "source_file")
+
+    def _needed(self, name: str, rows: pa.Table, column: str) -> Blob:
+        pairs = rows.select(["consumer_group", column]).group_by(["consumer_group", column]).aggregate([])
+        named = zip(pairs["consumer_group"].to_pylist(), pairs[column].to_pylist(), strict=True)
+        found = sorted({(self.key(group), of) for group, of in named if group is not None and of is not None})
+        keys, values = zip(*found, strict=True) if found else ((), ())
+        columns = {"key": pa.array(keys, pa.int64()), column: pa.array(values, pa.string())}
+        return Blob(name, 0, 0, pa.table(columns))
+
+
+def key_of(addresses: Addresses, cluster: str, consumer_group: str) -> int:
+    """The key of a group's bucket: the same in every run and on every machine."""
+    return addresses.key(cluster, zlib.crc32(consumer_group.encode("utf-8", "surrogatepass")) % addresses.buckets)
+
+
+@dataclass(frozen=True)
+class SplitOpening:
+    """How the rows of a closing table are brought to their groups' buckets."""
+
+    name: str
+    by: Cutting
+
+    def __call__(self, rows: pa.Table) -> Iterator[Blob]:
+        """The rows by bucket."""
+        for cluster in pc.unique(rows["cluster"]).to_pylist():
+            if cluster in self.by.dates:
+                yield from Split(cluster, self.by)(self.name, of_cluster(rows, cluster))
+
+
+def of_cluster(rows: pa.Table, cluster: str) -> pa.Table:
+    """The rows of a cluster."""
+    return chosen(rows, pc.equal(rows["cluster"], cluster).to_numpy())
