@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from datetime import date
 from typing import Any, NamedTuple
 
-from hindsight.conf.failure import WRONG_USAGE, ExpectedError
 from hindsight.conf.settings import Settings
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
@@ -22,18 +21,12 @@ from hindsight.jobs.publishing.publication import Derivation
 from hindsight.jobs.running.run_context import DateRange, RunContext
 from hindsight.jobs.scenarios.derived_again import derive_again
 from hindsight.jobs.scenarios.difference_causes import Causes, Side, derived_side, published_side
-from hindsight.jobs.scenarios.lake_comparison import DateDifferences, compared
+from hindsight.jobs.scenarios.lake_comparison import DateDifferences, NothingComparedError, compared
 from hindsight.jobs.scenarios.scenario_place import opened_scenario
 
 # What derives a job's tables, of which it is told with the settings and what runs kernels.
 Derives = Callable[[Settings, Runner], Derivation[Any]]
 _PLACE, _BEFORE, _AFTER = "compared", "compared_before", "compared_after"
-
-
-class NothingComparedError(ExpectedError):
-    """Raised where there is no date to derive: that nothing differs would say more than is known."""
-
-    exit_code = WRONG_USAGE
 
 
 class _Derived(NamedTuple):
@@ -67,9 +60,8 @@ def under_settings(
         for derivation in derivations(deriving, settings):
             own = derived.sides[derivation.job]
             before, after = (published, own) if others is None else (own, others.sides[derivation.job])
-            is_asked = derived.days[derivation.job].__contains__
             causes = Causes(before, after, [derivation])
-            found += compared(before.lake, after.lake, causes, is_asked, derivation.tables)
+            found += compared(before.lake, after.lake, causes, derived.days[derivation.job], derivation.tables)
         return found
 
 

@@ -42,9 +42,9 @@ def differences(table: Table, before: Rows, after: Rows) -> pa.Table:
         return database.sql(_met(table)).to_arrow_table()
 
 
-def counts(found: pa.Table) -> dict[Change, int]:
-    """How many of these differences there are of each kind."""
-    by_kind = {each["values"]: each["counts"] for each in found.column("change").value_counts().to_pylist()}
+def counts(changes: pa.Array | pa.ChunkedArray) -> dict[Change, int]:
+    """How many of these there are of each kind."""
+    by_kind = {each["values"]: each["counts"] for each in changes.value_counts().to_pylist()}
     return {kind: by_kind.get(kind, 0) for kind in CHANGES}
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,3 +35,25 @@ def midnight(settings, tmp_path_factory) -> Path:
             (own / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     run_here(settings, root / "landing", root / "lake")
     return root / "lake"
+
+
+@pytest.fixture(scope="session")
+def release(tmp_path_factory) -> Callable[..., Path]:
+    """Makes this release in a folder of its own, or one in which a piece of a file has another in its place."""
+
+    def made(changed: tuple[str, str] | None = None, of: str = "udfs/release_profiles.py") -> Path:
+        folder = tmp_path_factory.mktemp("release")
+        for name in ("hindsight", "conf", "schemas", "udfs", "jobs"):
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(SAMPLES.parent / name, folder / name, symlinks=True, ignore=ignored)
+        if changed:
+            text = (folder / of).read_text()
+            assert changed[0] in text
+            (folder / of).write_text(text.replace(*changed))
+        command = folder / "hindsight.sh"
+        start = f'PYTHONSAFEPATH=1 PYTHONPATH={folder} exec {sys.executable} -m hindsight.jobs.command_line "$@"'
+        command.write_text(f"#!/bin/sh\n{start}\n")
+        command.chmod(0o755)
+        return command
+
+    return made

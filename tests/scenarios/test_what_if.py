@@ -17,7 +17,7 @@ from hindsight.jobs.engines.asker import BadQueryError
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.what_ifs import WhatIfNameError, drop, what_if_root, what_ifs
-from hindsight.jobs.running.run_context import DateRange, NoSuchDatesError, RunContext
+from hindsight.jobs.running.run_context import EVERY_DATE, DateRange, NoSuchDatesError, RunContext
 from hindsight.jobs.scenarios import what_if
 from hindsight.jobs.scenarios.difference_causes import Causes, published_side
 from hindsight.jobs.scenarios.lake_comparison import compared
@@ -81,16 +81,16 @@ def test_a_premise_that_says_what_is_so_changes_nothing(sampled, settings, premi
 
 def test_a_premise_over_a_midnight_changes_nothing_either(midnight, settings):
     into = make(midnight, settings, 'group = {leaves = ["nobody@there"]}', dates=DateRange(date(2026, 1, 6)))
-    for found in differing(midnight, into, settings, lambda day: day == date(2026, 1, 6)):
+    for found in differing(midnight, into, settings, {date(2026, 1, 6)}):
         pytest.fail(f"{found.table.name}: {found.found.to_pylist()[:1]}")
     assert rows_of(midnight, settings) == NOTHING  # of the dates that were not derived again nothing is said
 
 
-def differing(root, into, settings, is_asked=lambda _: True):
+def differing(root, into, settings, asked=EVERY_DATE):
     """Where a what-if's own tables differ from what is published; causes are those of compare, and no matter here."""
     published = published_side(lake_of(root))
     causes = Causes(published, published, derivations(DERIVING, settings))
-    return compared(published.lake, into, causes, is_asked, _own(settings))
+    return compared(published.lake, into, causes, asked, _own(settings))
 
 
 def _own(settings):
