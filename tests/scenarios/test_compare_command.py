@@ -58,10 +58,12 @@ def test_rows_that_were_changed_are_told_and_no_others(sampled, tmp_path):
     assert flip["columns"] == ["verdict"] and flip["after"]["verdict"] == flipped["verdict"]
     assert {one["topic"] for one in found} == {flipped["topic"], gone["topic"]}
     text = run(sampled, copy, code=1)
-    first, why, flips, *_ = text.splitlines()
-    assert first == "group_round, 2026-11-21: 0 appear, 1 vanish, 1 flip, 0 change otherwise"
+    before, after, of_all, empty, of_table, why, verdicts, flips, *_ = text.splitlines()
+    assert (before, after, empty) == (f"before: {sampled}", f"after:  {copy}", "")
+    assert of_all == "1 flips its verdict, 1 vanishes" and of_table == f"group_round, 2026-11-21: {of_all}"
     assert why.startswith("  because of unknown (oracle): ") and flips.startswith("  flips: cluster=")
-    assert run(sampled, copy, "--from", "2026-11-22", code=0)
+    assert verdicts == f"  verdict {flip['before']['verdict'] or 'null'} -> {flip['after']['verdict']}: 1 row"
+    run(sampled, copy, "--from", "2026-11-22", code=64)
 
 
 def test_what_other_settings_say_is_what_a_run_with_them_publishes(sampled, settings_file, tmp_path):
