@@ -27,6 +27,7 @@ RUN = (
     "hindsight.udfs.producer.release_counts",
     "hindsight.udfs.producer.release_likelihood",
     "hindsight.udfs.producer.send_verdicts",
+    "hindsight.udfs.values.numbered_sets",
 )
 
 

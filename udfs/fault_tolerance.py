@@ -4,7 +4,7 @@ One FaultTable is one producer process: what MQFaultStrategy and LatencyFaultTol
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from hindsight.udfs.not_available_duration import (
     LadderTooShortError,
@@ -26,6 +26,8 @@ __all__ = [
     "not_available_duration",
     "profile_for",
 ]
+
+Brokers = TypeVar("Brokers", frozenset[str], int)
 
 _DETECT_INTERVAL_MS = 2000  # LatencyFaultToleranceImpl.detectInterval
 
@@ -214,11 +216,8 @@ class FaultTable:
         preferred = self.preferred(brokers, now_ms, last_broker_name)
         if preferred or not brokers or not self.falls_back():
             return Selection(preferred or brokers)
-        picks = self.pick_one_at_least(now_ms)
-        with_queues = picks & _brokers_with_write_queues(route, self._profile)
-        # A pick without write queues, and no pick at all (an exception, swallowed), lead to any queue of the list.
-        certain = picks and with_queues == picks
-        return Selection(with_queues if certain else with_queues | brokers, picks - with_queues, with_queues)
+        queued = brokers_with_write_queues(route, self._profile)
+        return Selection(*fallen_back(brokers, self.pick_one_at_least(now_ms), queued))
 
     def falls_back(self) -> bool:
         """Whether a choice without a preferred broker asks pickOneAtLeast (before 5.1.4)."""
@@ -247,7 +246,21 @@ class FaultTable:
         return not is_available(item, now_ms, self._profile), item.current_latency_ms, item.start_ms or 0
 
 
-def _brokers_with_write_queues(route: Sequence[RouteBroker], profile: FaultProfile) -> frozenset[str]:
+def fallen_back(listed: Brokers, picks: Brokers, queued: Brokers) -> tuple[Brokers, Brokers, Brokers]:
+    """What a choice that falls back could return; of its picks those that it may forget, and the others.
+
+    Args:
+        listed: brokers of the queues in the producer's list for the topic.
+        picks: what pickOneAtLeast could return.
+        queued: brokers with write queues in the topic's route. Each is a set, or a number with a bit for each broker.
+    """
+    kept = picks & queued
+    # A pick without write queues, and no pick at all (an exception, swallowed), lead to any queue of the list.
+    certain = picks and kept == picks
+    return kept if certain else kept | listed, picks ^ kept, kept
+
+
+def brokers_with_write_queues(route: Sequence[RouteBroker], profile: FaultProfile) -> frozenset[str]:
     """Brokers whose first entry in the route has write queues; 4.9.8 skips entries without write permission."""
     first: dict[str, int] = {}
     for broker in route:

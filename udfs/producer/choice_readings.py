@@ -127,10 +127,7 @@ def item_readings(
     broker, has forgotten it.
     """
     removal = removal or record.removal
-    if not record.near and removal is None:
-        orders = [(ItemReading(record.item), record.updated_at_ms)]
-    else:
-        orders = _by_order(record, now_ms, profile, _before_near(record, removal, tolerance_ms))
+    orders = _by_order(record, now_ms, profile, _before_near(record, removal, tolerance_ms))
     readings = [
         other
         for reading, updated_at_ms in orders
@@ -162,6 +159,8 @@ def _by_order(
     record: BrokerRecord, now_ms: int, profile: FaultProfile, beginnings: list[tuple[FaultItem | None, str | None]]
 ) -> list[tuple[ItemReading, int | None]]:
     """The item after each number of near updates that may have been seen by the choice, and its last update's time."""
+    if not record.near:
+        return [(ItemReading(*beginning), record.updated_at_ms) for beginning in beginnings]
     sure = max((i + 1 for i, update in enumerate(record.near) if update.sure), default=0)
     before = max(sure, sum(update.at_ms < now_ms for update in record.near))
     readings = []

@@ -26,10 +26,22 @@ If the slow send ended in the very millisecond of the choice, the client may not
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import product
+from math import prod
+from operator import or_
 from typing import Literal, NamedTuple
 
-from hindsight.udfs.fault_tolerance import FaultItem, FaultProfile, FaultTable, RouteBroker, Selection, is_available
+from hindsight.udfs.fault_tolerance import (
+    FaultItem,
+    FaultProfile,
+    FaultTable,
+    RouteBroker,
+    brokers_with_write_queues,
+    fallen_back,
+    is_available,
+)
+from hindsight.udfs.values.numbered_sets import NumberedSets
 
 Rule = Literal["available", "reachable", "best_half", "round_robin", "pinned"]
 Verdict = Literal["consistent", "possible", "impossible"]
@@ -110,28 +122,27 @@ class Judgement(NamedTuple):
     surely_removed: str | None
 
 
-class _Option(NamedTuple):
-    """What one reading of a broker gives to one of the table."""
+class _Said(NamedTuple):
+    """What one reading says of a broker, or of all brokers together: sets as ``NumberedSets`` makes them.
 
-    broker_name: str
-    item: FaultItem | None
-    listed: bool
-    entry: RouteBroker | None
-    reasons: tuple[str, ...]
+    Attributes:
+        preferred: brokers that the release's rule takes before all others.
+        second: those that it takes where none is preferred (``filter``, 5.1.4 on).
+        listed: those with a queue in the client's list.
+        queued: those for which the fallback finds write queues in the topic's route.
+        items: what the fault table holds, by broker name.
+        reasons: what has to be assumed.
+    """
+
+    preferred: int
+    second: int
+    listed: int
+    queued: int
+    items: int
+    reasons: int
 
 
-class _Reading(NamedTuple):
-    table: FaultTable
-    queue_brokers: tuple[str, ...]
-    route: tuple[RouteBroker, ...]
-    reasons: tuple[str, ...]
-
-    def is_first(self) -> bool:
-        return _is_first(self.reasons)
-
-
-def _is_first(reasons: tuple[str, ...]) -> bool:
-    return all(reason == SAME_MILLISECOND for reason in reasons)
+_SAID_NOTHING = _Said(0, 0, 0, 0, 0, 0)
 
 
 def judge(choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile, *, enabled: bool) -> Judgement:
@@ -143,126 +154,154 @@ def judge(choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile,
 
     Source: MQFaultStrategy#selectOneMessageQueue and TopicPublishInfo, 4.2.0 to 5.5.0.
     """
-    return _among_available(choice, brokers, profile, enabled) or judged_by_readings(choice, brokers, profile, enabled)
+    readings = _Readings(choice, brokers, profile, enabled)
+    return readings.among_preferred() or readings.one_by_one()
 
 
-def _among_available(
-    choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile, enabled: bool
-) -> Judgement | None:
-    """What the readings give where some broker is surely there to be preferred; None: there may be none.
+class _Readings:
+    """What the readings of one choice give."""
 
-    No reading falls back then, so each broker is judged by its own options: one is admissible if some option of it is
-    preferred, and what the choice has to assume is what its own broker's likeliest such option does.
-    """
-    options = {b.broker_name: [_option(b.broker_name, *pair) for pair in product(b.items, b.routes)] for b in brokers}
+    def __init__(self, choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile, enabled: bool) -> None:
+        self._choice, self._profile, self._enabled = choice, profile, enabled
+        self._brokers = NumberedSets[str]()
+        self._items = NumberedSets[tuple[str, FaultItem | None]]()
+        self._reasons = NumberedSets[str]()
+        self._either_way = self._reasons.bits([SAME_MILLISECOND])
+        self._options = {broker.broker_name: self._said_of(broker) for broker in brokers}
+        self._picked: dict[int, int] = {}
+        self._falls_back = FaultTable(profile, enabled=enabled).falls_back()
 
-    def preferred(option: _Option) -> bool:
-        return option.listed and (not enabled or is_available(option.item, choice.now_ms, profile))
+    def _said_of(self, broker: KnownBroker) -> list[_Said]:
+        """What each pair of the broker's readings says, the likeliest first."""
+        said, own = [], self._brokers.bits([broker.broker_name])
+        is_candidate = self._is_candidate(broker.broker_name)
+        looks_further = self._enabled and self._profile.last_broker_rule == "filter"
+        for item, doubt in broker.items:
+            preferred = second = 0
+            if is_candidate and (not self._enabled or is_available(item, self._choice.now_ms, self._profile)):
+                preferred = own
+            if is_candidate and looks_further and (item is None or item.reachable):
+                second = own
+            items = self._items.bits([(broker.broker_name, item)])
+            assumed = self._reasons.bits([doubt]) if doubt else 0
+            for route in broker.routes:
+                listed = own if route.listed else 0
+                queued = own if route.write_queue_nums is not None and self._has_write_queues(route) else 0
+                reasons = assumed | (self._reasons.bits([route.reason]) if route.reason else 0)
+                said.append(_Said(preferred & listed, second & listed, listed, queued, items, reasons))
+        return said
 
-    candidates = {name for name in options if _is_candidate(name, choice.last_broker_name, profile, enabled)}
-    if not any(all(map(preferred, options[name])) for name in candidates):
-        return None
-    admissible = frozenset(name for name in candidates if any(map(preferred, options[name])))
-    rule: Rule = "available" if enabled else "round_robin"
-    if choice.broker_name not in admissible:
-        return Judgement("impossible", rule, None, admissible, frozenset(), None)
-    own = [(preferred(option), tuple(sorted({*option.reasons}))) for option in options[choice.broker_name]]
-    likeliest = min((reasons for admits, reasons in own if admits), key=len)
-    certain = all(admits for admits, reasons in own if _is_first(reasons))
-    if certain and _is_first(likeliest):
-        return Judgement("consistent", rule, None, admissible, frozenset(), None)
-    return Judgement("possible", rule, " + ".join(likeliest) or SAME_MILLISECOND, admissible, frozenset(), None)
+    def _has_write_queues(self, route: RouteReading) -> bool:
+        entry = RouteBroker("", route.write_queue_nums or 0, route.writable)
+        return bool(brokers_with_write_queues([entry], self._profile))
+
+    def _is_candidate(self, name: str) -> bool:
+        """Whether the release's rule may prefer the broker after the attempt before."""
+        last = self._choice.last_broker_name
+        rule = self._profile.last_broker_rule if self._enabled else "not_equal"
+        if rule == "none" or (rule == "equals" and last is None):
+            return True
+        return (name == last) == (rule == "equals")
+
+    def among_preferred(self) -> Judgement | None:
+        """The verdict where some broker is surely there to be preferred; None: there may be none.
+
+        No reading looks further then, so each broker is judged by its own options: one is admissible if some option of
+        it is preferred, and what the choice has to assume is what its own broker's likeliest such option does.
+        """
+        if not any(all(said.preferred for said in options) for options in self._options.values()):
+            return None
+        admissible = _together([said for options in self._options.values() for said in options]).preferred
+        own = self._options.get(self._choice.broker_name, [])
+        admitting = [said for said in own if said.preferred]
+        certain = all(said.preferred for said in own if self._is_first(said))
+        return self._judgement(admissible, admitting, certain, "available" if self._enabled else "round_robin")
+
+    def one_by_one(self) -> Judgement:
+        """The verdict from what each combination of the brokers' options gives."""
+        chosen, or_none = (self._brokers.bits([name]) for name in (self._choice.broker_name, _NOTHING))
+        admissible, certain = 0, True
+        admitting, removals = [], []
+        readings = self._readings()
+        for said in readings:
+            could, removable, kept = self._could(said)
+            admissible |= could
+            if chosen & could:
+                admitting.append(said)
+                # If the reading is right, the fallback forgot one of these; or none, if it can have kept its pick.
+                removals.append(removable | or_none if removable and chosen & kept else removable)
+            else:
+                certain = certain and not self._is_first(said)
+        likeliest = min(admitting, key=_doubts, default=readings[0])
+        judgement = self._judgement(admissible, admitting, certain, self._rule(likeliest))
+        removable = reduce(or_, removals, 0)
+        forgotten = self._names(removable & ~or_none)
+        is_sure = judgement.verdict == "consistent" and len(forgotten) == 1 and {*removals} == {removable & ~or_none}
+        return judgement._replace(removable=forgotten, surely_removed=next(iter(forgotten)) if is_sure else None)
+
+    def _judgement(self, admissible: int, admitting: Sequence[_Said], certain: bool, rule: Rule) -> Judgement:
+        """The verdict by the readings that admit the choice; ``certain``: so does each one without a doubt."""
+        names, none = self._names(admissible), frozenset[str]()
+        if not admitting:
+            return Judgement("impossible", rule, None, names, none, None)
+        likeliest = min(admitting, key=_doubts)
+        if certain and self._is_first(likeliest):
+            return Judgement("consistent", rule, None, names, none, None)
+        # What rests on a doubt is not sure, even where nothing else explains the choice.
+        reason = " + ".join(sorted(self._reasons.members(likeliest.reasons))) or SAME_MILLISECOND
+        return Judgement("possible", rule, reason, names, none, None)
+
+    def _readings(self) -> list[_Said]:
+        """What the combinations say; what is said twice counts once."""
+        settled = _together([options[0] for options in self._options.values() if len(options) == 1])
+        doubtful = [options for options in self._options.values() if len(options) > 1]
+        return list(dict.fromkeys(_together((settled, *each)) for each in _combinations(doubtful)))
+
+    def _could(self, said: _Said) -> tuple[int, int, int]:
+        """The brokers that a reading admits; of the fallback's picks those that it may forget, and the others."""
+        taken = said.preferred or said.second
+        if taken or not said.listed or not self._falls_back:
+            return taken or said.listed, 0, 0
+        return fallen_back(said.listed, self._picks(said.items), said.queued)
+
+    def _picks(self, items: int) -> int:
+        """What the fallback picks from where the table holds these items."""
+        if items not in self._picked:
+            self._picked[items] = self._brokers.bits(self._table(items).pick_one_at_least(self._choice.now_ms))
+        return self._picked[items]
+
+    def _table(self, items: int) -> FaultTable:
+        held = {name: item for name, item in self._items.members(items) if item is not None}
+        return FaultTable(self._profile, enabled=self._enabled, items=held)
+
+    def _rule(self, said: _Said) -> Rule:
+        if not self._enabled:
+            return "round_robin"
+        if said.preferred:
+            return "available"
+        if said.second:
+            return "reachable"
+        chosen = self._brokers.bits([self._choice.broker_name])
+        return "best_half" if self._falls_back and chosen & self._picks(said.items) else "round_robin"
+
+    def _is_first(self, said: _Said) -> bool:
+        return not said.reasons & ~self._either_way
+
+    def _names(self, brokers: int) -> frozenset[str]:
+        return frozenset(self._brokers.members(brokers))
 
 
-def _is_candidate(name: str, last: str | None, profile: FaultProfile, enabled: bool) -> bool:
-    """Whether the release's rule may prefer the broker after an attempt to ``last``."""
-    rule = profile.last_broker_rule if enabled else "not_equal"
-    if rule == "none" or (rule == "equals" and last is None):
-        return True
-    return (name == last) == (rule == "equals")
+def _doubts(said: _Said) -> int:
+    return said.reasons.bit_count()
 
 
-def judged_by_readings(
-    choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile, enabled: bool
-) -> Judgement:
-    """``judge``, reading by reading: what each combination of the brokers' readings gives."""
-    admissible = frozenset[str]()
-    admitting: list[_Reading] = []
-    removals: list[frozenset[str]] = []
-    certain = True
-    for reading in _readings(brokers, profile, enabled):
-        could = reading.table.select(reading.queue_brokers, reading.route, choice.now_ms, choice.last_broker_name)
-        admissible |= could.admissible
-        if choice.broker_name in could.admissible:
-            admitting.append(reading)
-            removals.append(_removals(choice, could))
-        elif reading.is_first():
-            certain = False
-    if not admitting:
-        first = next(_readings(brokers, profile, enabled))
-        return Judgement("impossible", _rule(choice, first, enabled), None, admissible, frozenset(), None)
-    likeliest = min(admitting, key=lambda reading: len(reading.reasons))
-    rule = _rule(choice, likeliest, enabled)
-    removable = frozenset[str]().union(*removals) - {_NOTHING}
-    surely = next(iter(removable)) if all(each == removable for each in removals) and len(removable) == 1 else None
-    if certain and likeliest.is_first():
-        return Judgement("consistent", rule, None, admissible, removable, surely)
-    reason = " + ".join(likeliest.reasons) or SAME_MILLISECOND
-    # What rests on a doubt is not sure, even where nothing else explains the choice.
-    return Judgement("possible", rule, reason, admissible, removable, None)
+def _together(parts: Sequence[_Said]) -> _Said:
+    """What readings of several brokers say together."""
+    return _Said(*[reduce(or_, sets) for sets in zip(_SAID_NOTHING, *parts, strict=True)])
 
 
-def _readings(brokers: Sequence[KnownBroker], profile: FaultProfile, enabled: bool) -> Iterator[_Reading]:
-    # Of each broker's options every combination takes one: what they give is made once, and what all share as well.
-    options = [[_option(b.broker_name, *pair) for pair in product(b.items, b.routes)] for b in brokers]
-    settled = [each[0] for each in options if len(each) == 1]
-    items, listed, entries = _parts(settled)
-    said = [reason for option in settled for reason in option.reasons]
-    tables: dict[tuple[FaultItem | None, ...], _FixedTable] = {}
-    for combination in _combinations([each for each in options if len(each) > 1]):
-        more_items, more_listed, more_entries = _parts(combination)
-        key = tuple([option.item for option in combination])
-        if key not in tables:
-            tables[key] = _FixedTable(profile, enabled=enabled, items=items | more_items)
-        yield _Reading(
-            tables[key],
-            (*listed, *more_listed),
-            (*entries, *more_entries),
-            tuple(sorted({*said, *(reason for option in combination for reason in option.reasons)})),
-        )
-
-
-def _parts(options: Sequence[_Option]) -> tuple[dict[str, FaultItem], list[str], list[RouteBroker]]:
-    return (
-        {option.broker_name: option.item for option in options if option.item is not None},
-        [option.broker_name for option in options if option.listed],
-        [option.entry for option in options if option.entry is not None],
-    )
-
-
-class _FixedTable(FaultTable):
-    """A table that nobody updates, asked at one instant: what its fallback picks from is found once."""
-
-    _picks: frozenset[str] | None = None
-
-    def pick_one_at_least(self, now_ms: int) -> frozenset[str]:
-        if self._picks is None:
-            self._picks = super().pick_one_at_least(now_ms)
-        return self._picks
-
-
-def _option(broker_name: str, item: ItemReading, route: RouteReading) -> _Option:
-    queues = route.write_queue_nums
-    entry = None if queues is None else RouteBroker(broker_name, queues, route.writable)
-    reasons = tuple(told.reason for told in (item, route) if told.reason is not None)
-    return _Option(broker_name, item.item, route.listed, entry, reasons)
-
-
-def _combinations(options: list[list[_Option]]) -> Iterator[tuple[_Option, ...]]:
-    count = 1
-    for each in options:
-        count *= len(each)
-    if count <= _MOST_READINGS:
+def _combinations(options: list[list[_Said]]) -> Iterator[tuple[_Said, ...]]:
+    if prod(map(len, options)) <= _MOST_READINGS:
         yield from product(*options)
         return
     # With so many doubts not every combination is tried: those of one broker at a time are, and all at once.
@@ -272,24 +311,3 @@ def _combinations(options: list[list[_Option]]) -> Iterator[tuple[_Option, ...]]
         for other in each[1:]:
             yield (*likeliest[:i], other, *likeliest[i + 1 :])
     yield tuple(each[-1] for each in options)
-
-
-def _removals(choice: Choice, could: Selection) -> frozenset[str]:
-    """The brokers of which the fallback forgot one, if the reading is right; ``_NOTHING`` among them: or none."""
-    if could.removable and choice.broker_name in could.kept_picks:
-        return could.removable | {_NOTHING}
-    return could.removable
-
-
-def _rule(choice: Choice, reading: _Reading, enabled: bool) -> Rule:
-    if not enabled:
-        return "round_robin"
-    table, now = reading.table, choice.now_ms
-    preferred = table.preferred(frozenset(reading.queue_brokers), now, choice.last_broker_name)
-    if any(table.is_available(name, now) for name in preferred):
-        return "available"
-    if preferred:
-        return "reachable"
-    if table.falls_back() and choice.broker_name in table.pick_one_at_least(now):
-        return "best_half"
-    return "round_robin"

@@ -1,4 +1,4 @@
-"""A choice judged by each broker's own options where nothing falls back, versus reading by reading."""
+"""A choice judged by sets of what its readings say, versus a fault table for each combination of readings."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from hindsight.udfs.producer.send_verdicts import (
     KnownBroker,
     RouteReading,
     judge,
-    judged_by_readings,
 )
+from tests.readings_by_tables import judged_by_tables
 
 BROKERS = ("a", "b", "c", "d")
 ITEMS = st.none() | st.builds(FaultItem, st.sampled_from((3, 700)), st.none() | st.integers(0, 20), st.booleans())
 REASONS = st.sampled_from((SAME_MILLISECOND, "clock_tolerance", "detector"))
+HELD = st.builds(FaultItem, st.sampled_from((700, 900, 2_500)), st.integers(9, 14), st.booleans())
 ROUTES = st.builds(RouteReading, st.booleans(), st.sampled_from((None, 0, 4)), st.booleans(), st.none())
 
 
 @st.composite
-def known_brokers(draw):
+def known_brokers(draw, held=ITEMS):
     """The first reading of each kind is what the record says; every further one has to assume something."""
     known = []
     for name in draw(st.lists(st.sampled_from(BROKERS), min_size=1, unique=True)):
         items = [
-            ItemReading(draw(ITEMS)),
-            *(ItemReading(draw(ITEMS), draw(REASONS)) for _ in range(draw(st.integers(0, 2)))),
+            ItemReading(draw(held)),
+            *(ItemReading(draw(held), draw(REASONS)) for _ in range(draw(st.integers(0, 2)))),
         ]
         routes = [draw(ROUTES), *(draw(ROUTES)._replace(reason="stale_route") for _ in range(draw(st.integers(0, 1))))]
         known.append(KnownBroker(name, tuple(items), tuple(routes)))
@@ -46,7 +47,15 @@ def known_brokers(draw):
 )
 def test_both_ways_give_the_same_judgement(known, broker, last, family, enabled):
     choice, profile = Choice(broker, last, 10), PROFILES[family]
-    assert judge(choice, known, profile, enabled=enabled) == judged_by_readings(choice, known, profile, enabled)
+    assert judge(choice, known, profile, enabled=enabled) == judged_by_tables(choice, known, profile, enabled=enabled)
+
+
+@settings(max_examples=500)
+@given(known_brokers(HELD), st.randoms(use_true_random=False), st.sampled_from(sorted(PROFILES)))
+def test_so_it_is_where_most_brokers_are_held(known, dice, family):
+    last = dice.choice((None, None, dice.choice(BROKERS)))
+    choice, profile = Choice(dice.choice(known).broker_name, last, 10), PROFILES[family]
+    assert judge(choice, known, profile, enabled=True) == judged_by_tables(choice, known, profile, enabled=True)
 
 
 @settings(max_examples=20)
@@ -57,7 +66,7 @@ def test_so_it_is_with_more_doubts_than_combinations_are_tried(known, family, mo
     crowd = [KnownBroker(f"x{n}", (ItemReading(held), ItemReading(None, "detector")), doubts) for n in range(more)]
     choice, profile = Choice("a", None, 10), PROFILES[family]
     every = [*known, *crowd]
-    assert judge(choice, every, profile, enabled=True) == judged_by_readings(choice, every, profile, True)
+    assert judge(choice, every, profile, enabled=True) == judged_by_tables(choice, every, profile, enabled=True)
 
 
 def test_an_update_of_the_same_millisecond_leaves_a_choice_possible():
@@ -66,4 +75,4 @@ def test_an_update_of_the_same_millisecond_leaves_a_choice_possible():
     known = [KnownBroker("a", (ItemReading(None), held), listed), KnownBroker("b", (ItemReading(None),), listed)]
     judgement = judge(Choice("a", None, 10), known, PROFILES["P533"], enabled=True)
     assert (judgement.verdict, judgement.reason) == ("possible", SAME_MILLISECOND)
-    assert judgement == judged_by_readings(Choice("a", None, 10), known, PROFILES["P533"], True)
+    assert judgement == judged_by_tables(Choice("a", None, 10), known, PROFILES["P533"], enabled=True)
