@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from itertools import product
 from math import prod
 from operator import or_
 from typing import Literal, NamedTuple
@@ -211,7 +210,7 @@ class _Readings:
         """
         if not any(all(said.preferred for said in options) for options in self._options.values()):
             return None
-        admissible = _together([said for options in self._options.values() for said in options]).preferred
+        admissible = reduce(or_, (said.preferred for options in self._options.values() for said in options))
         own = self._options.get(self._choice.broker_name, [])
         admitting = [said for said in own if said.preferred]
         certain = all(said.preferred for said in own if self._is_first(said))
@@ -253,9 +252,15 @@ class _Readings:
 
     def _readings(self) -> list[_Said]:
         """What the combinations say; what is said twice counts once."""
-        settled = _together([options[0] for options in self._options.values() if len(options) == 1])
+        settled = reduce(_both, (options[0] for options in self._options.values() if len(options) == 1), _SAID_NOTHING)
         doubtful = [options for options in self._options.values() if len(options) > 1]
-        return list(dict.fromkeys(_together((settled, *each)) for each in _combinations(doubtful)))
+        if prod(map(len, doubtful)) > _MOST_READINGS:
+            return list(dict.fromkeys(reduce(_both, each, settled) for each in _one_at_a_time(doubtful)))
+        readings = [settled]
+        for options in doubtful:
+            # What begins the same goes on the same.
+            readings = list(dict.fromkeys(_both(said, option) for said in readings for option in options))
+        return readings
 
     def _could(self, said: _Said) -> tuple[int, int, int]:
         """The brokers that a reading admits; of the fallback's picks those that it may forget, and the others."""
@@ -295,16 +300,21 @@ def _doubts(said: _Said) -> int:
     return said.reasons.bit_count()
 
 
-def _together(parts: Sequence[_Said]) -> _Said:
+def _both(one: _Said, other: _Said) -> _Said:
     """What readings of several brokers say together."""
-    return _Said(*[reduce(or_, sets) for sets in zip(_SAID_NOTHING, *parts, strict=True)])
+    preferred, second, listed, queued, items, reasons = one
+    return _Said(
+        preferred | other.preferred,
+        second | other.second,
+        listed | other.listed,
+        queued | other.queued,
+        items | other.items,
+        reasons | other.reasons,
+    )
 
 
-def _combinations(options: list[list[_Said]]) -> Iterator[tuple[_Said, ...]]:
-    if prod(map(len, options)) <= _MOST_READINGS:
-        yield from product(*options)
-        return
-    # With so many doubts not every combination is tried: those of one broker at a time are, and all at once.
+def _one_at_a_time(options: list[list[_Said]]) -> Iterator[tuple[_Said, ...]]:
+    """Of so many combinations that not each is tried: the likeliest, those of one broker at a time, and all at once."""
     likeliest = tuple(each[0] for each in options)
     yield likeliest
     for i, each in enumerate(options):
