@@ -6,6 +6,7 @@ import base64
 import re
 import zipfile
 from collections.abc import Iterator
+from functools import cache
 from io import BytesIO
 from urllib.parse import quote
 
@@ -67,7 +68,8 @@ def _texts(column: pa.ChunkedArray) -> Iterator[str]:
         yield from [value] if isinstance(value, str) else [v for v in value or () if isinstance(v, str)]
 
 
-def forms(text: str) -> set[bytes]:
+@cache
+def forms(text: str) -> frozenset[bytes]:
     """Bytes that show a text: UTF-8, UTF-16, percent, hexadecimal, base64 at each alignment; an address as numbers."""
     plain = text.encode("utf-8", "surrogatepass")
     shown = {plain, text.encode("utf-16-le", "surrogatepass"), text.encode("utf-16-be", "surrogatepass")}
@@ -79,7 +81,7 @@ def forms(text: str) -> set[bytes]:
     if address := _ADDRESS.fullmatch(text):
         as_hex = "".join(f"{int(part):02x}" for part in address.groups())
         shown |= {as_hex.encode(), as_hex.upper().encode()}
-    return {form for form in shown if len(form) >= _SHORTEST}
+    return frozenset(form for form in shown if len(form) >= _SHORTEST)
 
 
 def contents(packed: bytes) -> dict[str, bytes]:
@@ -90,9 +92,17 @@ def contents(packed: bytes) -> dict[str, bytes]:
 
 def left(names: set[str], packed: bytes) -> list[tuple[str, str]]:
     """Names of which a form is in a file, with the entry."""
-    return sorted(
-        (name, entry)
-        for entry, content in contents(packed).items()
-        for name in names
-        if any(form in content for form in forms(name))
-    )
+    found = []
+    for entry, content in contents(packed).items():
+        # A form of which some four bytes are nowhere is not there: few are left to be searched for.
+        pieces = {*_pieces(content)}
+        found += [
+            (name, entry)
+            for name in names
+            if any(all(piece in pieces for piece in _pieces(form)) and form in content for form in forms(name))
+        ]
+    return sorted(found)
+
+
+def _pieces(content: bytes) -> Iterator[bytes]:
+    return (content[at : at + _SHORTEST] for at in range(len(content) - _SHORTEST + 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pyarrow as pa
 import pytest
@@ -154,19 +154,18 @@ def expected_of():
 
 # Buckets, rows of a cut and of a slice, files.
 CUT = {"whole": (1, 50_000, 250_000, 1), "in some pieces": (7, 300, 1_000, 2), "in many pieces": (61, 50, 400, 3)}
-# In many pieces most take several seconds each: they are for the soak.
-SOON = ("two dates", "unpaired")
+STRETCHES = {"at once": (), "date by date": (1,)}
+# Every producer in some pieces, those of two dates in many and in each way; the others take seconds each: for the soak.
+SOON = ("date by date", "in some pieces")
 
 
 def cut_cases():
-    for case in CASES:
-        for name, cut in CUT.items():
-            marks = pytest.mark.soak if name == "in many pieces" and case not in SOON else ()
-            yield pytest.param(case, *cut, id=f"{case} {name}", marks=marks)
+    for case, (how, sizes), (name, cut) in product(CASES, STRETCHES.items(), CUT.items()):
+        marks = () if case == "two dates" or (how, name) == SOON else pytest.mark.soak
+        yield pytest.param(case, *cut, sizes, id=f"{how}-{case} {name}", marks=marks)
 
 
-@pytest.mark.parametrize(("case", "buckets", "cut_rows", "slice_rows", "files"), list(cut_cases()))
-@pytest.mark.parametrize("sizes", [(), (1,)], ids=["at once", "date by date"])
+@pytest.mark.parametrize(("case", "buckets", "cut_rows", "slice_rows", "files", "sizes"), list(cut_cases()))
 def test_buckets_give_what_all_producers_together_give(
     tmp_path, monkeypatch, settings, runner, expected_of, case, buckets, cut_rows, slice_rows, files, sizes
 ):

@@ -16,10 +16,12 @@ from hindsight.jobs.engines.opened import Opened
 from hindsight.jobs.engines.spark_run import lake_and_runner
 from hindsight.jobs.run_pipeline import JOBS, run_job
 from hindsight.jobs.running.run_context import RunContext
+from hindsight.jobs.telling.incident_noting import note_events
 from hindsight.schemas import TABLES, WINDOW_CONFIRMATION
 from hindsight.udfs.producer.attempt_columns import DAY_MS
 from tests.conftest import CAPTURES
 from tests.pipeline.undisturbed_runs import lines
+from tests.telling.told_streams import stream
 
 PRODUCERS = ("4.7.1_laton", "5.3.3_async", "5.3.3_detect", "5.3.3_laton")
 _OF_A_DAY = re.compile(rb'(?<="beginMs":)\d+|(?<="endMs":)\d+|(?<="ts":)\d+')
@@ -106,10 +108,30 @@ def test_arrivals_one_after_the_other_give_the_tables_of_all_at_once(settings, a
     assert {"opened", "nothing"} <= {*shown}
 
 
-def test_spark_gives_the_same_tables(spark, settings, at_once, tmp_path):
-    shutil.copytree(at_once / "landing", tmp_path / "landing")
-    run_on_spark(spark, settings, tmp_path)
-    assert differences(contents(at_once), contents(tmp_path)) == {}
+@pytest.fixture(scope="module")
+def of_spark(spark, settings, at_once, tmp_path_factory) -> Path:
+    """All of it at once, on Spark."""
+    root = tmp_path_factory.mktemp("of-spark")
+    shutil.copytree(at_once / "landing", root / "landing")
+    run_on_spark(spark, settings, root)
+    return root
+
+
+def test_spark_gives_the_same_tables(at_once, of_spark):
+    assert differences(contents(at_once), contents(of_spark)) == {}
+
+
+def test_a_lake_that_spark_wrote_has_the_same_events(spark, settings, at_once, of_spark, tmp_path):
+    """And Spark notes the same of it."""
+    here, there, copy = (tmp_path / name for name in ("here", "there", "copy"))
+    for root, own in ((at_once, here), (of_spark, there), (of_spark, copy)):
+        shutil.copytree(root / "lake", own)
+    context = RunContext(str(at_once / "landing"))
+    noting = [LocalLake(str(root), retention_days=7) for root in (here, copy)]
+    for lake in (*noting, lake_and_runner(spark, settings, context, str(there))[0]):
+        note_events(lake, context, settings.events)
+    assert {event["source"] for event in stream(here)} == {"drift", "producer"}
+    assert stream(here) == stream(copy) == stream(there)
 
 
 @pytest.mark.soak

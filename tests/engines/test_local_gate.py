@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from hindsight.conf.failure import GATE_FAILED
 from hindsight.jobs.engines.arrow_columns import arrow_schema
+from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.publishing.publication import Derivation, publish
 from hindsight.jobs.publishing.quality_gate import GateFailedError, check, validated
+from hindsight.jobs.report.report_queries import report_data
+from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.schemas import ALLOCATION_DRIFT, BROKER_AVAILABILITY_WINDOW, PUBLICATION, TABLES, Table
+from hindsight.schemas import (
+    ALLOCATION_DRIFT,
+    BROKER_AVAILABILITY_WINDOW,
+    INGESTED_FILE,
+    PUBLICATION,
+    TABLES,
+    Table,
+)
 from hindsight.schemas.expectations import INVARIANTS
-from tests.pipeline.test_quality_gate import BROKEN, beside, sound
+from tests.pipeline.stepped_clock import AnHourBack
+from tests.pipeline.test_quality_gate import BROKEN, DAY, beside, sound
 
 REPEATED = {"producer_replay": [{}, {}], "broker_availability_window": [{"end_reason": "tired"}, {"started_at": None}]}
 
@@ -106,3 +120,38 @@ def test_both_engines_say_the_same_of_sound_and_of_broken_rows(lake, spark, tmp_
 def test_an_empty_candidate_passes(lake):
     check(lake, RunContext("landing"), "a_job", arrow({ALLOCATION_DRIFT: []}))
     assert len(lake.rows(TABLES["quality_result"])) > 0
+
+
+def test_the_page_shows_the_newest_checks_whatever_the_clock_said(lake, settings, monkeypatch):
+    """The clock goes back an hour after checks that held."""
+
+    def checked(**changes: Any) -> None:
+        rows = [sound(ALLOCATION_DRIFT, **changes)] if changes else []
+        check(lake, RunContext("landing"), "a_job", arrow({ALLOCATION_DRIFT: rows}))
+
+    checked()
+    monkeypatch.setattr("hindsight.jobs.publishing.quality_gate.datetime", AnHourBack)
+    with pytest.raises(GateFailedError):
+        checked(evidence=[])
+    with closing(LocalAsker(lake)) as asker:
+        data = report_data(asker, settings.report)
+    assert [row["expectation"] for row in data["failed_checks"]] == ["every finding has its evidence"]
+    assert [row["checks"] - row["held"] for row in data["checks"]] == [1]
+
+
+def test_what_fails_is_not_published_and_the_process_ends_with_2(lake):
+    """The published table keeps its version."""
+    table = ALLOCATION_DRIFT
+    file = sound(INGESTED_FILE, cluster="x", format="f", event_dates=[DAY])
+    lake.append(INGESTED_FILE, arrow({INGESTED_FILE: [file]})[INGESTED_FILE])
+
+    def publication(settings: str, **changes: Any) -> None:
+        rows = arrow({table: [sound(table, **changes)]})[table]
+        derivation = Derivation("a_job", ("f",), (), (table,), (), settings, lambda _: {table.name: rows})
+        publish(lake, RunContext("landing"), derivation)
+
+    assert exit_code(lambda: publication("sound")) == 0
+    version, kept = lake.version(table), lake.rows(table).to_pylist()
+    assert exit_code(lambda: publication("broken", evidence=[])) == GATE_FAILED
+    assert (lake.version(table), lake.rows(table).to_pylist()) == (version, kept)
+    assert len(kept) == 1

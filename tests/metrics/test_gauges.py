@@ -248,7 +248,7 @@ def test_a_job_passed_if_its_newest_checks_did_and_its_commits_were_ended(lake):
     assert passed() == {("rebuild_availability",): 0}
 
 
-@pytest.mark.spark
+@pytest.mark.soak  # as what else is asked on both engines
 def test_spark_says_the_same(sampled, spark, settings, of_samples):
     from hindsight.jobs.asking.asking import spark_asker
     from hindsight.jobs.metrics.gauges import gauges

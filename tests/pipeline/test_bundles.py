@@ -65,8 +65,11 @@ def replayed_file(path, content):
     return replayed(found)
 
 
-def test_every_incident_is_derived_again_under_other_names(asker, settings, names, tmp_path):
-    incidents = records(asker, "SELECT incident_id, consumer_group FROM drift_incident ORDER BY incident_id")
+@pytest.mark.parametrize("of_a_group", [1, pytest.param(1_000, marks=pytest.mark.soak)])
+def test_incidents_of_every_group_are_derived_again_under_other_names(asker, settings, names, tmp_path, of_a_group):
+    asked = "SELECT incident_id, consumer_group FROM drift_incident QUALIFY "
+    asked += f"row_number() OVER (PARTITION BY consumer_group ORDER BY incident_id) <= {of_a_group} ORDER BY ALL"
+    incidents = records(asker, asked)
     assert len({row["consumer_group"] for row in incidents}) == 5
     versions = {name: asker.lake.version(table) for name, table in TABLES.items()}
     for row in incidents:

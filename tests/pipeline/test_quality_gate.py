@@ -1,4 +1,7 @@
-"""A candidate that breaks a rule is not published, and the rule is named."""
+"""A candidate that breaks a rule is not published, and the rule is named: of Spark's rows.
+
+``tests/engines/test_local_gate.py`` says the same of this machine's engine, so what starts Spark is for the soak.
+"""
 
 from __future__ import annotations
 
@@ -147,7 +150,7 @@ def test_no_rule_is_left_out():
     }
 
 
-@pytest.mark.soak  # test_local_gate.py says it of the local engine, and once that Spark agrees
+@pytest.mark.soak
 @pytest.mark.parametrize("name", INVARIANTS)
 def test_each_rule_finds_the_rows_that_break_it_and_no_other(gate, name):
     table = TABLES[name]
@@ -160,7 +163,7 @@ def test_each_rule_finds_the_rows_that_break_it_and_no_other(gate, name):
     assert found == dict.fromkeys(BROKEN[name], '{"observed_value": 1}')
 
 
-@pytest.mark.soak  # test_local_gate.py says it of the local engine, and once that Spark agrees
+@pytest.mark.soak
 @pytest.mark.parametrize("name", INVARIANTS)
 def test_a_sound_row_breaks_none(gate, name):
     results = gate({TABLES[name]: [sound(TABLES[name])], **beside(TABLES[name])}, by=validated)
@@ -168,6 +171,7 @@ def test_a_sound_row_breaks_none(gate, name):
     assert [r for r in results if not r["success"]] == []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("rows", "rule"),
     [
@@ -183,6 +187,7 @@ def test_a_broken_key_or_value_is_refused_by_name_and_the_checks_are_stored(gate
     assert {r.severity for r in stored} == {"critical"} and any(rule in r.expectation for r in stored)
 
 
+@pytest.mark.soak
 def test_an_expectation_that_crashes_counts_as_critical(gate, spark):
     table = BROKER_AVAILABILITY_WINDOW
     frame = spark.createDataFrame([sound(table)], stored_schema(table)).drop("window_end")
@@ -190,6 +195,7 @@ def test_an_expectation_that_crashes_counts_as_critical(gate, spark):
         check(gate.lake, RunContext("landing"), "a_job", {table: frame})
 
 
+@pytest.mark.soak
 def test_the_page_shows_the_newest_checks_whatever_the_clock_said(gate, spark, settings, monkeypatch):
     """The clock goes back an hour after checks that held."""
     from hindsight.jobs.engines.spark_asker import SparkAsker
@@ -207,11 +213,13 @@ def test_the_page_shows_the_newest_checks_whatever_the_clock_said(gate, spark, s
     assert [row["checks"] - row["held"] for row in data["checks"]] == [1]
 
 
+@pytest.mark.soak
 def test_an_empty_candidate_passes(gate):
     gate({ALLOCATION_DRIFT: []})
     assert gate.lake.read(TABLES["quality_result"]).count() > 0
 
 
+@pytest.mark.soak
 def test_what_fails_is_not_published_and_the_process_ends_with_2(gate, spark):
     """The published table keeps its version."""
     lake, table = gate.lake, ALLOCATION_DRIFT

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.local_runs import run_here
+from tests.pipeline.local_runs import OF_CONSUMERS, run_here
 from tests.pipeline.sample_files import SAMPLES
 from tests.pipeline.test_incidents_over_midnight import PARTS
 from tests.pipeline.test_midnight import DAYS
@@ -21,6 +21,14 @@ def sampled(settings, tmp_path_factory) -> Path:
     """Root of a lake of ``data_samples``."""
     lake = tmp_path_factory.mktemp("sampled") / "lake"
     run_here(settings, SAMPLES, lake)
+    return lake
+
+
+@pytest.fixture(scope="session")
+def of_groups(settings, tmp_path_factory) -> Path:
+    """Root of a lake of the consumers of ``data_samples`` alone, for what asks nothing of producers."""
+    lake = tmp_path_factory.mktemp("of-groups") / "lake"
+    run_here(settings, SAMPLES, lake, OF_CONSUMERS)
     return lake
 
 

@@ -31,11 +31,11 @@ def other(settings_file, tmp_path):
 
 
 @pytest.fixture
-def judged_twice(sampled, other, tmp_path):
-    """A lake of the samples, whose consumers were judged under other settings afterwards."""
+def judged_twice(of_groups, other, tmp_path):
+    """A lake of the samples' consumers, who were judged under other settings afterwards."""
     lake = tmp_path / "lake"
-    shutil.copytree(sampled, lake)
-    run_here(load_settings(other), SAMPLES, lake)
+    shutil.copytree(of_groups, lake)
+    run_here(load_settings(other), SAMPLES, lake, OF_CONSUMERS)
     return lake
 
 
@@ -49,16 +49,16 @@ def test_a_publication_remembers_settings_and_release(sampled):
         )
 
 
-def test_each_point_of_the_history_holds_what_was_published_then(sampled, judged_twice):
+def test_each_point_of_the_history_holds_what_was_published_then(of_groups, judged_twice):
     first, second = [row for row in published(judged_twice) if row["job"] == "flag_allocation_drift"]
     before, after = (f"{judged_twice}@run:{row['run_id']}" for row in (first, second))
-    assert compare(before, sampled, code=0).stdout == SAME
+    assert compare(before, of_groups, code=0).stdout == SAME
     assert compare(after, judged_twice, code=0).stdout == SAME
     instant = first["published_at"].strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     assert compare(f"{judged_twice}@{instant}", before, code=0).stdout == SAME
     found = rows_of(before, after)
     assert {row["table"] for row in found} >= {"allocation_drift", "drift_incident"}
-    assert found == rows_of(sampled, judged_twice)
+    assert found == rows_of(of_groups, judged_twice)
     for row in found:
         (cause,) = row["causes"]
         assert cause["kind"] == "settings"
@@ -87,8 +87,8 @@ def test_a_late_file_is_named_and_what_waited_for_it(settings, tmp_path):
 
 
 @pytest.mark.parametrize("asked", ["@run:nobody", "@2020-01-01", "@2026-13-01T10:00Z"])
-def test_what_the_history_does_not_hold_is_refused(sampled, asked):
-    assert "publi" in compare(f"{sampled}{asked}", sampled, code=64).stderr or "13" in asked
+def test_what_the_history_does_not_hold_is_refused(of_groups, asked):
+    assert "publi" in compare(f"{of_groups}{asked}", of_groups, code=64).stderr or "13" in asked
 
 
 def test_a_version_that_was_removed_is_named(judged_twice):
@@ -101,13 +101,13 @@ def test_a_version_that_was_removed_is_named(judged_twice):
     assert "drift_incident cannot be read any more" in said
 
 
-def test_dates_are_derived_from_the_latest_alone(sampled, settings_file):
-    run = published(sampled)[-1]["run_id"]
-    compare(f"{sampled}@run:{run}", "--settings", settings_file, code=64)
+def test_dates_are_derived_from_the_latest_alone(of_groups, settings_file):
+    run = published(of_groups)[-1]["run_id"]
+    compare(f"{of_groups}@run:{run}", "--settings", settings_file, code=64)
 
 
-def test_two_settings_files(sampled, settings_file, other):
-    assert compare(sampled, "--settings", other, "--against", other, code=0).stdout == SAME
-    found = rows_of(sampled, "--settings", settings_file, "--against", other)
-    assert found == rows_of(sampled, "--settings", other)
-    assert not (sampled / "what_if" / "compared_before").exists()
+def test_two_settings_files(of_groups, settings_file, other):
+    assert compare(of_groups, "--settings", other, "--against", other, code=0).stdout == SAME
+    found = rows_of(of_groups, "--settings", settings_file, "--against", other)
+    assert found == rows_of(of_groups, "--settings", other)
+    assert not (of_groups / "what_if" / "compared_before").exists()

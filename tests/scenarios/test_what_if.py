@@ -57,10 +57,10 @@ def lake_of(root) -> LocalLake:
     return LocalLake(str(root), retention_days=7)
 
 
-def make(root, settings, premise, name="tried", dates=None):
+def make(root, settings, *premises, name="tried", dates=None):
     """A what-if of a lake; the lake that it is."""
     context = RunContext(str(root), *([dates] if dates else []))
-    made(str(root), name, load_premises([premise]), settings, context, DERIVING)
+    made(str(root), name, load_premises(premises), settings, context, DERIVING)
     return lake_of(what_if_root(str(root), name))
 
 
@@ -68,10 +68,15 @@ def rows_of(root, settings, name="tried"):
     return {effect: rows.to_pylist() for effect, rows in effects(str(root), name, settings)}
 
 
-@pytest.mark.parametrize("premise", AS_IT_IS.values(), ids=AS_IT_IS)
-def test_a_premise_that_says_what_is_so_changes_nothing(sampled, settings, premise):
+# All of them at once; each by itself, so that none hides what another does, is for the soak.
+@pytest.mark.parametrize(
+    "premises",
+    [[*AS_IT_IS.values()], *(pytest.param([one], marks=pytest.mark.soak) for one in AS_IT_IS.values())],
+    ids=["all of it", *AS_IT_IS],
+)
+def test_premises_that_say_what_is_so_change_nothing(sampled, settings, premises):
     before = versions(sampled)
-    into = make(sampled, settings, premise)
+    into = make(sampled, settings, *premises)
     own = _own(settings)
     assert list(differing(sampled, into, settings)) == []
     assert sum(len(into.rows(table)) for table in own) > 3000

@@ -1,4 +1,4 @@
-"""``hindsight events`` of a lake on an S3 store, and of one that Spark wrote: the same as of one of this machine."""
+"""``hindsight events`` of a lake on an S3 store: the same as of one of this machine."""
 
 from __future__ import annotations
 
@@ -10,13 +10,8 @@ import pytest
 
 from hindsight.conf.failure import RUN_FAILED
 from hindsight.jobs.engines.local_lake import LocalLake
-from hindsight.jobs.engines.opened import Opened
-from hindsight.jobs.engines.spark_run import lake_and_runner
-from hindsight.jobs.run_pipeline import JOBS, run_job
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.telling.incident_noting import note_events
-from tests.pipeline.local_runs import run_here
-from tests.pipeline.sample_files import SAMPLES
 from tests.stores.s3_server import s3_server
 from tests.telling.mortal_commands import KILLED, commands_that_die
 from tests.telling.told_streams import stream
@@ -88,22 +83,3 @@ def test_two_at_once_on_a_store_send_each_event_once(store, place, server):
 @pytest.mark.soak
 def test_a_store_that_does_not_answer_ends_the_command(store, place):
     assert "could not be listed" in events_on(store._replace(port=1), "--lake", place, code=RUN_FAILED)
-
-
-@pytest.mark.spark
-def test_a_lake_that_spark_wrote_has_the_same_events(spark, settings, tmp_path):
-    """And Spark notes the same of it."""
-    landing, here, there = (tmp_path / name for name in ("landing", "here", "there"))
-    for name in ("admin_snapshots", "producer_hook"):
-        shutil.copytree(SAMPLES / name, landing / name)
-    context = RunContext(str(landing))
-    run_here(settings, landing, here)
-    of_spark = Opened(*lake_and_runner(spark, settings, context, str(there)), context)
-    for job in JOBS:
-        run_job(job, of_spark, settings)
-    copy = shutil.copytree(there, tmp_path / "copy")
-    for root in (here, copy):
-        note_events(LocalLake(str(root), retention_days=7), context, settings.events)
-    note_events(of_spark.lake, context, settings.events)
-    assert {event["source"] for event in stream(here)} == {"drift", "producer"}
-    assert stream(here) == stream(copy) == stream(there)
