@@ -28,6 +28,7 @@ from tests.engines.random_rows import CLUSTERS, DAYS, HOSTILE, as_text, rows
 from tests.engines.test_intake import JOBS, contents
 from tests.pipeline.test_order_and_splits import cuts_of, write
 from tests.pipeline.test_order_and_splits import inputs as inputs  # a fixture
+from tests.random_examples import SOAKING
 
 DRAWN_ONCE = settings(max_examples=1, suppress_health_check=list(HealthCheck))
 DRAWN = count()
@@ -104,7 +105,7 @@ def test_rows_that_come_and_rows_that_change_are_stored_alike(spark, tmp_path, n
     table = TABLES[name]
 
     @given(st.data())
-    @settings(max_examples=3, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=3 if SOAKING else 1, suppress_health_check=list(HealthCheck))
     def drawn(data):
         before, come, others = (data.draw(rows(table, min_size=4, max_size=9)) for _ in range(3))
         before, come = alone(before, before.slice(0, 0), table), alone(come, before, table)
@@ -138,6 +139,7 @@ def with_others(found: pa.Table, others: pa.Table, table) -> pa.Table:
     return pa.table(columns, schema=found.schema)
 
 
+@pytest.mark.soak  # test_local_lake.py says it of this machine's engine
 def test_conditions_of_hostile_names_pick_the_same_rows_in_both(engines):
     @given(rows(QUARANTINE, min_size=10), rows(TOPIC_ROUTE, min_size=10), st.data())
     @settings(max_examples=3, suppress_health_check=list(HealthCheck))

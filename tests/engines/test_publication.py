@@ -133,7 +133,7 @@ def test_a_run_that_is_broken_off_between_commit_and_record_is_healed(lake, monk
     assert half_published(lake, "a_job") == [] and len(lake.rows(GROUP_DRIFT_STATE)) == 6
 
 
-@pytest.mark.parametrize("first", ["local", "spark"])
+@pytest.mark.parametrize("first", ["local", pytest.param("spark", marks=pytest.mark.soak)])
 def test_a_lake_that_changes_engine_computes_nothing_that_has_not_changed(lake, spark, first):
     """Each date begins with what the one before handed over: the digests of the engines must be one."""
     from hindsight.jobs.engines.delta_tables import Lake

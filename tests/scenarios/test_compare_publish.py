@@ -45,10 +45,10 @@ def test_what_would_publish_other_than_what_is_listed_is_refused(of_groups, sett
     compare(lake, "--settings", other, "--from", "2030-01-01", code=64)
 
 
-def test_what_the_gate_refuses_is_listed_and_not_published(of_groups, settings_file, release, tmp_path):
+def test_what_the_gate_refuses_is_listed_and_not_published(sampled, settings_file, release, tmp_path):
     """Here by a release whose gate calls each open incident broken."""
     lake, other = tmp_path / "lake", tmp_path / "other.toml"
-    shutil.copytree(of_groups, lake)
+    shutil.copytree(sampled, lake)
     other.write_text(settings_file.read_text() + "\n[timing.opens]\nORPHAN_QUEUE = { rounds = 9, age_s = 0 }\n")
     command = release(
         ("WHERE opened_at < first_seen_at", "WHERE opened_at >= first_seen_at"), of="schemas/expectations.py"
@@ -58,7 +58,7 @@ def test_what_the_gate_refuses_is_listed_and_not_published(of_groups, settings_f
     assert done.returncode == GATE_FAILED, done.stderr
     assert "an incident opens after it is first seen" in done.stderr and "allocation_drift" in done.stdout
     assert "rows of flag_allocation_drift" not in done.stderr
-    of = {root: LocalLake(str(root), retention_days=7) for root in (of_groups, lake)}
+    of = {root: LocalLake(str(root), retention_days=7) for root in (sampled, lake)}
     for table in DERIVED:
-        assert of[lake].version(table) == of[of_groups].version(table), table.name
-        assert whole_rows(of[lake], table) == whole_rows(of[of_groups], table), table.name
+        assert of[lake].version(table) == of[sampled].version(table), table.name
+        assert whole_rows(of[lake], table) == whole_rows(of[sampled], table), table.name
