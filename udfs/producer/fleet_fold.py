@@ -19,7 +19,7 @@ from hindsight.udfs.producer.isolation_rules import writable_brokers
 from hindsight.udfs.producer.minute_counts import MINUTE_MS, MINUTES, MinuteCounts, standing_of
 from hindsight.udfs.producer.producer_finding import Fleet, FleetMinute, Refusals
 from hindsight.udfs.producer.replayed_day import Day
-from hindsight.udfs.values.arrays import IntArray
+from hindsight.udfs.values.arrays import BoolArray, IntArray
 
 _INSTANT = pa.timestamp("us", "UTC")
 ACTIVE = pa.schema(
@@ -30,7 +30,8 @@ BY_BROKER = pa.schema(
     [
         ("minute", pa.int64()),
         ("broker_name", pa.string()),
-        *((name, pa.int64()) for name in ("isolating", "isolating_at_least", "attempts", "busy", "not_store_ok")),
+        *((name, pa.int64()) for name in ("isolating", "isolating_at_least", "isolating_doubtful")),
+        *((name, pa.int64()) for name in ("attempts", "busy", "not_store_ok")),
     ]
 )
 QUEUES = pa.schema([("topic", pa.string()), ("broker_name", pa.string()), ("queues", pa.int64())])
@@ -51,8 +52,9 @@ class Share(NamedTuple):
 
     Attributes:
         active: per minute, the active ones among them (``ACTIVE``).
-        by_broker: per minute and broker, who isolated it, the attempts to it, and of these those that it refused
-            as too busy or stored without SEND_OK (``BY_BROKER``).
+        by_broker: per minute and broker, who isolated it, of these those whose windows are certain and those of whom
+            too little is known, the attempts to it, and of these those that it refused as too busy or stored without
+            SEND_OK (``BY_BROKER``).
         queues: per topic and broker that they sent to, the highest queue id seen, plus 1 (``QUEUES``); null: none was.
         isolating: the held minutes of active, replayed producers.
     """
@@ -68,16 +70,16 @@ def share_of(day: Day, facts: pa.Table, counts: MinuteCounts, held: HeldMinutes,
     busy = counts.sends.numbers[counts.sends.counts >= min_sends_per_minute]
     process, minute = busy // MINUTES, busy % MINUTES
     standing = np.array(standing_of(day), dtype=object)[process]
-    certain = np.array([p.certainty == "certain" for p in day.processes], dtype=np.bool_)[process]
+    is_doubtful = np.array([p.certainty != "certain" for p in day.processes], dtype=np.bool_)
     replayed = standing == "replayed"
-    kinds = (replayed, replayed & ~certain, standing == "unknown", standing == "off")
+    kinds = (replayed, replayed & is_doubtful[process], standing == "unknown", standing == "off")
     minutes = np.unique(minute)
     sums = [np.bincount(minute[kind], minlength=MINUTES)[minutes] for kind in kinds]
     who = np.isin(held.process * MINUTES + held.minute, busy[replayed])
     isolating = HeldMinutes(*(column[who] for column in held))
     return Share(
         pa.table([minutes, *sums], schema=ACTIVE),
-        _by_broker(day, counts, held, isolating),
+        _by_broker(day, counts, held, isolating, is_doubtful[isolating.process]),
         _queues(facts),
         isolating,
     )
@@ -89,12 +91,18 @@ def _queues(facts: pa.Table) -> pa.Table:
     return most.set_column(2, "queues", pc.add(most["top_queue_max"], 1)).cast(QUEUES)
 
 
-def _by_broker(day: Day, counts: MinuteCounts, held: HeldMinutes, isolating: HeldMinutes) -> pa.Table:
-    """A broker that was held, but by nobody active, has its minutes too: it is one of the date's."""
+def _by_broker(
+    day: Day, counts: MinuteCounts, held: HeldMinutes, isolating: HeldMinutes, is_doubtful: BoolArray
+) -> pa.Table:
+    """A broker that was held, but by nobody active, has its minutes too: it is one of the date's.
+
+    ``is_doubtful``: of each minute of ``isolating``, whether too little is known of its process.
+    """
     sure = isolating.certainty == 0
     numbers = {
         "isolating": _numbers(isolating),
         "isolating_at_least": _numbers(isolating)[sure],
+        "isolating_doubtful": _numbers(isolating)[is_doubtful],
         "attempts": counts.traffic.each(),
         "busy": counts.busy.each(),
         "not_store_ok": counts.not_store_ok.each(),
@@ -124,8 +132,9 @@ def fleet_rows(cluster: str, midnight_ms: int, shares: Sequence[Share]) -> pa.Ta
         .join(own, ["minute", "broker_name"], join_type="left outer")
     )
     n = {name: grid[name].fill_null(0).to_numpy() for name in grid.column_names if name not in ("all", "broker_name")}
-    # A producer whose windows are not certain may have isolated what no window of it shows.
-    unseen = n["doubtful"] - (n["isolating"] - n["isolating_at_least"])
+    # A producer of which too little is known may have isolated what no window of it shows. Of one of which enough is,
+    # single windows may be doubted; it has no others.
+    unseen = n["doubtful"] - n["isolating_doubtful"]
     n["isolating_at_most"] = n["isolating"] + unseen + n["active_unknown"]
     at = pa.array((n["minute"] * MINUTE_MS + midnight_ms) * 1000).cast(_INSTANT)
     head = [
