@@ -18,6 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from hindsight.jobs.engines.arrow_columns import conformed_rows
 from hindsight.jobs.engines.arrow_lake import EVERY_ROW, DataFile, Digests, Where, written_meanwhile
 from hindsight.jobs.engines.spark_sql import dates_sql, in_dates, rows_of, sql_text
+from hindsight.jobs.engines.unseen_spark import seen_spark
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.table_schema import stored_schema
 from hindsight.jobs.running.spark_plans import interpreted_plans
@@ -148,7 +149,8 @@ class SparkRows:
         self: FrameLake, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
     ) -> list[dict[str, Any]]:
         """Check rows against the contracts and invariants of their tables, beside all rows of others (``whole``)."""
-        from hindsight.jobs.engines.spark_expectations import results_of  # Great Expectations takes seconds to import
+        with seen_spark():  # Great Expectations takes seconds to import
+            from hindsight.jobs.engines.spark_expectations import results_of
 
         checked, beside = (
             {table: frame_of(self.spark, rows, table) for table, rows in of.items()} for of in (frames, whole)

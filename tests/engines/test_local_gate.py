@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import closing
 from typing import Any
 
@@ -155,3 +157,18 @@ def test_what_fails_is_not_published_and_the_process_ends_with_2(lake):
     assert exit_code(lambda: publication("broken", evidence=[])) == GATE_FAILED
     assert (lake.version(table), lake.rows(table).to_pylist()) == (version, kept)
     assert len(kept) == 1
+
+
+@pytest.mark.parametrize("which", ["local_expectations", "spark_expectations"])
+def test_a_process_whose_main_module_has_no_file_is_not_ended(which):
+    """As of a notebook's cell that is run elsewhere, or of ``python -c``: pyspark took it for its doctests."""
+    lines = (
+        "import pyspark",
+        "from hindsight.jobs.engines.unseen_spark import seen_spark, unseen_spark",
+        f"with {'un' if which == 'local_expectations' else ''}seen_spark():",
+        f"    from hindsight.jobs.engines.{which} import results_of",
+        "import sys",
+        "print(hasattr(sys.modules['__main__'], '__file__'), results_of.__name__)",
+    )
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "False results_of\n"), done.stderr
