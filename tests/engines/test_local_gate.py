@@ -10,26 +10,27 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hindsight.conf.failure import GATE_FAILED
 from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
-from hindsight.jobs.publishing.publication import Derivation, publish
 from hindsight.jobs.publishing.quality_gate import GateFailedError, check, validated
 from hindsight.jobs.report.report_queries import report_data
-from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import (
     ALLOCATION_DRIFT,
     BROKER_AVAILABILITY_WINDOW,
-    INGESTED_FILE,
     PUBLICATION,
     TABLES,
     Table,
 )
 from hindsight.schemas.expectations import INVARIANTS
-from tests.pipeline.stepped_clock import AnHourBack
-from tests.pipeline.test_quality_gate import BROKEN, DAY, beside, sound
+from tests.pipeline.test_quality_gate import (
+    BROKEN,
+    beside,
+    check_that_the_page_shows_the_newest,
+    check_that_what_fails_is_not_published,
+    sound,
+)
 
 REPEATED = {"producer_replay": [{}, {}], "broker_availability_window": [{"end_reason": "tired"}, {"started_at": None}]}
 
@@ -95,6 +96,15 @@ def test_a_broken_key_or_value_is_refused_by_name_and_the_checks_are_stored(lake
     assert {row["severity"] for row in stored} == {"critical"} and any(rule in row["expectation"] for row in stored)
 
 
+def test_a_repeated_key_is_found_in_every_table(lake):
+    """Of one column, as that of ``incident_event``, or of several."""
+    tables = [table for table in TABLES.values() if table is not PUBLICATION]  # no row of maps is made here
+    for count, is_unique in ((1, True), (2, False)):
+        found = results(lake, arrow({table: [sound(table)] * count for table in tables}))
+        unique = {r["table"]: (r["success"], r["severity"]) for r in found if "unique" in r["expectation"]}
+        assert unique == {table.name: (is_unique, "critical") for table in tables}
+
+
 def test_an_expectation_that_crashes_counts_as_critical(lake):
     table = BROKER_AVAILABILITY_WINDOW
     rows = arrow({table: [sound(table)], **beside(table)})
@@ -125,47 +135,29 @@ def test_an_empty_candidate_passes(lake):
 
 
 def test_the_page_shows_the_newest_checks_whatever_the_clock_said(lake, settings, monkeypatch):
-    """The clock goes back an hour after checks that held."""
+    def page() -> Any:
+        with closing(LocalAsker(lake)) as asker:
+            return report_data(asker, settings.report)
 
-    def checked(**changes: Any) -> None:
-        rows = [sound(ALLOCATION_DRIFT, **changes)] if changes else []
+    def checked(rows: list[dict[str, Any]]) -> None:
         check(lake, RunContext("landing"), "a_job", arrow({ALLOCATION_DRIFT: rows}))
 
-    checked()
-    monkeypatch.setattr("hindsight.jobs.publishing.quality_gate.datetime", AnHourBack)
-    with pytest.raises(GateFailedError):
-        checked(evidence=[])
-    with closing(LocalAsker(lake)) as asker:
-        data = report_data(asker, settings.report)
-    assert [row["expectation"] for row in data["failed_checks"]] == ["every finding has its evidence"]
-    assert [row["checks"] - row["held"] for row in data["checks"]] == [1]
+    check_that_the_page_shows_the_newest(checked, page, monkeypatch)
 
 
 def test_what_fails_is_not_published_and_the_process_ends_with_2(lake):
-    """The published table keeps its version."""
-    table = ALLOCATION_DRIFT
-    file = sound(INGESTED_FILE, cluster="x", format="f", event_dates=[DAY])
-    lake.append(INGESTED_FILE, arrow({INGESTED_FILE: [file]})[INGESTED_FILE])
-
-    def publication(settings: str, **changes: Any) -> None:
-        rows = arrow({table: [sound(table, **changes)]})[table]
-        derivation = Derivation("a_job", ("f",), (), (table,), (), settings, lambda _: {table.name: rows})
-        publish(lake, RunContext("landing"), derivation)
-
-    assert exit_code(lambda: publication("sound")) == 0
-    version, kept = lake.version(table), lake.rows(table).to_pylist()
-    assert exit_code(lambda: publication("broken", evidence=[])) == GATE_FAILED
-    assert (lake.version(table), lake.rows(table).to_pylist()) == (version, kept)
-    assert len(kept) == 1
+    check_that_what_fails_is_not_published(lake, lambda table, rows: arrow({table: rows})[table])
 
 
-@pytest.mark.parametrize("which", ["local_expectations", "spark_expectations"])
-def test_a_process_whose_main_module_has_no_file_is_not_ended(which):
-    """As of a notebook's cell that is run elsewhere, or of ``python -c``: pyspark took it for its doctests."""
+@pytest.mark.parametrize(
+    ("seeing", "which"), [("unseen_spark", "local_expectations"), ("seen_spark", "spark_expectations")]
+)
+def test_a_process_whose_main_module_has_no_file_is_not_ended(seeing, which):
+    """As of ``python -c``: pyspark took it for its doctests."""
     lines = (
         "import pyspark",
-        "from hindsight.jobs.engines.unseen_spark import seen_spark, unseen_spark",
-        f"with {'un' if which == 'local_expectations' else ''}seen_spark():",
+        f"from hindsight.jobs.engines.unseen_spark import {seeing}",
+        f"with {seeing}():",
         f"    from hindsight.jobs.engines.{which} import results_of",
         "import sys",
         "print(hasattr(sys.modules['__main__'], '__file__'), results_of.__name__)",

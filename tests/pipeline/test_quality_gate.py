@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -25,6 +26,7 @@ from hindsight.jobs.engines.delta_tables import Lake
 from hindsight.jobs.lake.table_schema import stored_schema
 from hindsight.jobs.publishing.publication import Derivation, publish
 from hindsight.jobs.publishing.quality_gate import GateFailedError, check, validated
+from hindsight.jobs.report.report_queries import report_data
 from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import ALLOCATION_DRIFT, BROKER_AVAILABILITY_WINDOW, INGESTED_FILE, TABLES, Table
@@ -195,22 +197,29 @@ def test_an_expectation_that_crashes_counts_as_critical(gate, spark):
         check(gate.lake, RunContext("landing"), "a_job", {table: frame})
 
 
-@pytest.mark.soak
-def test_the_page_shows_the_newest_checks_whatever_the_clock_said(gate, spark, settings, monkeypatch):
-    """The clock goes back an hour after checks that held."""
-    from hindsight.jobs.engines.spark_asker import SparkAsker
-    from hindsight.jobs.engines.sql_views import create_views
-    from hindsight.jobs.report.report_queries import report_data
-
-    gate({ALLOCATION_DRIFT: []})
-    monkeypatch.setattr("hindsight.jobs.publishing.quality_gate.datetime", AnHourBack)
+def check_that_the_page_shows_the_newest(checked: Callable[[list[Any]], Any], page: Callable[[], Any], patch) -> None:
+    """Of an engine whose gate and page are given: the clock goes back an hour after checks that held."""
+    checked([])
+    patch.setattr("hindsight.jobs.publishing.quality_gate.datetime", AnHourBack)
     with pytest.raises(GateFailedError):
-        gate({ALLOCATION_DRIFT: [sound(ALLOCATION_DRIFT, evidence=[])]})
-    create_views(spark, gate.lake)
-    data = report_data(SparkAsker(spark, gate.lake), settings.report)
-    spark.sql("USE default")
+        checked([sound(ALLOCATION_DRIFT, evidence=[])])
+    data = page()
     assert [row["expectation"] for row in data["failed_checks"]] == ["every finding has its evidence"]
     assert [row["checks"] - row["held"] for row in data["checks"]] == [1]
+
+
+@pytest.mark.soak
+def test_the_page_shows_the_newest_checks_whatever_the_clock_said(gate, spark, settings, monkeypatch):
+    from hindsight.jobs.engines.spark_asker import SparkAsker
+    from hindsight.jobs.engines.sql_views import create_views
+
+    def page() -> Any:
+        create_views(spark, gate.lake)
+        data = report_data(SparkAsker(spark, gate.lake), settings.report)
+        spark.sql("USE default")
+        return data
+
+    check_that_the_page_shows_the_newest(lambda rows: gate({ALLOCATION_DRIFT: rows}), page, monkeypatch)
 
 
 @pytest.mark.soak
@@ -219,20 +228,27 @@ def test_an_empty_candidate_passes(gate):
     assert gate.lake.read(TABLES["quality_result"]).count() > 0
 
 
-@pytest.mark.soak
-def test_what_fails_is_not_published_and_the_process_ends_with_2(gate, spark):
-    """The published table keeps its version."""
-    lake, table = gate.lake, ALLOCATION_DRIFT
-    file = sound(INGESTED_FILE, cluster="x", format="f", event_dates=[DAY])
-    lake.append(INGESTED_FILE, spark.createDataFrame([file], stored_schema(INGESTED_FILE)))
+def check_that_what_fails_is_not_published(lake: Any, rows_of: Callable[[Table, list[Any]], Any]) -> None:
+    """Of an engine's lake, and rows as it hands them on: the process ends with 2, the table keeps its version."""
+    table = ALLOCATION_DRIFT
+    lake.append(
+        INGESTED_FILE, rows_of(INGESTED_FILE, [sound(INGESTED_FILE, cluster="x", format="f", event_dates=[DAY])])
+    )
 
     def publication(settings: str, **changes: Any) -> None:
-        rows = spark.createDataFrame([sound(table, **changes)], stored_schema(table))
+        rows = rows_of(table, [sound(table, **changes)])
         derivation = Derivation("a_job", ("f",), (), (table,), (), settings, lambda _: {table.name: rows})
         publish(lake, RunContext("landing"), derivation)
 
     assert exit_code(lambda: publication("sound")) == 0
-    version, kept = lake.version(table), lake.read(table).collect()
+    version, kept = lake.version(table), lake.rows(table).to_pylist()
     assert exit_code(lambda: publication("broken", evidence=[])) == GATE_FAILED
-    assert (lake.version(table), lake.read(table).collect()) == (version, kept)
+    assert (lake.version(table), lake.rows(table).to_pylist()) == (version, kept)
     assert len(kept) == 1
+
+
+@pytest.mark.soak
+def test_what_fails_is_not_published_and_the_process_ends_with_2(gate, spark):
+    check_that_what_fails_is_not_published(
+        gate.lake, lambda table, rows: spark.createDataFrame(rows, stored_schema(table))
+    )
