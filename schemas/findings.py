@@ -55,7 +55,7 @@ FLEET_MINUTE = Table(
             column(
                 "isolating_at_most",
                 LongType(),
-                "`isolating` and all who may have: windows that are not certain, and `active_unknown`.",
+                "`isolating`, others of `active` of whom too little is known to rule it out, and `active_unknown`.",
                 required=True,
             ),
             column(

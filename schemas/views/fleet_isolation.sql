@@ -11,7 +11,7 @@ CREATE OR REPLACE VIEW fleet_isolation (
   active COMMENT 'Active producers that could be replayed, those with the switch off left aside',
   isolating_percent COMMENT 'isolating of active; null: nobody was active who could be judged',
   isolating_at_least COMMENT 'Those whose windows are certain',
-  isolating_at_most COMMENT 'Those who did or may have: windows that are not certain, and active_unknown',
+  isolating_at_most COMMENT 'Those who did or may have: too little is known of them; with active_unknown',
   active_unknown COMMENT 'Active producers that could not be replayed or whose switch is not recorded',
   active_off COMMENT 'Active producers with the switch off: they isolate nothing',
   attempts COMMENT 'Attempts to the broker that began in this minute, of any producer'
