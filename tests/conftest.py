@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,11 +17,6 @@ hypothesis_settings.load_profile("untimed")
 
 os.environ["TZ"] = "UTC"
 time.tzset()
-
-# The main module of a pytest-xdist worker has no file, from which pyspark.sql.connect takes it for a doctest of its own
-# and exits.
-if not hasattr(sys.modules["__main__"], "__file__"):
-    sys.modules["__main__"].__file__ = __file__
 
 GOLDEN = Path(__file__).parent / "golden"
 CAPTURES = GOLDEN / "captures"

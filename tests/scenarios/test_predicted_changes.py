@@ -51,7 +51,7 @@ def test_the_capture_holds_the_changes_that_it_tells_of(happened):
     assert {group: (came[group], went[group]) for group in sorted({*came, *went})} == TOLD
 
 
-# Two that share alike, one by a ring, one that goes in turns: more of the same is for the soak.
+# g_avg has most of them; one of the others shares by a ring, and one is left by a member. Its own are for the soak.
 @pytest.mark.parametrize("of_group", [pytest.param(g, marks=pytest.mark.soak if g == "g_avg" else ()) for g in TOLD])
 def test_each_change_is_predicted_from_the_round_before_it(captured, happened, settings, of_group):
     own = [change for change in happened if change[0] == of_group]
