@@ -110,11 +110,22 @@ CLIENT_EVENT = Table(
             column("consumer_group", StringType(), "Consumer group; null where the line names none."),
             column("client_id", StringType(), "Client id; null: most lines name none, and a log may hold several."),
             column("topic", StringType(), "Topic; null where the line names none."),
-            column("broker_name", StringType(), "Broker; null where the line names none, or lost it."),
+            column(
+                "broker_name",
+                StringType(),
+                "Broker; null where the line names none, or lost it. async_send_retried: the next one, not the one "
+                "that failed.",
+            ),
             column(
                 "broker_address",
                 StringType(),
-                "Address of the broker, or a gRPC client's endpoints; null: none.",
+                "Address of the broker, or a gRPC client's endpoints; null: none. async_send_retried: as broker_name.",
+            ),
+            column(
+                "failed_address",
+                StringType(),
+                "Address of whom the request was for that failed, as the exception or its causes say; null: they do "
+                "not. async_send_retried: who failed.",
             ),
             column("queue_id", IntegerType(), "Queue; negative where an overflown counter chose it (4.8.0-4.9.3)."),
             column("strategy", StringType(), "Allocation strategy as written; null where the line names none."),
@@ -126,6 +137,12 @@ CLIENT_EVENT = Table(
             ),
             column("route", ArrayType(ROUTE_BROKER, False), "route_changed: the new route; empty where it is null."),
             column("latency_ms", LongType(), "send_failed: RT, what updateFaultItem was given; null: lost."),
+            column(
+                "time_left_ms",
+                LongType(),
+                "Time that the failed request was given, ms, as its exception says: what was left of the time-out of "
+                "the whole call (4.3.0 on). Null: the exception does not say.",
+            ),
             column("invoke_id", LongType(), "send_failed: one send call's number; its attempts share it."),
             column("retry", IntegerType(), "async_send_retried: 1 for the first retry; null: lost."),
             column("duration_ms", LongType(), "broker_isolated: for how long, ms."),

@@ -10,6 +10,7 @@ from hindsight.udfs.diagnosis.held_by_two import HeldByTwo
 from hindsight.udfs.diagnosis.log_diagnosis import Diagnosis
 from hindsight.udfs.diagnosis.log_findings import LogFindings
 from hindsight.udfs.diagnosis.log_members import Member
+from hindsight.udfs.diagnosis.logged_calls import LoggedCall
 from hindsight.udfs.diagnosis.logged_ownership import UNKNOWN, Ownership, Queues
 from hindsight.udfs.diagnosis.logged_rebalances import Rebalance
 from hindsight.udfs.diagnosis.logged_troubles import Subject, Tally, Troubles
@@ -130,7 +131,9 @@ def _troubles(one: Troubles) -> Iterator[str]:
     whose = {"log": one.process.log, "pid": one.process.pid}
     sends = ("broker_name", "response_code", "exception", "arguments_lost")
     yield from _tallies("send_failed", sends, one.sends, whose, "latency_ms_max")
-    yield from _tallies("send_retried", sends[:3], one.retried, whose)
+    yield from (_call(call, whose) for call in one.calls)
+    retried = ("broker_name", "broker_address", "response_code", "exception", "next_broker_name")
+    yield from _tallies("send_retried", retried, one.retried, whose)
     yield from _tallies("member_not_listed", ("consumer_group", "client_id"), one.not_listed, whose, "listed_max")
     yield from _tallies("lock_failed", ("consumer_group", "topic", "broker_name", "queue_id"), one.locks, whose)
     yield from _tallies("failure", ("what", "consumer_group", "topic", "exception"), one.failures, whose)
@@ -144,6 +147,11 @@ def _troubles(one: Troubles) -> Iterator[str]:
             lines=isolation.lines,
             **whose,
         )
+
+
+def _call(call: LoggedCall, whose: Mapping[str, object]) -> str:
+    attempts = [{**one._asdict(), "at": instant(one.at)} for one in call.attempts]
+    return _line("send_call", **{**call._asdict(), "attempts": attempts}, **whose)
 
 
 def _tallies(

@@ -6,13 +6,14 @@ import os
 from collections.abc import Iterable, Iterator
 
 from hindsight.jobs.diagnosis.diagnosis_groups import group_told
+from hindsight.jobs.diagnosis.diagnosis_sends import sends_in_short, sends_told
 from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, some, wrapped
 from hindsight.udfs.diagnosis.log_diagnosis import Diagnosis
 from hindsight.udfs.diagnosis.log_findings import BROKER_LOG, LogFindings
 from hindsight.udfs.diagnosis.log_limits import CannotTell
 from hindsight.udfs.diagnosis.logged_ownership import LOG_ENDS, LOG_SILENT, NO_CLIENT_LOG
 from hindsight.udfs.diagnosis.logged_results import STARTED
-from hindsight.udfs.diagnosis.logged_troubles import Subject, Tally
+from hindsight.udfs.diagnosis.logged_troubles import Tally
 
 _MOST = 40  # lines of one section
 _MOST_IN_SHORT = 5
@@ -32,7 +33,7 @@ def told(diagnosis: Diagnosis, left_alone: Iterable[str]) -> Iterator[str]:
     for group in sorted({one.key.consumer_group for one in diagnosis.ownership} | _groups(diagnosis)):
         yield ""
         yield from group_told(group, diagnosis, names, clock)
-    yield from _section("Sends that failed", _sends(diagnosis, names, clock))
+    yield from _section("Attempts to send that failed", sends_told(diagnosis.troubles, names, clock))
     yield from _section("Brokers that producers treated as unavailable", _isolations(diagnosis, names, clock))
     yield from _section("What these logs cannot show", _cannot_tell(diagnosis, names, left_alone))
 
@@ -65,14 +66,8 @@ def _in_short(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
         yield f"{some(not_listed, 'time')} a client was not in the member list that it got, and gave its queues up"
     if locks:
         yield f"{some(locks, 'time')} a queue could not be locked"
-    sends: dict[str, int] = {}
-    for one in diagnosis.troubles:
-        for subject, tally in one.sends.items():
-            broker = str(subject[0] or "a broker that is not named")
-            sends[broker] = sends.get(broker, 0) + tally.count
-    if sends:
-        by_broker = ", ".join(f"{count:,} to {broker}" for broker, count in sorted(sends.items(), key=lambda x: -x[1]))
-        yield f"{some(sum(sends.values()), 'send')} failed: {by_broker}"
+    sends = list(sends_in_short(diagnosis.troubles))
+    yield from sends
     isolations = [isolation for one in diagnosis.troubles for isolation in one.isolations]
     if isolations:
         brokers = ", ".join(sorted({one.broker_name for one in isolations}))
@@ -126,30 +121,6 @@ def _logs(logs: list[LogFindings], names: Names, clock: Clock) -> Iterator[str]:
         yield f"{_KINDS[log.kind]:<8}{names.of(log.path):<{width}} {lines}  {when}  {named}".rstrip()
         for code, one in log.first_refused.items():
             yield f"        {log.refused[code]:,} refused, {code}: the first is line {one.line}: {one.detail}"
-
-
-def _sends(diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]:
-    for one in diagnosis.troubles:
-        if one.sends or one.retried:
-            yield names.of(one.process.log)
-        for subject, tally in one.sends.items():
-            broker = subject[0] or "not named"
-            slowest = f", at most {tally.most:,} ms" if tally.most is not None else ""
-            yield f"  {broker}: {some(tally.count, 'time')} {_why(subject)}, {_when(tally, clock)}{slowest}"
-        for subject, tally in one.retried.items():
-            again = f"{some(tally.count, 'ASYNC send')} tried again"
-            yield f"  {subject[0] or 'not named'}: {again}, {_why(subject)}, {_when(tally, clock)}"
-
-
-def _why(subject: Subject) -> str:
-    code, exception = subject[1], subject[2]
-    return f"{exception or 'no exception printed'}" + (f", code {code}" if code is not None else "")
-
-
-def _when(tally: Tally, clock: Clock) -> str:
-    if tally.count == 1:
-        return f"at {clock.at(tally.first)}"
-    return f"{clock.at(tally.first)} to {clock.at(tally.last)}"
 
 
 def _isolations(diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]:

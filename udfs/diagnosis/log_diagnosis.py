@@ -50,7 +50,8 @@ def diagnosis_of(logs: Iterable[LogFindings], silence_ms: int = SILENCE_MS) -> D
     memberships = _memberships(logs)
     members = members_of(walks, consumes, signs_of(memberships))
     known = [one for walk in walks for one in ownership_of(walk)]
-    troubles = [troubles_of(walk.process) for walk in walks]
+    brokers = _brokers(logs)
+    troubles = [troubles_of(walk.process, brokers) for walk in walks]
     return Diagnosis(
         logs,
         members,
@@ -63,6 +64,15 @@ def diagnosis_of(logs: Iterable[LogFindings], silence_ms: int = SILENCE_MS) -> D
             *limits_of_sends(troubles),
         ],
     )
+
+
+def _brokers(logs: list[LogFindings]) -> dict[str, str]:
+    """The broker's name at each address that has one name in all logs."""
+    named: dict[str, set[str]] = {}
+    for log in logs:
+        for address, names in log.brokers.items():
+            named.setdefault(address, set()).update(names)
+    return {address: min(names) for address, names in named.items() if len(names) == 1}
 
 
 def _memberships(logs: list[LogFindings]) -> list[tuple[str, Event]]:

@@ -51,6 +51,10 @@ _KEPT = (
     "exception",
     "arguments_lost",
     "broker_address",
+    "failed_address",
+    "time_left_ms",
+    "invoke_id",
+    "retry",
     "consume_type",
     "message_model",
 )
@@ -88,7 +92,10 @@ class RefusedLine(NamedTuple):
 
 @dataclass
 class LogFindings:
-    """What one log holds; ``lives``: by process id (None: the layout writes none), ``own_lives``: by client id."""
+    """What one log holds; ``lives``: by process id (None: the layout writes none), ``own_lives``: by client id.
+
+    ``brokers``: the names that its lines give to a broker's address.
+    """
 
     path: str
     lines: int = 0
@@ -101,6 +108,7 @@ class LogFindings:
     own_lives: dict[str, Life] = field(default_factory=dict)
     consumes: set[Consumes] = field(default_factory=set)
     zone_assumed: bool = False
+    brokers: dict[str, set[str]] = field(default_factory=dict)
 
     def wrote(self) -> tuple[int, int] | None:
         """When its first and its last word were written; None: no line says when."""
@@ -224,6 +232,8 @@ class _Finder:
         client_id = row.get("client_id")
         if client_id is not None:
             self._live(self.found.own_lives, client_id).hear(row["logged_at"])
+        for address, broker_name in _brokers_named(row):
+            self.found.brokers.setdefault(intern(address), set()).add(intern(broker_name))
         if kind not in _LEFT_OUT:
             at, number = row["logged_at"], parsed.line.number
             pid = row.get("pid") or pid
@@ -234,6 +244,13 @@ class _Finder:
         if life is None:
             life = lives[writer] = Life(self.silence_ms)
         return life
+
+
+def _brokers_named(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Brokers that a line names by address and name."""
+    own = (row.get("broker_address") or row.get("failed_address"), row.get("broker_name"))
+    masters = ((broker["master_address"], broker["broker_name"]) for broker in row.get("route") or ())
+    yield from ((address, name) for address, name in (own, *masters) if address and name)
 
 
 def _inner(text: str) -> str:

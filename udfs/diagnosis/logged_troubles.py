@@ -6,12 +6,13 @@ is printed is only ever extended, so those of one broker that overlap are one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from hindsight.udfs.diagnosis.log_findings import Event
 from hindsight.udfs.diagnosis.log_processes import Process
+from hindsight.udfs.diagnosis.logged_calls import AsyncRetry, LoggedCall, async_retries_of, calls_of, short_name
 
 # Kinds that are counted by group and topic.
 FAILURES = (
@@ -62,13 +63,16 @@ class Isolation(NamedTuple):
 class Troubles:
     """What went wrong in one process, each kind by its subject in order.
 
-    ``sends``: broker, response code, exception, whether the line lost its arguments; most: latency, ms.
-    ``retried``: broker of a failed ASYNC send that the client sent again. ``not_listed``: group, client; most: members
-    in the list. ``locks``: group, topic, broker, queue. ``failures``: kind, group, topic, exception.
+    ``sends``: attempts by broker, response code, exception, whether the line lost its arguments; most: latency, ms.
+    ``calls``: what these attempts were of, where they say. ``retried``: failed attempts of ASYNC sends by the broker
+    that failed, its address, response code, exception, and the broker that was tried next. ``not_listed``: group,
+    client; most: members in the list. ``locks``: group, topic, broker, queue. ``failures``: kind, group, topic,
+    exception.
     """
 
     process: Process
     sends: dict[Subject, Tally]
+    calls: list[LoggedCall]
     retried: dict[Subject, Tally]
     not_listed: dict[Subject, Tally]
     locks: dict[Subject, Tally]
@@ -76,13 +80,14 @@ class Troubles:
     isolations: list[Isolation]
 
 
-def troubles_of(process: Process) -> Troubles:
-    """What went wrong in a process."""
+def troubles_of(process: Process, brokers: Mapping[str, str]) -> Troubles:
+    """What went wrong in a process; ``brokers``: names by address."""
     events = process.events
     return Troubles(
         process,
         _tally(events, "send_failed", _send, "latency_ms"),
-        _tally(events, "async_send_retried", lambda one: (one.row.get("broker_name"), *_error(one))),
+        calls_of(events),
+        _retried(async_retries_of(events, brokers)),
         _tally(events, "member_not_listed", lambda one: _named(one, "consumer_group", "client_id"), "member_count"),
         _locks(events),
         {subject: tally for kind in FAILURES for subject, tally in _failures(events, kind).items()},
@@ -128,6 +133,13 @@ def _tally(
     return dict(sorted(found.items(), key=lambda item: (-item[1].count, str(item[0]))))
 
 
+def _retried(retries: Iterable[AsyncRetry]) -> dict[Subject, Tally]:
+    found: dict[Subject, Tally] = {}
+    for one in retries:
+        found.setdefault(one[1:], Tally()).add(one.at, None)
+    return dict(sorted(found.items(), key=lambda item: (-item[1].count, str(item[0]))))
+
+
 def _failures(events: Iterable[Event], kind: str) -> dict[Subject, Tally]:
     """By kind, group, topic and exception. A member list that is not got is told twice: once with the exception."""
     found = _tally(events, kind, lambda one: (one.kind, *_of_group(one)))
@@ -153,13 +165,11 @@ def _send(one: Event) -> Subject:
 
 
 def _error(one: Event) -> Subject:
-    exception = str(one.row.get("exception") or "").rpartition(".")[2]
-    return one.row.get("response_code"), exception or None
+    return one.row.get("response_code"), short_name(one.row.get("exception"))
 
 
 def _of_group(one: Event) -> Subject:
-    exception = str(one.row.get("exception") or "").rpartition(".")[2]
-    return one.row.get("consumer_group"), one.row.get("topic"), exception or None
+    return one.row.get("consumer_group"), one.row.get("topic"), short_name(one.row.get("exception"))
 
 
 def _named(one: Event, *names: str) -> Subject:

@@ -14,6 +14,13 @@ TRACE_CHARS = 4000  # of a stack trace, as stored
 TRACE_LINES = 100  # that are held until their end is seen; those after them are only counted
 _HELD_CHARS = 256 * 1024  # as many at most, and one line more
 _RESPONSE_CODE = re.compile(r"\bCODE: (-?\d{1,9})\b")
+# Whom a failed request was for: RemotingConnectException, -SendRequestException, -TimeoutException, MQBrokerException.
+_ADDRESSED = re.compile(
+    r"(?:channel|connect to|send request to|BROKER:|call the addr) ?[<\[/]{0,2}"
+    r"([^\s<>\[\]/,]{1,255}:\d{1,5})(?![\w.])"
+)
+_GIVEN = re.compile(r"\btimeout,? (\d{1,9}) ?\(?ms\b")
+_OVER = re.compile(r"\bcall (?:the addr\[[^\]]*+\] )?timeout\b")
 _THROWN = re.compile(r"(?:Caused by: )?([A-Za-z_][\w$]*+(?:\.[\w$]++)++)(?:: (.*+))?", re.DOTALL)
 
 
@@ -79,5 +86,17 @@ def _stack_trace(trace: list[str]) -> dict[str, Any]:
         "exception": thrown[1][:ERROR_CHARS] if thrown else None,
         "error": error[:ERROR_CHARS] if error else None,
         "response_code": int(code[1]) if code else None,
+        **_failed_request(trace),
         "stack_trace": "\n".join(kept),
     }
+
+
+def _failed_request(trace: list[str]) -> dict[str, Any]:
+    """Whom the request was for that failed, and how much time it was given, as the exception or its causes say."""
+    said = [trace[0], *(text for text in trace[1:] if text.startswith("Caused by: "))]
+    address = next((found[1] for text in said if (found := _ADDRESSED.search(text))), None)
+    given = next((int(found[1]) for text in said if (found := _GIVEN.search(text))), None)
+    if given is None and any(_OVER.search(text) for text in said):
+        given = 0  # the time was over before the request left
+    told = {"failed_address": address, "time_left_ms": given}
+    return {name: value for name, value in told.items() if value is not None}

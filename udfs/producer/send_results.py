@@ -95,7 +95,12 @@ def _message(attempt: Attempt) -> str | None:
 
 def may_be_stored(attempt: Attempt) -> bool:
     """Whether the broker may hold the message by this attempt."""
-    return attempt.exception is None or attempt.exception.rpartition(".")[2] not in _NOT_STORED
+    return attempt.exception is None or not is_surely_not_stored(attempt.exception)
+
+
+def is_surely_not_stored(exception: str) -> bool:
+    """Whether an attempt that threw this surely stored nothing."""
+    return exception.rpartition(".")[2] in _NOT_STORED
 
 
 def twice_because(attempts: Sequence[Attempt]) -> tuple[str, ...]:
