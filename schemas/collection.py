@@ -29,7 +29,9 @@ TOPIC = column("topic", StringType(), "Topic.", required=True)
 BROKER = column("broker_name", StringType(), "Broker that holds the queue.", required=True)
 CAPTURE = [CLUSTER, event_date("captured_at"), COLLECTOR]
 BROKER_ASKED = column(
-    "broker_name", StringType(), "Broker that was asked, where the line names one; null: one unnamed place."
+    "broker_name",
+    StringType(),
+    "Broker that was asked, where the line names one, after mqadmin -b by its address; null: one unnamed place.",
 )
 NAME_SERVER = column(
     "name_server", StringType(), "Name server that was asked, where the line names one; null: one unnamed place."

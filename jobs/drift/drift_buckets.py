@@ -36,11 +36,13 @@ from hindsight.schemas import (
     QUEUE_PROGRESS,
     REBALANCE_STATE,
     SNAPSHOT_CAPTURE,
+    TOPIC_ROUTE,
     Table,
 )
 from hindsight.udfs.consumer.captured_rounds import CapturedRounds, captured_rounds
 from hindsight.udfs.consumer.member_rules import Shown, setting_of
 from hindsight.udfs.consumer.member_signs import EVENTS, Heartbeats
+from hindsight.udfs.consumer.named_brokers import with_names_of_brokers
 from hindsight.udfs.consumer.offset_marks import Lag
 from hindsight.udfs.consumer.owned_queues import Lags, OwnedQueues, PoppedQueues, reading_instants
 from hindsight.udfs.consumer.queue_ends import QueueEnds
@@ -123,7 +125,9 @@ class _Bucket:
         self._cluster, self._of, self._options, self._given = cluster, of, options, given
         names = _rows(given, NAMES, NAMED)
         self._names = KnownNames(zip(*(column.to_pylist() for column in names.columns), strict=True))
-        self._read = [_of_table(given, table.name) for table in (SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT)]
+        routes = _rows(given, TOPIC_ROUTE.name, ROUTE_SCHEMAS[TOPIC_ROUTE.name])
+        asked = (_of_table(given, table.name) for table in (SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT))
+        self._read = [with_names_of_brokers(rows, routes) for rows in asked]
         self._captured = captured_rounds(*self._read)
         self._rounds = _rounds_of_groups(self._captured)
         self._slices = list(self._sliced())

@@ -31,6 +31,7 @@ _ROUTE_READ = (
 _TOLD = (
     "cluster", "event_date", "collector", "round_at", "topic", "name_server", "broker_name", "captured_at",
     "read_queue_nums", "perm", "logical_broker_name", "logical_queue_nums", "logical_queues",
+    "master_address", "slaves",
 )  # fmt: skip
 _OF_CLUSTER = ("cluster", "event_date")
 ROUTE_SCHEMAS = {

@@ -22,10 +22,11 @@ def in_java_order(ids) -> list[str]:
     return sorted(ids, key=lambda i: i.encode("UTF-16BE"))
 
 
-def capture(broker, kind="consumerConnection", *, error=None, code=None, ids=None, second=0):
+def capture(broker, kind="consumerConnection", *, server=None, error=None, code=None, ids=None, second=0):
     return {
         "kind": kind,
         "broker_name": broker,
+        "name_server": server,
         "captured_at": second,
         "answered": error is None,
         "error": error,

@@ -59,14 +59,14 @@ def java(layout: str, *told: object) -> str:
     return layout % told
 
 
-def connection(release: Release) -> str:
+def connection(release: Release, members=MEMBERS) -> str:
     if release.glued:
-        lines = [java("%03d  %-32s %-22s %-8s %s\n", i, *member) for i, member in enumerate(MEMBERS, 1)]
+        lines = [java("%03d  %-32s %-22s %-8s %s\n", i, *member) for i, member in enumerate(members, 1)]
         lines += ["\nBelow is subscription:"]
         lines += [java("%03d  Topic: %-40s SubExpression: %s\n", i, *sub) for i, sub in enumerate(SUBSCRIBED, 1)]
     else:
         header = ("#ClientId", "#ClientAddr", "#Language", "#Version")
-        lines = [java("%-36s %-22s %-10s %s\n", *row) for row in (header, *MEMBERS)]
+        lines = [java("%-36s %-22s %-10s %s\n", *row) for row in (header, *members)]
         lines += ["\nBelow is subscription:\n"]
         lines += [java("%-20s %s\n", *row) for row in (("#Topic", "#SubExpression"), *SUBSCRIBED)] + ["\n"]
     trailer = "ConsumeType: CONSUME_PASSIVELY\nMessageModel: CLUSTERING\nConsumeFromWhere: CONSUME_FROM_LAST_OFFSET\n"
@@ -121,16 +121,16 @@ def _row(widths: list[int], told: list) -> str:
     return "".join(f"{one:<{width}}  " for one, width in zip(columns, widths, strict=True)) + f"{last}\n"
 
 
-def route_list(release: Release) -> str:
+def route_list(release: Release, brokers=BROKERS) -> str:
     layout = "%-45s %-32s %-50s %-10s %-11s %-5s\n"
     lines = [layout % ("#ClusterName", "#BrokerName", "#BrokerAddrs", "#ReadQueue", "#WriteQueue", "#Perm")]
-    lines += [layout % ("C", name, f"{{0={address}}}", read, write, 6) for name, address, read, write in BROKERS]
-    return "".join(lines) + "-" * 158 + "\n" + layout % ("Total:", len(BROKERS), "", 12, 6, "")
+    lines += [layout % ("C", name, f"{{0={address}}}", read, write, 6) for name, address, read, write in brokers]
+    return "".join(lines) + "-" * 158 + "\n" + layout % ("Total:", len(brokers), "", 12, 6, "")
 
 
-def route_json(release: Release) -> str:
-    brokers = [{"brokerAddrs": {"0": a}, "brokerName": b, "cluster": "C"} for b, a, _, _ in BROKERS]
-    queues = [{"brokerName": b, "perm": 6, "readQueueNums": r, "writeQueueNums": w} for b, _, r, w in BROKERS]
+def route_json(release: Release, of=BROKERS) -> str:
+    brokers = [{"brokerAddrs": {"0": a}, "brokerName": b, "cluster": "C"} for b, a, _, _ in of]
+    queues = [{"brokerName": b, "perm": 6, "readQueueNums": r, "writeQueueNums": w} for b, _, r, w in of]
     answer = {"brokerDatas": brokers, "filterServerTable": {}, "queueDatas": queues}
     return json.dumps(answer, indent="\t").replace('"0": ', "0:") + "\n"
 
@@ -151,3 +151,26 @@ def all_groups(release: Release) -> str:
     layout = f"%-{release.topic}s  %-6s  %-24s %-5s  %-14s  %-7s  %s\n"
     header = layout % ("#Group", "#Count", "#Version", "#Type", "#Model", "#TPS", "#Diff Total")
     return header + layout % ("g", 2, "V4_9_8", "PUSH", "CLUSTERING", 3, 15)
+
+
+def running_info(group: str, topics: list[str], owned: list[tuple[str, str, int]]) -> str:
+    """ConsumerRunningInfo#formatString of 5.1.4, the parts that all releases have."""
+    said = {"messageModel": "CLUSTERING", "consumerGroup": group, "PROP_CLIENT_VERSION": "V5_1_4"}
+    said |= {"PROP_CONSUME_TYPE": "CONSUME_PASSIVELY", "PROP_CONSUMEORDERLY": "false"}
+    lines = ["#Consumer Properties#\n", *(java("%-40s: %s\n", *item) for item in said.items())]
+    lines += ["\n\n#Consumer Subscription#\n"]
+    layout = "%03d Topic: %-40s ClassFilter: %-8s SubExpression: %s\n"
+    lines += [java(layout, i, topic, "false", "*") for i, topic in enumerate(topics, 1)]
+    lines += ["\n\n#Consumer Offset#\n"]
+    lines += [java("%-64s  %-32s  %-4s  %-20s\n", "#Topic", "#Broker Name", "#QID", "#Consumer Offset")]
+    lines += [java("%-32s  %-32s  %-4d  %-20d\n", *queue, 100) for queue in owned]
+    lines += ["\n\n#Consumer MQ Detail#\n"]
+    lines += [java("%-64s  %-32s  %-4s  %-20s\n", "#Topic", "#Broker Name", "#QID", "#ProcessQueueInfo")]
+    held = "ProcessQueueInfo [commitOffset=100, droped=false]"
+    lines += [java("%-64s  %-32s  %-4d  %s\n", *queue, held) for queue in owned]
+    rates = ("#Topic", "#Pull RT", "#Pull TPS", "#Consume RT", "#ConsumeOK TPS", "#ConsumeFailed TPS")
+    lines += [
+        "\n\n#Consumer RT&TPS#\n",
+        java("%-64s  %14s %14s %14s %14s %18s  %25s\n", *rates, "#ConsumeFailedMsgsInHour"),
+    ]
+    return "".join(lines)

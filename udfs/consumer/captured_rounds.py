@@ -30,9 +30,9 @@ from hindsight.udfs.values.value_hashes import sums, value_hashes
 
 _ORDER = ("captured_at", "source_file", "source_line")
 _SHOWN = (
-    "kind", "broker_name", "client_id", "answered", "error", "error_code", "client_version", "consume_type",
-    "message_model", "consume_from_where", "consume_orderly", "client_rebalance", "client_started_at", "client_kind",
-    "member_ids", "subscriptions",
+    "kind", "broker_name", "name_server", "client_id", "answered", "error", "error_code", "client_version",
+    "consume_type", "message_model", "consume_from_where", "consume_orderly", "client_rebalance", "client_started_at",
+    "client_kind", "member_ids", "subscriptions",
 )  # fmt: skip
 _CONNECTED = ("client_id", "broker_name", "address", "language", "client_version", "client_kind", "message_model")
 _FAR = 1 << 62
@@ -128,7 +128,7 @@ def _asked_twice(captures: RowsOfRounds) -> BoolArray:
     """The rows that ask what another one of the round asks too: a place for its list, a client for its own words."""
     rows = captures.rows
     is_list, is_info = _is_in(rows, "kind", (LISTING, ID_LIST)), _is_in(rows, "kind", (INFO,))
-    place = pa.table({"name": whole(rows, "broker_name").fill_null("")})
+    place = pa.table({"name": pc.coalesce(whole(rows, "broker_name"), whole(rows, "name_server"), "")})
     whom = np.where(is_list, ranks(place, "name"), ranks(rows, "client_id"))
     question = np.stack([captures.numbers(), is_list + 2 * is_info, whom], axis=1)
     order = np.lexsort(question.T[::-1])

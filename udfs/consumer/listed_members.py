@@ -1,7 +1,8 @@
 """Captures and heartbeats of one group's round in; who its members are, as each broker lists them, out.
 
-A list that was asked of a named broker is that broker's view. One without a name is some broker's, drawn by lot: it
-counts where no broker was asked by name. Clients rebalance by what one broker answers, so views that differ are a fact.
+A list that was asked of a named broker is that broker's view. One without a name is some broker's, drawn by lot from
+those that a name server knows: it counts where no broker was asked by name, one for each name server. Clients
+rebalance by what one broker answers, so views that differ are a fact.
 """
 
 from __future__ import annotations
@@ -57,10 +58,11 @@ def listed_members(captures: Iterable[Row], heartbeats: Iterable[Row]) -> Listed
     connected: dict[tuple[str, Any], list[Row]] = {}
     for beat in heartbeats:
         connected.setdefault((beat["broker_name"] or _UNNAMED, beat["captured_at"]), []).append(beat)
-    places: dict[str, list[dict[str, Any]]] = {}
+    places: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in lists:
-        place = row["broker_name"] or _UNNAMED
-        places.setdefault(place, []).append(_answer(row, place, connected.get((place, row["captured_at"]))))
+        broker = row["broker_name"] or _UNNAMED
+        answer = _answer(row, broker, connected.get((broker, row["captured_at"])))
+        places.setdefault(_place(row), []).append(answer)
     said = [_last(answers) for _, answers in sorted(places.items())]
     is_named = any(answer["place"] != _UNNAMED and answer["told"] for answer in said)
     asked = [answer for answer in said if not is_named or answer["place"] != _UNNAMED]
@@ -70,7 +72,7 @@ def listed_members(captures: Iterable[Row], heartbeats: Iterable[Row]) -> Listed
     return Listed(
         listings=[
             {"broker_name": answer["place"] or None}
-            | {name: answer[name] for name in ("captured_at", "told", "error", "error_code", "evidence")}
+            | {n: answer[n] for n in ("name_server", "captured_at", "told", "error", "error_code", "evidence")}
             for answer in asked
         ],
         broker_views=[{"broker_name": answer["place"] or None, "members": answer["members"]} for answer in told],
@@ -83,8 +85,14 @@ def listed_members(captures: Iterable[Row], heartbeats: Iterable[Row]) -> Listed
 
 def listed_again(listed: Listed, captures: Iterable[Row]) -> Listed:
     """The list of a round that shows the same: only instants and lines are its own."""
-    own = {row["broker_name"] or None: row for row in captures if row["kind"] in (LISTING, ID_LIST)}
-    return listed._replace(listings=[again(said, own[said["broker_name"]]) for said in listed.listings])
+    own = {_place(row): row for row in captures if row["kind"] in (LISTING, ID_LIST)}
+    return listed._replace(listings=[again(said, own[_place(said)]) for said in listed.listings])
+
+
+def _place(row: Row) -> tuple[str, str]:
+    """Whose list a row is: a broker's, else that of whichever broker a name server gave."""
+    broker = row["broker_name"] or _UNNAMED
+    return broker, _UNNAMED if broker else row["name_server"] or _UNNAMED
 
 
 def again(said: Row, row: Row) -> dict[str, Any]:
@@ -103,6 +111,7 @@ def _answer(row: Row, place: str, connected: Sequence[Row] | None) -> dict[str, 
     ids = [beat["client_id"] for beat in connected or ()] if is_listing else row["member_ids"] or ()
     return {
         "place": place,
+        "name_server": row["name_server"],
         "told": row["answered"] or nobody,
         "captured_at": row["captured_at"],
         "error": row["error"],

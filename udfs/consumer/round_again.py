@@ -43,7 +43,7 @@ def said_again(captures: pa.RecordBatch) -> tuple[dict[str, Said], dict[str | No
     reads: dict[str, Said] = {}
     lists: dict[str | None, Said] = {}
     columns = (captures[name].to_pylist() for name in NEEDED_AGAIN)
-    for kind, broker_name, client_id, at, line in zip(*columns, strict=True):
+    for kind, broker_name, _, client_id, at, line in zip(*columns, strict=True):
         if kind == INFO:
             reads[client_id] = at // 1000, line
         elif kind in (LISTING, ID_LIST):

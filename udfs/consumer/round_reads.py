@@ -27,8 +27,8 @@ READ = (
     "evidence",
 )
 # The columns of captures that lists and reads are made of; and those that a round has for itself that shows the same.
-NEEDED = list(dict.fromkeys([*READ, "kind", "broker_name", "member_ids"]))
-NEEDED_AGAIN = ["kind", "broker_name", "client_id", "captured_at", "evidence"]
+NEEDED = list(dict.fromkeys([*READ, "kind", "broker_name", "name_server", "member_ids"]))
+NEEDED_AGAIN = ["kind", "broker_name", "name_server", "client_id", "captured_at", "evidence"]
 
 
 class Reads(NamedTuple):

@@ -7,7 +7,8 @@ Options as the commands of 4.0.0 to 5.4.0 know them. A read that failed stands u
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+import shlex
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from hindsight.udfs.lines.parsed_line import LandedFile, RefusedLineError
@@ -19,6 +20,8 @@ _GROUP = ("-g", "--consumerGroup", "--groupName", "--producerGroup")
 _TOPIC = ("-t", "--topic", "--topicName")
 _CLIENT = ("-i", "--clientId")
 _BROKER = ("-b", "--brokerAddr")
+_NAME_SERVER = ("-n", "--namesrvAddr")
+_CLUSTER = ("-c", "--cluster")
 # What is known of the asked by the name of a file, <command>_<subject>: the part of the command that its subject is.
 _SUBJECTS = {
     "consumerConnection": "group",
@@ -37,13 +40,19 @@ _TOPIC_OF_ERROR = re.compile(r"\bfor th[ei]s? topic: ?([^\s,]{1,255})")
 
 
 class Command(NamedTuple):
-    """What was asked; ``name`` is empty where nothing says which command it was, the others None where not named."""
+    """What was asked; ``name`` is empty where nothing says which command it was, the others None where not named.
+
+    ``broker`` is an address. ``name_server`` is None, too, where several are named: mqadmin asks one of them, by lot.
+    ``cluster``: through which the brokers of a topic without a route of its own are found.
+    """
 
     name: str = ""
     group: str | None = None
     topic: str | None = None
     client_id: str | None = None
     broker: str | None = None
+    name_server: str | None = None
+    cluster: str | None = None
 
     @property
     def is_taken(self) -> bool:
@@ -61,7 +70,7 @@ class Question(NamedTuple):
 
 def command_of(file: LandedFile) -> Command:
     """The command behind a file: its line where a list of commands has one, else what the file's name says."""
-    return _of_line(file.args) if file.args is not None else _of_name(file.path.rpartition("/")[2])
+    return command_of_line(file.args) if file.args is not None else _of_name(file.path.rpartition("/")[2])
 
 
 def failed_command(known: Command, texts: list[str]) -> Command:
@@ -81,7 +90,7 @@ def question_of(command: Command) -> Question:
     """The read that a taken command stands for; refused: NO_SUBJECT."""
     group, topic = command.group, command.topic
     if command.name in _OF_TOPICS and topic:
-        return Question(command.name, topic, {"topic": topic})
+        return Question(command.name, _joined(topic, command.cluster), {"topic": topic})
     if command.name == "brokerConsumeStats" and command.broker:
         return Question("brokerConsumeStats", command.broker, {})
     if command.name == "consumerProgress" and not group:
@@ -90,10 +99,9 @@ def question_of(command: Command) -> Question:
         raise RefusedLineError("NO_SUBJECT", "nothing says which command this is the output of, or of whom")
     asked = {"consumer_group": group}
     if command.name == "producerConnection":
-        subject = f"{group}@{topic}" if topic else group
-        return Question("producerConnection", subject, {"producer_group": group, "topic": topic})
+        return Question("producerConnection", _joined(group, topic), {"producer_group": group, "topic": topic})
     if command.name == "consumerProgress":
-        return Question("consumeStats", group, asked)
+        return Question("consumeStats", _joined(group, topic, command.cluster), asked)
     if command.name == "consumerConnection":
         return Question("consumerConnection", group, asked)
     if command.client_id:
@@ -106,15 +114,43 @@ def question_of_a_member(command: Command) -> Question:
     return Question("consumerStatus", command.group or "", {"consumer_group": command.group})
 
 
-def _of_line(args: str) -> Command:
-    words = [word.strip("\"'") for word in args.split()]
+def _joined(*names: str | None) -> str:
+    """What was asked for; no name holds an ``@``."""
+    return "@".join(name for name in names if name)
+
+
+def command_of_line(args: str) -> Command:
+    """The command that a command line is; ``mqadmin`` itself may stand before it."""
+    words = _words(args)
     name = next((word for word in words if word in _SUBJECTS), "") or next(iter(words), "?")
-    options = dict(pairwise(words))
+    options = dict(_options(words))
 
     def told(names: tuple[str, ...]) -> str | None:
         return next((options[n] for n in names if options.get(n)), None)
 
-    return Command(name, told(_GROUP), told(_TOPIC), told(_CLIENT), told(_BROKER))
+    servers = (told(_NAME_SERVER) or "").strip("; ")
+    server = servers if ";" not in servers else None
+    return Command(name, told(_GROUP), told(_TOPIC), told(_CLIENT), told(_BROKER), server or None, told(_CLUSTER))
+
+
+def _words(args: str) -> list[str]:
+    """The words of a command line as a shell takes them apart; where its quotes are odd, as they stand."""
+    try:
+        return shlex.split(args)
+    except ValueError:
+        return [word.strip("\"'") for word in args.split()]
+
+
+def _options(words: list[str]) -> Iterator[tuple[str, str]]:
+    """Each option with its value: the next word, or what follows in its own (``--topic=T``, ``-tT``)."""
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        name, equals, value = word.partition("=")
+        if word.startswith("--") and equals:
+            yield name, value
+        elif word[:1] == "-" and word[1:2] != "-" and len(word) > 2:
+            yield word[:2], word[2:]
+        elif word[:1] == "-":
+            yield word, following.strip()
 
 
 def _of_name(name: str) -> Command:

@@ -60,7 +60,8 @@ def consumer_connection(output: Output, refusals: dict[int, Refusal]) -> Rows:
             subscriptions.append(_subscription(text, column))
             return
         of_member = {"consumer_group": group, "consume_from_where": said.get("ConsumeFromWhere") or None}
-        yield "consumer_heartbeat", {**place(output), **of_group, **of_member, **_client(text)}
+        of_broker = {"broker_name": output.command.broker}
+        yield "consumer_heartbeat", {**place(output), **of_broker, **of_group, **of_member, **_client(text)}
 
     rows = each_line_of(output, refusals, read, header=header_in(output, "#ClientId"))
     capture = of_group | {"consumer_group": group, "subscriptions": subscriptions}

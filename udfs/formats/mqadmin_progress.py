@@ -52,7 +52,8 @@ def progress(output: Output, refusals: dict[int, Refusal]) -> Rows:
     """The progress of one group, all brokers together."""
     group = output.group()
     rows = _rows(output, refusals, group)
-    return [capture_row(output, refusals, "consumeStats", group, consumer_group=group), *rows]
+    question = question_of(output.command._replace(name="consumerProgress", group=group))
+    return [capture_row(output, refusals, question.kind, question.subject, **question.columns), *rows]
 
 
 def broker_progress(output: Output, refusals: dict[int, Refusal]) -> Rows:

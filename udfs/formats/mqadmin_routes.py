@@ -50,6 +50,7 @@ def route_list(output: Output, refusals: dict[int, Refusal]) -> Rows:
             "topic_route",
             {
                 **place(output),
+                "name_server": output.command.name_server,
                 "topic": topic,
                 "broker_name": row[1],
                 "read_queue_nums": int(row[3]),
@@ -73,7 +74,8 @@ def route_json(output: Output, refusals: dict[int, Refusal]) -> Rows:
         return []
     topic = topic_of(output)
     rows = as_answered(output, refusals, Question("topicRoute", topic, {"topic": topic}), raw)
-    return [(first, table, row) for _, table, row in rows]
+    server = {"name_server": output.command.name_server}
+    return [(first, table, row | server if table == "topic_route" else row) for _, table, row in rows]
 
 
 def _object(output: Output) -> tuple[int, Fields]:

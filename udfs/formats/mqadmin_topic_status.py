@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hindsight.udfs.formats.cut_names import BROKER_MAYBE_CUT
+from hindsight.udfs.formats.mqadmin_command import question_of
 from hindsight.udfs.formats.mqadmin_output import (
     Output,
     Row,
@@ -43,7 +44,8 @@ def topic_status(output: Output, refusals: dict[int, Refusal]) -> Rows:
             yield "topic_status", {**place(output), "topic": topic, **_row(text.split(), output)}
 
     rows = each_line_of(output, refusals, read, header=header)
-    return [capture_row(output, refusals, "topicStatus", topic, topic=topic), *rows]
+    subject = question_of(output.command._replace(name="topicStatus")).subject
+    return [capture_row(output, refusals, "topicStatus", subject, topic=topic), *rows]
 
 
 def _row(words: list[str], output: Output) -> dict[str, object]:
