@@ -6,10 +6,24 @@ import hashlib
 import json
 import re
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+EventKind = Literal["opened", "worsened", "reopened", "lasting", "corrected", "resolved", "withdrawn"]
+ProducerCode = Literal[
+    "FLEET_SLOW",
+    "BROKER_REFUSES",
+    "ALL_ISOLATED",
+    "NOT_RETURNING",
+    "LONG_ISOLATION",
+    "OVER_ISOLATION",
+    "IMPOSSIBLE_CHOICE",
+    "RELEASE_DIFFERS",
+    "FAULT_OFF_SLOW",
+]
+Seconds = Annotated[float, Field(gt=0)]
 
 _QUEUE = re.compile(r".+:[0-9]{1,9}", re.DOTALL)
 
@@ -68,7 +82,7 @@ class Rounds(_Section):
 
     max_round_s: int = Field(gt=0)
     gap_s: float = Field(gt=0)
-    collector_gap_s: dict[str, float] = {}
+    collector_gap_s: dict[str, Seconds] = {}
     loose_spread_s: float = Field(gt=0)
 
 
@@ -305,10 +319,10 @@ class EventSink(_Section):
 class Events(_Section):
     """What is told of incidents, and to whom."""
 
-    producer_codes: tuple[str, ...]
+    producer_codes: tuple[ProducerCode, ...]
     quiet_m: float = Field(ge=0)
     backfill_after_h: float = Field(gt=0)
-    unsent: tuple[str, ...]
+    unsent: tuple[EventKind, ...]
     timeout_s: float = Field(gt=0)
     attempts: int = Field(ge=1)
     retry_s: float = Field(ge=0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from pydantic import BaseModel, ValidationError
 
 from hindsight.conf.failure import WRONG_USAGE, ExpectedError
 from hindsight.conf.settings import Settings
+
+# Tables whose keys are names of hindsight's own, all of which stand in default.toml.
+_CLOSED = ("timing.opens",)
 
 
 class SettingsError(ExpectedError):
@@ -36,11 +40,28 @@ def load_settings(path: Path | None = None) -> Settings:
             raise SettingsError(f"settings file {str(path)!r} cannot be read: {error.strerror}.") from error
         except tomllib.TOMLDecodeError as error:
             raise SettingsError(f"settings file {str(path)!r} is not TOML: {error}.") from error
+        unknown = [place for table in _CLOSED for place in _unknown(table, values, own)]
+        if unknown:
+            raise SettingsError(f"settings file {str(path)!r}: {'; '.join(unknown)}")
         values = _overlaid(values, own)
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
         raise SettingsError(f"settings file {str(path)!r}: {explained(error)}") from error
+
+
+def _unknown(table: str, base: dict[str, Any], own: dict[str, Any]) -> list[str]:
+    """What is wrong with the keys of a table of which ``base`` has every key."""
+    for name in table.split("."):
+        base, own = base[name], own.get(name, {})
+        if not isinstance(own, dict):
+            return []  # of another kind: the model says so
+    return [_unknown_key(f"{table}.{key}", key, base) for key in own if key not in base]
+
+
+def _unknown_key(where: str, key: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(key, list(known), n=1)
+    return f"unknown key {where!r}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def _overlaid(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
@@ -58,9 +79,7 @@ def explained(error: ValidationError, model: type[BaseModel] = Settings) -> str:
         where = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
             keys = [key for key in _all_keys(model) if key != problem["loc"][-1]]  # one that fits in another place
-            near = difflib.get_close_matches(str(problem["loc"][-1]), keys, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            sentences.append(f"unknown key {where!r}{hint}")
+            sentences.append(_unknown_key(where, str(problem["loc"][-1]), keys))
         else:
             # Spark's options may be secret keys of a store, and a sink's address a secret; so may what stands there.
             found = "" if where.startswith(("spark", "events.sink")) else f" (found {problem['input']!r})"

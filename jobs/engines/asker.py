@@ -71,6 +71,13 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, list) else value
 
 
+def only_read(what: str) -> BadQueryError:
+    """The error that says that a lake is only read."""
+    return BadQueryError(
+        f"a lake is only read: ask with SELECT; this is {what}. --output writes an answer into a file."
+    )
+
+
 def no_table(name: str, known: Iterable[str] | None = None) -> BadQueryError:
     """The error that says that there is no such table or view, and which there are: all, or those ``known``."""
     return BadQueryError(f"there is no table or view {name!r}; there is {near(name, known or columns_by_name())}.")

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 
-from hindsight.jobs.engines.asker import BadQueryError, no_column, no_table
+from hindsight.jobs.engines.asker import BadQueryError, no_column, no_table, only_read
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.scanned import scanned
 from hindsight.jobs.engines.sql_views import View, views
@@ -49,6 +49,7 @@ _SETTINGS = {
 _DESCRIBE = re.compile(r"\s*DESC(?:RIBE)?\s+(?:TABLE\s+)?\"?(\w+)\"?\s*;?\s*", re.IGNORECASE)
 # A text of SQL, or a table with a version.
 _AS_OF = re.compile(r"'[^']*'|\b(\w+)\s+(?:VERSION\s+AS\s+OF\s+(\d+)|TIMESTAMP\s+AS\s+OF\s+'([^']*)')", re.IGNORECASE)
+_EXPLAIN = re.compile(r"\s*EXPLAIN\s+(?:ANALYZE\s+)?", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _NO_TABLE = re.compile(r"Table with name \"?(\w+)\"? does not exist")
 _NO_COLUMN = re.compile(r"(?:Referenced column \"(\w+)\" not found|does not have a column named \"(\w+)\")")
@@ -74,7 +75,8 @@ class LocalAsker:
     def answer(self, query: str, limit: int | None = None) -> pa.RecordBatchReader:
         """The rows of one query, piece by piece, or the first of them.
 
-        Raises: BadQueryError: it is none, or names a table or column that is not there; with what is near.
+        Raises: BadQueryError: it is none, does more than ask, or names a table or column that is not there; with what
+        is near.
         """
         self._get_ready(query)
         self._suppose(query)
@@ -92,7 +94,7 @@ class LocalAsker:
     def check(self, query: str) -> None:
         """Understand a query, and run nothing.
 
-        Raises: BadQueryError: as ``answer``; or it would do something else than asking for rows.
+        Raises: BadQueryError: as ``answer``.
         """
         self._get_ready(query)
         self._suppose(query)
@@ -100,10 +102,7 @@ class LocalAsker:
         if described and self._described(described[1]) is not None:
             return
         try:
-            statement = self._one_statement(self._with_versions(query))
-            if statement.type != duckdb.StatementType.SELECT:
-                raise BadQueryError(f"a lake is only read: ask with SELECT; this is {statement.type.name}.")
-            self._database.sql(statement.query)
+            self._database.sql(self._one_statement(self._with_versions(query)).query)
         except duckdb.Error as error:
             raise self._explained(error) from error
 
@@ -146,11 +145,20 @@ class LocalAsker:
                 self._database.register(word, scanned(lake, table))
 
     def _one_statement(self, query: str) -> duckdb.Statement:
-        """What is asked, which may not be followed by something else."""
+        """What is asked: it only reads, and may not be followed by something else."""
         statements = self._database.extract_statements(query)
         if len(statements) != 1:
             raise BadQueryError("a query is one SQL statement.")
+        if not self._only_reads(statements[0]):
+            raise only_read(statements[0].type.name)
         return statements[0]
+
+    def _only_reads(self, statement: duckdb.Statement) -> bool:
+        """Whether it is a question. EXPLAIN ANALYZE runs what follows it, so that must be one too."""
+        kind, explained = statement.type, _EXPLAIN.match(statement.query)
+        if kind == duckdb.StatementType.EXPLAIN and explained:
+            return all(map(self._only_reads, self._database.extract_statements(statement.query[explained.end() :])))
+        return kind in (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI)  # the latter: PIVOT
 
     def _with_versions(self, query: str) -> str:
         """The query with a name of its own for each earlier version of a table that it names, as Spark writes them."""

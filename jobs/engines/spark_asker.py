@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from hindsight.jobs.engines.asker import BadQueryError, no_column, no_table
+from hindsight.jobs.engines.asker import BadQueryError, no_column, no_table, only_read
 from hindsight.jobs.engines.delta_tables import Lake
 from hindsight.jobs.engines.spark_sql import sql_text
 from hindsight.jobs.lake.what_ifs import supposed_in, what_if_root
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
 from hindsight.schemas import Table
+
+_PLANS = "org.apache.spark.sql.catalyst.plans.logical."
+_DOES = ("Command", "ParsedStatement")
+_RUNS = ("InsertIntoDir", "UnresolvedExecuteImmediate")  # which are neither
+_TELLS = ("Describe", "Show", "Explain")
 
 
 class SparkAsker:
@@ -34,11 +40,20 @@ class SparkAsker:
             of = Lake(self._spark, what_if_root(self.lake.root, name), retention_days=self.lake.retention_days)
             of.read(table).createOrReplaceTempView(word)
         try:
+            self._require_question(query)
             found = self._spark.sql(query)
             rows = (found if limit is None else found.limit(limit)).toArrow()
         except (AnalysisException, ParseException) as error:
             raise _explained(error) from error
         return rows.to_reader()
+
+    def _require_question(self, query: str) -> None:
+        """Refuse what would do more than ask: Spark runs a command as soon as it is given one."""
+        plan = self._spark._jsparkSession.sessionState().sqlParser().parsePlan(query)
+        if not _name_of(plan).startswith(_TELLS):
+            for node in _nodes(plan):
+                if _name_of(node) in _RUNS or any(_is_a(node, kind) for kind in _DOES):
+                    raise only_read(_name_of(node))
 
     def answers(self, queries: Sequence[str]) -> list[pa.Table]:
         """The rows of independent queries, asked at once: small ones keep only the driver waiting."""
@@ -56,6 +71,22 @@ class SparkAsker:
     def literal(self, text: str) -> str:
         """A text as Spark's SQL, whatever it holds."""
         return sql_text(text)
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    """A plan of Spark's and all below it."""
+    yield plan
+    children = plan.children()
+    for place in range(children.size()):
+        yield from _nodes(children.apply(place))
+
+
+def _name_of(plan: Any) -> str:
+    return str(plan.getClass().getSimpleName())
+
+
+def _is_a(plan: Any, kind: str) -> bool:
+    return bool(plan.getClass().getClassLoader().loadClass(_PLANS + kind).isInstance(plan))
 
 
 def _explained(error: AnalysisException | ParseException) -> BadQueryError:

@@ -153,7 +153,7 @@ def test_columns_are_described_with_what_they_mean(lake):
         ("SELECT 1; SELECT 2", "one SQL statement"),
         ("", "one SQL statement"),
         ("SELECT CAST('x' AS INT)", "Could not convert"),
-        ("INSERT INTO quarantine SELECT * FROM quarantine", "quarantine"),
+        ("INSERT INTO quarantine SELECT * FROM quarantine", "only read"),
     ],
 )
 def test_a_query_that_is_wrong_is_told_in_one_sentence_with_what_is_near(lake, query, told):
@@ -224,3 +224,43 @@ def test_every_view_and_every_query_of_the_page_answers_on_random_rows(tmp_path)
         # Wider sums are no type of a table: other readers get doubles of them.
         assert [field for field in answer.schema if pa.types.is_decimal(field.type)] == []
     page(report_data(asker, load_settings(None).report))
+
+
+DOES_MORE = [
+    "COPY (SELECT 1) TO '{file}'",
+    "CREATE TABLE kept AS SELECT 1 AS a",
+    "DROP VIEW current_drift",
+    "INSERT INTO quarantine SELECT * FROM quarantine",
+    "EXPLAIN ANALYZE COPY (SELECT 1) TO '{file}'",
+    "ATTACH '{file}' AS other",
+    "SET threads = 1",
+    "PRAGMA enable_profiling",
+    "EXPORT DATABASE '{file}'",
+    "LOAD json",
+]
+
+
+@pytest.mark.parametrize("query", DOES_MORE)
+def test_what_does_more_than_ask_is_refused_and_does_nothing(lake, tmp_path, query):
+    file = tmp_path / "written"
+    with pytest.raises(BadQueryError, match="a lake is only read"):
+        LocalAsker(lake).answer(query.format(file=file))
+    assert not file.exists()
+
+
+ASKS = [
+    "SELECT 1",
+    "WITH a AS (SELECT 1 AS b) FROM a",
+    "VALUES (1)",
+    "DESCRIBE quarantine",
+    "SUMMARIZE quarantine",
+    "SHOW TABLES",
+    "EXPLAIN SELECT 1",
+    "EXPLAIN ANALYZE SELECT 1",
+    "PIVOT (SELECT 'a' AS name, 1 AS many) ON name USING sum(many)",
+]
+
+
+@pytest.mark.parametrize("query", ASKS)
+def test_every_way_to_ask_is_answered(lake, query):
+    assert len(LocalAsker(lake).answer(query).read_all())

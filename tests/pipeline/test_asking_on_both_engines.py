@@ -19,7 +19,7 @@ from hindsight.jobs import check_quality
 from hindsight.jobs.asking.asking import spark_asker
 from hindsight.jobs.asking.open_drift import NothingJudgedError, judged_until, open_incidents
 from hindsight.jobs.asking.run_summary import summary
-from hindsight.jobs.engines.asker import Asker, as_records, records
+from hindsight.jobs.engines.asker import Asker, BadQueryError, as_records, records
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.sql_views import views
@@ -195,6 +195,28 @@ def _may_be_empty(path: Path, query: str) -> bool:
     """The capture has no refused line and no such verdict; some questions are about another capture."""
     of_others = "quarantine" in query or "verdict = 'unknown'" in query
     return of_others or path.name in ("operators-questions.md", "broker-assignment.md")
+
+
+DOES_MORE = (
+    "CREATE TABLE kept AS SELECT 1 AS a",
+    "CREATE TEMPORARY VIEW mine AS SELECT 1 AS a",
+    "DROP VIEW current_drift",
+    "INSERT INTO quarantine SELECT * FROM quarantine",
+    "WITH q AS (SELECT * FROM quarantine) INSERT INTO quarantine SELECT * FROM q",
+    "DELETE FROM quarantine",
+    "INSERT OVERWRITE DIRECTORY '{folder}' USING parquet SELECT 1 AS a",
+    "SET spark.sql.shuffle.partitions = 7",
+    "CACHE TABLE quarantine",
+)
+
+
+def test_spark_only_reads_too(askers, tmp_path):
+    for query in DOES_MORE:
+        with pytest.raises(BadQueryError, match="a lake is only read"):
+            askers["spark"].answer(query.format(folder=tmp_path / "written"))
+    assert not list(tmp_path.iterdir())
+    for query in ("DESCRIBE TABLE quarantine", "SHOW VIEWS", "EXPLAIN SELECT 1", "VALUES (1)", "FROM quarantine"):
+        assert askers["spark"].answer(query).read_all().num_columns
 
 
 def test_the_documents_have_queries():
