@@ -8,6 +8,7 @@ from functools import partial
 from importlib import import_module
 
 from hindsight.jobs.running.exit_codes import exit_code
+from hindsight.jobs.running.interrupts import listen
 from hindsight.jobs.running.run_log import start_log
 
 # Commands with a module of their own, each with the one whose ``app`` it is: they do not wait for Spark's modules.
@@ -29,6 +30,7 @@ _ASKING = frozenset({"bundle", "check", "drift", "explain", "metrics", "render-r
 
 def main(command: str | None = None) -> None:
     """Run the command line, or one command of it; ends the process."""
+    listen()
     start_log()
     arguments = [*([command] if command else []), *sys.argv[1:]]
     sys.exit(exit_code(lambda: _asked(arguments)(standalone_mode=False)))

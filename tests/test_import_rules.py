@@ -22,6 +22,7 @@ ALLOWED = {
     "jobs/collect": {
         "conf.failure",
         "jobs.collect",
+        "jobs.running.interrupts",
         "jobs.running.run_log",
         "jobs.running.run_metrics",
         "jobs.running.terminal",

@@ -11,6 +11,7 @@ from prompt_toolkit.document import Document
 
 from hindsight.jobs.engines.asker import BadQueryError
 from hindsight.jobs.engines.sql_views import columns_by_name
+from hindsight.jobs.running.interrupts import TerminatedError
 from hindsight.jobs.running.terminal import write
 
 _WORD = re.compile(r"\w+")
@@ -51,6 +52,8 @@ def ask(answer: Callable[[str], None], session: PromptSession[str] | None = None
     while True:
         try:
             line = session.prompt("        ...> " if lines else "hindsight> ")
+        except TerminatedError:
+            raise
         except KeyboardInterrupt:
             lines = []
             continue
@@ -67,5 +70,7 @@ def ask(answer: Callable[[str], None], session: PromptSession[str] | None = None
 def _answered(answer: Callable[[str], None], query: str) -> None:
     try:
         answer(query)
+    except TerminatedError:
+        raise
     except (BadQueryError, KeyboardInterrupt) as error:
         write([str(error) or "interrupted"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +17,7 @@ from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.producers import producer_derivation
 from hindsight.jobs.running.run_context import RunContext
+from hindsight.jobs.running.scratch_folder import ScratchFolder
 from hindsight.schemas import Table
 from hindsight.udfs.strategies.ring_positions import Positions, given_positions
 
@@ -36,11 +36,11 @@ def derived_again(
 ) -> dict[str, pa.Table]:
     """The rows of all derived tables of these dates, by the names of the tables."""
     derive = drift_derivation.derive if of_groups else producer_derivation.derive
-    with tempfile.TemporaryDirectory(prefix="hindsight-bundle-") as folder, LocalRunner(1) as runner:
-        lake = LocalLake(folder, retention_days=1)
+    with ScratchFolder() as folder, LocalRunner(1) as runner:
+        lake = LocalLake(str(folder), retention_days=1)
         for table, own in rows.items():
             lake.append(table, with_lineage(own, table))
-        stretch = dates.stretch(lake, RunContext(folder, run_id=_RUN, started_at=_AT), cluster)
+        stretch = dates.stretch(lake, RunContext(str(folder), run_id=_RUN, started_at=_AT), cluster)
         with given_positions(ring):
             made = derive(stretch, settings, runner)
             return {table.name: _of(made, table) for table in _derived(of_groups)}

@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import itertools
 import math
-import signal
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge
@@ -21,6 +23,7 @@ from hindsight.jobs.collect.line_maker import LineMaker, now_ms
 from hindsight.jobs.collect.running_infos import SilentClients
 from hindsight.jobs.collect.server import Manners
 from hindsight.jobs.collect.sweep import Sweep
+from hindsight.jobs.running.interrupts import handled_by
 from hindsight.jobs.running.run_log import tell
 from hindsight.jobs.running.run_metrics import replace_metrics
 
@@ -76,8 +79,6 @@ class Collector:
             self._writer.start()
         except OSError as error:
             raise CollectError(f"the landing folder cannot be written to: {error}") from error
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self._loop.add_signal_handler(number, self.stop)
         try:
             await self._sweep_on()
         finally:
@@ -169,10 +170,52 @@ def write_sweep_metrics(path: Path, cluster: str, number: int, facts: dict[str, 
     replace_metrics(path, registry)
 
 
-def run_collector(plan: Plan, on_sweep: OnSweep | None = None) -> bool:
-    """Collect in an event loop of its own; whether it was told to stop. Raises: as ``Collector.run``."""
+def run_collector(plan: Plan) -> bool:
+    """Collect until all is done or a signal says stop; whether one did. Raises: as ``Collector.run``."""
 
     async def collect() -> bool:
-        return await Collector(plan, on_sweep).run()
+        collector, loop = Collector(plan), asyncio.get_running_loop()
+        with handled_by(lambda *_: loop.call_soon_threadsafe(collector.stop)):
+            return await collector.run()
 
     return asyncio.run(collect())
+
+
+class CollectorThread:
+    """The collector beside what the main thread does; ``on_end`` is called in its thread when it has ended."""
+
+    def __init__(self, plan: Plan, on_sweep: OnSweep, on_end: Callable[[], None]) -> None:
+        self._plan, self._on_sweep, self._on_end = plan, on_sweep, on_end
+        self._result: Future[bool] = Future()
+        self._stop: Future[Callable[[], object]] = Future()
+        self._thread = Thread(target=self._run, name="collector")
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """As ``Collector.stop``; from any thread, before the begin and after the end as well."""
+
+        def stop(ready: Future[Callable[[], object]]) -> None:
+            with contextlib.suppress(RuntimeError):  # its loop is closed
+                ready.result()()
+
+        self._stop.add_done_callback(stop)
+
+    def result(self) -> bool:
+        """Wait for the end; whether it was stopped. Raises: as ``Collector.run``."""
+        return self._result.result()
+
+    def _run(self) -> None:
+        try:
+            self._result.set_result(asyncio.run(self._collect()))
+        except Exception as error:
+            self._result.set_exception(error)
+        finally:
+            self._on_end()
+
+    async def _collect(self) -> bool:
+        collector = Collector(self._plan, self._on_sweep)
+        self._stop.set_result(partial(asyncio.get_running_loop().call_soon_threadsafe, collector.stop))
+        return await collector.run()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from hindsight.jobs import flag_allocation_drift, rebuild_availability
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import DateRange
+from hindsight.jobs.running.scratch_folder import ScratchFolder
 from hindsight.jobs.scenarios.difference_causes import Causes, published_side
 from hindsight.jobs.scenarios.lake_comparison import (
     DERIVED,
@@ -110,11 +110,11 @@ class Question:
 
     def _of_release(self, release: str) -> list[DateDifferences]:
         """What another release makes of the same input, in a folder that is gone afterwards."""
-        with tempfile.TemporaryDirectory(prefix="hindsight-compare-") as folder:
+        with ScratchFolder() as folder:
             place = None if self.landing is None else absolute(self.landing)
             file = None if self.settings_file is None else self.settings_file.absolute()
             lake = self.derivable()
-            return self._beside(lake, derived_by(command_of(release), lake, Path(folder), place, file))
+            return self._beside(lake, derived_by(command_of(release), lake, folder, place, file))
 
     def _beside(self, before: LocalLake, after: LocalLake) -> list[DateDifferences]:
         if self.dates.is_given and not any(day in self.dates for day in days_of(before) | days_of(after)):

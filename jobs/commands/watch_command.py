@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 import time
 from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
-from threading import Thread
+from queue import SimpleQueue
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
-from hindsight.conf.failure import DONE
+from hindsight.conf.failure import DONE, INTERRUPTED
 from hindsight.conf.settings_file import load_settings
-from hindsight.jobs.collect.collector import OnSweep, run_collector
+from hindsight.jobs.collect.collector import CollectorThread, Plan
 from hindsight.jobs.collect.command import plan_of, with_options_of
 from hindsight.jobs.collect.failures import CollectError
 from hindsight.jobs.commands.command_options import EngineName, Json, LakeRoot, Master, SettingsFile
 from hindsight.jobs.engines.engine_choice import chosen_engine
 from hindsight.jobs.running.exit_codes import exit_code
+from hindsight.jobs.running.interrupts import handled_by, interrupt
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_log import tell
 
@@ -33,63 +37,79 @@ def run_pipeline(options: list[str]) -> int:
         app as jobs,  # brings an engine's modules: the first sweep does not wait for them
     )
 
-    return exit_code(lambda: jobs(args=["run-pipeline", *options], prog_name="hindsight", standalone_mode=False))
+    code = exit_code(lambda: jobs(args=["run-pipeline", *options], prog_name="hindsight", standalone_mode=False))
+    if code == INTERRUPTED:
+        sys.exit(code)  # it was said
+    return code
 
 
 class PipelineRuns:
-    """Runs of the pipeline, one at a time and each in a thread of its own: the collector goes on meanwhile."""
+    """Runs of the pipeline, one at a time, in the main thread; meanwhile the collector goes on in its own."""
 
     def __init__(self, run: Callable[[], int], every_s: float) -> None:
         self.last_code = DONE
         self._run = run
         self._every_s = every_s
         self._due_at = 0.0
-        self._thread: Thread | None = None
+        self._is_asked_for = False
+        self._asked: SimpleQueue[bool] = SimpleQueue()
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a run goes on."""
-        return self._thread is not None and self._thread.is_alive()
+        """Whether a run goes on, or is about to."""
+        return self._is_asked_for
 
     def swept(self, sweeps: int, close_file: Callable[[], None]) -> None:
-        """Begin a run over all that was collected, if one is due and none goes on."""
-        if sweeps >= FIRST_SWEEPS and time.monotonic() >= self._due_at and not self.is_under_way:
+        """Ask for a run over all that was collected, if one is due and none goes on."""
+        if sweeps >= FIRST_SWEEPS and time.monotonic() >= self._due_at and not self._is_asked_for:
             close_file()
-            self.begin()
+            self._due_at = time.monotonic() + self._every_s
+            self._is_asked_for = True
+            self._asked.put(True)
 
-    def begin(self) -> None:
-        """Begin a run; a process that ends does not wait for it."""
-        self._due_at = time.monotonic() + self._every_s
-        self._thread = Thread(target=self._run_and_tell, name="pipeline", daemon=True)
-        self._thread.start()
+    def ended(self) -> None:
+        """Nothing more is collected."""
+        if self._is_asked_for:
+            tell("waiting for the run to end", hint="a second Ctrl-C cuts it; a rerun takes up where it stopped")
+        self._asked.put(False)
 
-    def wait(self) -> None:
-        """Wait until no run goes on. Raises: KeyboardInterrupt."""
-        if self._thread is not None:
-            self._thread.join()
+    def run_when_asked(self) -> None:
+        """Make the runs that are asked for, until ``ended``. Raises: KeyboardInterrupt."""
+        while self._asked.get():
+            self.run()
+            self._is_asked_for = False
 
-    def _run_and_tell(self) -> None:
+    def run(self) -> None:
+        """Make a run."""
         begun = time.monotonic()
         self.last_code = self._run()
         failed = {} if self.last_code == DONE else {"failed": "collecting goes on, and the next run tries again"}
         tell("run", exit_code=self.last_code, seconds=round(time.monotonic() - begun, 1), **failed)
 
 
-def watch(collect: Callable[[OnSweep], bool], runs: PipelineRuns) -> None:
+def watch(plan: Plan, runs: PipelineRuns) -> None:
     """Collect until it is stopped, or until all is collected: then a last run takes in the rest.
 
     Raises: CollectError: nothing could be collected, or the last run failed; KeyboardInterrupt: a run was cut.
     """
-    try:
-        is_stopped = collect(runs.swept)
-    finally:
-        if runs.is_under_way:
-            tell("waiting for the run to end", hint="a second Ctrl-C cuts it; a rerun takes up where it stopped")
-        runs.wait()
+    collecting = CollectorThread(plan, runs.swept, runs.ended)
+    stops = itertools.count(1)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        collecting.stop()
+        if next(stops) > 1 and runs.is_under_way:
+            interrupt(number, frame)
+
+    with handled_by(stop):
+        collecting.start()
+        try:
+            runs.run_when_asked()
+        finally:
+            collecting.stop()
+            is_stopped = collecting.result()
     if is_stopped:
         return
-    runs.begin()
-    runs.wait()
+    runs.run()
     if runs.last_code != DONE:
         raise CollectError(f"the last run of the pipeline ended with exit code {runs.last_code}; above stands why.")
 
@@ -131,7 +151,7 @@ def watch_command(**options: Any) -> None:
     """Collect, and run the pipeline every few minutes; each run writes the page again, from the second sweep on."""
     plan, words, every_s = (_called(one, options) for one in (plan_of, _words, _seconds_between))
     words += ["--landing", str(plan.landing)]
-    watch(lambda on_sweep: run_collector(plan, on_sweep), PipelineRuns(lambda: run_pipeline(words), every_s))
+    watch(plan, PipelineRuns(lambda: run_pipeline(words), every_s))
 
 
 def _called(one: Callable[..., Any], options: dict[str, Any]) -> Any:

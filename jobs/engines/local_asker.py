@@ -7,7 +7,6 @@ is loaded or fetched. What hindsight's queries call as Spark does is a macro her
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -22,6 +21,7 @@ from hindsight.jobs.engines.scanned import scanned
 from hindsight.jobs.engines.sql_views import View, views
 from hindsight.jobs.lake.what_ifs import supposed_in, what_if_root
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
+from hindsight.jobs.running.scratch_folder import own_scratch
 from hindsight.schemas import TABLES, Table
 
 # Spark's names for what DuckDB calls otherwise, or means otherwise: its own max_by passes over nulls.
@@ -60,7 +60,7 @@ class LocalAsker:
 
     def __init__(self, lake: LocalLake) -> None:
         self.lake = lake
-        self._database = duckdb.connect(config={"temp_directory": f"{tempfile.gettempdir()}/hindsight-duckdb"})
+        self._database = duckdb.connect(config={"temp_directory": f"{own_scratch()}/duckdb"})
         for name, value in _SETTINGS.items():
             self._database.execute(f"SET {name} = {value!r}")
         for call, meaning in _MACROS.items():

@@ -6,16 +6,17 @@ starts none.
 
 from __future__ import annotations
 
+import os
 import signal
-import tempfile
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import chain, count
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process, resource_tracker
 from pathlib import Path
+from threading import Thread
 from types import TracebackType
 from typing import Any
 
@@ -23,6 +24,8 @@ import pyarrow as pa
 
 from hindsight.jobs.engines.blobs import Blob, Entry, Given, Spool, packed
 from hindsight.jobs.engines.runner import Kernel, KernelFailedError, KeyKernel, RowKernel
+from hindsight.jobs.running.interrupts import STOPPING, undisturbed
+from hindsight.jobs.running.scratch_folder import ScratchFolder
 
 _FEW_BYTES = 4 << 20  # of blobs, for which no worker is started
 
@@ -49,16 +52,49 @@ class LocalBlobs:
         return (table.select(schema.names).cast(schema) for table in self.tables(name))
 
 
+class Workers:
+    """Processes that run kernels, made when there is work for them; they end with this one, however it ends."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._pool: ProcessPoolExecutor | None = None
+
+    def map(self, function: Callable[..., Any], *given: Iterable[Any]) -> Iterator[Any]:
+        """As ``map`` does, by all of them at once."""
+        resource_tracker.ensure_running()
+        # A worker is known before a signal counts; and what a terminal or systemd says to all of them is not its own.
+        with undisturbed():
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+            try:
+                return self._started().map(function, *given)
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def end(self, *, at_once: bool) -> None:
+        """Let them end, ``at_once`` in the middle of their work."""
+        pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        for worker in list((pool._processes or {}).values()) if at_once else ():
+            worker.kill()
+        pool.shutdown(cancel_futures=True)
+
+    def _started(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            # A forked process would share the locks of this one's threads.
+            context = get_context("spawn")
+            self._pool = ProcessPoolExecutor(self.most, mp_context=context, initializer=_end_with_parent)
+        return self._pool
+
+
 class LocalRunner:
     """Use it as a context: at its end its workers and its folder are gone, after an interrupt as well."""
 
     def __init__(self, workers: int) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="hindsight-")
+        self._workers = Workers(workers)
+        self._folder = ScratchFolder()
         self._number = count()
         self._done_of = (0, 0)  # tasks of the step that runs
-        # A forked process would share the locks of this one's threads.
-        made = partial(ProcessPoolExecutor, workers, mp_context=get_context("spawn"), initializer=_leave_interrupts)
-        self._pool = made() if workers > 1 else None
 
     def __enter__(self) -> LocalRunner:
         return self
@@ -66,13 +102,9 @@ class LocalRunner:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._pool is not None:
-            workers = list((self._pool._processes or {}).values())
-            if kind is not None:
-                for worker in workers:
-                    worker.terminate()
-            self._pool.shutdown(cancel_futures=True)
-        self._folder.cleanup()
+        with undisturbed():
+            self._workers.end(at_once=kind is not None)
+            self._folder.remove()
 
     def at_work(self) -> str:
         """How many tasks of the step that runs are done, in words."""
@@ -100,8 +132,9 @@ class LocalRunner:
 
     def _done(self, work: list[Work], *, are_few: bool = False) -> LocalBlobs:
         # In the order of their names the files are in that of the work.
-        paths = [Path(self._folder.name, f"{next(self._number):09}.arrow") for _ in work]
-        run: Callable[..., Any] = map if self._pool is None or len(work) < 2 or are_few else self._pool.map
+        paths = [self._folder.path / f"{next(self._number):09}.arrow" for _ in work]
+        is_alone = self._workers.most < 2 or len(work) < 2 or are_few
+        run: Callable[..., Any] = map if is_alone else self._workers.map
         found: list[Entry] = []
         for done, (entries, failure) in enumerate(run(_spooled, work, paths)):
             self._done_of = done + 1, len(work)
@@ -111,9 +144,16 @@ class LocalRunner:
         return LocalBlobs(found)
 
 
-def _leave_interrupts() -> None:
-    """To the process that started this one, which ends it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _end_with_parent() -> None:
+    """Ends this process with the one that started it, of which a pipe tells; no signal tells of a SIGKILL."""
+    parent = parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
 
 
 def _by_key(entries: Iterable[Entry]) -> dict[int, list[Entry]]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pickle
-import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from hindsight.jobs.engines.blobs import Blob, Entry, Given, Packed, Spool, packed, unpacked
 from hindsight.jobs.engines.runner import Kernel, KeyKernel, RowKernel
 from hindsight.jobs.engines.spark_sql import staged
+from hindsight.jobs.running.scratch_folder import ScratchFolder
 
 _BLOB = "name string, key long, place long, rows binary"
 _SCHEMA = pa.schema([("name", pa.string()), ("key", pa.int64()), ("place", pa.int64()), ("rows", pa.binary())])
@@ -98,12 +97,9 @@ def _over_rows(kernel: RowKernel) -> Callable[[Batches], Batches]:
 
 def _over_keys(kernel: KeyKernel) -> Callable[[Batches], Batches]:
     def run(batches: Batches) -> Batches:
-        scratch = Path(mkdtemp(prefix="hindsight-"))
-        try:
+        with ScratchFolder() as scratch:
             for key, entries in sorted(_spooled(batches, scratch).items()):
                 yield from _as_batches(kernel(key, Given(entries)))
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
 
     return run
 

@@ -10,21 +10,26 @@ import typer
 
 from hindsight.conf.failure import DONE, INTERRUPTED, RUN_FAILED, WRONG_USAGE, ExpectedError
 from hindsight.jobs.running.file_failures import of_files
+from hindsight.jobs.running.interrupts import was_interrupted
 from hindsight.jobs.running.terminal import legible, legible_lines
 
 
 def exit_code(work: Callable[[], object]) -> int:
     """Do the work; what goes wrong is said on stderr in a sentence."""
     try:
-        # Typer takes an interrupt for a result: the exit code that it would have chosen itself.
-        if work() == INTERRUPTED:
-            raise KeyboardInterrupt
+        uninterrupted(work)
     except (Exception, KeyboardInterrupt) as error:
         # The process's outermost edge: Python's own exit code would be 1, which means drift to CI.
         message, code = _sentence_and_code(error)
         sys.stderr.write(f"hindsight: {legible(message)}\n")
         return code
     return DONE
+
+
+def uninterrupted(work: Callable[[], object]) -> None:
+    """Do the work. Raises: KeyboardInterrupt: Typer makes a result of it, the exit code that it would have chosen."""
+    if work() == INTERRUPTED:
+        raise KeyboardInterrupt
 
 
 def _sentence_and_code(error: BaseException) -> tuple[str, int]:
@@ -42,9 +47,9 @@ def _sentence_and_code(error: BaseException) -> tuple[str, int]:
 
 
 def _was_interrupted(error: BaseException | None) -> bool:
-    """Whether an interrupt is behind a failure: a call to the JVM that is broken off fails in ways of its own."""
+    """Whether an interrupt is behind a failure: a call of a library that is broken off fails in ways of its own."""
     if error is None:
-        return False
+        return was_interrupted()
     return isinstance(error, (KeyboardInterrupt, typer.Abort)) or _was_interrupted(error.__context__)
 
 

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from hindsight.conf.settings import Settings
 from hindsight.jobs.running.delta_jars import PACKAGES, SparkEnvironmentError, delta_jars, spark_defaults
 from hindsight.jobs.running.file_failures import of_files
+from hindsight.jobs.running.interrupts import kept
 
 _JAVA_NEEDED = 17
 _JAVA_HELP = f"install Java {_JAVA_NEEDED} or newer (Debian: openjdk-17-jre-headless) or set JAVA_HOME to one"
@@ -54,7 +55,8 @@ def spark_session(settings: Settings, *, app_name: str, master: str | None = Non
     if local:
         builder = _local(builder, settings)
     try:
-        spark = builder.getOrCreate()
+        with kept():
+            spark = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise SparkEnvironmentError(f"Spark did not start: {error}. Run with `java -version` to check Java.") from error
     # The snapshot of a Delta table is small; 50 tasks to read it cost more than the table. A cluster may differ.

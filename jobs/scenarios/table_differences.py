@@ -6,7 +6,6 @@ them (``lineage``) are outside. DuckDB does it, in columns, and on disk where th
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable
 from contextlib import closing
 from typing import Literal, TypeAlias
@@ -15,6 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from hindsight.jobs.running.scratch_folder import own_scratch
 from hindsight.schemas import Table
 from hindsight.schemas.verdicts import VERDICTS
 
@@ -34,7 +34,7 @@ def differences(table: Table, before: Rows, after: Rows) -> pa.Table:
     equals null. Should several rows have one key, against the contract, then equal ones are met first and the
     others in order.
     """
-    with closing(duckdb.connect(config={"temp_directory": f"{tempfile.gettempdir()}/hindsight-duckdb"})) as database:
+    with closing(duckdb.connect(config={"temp_directory": f"{own_scratch()}/duckdb"})) as database:
         database.execute("SET TimeZone = 'UTC'")
         database.register("before", before)
         database.register("after", after)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -112,7 +111,7 @@ def test_an_error_of_a_worker_comes_with_its_text(runner):
 def test_nothing_is_left_when_the_driver_is_interrupted(error):
     before = set(multiprocessing.active_children())
     with pytest.raises(error), LocalRunner(2) as made:
-        folder = Path(made._folder.name)
+        folder = made._folder.path
         made.each(cut, [[("a", 1, 1, 1)], [("a", 1, 1, 1)]])
         assert list(folder.iterdir())
         raise error
