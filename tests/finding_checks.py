@@ -119,6 +119,9 @@ def test_over_isolation(findings, case, certainty):
         ("slow, others are off", "certain"),
         ("over", None),
         ("nothing isolated", None),
+        ("a fleet of one", None),
+        ("a fleet of one that sends too little beside", None),
+        ("a fleet of two", "certain"),
     ],
 )
 def test_fleet_slow(findings, case, certainty):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from hindsight.jobs.running.own_release import own_release
@@ -14,8 +15,14 @@ from hindsight.udfs.release_profiles import PROFILES
 
 def versions() -> dict[str, Any]:
     """Of this release: hindsight, the contracts, and what it knows of RocketMQ's releases."""
-    rules = "\n".join(repr(rule) for rule in (*PROFILES.values(), *CLIENT_FAMILIES.values()))
+    rules = "\n".join(_spelled(rule) for rule in (*PROFILES.values(), *CLIENT_FAMILIES.values()))
     return {"hindsight": own_release(), "contracts": SCHEMA_VERSION, "release_profiles": _digest(rules)}
+
+
+def _spelled(rule: Any) -> str:
+    """A rule in words that are the same in every process: the order of a set is not."""
+    told = {field.name: getattr(rule, field.name) for field in fields(rule)}
+    return repr([(name, sorted(value) if isinstance(value, frozenset) else value) for name, value in told.items()])
 
 
 def contract_of(table: Table) -> str:
@@ -24,10 +31,13 @@ def contract_of(table: Table) -> str:
 
 
 def differences(told: Mapping[str, Any]) -> list[str]:
-    """What the release that made a bundle had otherwise, in sentences; ``told``: its manifest."""
+    """What of the rules by which a bundle was made differs here, in sentences; ``told``: its manifest.
+
+    Another release of hindsight alone is no difference: rows may differ where rules or columns do.
+    """
     theirs, ours = told.get("versions"), versions()
     theirs = theirs if isinstance(theirs, dict) else {}
-    words = {"hindsight": "hindsight", "contracts": "contracts of tables", "release_profiles": "release profiles"}
+    words = {"contracts": "contracts of tables", "release_profiles": "release profiles"}
     found = [
         f"made with {word} {theirs.get(name)}, replayed with {ours[name]}"
         for name, word in words.items()
