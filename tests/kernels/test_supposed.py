@@ -64,6 +64,24 @@ def test_a_client_that_leaves_holds_nothing_even_where_nothing_is_expected(drawn
     assert not {owner.client_id for own in found.get("t", {}).values() for owner in own} & left
 
 
+@given(
+    st.sets(st.sampled_from(MEMBERS[:4]), min_size=1),
+    st.sampled_from(QUEUES),
+    st.sets(st.sampled_from(MEMBERS)),
+    st.booleans(),
+)
+def test_an_orphan_queue_stays_one_whoever_would_claim_it_until_its_claimant_leaves(before, orphan, others, leaves):
+    """With one that joins, one that leaves, any others: only the claimant of the orphan makes it one no more."""
+    claimed = Shared(sorted(before))
+    (claimant,) = claimed.claimants[orphan]
+    after = (others | {MEMBERS[4]}) - {claimant} if leaves else others | {claimant}
+    would = Shared(sorted(after))
+    owners = {"t": {q: tuple(Owner(c, False) for c in claimed.claimants[q]) for q in QUEUES if q != orphan}}
+    found = moved_owners(owners, {"t": Claims(claimed, would)}, Present(after, before - after, False))["t"]
+    held_by = {owner.client_id for owner in found.get(orphan, ())}
+    assert held_by == (set(would.claimants[orphan]) if leaves else set())
+
+
 def rule(client_id, strategy="AVG", profile="P533"):
     return {"client_id": client_id, "strategy": strategy, "source": "client_log", "profile": profile}
 

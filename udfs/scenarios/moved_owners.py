@@ -2,7 +2,8 @@
 
 Every client decides by itself. So one that did what its own rule says, would do what that says then: a client that
 held just what it claimed holds what it would claim. Where a client held a queue that it does not claim, or did not hold
-one that it claims, something was amiss, and stays so: no premise heals what is not of its making.
+one that it claims, something was amiss, and stays so: no premise heals what is not of its making. A queue that its
+claimant answered without is held by nobody as long as that client is there, whoever would claim it.
 
 An example: three members share nine queues by AVG, and c, which was frozen, still shows 8, which is b's by now.
 
@@ -78,6 +79,8 @@ def _of_topic(
 def _of_queue(
     own: tuple[Owner, ...], recorded: Collection[str], supposed: Collection[str], present: Present
 ) -> tuple[Owner, ...]:
+    if not own and any(client_id in present.answering for client_id in recorded):
+        return own
     showed = {owner.client_id: owner for owner in own}
     holds = set()
     for client_id in {*showed, *recorded, *supposed} - {*present.left}:
