@@ -19,6 +19,7 @@ from hindsight.jobs.drift.drift_routes import NAMES, ROUTE_CAPTURES, RouteFile, 
 from hindsight.jobs.drift.group_split import LOGS, WANTS, Cutting, SplitOpening
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.heaps import OfHeap, file_heaps
 from hindsight.jobs.engines.runner import Blobs, Runner
 from hindsight.jobs.producers.producer_buckets import OPENING
 from hindsight.jobs.producers.producer_cut import Addresses
@@ -77,16 +78,17 @@ def derive(stretch: Stretch[Any], settings: Settings, runner: Runner, premises: 
     by = Cutting(addresses, dates, settings.drift.lookback_s, None, _distances(stretch))
     if by.distances:
         by = by._replace(nearest=_nearest(runner, _tasks(stretch, files, (SNAPSHOT_CAPTURE,), by)))
-    rows = runner.each(cut, _tasks(stretch, files, (*_OF_GROUPS, *fed), by))
+    rows = runner.each(OfHeap(cut), file_heaps(_tasks(stretch, files, (*_OF_GROUPS, *fed), by)))
     wants, printed = _wants(rows.tables(WANTS), addresses), _printed(rows)
 
     def copied(*tables: Table) -> list[RouteFile]:
         tasks = _tasks(stretch, files, tables, by)
         return [RouteFile(task.folder, task.file, by, wants, printed) for task in tasks]
 
-    routes = runner.each(cut_routes, copied(SNAPSHOT_CAPTURE, TOPIC_ROUTE)).of(ROUTE_CAPTURES, TOPIC_ROUTE.name, NAMES)
-    ends = runner.each(cut_ends, copied(TOPIC_STATUS)).of(ENDS)
-    logs = runner.each(cut_logs, _logs(stretch, files, by, rows)).of(NAMELESS)
+    routed = runner.each(OfHeap(cut_routes), file_heaps(copied(SNAPSHOT_CAPTURE, TOPIC_ROUTE)))
+    routes = routed.of(ROUTE_CAPTURES, TOPIC_ROUTE.name, NAMES)
+    ends = runner.each(OfHeap(cut_ends), file_heaps(copied(TOPIC_STATUS))).of(ENDS)
+    logs = runner.each(OfHeap(cut_logs), file_heaps(_logs(stretch, files, by, rows))).of(NAMELESS)
     openings = [
         runner.over(SplitOpening(OPENING + table.name, by), stretch.opening(table))
         for table in (CLIENT_STRATEGY_STATE, GROUP_DRIFT_STATE, REBALANCE_STATE)
@@ -121,7 +123,7 @@ def _tasks(
 
 
 def _nearest(runner: Runner, tasks: Collection[GroupFile]) -> dict[tuple[str, str, int], int]:
-    found = runner.each(look, list(tasks)).tables(NEAREST)
+    found = runner.each(OfHeap(look), file_heaps(list(tasks))).tables(NEAREST)
     return merged_nearest([{(c, group, day): of for c, group, day, of in _values(table)} for table in found])
 
 

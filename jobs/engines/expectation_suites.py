@@ -11,11 +11,11 @@ import great_expectations.expectations as gxe
 from great_expectations.core.batch_definition import BatchDefinition
 from great_expectations.data_context.types.base import ProgressBarsConfig
 
+from hindsight.jobs.engines.counted_results import OBSERVED_CHARS
 from hindsight.schemas import Table
 from hindsight.schemas.expectations import INVARIANTS
 
 __all__ = ["BatchDefinition", "crash_of", "ephemeral_context", "expectations_of", "key_and_values", "outcome"]
-_OBSERVED_CHARS = 500
 
 
 def ephemeral_context() -> Any:
@@ -61,13 +61,13 @@ def outcome(table: Table, result: Any) -> dict[str, Any]:
         "expectation": _told(config),
         "severity": "critical" if crashed else str(getattr(config.severity, "value", config.severity)),
         "success": bool(result.success),
-        "observed": (crashed or json.dumps(observed, default=str))[:_OBSERVED_CHARS],
+        "observed": (crashed or json.dumps(observed, default=str))[:OBSERVED_CHARS],
     }
 
 
 def crash_of(table: Table, expectation: Any, error: Exception) -> dict[str, Any]:
     """The same of an expectation whose rows could not be looked for: a critical failure."""
-    told = {"severity": "critical", "success": False, "observed": str(error)[:_OBSERVED_CHARS]}
+    told = {"severity": "critical", "success": False, "observed": str(error)[:OBSERVED_CHARS]}
     return {"table": table.name, "expectation": _told(expectation.configuration), **told}
 
 

@@ -36,3 +36,8 @@ def heaps(tasks: Sequence[Any], size_of: Callable[[Any], int]) -> list[Sequence[
         found[-1].append(task)
         room -= size
     return list(found)
+
+
+def file_heaps(tasks: Sequence[Any]) -> list[Sequence[Any]]:
+    """The same of tasks that each read one ``file`` of a table."""
+    return heaps(tasks, lambda task: task.file.size)

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
@@ -39,7 +39,7 @@ from hindsight.jobs.engines.changed_files import Rest, files_of, partition_of, u
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.kept_notes import KeptNotes
 from hindsight.jobs.engines.local_candidates import LocalCandidates
-from hindsight.jobs.engines.stored_table import stored_table
+from hindsight.jobs.engines.stored_table import OpenTables, stored_table
 from hindsight.jobs.engines.unseen_spark import unseen_spark
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.lake_place import delta_options, file_system, for_others, is_local
@@ -67,8 +67,14 @@ class LocalLake(LocalCandidates, KeptNotes):
         self.confirm = confirm
         self.spark = None
         self._options = delta_options(root)
+        self._tables = OpenTables(self._options)
         self._of_contract: set[str] = set()
         self.staged_candidates: dict[str, list[StagedFile]] = {}
+
+    def hold(self, confirm: Callable[[], None]) -> None:
+        """The lake is this run's: nobody else writes from now on, which ``confirm`` confirms before each write."""
+        self.confirm = confirm
+        self._tables.hold()
 
     def path(self, table: Table) -> str:
         """Where a table stands."""
@@ -80,7 +86,7 @@ class LocalLake(LocalCandidates, KeptNotes):
 
     def exists(self, table: Table) -> bool:
         """Whether it was created."""
-        return DeltaTable.is_deltatable(self.path(table), self._options)
+        return self._tables.latest(self.path(table)) is not None
 
     def create(self, table: Table) -> None:
         """Create the table from its contract, or add the columns that this has gained since it was created.
@@ -107,23 +113,32 @@ class LocalLake(LocalCandidates, KeptNotes):
             configuration={"delta.enableDeletionVectors": "false", **dict.fromkeys(RETENTIONS, kept)},
             storage_options=self._options,
         )
+        self._tables.changed(self.path(table))
 
     def _migrate(self, table: Table) -> None:
         stored = self.opened(table)
         if is_earlier(columns_of(stored.schema()), table, self.path(table)):
             self.confirm()
             write_deltalake(stored, with_comments(table).empty_table(), mode="append", schema_mode="merge")
+            self._tables.changed(self.path(table))
 
     def opened(self, table: Table, *, as_of: int | datetime | None = None) -> DeltaTable:
         """The latest version of a table, or the one of a number or an instant.
 
         Raises: NoLocalEngineError: it has a feature that only Spark knows. UnreadableTableError: its log is damaged.
+        TableNotFoundError: it was never created.
         """
-        return stored_table(self.path(table), self._options, as_of=as_of)
+        latest = self._tables.latest(self.path(table)) if as_of is None else None
+        return latest or stored_table(self.path(table), self._options, as_of=as_of)
+
+    def changed(self, table: Table) -> None:
+        """The table was written to beside the methods of this lake."""
+        self._tables.changed(self.path(table))
 
     def version(self, table: Table) -> int | None:
         """The latest version of a table; None: it does not exist."""
-        return self.opened(table).version() if self.exists(table) else None
+        latest = self._tables.latest(self.path(table))
+        return None if latest is None else latest.version()
 
     def rows(self, table: Table, columns: Sequence[str] = (), where: Where = EVERY_ROW) -> pa.Table:
         """Rows with these columns (none named: all); of a table that does not exist none.
@@ -231,13 +246,8 @@ class LocalLake(LocalCandidates, KeptNotes):
         ]
         actions += [RemoveAction(file.path, True, now, file.size, partition_of(file)) for file in removed]
         try:
-            stored.create_write_transaction(
-                actions,
-                "append",
-                stored.schema(),
-                ["event_date"] if table.dated else None,
-                commit_properties=CommitProperties(max_commit_retries=None if is_blind else 0),
-            )
+            by = ["event_date"] if table.dated else []
+            self._tables.commit(self.path(table), stored, actions, by, is_blind=is_blind)
         except CommitFailedError as error:
             raise written_meanwhile(self.path(table)) from error
 
@@ -252,10 +262,16 @@ class LocalLake(LocalCandidates, KeptNotes):
         summed = pa.concat_tables(counts).group_by(columns).aggregate([("count_all", "sum")])
         return summed.rename_columns({"count_all_sum": "rows"})
 
+    def counted_results(self, frames: Mapping[Table, Any], whole: Mapping[Table, Any]) -> list[dict[str, Any]]:
+        """Check rows by counting those that break a rule, beside all rows of others (``whole``)."""
+        from hindsight.jobs.engines.local_gate import counted_results  # DuckDB is not for those who check nothing
+
+        return counted_results(self, frames, whole)
+
     def expectation_results(
         self, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
     ) -> list[dict[str, Any]]:
-        """Check rows against the contracts and invariants of their tables, beside all rows of others (``whole``)."""
+        """The same by Great Expectations."""
         with unseen_spark():  # Great Expectations takes seconds to import, and loads Spark if it can
             from hindsight.jobs.engines.local_expectations import results_of
 

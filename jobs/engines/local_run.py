@@ -24,14 +24,15 @@ def opened_here(
     Raises: NoLocalEngineError: only Spark reaches it, or reads a table of it; nothing was done.
     LakeHeldError: another run holds it, and has not ended within ``wait_s`` seconds.
     """
-    retention_days = settings.delta.retention_days
-    refuse_what_only_spark_knows(LocalLake(lake_root, retention_days=retention_days))
+    lake = LocalLake(lake_root, retention_days=settings.delta.retention_days)
+    refuse_what_only_spark_knows(lake)
     with (
         LocalRunner(len(os.sched_getaffinity(0))) as runner,
         shown(runner.at_work),
         held(None, lake_root, context, wait_s=wait_s) as holding,
     ):
-        yield LocalLake(lake_root, retention_days=retention_days, confirm=holding.confirm), runner, holding
+        lake.hold(holding.confirm)
+        yield lake, runner, holding
 
 
 def refuse_what_only_spark_knows(lake: LocalLake) -> None:

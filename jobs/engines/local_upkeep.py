@@ -49,6 +49,7 @@ class LocalUpkeep:
         """Write the small files of each partition as one."""
         self._lake.confirm()
         self._lake.opened(table).optimize.compact()
+        self._lake.changed(table)
 
     def vacuum(self, table: Table) -> None:
         """Remove the files that no version within the retention needs, staged ones that were never committed too.
@@ -62,6 +63,7 @@ class LocalUpkeep:
             stored.alter.set_table_properties(dict.fromkeys(RETENTIONS, f"interval {wanted} days"))
         if stored.vacuum(dry_run=True, full=True):  # else it would add a version that says nothing
             stored.vacuum(dry_run=False, full=True)
+        self._lake.changed(table)
 
     def drop_old_candidates(self, table: Table) -> None:
         """Remove candidates that a run on Spark left behind; those with a file younger than the retention stay."""

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import great_expectations as gx
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from hindsight.jobs.engines.expectation_suites import BatchDefinition, ephemeral_context, expectations_of, outcome
-from hindsight.schemas import TABLES, Table
-from hindsight.schemas.expectations import beside
+from hindsight.jobs.engines.spark_gate import candidates_named
+from hindsight.schemas import Table
 
 if TYPE_CHECKING:
     from hindsight.jobs.engines.spark_rows import FrameLake
@@ -24,18 +24,12 @@ def results_of(
     Invariants see ``whole`` beside the frames, and what is stored of other tables.
     An expectation that crashes counts as a critical failure.
     """
-    of_name = {table.name: rows for table, rows in whole.items()}
-    seen = {name: of_name[name] if name in of_name else lake.read(TABLES[name]) for name in beside(frames)}
     source = ephemeral_context().data_sources.add_spark(job, persist=False)
     results = []
-    try:
-        for name, frame in seen.items():
-            frame.createOrReplaceTempView(f"candidate_{name}")
+    with candidates_named(lake, frames, whole):
         for table, rows in frames.items():
             batch = source.add_dataframe_asset(table.name).add_batch_definition_whole_dataframe(table.name)
             results += _check(rows, batch, table)
-    finally:
-        _drop(lake.spark, [f"candidate_{name}" for name in seen])
     return results
 
 
@@ -43,8 +37,3 @@ def _check(candidate: DataFrame, batch: BatchDefinition, table: Table) -> list[d
     suite = gx.ExpectationSuite(name=table.name, expectations=expectations_of(table))
     done = batch.get_batch(batch_parameters={"dataframe": candidate}).validate(suite, result_format="SUMMARY")
     return [outcome(table, result) for result in done.results]
-
-
-def _drop(spark: SparkSession, views: list[str]) -> None:
-    for name in views:
-        spark.catalog.dropTempView(name)

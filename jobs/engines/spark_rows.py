@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from hindsight.jobs.engines.arrow_columns import conformed_rows
 from hindsight.jobs.engines.arrow_lake import EVERY_ROW, DataFile, Digests, Where, written_meanwhile
+from hindsight.jobs.engines.spark_gate import counted_results
 from hindsight.jobs.engines.spark_sql import dates_sql, in_dates, rows_of, sql_text
 from hindsight.jobs.engines.unseen_spark import seen_spark
 from hindsight.jobs.lake.cluster_dates import ClusterDate
@@ -145,17 +146,20 @@ class SparkRows:
         rows = self.read(table).where(in_dates(stored))
         return rows.unionByName(self.candidates(table).where(in_dates(computed))) if computed else rows
 
+    def counted_results(
+        self: FrameLake, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
+    ) -> list[dict[str, Any]]:
+        """Check rows by counting those that break a rule, beside all rows of others (``whole``)."""
+        return counted_results(self, *_frames_of(self.spark, frames, whole))
+
     def expectation_results(
         self: FrameLake, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
     ) -> list[dict[str, Any]]:
-        """Check rows against the contracts and invariants of their tables, beside all rows of others (``whole``)."""
+        """The same by Great Expectations."""
         with seen_spark():  # Great Expectations takes seconds to import
             from hindsight.jobs.engines.spark_expectations import results_of
 
-        checked, beside = (
-            {table: frame_of(self.spark, rows, table) for table, rows in of.items()} for of in (frames, whole)
-        )
-        return results_of(self, job, checked, beside)
+        return results_of(self, job, *_frames_of(self.spark, frames, whole))
 
     def plans(self: FrameLake) -> AbstractContextManager[Callable[[int], None]]:
         """Interpreted plans for few lines, compiled ones for many."""
@@ -180,6 +184,10 @@ def _summed(rows: DataFrame, table: Table, columns: Sequence[str]) -> DataFrame:
 
     found = SUMMED.append(pa.field("table", pa.string()))
     return rows.select(*(f"`{name}`" for name in wanted)).mapInArrow(summed, from_arrow_schema(found))
+
+
+def _frames_of(spark: SparkSession, *given: Mapping[Table, Any]) -> list[dict[Table, DataFrame]]:
+    return [{table: frame_of(spark, rows, table) for table, rows in of.items()} for of in given]
 
 
 def frame_of(spark: SparkSession, rows: Any, table: Table) -> DataFrame:

@@ -1,17 +1,23 @@
-"""One version of a Delta table, opened without a JVM: a place in, delta-rs's table out, or why not."""
+"""Versions of Delta tables, opened without a JVM: a place in, delta-rs's table out, or why not.
+
+Opening a table reads its log from the last checkpoint on; an open table reads only what has been committed since.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
 
 from hindsight.conf.failure import ExpectedError
 from hindsight.jobs.lake.lake_place import NoLocalEngineError
 
 _READER, _WRITER = 1, 2  # Delta's protocol of a table without any feature that shuts others out
+_COMMITS_OF_CHECKPOINT = 10
+_NO_HOOK = PostCommitHookProperties(create_checkpoint=False)
 
 
 class UnreadableTableError(ExpectedError):
@@ -22,9 +28,12 @@ def stored_table(place: str, options: Mapping[str, str], *, as_of: int | datetim
     """The latest version of a table, or the one of a number or an instant.
 
     Raises: NoLocalEngineError: it has a feature that only Spark knows. UnreadableTableError: its log is damaged.
+    TableNotFoundError: there is none.
     """
     try:
         stored = DeltaTable(place, storage_options=dict(options))
+    except TableNotFoundError:
+        raise
     except DeltaError as error:
         said = str(error).partition("\n")[0].strip(" .")
         raise UnreadableTableError(
@@ -34,6 +43,10 @@ def stored_table(place: str, options: Mapping[str, str], *, as_of: int | datetim
         ) from error
     if as_of is not None:
         stored.load_as_version(as_of)
+    return _writable(stored, place)
+
+
+def _writable(stored: DeltaTable, place: str) -> DeltaTable:
     protocol = stored.protocol()
     if protocol.min_reader_version > _READER or protocol.min_writer_version > _WRITER:
         raise NoLocalEngineError(
@@ -41,3 +54,77 @@ def stored_table(place: str, options: Mapping[str, str], *, as_of: int | datetim
             "machine's engine does not write; run with --engine spark."
         )
     return stored
+
+
+class OpenTables:
+    """The tables of a lake by their places, each opened once.
+
+    While the lake is held, nobody else writes: what is open is then looked at again only after a commit of its own.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = options
+        self._open: dict[str, DeltaTable] = {}
+        self._current: set[str] | None = None  # of a lake that is held, those that show what is there
+
+    def hold(self) -> None:
+        """From now on nobody else writes."""
+        self._current = set()
+
+    def latest(self, place: str) -> DeltaTable | None:
+        """The latest version of the table at a place; None: there is none.
+
+        Raises: NoLocalEngineError, UnreadableTableError: as ``stored_table``.
+        """
+        if self._current is not None and place in self._current:
+            return self._open.get(place)
+        found = self._brought_up(place)
+        if self._current is not None:
+            self._current.add(place)
+        return found
+
+    def _brought_up(self, place: str) -> DeltaTable | None:
+        stored = self._open.get(place)
+        try:
+            if stored is not None:
+                stored.update_incremental()
+                return _writable(stored, place)
+        except DeltaError:
+            pass  # the log that it knows is gone; what is there is opened anew
+        self._open.pop(place, None)
+        try:
+            self._open[place] = stored_table(place, self._options)
+        except TableNotFoundError:
+            return None
+        return self._open[place]
+
+    def changed(self, place: str) -> None:
+        """A table was created, or written to by others than ``commit``."""
+        if self._current is not None:
+            self._current.discard(place)
+
+    def commit(
+        self,
+        place: str,
+        stored: DeltaTable,
+        actions: Sequence[AddAction | RemoveAction],
+        partition_by: Collection[str],
+        *,
+        is_blind: bool,
+    ) -> None:
+        """Make one version of these actions, and at times a checkpoint, from which readers begin.
+
+        Raises: CommitFailedError: the version rests on ``stored``, and others have written since.
+        """
+        stored.create_write_transaction(
+            list(actions),
+            "append",
+            stored.schema(),
+            [*partition_by] or None,
+            commit_properties=CommitProperties(max_commit_retries=None if is_blind else 0),
+            post_commithook_properties=_NO_HOOK,
+        )
+        self.changed(place)
+        made = self.latest(place)
+        if made is not None and made.version() % _COMMITS_OF_CHECKPOINT == 0:
+            made.create_checkpoint()

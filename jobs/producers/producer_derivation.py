@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from hindsight.conf.settings import Settings
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.heaps import OfHeap, file_heaps
 from hindsight.jobs.engines.runner import Blobs, Runner
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.producers.confirmed_windows import (
@@ -114,7 +115,7 @@ def fold(stretch: Stretch[Any], settings: Settings, runner: Runner, premises: Pr
     files = lake.files(SEND_ATTEMPT, {at.event_date + step * _DAY for at in stretch.dates for step in (-1, 0, 1)})
     dates = {cluster: sorted(spans[cluster].recorded) for cluster in clusters}
     addresses = Addresses(clusters, _buckets(files), dates)
-    attempts = runner.each(cut, _tasks(stretch, files, addresses, runner))
+    attempts = runner.each(OfHeap(cut), file_heaps(_tasks(stretch, files, addresses, runner)))
     routes = runner.over(Copies(addresses), lake.of_dates(TOPIC_ROUTE, stretch.dates, ()))
     beside = (
         routes.of(ROUTES),
@@ -124,7 +125,7 @@ def fold(stretch: Stretch[Any], settings: Settings, runner: Runner, premises: Pr
             for table in (PRODUCER_REPLAY, FAULT_ITEM_STATE)
         ),
     )
-    lines = runner.each(lines_of, _event_files(stretch, addresses))
+    lines = runner.each(OfHeap(lines_of), file_heaps(_event_files(stretch, addresses)))
     witnessed = Witnessed(addresses, _dates_of(lines))
     folded = runner.by_key(Fold(addresses, spans, options, lineage, witnessed), attempts, *beside)
     return Course(addresses, spans, options, lineage, attempts, beside, routes, lines, witnessed, folded)
@@ -153,7 +154,7 @@ def _tasks(stretch: Stretch[Any], files: list[DataFile], addresses: Addresses, r
     sources = stretch.formats.intersection(formats_of("producer"))
     by_source = distances() if len(sources) > 1 else {}
     tasks = [AttemptFile(folder, file, addresses, None, by_source, finds_brokers=False) for file in files]
-    seen = runner.each(look, tasks)
+    seen = runner.each(OfHeap(look), file_heaps(tasks))
     finds_brokers = any(any(table["lacks"].to_pylist()) for table in seen.tables("lacks"))
     nearest = None
     if by_source and tasks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
@@ -14,9 +15,11 @@ from deltalake.schema import Field, PrimitiveType
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hindsight.jobs.engines.arrow_columns import NullInColumnError, chosen
+from hindsight.jobs.engines import stored_table
+from hindsight.jobs.engines.arrow_columns import NullInColumnError, chosen, no_rows
 from hindsight.jobs.engines.arrow_lake import ConcurrentWriteError, Where
 from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.stored_table import stored_table as open_table
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.lake_place import NoLocalEngineError
 from hindsight.jobs.lake.table_schema import WrongSchemaError, stored_schema
@@ -170,6 +173,32 @@ def test_an_append_stands_beside_what_another_run_appends_meanwhile(lake, routes
     monkeypatch.setattr(lake, "opened", lambda _: early)
     lake.append(TOPIC_ROUTE, routes)
     assert len(LocalLake(lake.root, retention_days=7).rows(TOPIC_ROUTE)) == 2
+
+
+def test_a_lake_that_is_held_opens_each_table_once_and_sees_its_own_commits(lake, routes, monkeypatch):
+    LocalLake(lake.root, retention_days=7).append(TOPIC_ROUTE, routes)
+    opened = []
+    monkeypatch.setattr(stored_table, "stored_table", lambda *of: opened.append(of[0]) or open_table(*of))
+    lake.hold(lambda: None)
+    for count in (2, 3, 4):
+        lake.append(TOPIC_ROUTE, routes)
+        assert (len(lake.rows(TOPIC_ROUTE)), lake.version(TOPIC_ROUTE)) == (count, count)
+    lake.delete(TOPIC_ROUTE, Where(values={"cluster": ["c"]}))
+    assert (len(lake.rows(TOPIC_ROUTE)), lake.exists(QUARANTINE)) == (0, False)
+    lake.append(QUARANTINE, no_rows(QUARANTINE))
+    assert lake.version(QUARANTINE) == 1
+    assert opened.count(lake.path(TOPIC_ROUTE)) == 1
+
+
+def test_every_tenth_version_is_a_checkpoint(lake, routes):
+    """As a lake has whose tables were made by an earlier release, without a property that says so."""
+    for _ in range(23):
+        lake.append(TOPIC_ROUTE, routes)
+    log = Path(lake.path(TOPIC_ROUTE), "_delta_log")
+    assert sorted(int(path.name[:20]) for path in log.glob("*.checkpoint.parquet")) == [10, 20]
+    for version in range(20):
+        (log / f"{version:020}.json").unlink()
+    assert len(LocalLake(lake.root, retention_days=7).rows(TOPIC_ROUTE)) == 23
 
 
 def test_a_table_of_another_contract_is_refused(lake, routes):

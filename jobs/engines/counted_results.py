@@ -1,0 +1,90 @@
+"""What a run checks itself: rows that break a contract or an invariant are counted by SQL, one result per expectation.
+
+Each result is the one that Great Expectations gives of the same rows (``hindsight check`` asks it where it is
+installed); a run does not wait for it to load.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from hindsight.schemas import Table
+from hindsight.schemas.expectations import INVARIANTS
+
+OBSERVED_CHARS = 500
+_UNEXPECTED, _SELECTED = "unexpected_count", "observed_value"
+
+# Numbers that queries give, in their order. Raises whatever an engine raises of a query.
+Ask = Callable[[Sequence[str]], Sequence[int]]
+
+
+class Expectation(NamedTuple):
+    """What is expected of a table's rows, as it is told; the query of how many break it, of ``{batch}``."""
+
+    told: str
+    severity: str
+    counts: str
+    query: str
+
+
+def expectations(table: Table, quote: Callable[[str], str]) -> Iterator[Expectation]:
+    """The table's key is unique, its closed columns hold known values, and its invariants hold.
+
+    ``quote`` writes a column's name as the engine's SQL has it.
+    """
+    yield Expectation(key_told(table.key), "critical", _UNEXPECTED, _repeated(table, quote))
+    for column, values in table.values:
+        known = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+        query = f"SELECT COUNT(*) FROM {{batch}} WHERE {quote(column)} NOT IN ({known})"
+        yield Expectation(value_told(column), "critical", _UNEXPECTED, query)
+    for rule in INVARIANTS.get(table.name, ()):
+        yield Expectation(rule.name, rule.severity, _SELECTED, f"SELECT COUNT(*) FROM ({rule.query})")
+
+
+def _repeated(table: Table, quote: Callable[[str], str]) -> str:
+    key = ", ".join(map(quote, table.key))
+    times = f"SELECT COUNT(*) AS times FROM {{batch}} GROUP BY {key} HAVING COUNT(*) > 1"
+    return f"SELECT CAST(COALESCE(SUM(times), 0) AS BIGINT) FROM ({times})"
+
+
+def key_told(key: Sequence[str]) -> str:
+    """How it is told that a key is unique."""
+    if len(key) == 1:
+        return _told("expect_column_values_to_be_unique", {"column": key[0]})
+    return _told("expect_compound_columns_to_be_unique", {"column_list": list(key), "ignore_row_if": "never"})
+
+
+def value_told(column: str) -> str:
+    """How it is told that a column holds known values."""
+    return _told("expect_column_values_to_be_in_set", {"column": column})
+
+
+def _told(kind: str, of: dict[str, Any]) -> str:
+    return f"{kind} {json.dumps(of, sort_keys=True)}"
+
+
+def results_of_table(table: Table, expected: Sequence[Expectation], ask: Ask) -> list[dict[str, Any]]:
+    """The rows of ``quality_result``; ``ask`` is of this table's rows. What cannot be counted is a critical failure."""
+    try:
+        return [_result(table, each, count) for each, count in zip(expected, _asked(expected, ask), strict=True)]
+    except Exception:
+        return [_by_itself(table, each, ask) for each in expected]
+
+
+def _asked(expected: Sequence[Expectation], ask: Ask) -> Sequence[int]:
+    return ask([each.query for each in expected])
+
+
+def _by_itself(table: Table, each: Expectation, ask: Ask) -> dict[str, Any]:
+    try:
+        return _result(table, each, *_asked([each], ask))
+    except Exception as error:
+        crashed = {"severity": "critical", "success": False, "observed": str(error)[:OBSERVED_CHARS]}
+        return {"table": table.name, "expectation": each.told, **crashed}
+
+
+def _result(table: Table, each: Expectation, count: int) -> dict[str, Any]:
+    told = {"severity": each.severity, "success": count == 0, "observed": json.dumps({each.counts: count})}
+    return {"table": table.name, "expectation": each.told, **told}
