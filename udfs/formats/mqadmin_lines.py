@@ -1,8 +1,9 @@
 """Text that ``mqadmin`` printed in, rows of the consumer-side tables out; for those who have a cron job and no more.
 
-One file is one command's output: ``consumerConnection``, ``consumerProgress``, ``topicRoute``, ``producerConnection``,
-``brokerConsumeStats``, ``consumerStatus``, and the running-info files that it writes. What it is shows in the text
-itself, wherever in it: warnings before and between the lines are passed over. Other commands are ignored whole.
+A file is the output of a command, or of several (``mqadmin_sessions``): ``consumerConnection``, ``consumerProgress``,
+``topicRoute``, ``producerConnection``, ``brokerConsumeStats``, ``consumerStatus``, and the running-info files that it
+writes. What it is shows in the text itself, wherever in it: warnings before and between the lines are passed over.
+Other commands are ignored whole.
 
 No output says when it was taken, and most do not say of what. ``ran_at`` and ``args`` of ``LandedFile`` say both;
 without them the time is a 13-digit epoch ms in the file's name or else its folder's, and the subject stands in the
@@ -20,6 +21,7 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import tzinfo
 from itertools import chain
+from typing import Any
 
 from hindsight.udfs.formats.mqadmin_command import (
     Command,
@@ -32,6 +34,8 @@ from hindsight.udfs.formats.mqadmin_failures import Failure, failed_whole, failu
 from hindsight.udfs.formats.mqadmin_output import CUT_SHORT, Output, Rows, failed_read
 from hindsight.udfs.formats.mqadmin_outputs import reader_of
 from hindsight.udfs.formats.mqadmin_running_info import running_info
+from hindsight.udfs.formats.mqadmin_sessions import ToldOutput, outputs_of
+from hindsight.udfs.formats.terminal_text import as_shown, moves_over_screen
 from hindsight.udfs.limits.unread_answers import UNREADABLE, asked_in_vain
 from hindsight.udfs.lines.bounded_lines import Line, Refusal
 from hindsight.udfs.lines.parsed_line import (
@@ -55,6 +59,8 @@ MOST_CHARS = 16 << 20
 _EPOCH_MS = re.compile(r"(?<!\d)(\d{13})(?!\d)")
 
 
+_QUESTION = ("kind", "subject", "broker_name", "name_server", "captured_at")
+_DRAWN = "a program that moves over the screen drew it, such as watch: keep what the command prints itself"
 _ERROR_OUTPUT = (".stderr", ".err")
 _NO_ANSWER = (CUT_SHORT, "BAD_RAW")
 # A line that is refused and holds an address or a release was a member, and no noise.
@@ -68,30 +74,68 @@ def parse_mqadmin(lines: Iterable[Line], *, zone: tzinfo, file: LandedFile) -> I
     OUTPUT_TOO_LONG, OUTPUT_CUT_SHORT. A file without any line counts as one empty line where that tells something.
     """
     held, rest = _held(iter(lines))
-    texts = [line.text if line.refusal is None else "" for line in held]
+    texts = [as_shown(line.text) if line.refusal is None else "" for line in held]
     refusals: dict[int, Refusal] = {}
     rows: Rows = []
-    whole: Refusal | None = None
-    try:
-        if rest is not None:
-            raise RefusedLineError("OUTPUT_TOO_LONG", f"more than {MOST_LINES} lines or {MOST_CHARS} characters")
-        rows = _rows(texts, zone, file, refusals)
-        lost = [refusal for index, refusal in refusals.items() if _A_MEMBER.search(texts[index])]
-        rows = _in_vain(rows, lost[0].code) if lost else rows
-    except RefusedLineError as refused:
-        whole = refused.refusal
-        rows = _asked(texts, zone, file, whole)
-    if whole is not None and not any(text.strip() for text in texts):
-        refusals = {0: whole}
+    too_long = None
+    if rest is not None:
+        too_long = Refusal("OUTPUT_TOO_LONG", f"more than {MOST_LINES} lines or {MOST_CHARS} characters")
+        rows, refusals = _asked(texts, zone, file, too_long), _each(texts, too_long)
+    else:
+        moved = {index for index, line in enumerate(held) if moves_over_screen(line.text)}
+        rows = _of_outputs(outputs_of(texts, zone, file), texts, zone, refusals, moved)
     if not held and (rows or refusals):
         held = [Line(1, 0, 0, "", None)]
     records: dict[int, list[Record]] = {}
     for index, table, row in rows:
         records.setdefault(index, []).append(Record(table, row))
     for index, line in enumerate(chain(held, rest or ())):
-        refusal = line.refusal or refusals.get(index) or (whole if line.text.strip() else None)
-        found = tuple(records.get(index, ()))
-        yield ParsedLine(line, () if refusal and refusal != whole else found, refusal)
+        refusal = line.refusal or refusals.get(index) or (too_long if line.text.strip() else None)
+        yield ParsedLine(line, tuple(records.get(index, ())), refusal)
+
+
+def _of_outputs(
+    outputs: Iterable[ToldOutput], texts: list[str], zone: tzinfo, refusals: dict[int, Refusal], moved: set[int]
+) -> Rows:
+    """The rows of all outputs of a file, each read as if it stood in one of its own."""
+    rows: Rows = []
+    seen: set[Any] = set()
+    for output in outputs:
+        own, of_output = _of_output(output, texts, zone, seen, not moved.isdisjoint(range(output.begins, output.end)))
+        begins = output.begins
+        rows += [(begins + index, table, row) for index, table, row in own]
+        refusals.update((begins + index, refusal) for index, refusal in of_output.items())
+    return rows
+
+
+def _of_output(
+    output: ToldOutput, texts: list[str], zone: tzinfo, seen: set[Any], is_drawn: bool
+) -> tuple[Rows, dict[int, Refusal]]:
+    """The rows of one output and what of it is refused; ``seen``: what was asked, and when, of those before it."""
+    texts = texts[output.begins : output.end]
+    refusals: dict[int, Refusal] = {}
+    try:
+        if is_drawn:
+            raise RefusedLineError("OUTPUT_CUT_SHORT", _DRAWN)
+        if output.refused:
+            raise RefusedLineError("OUTPUT_CUT_SHORT", output.refused)
+        rows = _rows(texts, zone, output.file, refusals)
+        asked = {tuple(row.get(name) for name in _QUESTION) for _, table, row in rows if table == "snapshot_capture"}
+        if seen & asked:
+            raise RefusedLineError("NO_CAPTURE_TIME", "the same was asked before, and nothing says when it was again")
+        seen |= asked
+        lost = [refusal for index, refusal in refusals.items() if _A_MEMBER.search(texts[index])]
+        rows = _in_vain(rows, lost[0].code) if lost else rows
+        return [row for row in rows if row[0] not in refusals], refusals
+    except RefusedLineError as refused:
+        whole = refused.refusal
+        rows = _asked(texts, zone, output.file, whole)
+        return rows, {**_each(texts, whole), **refusals}
+
+
+def _each(texts: list[str], refusal: Refusal) -> dict[int, Refusal]:
+    """The refusal of an output as a whole, by its lines; of one without any, of its first."""
+    return {index: refusal for index, text in enumerate(texts) if text.strip()} or {0: refusal}
 
 
 def _in_vain(rows: Rows, code: str) -> Rows:

@@ -34,22 +34,24 @@ class Output(NamedTuple):
 
     def group(self) -> str:
         """The group asked for, by name or by its retry topic; refused: NO_SUBJECT."""
-        asked, retry = self.command.group, self._retry_group()
+        asked, retry = self.command.group, named_group(self.texts)
         found = asked if self.command.is_taken and asked else retry or asked
         if not found:
             raise no_subject("group")
         return found
 
-    def _retry_group(self) -> str | None:
-        for text in self.texts:
-            word = next((word for word in text.split() if word.startswith("%RETRY%")), "")
-            if word.removeprefix("%RETRY%") and len(word) not in _CUT_WIDTHS:
-                return word.removeprefix("%RETRY%")
-        return None
-
 
 Reader = Callable[[Output, dict[int, Refusal]], Rows]
 Row = tuple[str, dict[str, Any]]
+
+
+def named_group(texts: Iterable[str]) -> str | None:
+    """The group whose retry topic an output names; None: it names none."""
+    for text in texts:
+        word = next((word for word in text.split() if word.startswith("%RETRY%")), "") if "%RETRY%" in text else ""
+        if word.removeprefix("%RETRY%") and len(word) not in _CUT_WIDTHS:
+            return word.removeprefix("%RETRY%")
+    return None
 
 
 def no_subject(what: str) -> RefusedLineError:

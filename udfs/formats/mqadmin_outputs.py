@@ -31,7 +31,7 @@ def reader_of(texts: list[str], command: Command) -> Reader | None:
         return found
     if command.name in ("", "topicRoute") and any(text.lstrip().startswith("{") for text in texts):
         return route_json
-    is_listing = command.name == "producerConnection" and any(is_client(text) for text in texts)
+    is_listing = command.name in ("", "producerConnection") and any(is_client(text) for text in texts)
     return producer_connection if is_listing else None
 
 

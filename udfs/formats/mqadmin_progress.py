@@ -71,10 +71,18 @@ def _rows(output: Output, refusals: dict[int, Refusal], group: str | None) -> Ro
         GROUP in header, "#Client IP" in header, "#Inflight" in header, (width,) if width in _WIDTHS else _WIDTHS
     )
 
+    is_over = False
+
     def read(text: str) -> Iterator[Row]:
+        nonlocal is_over
         words = text.split()
-        if not words or words[0].startswith("#") or words[0] in ("Consume", "Diff"):
+        if not words or words[0].startswith("#"):
             return
+        if words[0] in ("Consume", "Diff"):
+            is_over = True
+            return
+        if is_over:
+            raise RefusedLineError("BAD_ROW", f"a row below the end of its table: {text[:120]!r}")
         of_group = words.pop(1) if layout.has_group and len(words) > layout.fixed - 1 else group
         yield "queue_progress", {**place(output), "consumer_group": of_group, **_row(words, layout, output.zone)}
 

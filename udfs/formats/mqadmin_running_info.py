@@ -13,7 +13,7 @@ from typing import Any
 from hindsight.udfs.formats.fastjson import ObjectKey
 from hindsight.udfs.formats.mqadmin_command import Question
 from hindsight.udfs.formats.mqadmin_failures import is_noise
-from hindsight.udfs.formats.mqadmin_output import Output, Rows, as_answered, must_hold, printed_time
+from hindsight.udfs.formats.mqadmin_output import Output, Rows, as_answered, must_hold, no_subject, printed_time
 from hindsight.udfs.lines.bounded_lines import Refusal
 from hindsight.udfs.lines.parsed_line import RefusedLineError, java_number, text_field
 
@@ -49,6 +49,8 @@ def running_info(output: Output, refusals: dict[int, Refusal]) -> Rows:
     group = text_field(properties, "consumerGroup")
     must_hold(output, _LAST_SECTION)
     client_id = output.command.client_id or output.name.removesuffix(".gz").removesuffix(".txt")
+    if not client_id:
+        raise no_subject("client")
     raw = {"properties": properties, "subscriptionSet": subscriptions, **tables}
     asked = {"consumer_group": group, "client_id": client_id}
     return as_answered(output, refusals, Question("consumerRunningInfo", f"{group}|{client_id}", asked), raw)
