@@ -6,10 +6,10 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Collection, Iterable
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("conf", "schemas", "udfs", "jobs")
@@ -53,6 +53,7 @@ SOURCES = sorted(
 )
 
 
+@cache
 def imports(path: Path, *, loaded: bool = False) -> list[str]:
     """Modules that a file imports, wherever in it, and names in them; ``loaded``: not for its annotations alone."""
     tree, found = ast.parse(path.read_text(encoding="utf-8")), []
@@ -83,45 +84,50 @@ def has_circle(graph: dict[str, set[str]]) -> list[str] | None:
     return None
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_have_one_spelling(path):
-    text = path.read_text(encoding="utf-8")
-    assert [name for name in imports(path) if name.split(".")[0] in (*PACKAGES, "")] == []
-    # in programs that a test starts, too
-    assert re.findall(rf"\b(?:from|import) (?:{'|'.join(PACKAGES)})[. ](?!the\b)", text) == []
+def wrong(paths: Iterable[Path], of_file: Callable[[Path], Collection[str]]) -> dict[str, Collection[str]]:
+    """What is wrong in each file, by its place; nothing where all is well."""
+    return {str(path.relative_to(ROOT)): found for path in paths if (found := of_file(path))}
 
 
-@pytest.mark.parametrize("path", MODULES.values(), ids=lambda p: str(p.relative_to(ROOT)))
-def test_a_module_imports_only_what_lies_below_it(path):
-    own = [name.removeprefix("hindsight.") for name in imports(path) if is_within(name, "hindsight")]
-    allowed = of_folder(path)
-    wrong = [name for name in own if not any(is_within(name, ok) for ok in allowed)]
-    assert wrong == []
+def test_imports_have_one_spelling():
+    in_programs = re.compile(rf"\b(?:from|import) (?:{'|'.join(PACKAGES)})[. ](?!the\b)")  # that a test starts
+
+    def misspelt(path: Path) -> list[str]:
+        own = [name for name in imports(path) if name.split(".")[0] in (*PACKAGES, "")]
+        return own + in_programs.findall(path.read_text(encoding="utf-8"))
+
+    assert wrong(SOURCES, misspelt) == {}
 
 
-@pytest.mark.parametrize(
-    "path", [p for name, p in MODULES.items() if is_within(name, "hindsight.udfs")], ids=lambda p: p.name
-)
-def test_only_the_border_module_of_udfs_imports_pyspark(path):
-    meets_spark = any(name.split(".")[0] == "pyspark" for name in imports(path))
-    assert meets_spark == (path.name == "pandas_udfs.py")
+def test_a_module_imports_only_what_lies_below_it():
+    def above(path: Path) -> list[str]:
+        own = [name.removeprefix("hindsight.") for name in imports(path) if is_within(name, "hindsight")]
+        return [name for name in own if not any(is_within(name, ok) for ok in of_folder(path))]
+
+    assert wrong(MODULES.values(), above) == {}
 
 
-@pytest.mark.parametrize(
-    "path", [p for name, p in MODULES.items() if is_within(name, "hindsight.jobs")], ids=lambda p: p.name
-)
-def test_only_the_pipeline_and_the_commands_import_jobs(path):
-    imported = {name.split(".")[2] for name in imports(path) if name.startswith("hindsight.jobs.")} & JOBS.keys()
-    assert not imported or path.parent.name == "commands" or path.stem == "run_pipeline"
+def test_only_the_border_module_of_udfs_imports_pyspark():
+    kernels = [path for name, path in MODULES.items() if is_within(name, "hindsight.udfs")]
+    meet_spark = [path for path in kernels if any(name.split(".")[0] == "pyspark" for name in imports(path))]
+    assert [path.name for path in meet_spark] == ["pandas_udfs.py"]
+
+
+def test_only_the_pipeline_and_the_commands_import_jobs():
+    def jobs(path: Path) -> set[str]:
+        return {name.split(".")[2] for name in imports(path) if name.startswith("hindsight.jobs.")} & JOBS.keys()
+
+    others = [path for path in MODULES.values() if path.parent.name != "commands" and path.stem != "run_pipeline"]
+    assert wrong(others, jobs) == {}
 
 
 def test_what_lies_in_jobs_are_the_jobs():
     assert {path.stem for path in (ROOT / "jobs").glob("*.py")} == {*JOBS, "__init__", "command_line"}
 
 
-@pytest.mark.parametrize("job", JOBS)
-def test_a_job_is_started_by_its_file(job):
-    assert f'if __name__ == "__main__":\n    main("{JOBS[job]}")\n' in (ROOT / "jobs" / f"{job}.py").read_text()
+def test_a_job_is_started_by_its_file():
+    for job, command in JOBS.items():
+        assert f'if __name__ == "__main__":\n    main("{command}")\n' in (ROOT / "jobs" / f"{job}.py").read_text()
 
 
 def test_nothing_in_jobs_hides_a_module_of_the_standard_library():

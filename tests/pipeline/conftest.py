@@ -17,6 +17,7 @@ from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.engines.asker import Asker
 from tests.conftest import CAPTURES
 from tests.lake_rows import LakeRows
+from tests.made_once import made_once
 from tests.pipeline.damaged_files import write_damaged_files
 from tests.pipeline.local_runs import OF_PRODUCERS, run_here
 from tests.pipeline.sample_files import SAMPLES, SETTINGS, write_samples
@@ -28,20 +29,22 @@ ROOT = SAMPLES.parent
 @pytest.fixture(scope="session")
 def story(settings, tmp_path_factory) -> Path:
     """Root of the lake."""
-    root = tmp_path_factory.mktemp("story")
-    landing = root / "landing"
-    hooks = landing / "producer_hook" / "cluster=oracle"
-    hooks.mkdir(parents=True)
-    for recorded in (CAPTURES / "producers").glob("producer_*"):
-        shutil.copy(recorded, hooks)
-    logs = landing / "client_log" / "cluster=oracle"
-    shutil.copytree(CAPTURES / "consumers" / "client_logs", logs)
-    shutil.copytree(CAPTURES / "producers" / "client_logs", logs / "producers")
-    snapshots = landing / "admin_snapshots" / "cluster=oracle"
-    snapshots.mkdir(parents=True)
-    shutil.copy(CAPTURES / "consumers" / "admin_snapshots.jsonl.gz", snapshots)
-    run_here(settings, landing, root / "lake")
-    return root / "lake"
+
+    def make(root: Path) -> None:
+        landing = root / "landing"
+        hooks = landing / "producer_hook" / "cluster=oracle"
+        hooks.mkdir(parents=True)
+        for recorded in (CAPTURES / "producers").glob("producer_*"):
+            shutil.copy(recorded, hooks)
+        logs = landing / "client_log" / "cluster=oracle"
+        shutil.copytree(CAPTURES / "consumers" / "client_logs", logs)
+        shutil.copytree(CAPTURES / "producers" / "client_logs", logs / "producers")
+        snapshots = landing / "admin_snapshots" / "cluster=oracle"
+        snapshots.mkdir(parents=True)
+        shutil.copy(CAPTURES / "consumers" / "admin_snapshots.jsonl.gz", snapshots)
+        run_here(settings, landing, root / "lake")
+
+    return made_once(tmp_path_factory, "story", make) / "lake"
 
 
 @pytest.fixture(scope="session")
@@ -63,22 +66,24 @@ def formats(settings_file, tmp_path_factory) -> Path:
     Files arrive in an unkind order: traces before the routes that name their brokers, mqadmin's output before the list
     that says when it was taken (``before.json``: why lines were refused until then).
     """
-    root = tmp_path_factory.mktemp("formats")
-    landing = root / "landing"
-    write_samples(landing)
-    write_damaged_files(landing)
-    told = next((landing / "mqadmin").rglob("commands.jsonl"))
-    commands = told.read_bytes()
-    told.unlink()
-    (root / "settings.toml").write_text(settings_file.read_text() + SETTINGS)
-    settings = load_settings(root / "settings.toml")
 
-    run_here(settings, landing, root / "lake", ("ingest_send_records", "ingest_consumer_snapshots"))
-    refused = LakeRows(root / "lake")("quarantine", "cluster <> 'damaged'", "reason_code")
-    (root / "before.json").write_text(json.dumps([row.reason_code for row in refused]))
-    told.write_bytes(commands)
-    run_here(settings, landing, root / "lake", ("ingest_consumer_snapshots", "rebuild_availability"))
-    return root
+    def make(root: Path) -> None:
+        landing = root / "landing"
+        write_samples(landing)
+        write_damaged_files(landing)
+        told = next((landing / "mqadmin").rglob("commands.jsonl"))
+        commands = told.read_bytes()
+        told.unlink()
+        (root / "settings.toml").write_text(settings_file.read_text() + SETTINGS)
+        settings = load_settings(root / "settings.toml")
+
+        run_here(settings, landing, root / "lake", ("ingest_send_records", "ingest_consumer_snapshots"))
+        refused = LakeRows(root / "lake")("quarantine", "cluster <> 'damaged'", "reason_code")
+        (root / "before.json").write_text(json.dumps([row.reason_code for row in refused]))
+        told.write_bytes(commands)
+        run_here(settings, landing, root / "lake", ("ingest_consumer_snapshots", "rebuild_availability"))
+
+    return made_once(tmp_path_factory, "formats", make)
 
 
 @dataclass(frozen=True)
