@@ -69,6 +69,7 @@ def read_log(
         layout=layout,
         kind=kind,
         judge=partial(judged, severity_of=options.severities, flagged_tables=()),
+        look=None if path == STANDARD_INPUT else partial(_lines, path, form),
     )
 
 

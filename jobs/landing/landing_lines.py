@@ -78,6 +78,8 @@ Careful = Callable[[Iterable[Line]], Iterator[ParsedLine]]
 
 def _careful(file: LandingFile, options: ReadOptions, about: LandedFile) -> Careful:
     zone = ZoneInfo(options.zones.get(file.cluster, options.default_zone))
+    if not file.file.endswith(".parquet"):
+        about = about._replace(look=partial(_lines, file.file, options, about.layout))
     return partial(FORMATS[file.format].parse, zone=zone, file=about)
 
 

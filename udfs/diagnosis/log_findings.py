@@ -23,6 +23,7 @@ from hindsight.udfs.logs.log_layouts import LogReading, without_colours, written
 from hindsight.udfs.logs.log_wrappers import may_be_wrapped, unwrap
 from hindsight.udfs.logs.logged_lines import line_digest
 from hindsight.udfs.logs.ordinary_lines import NOTHING, Consumes, Ordinary, read_ordinary
+from hindsight.udfs.logs.padded_fractions import Look
 
 LogKind = Literal["client_log", "broker_log", "both", "neither"]
 CLIENT_LOG: LogKind = "client_log"
@@ -132,6 +133,7 @@ def find_in_log(
     layout: ClientLogLayout | None = None,
     kind: LogKind | None = None,
     judge: Judge = iter,
+    look: Look | None = None,
 ) -> LogFindings:
     """Read a log once.
 
@@ -143,12 +145,13 @@ def find_in_log(
         layout: what the settings say of this log.
         kind: what it is, where somebody has said so; else its lines tell.
         judge: the rules at the door.
+        look: gives the lines anew; None: they can be read only once.
     """
-    finder = _Finder(path, reading_of(layout, zone, path), reading_of(layout, _ASSUMED, path), silence_ms)
+    finder = _Finder(path, reading_of(layout, zone, path, look), reading_of(layout, _ASSUMED, path, look), silence_ms)
     of_client, of_broker = tee(lines)
     pairs = zip(
-        judge(_of_java(parse_client_log(of_client, zone=zone, file=path, layout=layout))),
-        judge(parse_broker_log(of_broker, zone=zone, file=path)),
+        judge(_of_java(parse_client_log(of_client, zone=zone, file=path, layout=layout, look=look))),
+        judge(parse_broker_log(of_broker, zone=zone, file=path, look=look)),
         strict=True,
     )
     for client, broker in pairs:

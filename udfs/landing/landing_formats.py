@@ -50,11 +50,11 @@ def _by_itself(parse: Callable[[Iterable[Line]], Iterator[ParsedLine]]) -> Parse
 
 
 def _client_log(lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:
-    return parse_client_log(lines, zone=zone, file=file.path, layout=file.layout)
+    return parse_client_log(lines, zone=zone, file=file.path, layout=file.layout, look=file.look)
 
 
 def _broker_log(lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:
-    return parse_broker_log(lines, zone=zone, file=file.path)
+    return parse_broker_log(lines, zone=zone, file=file.path, look=file.look)
 
 
 def _mqadmin(lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:

@@ -65,12 +65,14 @@ class LandedFile(NamedTuple):
 
     ``path``: inside its cluster's landing folder. ``args`` and ``ran_at`` (epoch ms): the command whose output it is
     and when it ran, where a list of commands beside the file says so. ``layout``: what the settings say of a log.
+    ``look``: gives its lines anew; None: they can be read only once.
     """
 
     path: str = ""
     args: str | None = None
     ran_at: int | None = None
     layout: ClientLogLayout | None = None
+    look: Callable[[], Iterable[Line]] | None = None
 
 
 class RefusedLineError(ValueError):

@@ -28,6 +28,7 @@ from hindsight.udfs.logs.log_layouts import LogReading, continues_trace, read_he
 from hindsight.udfs.logs.log_templates import Reader, Template, TemplateIndex, read_message, template
 from hindsight.udfs.logs.log_wrappers import Unwrapper, may_be_wrapped
 from hindsight.udfs.logs.logged_lines import Occurrences, stamp
+from hindsight.udfs.logs.padded_fractions import Fractions, Look
 
 _GROUP = r"(?P<client_group>[^ ]++)"
 # A channel prints itself in its class's own way, which may hold anything: it ends where the rest of the info begins.
@@ -176,15 +177,18 @@ _ROTATED = frozenset({"otherdays", "other_days"})
 _MEMBER = {name: re.compile(rf"(?:^|, ){name}=([^,\[\]]*+)") for name in ("topic", "subVersion")}
 
 
-def parse_broker_log(lines: Iterable[Line], *, zone: tzinfo, file: str = "") -> Iterator[ParsedLine]:
+def parse_broker_log(
+    lines: Iterable[Line], *, zone: tzinfo, file: str = "", look: Look | None = None
+) -> Iterator[ParsedLine]:
     """One ``ParsedLine`` per line.
 
     Args:
         lines: of one file.
         zone: of a layout of one's own that writes a comma before milliseconds; RocketMQ's own is GMT+8.
         file: the file's path inside its cluster's folder.
+        look: gives the lines anew; None: they can be read only once.
     """
-    reader = _Reader(broker_of(file), LogReading(zone))
+    reader = _Reader(broker_of(file), LogReading(zone, fractions=Fractions(look)))
     unwrapper = Unwrapper()
     for line in lines:
         text = line[3]

@@ -14,6 +14,7 @@ from hindsight.udfs.lines.parsed_line import ClientLogLayout
 from hindsight.udfs.logs.log_dates import DayCount, date_in_name
 from hindsight.udfs.logs.log_layouts import LogReading
 from hindsight.udfs.logs.log_patterns import declared_layout
+from hindsight.udfs.logs.padded_fractions import Fractions, Look
 
 _ASCII = bytes(range(32, 127))
 
@@ -41,14 +42,15 @@ def layout_of(layouts: Iterable[ClientLogLayout], cluster: str, path: str) -> Cl
     return None
 
 
-def reading_of(layout: ClientLogLayout | None, zone: tzinfo, path: str) -> LogReading:
-    """How the lines of a log are read; ``zone``: where the entry and its pattern name none."""
+def reading_of(layout: ClientLogLayout | None, zone: tzinfo, path: str, look: Look | None = None) -> LogReading:
+    """How the lines of a log are read; ``zone``: where the entry and its pattern name none; ``look``: see Fractions."""
+    fractions = Fractions(look)
     if layout is None:
-        return LogReading(zone)
+        return LogReading(zone, fractions=fractions)
     declared = declared_layout(layout.pattern) if layout.pattern is not None else None
     own = ZoneInfo(layout.zone) if layout.zone is not None else None
     days = DayCount(date_in_name(path)) if layout.date_from_file_name else None
-    return LogReading((declared.zone if declared else None) or own or zone, declared, days)
+    return LogReading((declared.zone if declared else None) or own or zone, declared, days, fractions)
 
 
 def check_encoding(name: str) -> None:

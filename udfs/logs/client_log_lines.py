@@ -37,6 +37,7 @@ from hindsight.udfs.logs.log_templates import Template
 from hindsight.udfs.logs.log_wrappers import Unwrapper
 from hindsight.udfs.logs.logged_lines import Occurrences, line_digest, stamp
 from hindsight.udfs.logs.other_client_logs import CPP, is_other_client, read_other
+from hindsight.udfs.logs.padded_fractions import Look
 
 _MARK = "rebalanced result changed. allocateMessageQueueStrategyName="
 _FIELDS = (
@@ -53,7 +54,12 @@ _FRAMES = ("\tat ", "\t... ")  # how most lines of a trace begin
 
 
 def parse_client_log(
-    lines: Iterable[Line], *, zone: tzinfo, file: str = "", layout: ClientLogLayout | None = None
+    lines: Iterable[Line],
+    *,
+    zone: tzinfo,
+    file: str = "",
+    layout: ClientLogLayout | None = None,
+    look: Look | None = None,
 ) -> Iterator[ParsedLine]:
     """One ``ParsedLine`` per log line, in order.
 
@@ -62,8 +68,9 @@ def parse_client_log(
         zone: the JVM's, for layouts that write local time without naming it.
         file: the file's path inside its cluster's folder; its folder names the log in rows that name no client.
         layout: what the settings say of this log.
+        look: gives the lines anew; None: they can be read only once.
     """
-    reader = _Reader(reading_of(layout, zone, file), file.rpartition("/")[0])
+    reader = _Reader(reading_of(layout, zone, file, look), file.rpartition("/")[0])
     unwrapper = Unwrapper()
     for line in lines:
         text = line[3]

@@ -9,7 +9,8 @@ RocketMQ's own layouts are known by their form as a whole:
 
 4.0.0 writes no instant at all (``%PARSER_ERROR[defaultTopicQueueNums] INFO thread - text``).
 Any other layout is read if it has a stamp with a date, a level, and before the message a mark or a logger's name; the
-rest is noise. Its times are in the offset they carry, else in the JVM's zone, never in GMT+8 by themselves.
+rest is noise. Its times are in the offset they carry, else in the JVM's zone, never in GMT+8 by themselves; what a
+fraction of more than three digits is, tells the file (``padded_fractions``).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from hindsight.udfs.logs.log_stamps import (
     time_of_day,
     whole_second_ms,
 )
+from hindsight.udfs.logs.padded_fractions import Fractions
 
 GMT8 = timezone(timedelta(hours=8))
 _MOST_CHARS = 2048  # before a message; a longer head is none
@@ -79,11 +81,12 @@ class LogHead(NamedTuple):
 
 
 class LogReading(NamedTuple):
-    """How the heads of one log are read: the JVM's zone, and what the settings declare of its layout."""
+    """How the heads of one log are read: the JVM's zone, what the settings declare of its layout, and its fractions."""
 
     zone: tzinfo
     declared: DeclaredLayout | None = None
     days: DayCount | None = None
+    fractions: Fractions = Fractions()
 
 
 def without_colours(text: str) -> str:
@@ -123,6 +126,7 @@ def written_at(text: str, log: LogReading) -> LogHead | None:
         if stamp is None:
             return None
         refuse_zone_letters(text, stamp)
+        stamp = stamp if log.declared else log.fractions.settled(stamp)
         if stamp.date is None and log.days is not None:
             log.days.see(stamp.day_ms)
             stamp = stamp._replace(date=log.days.date_of(stamp.day_ms))
@@ -153,6 +157,7 @@ def read_head(text: str, start: int, log: LogReading) -> LogHead:
         raise RefusedLineError("UNKNOWN_LOG_LAYOUT", f"no level before the message: {text[:40]!r}")
     if not _is_separated(text[:start]):
         raise RefusedLineError("UNKNOWN_LOG_LAYOUT", f"something else quotes the message: {text[:start][-40:]!r}")
+    stamp = log.fractions.settled(stamp)
     return LogHead(epoch_ms(stamp, log.zone), stamp.resolution_ms, level, None, None)
 
 

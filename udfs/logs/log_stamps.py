@@ -48,11 +48,19 @@ class Stamp(NamedTuple):
     fraction: str | None
     offset: str | None
     is_plain: bool  # of the form ``2026-01-05 10:15:00``, which is RocketMQ's own
+    is_padded: bool = False  # the fraction is milliseconds, with zeros before them
+
+    @property
+    def may_be_padded(self) -> bool:
+        """Whether its fraction has two readings: more than three digits, those before the last three all 0."""
+        fraction = self.fraction or ""
+        return len(fraction) > 3 and not fraction[:-3].strip("0") and fraction[-3:] != "000"
 
     @property
     def millis(self) -> int:
         """Milliseconds of the fraction; what is finer is cut off."""
-        return int((self.fraction or "0")[:3].ljust(3, "0"))
+        fraction = self.fraction or "0"
+        return int(fraction[-3:] if self.is_padded else fraction[:3].ljust(3, "0"))
 
     @property
     def resolution_ms(self) -> int:

@@ -1,4 +1,9 @@
-"""The format of a date in a logger's pattern in, what reads such dates out: letters as SimpleDateFormat has them."""
+"""The format of a date in a logger's pattern in, what reads such dates out: letters as SimpleDateFormat has them.
+
+More than three ``S`` are milliseconds with zeros before them, as SimpleDateFormat pads them: of logback before 1.3, and
+log4j. True fractions are ``n``, as log4j2 writes them; declare them too for logback from 1.3 on, whose ``S`` are such.
+A fraction whose first digits are not 0 can only be a true one.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +19,12 @@ _DEFAULT = "yyyy-MM-dd HH:mm:ss,SSS"
 _NAMED = {
     "": _DEFAULT,
     "DEFAULT": _DEFAULT,
-    "DEFAULT_MICROS": "yyyy-MM-dd HH:mm:ss,SSSSSS",
-    "DEFAULT_NANOS": "yyyy-MM-dd HH:mm:ss,SSSSSSSSS",
+    "DEFAULT_MICROS": "yyyy-MM-dd HH:mm:ss,nnnnnn",
+    "DEFAULT_NANOS": "yyyy-MM-dd HH:mm:ss,nnnnnnnnn",
     "DEFAULT_PERIOD": "yyyy-MM-dd HH:mm:ss.SSS",
     "ABSOLUTE": "HH:mm:ss,SSS",
     "STRICT": "HH:mm:ss,SSS",
-    "ABSOLUTE_MICROS": "HH:mm:ss,SSSSSS",
+    "ABSOLUTE_MICROS": "HH:mm:ss,nnnnnn",
     "ABSOLUTE_PERIOD": "HH:mm:ss.SSS",
     "DATE": "dd MMM yyyy HH:mm:ss,SSS",
     "DATE_PERIOD": "dd MMM yyyy HH:mm:ss.SSS",
@@ -27,7 +32,7 @@ _NAMED = {
     "ISO8601_BASIC": "yyyyMMdd'T'HHmmss,SSS",
     "ISO8601_BASIC_PERIOD": "yyyyMMdd'T'HHmmss.SSS",
     "ISO8601_PERIOD": "yyyy-MM-dd'T'HH:mm:ss.SSS",
-    "ISO8601_PERIOD_MICROS": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "ISO8601_PERIOD_MICROS": "yyyy-MM-dd'T'HH:mm:ss.nnnnnn",
     "ISO8601_OFFSET_DATE_TIME_HH": "yyyy-MM-dd'T'HH:mm:ss,SSSX",
     "ISO8601_OFFSET_DATE_TIME_HHMM": "yyyy-MM-dd'T'HH:mm:ss,SSSXX",
     "ISO8601_OFFSET_DATE_TIME_HHCMM": "yyyy-MM-dd'T'HH:mm:ss,SSSXXX",
@@ -44,15 +49,17 @@ class PatternError(ValueError):
 
 @dataclass(frozen=True)
 class DatePattern:
-    """Reads the dates of one format; ``zone`` is that which the pattern names beside it."""
+    """Reads the dates of one format; ``zone`` is that which the pattern names beside it, ``is_padded``: see above."""
 
     regex: re.Pattern[str]
     zone: tzinfo | None
     is_dated: bool
+    is_padded: bool = False
 
     def stamp(self, parts: Mapping[str, str | None], start: int, end: int) -> Stamp:
         """The stamp of a match's named parts."""
-        return stamp_of(self.parts(parts), start, end)
+        stamp = stamp_of(self.parts(parts), start, end)
+        return stamp._replace(is_padded=self.is_padded and stamp.may_be_padded)
 
     @staticmethod
     def parts(found: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -82,7 +89,8 @@ def date_pattern(options: tuple[str, ...]) -> DatePattern:
     given = {"year" if name == "year2" else name for name in names}
     if given & {"year", "month", "name", "day"} and not dated <= given:
         raise PatternError("the date's format needs year, month and day, or none of them")
-    return DatePattern(re.compile(regex), _zone(zone_text), "day" in names)
+    is_padded = "SSSS" in _NAMED.get(format_text, format_text)
+    return DatePattern(re.compile(regex), _zone(zone_text), "day" in names, is_padded)
 
 
 def _format_and_zone(options: tuple[str, ...]) -> tuple[str, str]:
@@ -134,7 +142,7 @@ def _piece(letter: str, count: int) -> str:
     if letter in "ML":
         return rf"(?P<month>{two})" if count < 3 else rf"(?P<name>{'|'.join(MONTHS)})[a-z]*+"
     if letter in "Sn":
-        return rf"(?P<fraction>\d{{{count if letter == 'S' else 9}}})"
+        return rf"(?P<fraction>\d{{{count if letter == 'S' or count > 1 else 9}}})"
     if letter in "EXxZa":
         return {"E": _NAMES_OF_DAYS, "a": "(?P<half>AM|PM)"}.get(letter, _OFFSET)
     name = {"d": "day", "H": "hour", "h": "hour", "m": "minute", "s": "second"}.get(letter)

@@ -25,6 +25,7 @@ from hindsight.udfs.producer.replayed_day import Day
 
 _FLEET = 2  # fewer active producers are none
 
+
 def over_isolation(given: Observed, fleet: Fleet, limits: Thresholds) -> Iterable[Finding]:
     """A producer isolated a broker that at most 10 % of the active producers isolated, minute by minute.
 
@@ -69,7 +70,8 @@ def _alone(day: Day, run: Run) -> Finding:
 def fleet_slow(day: Day, fleet: Fleet, limits: Thresholds) -> Iterable[Finding]:
     """At least 50 % of the active producers held a broker not available, minute by minute: the broker is slow.
 
-    One that is active alone says nothing of the others: LONG_ISOLATION tells of it. Certain only if the certain windows alone are so many, of all who were active and not off.
+    One that is active alone says nothing of the others: LONG_ISOLATION tells of it. Certain only if the certain windows
+    alone are so many, of all who were active and not off.
     """
     share = limits.fleet_slow_min_percent
     many = [
