@@ -46,7 +46,9 @@ def run(asker: Asker, context: RunContext, tables: Sequence[str] = ()) -> list[d
 
 def _validated(lake: ArrowLake, context: RunContext, *rows: Mapping[Table, Any]) -> list[dict[str, Any]]:
     """By Great Expectations where it is installed: what runs counted themselves, seen by another."""
-    return validated(lake, context, "check_quality", *rows, by_great_expectations=_is_installed())
+    results = validated(lake, context, "check_quality", *rows, by_great_expectations=_is_installed())
+    lake.write_gathered()
+    return results
 
 
 def _is_installed() -> bool:

@@ -145,6 +145,15 @@ class ArrowLake(Protocol):
     def append(self, table: Table, rows: Any) -> None:
         """Add rows."""
 
+    def gather(self, table: Table, rows: pa.Table) -> None:
+        """Add rows with those to come: at once, when the table is next read, or at ``write_gathered``."""
+
+    def gathered(self, table: Table) -> pa.Table:
+        """The rows that are not written yet."""
+
+    def write_gathered(self) -> None:
+        """Write what was gathered."""
+
     def store(
         self, table: Table, fresh: Any | None, changed: Any | None, dates: Collection[date], version: int | None
     ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
 
@@ -15,6 +17,9 @@ from hindsight.jobs.engines.arrow_lake import DataFile, StagedFile, Where
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.udfs.values.arrays import BoolArray
 from hindsight.udfs.values.same_keys import have_keys_of, places_of_keys
+
+SMALL_BYTES = 2 << 20
+MOST_SMALL_FILES = 16  # of a partition
 
 
 def files_of(stored: DeltaTable, dates: Collection[date] | None) -> list[DataFile]:
@@ -30,6 +35,25 @@ def files_of(stored: DeltaTable, dates: Collection[date] | None) -> list[DataFil
 def partition_of(file: DataFile | StagedFile) -> dict[str, str | None]:
     """A file's date as Delta's log has it."""
     return {"event_date": file.event_date.isoformat()} if file.event_date else {}
+
+
+def too_many_small(
+    table: str, live: Iterable[DataFile], added: Iterable[StagedFile], removed: Collection[DataFile]
+) -> list[DataFile]:
+    """The small files of the partitions that a commit adds to, where they would be too many with what is added.
+
+    Tables differ in how many are too many, so that not all are due in the same run.
+    """
+    most = MOST_SMALL_FILES - zlib.crc32(table.encode()) % (MOST_SMALL_FILES // 2)
+    gone = {file.path for file in removed}
+    fresh = Counter(file.event_date for file in added if file.size < SMALL_BYTES)
+    small = [f for f in live if f.event_date in fresh and f.size < SMALL_BYTES and f.path not in gone]
+    of_each = Counter(file.event_date for file in small)
+    return [file for file in small if of_each[file.event_date] > 1 and _sum(of_each, fresh, file.event_date) > most]
+
+
+def _sum(one: Counter[date | None], other: Counter[date | None], day: date | None) -> int:
+    return one[day] + other[day]
 
 
 class Rest:

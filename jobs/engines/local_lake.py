@@ -20,6 +20,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
 from hindsight.jobs.engines.arrow_columns import (
+    arrow_schema,
     chosen,
     columns_of,
     conformed_rows,
@@ -35,7 +36,7 @@ from hindsight.jobs.engines.arrow_lake import (
     Where,
     written_meanwhile,
 )
-from hindsight.jobs.engines.changed_files import Rest, files_of, partition_of, updated, with_keys
+from hindsight.jobs.engines.changed_files import Rest, files_of, partition_of, too_many_small, updated, with_keys
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.kept_notes import KeptNotes
 from hindsight.jobs.engines.local_candidates import LocalCandidates
@@ -69,6 +70,7 @@ class LocalLake(LocalCandidates, KeptNotes):
         self._options = delta_options(root)
         self._tables = OpenTables(self._options)
         self._of_contract: set[str] = set()
+        self._gathered: dict[Table, list[pa.Table]] = {}
         self.staged_candidates: dict[str, list[StagedFile]] = {}
 
     def hold(self, confirm: Callable[[], None]) -> None:
@@ -86,7 +88,13 @@ class LocalLake(LocalCandidates, KeptNotes):
 
     def exists(self, table: Table) -> bool:
         """Whether it was created."""
-        return self._tables.latest(self.path(table)) is not None
+        return self._latest(table) is not None
+
+    def _latest(self, table: Table) -> DeltaTable | None:
+        """The latest version of a table, with the rows that were gathered for it."""
+        if table in self._gathered:
+            self.append(table, pa.concat_tables(self._gathered.pop(table)))
+        return self._tables.latest(self.path(table))
 
     def create(self, table: Table) -> None:
         """Create the table from its contract, or add the columns that this has gained since it was created.
@@ -128,7 +136,7 @@ class LocalLake(LocalCandidates, KeptNotes):
         Raises: NoLocalEngineError: it has a feature that only Spark knows. UnreadableTableError: its log is damaged.
         TableNotFoundError: it was never created.
         """
-        latest = self._tables.latest(self.path(table)) if as_of is None else None
+        latest = self._latest(table) if as_of is None else None
         return latest or stored_table(self.path(table), self._options, as_of=as_of)
 
     def changed(self, table: Table) -> None:
@@ -137,7 +145,7 @@ class LocalLake(LocalCandidates, KeptNotes):
 
     def version(self, table: Table) -> int | None:
         """The latest version of a table; None: it does not exist."""
-        latest = self._tables.latest(self.path(table))
+        latest = self._latest(table)
         return None if latest is None else latest.version()
 
     def rows(self, table: Table, columns: Sequence[str] = (), where: Where = EVERY_ROW) -> pa.Table:
@@ -163,6 +171,19 @@ class LocalLake(LocalCandidates, KeptNotes):
         stored = self.opened(table, as_of=as_of)
         is_earlier(columns_of(stored.schema()), table, self.path(table))
         return files_of(stored, dates if table.dated else None)
+
+    def gather(self, table: Table, rows: pa.Table) -> None:
+        """Add rows with those to come, in one commit: when the table is next read, or at ``write_gathered``."""
+        self._gathered.setdefault(table, []).append(rows)
+
+    def gathered(self, table: Table) -> pa.Table:
+        """The rows that are not written yet."""
+        return pa.concat_tables([arrow_schema(table).empty_table(), *self._gathered.get(table, ())])
+
+    def write_gathered(self) -> None:
+        """Write what was gathered."""
+        for table in list(self._gathered):
+            self._latest(table)
 
     def append(self, table: Table, rows: Rows) -> None:
         """Add rows; files that were staged before are named in the same commit."""
@@ -231,25 +252,34 @@ class LocalLake(LocalCandidates, KeptNotes):
         self,
         table: Table,
         stored: DeltaTable,
-        added: Iterable[StagedFile],
-        removed: Iterable[DataFile],
+        added: Sequence[StagedFile],
+        removed: Sequence[DataFile],
         *,
         is_blind: bool = False,
     ) -> None:
         """Make one version of what is added and removed; what rests on ``stored`` needs it to be the latest still.
 
+        Where small files have become too many, the same version has their rows in one: readers see no gap. Without
+        any change there is no version.
         Raises: ConcurrentWriteError: it is not.
         """
-        now = int(time.time() * 1000)
-        actions: list[AddAction | RemoveAction] = [
-            AddAction(file.path, file.size, partition_of(file), now, True, file.stats) for file in added
-        ]
-        actions += [RemoveAction(file.path, True, now, file.size, partition_of(file)) for file in removed]
+        if not added and not removed:
+            return
+        changes = _actions(added, removed, changes_rows=True)
+        by, place = ["event_date"] if table.dated else [], self.path(table)
+        days = {file.event_date for file in added if file.event_date} if table.dated else None
+        small = too_many_small(table.name, files_of(stored, days), added, removed)
         try:
-            by = ["event_date"] if table.dated else []
-            self._tables.commit(self.path(table), stored, actions, by, is_blind=is_blind)
+            if small:
+                merged = self.folder(table).stage(self.folder(table).read(file) for file in small)
+                both = changes + _actions(merged, small, changes_rows=False)
+                self._tables.commit(place, stored, both, by, is_blind=False)
+            else:
+                self._tables.commit(place, stored, changes, by, is_blind=is_blind)
         except CommitFailedError as error:
-            raise written_meanwhile(self.path(table)) from error
+            if not (small and is_blind):
+                raise written_meanwhile(place) from error
+            self._tables.commit(place, self.opened(table), changes, by, is_blind=True)
 
     def counted(self, table: Table, columns: Sequence[str], where: Where = EVERY_ROW) -> pa.Table:
         """The values that these columns hold together, each once, and their number of rows as ``rows``."""
@@ -292,6 +322,16 @@ class LocalLake(LocalCandidates, KeptNotes):
     def plans(self) -> Iterator[Callable[[int], None]]:
         """Nothing here needs to be told how many lines a step is about."""
         yield lambda lines: None
+
+
+def _actions(
+    added: Sequence[StagedFile], removed: Sequence[DataFile], *, changes_rows: bool
+) -> list[AddAction | RemoveAction]:
+    now = int(time.time() * 1000)
+    return [
+        *(AddAction(file.path, file.size, partition_of(file), now, changes_rows, file.stats) for file in added),
+        *(RemoveAction(file.path, changes_rows, now, file.size, partition_of(file)) for file in removed),
+    ]
 
 
 def _pieces(rows: Rows) -> Iterable[pa.Table | StagedFile]:

@@ -33,6 +33,7 @@ def opened_here(
     ):
         lake.hold(holding.confirm)
         yield lake, runner, holding
+        lake.write_gathered()
 
 
 def refuse_what_only_spark_knows(lake: LocalLake) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from hindsight.jobs.engines.arrow_columns import conformed_rows
+from hindsight.jobs.engines.arrow_columns import arrow_schema, conformed_rows
 from hindsight.jobs.engines.arrow_lake import EVERY_ROW, DataFile, Digests, Where, written_meanwhile
 from hindsight.jobs.engines.spark_gate import counted_results
 from hindsight.jobs.engines.spark_sql import dates_sql, in_dates, rows_of, sql_text
@@ -80,6 +80,17 @@ class SparkRows:
         ]
         of_dates = dates if table.dated else None
         return sorted((f for f in every if of_dates is None or f.event_date in of_dates), key=lambda file: file.path)
+
+    def gather(self: FrameLake, table: Table, rows: pa.Table) -> None:
+        """Add rows: Spark's workers may read them next."""
+        self.append(table, rows)
+
+    def gathered(self, table: Table) -> pa.Table:
+        """None wait."""
+        return arrow_schema(table).empty_table()
+
+    def write_gathered(self) -> None:
+        """None wait."""
 
     def store(
         self: FrameLake,

@@ -32,6 +32,7 @@ from hindsight.udfs.consumer.capture_rounds import (
     with_rounds,
 )
 from hindsight.udfs.landing.landing_formats import OWN_SNAPSHOTS
+from hindsight.udfs.values.arrays import BoolArray
 from hindsight.udfs.values.same_keys import have_keys_of, places_of_keys
 
 CAPTURES, MARKS = "captures", "marks"  # by collector
@@ -149,13 +150,21 @@ class Misplaced:
 def _moved(table: Table, before: pa.Table, now: pa.Table, columns: list[str], key: int, place: int) -> Iterator[Blob]:
     differs = np.zeros(len(now), np.bool_)
     for name in columns:
-        old, new = before[name].to_pylist(), now[name].to_pylist()
-        differs |= np.fromiter((a != b for a, b in zip(old, new, strict=True)), np.bool_, len(now))
+        differs |= _differ(before[name], now[name])
     if differs.any():
         moved = now.filter(pa.array(differs)).select([*table.key, *columns])
         yield Blob(MOVED + table.name, key, place, moved)
         days = pc.unique(moved["event_date"])
         yield Blob(MOVED_DATES, key, place, pa.table({"table": pa.repeat(table.name, len(days)), "event_date": days}))
+
+
+def _differ(old: pa.ChunkedArray, new: pa.ChunkedArray) -> BoolArray:
+    """Which values differ; null is a value of its own."""
+    if pa.types.is_nested(old.type):
+        return np.fromiter((a != b for a, b in zip(old.to_pylist(), new.to_pylist(), strict=True)), np.bool_, len(new))
+    other = pc.fill_null(pc.not_equal(old, new), pa.scalar(False))
+    found: BoolArray = pc.or_(other, pc.xor(pc.is_null(old), pc.is_null(new))).to_numpy()
+    return found
 
 
 @dataclass(frozen=True)

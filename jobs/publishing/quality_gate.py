@@ -31,6 +31,7 @@ def check(lake: ArrowLake, context: RunContext, job: str, candidates: Mapping[Ta
     """
     failed = failures(validated(lake, context, job, candidates))
     if failed:
+        lake.write_gathered()
         raise GateFailedError(f"{job} publishes nothing, {len(failed)} critical expectation(s) failed: {told(failed)}")
 
 
@@ -54,7 +55,9 @@ def validated(
         results = lake.expectation_results(job, frames, whole or frames)
     else:
         results = lake.counted_results(frames, whole or frames)
-    lake.append(QUALITY_RESULT, _result_rows(lake, context, job, results))
+    if job in lake.gathered(QUALITY_RESULT)["job"].to_pylist():
+        lake.write_gathered()
+    lake.gather(QUALITY_RESULT, _result_rows(lake, context, job, results))
     failed = sum(not result["success"] for result in results)
     tell("checked", tables=len(frames), expectations=len(results), failed=failed, seconds=seconds_since(begun))
     return results
@@ -71,7 +74,8 @@ def told(results: list[dict[str, Any]]) -> str:
 
 
 def _result_rows(lake: ArrowLake, context: RunContext, job: str, results: list[dict[str, Any]]) -> pa.Table:
-    # The table's own version grows with each check; a clock may go back.
-    number = (lake.version(QUALITY_RESULT) or 0) + 1
+    # The table's own version grows before a job is checked again; a clock may go back.
+    waiting = lake.gathered(QUALITY_RESULT)["number"].to_pylist()
+    number = waiting[0] if waiting else (lake.version(QUALITY_RESULT) or 0) + 1
     of_check = {"run_id": context.run_id, "checked_at": datetime.now(UTC), "job": job, "number": number}
     return pa.Table.from_pylist([{**of_check, **result} for result in results], arrow_schema(QUALITY_RESULT))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,9 +16,10 @@ from deltalake.schema import Field, PrimitiveType
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hindsight.jobs.engines import stored_table
+from hindsight.jobs.engines import changed_files, local_lake, stored_table
 from hindsight.jobs.engines.arrow_columns import NullInColumnError, chosen, no_rows
 from hindsight.jobs.engines.arrow_lake import ConcurrentWriteError, Where
+from hindsight.jobs.engines.changed_files import MOST_SMALL_FILES
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.stored_table import stored_table as open_table
 from hindsight.jobs.lake.cluster_dates import ClusterDate
@@ -186,8 +188,44 @@ def test_a_lake_that_is_held_opens_each_table_once_and_sees_its_own_commits(lake
     lake.delete(TOPIC_ROUTE, Where(values={"cluster": ["c"]}))
     assert (len(lake.rows(TOPIC_ROUTE)), lake.exists(QUARANTINE)) == (0, False)
     lake.append(QUARANTINE, no_rows(QUARANTINE))
-    assert lake.version(QUARANTINE) == 1
     assert opened.count(lake.path(TOPIC_ROUTE)) == 1
+
+
+@given(st.data())
+@settings(max_examples=5, deadline=None)
+@pytest.mark.parametrize("table", [TOPIC_ROUTE, INGESTED_FILE], ids=lambda t: t.name)
+def test_the_commit_that_makes_small_files_too_many_makes_them_one(table, data):
+    drawn = data.draw(st.lists(rows(table, min_size=1, max_size=3), min_size=2, max_size=3))
+    with TemporaryDirectory() as root:
+        lake, expected = LocalLake(root, retention_days=7), []
+        for count in range(40):
+            lake.append(table, drawn[count % len(drawn)])
+            expected += as_text(drawn[count % len(drawn)])
+            if count == 25:
+                lake.delete(table, Where(values={"cluster": CLUSTERS[:1]}))
+                expected = as_text(lake.rows(table))
+            of_days = Counter(file.event_date for file in lake.files(table))
+            assert max(of_days.values(), default=0) <= MOST_SMALL_FILES
+        assert as_text(lake.rows(table)) == sorted(expected)
+        assert as_text(LocalLake(root, retention_days=7).rows(table)) == sorted(expected)
+
+
+def test_what_was_appended_meanwhile_stays_beside_small_files_that_are_made_one(lake, routes, monkeypatch):
+    for _ in range(MOST_SMALL_FILES - 1):
+        lake.append(TOPIC_ROUTE, routes)
+    before = lake.version(TOPIC_ROUTE)
+    found = changed_files.too_many_small
+
+    def after_another(*given):
+        with monkeypatch.context() as undisturbed:
+            undisturbed.setattr(local_lake, "too_many_small", lambda *_: [])
+            LocalLake(lake.root, retention_days=7).append(TOPIC_ROUTE, routes)
+        return found(*given)
+
+    monkeypatch.setattr(changed_files, "MOST_SMALL_FILES", 2)
+    monkeypatch.setattr(local_lake, "too_many_small", after_another)
+    lake.append(TOPIC_ROUTE, routes)
+    assert (lake.version(TOPIC_ROUTE), len(lake.rows(TOPIC_ROUTE))) == (before + 2, MOST_SMALL_FILES + 1)
 
 
 def test_every_tenth_version_is_a_checkpoint(lake, routes):

@@ -1,0 +1,64 @@
+"""Runs that follow each other: what each writes does not grow, and the pages and tables are those of one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from bench.day import land
+from hindsight.conf.failure import DONE
+from hindsight.jobs.commands.watch_command import run_pipeline
+from hindsight.jobs.engines.changed_files import MOST_SMALL_FILES
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.schemas import TABLES
+from hindsight.schemas.bookkeeping import QUALITY_RESULT
+
+
+def played(place: Path, runs: int) -> LocalLake:
+    for number in range(runs):
+        land(place / "landing", number, 1, lines=20)
+        run(place, "lake")
+    return LocalLake(str(place / "lake"), retention_days=7)
+
+
+def run(place: Path, lake: str) -> None:
+    assert run_pipeline(["--landing", str(place / "landing"), "--lake", str(place / lake)]) == DONE
+
+
+def versions(lake: LocalLake) -> dict[str, int]:
+    return {table.name: lake.version(table) or 0 for table in TABLES.values()}
+
+
+def test_a_run_commits_once_to_a_table_of_its_own_checks_and_to_no_table_that_stays(tmp_path):
+    lake = played(tmp_path, 2)
+    before = versions(lake)
+    land(tmp_path / "landing", 2, 1, lines=20)
+    run(tmp_path, "lake")
+    made = {name: now - before[name] for name, now in versions(lake).items() if now > before[name]}
+    assert made[QUALITY_RESULT.name] == 1
+    assert all(lake.files(TABLES[name]) for name in made)
+    checks = lake.rows(QUALITY_RESULT, ["job", "number"]).to_pylist()
+    assert len({row["job"] for row in checks}) == 4
+    assert len({row["number"] for row in checks}) == 3
+
+
+@pytest.mark.soak
+def test_many_runs_leave_few_files_and_the_rows_of_one(tmp_path):
+    lake = played(tmp_path, 40)
+    for table in TABLES.values():
+        of_days: dict[object, int] = {}
+        for file in lake.files(table):
+            of_days[file.event_date] = of_days.get(file.event_date, 0) + 1
+        assert max(of_days.values(), default=0) <= MOST_SMALL_FILES, table.name
+        if lake.exists(table):
+            log = Path(lake.path(table), "_delta_log")
+            last = max((int(path.name[:20]) for path in log.glob("*.checkpoint.parquet")), default=0)
+            assert DeltaTable(lake.path(table)).version() - last <= 10, table.name
+    run(tmp_path, "once")
+    once = LocalLake(str(tmp_path / "once"), retention_days=7)
+    beside = {"ingested_file", "quality_result", "publication"}
+    for table in (table for table in TABLES.values() if table.name not in beside):
+        found = [sorted(map(repr, each.rows(table, table.contract_columns).to_pylist())) for each in (lake, once)]
+        assert found[0] == found[1], table.name
