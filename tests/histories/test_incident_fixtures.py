@@ -198,8 +198,8 @@ FIXTURES = {
     "GROUP_DOWN": Fixture(
         lambda at: world(at, members=(), topics=(), reads=[]),
         lambda at: world(at, members=(), topics=(), reads=[], listed=False),
-        # Its offsets stand from the last good reading on: 60 s later that is known.
-        opens_after_s=45,
+        # Nobody is there from the first bad round on: 60 s later that is known.
+        opens_after_s=60,
         progress=lambda second, phase: (second + 10, second if phase == "good" else 0),
     ),
     "DATA_GAP": Fixture(
@@ -289,7 +289,7 @@ muted_by_a_join = pytest.mark.parametrize("code", sorted(FIXTURES.keys() - {"DAT
 
 
 # No grace, and no finding about how often the fixtures' owners change.
-NO_GRACE = default_timing(membership_grace_s=-1000, owner_changes=99)
+NO_GRACE = default_timing(membership_grace_s=-1000, subscription_grace_s=0, owner_changes=99)
 
 
 @every_code

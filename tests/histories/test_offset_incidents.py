@@ -227,10 +227,10 @@ def lone(second):
 
 
 class TestLagsAlone:
-    def test_one_queue_that_lags_for_five_minutes_is_an_incident(self):
-        walked = Walked().rounds(count=10).rounds(lone, 8)
+    def test_one_queue_that_lags_is_an_incident_within_three_minutes(self):
+        walked = Walked().rounds(count=10).rounds(lone, 6)
         assert walked.found() == {("QUEUE_LAGS_ALONE", A1, "PENDING")}
-        walked.rounds(lone, 20)
+        walked.rounds(lone, 5)
         assert walked.found() == {("QUEUE_LAGS_ALONE", A1, "OPEN")}
         assert walked.incidents() == {("QUEUE_LAGS_ALONE", "T"): "OPEN"}
 

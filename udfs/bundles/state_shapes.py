@@ -57,8 +57,10 @@ _OWNERS = By("topic", Each(Row((*_QUEUE, "client"))))
 _MEMORY = Fields(
     {
         **dict.fromkeys(("rounds_read", "read_at", "last_at", "progress_at", "ordered", "peopled_at")),
+        **dict.fromkeys(("empty_since", "lost_at")),
         "members": Each("client"),
-        **dict.fromkeys(("starts", "silent", "by_hand"), By("client")),
+        **dict.fromkeys(("starts", "silent", "unheard", "relived", "newcomers", "by_hand"), By("client")),
+        "twice": Each(Row(("client", "broker", "address", _NUMBER))),
         "subscriptions": By("client", Each(Row(("topic", "word", "expression", Each("tag"))))),
         "routes": By("topic", Each(Row(("broker", _NUMBER)))),
         "disturbances": Each(_DISTURBANCE),

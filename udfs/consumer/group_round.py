@@ -10,6 +10,7 @@ from typing import Any
 
 from hindsight.udfs.clients.client_kinds import GRPC, OTHER, knows_logical_queues, pulls, shows_queues
 from hindsight.udfs.consumer.expected_allocation import MemberRule
+from hindsight.udfs.consumer.failed_reads import LEFT_OUT
 from hindsight.udfs.consumer.mixed_clients import Disagreement, Lists, disagreement
 from hindsight.udfs.consumer.round_facts import (
     NOT_SUPPORTED,
@@ -57,6 +58,7 @@ class GroupRound:
     chose_by_hand: Mapping[str, bool] = field(default_factory=dict)  # members that told it in earlier rounds
     events: tuple[MemberEvent, ...] = ()  # since the round before
     offset_reads: tuple[tuple[str | None, str], ...] = ()  # of the group's offsets: broker asked, and the line
+    loses_answers: bool = False  # a broker that answered gave no answer to another question
     rules: tuple[MemberRule, ...] = ()  # each distinct member's own, with its family
     dead_letters: DeadLetters | None = None
     past: Past = field(default_factory=Past)
@@ -179,6 +181,15 @@ class GroupRound:
         unlisted = any(read.client_id not in listed for listed in self.named_views.values())
         return read.error_code == NOT_SUPPORTED or (read.is_not_online and unlisted)
 
+    def is_silent(self, read: Read) -> bool:
+        """The client was asked, by whom could know it, and did not answer; not so what is lost now and then."""
+        if read.answered or self.was_asked_elsewhere(read) or read.client_id in self.served_by_proxy:
+            return False
+        known = read.client_id in self.past.silent_since
+        if read.failure == LEFT_OUT:
+            return known
+        return read.failure is None and (known or not self.past.loses_answers)
+
     def kind_of(self, client_id: str) -> str | None:
         """The kind of client that a member is; None: not known."""
         read = self.reads.get(client_id)
@@ -206,15 +217,36 @@ class GroupRound:
         """Running infos were asked for, or there is nobody to ask."""
         return bool(self.reads) or (self.listed and not self.members)
 
-    @cached_property
+    @property
     def duplicates(self) -> tuple[str, ...]:
+        """Ids of two processes: with two channels on each broker that lists them, or with channels from two hosts.
+
+        Where one broker lists twice what another lists once, it keeps a connection that the client left: until both
+        have lasted longer than a broker keeps such a one.
+        """
+        return tuple(c for c in self.listed_twice if c not in self._once_elsewhere or c in self.past.two_since)
+
+    @cached_property
+    def _once_elsewhere(self) -> frozenset[str]:
+        """Ids from one host that a broker known by name lists once."""
+        hosts = self._hosts
+        views = [Counter(listed) for listed in self.named_views.values()]
+        return frozenset(c for c in self.listed_twice if len(hosts.get(c, ())) < 2 and any(v[c] == 1 for v in views))
+
+    @cached_property
+    def listed_twice(self) -> tuple[str, ...]:
         """Client ids with two channels on one broker, or with channels from two hosts."""
         twice = {client_id for client_id, count in Counter(self.members).items() if count > 1}
+        return tuple(sorted(twice | {client_id for client_id, seen in self._hosts.items() if len(seen) > 1}))
+
+    @cached_property
+    def _hosts(self) -> dict[str, set[str]]:
+        """By client id, the hosts that its channels come from."""
         hosts: dict[str, set[str]] = {}
         for connection in self.connections:
             host = connection.address.rpartition(":")[0] or connection.address
             hosts.setdefault(connection.client_id, set()).add(host)
-        return tuple(sorted(twice | {client_id for client_id, seen in hosts.items() if len(seen) > 1}))
+        return hosts
 
     @cached_property
     def views(self) -> Mapping[str | None, tuple[str, ...]]:

@@ -80,6 +80,7 @@ def group_round(row: Row) -> GroupRound:
         rules=rules,
         dead_letters=DeadLetters(*row["dead_letters"]) if row.get("dead_letters") else None,
         offset_reads=tuple(row.get("offset_reads") or ()),
+        loses_answers=bool(row.get("loses_answers")),
         events=tuple(MemberEvent(e["kind"], to_ms(e["at"]) or 0, e["subject"]) for e in row["member_events"] or ()),
     )
 
@@ -157,6 +158,7 @@ def _read(read: Row) -> Read:
         read["error_code"],
         read["client_kind"],
         read["client_version"],
+        read.get("failure"),
     )
 
 

@@ -103,7 +103,9 @@ def _running_infos(told: Reads, members: Collection[str]) -> list[str]:
     missing = []
     if told.reads:
         asked = {read["client_id"] for read in told.reads}
-        missing += [f"running info of {r['client_id']}: {_fate(r)}" for r in told.reads if not r["answered"]]
+        came = {read["client_id"] for read in told.reads if read["answered"]}
+        failed = {r["client_id"]: r for r in told.reads if r["client_id"] not in came}
+        missing += [f"running info of {client_id}: {_fate(read)}" for client_id, read in failed.items()]
         missing += [f"running info of {c}: not asked for" for c in dict.fromkeys(members) if c not in asked]
     missing += [f"running info of a member: {_fate(status)}" for status in told.statuses if not status["answered"]]
     if not told.reads and any(status["answered"] for status in told.statuses):

@@ -61,6 +61,7 @@ class Read(NamedTuple):
     error_code: int | None = None  # RocketMQ's, in the error
     kind: str | None = None  # of client, see ``client_kinds``; None: it did not tell
     client_version: str | None = None
+    failure: str | None = None  # why one that was not answered says nothing of the client, see ``failed_reads``
 
     @property
     def is_not_online(self) -> bool:
@@ -111,6 +112,7 @@ class Progress(NamedTuple):
     accrued: int  # messages that the broker took since then
     broker_offset: int = 0
     came_late_at: int | None = None  # when messages were first seen to come ``revive_lag_s`` after it began to stand
+    waiting_since: int | None = None  # first reading that shows messages waiting while the group's offset stands
 
     @property
     def rises(self) -> bool:
@@ -125,6 +127,10 @@ class Progress(NamedTuple):
     def stood_ms(self) -> int:
         """How long the group's offset has been what it is, by the readings."""
         return self.read_at - self.standing_since
+
+    def waited_ms(self) -> int:
+        """How long messages have been waiting at least, while the group's offset was what it is."""
+        return self.read_at - (self.standing_since if self.waiting_since is None else self.waiting_since)
 
     def stands(self, standstill_s: float) -> bool:
         """The group's offset has not moved for so long, while messages came."""
@@ -189,9 +195,14 @@ class Past:
     # Queues of ordered groups that somebody has again: since when nobody had, and until when.
     slow_hand_overs: Mapping[TopicQueue, tuple[int, int]] = field(default_factory=dict)
     unlocked_since: Mapping[tuple[str, TopicQueue], int] = field(default_factory=dict)
-    silent_since: Mapping[str, int] = field(default_factory=dict)  # a listed client's first unanswered read
+    silent_since: Mapping[str, int] = field(default_factory=dict)  # a listed client's first read that tells its silence
+    loses_answers: bool = False  # the collector lately lost answers of brokers that answered
+    both_answered: frozenset[str] = frozenset()  # ids of which two processes answered
+    # Ids of two processes, as is known since then: two answered, or no broker would keep two connections so long.
+    two_since: Mapping[str, int] = field(default_factory=dict)
     missing_since: Mapping[str, int] = field(default_factory=dict)  # an input that was due and did not come
     new_queues: Mapping[TopicQueue, int] = field(default_factory=dict)  # not yet long in the route
     offsets: OffsetMarks = field(default_factory=OffsetMarks)
     peopled_at: int = 0  # when a member was listed last, or nobody told who is
+    empty_since: int = 0  # when first nobody was listed any more; 0: somebody is
     started_lately: bool = False  # a member has, and not every one has polled routes since

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from hindsight.udfs.consumer.failed_reads import channels_failed, losses, said_by_failure
 from hindsight.udfs.consumer.listed_members import INFO, OF_MEMBERS, STATS, STATUS, Row, again
 
 REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"  # PopAckConstants, 5.0 on: each broker's own, of messages popped in vain
 OF_GROUPS = (*OF_MEMBERS, STATS, STATUS)  # kinds of captures that say something of a group
 READ = (
     "client_id",
+    "broker_name",
     "answered",
     "error",
     "error_code",
@@ -35,12 +37,13 @@ class Reads(NamedTuple):
     """What the running infos of a round say.
 
     Attributes:
-        reads: each that was asked for (``READ``).
+        reads: each that was asked for (``READ``); ``failure``: why one that did not come says nothing of its client.
         statuses: what became of the command that asks for all of them.
         subscribed: the topics that any capture names, each once.
         model: the message model that members tell.
         ordered: whether a member consumes in order; None: not read.
         offsets: each read of the group's offsets: broker asked, and the line.
+        loses_answers: a broker that answered gave no answer to another question of the round.
     """
 
     reads: list[dict[str, Any]]
@@ -49,14 +52,20 @@ class Reads(NamedTuple):
     model: str | None
     ordered: bool | None
     offsets: Sequence[tuple[str | None, str]] = ()
+    loses_answers: bool = False
 
 
 def reads_of(captures: Iterable[Row]) -> Reads:
     """The reads of one round, in the captures' order; ``captures``: of the round and group, of kinds ``OF_GROUPS``."""
     rows = list(captures)
     infos = [row for row in rows if row["kind"] == INFO]
+    lost, failed = losses(row for row in rows if row["kind"] not in (INFO, STATUS)), channels_failed(infos)
     return Reads(
-        reads=[{name: row[name] for name in READ} for row in infos],
+        reads=[
+            {name: row[name] for name in READ}
+            | {"failure": said_by_failure(row, lost, failed.get(row["client_id"], ()))}
+            for row in infos
+        ],
         statuses=[
             {name: row[name] for name in ("answered", "error", "error_code")} for row in rows if row["kind"] == STATUS
         ],
@@ -64,14 +73,15 @@ def reads_of(captures: Iterable[Row]) -> Reads:
         model=max((row["message_model"] for row in infos if row["message_model"] is not None), default=None),
         offsets=[(row["broker_name"], row["evidence"]) for row in rows if row["kind"] == STATS],
         ordered=max((row["consume_orderly"] for row in infos if row["consume_orderly"] is not None), default=None),
+        loses_answers=lost.by_chance,
     )
 
 
 def reads_again(reads: Reads, captures: Iterable[Row]) -> Reads:
     """The reads of a round that shows the same, in its own order: only instants and lines are its own."""
-    said = {read["client_id"]: read for read in reads.reads}
+    said = {(read["client_id"], read["broker_name"]): read for read in reads.reads}
     infos = [row for row in captures if row["kind"] == INFO]
-    return reads._replace(reads=[again(said[row["client_id"]], row) for row in infos])
+    return reads._replace(reads=[again(said[row["client_id"], row["broker_name"]], row) for row in infos])
 
 
 def broker_assigns(reads: Sequence[Row], model: str | None, ordered: bool | None) -> bool:

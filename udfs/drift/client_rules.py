@@ -19,14 +19,18 @@ from hindsight.udfs.drift.finding import Finding, clock, evidence, read_at, risi
 
 # Before the topic, in the kind of a divergence of routes.
 ROUTE_OF = "route of "
+_KEPT = "connections of the id: a broker keeps one that has ended for up to 120 s"
 
 
 def unreachable_client(group: GroupRound, timing: Timing) -> Iterator[Finding]:
-    """A listed client was asked for its running info and did not answer, or was said not to be online."""
+    """A listed client was asked for its running info and did not answer, or was said not to be online.
+
+    Nothing is said of it by a failure that is not its own: see ``failed_reads``.
+    """
     del timing
     for client_id in group.client_ids:
         read = group.reads.get(client_id)
-        if read is None or read.answered or group.was_asked_elsewhere(read) or client_id in group.served_by_proxy:
+        if read is None or not group.is_silent(read):
             continue
         since = group.past.silent_since.get(client_id)
         starving = any(rising(group, t.topic, _claimed(t, client_id)) for t in group.judged_topics())
@@ -69,19 +73,29 @@ def ghost_owner(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
 
 def duplicate_client_id(group: GroupRound, timing: Timing) -> Iterator[Finding]:
-    """The same client id on two channels of one broker, or from two hosts."""
+    """The same client id on two channels of each broker that lists it, or from two hosts.
+
+    Possible only, until two processes have answered or no broker would keep a connection for so long after its end.
+    """
     del timing
     for client_id in group.duplicates:
         places = sorted({c.address for c in group.connections if c.client_id == client_id and c.address})
+        is_known = client_id in group.past.two_since
+        count, at = max(2, group.members.count(client_id)), f", at {' and '.join(places)}" if places else ""
         yield Finding(
             "DUPLICATE_CLIENT_ID",
             "HIGH",
-            f"{client_id} is the id of {max(2, group.members.count(client_id))} processes of {group.consumer_group}"
-            + (f", at {' and '.join(places)}" if places else "")
-            + ": each computes the same share, and the share of the others is left to nobody.",
+            f"{client_id} is the id of {count} processes of {group.consumer_group}{at}"
+            ": each computes the same share, and the share of the others is left to nobody."
+            if is_known
+            else f"{client_id} has {count} connections in {group.consumer_group}{at}: it is the id of as many "
+            "processes, or of one that connected anew.",
             client_id=client_id,
+            trust="certain" if is_known else "possible",
             evidence=group.evidence,
             captured_at=group.listed_at,
+            since=group.past.two_since.get(client_id),
+            assumptions=() if is_known else (_KEPT,),
         )
 
 
@@ -155,15 +169,16 @@ def _differing_routes(group: GroupRound) -> Iterator[Finding]:
 
 
 def group_down(group: GroupRound, timing: Timing) -> Iterator[Finding]:
-    """Wherever it was asked nobody is connected, and no offset of the group moves while messages come.
+    """Wherever it was asked nobody is connected for a minute, and no offset of the group moves while messages come.
 
     Possible only: a proxy knows clients of its own, and was not asked. A group that never consumed is none.
     """
-    if group.may_have_members:
+    least = timing.standstill_s * 1000
+    if group.may_have_members or (group.past.empty_since and group.at - group.past.empty_since < least):
         return
     consumed = [progress for progress in group.past.progress.values() if progress.consumer_offset > 0]
-    stood = all(progress.stood_ms() >= timing.standstill_s * 1000 for progress in consumed)
-    if stood and any(progress.accrued > 0 for progress in consumed):
+    stood = all(progress.stood_ms() >= least for progress in consumed)
+    if stood and any(progress.accrued > 0 and progress.waited_ms() >= least for progress in consumed):
         since = max(progress.standing_since for progress in consumed)
         lag = sum(progress.lag for progress in group.past.progress.values() if progress.lag > 0)
         yield Finding(

@@ -32,7 +32,8 @@ class Grace(NamedTuple):
     disturbance: Disturbance
 
 
-SUBSCRIPTION, MAINTENANCE = "subscription", "maintenance"
+SUBSCRIPTION, ROLLOUT, MAINTENANCE = "subscription", "rollout", "maintenance"
+_OF_SUBSCRIPTIONS = (SUBSCRIPTION, ROLLOUT)
 
 
 # Seconds after each kind of disturbance, without the interval between rounds.
@@ -44,6 +45,7 @@ GRACE_S: dict[str, Callable[[Timing], float]] = {
     "route_change": lambda timing: timing.route_grace_s,
     "broker_gone": lambda timing: timing.route_grace_s + timing.broker_death_s,
     SUBSCRIPTION: lambda timing: timing.subscription_grace_s,
+    ROLLOUT: lambda timing: timing.subscription_grace_s,  # a member joined with a subscription that is new
 }
 
 
@@ -62,7 +64,7 @@ def grace_end(
     """
     makes_route = disturbance.kind == "start" and (topic or "").startswith(RETRY_PREFIX)
     seconds = GRACE_S["route_change" if makes_route else disturbance.kind](timing)
-    if disturbance.kind != SUBSCRIPTION:
+    if disturbance.kind not in _OF_SUBSCRIPTIONS:
         seconds += interval + (timing.ordered_extra_s if ordered else 0)
     return disturbance.at + int(seconds * 1000)
 
@@ -76,14 +78,19 @@ def grace_of(
     interval: float,
     timing: Timing,
     maintenance: Iterable[Maintenance] = (),
+    is_critical: bool = False,
 ) -> Grace | None:
-    """The grace that ends last among those that mute a finding; None: there was no disturbance."""
+    """The grace that ends last among those that mute a finding; None: there was no disturbance.
+
+    ``is_critical``: the finding is. What members lack that join, queues are left unread for, is not waited for.
+    """
     if code == "DATA_GAP":
         return None
     ends = [
         Grace(grace_end(d, ordered=ordered, interval=interval, timing=timing, topic=topic), d)
         for d in disturbances
-        if (d.kind != SUBSCRIPTION or code == "SUBSCRIPTION_INCONSISTENT")
+        if (d.kind not in _OF_SUBSCRIPTIONS or code == "SUBSCRIPTION_INCONSISTENT")
+        and not (d.kind == ROLLOUT and is_critical)
         and (d.topic is None or topic in (None, d.topic))
     ]
     if code == "SUBSCRIPTION_INCONSISTENT":

@@ -27,6 +27,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 from hindsight.udfs.consumer.drift_timing import Maintenance, Timing
+from hindsight.udfs.consumer.failed_reads import LEFT_OUT
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.offset_marks import Reading
 from hindsight.udfs.consumer.round_facts import Past, Queue, TopicQueue
@@ -36,7 +37,7 @@ from hindsight.udfs.drift.drift_rules import BY_INSTANTS, BY_READINGS, absence_i
 from hindsight.udfs.drift.finding import NO_OWNER, SEVERITIES, Finding, Subject, queue_name, subject_of
 from hindsight.udfs.drift.group_memory import GroupMemory
 from hindsight.udfs.drift.group_scope import scope_reasons
-from hindsight.udfs.drift.incident import Attached, Incident, Judgement, Seen
+from hindsight.udfs.drift.incident import OPEN, Attached, Incident, Judgement, Seen
 from hindsight.udfs.drift.incidents import Ledger
 from hindsight.udfs.drift.root_cause import causes, stalled_clients
 from hindsight.udfs.drift.strategy_inference import Inference
@@ -127,7 +128,7 @@ class GroupHistory:
         walked = self._step(group, readings)
         named = all(topic.strategy_source != "default" for topic in group.topics)
         settled = walked.group.complete and bool(group.reads) and named and self.memory.settled
-        settled = settled and not walked.scope and self.churn.changed_at is None
+        settled = settled and not (walked.scope or group.loses_answers) and self.churn.changed_at is None
         # What is expected now was also expected before, once a second round has shown it.
         steady = signature == self.shown or not (walked.judged or self.ledger.tracks)
         self.settled, self.shown = signature if settled and steady else None, signature
@@ -158,7 +159,10 @@ class GroupHistory:
         group = group.with_past(past, ordered=self.memory.ordered)
         found = findings(group, self.timing, codes)
         stalled, grace = stalled_clients(found), cache(partial(self._grace, group))
-        seen = [_seen(finding, group, stalled, grace(finding.code, finding.topic)) for finding in found]
+        seen = [
+            _seen(finding, group, stalled, grace(finding.code, finding.topic, finding.severity == "CRITICAL"))
+            for finding in found
+        ]
         disturbance = self.memory.last_disturbance
         judgements = self.ledger.advance(
             group.at,
@@ -168,6 +172,9 @@ class GroupHistory:
             disturbance,
         )
         judged = [Judged(s.finding, s.grace, j) for s, j in zip(seen, judgements, strict=True)]
+        for one in judged:
+            if one.finding.code == "SLOW_HANDOVER" and one.judgement.state == OPEN and one.finding.queue:
+                self.memory.told((one.finding.topic or "", *one.finding.queue))
         judged = folded(judged, group, self.timing) if group.was_read else judged
         return Round(group, judged, disturbance=disturbance)
 
@@ -224,7 +231,7 @@ class GroupHistory:
                 since[queue] = min(since[queue], track.since)
         return since
 
-    def _grace(self, group: GroupRound, code: str, topic: str | None) -> Grace | None:
+    def _grace(self, group: GroupRound, code: str, topic: str | None, is_critical: bool = False) -> Grace | None:
         """The grace that still mutes a finding of this code in this round."""
         grace = grace_of(
             code,
@@ -234,6 +241,7 @@ class GroupHistory:
             interval=self.memory.interval_s(self.timing),
             timing=self.timing,
             maintenance=[m for m in self.maintenance if m.begin <= group.at < m.end],
+            is_critical=is_critical,
         )
         return grace if grace is not None and group.at < grace.until else None
 
@@ -247,13 +255,20 @@ def _seen(finding: Finding, group: GroupRound, stalled: Collection[str | None], 
         finding,
         causes(finding, group, stalled),
         grace,
-        counts=not (group.loose and finding.code in _BY_ROUND),
+        counts=not (group.loose and finding.code in _BY_ROUND) and not _was_left_out(finding, group),
         # A double that only the list of members shows is as old as DUPLICATE_CLIENT_ID must be.
         opens=not (finding.code == "DOUBLE_OWNED" and len(finding.observed) < 2),
+        at_once=finding.code == "DUPLICATE_CLIENT_ID" and finding.client_id in group.past.both_answered,
         lag=None if progress is None else progress.lag,
         broker_offset=None if progress is None else progress.broker_offset,
         ordered=bool(group.ordered),
     )
+
+
+def _was_left_out(finding: Finding, group: GroupRound) -> bool:
+    """The client was not asked, since it had not answered before: that adds nothing."""
+    read = group.reads.get(finding.client_id or "")
+    return finding.code == "UNREACHABLE_CLIENT" and read is not None and read.failure == LEFT_OUT
 
 
 def folded(judged: Sequence[Judged], group: GroupRound, timing: Timing) -> list[Judged]:

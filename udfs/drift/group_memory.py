@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from hindsight.udfs.consumer.absent_members import Absence
 from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.consumer.failed_reads import UNHEARD_MS
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.offset_marks import OffsetMarks, Reading
 from hindsight.udfs.consumer.round_facts import (
@@ -18,14 +19,25 @@ from hindsight.udfs.consumer.round_facts import (
     TOPIC_NOT_EXIST,
     Past,
     Queue,
+    Read,
     TopicQueue,
     TopicRound,
 )
-from hindsight.udfs.drift.disturbances import Disturbance, grace_end, interval_s, membership_changes, route_changes
+from hindsight.udfs.drift.disturbances import (
+    ROLLOUT,
+    SUBSCRIPTION,
+    Disturbance,
+    grace_end,
+    interval_s,
+    membership_changes,
+    route_changes,
+)
 from hindsight.udfs.drift.queue_standings import Standings
 
 # Refusals that say something: what was asked is a proxy, or there is no such group.
 _TOLD_IN_VAIN = tuple(f"refused, CODE {code}" for code in (NOT_SUPPORTED, TOPIC_NOT_EXIST))
+
+_LOSES_FOR_MS = 300_000  # for so long after a lost answer others may have been lost too
 
 
 class _Held(NamedTuple):
@@ -57,12 +69,19 @@ class GroupMemory:
     slow: dict[TopicQueue, tuple[int, int]] = field(default_factory=dict)  # handed over: without owner from, until
     unlocked: dict[tuple[str, TopicQueue], int] = field(default_factory=dict)
     silent: dict[str, int] = field(default_factory=dict)
+    unheard: dict[str, int] = field(default_factory=dict)  # no answer since, while the collector loses answers
+    lost_at: int = 0  # when the collector last lost an answer of a broker that answered
+    # Ids listed twice: by which connections (broker and address), and since when.
+    twice: dict[str, dict[tuple[str, str], int]] = field(default_factory=dict)
+    relived: dict[str, int] = field(default_factory=dict)  # ids of which an earlier process answered after a later one
+    newcomers: dict[str, int] = field(default_factory=dict)  # joined, and have not told what they subscribe
     missing: dict[str, int] = field(default_factory=dict)
     new_queues: dict[TopicQueue, int] = field(default_factory=dict)
     absence: Absence = field(default_factory=Absence)
     by_hand: dict[str, bool] = field(default_factory=dict)  # members that told it: do they choose their queues by hand?
     offsets: OffsetMarks = field(default_factory=OffsetMarks)
     peopled_at: int = 0  # when a member was listed last, or nobody told who is
+    empty_since: int = 0  # when first nobody was listed any more; 0: somebody is
     changing: set[TopicQueue] = field(default_factory=set)  # changed their owner lately, and have one now
 
     def interval_s(self, timing: Timing) -> float:
@@ -113,6 +132,7 @@ class GroupMemory:
             self.slow,
             self.unlocked,
             self.absence.members,
+            self.twice,
         )
         return not any(waits)
 
@@ -130,10 +150,7 @@ class GroupMemory:
         for topic in group.topics:
             if topic.queues is not None:
                 fresh += self._route_disturbances(topic, group.at)
-        for client_id, read in sorted(group.reads.items()):
-            own = [[*s[:3], list(s.tags)] for s in read.subscriptions]
-            if read.topics is not None and self.subscriptions.get(client_id, own) != own:
-                fresh.append(Disturbance("subscription", read.captured_at, client_id))
+        fresh += self._subscription_changes(group, [d for d in fresh if d.kind == "join"])
         interval, ordered = self.interval_s(timing), bool(self.ordered)
         kept = [*self.disturbances, *fresh]
         # A disturbance that is over is forgotten: longer intervals later on do not bring it back.
@@ -144,6 +161,19 @@ class GroupMemory:
         ]
         latest = [d for d in (self.last_disturbance, *fresh) if d is not None]
         self.last_disturbance = max(latest, key=lambda d: (d.at, d.kind, d.subject), default=None)
+
+    def _subscription_changes(self, group: GroupRound, joined: Iterable[Disturbance]) -> Iterator[Disturbance]:
+        """Members that subscribe other than before, and such as joined and bring what no other member subscribed."""
+        self.newcomers |= {join.subject: join.at for join in joined}
+        for client_id, read in sorted(group.reads.items()):
+            if read.topics is None:
+                continue
+            own, others = _own(read), [s for c, s in self.subscriptions.items() if c != client_id]
+            joined_at = self.newcomers.pop(client_id, None)
+            if self.subscriptions.get(client_id, own) != own:
+                yield Disturbance(SUBSCRIPTION, read.captured_at, client_id)
+            elif joined_at is not None and others and own not in others:
+                yield Disturbance(ROLLOUT, joined_at, client_id)
 
     def _route_disturbances(self, topic: TopicRound, at: int) -> list[Disturbance]:
         queues = list(topic.queues or ())
@@ -158,23 +188,66 @@ class GroupMemory:
     def _take_members(self, group: GroupRound) -> None:
         if group.may_have_members:
             self.peopled_at = max(self.peopled_at, group.at)
+        else:
+            self.empty_since = self.empty_since or group.at
+        if group.listed and group.members:
+            self.empty_since = 0
         if group.listed:
             self.members = list(group.members)
             listed = set(group.members)
             self.starts = {c: at for c, at in self.starts.items() if c in listed}
             self.subscriptions = {c: own for c, own in self.subscriptions.items() if c in listed}
             self.silent = {c: at for c, at in self.silent.items() if c in listed}
+            self.unheard = {c: at for c, at in self.unheard.items() if c in listed}
+            self.newcomers = {c: at for c, at in self.newcomers.items() if c in listed}
             self.by_hand = {c: by_hand for c, by_hand in self.by_hand.items() if c in listed}
+            self.relived = {c: at for c, at in self.relived.items() if c in group.listed_twice}
+            self._take_connections(group)
+        self.lost_at = group.at if group.loses_answers else self.lost_at
         for client_id, read in group.reads.items():
             if read.answered:
                 self.silent.pop(client_id, None)
+                self.unheard.pop(client_id, None)
                 if read.topics is not None:
-                    self.subscriptions[client_id] = [[*s[:3], list(s.tags)] for s in read.subscriptions]
+                    self.subscriptions[client_id] = _own(read)
                     self.by_hand[client_id] = client_id in group.by_hand
                 if read.started_at is not None:
+                    if read.started_at < self.starts.get(client_id, 0):
+                        self.relived[client_id] = group.at
                     self.starts[client_id] = read.started_at
-            elif not group.was_asked_elsewhere(read):
-                self.silent.setdefault(client_id, read.captured_at)
+            elif read.failure is None and not group.was_asked_elsewhere(read):
+                self._take_silence(client_id, read.captured_at, group.at)
+
+    def _take_silence(self, client_id: str, asked_at: int, at: int) -> None:
+        """A client did not answer; where the collector loses answers, that counts once it has lasted."""
+        since = asked_at
+        if self._loses_answers(at):
+            since = self.unheard.setdefault(client_id, asked_at)
+        if not self._loses_answers(at) or asked_at - since >= UNHEARD_MS:
+            self.silent.setdefault(client_id, since)
+
+    def _loses_answers(self, at: int) -> bool:
+        return self.lost_at > 0 and at - self.lost_at < _LOSES_FOR_MS
+
+    def _take_connections(self, group: GroupRound) -> None:
+        """Since when an id that is listed twice has each of its connections."""
+        before, told = self.twice, {broker or "" for broker in group.views}
+        self.twice = {}
+        for client_id in group.listed_twice:
+            own = _connections_of(client_id, group)
+            old = before.get(client_id, {})
+            kept = {name for name in old if name[0] not in told}  # its broker was not heard of
+            self.twice[client_id] = {name: old.get(name, group.at) for name in sorted(own | kept)}
+
+    def _twice_since(self, at: int, reconnect_s: float) -> dict[str, int]:
+        """Ids of which two processes answered, or one broker has had two connections side by side for so long."""
+        found = dict(self.relived)
+        for client_id, since in self.twice.items():
+            of_each = [sorted(at for (b, _), at in since.items() if b == broker) for broker in {b for b, _ in since}]
+            second = min((firsts[1] for firsts in of_each if len(firsts) > 1), default=at)
+            if at - second >= reconnect_s * 1000:
+                found[client_id] = second
+        return found
 
     def _take_owners(self, group: GroupRound, timing: Timing) -> None:
         since = group.at - int(timing.owner_changes_s * 1000)
@@ -207,6 +280,10 @@ class GroupMemory:
         since = self.ownerless.pop(queue, at)
         if self.ordered and queue in self.held and at - since >= timing.slow_handover_s * 1000:
             self.slow[queue] = since, at
+
+    def told(self, queue: TopicQueue) -> None:
+        """A slow hand-over of the queue was told: it is over."""
+        self.slow.pop(queue, None)
 
     def _unlocked(self, group: GroupRound, topics: Iterable[TopicRound]) -> dict[tuple[str, TopicQueue], int]:
         """Since when owners have held queues without the broker's lock, as far as they answered."""
@@ -257,10 +334,14 @@ class GroupMemory:
             slow_hand_overs=dict(self.slow),
             unlocked_since=dict(self.unlocked),
             silent_since=dict(self.silent),
+            loses_answers=self._loses_answers(group.at),
+            both_answered=frozenset(self.relived),
+            two_since=self._twice_since(group.at, timing.opens["DUPLICATE_CLIENT_ID"].age_s),
             missing_since=dict(self.missing),
             new_queues=dict(self.new_queues),
             offsets=self.offsets,
             peopled_at=self.peopled_at,
+            empty_since=self.empty_since,
             started_lately=any(group.at - at < timing.route_grace_s * 1000 for at in self.starts.values()),
         )
 
@@ -287,12 +368,18 @@ class GroupMemory:
             "slow": [[*queue, *stretch] for queue, stretch in sorted(self.slow.items())],
             "unlocked": [[client_id, *queue, at] for (client_id, queue), at in sorted(self.unlocked.items())],
             "silent": self.silent,
+            "unheard": self.unheard,
+            "lost_at": self.lost_at,
+            "twice": [[c, *name, at] for c, since in sorted(self.twice.items()) for name, at in sorted(since.items())],
+            "relived": self.relived,
+            "newcomers": self.newcomers,
             "missing": self.missing,
             "new_queues": [[*queue, at] for queue, at in sorted(self.new_queues.items())],
             "absence": self.absence.to_state(),
             "by_hand": self.by_hand,
             "offsets": self.offsets.to_state(),
             "peopled_at": self.peopled_at,
+            "empty_since": self.empty_since,
         }
 
     @classmethod
@@ -314,9 +401,37 @@ class GroupMemory:
             new_queues={(t, b, q): at for t, b, q, at in state["new_queues"]},
             absence=Absence.of_state(state.get("absence", {})),
             by_hand=dict(state.get("by_hand", {})),
+            unheard=dict(state.get("unheard", {})),
+            lost_at=state.get("lost_at", 0),
+            twice=_twice(state.get("twice", ())),
+            relived=dict(state.get("relived", {})),
+            newcomers=dict(state.get("newcomers", {})),
             offsets=OffsetMarks.of_state(state.get("offsets", ())),
             peopled_at=state.get("peopled_at", 0),
+            empty_since=state.get("empty_since", 0),
         )
+
+
+def _own(read: Read) -> list[Any]:
+    """What a client subscribes, as JSON values."""
+    return [[*s[:3], list(s.tags)] for s in read.subscriptions]
+
+
+def _connections_of(client_id: str, group: GroupRound) -> set[tuple[str, str]]:
+    """The connections under an id, each by its broker and address; those whose address was not told are counted."""
+    views = dict(group.views) or {None: group.members}
+    found = {(c.broker_name or "", c.address) for c in group.connections if c.client_id == client_id}
+    for broker, listed in views.items():
+        own = sum(name == (broker or "") for name, _ in found)
+        found |= {(broker or "", f"#{number}") for number in range(own, listed.count(client_id))}
+    return found
+
+
+def _twice(state: Iterable[list[Any]]) -> dict[str, dict[tuple[str, str], int]]:
+    made: dict[str, dict[tuple[str, str], int]] = {}
+    for client_id, broker, address, at in state:
+        made.setdefault(client_id, {})[broker, address] = at
+    return made
 
 
 def gap_source(missing_input: str) -> str | None:

@@ -10,7 +10,7 @@ from hindsight.udfs.drift.finding import Finding, clock, evidence, queue_name
 
 
 def slow_handover(group: GroupRound, timing: Timing) -> Iterator[Finding]:
-    """An ordered queue had no owner for 40 s before somebody took it, within the last 10 min, and is no ORPHAN_QUEUE.
+    """An ordered queue that somebody has taken had no owner for 40 s before, and is no ORPHAN_QUEUE; it is told once.
 
     Whoever goes without giving its locks back leaves them to the broker, which holds them for 60 s after it last
     renewed them. One that stood longer than an orphan's grace and age was an ORPHAN_QUEUE.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.group_round import GroupRound
-from hindsight.udfs.consumer.round_facts import BROADCASTING, TopicRound
+from hindsight.udfs.consumer.round_facts import BROADCASTING, RETRY_PREFIX, TopicRound
 from hindsight.udfs.drift.finding import Finding, assumptions, evidence, read_at
 
 
@@ -20,10 +20,13 @@ def idle_consumer(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
 
 def idle_by_design(group: GroupRound, timing: Timing) -> Iterator[Finding]:
-    """A live subscriber owns nothing because the group has more consumers than the topic has queues."""
+    """A live subscriber owns nothing because the group has more consumers than the topic has queues.
+
+    Retry topics, which have one queue a broker, have fewer than that in most groups: of them it is not said.
+    """
     del timing
     for topic, client_id, due in _idle(group):
-        if not due:
+        if not due and not topic.topic.startswith(RETRY_PREFIX):
             rest = f", as {topic.strategy} has it: {len(topic.queues or ())} queues, {len(group.members)} members."
             yield _idle_finding("IDLE_BY_DESIGN", "INFO", group, topic, client_id, rest)
 

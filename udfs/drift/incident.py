@@ -30,6 +30,7 @@ class Seen(NamedTuple):
     grace: Grace | None
     counts: bool = True  # False: the round is loose, it neither adds to the counts nor resets them
     opens: bool = True  # False: it belongs to an incident that another finding opened
+    at_once: bool = False  # what the age of its code waits for is known already
     lag: int | None = None
     broker_offset: int | None = None
     ordered: bool = False

@@ -143,7 +143,9 @@ class Ledger:
         # A rolling deploy shows both subscriptions all along: only rounds after its grace count.
         past_grace_only = one.subject.family == "SUBSCRIPTION_INCONSISTENT"
         rounds = track.rounds_past_grace if past_grace_only else track.rounds_true
-        return rounds >= opening.rounds and at - track.first_seen_at >= opening.age_s * 1000
+        age_s = 0 if one.at_once else opening.age_s
+        # What a record shows of the time before the finding counts too.
+        return rounds >= opening.rounds and at - min(track.first_seen_at, track.since) >= age_s * 1000
 
     def _open(self, at: int, round_number: int, one: Seen, track: Track, disturbance: Disturbance | None) -> None:
         cause = track.causes[0]

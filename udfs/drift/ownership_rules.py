@@ -245,7 +245,9 @@ def _hiding(group: GroupRound, topic: TopicRound, queue: Queue) -> str:
     client_id = suspect(group, topic, queue)
     if client_id is None:
         return f"its owner is not known, as {some(group.opaque)} do not show what they hold"
-    since = group.past.silent_since.get(client_id)
+    since, read = group.past.silent_since.get(client_id), group.reads.get(client_id)
+    if since is None and read is not None and read.failure is not None:
+        return f"what {client_id} holds could not be read"
     return f"{client_id} has not answered" + ("" if since is None else f" since {clock(since)}")
 
 

@@ -18,7 +18,8 @@ class _Standing(NamedTuple):
     lag_before: int | None
     standing_since: int
     broker_offset_then: int
-    came_late_at: int | None = None  # see ``Progress``
+    came_late_at: int | None = None  # see ``Progress``, as for the next
+    waiting_since: int | None = None
 
 
 class Standings:
@@ -44,6 +45,7 @@ class Standings:
             last.standing_since if last and stands else reading.read_at,
             last.broker_offset_then if last and stands else reading.broker_offset,
             _came_late_at(last, reading, late_ms) if last and stands else None,
+            _waiting_since(last if stands else None, reading),
         )
 
     def since(self, instant: int) -> Mapping[TopicQueue, Progress]:
@@ -71,7 +73,8 @@ class _Valid(Mapping[TopicQueue, Progress]):
         if s.read_at < self._since:
             raise KeyError(queue)
         lag, accrued = s.broker_offset - s.consumer_offset, s.broker_offset - s.broker_offset_then
-        return Progress(s.read_at, lag, s.lag_before, s.standing_since, accrued, s.broker_offset, s.came_late_at)
+        told = s.broker_offset, s.came_late_at, s.waiting_since
+        return Progress(s.read_at, lag, s.lag_before, s.standing_since, accrued, *told)
 
     def __iter__(self) -> Iterator[TopicQueue]:
         return (queue for queue, s in self._standing.items() if s.read_at >= self._since)
@@ -84,3 +87,15 @@ def _came_late_at(last: _Standing, reading: Reading, late_ms: int) -> int | None
     """When messages were first seen to come to a queue that had stood for so long already."""
     comes = reading.broker_offset > last.broker_offset and last.read_at - last.standing_since >= late_ms
     return reading.read_at if last.came_late_at is None and comes else last.came_late_at
+
+
+def _waiting_since(last: _Standing | None, reading: Reading) -> int | None:
+    """When messages were first seen to wait while the group's offset stood as it does; ``last``: it stood there then.
+
+    States of earlier releases do not have it.
+    """
+    if reading.consumer_offset >= reading.broker_offset:
+        return None
+    if last is None or (last.waiting_since is None and last.broker_offset <= last.consumer_offset):
+        return reading.read_at
+    return last.read_at if last.waiting_since is None else last.waiting_since

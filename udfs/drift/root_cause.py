@@ -156,7 +156,10 @@ def _unreachable_client(case: _Case) -> str | None:
         return case.finding.client_id
     if case.finding.code != "UNSERVED_QUEUE" or case.topic is None or case.finding.queue is None:
         return None
-    return suspect(case.group, case.topic, case.finding.queue)
+    client_id = suspect(case.group, case.topic, case.finding.queue)
+    read = case.group.reads.get(client_id or "")
+    is_told = client_id in case.group.past.silent_since or read is None or read.failure is None
+    return client_id if is_told else None
 
 
 def _route_lag(case: _Case) -> str | None:

@@ -359,6 +359,7 @@ class GroupFold:
             "reads": reads.reads,
             "listings": listed.listings if listed else None,
             "offset_reads": facts.reads.offsets,
+            "loses_answers": facts.reads.loses_answers,
             "broker_views": listed.broker_views if listed else None,
             "connections": listed.connections if listed else None,
             "through_proxy": through_proxy,
