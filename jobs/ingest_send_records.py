@@ -11,9 +11,10 @@ from hindsight.jobs.engines.runner import Runner
 from hindsight.jobs.intake.ingestion import Arrived, Intake, IntakeResult, take_in
 from hindsight.jobs.producers.broker_naming import name_brokers
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, Table
+from hindsight.schemas import LOST_LINES, PRODUCER_INSTANCE, SEND_ATTEMPT, Table
 from hindsight.udfs.landing.landed_rows import Reach
 from hindsight.udfs.landing.landing_formats import TRACE, formats_of
+from hindsight.udfs.producer.send_calls import REACH_MS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +42,8 @@ def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunCont
 def _reach(table: Table) -> Reach | None:
     if table is SEND_ATTEMPT:
         return Reach(("end_at",))
+    if table is LOST_LINES:
+        return Reach(("told_at",), before_s=REACH_MS // 1000)
     return Reach() if table is PRODUCER_INSTANCE else None
 
 

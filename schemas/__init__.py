@@ -21,7 +21,7 @@ from hindsight.schemas.incidents import DRIFT_INCIDENT, GROUP_DRIFT_STATE, MEMBE
 from hindsight.schemas.rebalances import REBALANCE_EVENT, REBALANCE_STATE
 from hindsight.schemas.releases import PRODUCER_RELEASE
 from hindsight.schemas.send_calls import SEND_CALL
-from hindsight.schemas.sends import MESSAGE_TRACE, PRODUCER_INSTANCE, SEND_ATTEMPT
+from hindsight.schemas.sends import LOST_LINES, MESSAGE_TRACE, PRODUCER_INSTANCE, SEND_ATTEMPT
 from hindsight.schemas.settings_of_brokers import (
     MESSAGE_REQUEST_MODE,
     SCHEDULE_PROGRESS,
@@ -40,6 +40,7 @@ TABLES: dict[str, Table] = {
         INGESTED_FILE,
         SEND_ATTEMPT,
         PRODUCER_INSTANCE,
+        LOST_LINES,
         MESSAGE_TRACE,
         COLLECTION_ROUND,
         SNAPSHOT_CAPTURE,
@@ -101,6 +102,7 @@ __all__ = [
     "GROUP_ROUND",
     "INCIDENT_EVENT",
     "INGESTED_FILE",
+    "LOST_LINES",
     "MEMBERSHIP_CHANGE",
     "MEMBERSHIP_EVENT",
     "MESSAGE_REQUEST_MODE",

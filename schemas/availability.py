@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from hindsight.schemas.column_types import BooleanType, IntegerType, LongType, StringType, StructType, TimestampType
+from hindsight.schemas.column_types import (
+    ArrayType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampType,
+)
 from hindsight.schemas.common_columns import CLUSTER, LINEAGE, LONGS, RUN, STRINGS, event_date
 from hindsight.schemas.sends import (
     ATTEMPT,
@@ -29,6 +37,18 @@ CERTAINTY = column(
     "partial (ASYNC: the hook does not see the client's own retries; or known by its trace, which has no exceptions); "
     "inferred (so are the release and the switch, from what the producer chose: see producer_release).",
     required=True,
+)
+UNSEEN_REASONS = (
+    "unseen_retries (of ASYNC sends, inside of the client), unseen_failures (a trace has none), lost_lines (the "
+    "recorder lost some), two_processes (under one group and client id), clock_step (the host's clock stepped back), "
+    "settings_changed (while it ran)"
+)
+REASON = column(
+    "reason",
+    StringType(),
+    f"Why it is not certain, several joined by ` + `: {UNSEEN_REASONS}, detector, ladder_edge (the client's own "
+    "measure may have reached the next rung), possibly_absent (the fallback may have forgotten the broker), inferred. "
+    "Null: certain, or computed by an earlier release.",
 )
 CERTAINTIES = ("certainty", ("certain", "possible", "partial", "inferred"))
 
@@ -84,6 +104,7 @@ BROKER_AVAILABILITY_WINDOW = Table(
             column("attempts", LongType(), "Updates of this date that opened or extended it.", required=True),
             column("profile", StringType(), "Release family whose rules were replayed.", required=True),
             CERTAINTY,
+            REASON,
             *RUN,
         ]
     ),
@@ -124,6 +145,11 @@ FAULT_ITEM_STATE = Table(
                 "start_at",
                 TimestampType(),
                 "startTimestamp: available again from then on, UTC; null: never isolated.",
+            ),
+            column(
+                "start_at_most",
+                TimestampType(),
+                "The latest that start_at may be, if the client measured up to the next rung, UTC; null: as start_at.",
             ),
             column("reachable", BooleanType(), "reachableFlag (5.1.4 on); true before.", required=True),
             column("last_update_at", TimestampType(), "When the item was last updated, UTC.", required=True),
@@ -213,6 +239,26 @@ PRODUCER_REPLAY = Table(
             ),
             column("reasons", STRINGS, "What is missing or doubtful; empty: nothing.", required=True),
             CERTAINTY,
+            column(
+                "unseen",
+                ArrayType(
+                    StructType(
+                        [
+                            column("since", TimestampType(), "From when on, UTC; null: from before all records."),
+                            column("until", TimestampType(), "Until when, UTC.", required=True),
+                            column(
+                                "reason",
+                                StringType(),
+                                f"{UNSEEN_REASONS[0].upper()}{UNSEEN_REASONS[1:]}.",
+                                required=True,
+                            ),
+                        ]
+                    ),
+                    False,
+                ),
+                "Stretches in which its fault table may have been updated unseen, as far as they bear on this date "
+                "or a later one. Null: none, or computed by an earlier release.",
+            ),
             column("attempts", LongType(), "Attempts that began on this date.", required=True),
             column(
                 "sources",
@@ -242,6 +288,7 @@ PRODUCER_REPLAY = Table(
         "started_at",
         "recorded",
         "certainty",
+        "unseen",
         "last_attempt_at",
     ),
 )
@@ -288,8 +335,9 @@ SEND_VERDICT = Table(
             column(
                 "reason",
                 StringType(),
-                "Of possible: same_millisecond, clock_tolerance, ladder_edge, detector, possibly_absent, "
-                "stale_route, stale_route_or_rewritten_list, or several joined by ` + `; of Go and C++ "
+                "Of possible: same_millisecond, clock_tolerance, near_latencies, ladder_edge, detector, "
+                "possibly_absent, stale_route, stale_route_or_rewritten_list, unseen_retries, lost_lines, "
+                "two_processes, clock_step, settings_changed, or several joined by ` + `; of Go and C++ "
                 "unseen_attempts, concurrent_sends, active_mode, stale_route. Of unknown: what is missing. Of "
                 "impossible, for Go and C++ alone: which queue was next, or why the send was not to be tried again.",
             ),

@@ -40,7 +40,9 @@ SEND_CALL = Table(
             column(
                 "attempts",
                 ArrayType(_ATTEMPT),
-                "Its recorded attempts in order; the client's own ASYNC retries are in no hook's record.",
+                "Its attempts in order. One that must have been made (by the numbers of those around it, or as lines "
+                "were lost), and of which no line tells, has neither instants nor an outcome; the client's own ASYNC "
+                "retries are in no hook's record.",
                 required=True,
             ),
             column(

@@ -181,6 +181,23 @@ PRODUCER_INSTANCE = Table(
     lineage=LINEAGE,
 )
 
+LOST_LINES = Table(
+    name="lost_lines",
+    comment="One row per report of a send recorder that it lost lines: attempts of the producer that no table has.",
+    schema=StructType(
+        [
+            CLUSTER,
+            event_date("told_at"),
+            *PRODUCER,
+            column("told_at", TimestampType(), "When it told, UTC: all that it lost was lost before.", required=True),
+            column("lines", LongType(), "How many lines it lost since it told last.", required=True),
+            *SOURCE,
+        ]
+    ),
+    key=("cluster", "event_date", "producer_group", "client_id", "told_at"),
+    lineage=LINEAGE,
+)
+
 MESSAGE_TRACE = Table(
     name="message_trace",
     comment="One row per record of the trace topic that is no send: consumption, end of a transaction, recall.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from hindsight.udfs.producer.producer_findings import findings_of_fleet
 from hindsight.udfs.producer.producer_rows import Ends
 from hindsight.udfs.producer.producer_span import Before, Span, folded
 from hindsight.udfs.producer.producer_tables import ITEM_STATE, REPLAY
+from hindsight.udfs.producer.recorded_inputs import NO_LOSSES, told_of
 from hindsight.udfs.producer.send_calls import beside
 
 NOTHING_BEFORE = REPLAY.empty_table(), ITEM_STATE.empty_table()
@@ -33,6 +35,7 @@ class History(NamedTuple):
         dates: all dates with records, in order; not each has attempts, starts or routes.
         attempts, starts, routes: rows of send_attempt, producer_instance and topic_route of each date; a trace's broker
             is named, and of several sources that tell of a producer the nearest stands alone.
+        losses: rows of lost_lines of each date.
     """
 
     cluster: str
@@ -40,6 +43,7 @@ class History(NamedTuple):
     attempts: Mapping[int, pa.Table]
     starts: Mapping[int, pa.Table]
     routes: Mapping[int, pa.Table]
+    losses: Mapping[int, pa.Table] = MappingProxyType({})
 
 
 class Tables(NamedTuple):
@@ -69,6 +73,7 @@ def fold_dates(history: History, options: Options, cut: Cut = in_one) -> Iterato
 
     def date_of(midnight_ms: int, before: Before, ends: Ends) -> Date:
         attempts = _around(history, midnight_ms) if midnight_ms in history.dates else empty
+        own, after = (history.losses.get(at, NO_LOSSES) for at in (midnight_ms, midnight_ms + DAY_MS))
         return Date(
             history.cluster,
             midnight_ms,
@@ -78,6 +83,7 @@ def fold_dates(history: History, options: Options, cut: Cut = in_one) -> Iterato
             *before,
             ends,
             attempts.filter(pa.array(beside(attempts_of(attempts, midnight_ms)))),
+            told_of(own, after, midnight_ms),
         )
 
     span = Span(history.dates, None, history.dates, history.dates[-1])
@@ -90,7 +96,7 @@ def _with_fleet(date: Date, rows: Rows, options: Options) -> Tables:
     shares, day, limits = [rows.share], rows.observed.day, options.limits
     minutes = fleet_rows(date.cluster, date.midnight_ms, shares)
     fleet = fleet_of(minutes, shares, date.routes.to_pylist())
-    found = [findings_of_date(date, rows.observed, rows.chosen, fleet, limits), findings_of_fleet(day, fleet, limits)]
+    found = [findings_of_date(date, rows.observed, rows.chosen, fleet, options), findings_of_fleet(day, fleet, limits)]
     return Tables(*rows[:6], minutes, pa.concat_tables(found))
 
 

@@ -9,12 +9,21 @@ from collections import defaultdict
 from dataclasses import replace
 
 from hindsight.udfs.fault_tolerance import FaultTable, profile_for
-from hindsight.udfs.producer.choice_readings import BrokerRecord, NearUpdate, Removals, item_readings, route_readings
+from hindsight.udfs.producer.choice_readings import (
+    BrokerRecord,
+    NearUpdate,
+    Removals,
+    item_readings,
+    route_readings,
+    unseen_readings,
+)
 from hindsight.udfs.producer.send_outcome import fault_update
 from hindsight.udfs.producer.send_verdicts import Choice, KnownBroker, judge
+from hindsight.udfs.producer.unseen_life import UNSEEN_RETRIES, Gap
 from tests.conftest import CAPTURES
 
 TOLERANCE_MS = 3
+NO_CALLBACK_MS = 30_000
 
 
 class Recorded:
@@ -35,8 +44,14 @@ class Recorded:
         self.enabled = start["sendLatencyFaultEnable"]
         self.detector = start["spec"].get("detector") == "1"
         self.choices, updates, self.used = [], defaultdict(list), defaultdict(list)
-        submitted = set()
+        submitted, over = set(), {}
         for a in attempts:
+            if a["mode"] == "ASYNC":
+                begin, end = a["beginMs"], a["beginMs"] + NO_CALLBACK_MS
+                over[a["msgId"]] = (
+                    begin,
+                    min(a["endMs"] if a["status"] or a["exception"] else end, over.get(a["msgId"], (0, end))[1]),
+                )
             phase = {"SYNC": "result", "ONEWAY": "submit"}.get(a["mode"])
             if phase is None:
                 phase = "callback" if a["status"] or a["exception"] or a["msgId"] in submitted else "submit"
@@ -67,6 +82,9 @@ class Recorded:
             self.at[broker] = [a["endMs"] for a, _, _ in made]
         for begins in self.used.values():
             begins.sort()
+        # What ASYNC sends hide: from the first on to the last one's end.
+        sinces, untils = [begin for begin, _ in over.values()], [end for _, end in over.values()]
+        self.gaps = [Gap(min(sinces), max(untils), UNSEEN_RETRIES)] if over else []
         # Brokers that ``verdicts`` found surely forgotten, and when; and those perhaps forgotten.
         self.removed, self.doubted = [], []
         self.brokers = sorted({broker for _, broker in self.used})
@@ -95,6 +113,9 @@ class Recorded:
             used[i - 1] if i else None,
             used[i] if i < len(used) else None,
         )
+
+    def unseen(self, record, choice, tolerance_ms):
+        return unseen_readings(record, choice.now_ms, self.profile, self.gaps, tolerance_ms=tolerance_ms)
 
     def is_beyond_doubt(self, a, tolerance_ms):
         """The broker was not held at the time and no rule looks back: no fallback ran, so none forgot a broker."""
@@ -129,7 +150,18 @@ class Recorded:
                 )
                 for r in records
             ]
-            judgement = judge(choice, known, self.profile, enabled=self.enabled)
+            judgement = judge(choice, known, self.profile, enabled=self.enabled, tolerance_ms=tolerance_ms)
+            if judgement.verdict == "impossible" and self.enabled and self.gaps:
+                judgement = judge(
+                    choice,
+                    [
+                        k._replace(items=(*k.items, *self.unseen(r, choice, tolerance_ms)))
+                        for k, r in zip(known, records, strict=True)
+                    ],
+                    self.profile,
+                    enabled=True,
+                    tolerance_ms=tolerance_ms,
+                )
             noted = [] if self.is_beyond_doubt(a, tolerance_ms) else removals.note(judgement, choice, records)
             for removal in noted:
                 told = self.removed if removal.surely else self.doubted

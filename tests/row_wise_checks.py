@@ -116,6 +116,41 @@ def test_items_close_as_the_table_holds_them(rebuilt, version):
         assert {r.broker_name: (r.current_latency_ms, ms_of(r.start_at), r.reachable) for r in rows} == table.items()
 
 
+def held_longer(recorded, broker, more_ms):
+    """The stretches, ms, in which the table holds a broker, if the client measured so much longer than the hook."""
+    made = recorded.updates.get(broker, [])
+    removed = [(at, None) for name, at in recorded.removed if name == broker]
+    stretches, held, table = [], None, FaultTable(recorded.profile)
+    for at, told in sorted([*((a["endMs"], (a, t)) for a, _, t in made), *removed], key=lambda change: change[0]):
+        if held and held[1] < at:
+            stretches.append(held)
+            held = None
+        if told is None:
+            table.remove(broker)
+        else:
+            latency = told[0]["endMs"] - told[0]["beginMs"]
+            longer = latency if told[1].isolation else latency + more_ms
+            table.update(broker, latency_ms=longer, now_ms=at, **told[1]._asdict())
+        until = (table.items()[broker].start_ms or 0) if broker in table.items() else 0
+        if until > at:
+            held = (held[0] if held else at, until)
+        elif held:
+            stretches.append((held[0], at))
+            held = None
+    return [each for each in (*stretches, held) if each and each[1] > each[0]]
+
+
+def is_at_an_edge(recorded, row):
+    start, end = ms_of(row.window_start), ms_of(row.window_end)
+    longer = held_longer(recorded, row.broker_name, TOLERANCE_MS)
+    midnight = ms_of(datetime(DAY.year, DAY.month, DAY.day)) + 86_400_000
+    near = [
+        abs(since - start) <= TOLERANCE_MS and abs(min(until, midnight) - min(end, midnight)) <= TOLERANCE_MS
+        for since, until in longer
+    ]
+    return not any(near)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_was_perhaps_forgotten_is_told_as_possible(rebuilt, version):
     for producer in (p for p in PRODUCERS if p[0] == version and p[1] != "ASYNC"):
@@ -123,8 +158,10 @@ def test_what_was_perhaps_forgotten_is_told_as_possible(rebuilt, version):
         for row in own(rebuilt["broker_availability_window"], producer):
             marks = [at for broker, at in recorded.doubted if broker == row.broker_name]
             inside = any(ms_of(row.window_start) <= at < ms_of(row.window_end or FAR) for at in marks)
-            possible = row.state == "unavailable" and inside
-            assert row.certainty == ("possible" if possible else "certain"), (producer, row)
+            reasons = {*(row.reason or "").split(" + ")} - {""}
+            assert ("possibly_absent" in reasons) == (row.state == "unavailable" and inside), (producer, row)
+            assert ("ladder_edge" in reasons) == (row.state == "unavailable" and is_at_an_edge(recorded, row)), row
+            assert row.certainty == ("possible" if reasons else "certain"), (producer, row)
         for row in own(rebuilt["fault_item_state"], producer):
             since = ms_of(row.last_update_at) - TOLERANCE_MS
             marks = sorted(at for broker, at in recorded.doubted if broker == row.broker_name and at >= since)

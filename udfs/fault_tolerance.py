@@ -156,11 +156,13 @@ class FaultTable:
         item = self._items.get(broker_name)
         return item is None or item.reachable
 
-    def pick_one_at_least(self, now_ms: int) -> frozenset[str]:
+    def pick_one_at_least(self, now_ms: int, *, within_ms: int = 0) -> frozenset[str]:
         """Every broker that pickOneAtLeast could return; empty: null.
 
         Before 5.1.4 the better half of the table (of one to three brokers the best), and all that equal its last: a
         shuffle or the hash map's order decides between them. From 5.1.4 on any reachable broker.
+
+        ``within_ms``: latencies no farther apart count as equal, because the client's own measure may order them so.
         """
         if self._profile.has_reachable:
             return frozenset(name for name, item in self._items.items() if item.reachable)
@@ -168,6 +170,9 @@ class FaultTable:
         if not rank:
             return frozenset()
         last_of_better_half = sorted(rank.values())[max(len(rank) // 2, 1) - 1]
+        if within_ms:
+            is_held, latency_ms, _ = last_of_better_half
+            return frozenset(name for name in rank if rank[name][:2] <= (is_held, latency_ms + within_ms))
         return frozenset(name for name in rank if rank[name] <= last_of_better_half)
 
     def admissible(

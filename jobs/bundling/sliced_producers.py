@@ -15,6 +15,7 @@ from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.schemas import (
     CLIENT_EVENT,
     FAULT_ITEM_STATE,
+    LOST_LINES,
     PRODUCER_INSTANCE,
     PRODUCER_REPLAY,
     SEND_ATTEMPT,
@@ -38,6 +39,7 @@ def producer_rows(lake: LocalLake, cluster: str, of: Mapping[str, str], dates: S
     return {
         SEND_ATTEMPT: attempts,
         PRODUCER_INSTANCE: lake.rows(PRODUCER_INSTANCE, where=Where(dates=on, values=own)),
+        LOST_LINES: lake.rows(LOST_LINES, where=Where(dates=beside, values=own)),
         TOPIC_ROUTE: lake.rows(TOPIC_ROUTE, where=Where(dates=on, values={"topic": topics})),
         CLIENT_EVENT: events.filter(pc.is_in(events["kind"], pc.unique(tells_of_faults(events)["kind"]))),
     }

@@ -25,7 +25,7 @@ from hindsight.schemas import (
     SEND_CALL,
     SEND_VERDICT,
 )
-from hindsight.udfs.producer.attempt_columns import ATTEMPTS
+from hindsight.udfs.producer.attempt_columns import ATTEMPTS, DAY_MS
 from hindsight.udfs.producer.attempt_facts import FACTS
 from hindsight.udfs.producer.fleet_fold import Share, fleet_of, fleet_rows
 from hindsight.udfs.producer.held_stretches import NO_MINUTES
@@ -34,10 +34,11 @@ from hindsight.udfs.producer.producer_findings import findings_of_fleet
 from hindsight.udfs.producer.producer_rows import Ends
 from hindsight.udfs.producer.producer_span import Before, Span, folded
 from hindsight.udfs.producer.producer_tables import ITEM_STATE, REPLAY
+from hindsight.udfs.producer.recorded_inputs import NO_LOSSES, told_of
 from hindsight.udfs.producer.replayed_day import Day, day_of
 
 # What the fold reads beside attempts; routes go to each bucket of their cluster, and to their date.
-OPENING, STARTS, ROUTES, DATED_ROUTES = "opening ", "starts", "routes", "routes of a date"
+OPENING, STARTS, LOSSES, ROUTES, DATED_ROUTES = "opening ", "starts", "losses", "routes", "routes of a date"
 SHARES = ("active", "by_broker", "queues")
 FOLDED = (PRODUCER_REPLAY, FAULT_ITEM_STATE, BROKER_AVAILABILITY_WINDOW, SEND_VERDICT, SEND_CALL, PRODUCER_RELEASE)
 OBSERVED, FLEET = "observed", "fleet"
@@ -90,7 +91,14 @@ def recorded(cluster: str, given: Given, midnight_ms: int, before: Before, ends:
         *before,
         ends,
         _beside(given, midnight_ms),
+        _losses(given, midnight_ms),
     )
+
+
+def _losses(given: Given, midnight_ms: int) -> pa.Table:
+    """Reports of lost lines of the date, and those told so soon after it that the lines may be the date's."""
+    own, after = (_of_date(given, LOSSES, at, NO_LOSSES) for at in (midnight_ms, midnight_ms + DAY_MS))
+    return told_of(own, after, midnight_ms)
 
 
 def _beside(given: Given, midnight_ms: int) -> pa.Table:
@@ -184,7 +192,7 @@ class Findings:
                 seen, chosen = _unpickled(given, OBSERVED, midnight_ms)
                 before = _rows_of(given, midnight_ms)
                 fleet = _unpickled(given, FLEET, midnight_ms)
-                found = findings_of_date(date, seen, chosen, fleet, self.options.limits)
+                found = findings_of_date(date, seen, chosen, fleet, self.options)
                 yield self.lineage.of(PRODUCER_FINDING, key, midnight_ms, found)
             else:
                 rows = fold_date(date, self.options)

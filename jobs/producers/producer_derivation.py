@@ -27,6 +27,7 @@ from hindsight.jobs.producers.producer_buckets import (
     DATED_ROUTES,
     FLEET,
     FOLDED,
+    LOSSES,
     OBSERVED,
     OPENING,
     ROUTES,
@@ -44,6 +45,7 @@ from hindsight.schemas import (
     CLIENT_EVENT,
     FAULT_ITEM_STATE,
     FLEET_MINUTE,
+    LOST_LINES,
     PRODUCER_FINDING,
     PRODUCER_INSTANCE,
     PRODUCER_REPLAY,
@@ -120,6 +122,7 @@ def fold(stretch: Stretch[Any], settings: Settings, runner: Runner, premises: Pr
     beside = (
         routes.of(ROUTES),
         runner.over(Split(STARTS, addresses), lake.of_dates(PRODUCER_INSTANCE, stretch.dates, ())),
+        runner.over(Split(LOSSES, addresses), lake.of_dates(LOST_LINES, _and_next(stretch.dates), ())),
         *(
             runner.over(Split(OPENING + table.name, addresses), stretch.opening(table))
             for table in (PRODUCER_REPLAY, FAULT_ITEM_STATE)
@@ -129,6 +132,10 @@ def fold(stretch: Stretch[Any], settings: Settings, runner: Runner, premises: Pr
     witnessed = Witnessed(addresses, _dates_of(lines))
     folded = runner.by_key(Fold(addresses, spans, options, lineage, witnessed), attempts, *beside)
     return Course(addresses, spans, options, lineage, attempts, beside, routes, lines, witnessed, folded)
+
+
+def _and_next(dates: Collection[ClusterDate]) -> list[ClusterDate]:
+    return sorted({ClusterDate(at.cluster, at.event_date + step * _DAY) for at in dates for step in (0, 1)})
 
 
 def span_of(stretch: Stretch[Any], cluster: str) -> Span:

@@ -18,6 +18,7 @@ from hindsight.udfs.producer.minute_counts import minute_counts
 from hindsight.udfs.producer.producer_finding import DEFAULT_LIMITS, SEVERITY, Observed
 from hindsight.udfs.producer.producer_findings import FINDING, findings_of, findings_of_fleet
 from hindsight.udfs.producer.producer_lives import UNSEEN, Process
+from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.replay_rules import Recorded, Rules
 from hindsight.udfs.producer.replayed_day import day_of
 from hindsight.udfs.producer.watched_sends import sends_after, worth_watching
@@ -47,6 +48,9 @@ def processes_of(rows, midnight_ms):
         rules = Rules(known, PROFILES[row.profile], row.profile, row.verdict, ())
         last = round(row.last_attempt_at.timestamp() * 1000)
         yield Process(("g", row.client_id), UNSEEN, None, known, rules, row.certainty, 1, (), last)
+
+
+NO_ROUTES = RecordedRoutes((), stale_ms=31_000, valid_ms=300_000)
 
 
 def attempts_table(rows):
@@ -113,7 +117,7 @@ def told(case, date, attempts, windows, replay, verdicts, routes):
         counts.slow,
         counts.answered,
         choices,
-        sends_after(watched, [table], day, fleet.queues, DEFAULT_LIMITS),
+        sends_after(watched, [table], day, fleet.queues, NO_ROUTES, DEFAULT_LIMITS),
     )
     found = [findings_of(given, fleet, DEFAULT_LIMITS), findings_of_fleet(day, fleet, DEFAULT_LIMITS)]
     return pa.concat_tables(found).to_pylist(), minutes.to_pylist()

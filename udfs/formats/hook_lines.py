@@ -2,8 +2,8 @@
 
 One JSON object a line, written by a ``SendMessageHook``: ``start`` when the producer starts, ``attempt`` when a send
 attempt ends (ASYNC: once when handed over and once from the callback). ``dropped`` says how many such lines were lost:
-no table holds that, and so it is refused, where it is seen. Other types are ignored. A producer that is no Java client
-says so in ``language`` of its ``start``.
+it is refused, where it is seen, and ``lost_lines`` has it too, for the replay. Other types are ignored. A producer
+that is no Java client says so in ``language`` of its ``start``.
 """
 
 from __future__ import annotations
@@ -53,10 +53,12 @@ parse_hook_lines = each_line(_one)
 
 
 def _lost(fields: Fields) -> RefusedLineError:
-    who = f"{text_field(fields, 'clientId')} ({text_field(fields, 'group')})"
-    at = datetime.fromtimestamp(instant(fields, "ts") // 1000, UTC)
-    lines = whole_number(fields, "lines")
-    return RefusedLineError("LINES_LOST", f"{lines} lines of {who} were not written before {at:%Y-%m-%d %H:%M:%S}")
+    group, client_id = text_field(fields, "group"), text_field(fields, "clientId")
+    ts, lines = instant(fields, "ts"), whole_number(fields, "lines")
+    row = {"producer_group": group, "client_id": client_id, "told_at": ts, "lines": lines}
+    at = datetime.fromtimestamp(ts // 1000, UTC)
+    told = f"{lines} lines of {client_id} ({group}) were not written before {at:%Y-%m-%d %H:%M:%S}"
+    return RefusedLineError("LINES_LOST", told).leaving((Record("lost_lines", row),))
 
 
 def _attempt(fields: Fields) -> dict[str, Any]:

@@ -16,13 +16,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.producer.attempt_columns import DAY_MS, Attempts, Producers, attempts_of, compact, producers_of
+from hindsight.udfs.producer.attempt_columns import (
+    DAY_MS,
+    NEVER,
+    Attempts,
+    Producers,
+    attempts_of,
+    compact,
+    producers_of,
+)
 from hindsight.udfs.producer.attempt_updates import calls_of
 from hindsight.udfs.values.arrays import BoolArray, IntArray
 
 # Per producer, the instants at which a process may begin: ms of the date, in order; its midnight, 0, is always one.
 Cuts = Mapping[tuple[str, str], Sequence[int]]
 MIDNIGHT_ALONE = (0,)
+_NO_CALLBACK_MS = 30_000
 
 _KEYS = ("producer_group", "client_id", "segment", "topic", "broker_name", "source", "client_version")
 # How each fact of several rows becomes one.
@@ -31,6 +40,8 @@ _MERGED = {
     "last_begin": "max",  # of these
     "last_at": "max",  # the last instant of these
     "partly_seen": "max",  # a hook does not see the retries of an ASYNC send, a trace no exception
+    "unseen_since": "min",  # begin of the first of these whose own retries no hook sees
+    "unseen_until": "max",  # when the last of them was over
     "said_on": "max",  # begin of the last line that says that the switch is on
     "said_off": "max",
     "first_use": "min",  # of these, begun by a source that would show a failure
@@ -114,6 +125,8 @@ def _aggregated(a: Attempts, place: IntArray) -> pa.Table:
         "last_begin": _where(a.begin, a.on_date),
         "last_at": _where(a.last_instant(), a.on_date),
         "partly_seen": pa.array(a.on_date & (a.is_async | ~observable)),
+        "unseen_since": _where(a.begin, a.on_date & a.is_async),
+        "unseen_until": _where(_over(a), a.on_date & a.is_async),
         "said_on": _where(a.begin, a.on_date & on),
         "said_off": _where(a.begin, a.on_date & off),
         "first_use": _where(a.begin, uses),
@@ -122,6 +135,12 @@ def _aggregated(a: Attempts, place: IntArray) -> pa.Table:
         "top_queue": pc.if_else(pa.array(a.on_date), a.table["queue_id"].cast(pa.int64()), pa.scalar(None, pa.int64())),
     }
     return pa.table(rows).group_by("place").aggregate(list(_MERGED.items()))
+
+
+def _over(a: Attempts) -> IntArray:
+    """When an ASYNC attempt surely was over: with its callback, or as long after its begin as no time-out lasts."""
+    over: IntArray = np.where(a.callback_end == NEVER, a.begin + _NO_CALLBACK_MS, a.last_instant())
+    return over
 
 
 def _where(values: IntArray, there: BoolArray) -> pa.Array:

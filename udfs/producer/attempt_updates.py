@@ -101,19 +101,26 @@ def _outcome(codes: list[int], modes: Texts, exceptions: Texts, errors: Texts) -
 
 
 class Judged(NamedTuple):
-    """What m calls told, and for how long the broker is shunned after each, ms."""
+    """What m calls told, and for how long the broker is shunned after each, ms.
+
+    ``longest``: for how long it is if the client measured a little longer than the hook; ``duration`` itself where that
+    is the same for all.
+    """
 
     latency: IntArray
     isolation: BoolArray
     reachable: BoolArray
     duration: IntArray
+    longest: IntArray
 
 
-def judged(calls: Calls, latency: IntArray, rule_of: IntArray, rules: list[tuple[FaultProfile, bool]]) -> Judged:
+def judged(
+    calls: Calls, latency: IntArray, rule_of: IntArray, rules: list[tuple[FaultProfile, bool]], *, tolerance_ms: int
+) -> Judged:
     """The calls under their clients' rules.
 
     Args:
-        latency: of each call, ms.
+        latency: of each call, ms, as the hook measured it; ``tolerance_ms``: how much longer the client may have.
         rule_of: for each call its place in ``rules``: a release with the producer's own ladders, and whether its
             detector runs.
 
@@ -123,13 +130,19 @@ def judged(calls: Calls, latency: IntArray, rule_of: IntArray, rules: list[tuple
     flags = [[*(_flags(outcome, *rule) for outcome in calls.outcomes), (False, True)] for rule in rules]
     told = np.array(flags, dtype=np.bool_).reshape(len(rules), len(calls.outcomes) + 1, 2)
     isolation, reachable = (told[rule_of, calls.outcome, n] for n in (0, 1))
-    duration = np.zeros(len(latency), dtype=np.int64)
+    duration, longest = (np.zeros(len(latency), dtype=np.int64) for _ in range(2))
     slow = np.array([least_slow_ms(profile) for profile, _ in rules], dtype=np.int64)
-    striking = np.flatnonzero(isolation | (latency >= slow[rule_of]))
+    striking = np.flatnonzero(isolation | (latency >= slow[rule_of] - tolerance_ms))
     for rule in np.unique(rule_of[striking]).tolist():
         own = striking[rule_of[striking] == rule]
-        duration[own] = compute_not_available_duration(latency[own], isolation[own], rules[rule][0])
-    return Judged(latency, isolation, reachable, duration)
+        seen, more = (
+            compute_not_available_duration(latency[own] + ms, isolation[own], rules[rule][0])
+            for ms in (0, tolerance_ms)
+        )
+        duration[own], longest[own] = seen, np.maximum(seen, more)
+    if np.array_equal(duration, longest):
+        longest = duration
+    return Judged(latency, isolation, reachable, duration, longest)
 
 
 def _flags(outcome: Outcome, profile: FaultProfile, detector_enabled: bool) -> tuple[bool, bool]:

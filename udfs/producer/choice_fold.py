@@ -20,6 +20,7 @@ from hindsight.udfs.producer.choice_readings import (
     Removals,
     item_readings,
     route_readings,
+    unseen_readings,
 )
 from hindsight.udfs.producer.choice_surroundings import Around, Pairs, pairs_of
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes, Route
@@ -85,12 +86,28 @@ class ChoiceJudge:
             )
             for record in records
         ]
-        judgement = judge(choice, known, profile, enabled=enabled)
+        judgement = judge(choice, known, profile, enabled=enabled, tolerance_ms=self._tolerance_ms)
+        if judgement.verdict == "impossible" and enabled:
+            judgement = self._with_unseen(choice, process, records, known) or judgement
         fresh = removals.note(judgement, choice, records)
         if judgement.verdict == "impossible" and rules.settings.latency_fault_enabled is None:
             # The client may have been switched on, and gone by a table of which no update is known.
             return Verdict(row, None, None, "unknown", NO_SWITCH), ()
         return _verdict(row, judgement), fresh
+
+    def _with_unseen(
+        self, choice: Choice, process: int, records: Sequence[BrokerRecord], known: Sequence[KnownBroker]
+    ) -> Judgement | None:
+        """What is said of a choice once updates that no line shows are read too; None: nothing hides any."""
+        profile, gaps = self._day.profile_of(process), self._day.processes[process].gaps
+        if not gaps:
+            return None
+        tolerance_ms = self._tolerance_ms
+        unseen = [unseen_readings(r, choice.now_ms, profile, gaps, tolerance_ms=tolerance_ms) for r in records]
+        if not any(unseen):
+            return None
+        both = [k._replace(items=(*k.items, *more)) for k, more in zip(known, unseen, strict=True)]
+        return judge(choice, both, profile, enabled=True, tolerance_ms=tolerance_ms)
 
 
 def _verdict(row: int, judgement: Judgement) -> Verdict:

@@ -28,11 +28,9 @@ from typing import NamedTuple
 from hindsight.udfs.fault_tolerance import FaultItem, FaultProfile, FaultTable
 from hindsight.udfs.not_available_duration import not_available_duration
 from hindsight.udfs.producer.send_verdicts import SAME_MILLISECOND, Choice, ItemReading, Judgement, RouteReading
+from hindsight.udfs.producer.unseen_life import DETECTOR, FORGOTTEN, LADDER_EDGE, Gap, longest_ms
 
 CLOCK_TOLERANCE = "clock_tolerance"
-DETECTOR = "detector"
-LADDER_EDGE = "ladder_edge"
-FORGOTTEN = "possibly_absent"
 STALE_ROUTE = "stale_route"
 REWRITTEN_LIST = "stale_route_or_rewritten_list"
 
@@ -143,6 +141,32 @@ def item_readings(
     for reading in (readings[first], *readings):
         by_item.setdefault(reading.item, reading)
     return tuple(by_item.values())
+
+
+def unseen_readings(
+    record: BrokerRecord, now_ms: int, profile: FaultProfile, gaps: Sequence[Gap], *, tolerance_ms: int
+) -> tuple[ItemReading, ...]:
+    """What the item may have been by updates that no line shows, where a gap bears on it; the likelier first.
+
+    Through 5.1.3 an unseen update freed the broker, unless a recorded one followed it; in every release it may have
+    isolated the broker. What it measured is not known: the broker may be the slowest of all.
+    """
+    item, updated_ms = record.item, max((u.at_ms for u in record.near), default=record.updated_at_ms)
+    found = []
+    for gap in gaps:
+        if not gap.bears_on(now_ms, now_ms, longest_ms(profile) + tolerance_ms):
+            continue
+        if profile.extend_only:
+            until = max(now_ms + 1, (item.start_ms or 0) if item else 0)
+            found.append(ItemReading(item._replace(reachable=True) if item else None, gap.reason))
+            found.append(ItemReading(FaultItem(_SLOWEST_MS, until, True), gap.reason))
+        elif updated_ms is None or updated_ms - tolerance_ms <= gap.until_ms:
+            found.append(ItemReading(None, gap.reason))
+            found.append(ItemReading(FaultItem(_SLOWEST_MS, now_ms + 1, True), gap.reason))
+    return tuple(found)
+
+
+_SLOWEST_MS = 1 << 40
 
 
 def _before_near(

@@ -15,16 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.udfs.producer.attempt_columns import DAY_MS, attempts_of
-from hindsight.udfs.producer.attempt_facts import FACTS, facts_of, merged_facts
+from hindsight.udfs.producer.attempt_facts import FACTS, Cuts, facts_of, merged_facts
 from hindsight.udfs.producer.attempt_updates import calls_of
 from hindsight.udfs.producer.choice_fold import ChoiceJudge
 from hindsight.udfs.producer.family_verdicts import family_verdict_rows
+from hindsight.udfs.producer.fault_fold import Stretches, joined, no_stretches
 from hindsight.udfs.producer.fleet_fold import Share, share_of
 from hindsight.udfs.producer.held_stretches import NO_MINUTES, held_minutes, held_of
 from hindsight.udfs.producer.minute_counts import MinuteCounts, Tally
 from hindsight.udfs.producer.producer_finding import DEFAULT_LIMITS, Fleet, Observed, Thresholds
 from hindsight.udfs.producer.producer_findings import findings_of
-from hindsight.udfs.producer.producer_fold import END, first_state, fold
+from hindsight.udfs.producer.producer_fold import END, State, first_state, fold
 from hindsight.udfs.producer.producer_lives import (
     Past,
     Process,
@@ -40,13 +41,23 @@ from hindsight.udfs.producer.producer_releases import (
     with_inferred,
 )
 from hindsight.udfs.producer.producer_rows import Ends, item_rows, items_of, replay_rows, verdict_rows, window_rows
-from hindsight.udfs.producer.producer_tables import VERDICT, WINDOW
-from hindsight.udfs.producer.recorded_inputs import handed_over, retries_of, routes_of, starts_of, with_epoch_ms
+from hindsight.udfs.producer.producer_tables import VERDICT
+from hindsight.udfs.producer.recorded_inputs import (
+    NO_LOSSES,
+    handed_over,
+    losses_of,
+    retries_of,
+    routes_of,
+    starts_of,
+    with_epoch_ms,
+)
 from hindsight.udfs.producer.release_candidates import ladders_of
 from hindsight.udfs.producer.replay_rules import Override
 from hindsight.udfs.producer.replayed_day import Day, day_of
 from hindsight.udfs.producer.send_calls import SendParts, send_call_rows
+from hindsight.udfs.producer.two_processes import TRACES, merged_traces, overlaps_of, traces_of
 from hindsight.udfs.producer.watched_sends import sends_after, worth_watching
+from hindsight.udfs.producer.window_doubts import doubts_of, with_doubts
 
 # Attempts and the instant, ms of the date, before which their first instants lie; the last one is ``END``.
 Slice = tuple[pa.Table, int]
@@ -77,6 +88,7 @@ class Date(NamedTuple):
         replay, items: rows of producer_replay and fault_item_state of the known date before.
         ends: see there.
         beside: attempts near the date, of sends that may begin on it or go on on it (``send_calls.beside``).
+        losses: rows of lost_lines of the date, and of what was told soon after it.
     """
 
     cluster: str
@@ -88,6 +100,7 @@ class Date(NamedTuple):
     items: pa.Table
     ends: Ends
     beside: pa.Table
+    losses: pa.Table = NO_LOSSES
 
 
 class Rows(NamedTuple):
@@ -111,9 +124,10 @@ class Rows(NamedTuple):
 
 def fold_date(date: Date, options: Options) -> Rows:
     """The rows of one date."""
-    past = Past(starts_of(date.starts), handed_over(date.replay))
+    past = Past(starts_of(date.starts), handed_over(date.replay), losses_of(date.losses))
     cuts = past.cuts(date.midnight_ms)
-    facts = merged_facts([FACTS.empty_table(), *(facts_of(t, date.midnight_ms, cuts) for t, _ in date.slices())])
+    facts, traces = _looked_through(date, cuts)
+    past = past._replace(gaps=overlaps_of(traces, date.midnight_ms))
     tolerance_ms, limits = options.clock_tolerance_ms, options.limits
     routes = routes_of(date.routes, stale_s=options.route_stale_s, valid_s=options.route_valid_s)
     attempts, retries = (lambda: (table for table, _ in date.slices())), retries_of(date.starts)
@@ -122,21 +136,25 @@ def fold_date(date: Date, options: Options) -> Rows:
     asked = Asked(attempts, facts, routes, ladders_of(options.ladder), tolerance_ms)
     releases = unknown_releases(recorded, asked)
     day = with_inferred(recorded, releases.inferred, built)
-    items = items_of(date.items, day)
+    items, at_most = items_of(date.items, day)
     day = day.with_items(items.item)
     judge = ChoiceJudge(day, routes, tolerance_ms=tolerance_ms)
-    state = first_state(day, items)
-    windows, verdicts, counts = [WINDOW.empty_table()], [VERDICT.empty_table()], MinuteCounts()
+    state = first_state(day, items, at_most)
+    held, down, longest = ([no_stretches(np.zeros(0, np.int64))] for _ in range(3))
+    verdicts, counts = [VERDICT.empty_table()], MinuteCounts()
     sent = SendParts()
     sent.add(date.beside)
     for table, until in date.slices():
         sent.add(table)
         part, state = fold(day, judge, state, table, until, tolerance_ms=tolerance_ms, slow_ms=limits.fault_off_slow_ms)
-        windows.append(window_rows(day, part.held, part.down, state.doubted, date.ends))
+        held.append(part.held)
+        down.append(part.down)
+        longest.append(part.longest)
         verdicts.append(verdict_rows(day, part))
         counts = counts.plus(part.counts)
     verdicts.append(family_verdict_rows(day, attempts, routes, retries, tolerance_ms=tolerance_ms))
-    every, judged = pa.concat_tables(windows), pa.concat_tables(verdicts)
+    judged = pa.concat_tables(verdicts)
+    every, day = _windows(day, held, down, longest, state, date.ends, tolerance_ms)
     observed = _observed(day, every, judged, counts)
     minutes = held_minutes(observed.held, day.brokers)
     every_part = chain([date.beside], (table for table, _ in date.slices()))
@@ -158,10 +176,38 @@ def fold_date(date: Date, options: Options) -> Rows:
     )
 
 
-def findings_of_date(date: Date, observed: Observed, chosen: Tally, fleet: Fleet, limits: Thresholds) -> pa.Table:
+def _looked_through(date: Date, cuts: Cuts) -> tuple[pa.Table, pa.Table]:
+    """The facts of the date, and the traces of who sent."""
+    facts, traces = [FACTS.empty_table()], [TRACES.empty_table()]
+    for table, _ in date.slices():
+        facts.append(facts_of(table, date.midnight_ms, cuts))
+        traces.append(traces_of(table, date.midnight_ms, cuts))
+    return merged_facts(facts), merged_traces(traces)
+
+
+def _windows(
+    day: Day,
+    held: Sequence[Stretches],
+    down: Sequence[Stretches],
+    longest: Sequence[Stretches],
+    state: State,
+    ends: Ends,
+    tolerance_ms: int,
+) -> tuple[pa.Table, Day]:
+    """Rows of the windows, and the date with its processes as certain as these leave them."""
+    own = joined(*held)
+    same = all(one is other for one, other in zip(held[1:], longest[1:], strict=True))
+    doubts = doubts_of(day, own, own if same else joined(*longest), state.doubted, tolerance_ms=tolerance_ms)
+    return window_rows(day, own, joined(*down), doubts, ends), with_doubts(day, doubts)
+
+
+def findings_of_date(date: Date, observed: Observed, chosen: Tally, fleet: Fleet, options: Options) -> pa.Table:
     """Findings about the date's producers (``Rows``); ``fleet``: of all of the cluster. The date may be read again."""
+    limits = options.limits
     watched = worth_watching(observed.held, chosen, fleet.queues, limits)
-    sends = sends_after(watched, (table for table, _ in date.slices()), observed.day, fleet.queues, limits)
+    routes = routes_of(date.routes, stale_s=options.route_stale_s, valid_s=options.route_valid_s)
+    parts = (table for table, _ in date.slices())
+    sends = sends_after(watched, parts, observed.day, fleet.queues, routes, limits) if watched else {}
     return findings_of(observed._replace(sends_after=sends), fleet, limits)
 
 
@@ -245,9 +291,9 @@ def _by_process(facts: pa.Table, midnight_ms: int) -> list[Mapping[str, Any]]:
     """What the rules need of the facts, by segment, source and release; instants in epoch ms."""
     keys = ["producer_group", "client_id", "segment", "source", "client_version"]
     how = {"attempts": "sum", "last_begin": "max", "last_at": "max", "partly_seen": "max"}
-    how |= {"said_on": "max", "said_off": "max"}
+    how |= {"unseen_since": "min", "unseen_until": "max", "said_on": "max", "said_off": "max"}
     merged = facts.group_by(keys).aggregate(list(how.items())).rename_columns([*keys, *how])
-    instants = ("last_begin", "last_at", "said_on", "said_off")
+    instants = ("last_begin", "last_at", "unseen_since", "unseen_until", "said_on", "said_off")
     return [
         row | {name: None if row[name] is None else row[name] + midnight_ms for name in instants}
         for row in merged.to_pylist()

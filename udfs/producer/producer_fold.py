@@ -60,6 +60,8 @@ class State(NamedTuple):
         judged_until, walked_until: choices before the first, and updates before the second, are done, ms of the date.
         recorded: the items as updates alone made them: by these the date's choices are judged.
         shown: the items of which some the fallback surely forgot: by these windows are told; the same where none was.
+        longest: the same as if every send had reached the rung that the client's own measure may have reached; the
+            very same where none may have.
         last_use: begin of the last use done, by place in ``Day.uses``.
         gone: sure removals ahead of ``walked_until``.
         doubted: by item, when the fallback may have forgotten it on the date.
@@ -70,6 +72,7 @@ class State(NamedTuple):
     walked_until: int
     recorded: Items
     shown: Items
+    longest: Items
     last_use: IntArray
     gone: tuple[Removal, ...]
     doubted: Mapping[int, Sequence[int]]
@@ -78,7 +81,8 @@ class State(NamedTuple):
 class Part(NamedTuple):
     """What follows from a part: the attempts that it looked at, verdicts on some, stretches that are over, and counts.
 
-    With the last part every stretch is; one that lasts longer than the date does so in its ``until``.
+    With the last part every stretch is; one that lasts longer than the date does so in its ``until``. ``longest``: the
+    stretches ``held`` as they are at most (``State.longest``).
     """
 
     attempts: Attempts
@@ -87,12 +91,13 @@ class Part(NamedTuple):
     verdicts: list[Verdict]
     held: Stretches
     down: Stretches
+    longest: Stretches
     counts: MinuteCounts
 
 
-def first_state(day: Day, items: Items) -> State:
-    """With what a date begins; ``items``: as the date before handed them over."""
-    return State(None, 0, 0, items, items, np.full(len(day.uses), NEVER), (), {})
+def first_state(day: Day, items: Items, longest: Items | None = None) -> State:
+    """With what a date begins; ``items``: as the date before handed them over, ``longest``: as they are at most."""
+    return State(None, 0, 0, items, items, longest or items, np.full(len(day.uses), NEVER), (), {})
 
 
 def fold(
@@ -113,7 +118,7 @@ def fold(
     judge_until = END if until == END else max(until - ROUTE_POLL_MS, state.judged_until)
     walk_until = END if until == END else max(judge_until - tolerance_ms, state.walked_until)
     chosen = (a.begin >= state.judged_until) & (a.begin < judge_until)
-    calls, updates = _updates(a, process, broker, day, state.walked_until)
+    calls, updates, longest = _updates(a, process, broker, day, state.walked_until, tolerance_ms)
     extend_only = day.extend_only[updates.item // max(len(day.brokers), 1)]
     ahead = walk(state.recorded, updates, extend_only)
     held = not_available(*lasting(day, ahead.held, ahead.down, ahead.items), day)
@@ -135,38 +140,47 @@ def fold(
     gone, doubted = _with_removals(removals, day, state)
     done = updates.at < walk_until
     recorded = ahead if done.all() else walk(state.recorded, taken(updates, done), extend_only[done])
-    shown = _shown(state, recorded, taken(updates, done), [r for r in gone if r.at < walk_until], day)
+    now_gone = [r for r in gone if r.at < walk_until]
+    differs = state.shown is not state.recorded or now_gone
+    shown = _with_gone(state.shown, taken(updates, done), now_gone, day) if differs else recorded
+    at_most = shown
+    if state.longest is not state.shown or longest is not updates.duration:
+        at_most = _with_gone(state.longest, taken(updates._replace(duration=longest), done), now_gone, day)
     done_uses = _uses(a, process, broker, topic, day, chosen if until < END else np.zeros_like(chosen), of=None)
     ahead_of_it = _is_ahead(a, calls, judge_until, walk_until)
     counts = minute_counts(a, process, broker, chosen, day, slow_ms=slow_ms)
-    over = lasting(day, shown.held, shown.down, shown.items if until == END else taken(shown.items, slice(0)))
-    return Part(a, process, choices, verdicts, *over, counts), State(
+    over = _over(day, shown, until)
+    most = over[0] if at_most is shown else _over(day, at_most, until)[0]
+    return Part(a, process, choices, verdicts, *over, most, counts), State(
         every.filter(pa.array(ahead_of_it)),
         judge_until,
         walk_until,
         recorded.items,
         shown.items,
+        at_most.items,
         _last_use(state.last_use, done_uses, day),
         tuple(removal for removal in gone if removal.at >= walk_until),
         doubted,
     )
 
 
-def _updates(a: Attempts, process: IntArray, broker: IntArray, day: Day, since: int) -> tuple[Calls, Updates]:
-    """The updates of the date that are not done yet, by item and in their total order."""
+def _updates(
+    a: Attempts, process: IntArray, broker: IntArray, day: Day, since: int, tolerance_ms: int
+) -> tuple[Calls, Updates, IntArray]:
+    """The updates of the date that are not done yet, by item and in their total order, and how long each is at most."""
     calls = calls_of(a)
     whose = process[calls.row]
     counts = (calls.at >= since) & (calls.at < DAY_MS) & (whose >= 0)
     counts[counts] = day.replayed[whose[counts]]
     calls = calls.taken(counts)
     whose = process[calls.row]
-    told = judged(calls, calls.at - a.begin[calls.row], day.rule_of[whose], day.rules)
+    told = judged(calls, calls.at - a.begin[calls.row], day.rule_of[whose], day.rules, tolerance_ms=tolerance_ms)
     item = day.item_of(whose, broker[calls.row])
     order = _total_order(a, calls, item)
     none = np.zeros(len(item), np.bool_)
-    return calls.taken(order), taken(
-        Updates(item, calls.at, told.latency, told.isolation, told.reachable, told.duration, none), order
-    )
+    updates = taken(Updates(item, calls.at, told.latency, told.isolation, told.reachable, told.duration, none), order)
+    longest = updates.duration if told.longest is told.duration else told.longest[order]
+    return calls.taken(order), updates, longest
 
 
 def _total_order(a: Attempts, calls: Calls, item: IntArray) -> IntArray:
@@ -195,6 +209,11 @@ def _total_order(a: Attempts, calls: Calls, item: IntArray) -> IntArray:
     sorted_by = [(name, "ascending", "at_start") for name in columns]
     order[tied] = own[pc.sort_indices(pa.table(columns), sort_keys=sorted_by).to_numpy()]
     return order
+
+
+def _over(day: Day, walked: Walked, until: int) -> tuple[Stretches, Stretches]:
+    """The stretches that are over with a part; with the last part every one is."""
+    return lasting(day, walked.held, walked.down, walked.items if until == END else taken(walked.items, slice(0)))
 
 
 def lasting(day: Day, held: Stretches, down: Stretches, items: Items) -> tuple[Stretches, Stretches]:
@@ -259,17 +278,15 @@ def _with_removals(
     return gone, doubted
 
 
-def _shown(state: State, recorded: Walked, updates: Updates, gone: Sequence[Removal], day: Day) -> Walked:
+def _with_gone(items: Items, updates: Updates, gone: Sequence[Removal], day: Day) -> Walked:
     """The walk with what the fallback surely forgot."""
-    if state.shown is state.recorded and not gone:
-        return recorded
     item, at = (np.array([getattr(removal, name) for removal in gone], np.int64) for name in Removal._fields)
     none, no = np.zeros(len(gone), np.int64), np.zeros(len(gone), np.bool_)
     every = joined(updates, Updates(item, at, none, no, ~no, none, ~no))
     # In the total order a removal begins at its own instant, on no thread: after what began before it.
     order = np.lexsort((every.latency <= 0, every.at, every.item))
     every = taken(every, order)
-    return walk(state.shown, every, day.extend_only[every.item // max(len(day.brokers), 1)])
+    return walk(items, every, day.extend_only[every.item // max(len(day.brokers), 1)])
 
 
 def _is_ahead(a: Attempts, calls: Calls, judge_until: int, walk_until: int) -> BoolArray:

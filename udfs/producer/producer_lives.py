@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from hindsight.udfs.producer.attempt_columns import DAY_MS
@@ -23,6 +24,7 @@ from hindsight.udfs.producer.replay_rules import (
     rules_of,
     under_premise,
 )
+from hindsight.udfs.producer.unseen_life import LOST_LINES, TWO_PROCESSES, UNSEEN_RETRIES, Gap, longest_ms, merged_gaps
 
 Producer = tuple[str, str]
 
@@ -41,6 +43,7 @@ class HandedOver(NamedTuple):
     says: Recorded
     last_attempt_ms: int
     partly_seen: bool
+    gaps: tuple[Gap, ...] = ()
 
 
 class Life(NamedTuple):
@@ -54,13 +57,14 @@ UNSEEN = Life(None, None)
 
 
 class Activity(NamedTuple):
-    """What a process did on a date; instants in epoch ms."""
+    """What a process did on a date; instants in epoch ms. ``gaps``: what its attempts hide."""
 
     attempts: int
     last_attempt_ms: int
     partly_seen: bool
     sources: tuple[str, ...]
     says: Recorded
+    gaps: tuple[Gap, ...] = ()
 
 
 class Process(NamedTuple):
@@ -71,6 +75,8 @@ class Process(NamedTuple):
         recorded: what its start and lines say, before settings and defaults fill in.
         certainty: of its windows, as far as it alone decides.
         last_attempt_ms: its last recorded instant up to the date.
+        gaps: what is not known of it and bears on the date, one for each reason.
+        doubts: reasons for which something on the date is not certain.
     """
 
     producer: Producer
@@ -82,13 +88,22 @@ class Process(NamedTuple):
     attempts: int
     sources: tuple[str, ...]
     last_attempt_ms: int
+    gaps: tuple[Gap, ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
 class Past(NamedTuple):
-    """What is known of a cluster's producers beside a date's attempts."""
+    """What is known of a cluster's producers beside a date's attempts.
+
+    Attributes:
+        losses: when a recorder told that it had lost lines, epoch ms; it may have lost them at any time before that.
+        gaps: what else is not known of producers, whichever of their processes it is of.
+    """
 
     starts: Mapping[Producer, Sequence[Start]]
     handed_over: Mapping[Producer, Sequence[HandedOver]]
+    losses: Mapping[Producer, Sequence[int]] = MappingProxyType({})
+    gaps: Mapping[Producer, Sequence[Gap]] = MappingProxyType({})
 
     def cuts(self, midnight_ms: int) -> Cuts:
         """Per producer the instants, ms of the date, at which a process may begin."""
@@ -116,6 +131,8 @@ class _Days:
         self.producer, self.midnight_ms, self.carry_days = producer, midnight_ms, settings.carry_days
         self.starts = past.starts.get(producer, ())
         self.handed_over = past.handed_over.get(producer, ())
+        self.losses = past.losses.get(producer, ())
+        self.gaps = past.gaps.get(producer, ())
         self.otherwise = overridden(settings.overrides, settings.cluster, producer[0])
         self.supposed = overridden(settings.supposed, settings.cluster, producer[0])
         started = {start.at_ms for start in self.starts}
@@ -185,6 +202,11 @@ class _Days:
         rules = rules_of(under_premise(self.supposed, recorded.or_else(self.otherwise)))
         partly_seen = bool(before and before.partly_seen) or bool(does and does.partly_seen)
         instants = [start.at_ms if start else None, before and before.last_attempt_ms, does and does.last_attempt_ms]
+        gaps = merged_gaps(
+            gap
+            for gap in (*self._handed_over(before, does), *(does.gaps if does else ()), *self._lost(life), *self.gaps)
+            if gap.bears_on(self.midnight_ms, self.midnight_ms + DAY_MS, longest_ms(rules.profile))
+        )
         return Process(
             self.producer,
             life,
@@ -195,7 +217,23 @@ class _Days:
             does.attempts if does else 0,
             does.sources if does else (),
             max(at for at in instants if at is not None),
+            gaps,
         )
+
+    def _handed_over(self, before: HandedOver | None, does: Activity | None) -> list[Gap]:
+        """What the date before did not know; two processes under one id still are two where they sent until its end."""
+        gaps = list(before.gaps) if before else []
+        if not before or not does:
+            return gaps
+        return [
+            gap._replace(until_ms=does.last_attempt_ms)
+            if gap.reason == TWO_PROCESSES and gap.until_ms >= before.last_attempt_ms
+            else gap
+            for gap in gaps
+        ]
+
+    def _lost(self, life: Life) -> list[Gap]:
+        return [Gap(life.began_ms, at, LOST_LINES) for at in self.losses if self.life_at(at) == life]
 
 
 def processes_of(
@@ -247,6 +285,7 @@ def merged_activity(parts: Sequence[Activity]) -> Activity:
         any(part.partly_seen for part in parts),
         tuple(sorted({source for part in parts for source in part.sources})),
         says,
+        merged_gaps(gap for part in parts for gap in part.gaps),
     )
 
 
@@ -268,5 +307,10 @@ def activity_of(rows: Sequence[Mapping[str, Any]]) -> dict[Producer, dict[int, A
             any(row["partly_seen"] for row in own),
             tuple(sorted({row["source"] for row in own if row["source"] is not None})),
             Recorded(version, switch),
+            merged_gaps(
+                Gap(row["unseen_since"], row["unseen_until"], UNSEEN_RETRIES)
+                for row in own
+                if row["unseen_since"] is not None
+            ),
         )
     return found

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from hindsight.udfs.producer.attempt_columns import ATTEMPTS, attempts_of
+from hindsight.udfs.producer.producer_lives import Process
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.release_candidates import RECORDED_LADDER, Candidate, Ladder, candidates_of
 from hindsight.udfs.producer.release_codes import after_codes
@@ -88,7 +89,7 @@ def _releases(
     candidates = {
         place: candidates_of(_told(says), (*asked.ladders, *recorded.get(place, ()))) for place, says in known.items()
     }
-    whole = {place: own for place, own in candidates.items() if day.processes[place].certainty != "partial"}
+    whole = {place: own for place, own in candidates.items() if _is_whole(day.processes[place])}
     sample = sample_of(asked.tables, day, {place: slow_ms_of(own) for place, own in whole.items()}) if whole else None
     if sample is None or not sample.table.num_rows:
         rows = [row for place, own in candidates.items() for row in _untold(day, place, own, place in whole)]
@@ -111,6 +112,11 @@ def _releases(
         if rules is not None:
             inferred[place] = rules
     return Releases(pa.Table.from_pylist(found, schema=RELEASE), inferred)
+
+
+def _is_whole(process: Process) -> bool:
+    """Its record has all that its choices followed from."""
+    return process.certainty != "partial" and not process.gaps
 
 
 def _told(says: Recorded) -> Recorded:
@@ -140,7 +146,7 @@ def contradicted(day: Day, doubted: Iterable[int]) -> list[int]:
     return [
         place
         for place, count in sorted(Counter(doubted).items())
-        if count >= _SEVERAL and day.processes[place].certainty not in ("partial", INFERRED)
+        if count >= _SEVERAL and _is_whole(day.processes[place]) and day.processes[place].certainty != INFERRED
     ]
 
 

@@ -27,6 +27,8 @@ from hindsight.udfs.producer.producer_fold import Part, State
 from hindsight.udfs.producer.producer_lives import Life, Process
 from hindsight.udfs.producer.producer_tables import INSTANT, ITEM_STATE, OF_ATTEMPT, REPLAY, VERDICT, WINDOW
 from hindsight.udfs.producer.replayed_day import Day
+from hindsight.udfs.producer.unseen_life import SENTENCES, Gap
+from hindsight.udfs.producer.window_doubts import Doubts, base_reasons, weakened
 from hindsight.udfs.values.arrays import BoolArray, IntArray
 
 
@@ -57,7 +59,8 @@ def _replay_row(process: Process) -> dict[str, Any]:
         "profile": process.rules.family,
         "recorded": process.recorded._asdict(),
         "verdict": process.rules.verdict,
-        "reasons": process.rules.reasons,
+        "reasons": (*process.rules.reasons, *(SENTENCES[reason] for reason in process.doubts)),
+        "unseen": [_unseen(gap) for gap in process.gaps],
         "certainty": process.certainty,
         "attempts": process.attempts,
         "sources": process.sources,
@@ -65,29 +68,33 @@ def _replay_row(process: Process) -> dict[str, Any]:
     }
 
 
-def window_rows(
-    day: Day, held: Stretches, down: Stretches, doubted: Mapping[int, Sequence[int]], ends: Ends
-) -> pa.Table:
+def _unseen(gap: Gap) -> dict[str, Any]:
+    since = None if gap.since_ms is None else gap.since_ms * 1000
+    return {"since": since, "until": gap.until_ms * 1000, "reason": gap.reason}
+
+
+def window_rows(day: Day, held: Stretches, down: Stretches, doubts: Doubts, ends: Ends) -> pa.Table:
     """Rows of broker_availability_window, cut at the date's end.
 
-    ``doubted``: by item, when the fallback may have forgotten it; a window that this lies in is possible.
+    ``doubts``: of ``held`` and then ``down``, by their places.
     """
     made = joined(held, down)
+    reasons = np.zeros(len(made.item), np.int64)
+    words: list[tuple[str, ...]] = [()]
+    for place, own in doubts.reasons.items():
+        words.append(own)
+        reasons[place] = len(words) - 1
     is_held = np.arange(len(made.item)) < len(held.item)
     told = (made.until > made.since) & (ends.endless_too | (made.reason != OPEN))
-    made, is_held = taken(made, told), is_held[told]
+    made, is_held, reasons = taken(made, told), is_held[told], reasons[told]
     process = made.item // max(len(day.brokers), 1)
     last_attempt = np.array([p.last_attempt_ms - day.midnight_ms for p in day.processes], np.int64)[process]
     reason = _end_reasons(made, last_attempt, ends)
     endless = (reason == OPEN) & (made.until == FAR)
-    certainty = [day.processes[place].certainty for place in process.tolist()]
-    for place in np.flatnonzero(is_held & np.isin(made.item, list(doubted))).tolist():
-        marks = np.array(doubted[int(made.item[place])])
-        if (
-            certainty[place] in ("certain", "inferred")
-            and ((marks >= made.since[place]) & (marks < made.until[place])).any()
-        ):
-            certainty[place] = "possible"
+    pairs, place_of = np.unique(np.stack([process, reasons]), axis=1, return_inverse=True)
+    said = [_said(day.processes[place], words[own]) for place, own in pairs.T.tolist()]
+    certainty, because = (pa.array([each[n] for each in said], pa.string()) for n in (0, 1))
+    own_words = pa.array(place_of.ravel())
     columns = {
         **_who(day, process),
         "broker_name": _names(day, made.item),
@@ -101,11 +108,18 @@ def window_rows(
         "not_available_ms": made.duration,
         "attempts": made.updates,
         "profile": _of_processes([p.rules.family for p in day.processes], process),
-        "certainty": certainty,
+        "certainty": certainty.take(own_words),
+        "reason": because.take(own_words),
         "opened_at": timestamps(made.opened, day.midnight_ms),
         "last_attempt_at": timestamps(last_attempt, day.midnight_ms),
     }
     return _table(columns, WINDOW)
+
+
+def _said(process: Process, reasons: tuple[str, ...]) -> tuple[str, str | None]:
+    """How certain a window of a process is, and why it is not more so."""
+    every = dict.fromkeys((*base_reasons(process), *reasons))
+    return weakened(process.certainty, reasons), " + ".join(every) or None
 
 
 _KINDS = ("latency", "isolation")
@@ -126,8 +140,8 @@ def item_rows(day: Day, state: State, *, tolerance_ms: int) -> pa.Table:
     """Rows of fault_item_state: the items as the date closed, of processes that live on."""
     size = max(len(day.brokers), 1)
     lives_on = np.array([_lives_on(day, process) for process in day.processes], dtype=np.bool_)
-    items = taken(state.shown, ~state.shown.absent)
-    items = taken(items, lives_on[items.item // size])
+    is_told = ~state.shown.absent & lives_on[state.shown.item // size]
+    items, at_most = taken(state.shown, is_told), taken(state.longest, is_told).start
     doubted = items.doubted.copy()
     for place in np.flatnonzero((doubted == NEVER) & np.isin(items.item, list(state.doubted))).tolist():
         since = int(items.updated[place]) - tolerance_ms
@@ -140,6 +154,7 @@ def item_rows(day: Day, state: State, *, tolerance_ms: int) -> pa.Table:
         "broker_name": _names(day, items.item),
         "current_latency_ms": items.latency,
         "start_at": timestamps(items.start, day.midnight_ms),
+        "start_at_most": timestamps(np.where(at_most > items.start, at_most, NEVER), day.midnight_ms),
         "reachable": items.reachable,
         "last_update_at": timestamps(items.updated, day.midnight_ms),
         "opened_at": timestamps(np.where(lasts, held.opened, NEVER), day.midnight_ms),
@@ -159,8 +174,11 @@ def _lives_on(day: Day, process: Process) -> bool:
     return replayed and (process.ends_ms is None or process.ends_ms >= day.midnight_ms + DAY_MS)
 
 
-def items_of(rows: pa.Table, day: Day) -> Items:
-    """The items of ``item_rows`` of an earlier date, as this date begins with them; dead processes have none left."""
+def items_of(rows: pa.Table, day: Day) -> tuple[Items, Items]:
+    """The items of ``item_rows`` of an earlier date, as this date begins with them, and as they are at most.
+
+    Dead processes have none left.
+    """
     places = {(p.producer, p.life): n for n, p in enumerate(day.processes)}
     whose = zip(
         rows["producer_group"].to_pylist(), rows["client_id"].to_pylist(), _epoch_ms(rows["started_at"]), strict=True
@@ -200,10 +218,27 @@ def items_of(rows: pa.Table, day: Day) -> Items:
             latency=_longs(rows["unreachable_latency_ms"]),
         ),
     )
-    return taken(items, np.argsort(number))
+    order = np.argsort(number)
+    items, most = taken(items, order), at["start_at_most"][order]
+    return items, _at_most(items, most) if (most > 0).any() else items
 
 
-_ITEM_INSTANTS = ("start_at", "last_update_at", "opened_at", "unreachable_since", "forgotten_at")
+def _at_most(items: Items, start: IntArray) -> Items:
+    """The items, avoided until ``start`` where that is later."""
+    longer = start > np.maximum(items.start, 0)
+    held, new = items.held, longer & (items.held.since == NEVER)
+    return items._replace(
+        start=np.where(longer, start, items.start),
+        held=held._replace(
+            since=np.where(new, 0, held.since),
+            until=np.where(longer, start, held.until),
+            opened=np.where(new, items.updated, held.opened),
+            latency=np.where(new, items.latency, held.latency),
+        ),
+    )
+
+
+_ITEM_INSTANTS = ("start_at", "start_at_most", "last_update_at", "opened_at", "unreachable_since", "forgotten_at")
 
 
 _OF_CHOICE = [*OF_ATTEMPT, "queue_selected_by"]

@@ -30,6 +30,7 @@ RECORDED = pa.struct(
         ("send_timeout_ms", pa.int64()),
     ]
 )
+UNSEEN = pa.list_(pa.struct([("since", INSTANT), ("until", INSTANT), ("reason", pa.string())]))
 REPLAY = pa.schema(
     [
         *WHO,
@@ -43,6 +44,7 @@ REPLAY = pa.schema(
         ("verdict", pa.string()),
         ("reasons", STRINGS),
         ("certainty", pa.string()),
+        ("unseen", UNSEEN),
         ("attempts", pa.int64()),
         ("sources", STRINGS),
         ("last_attempt_at", INSTANT),
@@ -63,6 +65,7 @@ WINDOW = pa.schema(
         ("attempts", pa.int64()),
         ("profile", pa.string()),
         ("certainty", pa.string()),
+        ("reason", pa.string()),
         ("opened_at", INSTANT),
         ("last_attempt_at", INSTANT),
     ]
@@ -73,6 +76,7 @@ ITEM_STATE = pa.schema(
         ("broker_name", pa.string()),
         ("current_latency_ms", pa.int64()),
         ("start_at", INSTANT),
+        ("start_at_most", INSTANT),
         ("reachable", pa.bool_()),
         ("last_update_at", INSTANT),
         ("opened_at", INSTANT),

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from hindsight.udfs.producer.attempt_columns import DAY_MS
 from hindsight.udfs.producer.family_verdicts import Retries
 from hindsight.udfs.producer.producer_lives import HandedOver, Producer, Start
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.replay_rules import Recorded
+from hindsight.udfs.producer.send_calls import REACH_MS
+from hindsight.udfs.producer.unseen_life import Gap
 
 
 def starts_of(rows: pa.Table) -> dict[Producer, list[Start]]:
@@ -34,9 +39,45 @@ def handed_over(rows: pa.Table) -> dict[Producer, list[HandedOver]]:
     for row in with_epoch_ms(rows, "started_at", "last_attempt_at"):
         found[row["producer_group"], row["client_id"]].append(
             HandedOver(
-                row["started_at"], _recorded(row["recorded"]), row["last_attempt_at"], row["certainty"] == "partial"
+                row["started_at"],
+                _recorded(row["recorded"]),
+                row["last_attempt_at"],
+                row["certainty"] == "partial",
+                tuple(map(_gap, row.get("unseen") or ())),
             )
         )
+    return found
+
+
+def _gap(told: Mapping[str, Any]) -> Gap:
+    since, until = (None if told[name] is None else (told[name] - _EPOCH) // _MS for name in ("since", "until"))
+    return Gap(since, until or 0, told["reason"])
+
+
+_EPOCH, _MS = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
+
+
+NO_LOSSES = pa.table(
+    {
+        "producer_group": pa.array([], pa.string()),
+        "client_id": pa.array([], pa.string()),
+        "told_at": pa.array([], pa.timestamp("us", "UTC")),
+    }
+)
+
+
+def told_of(own: pa.Table, after: pa.Table, midnight_ms: int) -> pa.Table:
+    """Of the rows of lost_lines of a date and of the next one, those whose lines may be the date's own."""
+    soon = pa.scalar((midnight_ms + DAY_MS + REACH_MS) * 1000).cast(pa.timestamp("us", "UTC"))
+    told = [part.select(NO_LOSSES.column_names).cast(NO_LOSSES.schema) for part in (own, after)]
+    return pa.concat_tables([told[0], told[1].filter(pc.less(told[1]["told_at"], soon))])
+
+
+def losses_of(rows: pa.Table) -> dict[Producer, list[int]]:
+    """When recorders told that they had lost lines (rows of lost_lines), by producer."""
+    found: dict[Producer, list[int]] = defaultdict(list)
+    for row in with_epoch_ms(rows, "told_at"):
+        found[row["producer_group"], row["client_id"]].append(row["told_at"])
     return found
 
 

@@ -131,7 +131,7 @@ def judge(
     A verdict that rests on a setting which no record tells, and may be otherwise, is unknown. ``missing``: the rules
     ask for another attempt and none is recorded; a hook sees none to a broker whose address the client lacks.
     """
-    if [a.number for a in attempts] not in ([*range(len(attempts))], [None] * len(attempts)):
+    if not is_whole(attempts):
         return Judgement("unknown", "attempts_not_recorded")
     assumed = settings.assumed(profile)
     for fault in _faults(attempts, profile, settings, tolerance_ms):
@@ -171,6 +171,11 @@ def _faults(
         reason = f"no attempt {len(attempts)} after {asked.rule}"
         found.append(_Fault("missing", reason, (asked.rests_on, RETRY_TIMES, TIMEOUT)))
     return found
+
+
+def is_whole(attempts: Sequence[Attempt]) -> bool:
+    """Their numbers leave none out, or none is recorded."""
+    return [a.number for a in attempts] in ([*range(len(attempts))], [None] * len(attempts))
 
 
 def is_exhausted(attempts: Sequence[Attempt], settings: SendSettings) -> bool:

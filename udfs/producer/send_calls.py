@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.producer.attempt_columns import ASYNC, ATTEMPTS, DAY_MS, NEVER, ONEWAY, Attempts, attempts_of
+from hindsight.udfs.producer.attempt_columns import ASYNC, ATTEMPTS, DAY_MS, NEVER, ONEWAY, SYNC, Attempts, attempts_of
 from hindsight.udfs.producer.producer_lives import Process
-from hindsight.udfs.producer.producer_tables import SEND_CALL
+from hindsight.udfs.producer.producer_tables import ATTEMPT_OF_CALL, SEND_CALL
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.retry_rules import (
     PRODUCER_ENDS,
@@ -24,10 +24,12 @@ from hindsight.udfs.producer.retry_rules import (
     Attempt,
     Judgement,
     SendSettings,
+    after,
     judge,
     used_up_by,
 )
 from hindsight.udfs.producer.send_results import Result, ends_async_send, once_result, sync_result, twice_because
+from hindsight.udfs.producer.unseen_life import LOST_LINES
 from hindsight.udfs.release_profiles import FaultProfile
 from hindsight.udfs.values.arrays import BoolArray
 
@@ -50,6 +52,7 @@ _COLUMNS = [
     "response_code",
     "exceptions_observable",
     "queue_selected_by",
+    "last_broker_name",
 ]
 
 
@@ -61,6 +64,7 @@ class Sent(NamedTuple):
         process: place of its producer's process; -1: none that is alive on the date.
         handed_over: a hook saw an ASYNC request leave.
         observable: its source tells of attempts that threw something.
+        after: the broker of the attempt before it, as far as is recorded.
     """
 
     send: tuple[str | None, ...]
@@ -69,6 +73,13 @@ class Sent(NamedTuple):
     pinned: bool
     handed_over: bool
     observable: bool
+    after: str | None = None
+
+
+class Lost(NamedTuple):
+    """An attempt that was made, and that no line tells of; its broker, as far as the attempt after it says."""
+
+    broker_name: str | None
 
 
 def striking(table: pa.Table) -> BoolArray:
@@ -155,7 +166,7 @@ def _sent(a: Attempts, process: Any) -> Iterator[Sent]:
             row["response_code"],
         )
         send = tuple(row[name] for name in _COLUMNS[:5])
-        yield Sent(send, attempt, own, pinned, handed_over, row["exceptions_observable"])
+        yield Sent(send, attempt, own, pinned, handed_over, row["exceptions_observable"], row["last_broker_name"])
 
 
 def _sends(attempts: Iterable[Sent]) -> Iterator[list[Sent]]:
@@ -189,9 +200,10 @@ def _row(day: Day, send: Sequence[Sent], tolerance_ms: int, is_last: bool) -> di
     attempts = [sent.attempt for sent in send]
     profile, settings = process.rules.profile, _settings_of(process)
     mode = send[0].send[4]
-    result, verdict, ends_once = _told(
-        send, profile, settings, tolerance_ms, _ends(day, process, attempts[-1], is_last)
-    )
+    ends = _hidden(day, process, attempts) or _ends(day, process, attempts[-1], is_last)
+    result, verdict, ends_once = _told(send, profile, settings, tolerance_ms, ends)
+    is_followed = ends == LOST_LINES and result.kind == "unknown" and _goes_on(send, profile, settings)
+    every = _with_lost(send, is_followed=is_followed)
     twice = twice_because(attempts)
     hides_retries = verdict.reason == _UNSEEN
     started, midnight_ms = process.life.started_ms, day.midnight_ms
@@ -203,8 +215,8 @@ def _row(day: Day, send: Sequence[Sent], tolerance_ms: int, is_last: bool) -> di
         "started_at": None if started is None else started * 1000,
         "begin_at": _us(attempts[0].begin_ms, midnight_ms),
         "end_at": _us(max(a.end_ms for a in attempts), midnight_ms),
-        "attempts": [_as_struct(a, midnight_ms) for a in attempts],
-        "brokers_sent": [a.broker_name for a in attempts if a.broker_name is not None],
+        "attempts": [_as_struct(a, midnight_ms) for a in every],
+        "brokers_sent": [a.broker_name for a in every if a.broker_name is not None],
         "timeout_ms": settings.timeout_ms,
         "cost_ms": attempts[-1].end_ms - attempts[0].begin_ms,
         "used_up_by": None if profile is None else used_up_by(attempts, profile, settings),
@@ -219,11 +231,37 @@ def _row(day: Day, send: Sequence[Sent], tolerance_ms: int, is_last: bool) -> di
     }
 
 
+def _hidden(day: Day, process: Process, attempts: Sequence[Attempt]) -> str | None:
+    """Why an attempt of the send may be in no line though the process went on; None: each has one."""
+    since, until = (ms + day.midnight_ms for ms in (attempts[0].begin_ms, attempts[-1].end_ms))
+    lost = (gap for gap in process.gaps if gap.reason == LOST_LINES and gap.bears_on(since, until, 0))
+    return LOST_LINES if any(lost) else None
+
+
+def _goes_on(send: Sequence[Sent], profile: FaultProfile | None, settings: SendSettings) -> bool:
+    """Whether the rules ask for another attempt after the last recorded one of a SYNC send."""
+    plain = profile is not None and send[0].send[4] == SYNC and not send[0].pinned
+    return plain and profile is not None and bool(after(send[-1].attempt, profile, settings).goes_on)
+
+
+def _with_lost(send: Sequence[Sent], *, is_followed: bool) -> list[Attempt | Lost]:
+    """The recorded attempts, and in their places those that must have been made: by the numbers, or by the rules."""
+    every: list[Attempt | Lost] = []
+    for sent in send:
+        number = sent.attempt.number
+        missing = 0 if number is None else number - len(every)
+        every += [Lost(sent.after if place == missing - 1 else None) for place in range(missing)]
+        every.append(sent.attempt)
+    return [*every, Lost(None)] if is_followed else every
+
+
 def _us(ms: int, midnight_ms: int) -> int:
     return (ms + midnight_ms) * 1000
 
 
-def _as_struct(a: Attempt, midnight_ms: int) -> dict[str, Any]:
+def _as_struct(a: Attempt | Lost, midnight_ms: int) -> dict[str, Any]:
+    if isinstance(a, Lost):
+        return {**dict.fromkeys(ATTEMPT_OF_CALL.names), "broker_name": a.broker_name}
     return {
         "begin_at": _us(a.begin_ms, midnight_ms),
         "end_at": _us(a.end_ms, midnight_ms),

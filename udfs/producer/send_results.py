@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from hindsight.udfs.producer.retry_rules import STORED, Attempt, SendSettings, after, is_exhausted, is_spent
+from hindsight.udfs.producer.retry_rules import STORED, Attempt, SendSettings, after, is_exhausted, is_spent, is_whole
 from hindsight.udfs.producer.send_outcome import failure_of, is_before_the_request
 from hindsight.udfs.release_profiles import FaultProfile
 
@@ -38,6 +38,8 @@ def sync_result(
         return Result("ok" if last.outcome == "SEND_OK" else "not_ok", last.outcome)
     if last.exception is None:
         return Result("unknown", None)
+    if not is_whole(attempts):
+        return _last_of_some(last, profile, settings)
     failure = failure_of(last.exception)
     if failure in (None, "interrupted"):
         return Result("exception", _message(last))
@@ -48,6 +50,13 @@ def sync_result(
         return _answered_before(attempts) or Result("timeout", _CALL_TIMEOUT)
     thrown = _message(last) if asked.goes_on is False else still_failed(attempts, topic)
     return _answered_before(attempts) or Result("exception", thrown)
+
+
+def _last_of_some(last: Attempt, profile: FaultProfile, settings: SendSettings) -> Result:
+    """What a send got by its last attempt alone, where some before it are in no line: its message is not known."""
+    asked = after(last, profile, settings)
+    is_last = asked.goes_on is False or (last.number or 0) + 1 >= settings.times_total
+    return Result("exception" if is_last and not settings.retry_another_broker else "unknown", None)
 
 
 def _answered_before(attempts: Sequence[Attempt]) -> Result | None:

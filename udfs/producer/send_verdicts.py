@@ -46,6 +46,7 @@ Rule = Literal["available", "reachable", "best_half", "round_robin", "pinned"]
 Verdict = Literal["consistent", "possible", "impossible"]
 
 SAME_MILLISECOND = "same_millisecond"  # the one doubt that has no likelier side
+NEAR_LATENCIES = "near_latencies"  # the fallback sorts by latencies, which the client measured a little longer
 
 _MOST_READINGS = 1024
 _NOTHING = ""  # no broker's name
@@ -144,30 +145,37 @@ class _Said(NamedTuple):
 _SAID_NOTHING = _Said(0, 0, 0, 0, 0, 0)
 
 
-def judge(choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile, *, enabled: bool) -> Judgement:
+def judge(
+    choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile, *, enabled: bool, tolerance_ms: int = 0
+) -> Judgement:
     """Whether selectOneMessageQueue could have returned the broker.
 
     Args:
         brokers: every broker with a queue in the client's list, an entry in the topic's route, or a fault item.
         enabled: sendLatencyFaultEnable.
+        tolerance_ms: the client's own measure of a latency may be so much longer: the fallback's order of latencies
+            that are no farther apart is not known.
 
     Source: MQFaultStrategy#selectOneMessageQueue and TopicPublishInfo, 4.2.0 to 5.5.0.
     """
-    readings = _Readings(choice, brokers, profile, enabled)
+    readings = _Readings(choice, brokers, profile, enabled, tolerance_ms)
     return readings.among_preferred() or readings.one_by_one()
 
 
 class _Readings:
     """What the readings of one choice give."""
 
-    def __init__(self, choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile, enabled: bool) -> None:
-        self._choice, self._profile, self._enabled = choice, profile, enabled
+    def __init__(
+        self, choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile, enabled: bool, tolerance_ms: int
+    ) -> None:
+        self._choice, self._profile, self._enabled, self._tolerance_ms = choice, profile, enabled, tolerance_ms
         self._brokers = NumberedSets[str]()
         self._items = NumberedSets[tuple[str, FaultItem | None]]()
         self._reasons = NumberedSets[str]()
         self._either_way = self._reasons.bits([SAME_MILLISECOND])
         self._options = {broker.broker_name: self._said_of(broker) for broker in brokers}
-        self._picked: dict[int, int] = {}
+        self._near = self._reasons.bits([NEAR_LATENCIES])
+        self._picked: dict[tuple[int, bool], int] = {}
         self._falls_back = FaultTable(profile, enabled=enabled).falls_back()
 
     def _said_of(self, broker: KnownBroker) -> list[_Said]:
@@ -221,7 +229,7 @@ class _Readings:
         chosen, or_none = (self._brokers.bits([name]) for name in (self._choice.broker_name, _NOTHING))
         admissible, certain = 0, True
         admitting, removals = [], []
-        readings = self._readings()
+        readings = [each for said in self._readings() for each in self._either_order(said)]
         for said in readings:
             could, removable, kept = self._could(said)
             admissible |= could
@@ -262,18 +270,29 @@ class _Readings:
             readings = list(dict.fromkeys(_both(said, option) for said in readings for option in options))
         return readings
 
+    def _either_order(self, said: _Said) -> list[_Said]:
+        """The reading, and with its latencies in another order if the fallback is asked and may pick by that."""
+        if said.preferred or said.second or not said.listed or not self._falls_back or not self._tolerance_ms:
+            return [said]
+        other = said._replace(reasons=said.reasons | self._near)
+        return [said] if self._picks(said) == self._picks(other) else [said, other]
+
     def _could(self, said: _Said) -> tuple[int, int, int]:
         """The brokers that a reading admits; of the fallback's picks those that it may forget, and the others."""
         taken = said.preferred or said.second
         if taken or not said.listed or not self._falls_back:
             return taken or said.listed, 0, 0
-        return fallen_back(said.listed, self._picks(said.items), said.queued)
+        return fallen_back(said.listed, self._picks(said), said.queued)
 
-    def _picks(self, items: int) -> int:
-        """What the fallback picks from where the table holds these items."""
-        if items not in self._picked:
-            self._picked[items] = self._brokers.bits(self._table(items).pick_one_at_least(self._choice.now_ms))
-        return self._picked[items]
+    def _picks(self, said: _Said) -> int:
+        """What the fallback may pick where the table holds the reading's items."""
+        is_near = bool(said.reasons & self._near)
+        key = said.items, is_near
+        if key not in self._picked:
+            within_ms = self._tolerance_ms if is_near else 0
+            picks = self._table(said.items).pick_one_at_least(self._choice.now_ms, within_ms=within_ms)
+            self._picked[key] = self._brokers.bits(picks)
+        return self._picked[key]
 
     def _table(self, items: int) -> FaultTable:
         held = {name: item for name, item in self._items.members(items) if item is not None}
@@ -287,7 +306,7 @@ class _Readings:
         if said.second:
             return "reachable"
         chosen = self._brokers.bits([self._choice.broker_name])
-        return "best_half" if self._falls_back and chosen & self._picks(said.items) else "round_robin"
+        return "best_half" if self._falls_back and chosen & self._picks(said) else "round_robin"
 
     def _is_first(self, said: _Said) -> bool:
         return not said.reasons & ~self._either_way

@@ -13,9 +13,10 @@ from hindsight.udfs.producer.fault_fold import joined, taken
 from hindsight.udfs.producer.held_stretches import Held
 from hindsight.udfs.producer.minute_counts import MINUTE_MS, MINUTES, Tally
 from hindsight.udfs.producer.producer_finding import Sends, Thresholds
+from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.return_rules import Sent, Watch, counted, shares_of, watches
-from hindsight.udfs.values.arrays import IntArray
+from hindsight.udfs.values.arrays import BoolArray, IntArray
 
 Queues = Mapping[str, Mapping[str, int | None]]
 
@@ -40,17 +41,25 @@ def worth_watching(held: Sequence[Held], chosen: Tally, queues: Queues, limits: 
 
 
 def sends_after(
-    watched: Sequence[Watch], parts: Iterable[pa.Table], day: Day, queues: Queues, limits: Thresholds
+    watched: Sequence[Watch],
+    parts: Iterable[pa.Table],
+    day: Day,
+    queues: Queues,
+    routes: RecordedRoutes,
+    limits: Thresholds,
 ) -> dict[Held, Sends]:
     """Of each watch what the sends of its process say, until it lasted long enough and enough were expected.
 
-    ``parts``: as the date was folded.
+    A send counts where the routes of that time list the broker for its topic, or none is recorded.
+
+    Args:
+        parts: as the date was folded.
     """
     found: dict[Watch, list[Sent]] = {watch: [] for watch in watched}
     if watched:
         shares = _shares(queues, day)
         for table in parts:
-            _add_sends(found, table, day, shares, int(limits.not_returning_expected_sends * 10**9))
+            _add_sends(found, table, day, shares, routes, int(limits.not_returning_expected_sends * 10**9))
     return {watch.held: counted(watch, joined(*sent), limits) for watch, sent in found.items() if sent}
 
 
@@ -61,8 +70,26 @@ def _shares(queues: Queues, day: Day) -> dict[str, IntArray]:
     return {name: np.array([each.get(name, -1) for each in own], np.int64) for name in day.brokers}
 
 
+def _is_listed(routes: RecordedRoutes, day: Day, broker: str, topic: IntArray, begin: IntArray) -> BoolArray:
+    """Whether every route that a client may have held when each send began lists the broker for its topic."""
+    listed = np.ones(len(topic), np.bool_)
+    for code in np.unique(topic).tolist():
+        own = np.flatnonzero(topic == code)
+        edges = np.array(routes.edges(day.topics[code]), np.int64) - day.midnight_ms
+        place, of = np.unique(np.searchsorted(edges, begin[own], side="right"), return_inverse=True)
+        first = [int(begin[own[of == n]].min()) for n in range(len(place))]
+        held = [routes.held(day.topics[code], at + day.midnight_ms) for at in first]
+        listed[own] = np.array([all(r.entry(broker).is_listed() for r in each) for each in held], np.bool_)[of]
+    return listed
+
+
 def _add_sends(
-    found: Mapping[Watch, list[Sent]], table: pa.Table, day: Day, shares: Mapping[str, IntArray], enough: int
+    found: Mapping[Watch, list[Sent]],
+    table: pa.Table,
+    day: Day,
+    shares: Mapping[str, IntArray],
+    routes: RecordedRoutes,
+    enough: int,
 ) -> None:
     a = attempts_of(table, day.midnight_ms)
     process = day.process_of(a)
@@ -80,7 +107,8 @@ def _add_sends(
         low, high = (watch.held.process * shift + at for at in (watch.held.until or 0, watch.most))
         own, name = slice(*np.searchsorted(keys, [low, high])), watch.held.broker_name
         nano = shares[name][topic[own]]
-        sends = taken(Sent(begin[own], nano, broker[own] == codes[name]), nano >= 0)
+        counts = (nano >= 0) & _is_listed(routes, day, name, topic[own], begin[own])
+        sends = taken(Sent(begin[own], nano, broker[own] == codes[name]), counts)
         expected = np.searchsorted(np.cumsum(sends.nano), enough)
         if expected < len(sends.begin):
             last = max(int(sends.begin[expected]), watch.least)
