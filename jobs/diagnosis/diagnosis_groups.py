@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
+from hindsight.jobs.diagnosis.diagnosis_consuming import consuming_told
 from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, queues_told, some, wrapped
 from hindsight.udfs.diagnosis.log_diagnosis import Diagnosis
 from hindsight.udfs.diagnosis.log_members import Member
@@ -66,6 +67,8 @@ def group_told(group: str, diagnosis: Diagnosis, names: Names, clock: Clock) -> 
     yield from _section(
         "Rebalances", _rebalances([one for one in diagnosis.rebalances if one.consumer_group == group], clock)
     )
+    met = consuming_told(group, diagnosis.troubles, clock)
+    yield from _section("Consuming", (line for one in met for line in wrapped(one, indent=2, hanging=6)))
     yield from _section("What failed", _failures(group, diagnosis, names, clock))
 
 

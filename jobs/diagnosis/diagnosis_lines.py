@@ -137,6 +137,12 @@ def _troubles(one: Troubles) -> Iterator[str]:
     yield from _tallies("member_not_listed", ("consumer_group", "client_id"), one.not_listed, whose, "listed_max")
     yield from _tallies("lock_failed", ("consumer_group", "topic", "broker_name", "queue_id"), one.locks, whose)
     yield from _tallies("failure", ("what", "consumer_group", "topic", "exception"), one.failures, whose)
+    yield from _tallies("send_given_up", ("topic", "brokers_sent", "detail"), one.given_up, whose, "cost_ms_max")
+    names = ("what", "consumer_group", "topic", "broker_name", "response_code", "exception", "detail")
+    yield from _tallies("consuming", names, one.consuming, whose, "reconsume_times_max")
+    for offset in one.offsets:
+        told = {"what" if name == "kind" else name: value for name, value in offset._asdict().items()}
+        yield _line("offset_set", **{**told, "at": instant(offset.at)}, **whose)
     for isolation in one.isolations:
         yield _line(
             "isolation",

@@ -5,6 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
+from hindsight.jobs.diagnosis.diagnosis_consuming import (
+    consuming_in_short,
+    consuming_told,
+    given_up_in_short,
+    groups_met,
+)
 from hindsight.jobs.diagnosis.diagnosis_groups import group_told
 from hindsight.jobs.diagnosis.diagnosis_sends import sends_in_short, sends_told
 from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, some, wrapped
@@ -33,13 +39,15 @@ def told(diagnosis: Diagnosis, left_alone: Iterable[str]) -> Iterator[str]:
     for group in sorted({one.key.consumer_group for one in diagnosis.ownership} | _groups(diagnosis)):
         yield ""
         yield from group_told(group, diagnosis, names, clock)
+    yield from _section("Consuming, of groups not named", consuming_told(None, diagnosis.troubles, clock))
     yield from _section("Attempts to send that failed", sends_told(diagnosis.troubles, names, clock))
     yield from _section("Brokers that producers treated as unavailable", _isolations(diagnosis, names, clock))
     yield from _section("What these logs cannot show", _cannot_tell(diagnosis, names, left_alone))
 
 
 def _groups(diagnosis: Diagnosis) -> set[str]:
-    return {one.consumer_group for one in diagnosis.members} | {one.consumer_group for one in diagnosis.rebalances}
+    named = {one.consumer_group for one in diagnosis.members} | {one.consumer_group for one in diagnosis.rebalances}
+    return named | {group for group in groups_met(diagnosis.troubles) if group}
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
@@ -54,8 +62,22 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _in_short(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
+    sends = [*given_up_in_short(diagnosis.troubles, clock), *sends_in_short(diagnosis.troubles)]
+    yield from sends
+    consuming = list(consuming_in_short(diagnosis.troubles, clock))
+    yield from consuming
+    isolations = [isolation for one in diagnosis.troubles for isolation in one.isolations]
+    if isolations:
+        brokers = ", ".join(sorted({one.broker_name for one in isolations}))
+        yield f"{some(len(isolations), 'time')} a producer treated a broker as unavailable: {brokers}"
+    yield from _of_queues(diagnosis)
     yield from _of_members(diagnosis, clock)
     yield from _of_rebalances(diagnosis, clock)
+    if not (diagnosis.ownership or diagnosis.members or sends or consuming or isolations):
+        yield "Nothing of queues, members or sends was found; see the end of this page."
+
+
+def _of_queues(diagnosis: Diagnosis) -> Iterator[str]:
     twice = sum(len(one.queues) for one in diagnosis.held_by_two)
     if twice:
         groups = sorted({one.consumer_group for one in diagnosis.held_by_two})
@@ -66,14 +88,6 @@ def _in_short(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
         yield f"{some(not_listed, 'time')} a client was not in the member list that it got, and gave its queues up"
     if locks:
         yield f"{some(locks, 'time')} a queue could not be locked"
-    sends = list(sends_in_short(diagnosis.troubles))
-    yield from sends
-    isolations = [isolation for one in diagnosis.troubles for isolation in one.isolations]
-    if isolations:
-        brokers = ", ".join(sorted({one.broker_name for one in isolations}))
-        yield f"{some(len(isolations), 'time')} a producer treated a broker as unavailable: {brokers}"
-    if not (diagnosis.ownership or diagnosis.members or sends or isolations):
-        yield "Nothing of queues, members or sends was found; see the end of this page."
 
 
 def _of_members(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:

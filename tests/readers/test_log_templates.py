@@ -32,6 +32,17 @@ RESULT = "rebalanced result changed. allocateMessageQueueStrategyName={}, group=
 COUNTS = "mqAllSize={}, cidAllSize={}, rebalanceResultSize={}, rebalanceResultSet={}"
 OF_RESULT = ("AVG", "g", "T", "c@1", "4", "2", "1", f"[{MQ}]")
 GROUP_AND_QUEUE = ("g", MQ)
+PULLED = "PullResult [pullStatus=OFFSET_ILLEGAL, nextBeginOffset=9, minOffset=9, maxOffset=12, msgFoundList=0]"
+MESSAGE = (
+    "MessageExt [brokerName=b, queueId=3, storeSize=192, queueOffset=5, sysFlag=0, bornTimestamp=1795252687013, "
+    "bornHost=/h:1, storeTimestamp=1795252687013, storeHost=/h:1, msgId=0A01, commitLogOffset=5, bodyCRC=1, "
+    "reconsumeTimes=2, preparedTransactionOffset=0, toString()=Message{topic='T', flag=0, properties={A=b}, "
+    "body=[1], transactionId='null'}]"
+)
+THROWN = "java.lang.IllegalStateException: no stock, com.x.Listener.consumeMessage(Listener.java:12)"
+OF_LISTENER = (THROWN, "g", f"[{MESSAGE}]", MQ)
+FLOW = "so do flow control"
+HELD = "minOffset={}, maxOffset={}, "
 DROPPED = "the message queue not be able to consume, because it's dropped"
 
 # What the client's reader takes in: the kind, and what stands in the slots. A text of which the rest is put together
@@ -132,6 +143,102 @@ CLIENT: dict[str, tuple[str, tuple[str, ...] | str]] = {
         ("1", "T", "h:1", "b"),
     ),
     "Error occurred when selecting message queue": ("selection_failed", ()),
+    "execute the pull request exception": ("pull_failed", ()),
+    "execute the pull request exception, group={}, messageQueue={}": ("pull_failed", GROUP_AND_QUEUE),
+    "execute the pull request exception: {}": ("pull_failed", ("{}",)),
+    "the subscription is not latest, group={}, messageQueue={}": ("pull_failed", GROUP_AND_QUEUE),
+    "find the consumer's subscription failed, {}": ("pull_failed", (PULL,)),
+    **dict.fromkeys(
+        (
+            "pullKernelImpl exception",
+            "popAsync exception",
+            "pullAsync unknow exception",
+            "pullAsync unknown exception",
+            "pullMessage exception, consumer state not ok",
+            "popMessage exception, consumer state not ok",
+        ),
+        ("pull_failed", ()),
+    ),
+    "consumer was paused, execute pull request later. instanceName={}, group={}": ("pull_suspended", ("i", "g")),
+    "pull message later because not locked in broker, {}": ("pull_suspended", (PULL,)),
+    "suspend this consumer, {}": ("consumer_suspended", ("g",)),
+    "resume this consumer, {}": ("consumer_resumed", ("g",)),
+    f"the cached message count exceeds the threshold {{}}, {FLOW}, {HELD}count={{}}, size={{}} MiB, pullRequest={{}}, "
+    "flowControlTimes={}": ("flow_control", ("1000", "1", "2", "3", "4", PULL, "5")),
+    f"the cached message size exceeds the threshold {{}} MiB, {FLOW}, {HELD}count={{}}, size={{}} MiB, "
+    "pullRequest={}, flowControlTimes={}": ("flow_control", ("100", "1", "2", "3", "4", PULL, "5")),
+    f"the consumer message buffer is full, {FLOW}, {HELD}size={{}}, pullRequest={{}}, flowControlTimes={{}}": (
+        "flow_control",
+        ("1", "2", "3", PULL, "5"),
+    ),
+    f"the queue's messages, span too long, {FLOW}, {HELD}maxSpan={{}}, pullRequest={{}}, flowControlTimes={{}}": (
+        "flow_control",
+        ("1", "2", "3", PULL, "5"),
+    ),
+    f"the messages waiting to ack exceeds the threshold {{}}, {FLOW}, popRequest={{}}, flowControlTimes={{}}, "
+    "wait count={}": ("flow_control", ("96", POP, "5", "97")),
+    f"The cached message count exceeds the threshold {{}}, {FLOW}, {HELD}count={{}}, size={{}} MiB, "
+    "flowControlTimes={}": ("flow_control", ("1000", "1", "2", "3", "4", "5")),
+    f"The cached message size exceeds the threshold {{}} MiB, {FLOW}, {HELD}count={{}}, size={{}} MiB, "
+    "flowControlTimes={}": ("flow_control", ("100", "1", "2", "3", "4", "5")),
+    f"The queue's messages, span too long, {FLOW}, {HELD}maxSpan={{}}, flowControlTimes={{}}": (
+        "flow_control",
+        ("1", "2", "3", "5"),
+    ),
+    f"The consume request count exceeds threshold {{}}, {FLOW}, consume request count={{}}, flowControlTimes={{}}": (
+        "flow_control",
+        ("10000", "10001", "5"),
+    ),
+    "the pull request offset illegal, {} {}": ("offset_illegal", (PULL, PULLED)),
+    "The pull request offset illegal, {}": ("offset_illegal", (PULLED,)),
+    "fix the pull request offset, {}": ("offset_fixed", (PULL,)),
+    "the first time to pull message, so fix offset from broker. pullRequest: {} NewOffset: {} brokerBusy: {}": (
+        "offset_first_read",
+        (PULL, "7", "false"),
+    ),
+    "invoke reset offset operation from broker. brokerAddr={}, topic={}, group={}, timestamp={}": (
+        "offset_reset",
+        ("h:1", "T", "g", "1795252687013"),
+    ),
+    "updateConsumeOffsetToBroker exception, ": ("offset_not_stored", f"updateConsumeOffsetToBroker exception, {MQ}"),
+    "fetchConsumeOffsetFromBroker exception, ": ("offset_not_stored", f"fetchConsumeOffsetFromBroker exception, {MQ}"),
+    "consumeMessage exception: {} Group: {} Msgs: {} MQ: {}": ("consume_failed", OF_LISTENER),
+    "consumeMessage exception: %s Group: %s Msgs: %s MQ: %s": ("consume_failed", OF_LISTENER),
+    "consumeMessage return null, Group: {} Msgs: {} MQ: {}": ("consume_failed", OF_LISTENER[1:]),
+    "consumeMessage Orderly return not OK, Group: {} Msgs: {} MQ: {}": ("consume_failed", OF_LISTENER[1:]),
+    "BROADCASTING, the message consume failed, drop it, {}": ("consume_failed", (MESSAGE,)),
+    "send expire msg back. topic={}, msgId={}, storeHost={}, queueId={}, queueOffset={}": (
+        "message_expired",
+        ("T", "0A01", "/h:1", "3", "5"),
+    ),
+    "sendMessageBack exception, group: ": ("send_back_failed", f"sendMessageBack exception, group: g msg: {MESSAGE}"),
+    "Failed to send message back, consumerGroup={}, brokerName={}, mq={}, message={}": (
+        "send_back_failed",
+        ("g", "b", MQ, MESSAGE),
+    ),
+    "sendMessageBack Exception, ": ("send_back_failed", "sendMessageBack Exception, g"),
+    "processQueue is dropped without process consume result. messageQueue={}, msgs={}": (
+        "result_dropped",
+        (MQ, f"[{MESSAGE}]"),
+    ),
+    **{
+        f"processQueue invalid{what}. isDropped={{}}, isPopTimeout={{}}, messageQueue={{}}, msgs={{}}": (
+            "result_dropped",
+            ("true", "false", MQ, f"[{MESSAGE}]"),
+        )
+        for what in ("", " or popTimeout")
+    },
+    "the pop message time out so abort consume. popTime={} invisibleTime={}, group={} {}": (
+        "result_dropped",
+        ("1795252687013", "60000", *GROUP_AND_QUEUE),
+    ),
+    "the message queue not locked, so consume later, {}": ("consume_not_locked", (MQ,)),
+    "the message queue lock expired, so consume later, {}": ("consume_not_locked", (MQ,)),
+    "Send [%d] times, still failed, cost [%d]ms, Topic: %s, BrokersSent: %s": (
+        "send_given_up",
+        "Send [3] times, still failed, cost [3000]ms, Topic: T, BrokersSent: [a, b, null]",
+    ),
+    "sendDefaultImpl call timeout": ("send_given_up", ()),
     " will be isolated for ": ("broker_isolated", "b will be isolated for 2000 ms."),
     " is unreachable, it will not be used until it's reachable": (
         "broker_unreachable",
@@ -276,6 +383,7 @@ def test_every_other_wording_is_left_alone(format_name):
 def test_every_registered_form_is_a_wording_of_the_list(format_name, templates):
     whole = [filled(text, slots) for text, (_, slots) in TAKEN[format_name].items()]
     whole += [text.replace("OK", "Failed") for text in whole] + [text.replace("Failed", "OK") for text in whole]
+    whole += [text.replace(PULL, POP) for text in whole]
     whole += [text for text, _ in listed(format_name)]  # 5.1.0 to 5.2.0 print the slots themselves
     for form in templates:
         is_listed = any(form.pattern.fullmatch(message) for message in whole)

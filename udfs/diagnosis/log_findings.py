@@ -56,6 +56,14 @@ _KEPT = (
     "time_left_ms",
     "invoke_id",
     "retry",
+    "attempts",
+    "offset",
+    "new_offset",
+    "min_offset",
+    "max_offset",
+    "reconsume_times",
+    "sub_string",
+    "old_sub_string",
     "consume_type",
     "message_model",
 )
@@ -292,6 +300,8 @@ def _trimmed(row: dict[str, Any]) -> dict[str, Any]:
         kept["queues"] = tuple((intern(q["broker_name"]), q["queue_id"]) for q in row["queues"])
     if "route" in row:
         kept["queue_count"] = sum(broker["read_queue_nums"] for broker in row["route"] if broker["perm"] & 4)
+    if row.get("brokers_sent"):
+        kept["brokers_sent"] = tuple(map(intern, row["brokers_sent"]))
     if row.get("members") is not None:
         kept["member_count"] = len(row["members"])
     text = row.get("text") or ""

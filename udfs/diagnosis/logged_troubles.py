@@ -13,6 +13,7 @@ from typing import NamedTuple
 from hindsight.udfs.diagnosis.log_findings import Event
 from hindsight.udfs.diagnosis.log_processes import Process
 from hindsight.udfs.diagnosis.logged_calls import AsyncRetry, LoggedCall, async_retries_of, calls_of, short_name
+from hindsight.udfs.logs.consuming_templates import GIVEN_UP
 
 # Kinds that are counted by group and topic.
 FAILURES = (
@@ -26,7 +27,22 @@ FAILURES = (
     "selection_failed",
     "heartbeat_failed",
 )
-Subject = tuple[str | int | bool | None, ...]
+# What consumers met, counted by whom it met.
+CONSUMING = (
+    "pull_failed",
+    "consume_failed",
+    "flow_control",
+    "pull_suspended",
+    "consumer_suspended",
+    "consumer_resumed",
+    "consume_not_locked",
+    "message_expired",
+    "send_back_failed",
+    "result_dropped",
+    "offset_not_stored",
+)
+OFFSETS = ("offset_illegal", "offset_fixed", "offset_reset")
+Subject = tuple[str | int | bool | tuple[str, ...] | None, ...]
 
 
 @dataclass
@@ -45,6 +61,12 @@ class Tally:
         if figure is not None:
             self.most = figure if self.most is None else max(self.most, figure)
 
+    def join(self, other: Tally) -> None:
+        """Count what another counted too."""
+        for at, figure in ((other.first, other.most), (other.last, None)):
+            self.add(at, figure)
+        self.count += other.count - 2
+
 
 class Isolation(NamedTuple):
     """A stretch in which a client held a broker unavailable, epoch milliseconds; ``until``: as it printed.
@@ -59,6 +81,27 @@ class Isolation(NamedTuple):
     lines: int
 
 
+class OffsetSet(NamedTuple):
+    """An offset that was not taken up where it was left: ``kind`` says who set it, and why.
+
+    ``offset_illegal``: the broker does not have what the client asked for; ``offset_fixed``: the client stored the new
+    one; ``offset_reset``: an operator's command, sent by the broker at ``broker_address``.
+    """
+
+    at: int
+    kind: str
+    consumer_group: str | None
+    topic: str | None
+    broker_name: str | None
+    queue_id: int | None
+    offset: int | None
+    new_offset: int | None
+    min_offset: int | None
+    max_offset: int | None
+    broker_address: str | None
+    detail: str | None
+
+
 @dataclass
 class Troubles:
     """What went wrong in one process, each kind by its subject in order.
@@ -67,7 +110,9 @@ class Troubles:
     ``calls``: what these attempts were of, where they say. ``retried``: failed attempts of ASYNC sends by the broker
     that failed, its address, response code, exception, and the broker that was tried next. ``not_listed``: group,
     client; most: members in the list. ``locks``: group, topic, broker, queue. ``failures``: kind, group, topic,
-    exception.
+    exception. ``given_up``: sends that ended with an exception by topic, brokers of the attempts, and what was said;
+    most: ms. ``consuming``: what consumers met by kind, group, topic, broker, response code, exception and detail.
+    ``offsets``: offsets that were set.
     """
 
     process: Process
@@ -78,6 +123,9 @@ class Troubles:
     locks: dict[Subject, Tally]
     failures: dict[Subject, Tally]
     isolations: list[Isolation]
+    given_up: dict[Subject, Tally]
+    consuming: dict[Subject, Tally]
+    offsets: list[OffsetSet]
 
 
 def troubles_of(process: Process, brokers: Mapping[str, str]) -> Troubles:
@@ -92,6 +140,13 @@ def troubles_of(process: Process, brokers: Mapping[str, str]) -> Troubles:
         _locks(events),
         {subject: tally for kind in FAILURES for subject, tally in _failures(events, kind).items()},
         isolations_of(events),
+        _tally(events, GIVEN_UP, _given_up, "latency_ms"),
+        {
+            subject: tally
+            for kind in CONSUMING
+            for subject, tally in _tally(events, kind, lambda one: _consuming(one, brokers), "reconsume_times").items()
+        },
+        [_offset_set(one) for one in events if one.kind in OFFSETS],
     )
 
 
@@ -138,6 +193,22 @@ def _retried(retries: Iterable[AsyncRetry]) -> dict[Subject, Tally]:
     for one in retries:
         found.setdefault(one[1:], Tally()).add(one.at, None)
     return dict(sorted(found.items(), key=lambda item: (-item[1].count, str(item[0]))))
+
+
+def _given_up(one: Event) -> Subject:
+    return one.row.get("topic"), one.row.get("brokers_sent", ()), one.row.get("detail")
+
+
+def _consuming(one: Event, brokers: Mapping[str, str]) -> Subject:
+    address = one.row.get("failed_address")
+    broker = one.row.get("broker_name") or brokers.get(address or "", address)
+    told = _named(one, "consumer_group", "topic")
+    detail = one.row.get("detail")
+    return one.kind, *told, broker, *_error(one), None if detail == "{}" else detail
+
+
+def _offset_set(one: Event) -> OffsetSet:
+    return OffsetSet(one.at, one.kind, *(one.row.get(name) for name in OffsetSet._fields[2:]))
 
 
 def _failures(events: Iterable[Event], kind: str) -> dict[Subject, Tally]:

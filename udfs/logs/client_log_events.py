@@ -15,11 +15,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from hindsight.udfs.lines.parsed_line import java_number
+from hindsight.udfs.lines.parsed_line import ERROR_CHARS, java_number
 from hindsight.udfs.logs.client_log_templates import RESULTS, TEMPLATES
 from hindsight.udfs.logs.foreign_client_logs import may_be_foreign
-from hindsight.udfs.logs.grpc_client_logs import may_be_grpc
-from hindsight.udfs.logs.log_templates import Reader, Template, TemplateIndex, holds_any, read_message
+from hindsight.udfs.logs.grpc_client_logs import GRPC_NEEDLES
+from hindsight.udfs.logs.log_templates import Reader, Template, TemplateIndex, read_message
 from hindsight.udfs.logs.log_wrappers import may_be_wrapped
 
 _QUEUE = re.compile(r"MessageQueue \[topic=[^,\[\]]++, brokerName=([^,\[\]]++), queueId=(-?\d{1,10}+)\]")
@@ -36,39 +36,59 @@ _BROKER_DATA = re.compile(r"BrokerData \[(?:cluster=[^,\[\]]*+, )?brokerName=([^
 _PROPERTY = re.compile(r"(?:^|, )(KEYS|UNIQ_KEY)=([^,]++)")
 
 
+_MSG_ID = re.compile(r"\bmsgId=([^,\]\s]{1,255})")
+
+
+_RECONSUMED = re.compile(r"\breconsumeTimes=(\d{1,9})")
+
+
+_DESCRIBED = re.compile(r"((?:[A-Za-z_][\w$]*+\.)++[\w$]++)(?:: )?(.*?)(?:, [\w$.<>/-]++\([^()]*+\))?\Z", re.DOTALL)
+
+
+_NOT_LATEST = 25  # ResponseCode.SUBSCRIPTION_NOT_LATEST
+
+
 # Texts of which each wanted message holds one, and ordinary lines few.
 _NEEDLES = (
-    "essage{t",
-    "essage [t",
-    "by retry",
-    "Fix Offset",
-    "[WRONG]mq",
-    "messageQueue. ",
-    "alance",
-    "ge queue",
-    "sendKernel",
-    "umerIdList",
-    "oute info",
-    "RouteInfoFromNameS",
-    "is offline",
-    "heart beat to",
-    "isolated for",
-    "eachable",
-    "client I",
-    "factory [",
+    "essage ",
+    " exception",
+    " Exception",
+    "ance, ",
+    "hanged",
+    "pull reque",
+    "so do flow",
+    "from broker. ",
+    "ubscription ",
+    "reachable",
+    "RouteInfoFro",
+    "the client f",
+    " will be iso",
     "[BUG] C",
-    "'s notif",
+    "Fix Offset, ",
     "request[P",
-    "ageQueueC",
-    "QueueStrategy",
+    "unlock messa",
+    "processQueue i",
+    "] times, sti",
+    "sendDefaultI",
+    "by retry",
+    "essage{t",
+    " this consumer, ",
+    "send expire ",
+    "is offline",
+    "beat to broker",
+    "'s notif",
+    "id list failed",
+    "[WRONG]mq",
 )
 MESSAGES = TemplateIndex((*RESULTS, *TEMPLATES), _NEEDLES)
+_ANY = (*_NEEDLES, *GRPC_NEEDLES)
 
 
 def tells_nothing(text: str) -> bool:
     """Whether a line certainly holds no wanted message, of no client, and nothing wraps it; quick for most lines."""
-    if holds_any(text, _NEEDLES) or may_be_grpc(text):
-        return False
+    for needle in _ANY:  # not a call of holds_any: this is asked of every line
+        if needle in text:
+            return False
     # What begins as ``2026-01-05 `` is of a Java logger, or nearly so: the needles are enough.
     return text[4:11:6] == "- " or not (may_be_wrapped(text) or may_be_foreign(text))
 
@@ -109,12 +129,37 @@ def _properties(printed: str) -> dict[str, Any]:
     return {"msg_id": properties.get("UNIQ_KEY"), "message_key": properties.get("KEYS")}
 
 
+def _messages(printed: str) -> dict[str, Any]:
+    """Of the messages that a listener was given: the first one's id, and how often one came again at most."""
+    first, again = _MSG_ID.search(printed), [int(found[1]) for found in _RECONSUMED.finditer(printed)]
+    told = {"msg_id": first[1] if first else None, "reconsume_times": max(again, default=None)}
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _thrown(described: str) -> dict[str, Any]:
+    """``java.lang.X: why, com.y.Z.at(Z.java:1)``, as exceptionSimpleDesc writes it."""
+    found = _DESCRIBED.match(described)
+    return {"exception": found[1][:ERROR_CHARS], "error": found[2][:ERROR_CHARS] or None} if found else {}
+
+
+def _brokers_sent(printed: str) -> dict[str, Any]:
+    """The brokers of a send's attempts in their order; what was not tried is printed as null."""
+    return {"brokers_sent": [name for name in printed.split(", ") if name not in ("", "null")]}
+
+
+def _number(name: str, bits: int) -> Reader:
+    return lambda text: {name: java_number(text, bits)}
+
+
 _READ: dict[str, Reader] = {
-    "queue_id": lambda text: {"queue_id": java_number(text, 32)},
-    "invoke_id": lambda text: {"invoke_id": java_number(text, 64)},
-    "latency_ms": lambda text: {"latency_ms": java_number(text, 64)},
-    "duration_ms": lambda text: {"duration_ms": java_number(text, 64)},
-    "retry": lambda text: {"retry": java_number(text, 32)},
+    **{name: _number(name, 64) for name in ("offset", "new_offset", "min_offset", "max_offset")},
+    "attempts": _number("attempts", 32),
+    "messages": _messages,
+    "thrown": _thrown,
+    "brokers_sent": _brokers_sent,
+    "not_latest": lambda text: {"response_code": _NOT_LATEST, "detail": text},
+    **{name: _number(name, 64) for name in ("invoke_id", "latency_ms", "duration_ms")},
+    **{name: _number(name, 32) for name in ("queue_id", "retry")},
     "members": lambda text: {"members": text[:-1].split(", ") if len(text) > 1 else []},
     "queues": _queues,
     "route": _route,

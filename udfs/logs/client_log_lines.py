@@ -7,12 +7,14 @@ read by its head (``log_layouts``) or refused, and so is a line in which another
 
 A line of a stack trace continues the line before. The beginning of the trace becomes part of that line's row; its own
 lines count as ignored, since one row came of all of them and names the first as its source. What a trace quotes is no
-message.
+message, but for exceptions that end a send (``send_given_up``): the client prints them nowhere, so they are read where
+an application prints them, once for each of its records, with that record's time.
 """
 
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import tzinfo
 from typing import Any
@@ -22,6 +24,7 @@ from hindsight.udfs.lines.bounded_lines import Line
 from hindsight.udfs.lines.parsed_line import ClientLogLayout, ParsedLine, Record, RefusedLineError, ignored, java_number
 from hindsight.udfs.logs.client_log_events import MESSAGES, read_event, tells_nothing
 from hindsight.udfs.logs.client_log_layouts import reading_of
+from hindsight.udfs.logs.consuming_templates import GIVEN_UP
 from hindsight.udfs.logs.foreign_client_logs import refuse_foreign
 from hindsight.udfs.logs.grpc_client_logs import GRPC, GrpcLine, read_grpc
 from hindsight.udfs.logs.held_lines import Held, HeldQueues
@@ -32,6 +35,7 @@ from hindsight.udfs.logs.log_layouts import (
     read_head,
     time_of_line,
     without_colours,
+    written_at,
 )
 from hindsight.udfs.logs.log_templates import Template
 from hindsight.udfs.logs.log_wrappers import Unwrapper
@@ -50,6 +54,8 @@ _FIELDS = (
     "rebalanceResultSet",
 )
 _QUEUE = re.compile(r"MessageQueue \[topic=([^,\]]++), brokerName=([^,\]]++), queueId=(\d{1,10}+)\](?:, )?")
+_RECENT = 8  # lines, within which a record begins whose trace names an exception
+_MOST_OF_EXCEPTION = 2048
 _FRAMES = ("\tat ", "\t... ")  # how most lines of a trace begin
 
 
@@ -72,10 +78,13 @@ def parse_client_log(
     """
     reader = _Reader(reading_of(layout, zone, file, look), file.rpartition("/")[0])
     unwrapper = Unwrapper()
+    remember = reader.recent.append
     for line in lines:
         text = line[3]
         if line[4] is None and (text.startswith(_FRAMES) or (tells_nothing(text) and not reader.counts_days)):
             held = reader.held
+            if text[:1] != "\t":
+                remember(text)
             if held is None:
                 yield ignored(line)  # most lines end here, or in the trace of the line before
             elif not (text[:1] == "\t" and held.takes(line, text)):
@@ -97,6 +106,8 @@ class _Reader:
         self.folder = folder
         self.held: Held | None = None
         self.is_traced = False  # the line that was read last
+        self.recent: deque[str] = deque(maxlen=_RECENT)  # lines that are no frames of a trace, the last as the last
+        self.given_up: tuple[str, str] | None = None  # the record and exception of the last send that was given up
         self.list_begins: str | None = None  # the message of a C++ client's result, whose queues stand below it
         self.occurrences = Occurrences()
 
@@ -106,6 +117,7 @@ class _Reader:
             yield from self.release()
             yield ignored(line)
             return
+        self.recent.append(text)
         if self.counts_days:
             self._take_time(text)
         parsed = None if line.refusal is None and tells_nothing(text) else self.wanted(line, text)
@@ -144,9 +156,11 @@ class _Reader:
             return ParsedLine(line, refusal=line.refusal)
         text = without_colours(text)
         found = MESSAGES.search(text)
-        if continues_trace(text):
-            return None
         try:
+            if found is not None and found[1].kind == GIVEN_UP:
+                return self._given_up(line, text, *found)
+            if continues_trace(text):
+                return None
             if is_other_client(text):
                 return self._other(line, text)
             if found is None:
@@ -176,6 +190,21 @@ class _Reader:
             return ParsedLine(line, (Record("rebalance_result", row),))
         row |= {"log_folder": self.folder, "pid": None}
         stamp(row, other.head, text, other.message, self.occurrences)
+        return ParsedLine(line, (Record("client_event", row),))
+
+    def _given_up(self, line: Line, text: str, start: int, form: Template) -> ParsedLine | None:
+        """What comes of an exception that ended a send; None: its record has told it already."""
+        record = next((one for one in reversed(self.recent) if begins_record(one)), text)
+        message = text[start : start + _MOST_OF_EXCEPTION]
+        if self.given_up == (record, message):
+            return None
+        head = written_at(record, self.reading)
+        if head is None:
+            raise RefusedLineError("UNKNOWN_LOG_LAYOUT", f"no line before it says when: {text[:40]!r}")
+        row = {**read_event(form, message), "log_folder": self.folder, "pid": head.pid}
+        stamp(row, head, f"{record}\n{text}", message, self.occurrences)
+        self.given_up = (record, message)
+        self.is_traced = True
         return ParsedLine(line, (Record("client_event", row),))
 
     def _grpc(self, line: Line, text: str, told: GrpcLine) -> ParsedLine:

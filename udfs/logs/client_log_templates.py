@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hindsight.udfs.logs.consuming_templates import CONSUMING
 from hindsight.udfs.logs.log_templates import Template, template
 
 _G = r"(?P<consumer_group>[^, ]++)"
@@ -314,4 +315,5 @@ TEMPLATES: tuple[Template, ...] = (
         r"the client factory \[(?P<client_id>[^\]]++)\] shutdown OK",
         mark="] shutdown OK",
     ),
+    *CONSUMING,
 )

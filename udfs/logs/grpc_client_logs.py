@@ -27,7 +27,7 @@ from hindsight.udfs.values.message_queues import MessageQueue, sort_queues
 
 GRPC = "GRPC"
 # One of them stands in each line that is recognised here.
-_NEEDLES = ("endpoint", "ssignment", "it is expired")
+GRPC_NEEDLES = ("endpoint", "ssignment", "it is expired")
 _EVENTS: Sequence[tuple[str, str]] = (
     ("endpoint_rejoined", r"[Rr]ejoin endpoints which (?:is|was) isolated before, "),
     ("endpoint_rejoined", r"Removed isolation for endpoint (?P<endpoints>[^ ]++) after successful heartbeat"),
@@ -82,7 +82,7 @@ def read_grpc(text: str, reading: LogReading) -> GrpcLine | None:
 
 def may_be_grpc(text: str) -> bool:
     """False: it is no line that is wanted here. Quick, for most lines."""
-    return holds_any(text, _NEEDLES)
+    return holds_any(text, GRPC_NEEDLES)
 
 
 def _head(text: str, start: int, reading: LogReading) -> LogHead:

@@ -43,7 +43,9 @@ class Held:
     def release(self) -> Iterator[ParsedLine]:
         """The first line with what followed it, and the lines that came of it."""
         ((table, row),) = self.head.records
-        yield self.head._replace(records=(Record(table, row | _stack_trace([text for _, text in self.trace])),))
+        told = _stack_trace([text for _, text in self.trace])
+        told = {name: value for name, value in told.items() if value is not None or name not in row}
+        yield self.head._replace(records=(Record(table, row | told),))
         for line, _ in self.trace:
             yield ignored(line)
 

@@ -1,0 +1,130 @@
+"""What consumers met in, lines for a person out: pulls that failed, listeners that failed, offsets that were set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hindsight.jobs.diagnosis.diagnosis_words import Clock, some
+from hindsight.udfs.diagnosis.logged_troubles import OffsetSet, Subject, Tally, Troubles
+
+_MOST = 4  # kinds of one log that are told in short
+_MOST_OFFSETS = 20
+# ResponseCode of RocketMQ, as far as pulls meet it.
+_CODES = {
+    1: "the broker failed",
+    2: "the broker is busy",
+    16: "no permission: the group may not consume there, or the topic may not be read",
+    17: "the broker does not have the topic",
+    23: "the broker cannot read the subscription",
+    24: "the broker does not know the subscription: no heartbeat with it has come, or another member's took it away",
+    25: "the broker has an older subscription: members of the group subscribe differently, or a heartbeat is late",
+    26: "the broker does not have the group",
+    215: "flow control by the broker",
+}
+_WHAT = {
+    "pull_failed": ("pull failed", "pulls failed"),
+    "consume_failed": ("time the listener failed", "times the listener failed"),
+    "flow_control": ("pull put off by the client's flow control", "pulls put off by the client's flow control"),
+    "pull_suspended": ("pull suspended", "pulls suspended"),
+    "consumer_suspended": ("time the consumer was suspended", "times the consumer was suspended"),
+    "consumer_resumed": ("time the consumer was resumed", "times the consumer was resumed"),
+    "consume_not_locked": ("time a queue was not locked", "times a queue was not locked"),
+    "message_expired": ("message sent back, too long in the listener", "messages sent back, too long in the listener"),
+    "send_back_failed": ("message could not be sent back", "messages could not be sent back"),
+    "result_dropped": ("result dropped: the messages come again", "results dropped: the messages come again"),
+    "offset_not_stored": ("offset not read or stored", "offsets not read or stored"),
+}
+
+
+def consuming_in_short(troubles: Iterable[Troubles], clock: Clock) -> Iterator[str]:
+    """The heads of what consumers met; nothing: no line tells of any."""
+    troubles = list(troubles)
+    offsets = [offset for one in troubles for offset in one.offsets]
+    yield from list(_offsets(offsets, clock))[:2]
+    joined: dict[Subject, Tally] = {}
+    for one in troubles:
+        for subject, tally in one.consuming.items():
+            if subject[0] not in ("consumer_resumed",):
+                joined.setdefault(subject, Tally()).join(tally)
+    most = sorted(joined.items(), key=lambda item: (-item[1].count, str(item[0])))
+    for subject, tally in most[:_MOST]:
+        yield f"{subject[1] or 'a group that is not named'}: {_told(subject, tally, clock)}"
+    if len(most) > _MOST:
+        yield f"and {some(len(most) - _MOST, 'other kind')} of what consumers met, below"
+
+
+def given_up_in_short(troubles: Iterable[Troubles], clock: Clock) -> Iterator[str]:
+    """Sends that ended with an exception."""
+    joined: dict[Subject, Tally] = {}
+    for one in troubles:
+        for subject, tally in one.given_up.items():
+            joined.setdefault(subject, Tally()).join(tally)
+    for subject, tally in joined.items():
+        topic, brokers, detail = subject
+        sent = brokers if isinstance(brokers, tuple) else ()
+        slowest = f", after up to {tally.most:,} ms" if tally.most is not None else ""
+        tried = f" after {some(len(sent), 'attempt')}: {', '.join(sent)}" if sent else f": {detail or 'no attempt'}"
+        whose = f" of {topic}" if topic else ""
+        yield f"{some(tally.count, 'send')}{whose} failed{tried}{slowest}, {when(tally, clock)}"
+
+
+def consuming_told(group: str | None, troubles: Iterable[Troubles], clock: Clock) -> Iterator[str]:
+    """What consumers of a group met, each kind by itself."""
+    for one in troubles:
+        for subject, tally in one.consuming.items():
+            if subject[1] == group:
+                yield _told(subject, tally, clock)
+        yield from _offsets([offset for offset in one.offsets if offset.consumer_group == group], clock)
+
+
+def groups_met(troubles: Iterable[Troubles]) -> set[str | None]:
+    """The groups that lines about consuming name; None: one names none."""
+    troubles = list(troubles)
+    met = {subject[1] for one in troubles for subject in one.consuming}
+    named = {str(group) if group else None for group in met}
+    return named | {offset.consumer_group for one in troubles for offset in one.offsets}
+
+
+def when(tally: Tally, clock: Clock) -> str:
+    """At one instant, or from the first to the last."""
+    if tally.count == 1:
+        return f"at {clock.at(tally.first)}"
+    return f"{clock.at(tally.first)} to {clock.at(tally.last)}"
+
+
+def _told(subject: Subject, tally: Tally, clock: Clock) -> str:
+    kind, _, topic, broker, code, exception, detail = subject
+    what = f"{tally.count:,} {_WHAT[str(kind)][tally.count > 1]}"
+    of = f" of {topic}" if topic else ""
+    at = f" at {broker}" if broker else ""
+    why = ", ".join(str(part) for part in (exception, detail) if part)
+    because = f"code {code}" + (f" ({_CODES[code]})" if code in _CODES else "") if isinstance(code, int) else ""
+    again = f", consumed again up to {some(tally.most, 'time')}" if tally.most else ""
+    return ", ".join(part for part in (f"{what}{of}{at}", because, why, when(tally, clock)) if part) + again
+
+
+def _offsets(offsets: list[OffsetSet], clock: Clock) -> Iterator[str]:
+    for one in offsets[:_MOST_OFFSETS]:
+        yield f"{one.consumer_group or 'a group that is not named'}: {_offset(one)}, at {clock.at(one.at)}"
+    if len(offsets) > _MOST_OFFSETS:
+        yield f"and {len(offsets) - _MOST_OFFSETS:,} more offsets that were set: --json has all"
+
+
+def _offset(one: OffsetSet) -> str:
+    queue = f"{one.topic} {one.broker_name}:{one.queue_id}" if one.broker_name else one.topic or "a queue"
+    if one.kind == "offset_reset":
+        return (
+            f"the offsets of {one.topic} were reset by an operator's command, {one.detail}, from {one.broker_address}"
+        )
+    if one.kind == "offset_fixed":
+        return f"the client stored {one.new_offset} as its offset of {queue}"
+    asked = f"{one.offset} was asked for, " if one.offset is not None else ""
+    stored = f"the broker has {one.min_offset} to {one.max_offset}"
+    return f"illegal offset of {queue}: {asked}{stored}; the client goes on at {one.new_offset}{_moved(one)}"
+
+
+def _moved(one: OffsetSet) -> str:
+    if one.offset is None or one.new_offset is None:
+        return ""
+    by = one.new_offset - one.offset
+    return f", {by:,} on: these are skipped" if by > 0 else f", {-by:,} back" if by < 0 else ""
