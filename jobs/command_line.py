@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
-from importlib import import_module
 
+from hindsight.jobs.commands.lake_commands import COMMANDS, app, app_of
+from hindsight.jobs.engines.engine_choice import is_submitted
 from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.interrupts import listen
 from hindsight.jobs.running.run_log import start_log
+from hindsight.jobs.running.unseen import pandas_when_asked
 
-# Commands with a module of their own, each with the one whose ``app`` it is: they do not wait for Spark's modules.
-_ALONE = {
-    "check-landing": "hindsight.jobs.commands.check_landing",
-    "collect": "hindsight.jobs.collect.command",
-    "compare": "hindsight.jobs.commands.compare_command",
-    "diagnose": "hindsight.jobs.commands.diagnose",
-    "events": "hindsight.jobs.commands.events_command",
-    "replay": "hindsight.jobs.commands.replay_command",
-    "watch": "hindsight.jobs.commands.watch_command",
-    "what-if": "hindsight.jobs.commands.what_if_command",
-}
-
-
-# Commands of one app, which need Spark only where it is asked for.
-_ASKING = frozenset({"bundle", "check", "drift", "explain", "metrics", "render-report", "sql"})
+_FOR_SPARK = ("--engine", "--master")
 
 
 def main(command: str | None = None) -> None:
@@ -38,10 +27,14 @@ def main(command: str | None = None) -> None:
 
 def _asked(arguments: list[str]) -> Callable[..., object]:
     name, *others = arguments or [""]
-    if name in _ALONE:
-        return partial(import_module(_ALONE[name]).app, args=others, prog_name=f"hindsight {name}")
-    module = "hindsight.jobs.commands.asking_commands" if name in _ASKING else "hindsight.jobs.commands.lake_commands"
-    return partial(import_module(module).app, args=arguments, prog_name="hindsight")
+    if name not in COMMANDS:
+        return partial(app, args=arguments, prog_name="hindsight")
+    is_for_spark = is_submitted() or any(word.startswith(_FOR_SPARK) for word in others)
+    with nullcontext() if is_for_spark else pandas_when_asked():
+        found = app_of(name)
+    if len(found.registered_commands) > 1:
+        return partial(found, args=arguments, prog_name="hindsight")
+    return partial(found, args=others, prog_name=f"hindsight {name}")
 
 
 if __name__ == "__main__":

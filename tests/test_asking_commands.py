@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import json
@@ -15,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import typer
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
@@ -24,6 +26,7 @@ from prompt_toolkit.output import DummyOutput
 from hindsight.conf.failure import DONE, DRIFT_FOUND, RUN_FAILED, WRONG_USAGE
 from hindsight.jobs.asking.sql_output import write_answer
 from hindsight.jobs.asking.sql_prompt import NameCompleter, ask
+from hindsight.jobs.commands.lake_commands import COMMANDS, app_of
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.publishing.publication_record import begin_commits
@@ -90,15 +93,38 @@ def test_help_needs_no_spark(command):
     check_without_spark(command, "--help", ends=DONE)
 
 
-def test_only_checks_load_great_expectations_and_only_a_prompt_loads_its_toolkit(lake):
-    code = (
-        "import sys; from hindsight.jobs.command_line import main\n"
-        "try: main()\n"
-        "finally: print({'great_expectations', 'prompt_toolkit', 'jinja2', 'pandas.io'} & sys.modules.keys())"
-    )
-    command = [sys.executable, "-c", code, "drift", "--lake", lake.root]
+HEAVY = {
+    *("great_expectations", "prompt_toolkit", "jinja2", "pandas", "rich", "pyarrow", "deltalake", "duckdb"),
+    *("hindsight.conf.settings", "hindsight.udfs.logs.client_log_templates", "hindsight.udfs.landing.landing_formats"),
+}
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """The modules that a command has loaded when it ends, of those that take long."""
+    code = f"""
+import sys; from hindsight.jobs.command_line import main
+try: main()
+finally: print(sorted({HEAVY!r} & sys.modules.keys()))
+"""
+    command = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] in ("set()", "{'pandas.io'}")  # Arrow's datasets load pandas
+    return set(ast.literal_eval(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("asked", [("drift",), ("sql", "SELECT * FROM open_incidents")], ids=str)
+def test_a_question_loads_what_reads_tables_and_nothing_else(lake, asked):
+    assert loaded_by(*asked, "--lake", lake.root) == {"pyarrow", "deltalake", "duckdb"}
+
+
+def test_what_lists_the_commands_loads_none_of_them():
+    assert loaded_by("--help") <= {"rich"}  # which draws it
+
+
+def test_each_command_is_listed_with_its_own_help():
+    for name, listed in COMMANDS.items():
+        found = typer.main.get_command(app_of(name))
+        command = getattr(found, "commands", {name: found})[name]
+        assert command.get_short_help_str(1000) == listed.help, name
 
 
 def test_spark_answers_only_where_it_is_asked_for(lake, tmp_path):

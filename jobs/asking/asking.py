@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from hindsight.conf.settings import Settings
 from hindsight.jobs.engines.asker import Asker
 from hindsight.jobs.engines.engine_choice import Engine
 from hindsight.jobs.running.run_context import RunContext
@@ -14,11 +13,18 @@ from hindsight.jobs.running.run_context import RunContext
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from hindsight.conf.settings import Settings
+
 
 @contextmanager
-def asked(lake_root: str, settings: Settings, engine: Engine, *, name: str, master: str | None) -> Iterator[Asker]:
-    """A lake's tables and views, for as long as somebody asks; ``name``: what asks."""
-    if engine == "spark":
+def asked(
+    lake_root: str, settings: Settings | None, engine: Engine, *, name: str, master: str | None
+) -> Iterator[Asker]:
+    """A lake's tables and views, for as long as somebody asks; ``name``: what asks.
+
+    ``settings``: None for one who writes nothing, on this machine's engine.
+    """
+    if engine == "spark" and settings is not None:
         from hindsight.jobs.running.spark_session import spark_session
 
         with spark_session(settings, app_name=f"hindsight {name}", master=master) as spark:
@@ -27,7 +33,7 @@ def asked(lake_root: str, settings: Settings, engine: Engine, *, name: str, mast
         from hindsight.jobs.engines.local_asker import LocalAsker
         from hindsight.jobs.engines.local_lake import LocalLake
 
-        lake = LocalLake(lake_root, retention_days=settings.delta.retention_days)
+        lake = LocalLake(lake_root, retention_days=settings.delta.retention_days if settings else 0)
         with closing(LocalAsker(lake)) as asker:
             yield asker
 

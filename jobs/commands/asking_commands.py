@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hindsight.conf.settings import Settings
-from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.asking.asking import asked
 from hindsight.jobs.asking.sql_output import Format, NotForTerminalsError, write_answer
 from hindsight.jobs.commands.command_options import (
@@ -37,6 +35,8 @@ from hindsight.schemas import TABLES
 
 if TYPE_CHECKING:
     from prometheus_client.core import GaugeMetricFamily
+
+    from hindsight.conf.settings import Settings
 
 _ROWS = 100
 
@@ -81,7 +81,7 @@ def sql(
     """Run a query over tables and views, in DuckDB's SQL, or in Spark's with --engine spark."""
     most = limit or (_ROWS if form == "table" else None)
     text = query if query is not None or sys.stdin.isatty() else sys.stdin.read()
-    with _asking("sql", lake, settings, engine, master) as (asker, _):
+    with _reading("sql", lake, settings, engine, master) as asker:
 
         def answer(text: str) -> None:
             one_more = most + 1 if most and form == "table" else most
@@ -109,7 +109,7 @@ def explain_command(
     """Show the inputs of one window, verdict or drift row, so that you can redo it by hand."""
     if table not in EXPLAINED:
         raise typer.BadParameter(f"{table!r} cannot be explained; one of {', '.join(EXPLAINED)} can.")
-    with _asking("explain", lake, settings, engine, master) as (asker, _):
+    with _reading("explain", lake, settings, engine, master) as asker:
         try:
             sections = explain(asker, table, where)
         except NotOneRowError as error:
@@ -201,7 +201,7 @@ def drift(
     """Show the incidents that are open now, the worst first."""
     from hindsight.jobs.asking.open_drift import as_json, judged_until, open_incidents, refuse, require_published, told
 
-    with _asking("drift", lake, settings, engine, master) as (asker, _):
+    with _reading("drift", lake, settings, engine, master) as asker:
         until = judged_until(asker, cluster=cluster, group=group)
         found = open_incidents(asker, cluster=cluster, group=group)
         write(as_json(found) if as_lines else told(found, until))
@@ -253,12 +253,34 @@ def require_lake(lake: str) -> None:
 def _asking(
     name: str, lake: str, settings: Path | None, engine: Engine | None, master: str | None
 ) -> Iterator[tuple[Asker, Settings]]:
-    """A lake for as long as a command asks; one that is not there is refused before Spark starts."""
+    """A lake for as long as a command asks, and the settings; one that is not there is refused before Spark starts."""
     chosen = chosen_engine(engine, master)
     require_lake(lake)
-    loaded = load_settings(settings)
+    loaded = _loaded(settings)
+    with _answering(lake, loaded, chosen, name, master) as asker:
+        yield asker, loaded
+
+
+@contextmanager
+def _reading(name: str, lake: str, settings: Path | None, engine: Engine | None, master: str | None) -> Iterator[Asker]:
+    """The same for a command that goes by no setting: those that were given are looked at all the same."""
+    chosen = chosen_engine(engine, master)
+    require_lake(lake)
+    loaded = _loaded(settings) if settings is not None or chosen == "spark" else None
+    with _answering(lake, loaded, chosen, name, master) as asker:
+        yield asker
+
+
+@contextmanager
+def _answering(lake: str, loaded: Settings | None, chosen: Engine, name: str, master: str | None) -> Iterator[Asker]:
     with asked(absolute(lake), loaded, chosen, name=name, master=master) as asker:
         try:
-            yield asker, loaded
+            yield asker
         except (BadQueryError, NotForTerminalsError) as error:
             raise typer.BadParameter(str(error)) from error
+
+
+def _loaded(settings: Path | None) -> Settings:
+    from hindsight.conf.settings_file import load_settings  # its models take long to load
+
+    return load_settings(settings)

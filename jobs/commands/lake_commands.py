@@ -1,28 +1,91 @@
-"""Every command: the jobs, and what is asked of a lake."""
+"""Every command by name, with what ``hindsight --help`` says of it; its module is loaded when it is asked for."""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import NamedTuple
+
 import typer
 
-from hindsight.conf.settings_file import load_settings
-from hindsight.jobs import maintain
-from hindsight.jobs.collect.command import collect_command
-from hindsight.jobs.commands import (
-    asking_commands,
-    check_landing,
-    compare_command,
-    diagnose,
-    events_command,
-    job_commands,
-    replay_command,
-)
-from hindsight.jobs.commands.command_options import EngineName, Json, LakeRoot, Master, SettingsFile, Wait
-from hindsight.jobs.commands.watch_command import watch_command
-from hindsight.jobs.engines.engine_choice import chosen_engine
-from hindsight.jobs.engines.opened import opened
-from hindsight.jobs.running.places import absolute
-from hindsight.jobs.running.run_context import RunContext
-from hindsight.jobs.running.terminal import write
+
+class Listed(NamedTuple):
+    """A command: the module whose ``app`` has it, and its help in a line, which a test compares with its own."""
+
+    module: str
+    help: str
+
+
+_OTHER = "hindsight.jobs.commands."
+_JOBS, _ASKING = f"{_OTHER}job_commands", f"{_OTHER}asking_commands"
+COMMANDS = {
+    "run-pipeline": Listed(
+        _JOBS, "Run all jobs in order, in one session: landing files in; checked tables, a summary and the report out."
+    ),
+    "ingest-send-records": Listed(_JOBS, "Take in new files of the producers' formats."),
+    "ingest-consumer-snapshots": Listed(_JOBS, "Take in new files of the consumers' formats and of logs."),
+    "rebuild-availability": Listed(
+        _JOBS,
+        "Compute the producers' tables for the dates that new input changed, and for later dates that depend on them.",
+    ),
+    "flag-allocation-drift": Listed(
+        _JOBS,
+        "Compute the consumers' tables for the dates that new input changed, and for later dates that depend on them.",
+    ),
+    "check-landing": Listed(
+        f"{_OTHER}check_landing",
+        "Show what a run would do with a landing folder: in seconds, without a lake and without Spark.",
+    ),
+    "collect": Listed(
+        "hindsight.jobs.collect.command",
+        "Ask name servers and brokers who consumes what, again and again; read-only, no Java.",
+    ),
+    "diagnose": Listed(
+        f"{_OTHER}diagnose",
+        "Show from client and broker logs alone who owned which queues, why that changed, and what failed: in seconds.",
+    ),
+    "watch": Listed(
+        f"{_OTHER}watch_command",
+        "Collect, and run the pipeline every few minutes; each run writes the page again, from the second sweep on.",
+    ),
+    "render-report": Listed(
+        _ASKING, "Render the report: what the tables say, as one self-contained HTML page at <lake>/report.html."
+    ),
+    "sql": Listed(_ASKING, "Run a query over tables and views, in DuckDB's SQL, or in Spark's with --engine spark."),
+    "explain": Listed(_ASKING, "Show the inputs of one window, verdict or drift row, so that you can redo it by hand."),
+    "bundle": Listed(
+        _ASKING,
+        "Write the inputs of one incident, window or verdict into a file to hand on: with other names, and proved.",
+    ),
+    "metrics": Listed(
+        _ASKING,
+        "Say as OpenMetrics gauges how things stood at the last record: windows, incidents, delays, rebalances.",
+    ),
+    "drift": Listed(_ASKING, "Show the incidents that are open now, the worst first."),
+    "check": Listed(
+        _ASKING,
+        "Check published tables against their contracts and invariants; exit code 2 if a critical expectation fails.",
+    ),
+    "compare": Listed(
+        f"{_OTHER}compare_command",
+        "Say which derived rows appear, vanish or flip: between two lakes, under other settings, by another release.",
+    ),
+    "what-if": Listed(
+        f"{_OTHER}what_if_command",
+        "Derive recorded dates again under premises, and say what would differ; published tables are only read.",
+    ),
+    "replay": Listed(
+        f"{_OTHER}replay_command",
+        "Derive what a bundle claims again from the inputs in it, and compare; exit code 4 if a row differs.",
+    ),
+    "events": Listed(
+        f"{_OTHER}events_command",
+        "Note what has happened to incidents since the last time, and show it or send it to whoever must know.",
+    ),
+    "maintain": Listed(
+        f"{_OTHER}maintain_command",
+        "Maintain the lake: compact small files, delete old quarantine rows, remove files that no kept version needs.",
+    ),
+}
 
 app = typer.Typer(
     name="hindsight",
@@ -40,34 +103,17 @@ app = typer.Typer(
         "130 interrupted."
     ),
 )
-app.registered_commands += job_commands.app.registered_commands
-app.command("check-landing", help=check_landing.__doc__)(check_landing.check_landing)
-app.command("collect")(collect_command)
-app.command("diagnose", help=diagnose.__doc__)(diagnose.diagnose)
-app.command("watch")(watch_command)
-app.registered_commands += asking_commands.app.registered_commands
-app.command("compare", help=compare_command.compare.__doc__)(compare_command.compare)
-app.command("replay", help=replay_command.__doc__)(replay_command.replay)
-app.registered_commands += events_command.app.registered_commands
 
 
-@app.command("maintain", help=maintain.__doc__)
-def maintain_command(
-    lake: LakeRoot,
-    as_lines: Json = False,
-    settings: SettingsFile = None,
-    wait: Wait = 0,
-    engine: EngineName = None,
-    master: Master = None,
-) -> None:
-    """Keep the lake small; no other job may write to it meanwhile."""
-    chosen = chosen_engine(engine, master)
-    asking_commands.require_lake(lake)
-    loaded, context, root = load_settings(settings), RunContext(absolute(lake)), absolute(lake)
-    with (
-        context.step("maintain") as step,
-        opened(chosen, root, loaded, context, name="maintain", master=master, wait_s=wait) as held,
-    ):
-        found = maintain.run_on(held.lake, loaded, held.context)
-        step.facts["tables"] = len(found)
-    write(maintain.as_json(found) if as_lines else maintain.told(found))
+def app_of(name: str) -> typer.Typer:
+    """The app that has a command of ``COMMANDS``."""
+    found: typer.Typer = import_module(COMMANDS[name].module).app
+    return found
+
+
+def _listed_only() -> None:
+    """Is never run: ``app`` lists the commands, ``app_of`` has them."""
+
+
+for _name, _listed in COMMANDS.items():
+    app.command(_name, help=_listed.help)(_listed_only)

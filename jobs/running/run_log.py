@@ -10,19 +10,21 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
-import structlog
-from rich.console import Console
-from rich.live import Live
-from rich.spinner import Spinner
-from structlog.typing import EventDict, Processor
-
 from hindsight.jobs.running.terminal import legible_lines
+from hindsight.jobs.running.unseen import unseen
+
+with unseen("rich"):  # which only a terminal needs
+    import structlog
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+    from rich.console import Console
+    from rich.spinner import Spinner
+    from structlog.typing import EventDict, Processor
 
 _LOGGER = "hindsight"
 _LOOK_EVERY_S = 0.5
@@ -85,10 +87,13 @@ def shown(at_work: Callable[[], str]) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
+    from rich.live import Live
+    from rich.spinner import Spinner
+
     ended = Event()
     spinner = Spinner("dots", _PLANNING)
     # stdout is left alone: it may be somebody's file.
-    with Live(spinner, console=_CONSOLE, transient=True, redirect_stdout=False, redirect_stderr=False):
+    with Live(spinner, console=_console(), transient=True, redirect_stdout=False, redirect_stderr=False):
         looker = Thread(target=_look, args=(at_work, spinner, ended), daemon=True)
         looker.start()
         try:
@@ -103,7 +108,11 @@ def _look(at_work: Callable[[], str], spinner: Spinner, ended: Event) -> None:
         spinner.update(text=at_work())
 
 
-_CONSOLE = Console(stderr=True, markup=False, highlight=False, emoji=False)
+@cache
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True, markup=False, highlight=False, emoji=False)
 
 
 class _OnConsole(logging.Handler):
@@ -111,7 +120,11 @@ class _OnConsole(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line, of any length."""
-        _CONSOLE.print(legible_lines(self.format(record)), soft_wrap=True)
+        line = legible_lines(self.format(record))
+        if sys.stderr.isatty():
+            _console().print(line, soft_wrap=True)
+        else:
+            sys.stderr.write(f"{line}\n")
 
 
 def _words(_logger: Any, _method: str, event: EventDict) -> str:

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from hindsight.conf.settings_file import load_settings
-from hindsight.jobs.commands.lake_commands import app
+from hindsight.jobs.commands.lake_commands import app_of
 from hindsight.jobs.running.spark_session import _local
 from tests.schedules.scheduled_commands import (
     SCHEDULED,
@@ -48,10 +48,10 @@ def command_of(words: tuple[str, ...]) -> list[str]:
 def parsed(words: tuple[str, ...]) -> tuple[str, dict[str, object]]:
     """The command's name and what its options were given; wrong usage raises, and nothing is run."""
     arguments = command_of(words)
-    group = typer.main.get_command(app)
-    context = group.make_context("hindsight", list(arguments))
-    name, command, rest = group.resolve_command(context, list(arguments))
-    return name, command.make_context(name, rest, parent=context).params
+    name, *rest = arguments
+    found = typer.main.get_command(app_of(name))
+    command = getattr(found, "commands", {name: found})[name]
+    return name, command.make_context(name, rest).params
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, *of_the_page()], ids=str)
