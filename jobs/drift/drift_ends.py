@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hindsight.jobs.drift.drift_cut import columns_of, of_clusters, rounds_of
-from hindsight.jobs.drift.drift_routes import RouteFile, copies
+from hindsight.jobs.drift.drift_routes import RouteFile
 from hindsight.jobs.drift.group_split import key_of
-from hindsight.jobs.engines.blobs import Blob
+from hindsight.jobs.engines.blobs import Blob, copies
 from hindsight.schemas import TOPIC_STATUS
 from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX, END
 from hindsight.udfs.values.arrays import chosen

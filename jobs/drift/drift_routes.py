@@ -5,18 +5,16 @@ A topic's routes go to each bucket in which a group has that topic; names only w
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.jobs.drift.drift_cut import columns_of, near_rounds, of_clusters, rounds_of, subscribed
 from hindsight.jobs.drift.group_split import Cutting
 from hindsight.jobs.engines.arrow_lake import DataFile
-from hindsight.jobs.engines.blobs import Blob
+from hindsight.jobs.engines.blobs import Blob, copies
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.schemas import SNAPSHOT_CAPTURE, TOPIC_ROUTE
 from hindsight.udfs.consumer.topic_routes import ROUTE
@@ -68,18 +66,6 @@ def cut_routes(task: RouteFile) -> Iterator[Blob]:
         routes = own.filter(pc.equal(own["kind"], ROUTE)).select(list(_ROUTE_READ)) if is_reads else own
         name = ROUTE_CAPTURES if is_reads else TOPIC_ROUTE.name
         yield from copies(name, routes.drop_columns(["cluster", "event_date"]), _keys(cluster, task))
-
-
-def copies(name: str, rows: pa.Table, keys: Callable[[str], Collection[int]]) -> Iterator[Blob]:
-    """The rows of topics by the buckets that get them, which ``keys`` gives."""
-    topics = rows["topic"].combine_chunks().dictionary_encode()
-    places: dict[int, list[int]] = defaultdict(list)
-    for number, topic in enumerate(topics.dictionary.to_pylist()):
-        for key in keys(topic):
-            places[key].append(number)
-    codes = topics.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    for key, numbers in sorted(places.items()):
-        yield Blob(name, key, 0, rows.filter(pa.array(np.isin(codes, numbers))))
 
 
 def _keys(cluster: str, task: RouteFile) -> Callable[[str], Collection[int]]:

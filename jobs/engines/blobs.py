@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+
+from hindsight.udfs.values.arrays import whole
 
 _MOST_BYTES = 16 << 20  # of one blob: Spark hands a worker some of them at once
 
@@ -45,6 +48,18 @@ class Entry(NamedTuple):
     file: str
     start: int
     size: int
+
+
+def copies(name: str, rows: pa.Table, keys: Callable[[str], Collection[int]], place: int = 0) -> Iterator[Blob]:
+    """The rows of topics, as copies for those that want them: ``keys`` gives these by the topic."""
+    topics = whole(rows, "topic").dictionary_encode()
+    wanted: dict[int, list[int]] = defaultdict(list)
+    for number, topic in enumerate(topics.dictionary.to_pylist()):
+        for key in keys(topic):
+            wanted[key].append(number)
+    codes = topics.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    for key, numbers in sorted(wanted.items()):
+        yield Blob(name, key, place, rows.filter(pa.array(np.isin(codes, numbers))))
 
 
 def packed(blob: Blob) -> Iterator[Packed]:

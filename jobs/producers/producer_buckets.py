@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hindsight.jobs.engines.blobs import Blob, Given
 from hindsight.jobs.producers.confirmed_windows import Witnessed
-from hindsight.jobs.producers.producer_cut import BESIDE, Addresses, midnight_of, slices_of
+from hindsight.jobs.producers.producer_cut import BESIDE, Addresses, slices_of
+from hindsight.jobs.producers.route_copies import DATED_ROUTES, NO_ROUTES, ROUTES
 from hindsight.jobs.publishing.row_lineage import Lineage
 from hindsight.schemas import (
     BROKER_AVAILABILITY_WINDOW,
@@ -35,10 +35,11 @@ from hindsight.udfs.producer.producer_rows import Ends
 from hindsight.udfs.producer.producer_span import Before, Span, folded
 from hindsight.udfs.producer.producer_tables import ITEM_STATE, REPLAY
 from hindsight.udfs.producer.recorded_inputs import NO_LOSSES, told_of
+from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS
 from hindsight.udfs.producer.replayed_day import Day, day_of
 
-# What the fold reads beside attempts; routes go to each bucket of their cluster, and to their date.
-OPENING, STARTS, LOSSES, ROUTES, DATED_ROUTES = "opening ", "starts", "losses", "routes", "routes of a date"
+# What the fold reads beside attempts and routes.
+OPENING, STARTS, LOSSES = "opening ", "starts", "losses"
 SHARES = ("active", "by_broker", "queues")
 FOLDED = (PRODUCER_REPLAY, FAULT_ITEM_STATE, BROKER_AVAILABILITY_WINDOW, SEND_VERDICT, SEND_CALL, PRODUCER_RELEASE)
 OBSERVED, FLEET = "observed", "fleet"
@@ -87,7 +88,7 @@ def recorded(cluster: str, given: Given, midnight_ms: int, before: Before, ends:
         midnight_ms,
         partial(slices_of, given, midnight_ms),
         _of_date(given, STARTS, midnight_ms, _STARTS),
-        _of_date(given, ROUTES, midnight_ms, _ROUTES),
+        _of_date(given, ROUTES, midnight_ms, NO_ROUTES),
         *before,
         ends,
         _beside(given, midnight_ms),
@@ -121,22 +122,6 @@ def _of_date(given: Given, name: str, midnight_ms: int, empty: pa.Table) -> pa.T
 
 
 @dataclass(frozen=True)
-class Copies:
-    """How rows of topic_route are brought to all buckets of their cluster, and to their date."""
-
-    addresses: Addresses
-
-    def __call__(self, rows: pa.Table) -> Iterator[Blob]:
-        """The rows by key; their place is the midnight, epoch ms."""
-        for cluster, day in sorted(set(zip(rows["cluster"].to_pylist(), rows["event_date"].to_pylist(), strict=True))):
-            is_own = pc.and_(pc.equal(rows["cluster"], cluster), pc.equal(rows["event_date"], day))
-            own, midnight_ms = rows.filter(is_own), midnight_of(day)
-            for key in self.addresses.keys(cluster):
-                yield Blob(ROUTES, key, midnight_ms, own)
-            yield Blob(DATED_ROUTES, self.addresses.of_date(cluster, midnight_ms), midnight_ms, own)
-
-
-@dataclass(frozen=True)
 class FleetOfDates:
     """The fleet of a cluster's date, of the shares of all its buckets."""
 
@@ -153,8 +138,8 @@ class FleetOfDates:
         shares = [Share(active, by_broker, queues, NO_MINUTES)]
         minutes = fleet_rows(cluster, midnight_ms, shares)
         yield self.lineage.of(FLEET_MINUTE, key, midnight_ms, minutes)
-        routes = _of_date(given, DATED_ROUTES, midnight_ms, _ROUTES)
-        fleet = fleet_of(minutes, shares, routes.to_pylist())
+        routes = _of_date(given, DATED_ROUTES, midnight_ms, NO_ROUTES)
+        fleet = fleet_of(minutes, shares, routes.select(ENTRY_COLUMNS).to_pylist())
         found = findings_of_fleet(_nobody(cluster, midnight_ms), fleet, self.options.limits)
         yield self.lineage.of(PRODUCER_FINDING, key, midnight_ms, found)
         packed = pa.table({FLEET: pa.array([pickle.dumps(fleet)], pa.large_binary())})
@@ -217,4 +202,3 @@ _STARTS = pa.table(
         "started_at": pa.array([], pa.timestamp("us", "UTC")),
     }
 )
-_ROUTES = pa.table({"topic": pa.array([], pa.string()), "captured_at": pa.array([], pa.timestamp("us", "UTC"))})

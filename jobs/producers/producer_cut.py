@@ -37,6 +37,7 @@ from hindsight.udfs.values.arrays import BoolArray, IntArray
 
 CUT_ROWS = 50_000  # of a blob
 SLICE_ROWS = 250_000  # of what is folded at once
+SENT_TO = "sent to"
 _FIRST = "first_ms"  # of a cut attempt: its first instant, ms of the date
 BESIDE = "beside"  # attempts near a date, its midnight their place
 _SAMPLED = 1_000
@@ -131,10 +132,18 @@ def _of_cluster(rows: pa.Table, cluster: str, task: AttemptFile) -> Iterator[Blo
             yield Blob(attempts_name(midnight_ms), key, int(first[0]), _compact(timed))
         for bucket, part, _ in _in_order(a, buckets, beside(a)):
             yield Blob(BESIDE, task.addresses.key(cluster, bucket), midnight_ms, _compact(part))
+    if buckets is not None:
+        yield _topics(rows["topic"], buckets + task.addresses.key(cluster, 0))
     if task.finds_brokers and buckets is not None:
         for bucket in np.unique(buckets).tolist():
             own = rows.select([*SEND, "attempt", "broker_name"]).filter(pa.array(buckets == bucket))
             yield Blob("sent", task.addresses.key(cluster, bucket), 0, own)
+
+
+def _topics(topics: pa.ChunkedArray, keys: IntArray) -> Blob:
+    """To the driver: to which topics the producers of each bucket send (``SENT_TO``)."""
+    pairs = pa.table({"key": keys, "topic": topics.cast(pa.string())})
+    return Blob(SENT_TO, 0, 0, pairs.group_by(["key", "topic"]).aggregate([]))
 
 
 def attempts_name(midnight_ms: int) -> str:

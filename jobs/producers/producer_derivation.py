@@ -24,21 +24,19 @@ from hindsight.jobs.producers.confirmed_windows import (
     lines_of,
 )
 from hindsight.jobs.producers.producer_buckets import (
-    DATED_ROUTES,
     FLEET,
     FOLDED,
     LOSSES,
     OBSERVED,
     OPENING,
-    ROUTES,
     SHARES,
     STARTS,
-    Copies,
     Findings,
     FleetOfDates,
     Fold,
 )
-from hindsight.jobs.producers.producer_cut import Addresses, AttemptFile, Split, cut, look, midnight_of
+from hindsight.jobs.producers.producer_cut import SENT_TO, Addresses, AttemptFile, Split, cut, look, midnight_of
+from hindsight.jobs.producers.route_copies import DATED_ROUTES, ROUTES, RouteFile, cut_routes
 from hindsight.jobs.publishing.publication import Stretch
 from hindsight.jobs.publishing.row_lineage import Lineage
 from hindsight.schemas import (
@@ -118,7 +116,8 @@ def fold(stretch: Stretch[Any], settings: Settings, runner: Runner, premises: Pr
     dates = {cluster: sorted(spans[cluster].recorded) for cluster in clusters}
     addresses = Addresses(clusters, _buckets(files), dates)
     attempts = runner.each(OfHeap(cut), file_heaps(_tasks(stretch, files, addresses, runner)))
-    routes = runner.over(Copies(addresses), lake.of_dates(TOPIC_ROUTE, stretch.dates, ()))
+    route_files = _route_files(stretch, addresses, _sent_to(attempts, addresses))
+    routes = runner.each(OfHeap(cut_routes), file_heaps(route_files))
     beside = (
         routes.of(ROUTES),
         runner.over(Split(STARTS, addresses), lake.of_dates(PRODUCER_INSTANCE, stretch.dates, ())),
@@ -167,6 +166,27 @@ def _tasks(stretch: Stretch[Any], files: list[DataFile], addresses: Addresses, r
     if by_source and tasks:
         nearest = tuple(merged_nearest(list(seen.tables(name))) for name in ("by_client", "by_process"))
     return [task._replace(nearest=nearest, finds_brokers=finds_brokers) for task in tasks]
+
+
+def _sent_to(attempts: Blobs, addresses: Addresses) -> dict[str, dict[str, set[int]]]:
+    """By cluster and topic, the keys of the buckets whose producers send to it."""
+    found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for pairs in attempts.tables(SENT_TO):
+        for key, topic in zip(pairs["key"].to_pylist(), pairs["topic"].to_pylist(), strict=True):
+            found[addresses.cluster_of(key)][topic].add(key)
+    return {cluster: dict(of) for cluster, of in found.items()}
+
+
+def _route_files(
+    stretch: Stretch[Any], addresses: Addresses, sent_to: Mapping[str, Mapping[str, Collection[int]]]
+) -> list[RouteFile]:
+    folder, clusters = TableFolder(stretch.lake.root, TOPIC_ROUTE), defaultdict(set)
+    for at in stretch.dates:
+        clusters[at.event_date].add(at.cluster)
+    return [
+        RouteFile(folder, file, addresses, midnight_of(file.event_date), frozenset(clusters[file.event_date]), sent_to)
+        for file in stretch.lake.files(TOPIC_ROUTE, set(clusters))
+    ]
 
 
 def _event_files(stretch: Stretch[Any], addresses: Addresses) -> list[EventFile]:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
+from collections import defaultdict
+from datetime import UTC, datetime
 
-from hindsight.udfs.producer.recorded_routes import RecordedRoutes
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hindsight.jobs.engines.arrow_columns import arrow_schema
+from hindsight.schemas import TOPIC_ROUTE
+from hindsight.udfs.producer.recorded_inputs import with_read_ms
+from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS, RecordedRoutes, entries_of
 
 
 def row(captured_ms, broker, order=None):
@@ -44,3 +53,58 @@ def test_a_client_keeps_its_route_however_long_it_is_given_one_that_it_cannot_re
     routes = RecordedRoutes([row(0, "a"), row(5, "b", order="a:4;b")], stale_ms=31_000, valid_ms=300_000)
     assert [route.brokers() for route in routes.held("T", 40_000)] == [{"a"}]
     assert routes.edges("T") == [0, 31_000, 300_001]
+
+
+class Oracle:
+    """Each read by itself."""
+
+    def __init__(self, rows, stale_ms, valid_ms):
+        self.stale_ms, self.valid_ms = stale_ms, valid_ms
+        self.reads = defaultdict(list)
+        for each in rows:
+            self.reads[each["captured_ms"]].append(each)
+
+    def held(self, now_ms):
+        valid = [at for at in sorted(self.reads) if now_ms - self.valid_ms <= at <= now_ms]
+        replaced = sum(at <= now_ms - self.stale_ms for at in valid)
+        return [sorted(map(said, self.reads[at])) for at in valid[max(replaced - 1, 0) :]]
+
+
+def said(entry):
+    return entry["broker_name"], entry["write_queue_nums"]
+
+
+def distinct(each):
+    return [one for place, one in enumerate(each) if not place or each[place - 1] != one]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 60), st.sets(st.sampled_from("abc"), min_size=1), st.integers(1, 2)), max_size=30
+    ),
+    st.integers(0, 12),
+    st.integers(1, 15),
+)
+def test_reads_that_say_the_same_say_what_each_by_itself_does(reads, stale_ms, valid_ms):
+    told = {at: (brokers, queues) for at, brokers, queues in reads}  # at one instant one answer
+    rows = [
+        row(at, broker) | {"write_queue_nums": queues, "place_in_answer": None}
+        for at, (brokers, queues) in told.items()
+        for broker in brokers
+    ]
+    columns = {name: [each[name] for each in rows] for name in ENTRY_COLUMNS}
+    columns["captured_at"] = [datetime.fromtimestamp(each["captured_ms"] / 1000, UTC) for each in rows]
+    schema = arrow_schema(TOPIC_ROUTE)
+    table = pa.table(columns, schema=pa.schema([schema.field(name) for name in columns]))
+    oracle = Oracle(rows, stale_ms, valid_ms)
+    several = RecordedRoutes(rows, stale_ms=stale_ms, valid_ms=valid_ms)
+    together = RecordedRoutes(with_read_ms(entries_of(table)), stale_ms=stale_ms, valid_ms=valid_ms)
+    changes, before = together.edges("T"), []
+    for now_ms in range(-1, 100):
+        expected = distinct(oracle.held(now_ms))
+        for routes in (several, together):
+            held = routes.held("T", now_ms)
+            assert [sorted(map(said, route.entries.values())) for route in held] == expected
+        assert expected == before or now_ms in changes
+        before = expected

@@ -7,16 +7,18 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.udfs.producer.attempt_columns import DAY_MS
 from hindsight.udfs.producer.family_verdicts import Retries
 from hindsight.udfs.producer.producer_lives import HandedOver, Producer, Start
-from hindsight.udfs.producer.recorded_routes import RecordedRoutes
+from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS, READ_AT, RecordedRoutes, entries_of
 from hindsight.udfs.producer.replay_rules import Recorded
 from hindsight.udfs.producer.send_calls import REACH_MS
 from hindsight.udfs.producer.unseen_life import Gap
+from hindsight.udfs.values.arrays import whole
 
 
 def starts_of(rows: pa.Table) -> dict[Producer, list[Start]]:
@@ -82,9 +84,21 @@ def losses_of(rows: pa.Table) -> dict[Producer, list[int]]:
 
 
 def routes_of(rows: pa.Table, *, stale_s: int, valid_s: int) -> RecordedRoutes:
-    """The routes of topic_route rows."""
-    captured = ({**row, "captured_ms": row["captured_at"]} for row in with_epoch_ms(rows, "captured_at"))
-    return RecordedRoutes(captured, stale_ms=1000 * stale_s, valid_ms=1000 * valid_s)
+    """The routes of topic_route rows, or of what ``entries_of`` makes of them."""
+    told = rows if READ_AT in rows.column_names or not rows.num_rows else entries_of(rows)
+    return RecordedRoutes(with_read_ms(told), stale_ms=1000 * stale_s, valid_ms=1000 * valid_s)
+
+
+def with_read_ms(told: pa.Table) -> list[dict[str, Any]]:
+    """What ``entries_of`` gives as dicts, with the instants of the reads as ``captured_ms``, epoch ms."""
+    if not told.num_rows:
+        return []
+    read_at = whole(told, READ_AT)
+    us = read_at.flatten().cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
+    ends = np.cumsum(read_at.value_lengths().to_numpy())
+    instants = np.split(us // 1000, ends[:-1])
+    said = told.select(list(ENTRY_COLUMNS)).to_pylist()
+    return [row | {"captured_ms": ms} for row, ms in zip(said, instants, strict=True)]
 
 
 def with_epoch_ms(rows: pa.Table, *names: str) -> list[dict[str, Any]]:

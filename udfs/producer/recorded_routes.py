@@ -6,10 +6,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
 from hindsight.udfs.clients.order_topic_conf import ordered_queues
 from hindsight.udfs.producer.choice_readings import RouteEntry
+from hindsight.udfs.values.arrays import IntArray
+from hindsight.udfs.values.row_hashes import mixed
+from hindsight.udfs.values.value_hashes import sums
 
 _WRITE = 2  # PermName.PERM_WRITE
+_SAID = ("broker_name", "write_queue_nums", "perm", "has_master", "order_topic_conf", "place_in_answer")
+# What a producer goes by of a route's row, and the instants of all reads that said it.
+ENTRY_COLUMNS = ("topic", *_SAID)
+READ_AT = "read_at"
 Row = Mapping[str, Any]
 
 
@@ -42,36 +52,85 @@ class Route(NamedTuple):
         return RouteEntry(row["write_queue_nums"], bool(row["perm"] & _WRITE), bool(row["has_master"]), ordered)
 
 
+def entries_of(rows: pa.Table) -> pa.Table:
+    """Rows of topic_route, those that say the same to a producer as one (``ENTRY_COLUMNS``), with their instants.
+
+    ``read_at``: the instants of all reads that said it, in no order.
+    """
+    grouped = rows.group_by(list(ENTRY_COLUMNS)).aggregate([("captured_at", "list")])
+    return grouped.select([*ENTRY_COLUMNS, "captured_at_list"]).rename_columns([*ENTRY_COLUMNS, READ_AT])
+
+
+class _Reads(NamedTuple):
+    """The reads of a topic's route in order: their instants, epoch ms, and the number of what each one told."""
+
+    at: IntArray
+    told: IntArray
+    routes: Sequence[Route]
+
+
 class RecordedRoutes:
     """The routes recorded on one date, by topic.
 
-    ``rows``: topic_route rows with ``captured_ms``, epoch ms. A client may hold a route that was replaced less than
-    ``stale_ms`` ago, and the one before it, unless that was recorded more than ``valid_ms`` ago.
+    ``rows``: topic_route rows with ``captured_ms``, epoch ms: of one read, or of all that said the same. A client may
+    hold a route that was replaced less than ``stale_ms`` ago, and the one before it, unless that was recorded more than
+    ``valid_ms`` ago.
     """
 
     def __init__(self, rows: Iterable[Row], *, stale_ms: int, valid_ms: int) -> None:
         self._stale_ms, self._valid_ms = stale_ms, valid_ms
-        captures: dict[str, dict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))
+        of_topics: dict[str, list[Row]] = defaultdict(list)
         for row in rows:
-            captures[row["topic"]][row["captured_ms"]].append(row)
-        self._captures = {topic: list(_readable(each)) for topic, each in captures.items()}
+            of_topics[row["topic"]].append(row)
+        self._reads = {topic: _reads(own) for topic, own in of_topics.items()}
 
     def held(self, topic: str, now_ms: int) -> list[Route]:
         """Those that a client may have held then, oldest first; empty: none is known."""
-        valid = [c for c in self._captures.get(topic, ()) if now_ms - self._valid_ms <= c[0] <= now_ms]
-        replaced = sum(at <= now_ms - self._stale_ms for at, _ in valid)
-        return [route for _, route in valid[max(replaced - 1, 0) :]]
+        reads = self._reads.get(topic)
+        if reads is None:
+            return []
+        valid, replaced = reads.at.searchsorted([now_ms - self._valid_ms, now_ms - self._stale_ms + 1]).tolist()
+        told = reads.told[max(replaced - 1, valid) : reads.at.searchsorted(now_ms, side="right")].tolist()
+        return [reads.routes[n] for place, n in enumerate(told) if not place or told[place - 1] != n]
 
     def edges(self, topic: str) -> list[int]:
-        """The instants, epoch ms in order, from which on other routes than before may be held."""
-        captured = [at for at, _ in self._captures.get(topic, ())]
-        return sorted(
-            {*captured, *(at + self._stale_ms for at in captured), *(at + self._valid_ms + 1 for at in captured)}
-        )
+        """The instants, epoch ms in order, from which on other routes than before may be held.
+
+        A route that is read again while it is valid changes nothing.
+        """
+        reads = self._reads.get(topic)
+        if reads is None or not len(reads.at):
+            return []
+        is_new = (np.diff(reads.told) != 0) | (np.diff(reads.at) > self._valid_ms)
+        first, last = reads.at[np.append(True, is_new)], reads.at[np.append(is_new, True)]
+        edges: list[int] = np.unique([first, first + self._stale_ms, last + self._valid_ms + 1]).tolist()
+        return edges
 
 
-def _readable(captures: Mapping[int, Sequence[Row]]) -> Iterable[tuple[int, Route]]:
-    """The routes in order of their instants. One that a client throws on replaces nothing: it keeps the one before."""
-    for at, rows in sorted(captures.items()):
-        if route := Route.of(sorted(rows, key=lambda row: row["broker_name"])):
-            yield at, route
+def _reads(rows: list[Row]) -> _Reads:
+    """The reads of one topic. One that a client throws on replaces nothing: it keeps the one before."""
+    rows = sorted(rows, key=_content)
+    instants = [np.unique(row["captured_ms"]) for row in rows]
+    at, of = np.concatenate(instants), np.repeat(np.arange(len(rows)), [len(own) for own in instants])
+    order = np.lexsort((of, at))
+    at, of = at[order], of[order]
+    begins = np.flatnonzero(np.append(True, at[1:] != at[:-1]))
+    ends = np.append(begins[1:], len(at))
+    says = sums(mixed(of.astype(np.uint64) + np.uint64(1)), begins)
+    _, first, told = np.unique(says, return_index=True, return_inverse=True)
+    numbers: dict[tuple[Any, ...], int] = {}
+    routes: list[Route] = []
+    of_each: list[int] = []
+    for place in first.tolist():
+        own = [rows[n] for n in of[begins[place] : ends[place]].tolist()]
+        route, content = Route.of(own), tuple(map(_content, own))
+        if route is not None and content not in numbers:
+            numbers[content] = len(routes)
+            routes.append(route)
+        of_each.append(-1 if route is None else numbers[content])
+    number = np.array(of_each, np.int64)[told]
+    return _Reads(at[begins][number >= 0], number[number >= 0], routes)
+
+
+def _content(row: Row) -> tuple[Any, ...]:
+    return tuple((row.get(name) is not None, row.get(name)) for name in _SAID)
