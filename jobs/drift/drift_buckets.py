@@ -14,7 +14,7 @@ import pyarrow as pa
 from hindsight.jobs.drift.drift_cut import SHOWS, cut_schema
 from hindsight.jobs.drift.drift_ends import END_SCHEMA, ENDS
 from hindsight.jobs.drift.drift_rebalances import Rebalances
-from hindsight.jobs.drift.drift_routes import NAMES, ROUTE_SCHEMAS
+from hindsight.jobs.drift.drift_routes import NAMES, ROUTE_ENTRIES, ROUTE_SCHEMAS
 from hindsight.jobs.drift.drift_tables import OF_KIND, expected_rows, group_round_rows, plain_rows
 from hindsight.jobs.drift.group_split import HOUR_US
 from hindsight.jobs.engines.blobs import Blob, Given
@@ -36,7 +36,6 @@ from hindsight.schemas import (
     QUEUE_PROGRESS,
     REBALANCE_STATE,
     SNAPSHOT_CAPTURE,
-    TOPIC_ROUTE,
     Table,
 )
 from hindsight.udfs.consumer.captured_rounds import CapturedRounds, captured_rounds
@@ -47,6 +46,7 @@ from hindsight.udfs.consumer.offset_marks import Lag
 from hindsight.udfs.consumer.owned_queues import Lags, OwnedQueues, PoppedQueues, reading_instants
 from hindsight.udfs.consumer.queue_ends import QueueEnds
 from hindsight.udfs.consumer.request_modes import RequestModes
+from hindsight.udfs.consumer.route_entries import rounds_of, rows_of
 from hindsight.udfs.consumer.routed_topics import RoutedTopics
 from hindsight.udfs.consumer.rows_of_rounds import NEVER, RoundKey, microseconds, rows_of_rounds
 from hindsight.udfs.consumer.shown_strategies import SHOWN, Sighting, handed_on, telling
@@ -125,11 +125,12 @@ class _Bucket:
         self._cluster, self._of, self._options, self._given = cluster, of, options, given
         names = _rows(given, NAMES, NAMED)
         self._names = KnownNames(zip(*(column.to_pylist() for column in names.columns), strict=True))
-        routes = _rows(given, TOPIC_ROUTE.name, ROUTE_SCHEMAS[TOPIC_ROUTE.name])
+        told = _rows(given, ROUTE_ENTRIES, ROUTE_SCHEMAS[ROUTE_ENTRIES])
         asked = (_of_table(given, table.name) for table in (SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT))
-        self._read = [with_names_of_brokers(rows, routes) for rows in asked]
+        self._read = [with_names_of_brokers(rows, told) for rows in asked]
         self._captured = captured_rounds(*self._read)
         self._rounds = _rounds_of_groups(self._captured)
+        self._read_in = rounds_of((collector, at) for _, collector, at in self._captured.captures.place_of)
         self._slices = list(self._sliced())
         self._sightings = self._shown()
         self._states = {(row["consumer_group"], row["collector"]): row for row in self._opening(GROUP_DRIFT_STATE)}
@@ -203,7 +204,7 @@ class _Bucket:
         recorded = Recorded(
             self._captured,
             self._rounds,
-            RoutedTopics(*self._routes()),
+            RoutedTopics(*self._routes(), self._read_in),
             self._readings(),
             _Offsets(self._given, self._names, self._slices).of,
             self._of.asks_proxy,
@@ -238,12 +239,14 @@ class _Bucket:
         reads, routes = self._routes()
         rounds = _rounds_of_groups(captured)
         return recorded._replace(
-            captured=captured, rounds=rounds, routes=RoutedTopics(reads, supposed_routes(routes, premises.topics))
+            captured=captured,
+            rounds=rounds,
+            routes=RoutedTopics(reads, supposed_routes(routes, premises.topics), self._read_in),
         )
 
     def _routes(self) -> tuple[pa.Table, pa.Table]:
-        reads, routes = (_rows(self._given, *named) for named in ROUTE_SCHEMAS.items())
-        return reads, routes
+        reads, entries = (_rows(self._given, *named) for named in ROUTE_SCHEMAS.items())
+        return reads, rows_of(entries, self._read_in)
 
     def _modes(self) -> RequestModes:
         rows = rows_of_rounds(_of_table(self._given, MESSAGE_REQUEST_MODE.name), "consumer_group").rows

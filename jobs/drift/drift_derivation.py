@@ -15,7 +15,7 @@ from hindsight.jobs.drift.drift_buckets import ClusterDates, DriftFold, DriftOpt
 from hindsight.jobs.drift.drift_cut import ASKED_PROXY, NEAREST, PRINTED, SHOWS, GroupFile, cut, look
 from hindsight.jobs.drift.drift_ends import ENDS, cut_ends
 from hindsight.jobs.drift.drift_logs import NAMELESS, EventFile, cut_logs
-from hindsight.jobs.drift.drift_routes import NAMES, ROUTE_CAPTURES, RouteFile, cut_routes
+from hindsight.jobs.drift.drift_routes import NAMES, ROUTE_CAPTURES, ROUTE_ENTRIES, RouteFile, cut_routes
 from hindsight.jobs.drift.group_split import LOGS, WANTS, Cutting, SplitOpening
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.data_files import TableFolder
@@ -86,7 +86,7 @@ def derive(stretch: Stretch[Any], settings: Settings, runner: Runner, premises: 
         return [RouteFile(task.folder, task.file, by, wants, printed) for task in tasks]
 
     routed = runner.each(OfHeap(cut_routes), file_heaps(copied(SNAPSHOT_CAPTURE, TOPIC_ROUTE)))
-    routes = routed.of(ROUTE_CAPTURES, TOPIC_ROUTE.name, NAMES)
+    routes = routed.of(ROUTE_CAPTURES, ROUTE_ENTRIES, NAMES)
     ends = runner.each(OfHeap(cut_ends), file_heaps(copied(TOPIC_STATUS))).of(ENDS)
     logs = runner.each(OfHeap(cut_logs), file_heaps(_logs(stretch, files, by, rows))).of(NAMELESS)
     openings = [

@@ -5,7 +5,7 @@ A topic's routes go to each bucket in which a group has that topic; names only w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -16,12 +16,13 @@ from hindsight.jobs.drift.group_split import Cutting
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.blobs import Blob, copies
 from hindsight.jobs.engines.data_files import TableFolder
-from hindsight.schemas import SNAPSHOT_CAPTURE, TOPIC_ROUTE
+from hindsight.schemas import SNAPSHOT_CAPTURE, TOPIC_ROUTE, Table
+from hindsight.udfs.consumer.route_entries import entries_of, entries_schema
 from hindsight.udfs.consumer.topic_routes import ROUTE
 from hindsight.udfs.consumer.whole_names import BROKER, NAMED, TOPIC
 from hindsight.udfs.values.arrays import chosen
 
-ROUTE_CAPTURES, NAMES = "reads of routes", "names"
+ROUTE_CAPTURES, ROUTE_ENTRIES, NAMES = "reads of routes", "entries of routes", "names"
 _ROUTE_READ = (
     "cluster", "event_date", "collector", "round_at", "topic", "kind", "name_server", "captured_at", "answered",
     "error", "error_code", "source_file", "source_line",
@@ -32,12 +33,15 @@ _TOLD = (
     "master_address", "slaves",
 )  # fmt: skip
 _OF_CLUSTER = ("cluster", "event_date")
+
+
+def _of(table: Table, columns: Sequence[str]) -> pa.Schema:
+    return columns_of(table, [column for column in columns if column not in _OF_CLUSTER])
+
+
 ROUTE_SCHEMAS = {
-    name: columns_of(table, [column for column in columns if column not in _OF_CLUSTER])
-    for name, table, columns in (
-        (ROUTE_CAPTURES, SNAPSHOT_CAPTURE, _ROUTE_READ),
-        (TOPIC_ROUTE.name, TOPIC_ROUTE, _TOLD),
-    )
+    ROUTE_CAPTURES: _of(SNAPSHOT_CAPTURE, _ROUTE_READ),
+    ROUTE_ENTRIES: entries_schema(_of(TOPIC_ROUTE, _TOLD)),
 }
 
 
@@ -57,15 +61,18 @@ class RouteFile(NamedTuple):
 
 
 def cut_routes(task: RouteFile) -> Iterator[Blob]:
-    """The routes of topics, or the reads of them (``ROUTE_CAPTURES``), by bucket; and names (``NAMES``)."""
+    """What routes say (``ROUTE_ENTRIES``), or their reads (``ROUTE_CAPTURES``), by bucket; and names (``NAMES``)."""
     is_reads = task.folder.table.name == SNAPSHOT_CAPTURE.name
     more = ("consumer_group", "subscriptions", "source") if is_reads else ()
     for cluster, rows in of_clusters(task, (*(_ROUTE_READ if is_reads else _TOLD), *more)):
         own = near_rounds(rows, cluster, task.by) if is_reads else chosen(rows, rounds_of(rows, cluster, task.by))
         yield from _names(own, cluster, task)
         routes = own.filter(pc.equal(own["kind"], ROUTE)).select(list(_ROUTE_READ)) if is_reads else own
-        name = ROUTE_CAPTURES if is_reads else TOPIC_ROUTE.name
-        yield from copies(name, routes.drop_columns(["cluster", "event_date"]), _keys(cluster, task))
+        routes = routes.drop_columns(list(_OF_CLUSTER))
+        if is_reads:
+            yield from copies(ROUTE_CAPTURES, routes, _keys(cluster, task))
+        else:
+            yield from copies(ROUTE_ENTRIES, entries_of(routes), _keys(cluster, task))
 
 
 def _keys(cluster: str, task: RouteFile) -> Callable[[str], Collection[int]]:

@@ -7,8 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from hindsight.udfs.consumer.route_entries import Rounds, are_of
 from hindsight.udfs.consumer.rows_of_rounds import RowsOfRounds, microseconds, rows_of_rounds, with_evidence
 from hindsight.udfs.consumer.topic_routes import TopicRoute, last_read, topic_route
+from hindsight.udfs.values.arrays import chosen
 from hindsight.udfs.values.row_hashes import HashArray, mixed
 from hindsight.udfs.values.value_hashes import sums, value_hashes
 
@@ -30,17 +32,16 @@ class Route(NamedTuple):
 class RoutedTopics:
     """The routes of topics, by round."""
 
-    def __init__(self, captures: pa.Table, routes: pa.Table) -> None:
-        """``captures``: of kind topicRoute; ``routes``: rows of ``topic_route``, of the same rounds."""
+    def __init__(self, captures: pa.Table, routes: pa.Table, rounds: Rounds) -> None:
+        """``captures``: of kind topicRoute; ``routes``: rows of ``topic_route``; ``rounds``: which may be asked for."""
+        self._collected = _collected(captures)
+        captures, routes = (chosen(rows, are_of(rows, rounds)) for rows in (captures, routes))
         self._captures = rows_of_rounds(with_evidence(captures), "topic", ("captured_at", "name_server"))
         self._routes = rows_of_rounds(routes, "topic", ("captured_at", "name_server", "broker_name"))
         self._shows = _ordered(self._captures, _READ)
         self._told = _ordered(self._routes, _TOLD)
         self._by_hash: dict[tuple[int, int], Route] = {}
         self._numbers: dict[str, int] = {}
-        self._collected = {
-            (topic, collector, round_us // _DAY_US) for topic, collector, round_us in self._captures.place_of
-        }
 
     def is_collected(self, topic: str, collector: str, round_us: int) -> bool:
         """Whether a collector asked for the topic's route on the date of a round."""
@@ -67,6 +68,13 @@ class RoutedTopics:
             return None
         line: str = reads["evidence"][0].as_py() if len(reads) == 1 else last_read(reads.to_pylist())["evidence"]
         return line
+
+
+def _collected(captures: pa.Table) -> set[tuple[str, str, int]]:
+    days = pa.array(microseconds(captures, "round_at") // _DAY_US)
+    each = captures.select(["topic", "collector"]).append_column("day", days)
+    each = each.group_by(["topic", "collector", "day"]).aggregate([])
+    return set(zip(*(each[name].to_pylist() for name in ("topic", "collector", "day")), strict=True))
 
 
 def _ordered(of: RowsOfRounds, columns: tuple[str, ...]) -> HashArray:
