@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hindsight.conf.settings import Settings
 from hindsight.jobs.command_line import main
-from hindsight.jobs.engines.arrow_lake import ArrowLake, Footprint, Where
+from hindsight.jobs.engines.arrow_lake import ArrowLake, Footprint
 from hindsight.jobs.engines.upkeep import Upkeep, upkeep_of
 from hindsight.jobs.publishing.publication_record import renew
+from hindsight.jobs.publishing.upkeep_of_runs import clear_away
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import TABLES, Table
-from hindsight.schemas.bookkeeping import PUBLICATION, QUARANTINE
+from hindsight.schemas.bookkeeping import PUBLICATION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,11 +46,9 @@ def run_on(lake: ArrowLake, settings: Settings, context: RunContext) -> list[Mai
     The newest publication of a job is published anew where only the files of its tables moved since.
     """
     upkeep = upkeep_of(lake)
-    expired = context.started_at - timedelta(days=settings.quarantine.keep_days)
-    beyond = {QUARANTINE.name: Where(before={"ingested_at": expired})}
     there = [table for table in TABLES.values() if lake.exists(table)]
     with upkeep.silenced():
-        found = lake.together(partial(_maintained, lake, upkeep, table, beyond.get(table.name)) for table in there)
+        found = lake.together(partial(_maintained, lake, upkeep, table, settings, context) for table in there)
     if lake.exists(PUBLICATION):
         renew(lake, context.run_id)
     for table in TABLES.values():
@@ -58,12 +56,10 @@ def run_on(lake: ArrowLake, settings: Settings, context: RunContext) -> list[Mai
     return found
 
 
-def _maintained(lake: ArrowLake, upkeep: Upkeep, table: Table, expired: Where | None) -> Maintained:
+def _maintained(lake: ArrowLake, upkeep: Upkeep, table: Table, settings: Settings, context: RunContext) -> Maintained:
     before = upkeep.footprint(table)
-    if expired:
-        lake.delete(table, expired)
     upkeep.compact(table)
-    upkeep.vacuum(table)
+    clear_away(lake, upkeep, table, settings, context.started_at)
     return Maintained(table.name, before, upkeep.footprint(table))
 
 

@@ -25,6 +25,7 @@ from hindsight.jobs.engines.runner import Runner
 from hindsight.jobs.intake.ingestion import IntakeResult
 from hindsight.jobs.publishing.last_run import LastRun
 from hindsight.jobs.publishing.publication import PublicationResult
+from hindsight.jobs.publishing.upkeep_of_runs import keep_up
 from hindsight.jobs.running.run_context import EVERY_DATE, RunContext, Step
 
 
@@ -68,6 +69,7 @@ def run(opened: Opened, settings: Settings) -> tuple[list[Step], Asker]:
         asker = asker_on(opened.lake)
         # A page of the latest dates, whichever were done anew.
         step.facts["page"] = render_report.refreshed(asker, settings, replace(opened.context, dates=EVERY_DATE))
+    keep_up(opened.lake, settings, opened.context)
     return [*done, step], asker
 
 

@@ -63,6 +63,7 @@ class LocalUpkeep:
             stored.alter.set_table_properties(dict.fromkeys(RETENTIONS, f"interval {wanted} days"))
         if stored.vacuum(dry_run=True, full=True):  # else it would add a version that says nothing
             stored.vacuum(dry_run=False, full=True)
+        stored.cleanup_metadata()
         self._lake.changed(table)
 
     def drop_old_candidates(self, table: Table) -> None:

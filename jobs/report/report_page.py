@@ -10,11 +10,15 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, FunctionLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from hindsight.jobs.report.report_fleet import fleet_strips
@@ -50,19 +54,53 @@ _LISTED = (
 def page(data: dict[str, Any]) -> str:
     """The whole HTML text. ``data``: what ``report_queries.report_data`` returns."""
     scripts = [_asset(name) for name in _SCRIPTS]
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            **data,
+            headline=headline(data),
+            left_out=left_out(data),
+            island=island(data),
+            style=Markup(_asset("page.css")),
+            scripts=[Markup(text) for text in scripts],
+            hashes=[_digest(text) for text in scripts],
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    """What makes pages, with the template once it is compiled."""
     environment = Environment(
-        loader=FunctionLoader(_asset), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FunctionLoader(_asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        bytecode_cache=_compiled(),
     )
     environment.filters |= {"instant": instant, "count": count, "length_of": duration}
-    return environment.get_template("page.html.j2").render(
-        **data,
-        headline=headline(data),
-        left_out=left_out(data),
-        island=island(data),
-        style=Markup(_asset("page.css")),
-        scripts=[Markup(text) for text in scripts],
-        hashes=[_digest(text) for text in scripts],
-    )
+    return environment
+
+
+def _compiled() -> FileSystemBytecodeCache | None:
+    """Where the compiled template is kept from run to run: in the user's own cache; None: there is no room for it."""
+    try:
+        folder = Path.home() / ".cache" / "hindsight" / "templates"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except (OSError, RuntimeError):  # of a user without a home
+        return None
+    return _Kept(str(folder))
+
+
+class _Kept(FileSystemBytecodeCache):
+    """What cannot be kept is compiled again."""
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep it if there is room."""
+        with suppress(OSError):
+            super().dump_bytecode(bucket)
 
 
 def left_out(data: dict[str, Any]) -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +45,26 @@ def test_a_run_commits_once_to_a_table_of_its_own_checks_and_to_no_table_that_st
     checks = lake.rows(QUALITY_RESULT, ["job", "number"]).to_pylist()
     assert len({row["job"] for row in checks}) == 4
     assert len({row["number"] for row in checks}) == 3
+
+
+def test_runs_clear_away_what_is_older_than_the_retention_a_few_tables_at_a_time(tmp_path):
+    lake = played(tmp_path, 1)
+    old, tables = time.time() - 8 * 86400, [table for table in TABLES.values() if lake.exists(table)]
+    for table in tables:
+        left = Path(lake.path(table), "part-left.parquet")
+        left.write_bytes(b"of a run that was killed")
+        os.utime(left, (old, old))
+    lake.note("upkeep", json.dumps({table.name: "2000-01-01" for table in tables}))
+    gone = []
+    for number in (1, 2):
+        land(tmp_path / "landing", number, 1, lines=20)
+        run(tmp_path, "lake")
+        gone.append(sum(not Path(lake.path(table), "part-left.parquet").exists() for table in tables))
+    assert gone == [2, 4]
+    land(tmp_path / "landing", 3, 1, lines=20)
+    lake.note("upkeep", None)
+    run(tmp_path, "lake")
+    assert sum(not Path(lake.path(table), "part-left.parquet").exists() for table in tables) == 4
 
 
 @pytest.mark.soak
