@@ -21,6 +21,7 @@ COPY hindsight ./hindsight
 COPY conf ./conf
 COPY schemas ./schemas
 COPY udfs ./udfs
+COPY docs ./docs
 COPY jobs ./jobs
 RUN python -m pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation . \
     && rm -rf build ./*.egg-info \

@@ -40,6 +40,8 @@ INCIDENT = {
     "cluster": "c",
     "consumer_group": "g",
     "severity": "HIGH",
+    "root_cause": "UNEXPLAINED",
+    "cause_key": "",
     "state": "OPEN",
     "opened_at": AT,
     "codes": ["ORPHAN_QUEUE"],
@@ -139,12 +141,21 @@ def test_spark_answers_only_where_it_is_asked_for(lake, tmp_path):
     assert (done.returncode, done.stderr) == (DONE, "")
 
 
-def test_incidents_are_told_as_ever(lake):
-    assert hindsight("drift", "--lake", lake.root).stdout.splitlines() == [
+def test_an_incident_is_told_with_its_cause_what_to_do_and_where_its_evidence_is(lake):
+    told = hindsight("drift", "--lake", lake.root).stdout.splitlines()
+    assert told[:6] == [
         "As of the last judged round, 2026-01-05 10:00:00 UTC:",
-        "HIGH      c  g  since 2026-01-05 10:00:00 UTC",
-        "          a queue has no owner.",
+        "",
+        "HIGH  g (c), since 2026-01-05 10:00:00",
+        "    a queue has no owner.",
+        "    cause: UNEXPLAINED; found: ORPHAN_QUEUE",
+        "    next: Remove the difference between the members. If nothing differs,",
     ]
+    assert max(map(len, told)) <= 80
+    evidence = told[-1].split()[1:]
+    assert hindsight(*evidence[1:], "--lake", lake.root).stdout.startswith("== The row of drift_incident ==")
+    no_id = hindsight("explain", "nothing", "--lake", lake.root)
+    assert no_id.returncode == WRONG_USAGE and "there is no incident 'nothing'" in " ".join(no_id.stderr.split())
     (row,) = map(json.loads, hindsight("drift", "--lake", lake.root, "--json").stdout.splitlines())
     assert (row["opened_at"], row["codes"], row["lag_now"]) == ("2026-01-05T10:00:00.250000Z", ["ORPHAN_QUEUE"], None)
 

@@ -17,7 +17,7 @@ import pytest
 pytestmark = pytest.mark.soak
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("conf", "schemas", "udfs", "jobs")
-SOURCES = ("hindsight", *PACKAGES, "setup.cfg", "pyproject.toml", "README.md", "LICENSE")
+SOURCES = ("hindsight", *PACKAGES, "docs", "setup.cfg", "pyproject.toml", "README.md", "LICENSE")
 SOURCE_SUFFIXES = {".py", ".pyc"}
 
 

@@ -9,11 +9,14 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from hindsight.conf.failure import DRIFT_FOUND, WRONG_USAGE, ExpectedError
+from hindsight.jobs.asking.runbook import entry_of
 from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.engines.asker import Asker, Record, records
 from hindsight.jobs.publishing.publication_record import half_published
+from hindsight.jobs.running.terminal import wrapped
 from hindsight.schemas.drift import SEVERITIES
 
+_INDENT = "    "
 _JOB = "flag_allocation_drift"
 # What each job publishes, and the rows that must belong together.
 _PUBLISHED = {_JOB: ("drift", "rounds and incidents"), "rebuild_availability": ("availability", "windows and findings")}
@@ -80,12 +83,22 @@ def _matching(rows: list[Record], cluster: str, group: str) -> list[Record]:
 
 
 def told(incidents: list[Record], until: datetime) -> Iterator[str]:
-    """Lines for a person; ``until``: of what time they speak."""
+    """Lines for a person: of each incident what is wrong, what it comes of, its id, and what to do next.
+
+    ``until``: of what time they speak.
+    """
     yield f"As of the last judged round, {until:%Y-%m-%d %H:%M:%S} UTC:"
     for row in incidents:
-        since = f"since {row['opened_at']:%Y-%m-%d %H:%M:%S} UTC"
-        yield f"{row['severity']:<8}  {row['cluster']}  {row['consumer_group']}  {since}"
-        yield f"          {row['sentence']}"
+        yield ""
+        since = f"since {row['opened_at']:%Y-%m-%d %H:%M:%S}"
+        yield from wrapped(f"{row['severity']}  {row['consumer_group']} ({row['cluster']}), {since}", _INDENT, first="")
+        yield from wrapped(row["sentence"], _INDENT)
+        key = f" ({row['cause_key']})" if row["cause_key"] else ""
+        yield from wrapped(f"cause: {row['root_cause']}{key}; found: {', '.join(row['codes'])}", _INDENT)
+        entry = entry_of([row["root_cause"], *row["codes"]])
+        if entry:
+            yield from wrapped(f"next: {entry.do}", _INDENT)
+        yield from wrapped(f"evidence: hindsight explain {row['incident_id']}", _INDENT)
     if not incidents:
         yield "no open incident"
 

@@ -8,8 +8,8 @@ from datetime import date, timedelta
 from typing import Any
 
 from hindsight.conf.failure import WRONG_USAGE, ExpectedError
-from hindsight.jobs.engines.asker import Asker, records
-from hindsight.jobs.explaining.explain_row import the_row
+from hindsight.jobs.engines.asker import Asker
+from hindsight.jobs.explaining.explain_row import incident_named, the_row
 from hindsight.schemas import (
     ALLOCATION_DRIFT,
     BROKER_ASSIGNMENT,
@@ -85,15 +85,13 @@ def subject_of(asker: Asker, what: str, where: str | None, first: date | None) -
     Raises: NothingToBundleError; NotOneRowError.
     """
     if where is None:
-        known = records(
-            asker, f"SELECT incident_id FROM drift_incident WHERE incident_id = {asker.literal(what)} LIMIT 1"
-        )
-        if not known:
+        named = incident_named(asker, what)
+        if named is None:
             raise NothingToBundleError(
                 f"there is no incident {what!r}; `hindsight drift` lists those that are open. Of another table name "
                 f"the table and SQL that picks the row: {', '.join(BUNDLED)}."
             )
-        what, where = DRIFT_INCIDENT.name, f"incident_id = {asker.literal(what)}"
+        what, where = named
     if what not in BUNDLED:
         raise NothingToBundleError(f"a row of {what!r} cannot be bundled; one of {', '.join(BUNDLED)} can.")
     row, table = the_row(asker, what, where), TABLES[what]

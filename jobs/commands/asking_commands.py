@@ -27,7 +27,7 @@ from hindsight.jobs.commands.command_options import (
 )
 from hindsight.jobs.engines.asker import Asker, BadQueryError
 from hindsight.jobs.engines.engine_choice import Engine, chosen_engine
-from hindsight.jobs.explaining.explain_row import EXPLAINED, NotOneRowError, explain
+from hindsight.jobs.explaining.explain_row import EXPLAINED, NotOneRowError, explain, incident_named
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.running.terminal import write
@@ -97,21 +97,26 @@ def sql(
 
 @app.command("explain")
 def explain_command(
-    table: Annotated[str, typer.Argument(help=f"One of {', '.join(EXPLAINED)}.")],
-    where: Annotated[
-        str, typer.Argument(help="SQL that picks one row, e.g. \"client_id = '...' AND broker_name = '...'\".")
-    ],
+    what: Annotated[str, typer.Argument(help=f"An incident's id; or one of {', '.join(EXPLAINED)}.")],
     lake: LakeRoot,
+    where: Annotated[
+        str | None, typer.Argument(help="SQL that picks one row, e.g. \"client_id = '...' AND broker_name = '...'\".")
+    ] = None,
     settings: SettingsFile = None,
     engine: EngineName = None,
     master: Master = None,
 ) -> None:
-    """Show the inputs of one window, verdict or drift row, so that you can redo it by hand."""
-    if table not in EXPLAINED:
-        raise typer.BadParameter(f"{table!r} cannot be explained; one of {', '.join(EXPLAINED)} can.")
+    """Show the inputs of one incident, window, verdict or drift row, so that you can redo it by hand."""
+    if where is not None and what not in EXPLAINED:
+        raise typer.BadParameter(f"{what!r} cannot be explained; one of {', '.join(EXPLAINED)} can.")
+    if where is None and what in EXPLAINED:
+        raise typer.BadParameter(f'say which row of {what}, with SQL: hindsight explain {what} "..."')
     with _reading("explain", lake, settings, engine, master) as asker:
+        named = (what, where) if where is not None else incident_named(asker, what)
+        if named is None:
+            raise typer.BadParameter(f"there is no incident {what!r}; `hindsight drift` lists those that are open.")
         try:
-            sections = explain(asker, table, where)
+            sections = explain(asker, *named)
         except NotOneRowError as error:
             raise typer.BadParameter(str(error)) from error
         write("\n\n".join(section.text() for section in sections).split("\n"))

@@ -26,9 +26,9 @@ from hindsight.jobs.explaining.explained_release import explained_release
 from hindsight.jobs.explaining.explained_send import explained_send
 from hindsight.jobs.explaining.explained_window import explained_window
 from hindsight.jobs.explaining.explanation import MOST, Section
-from hindsight.schemas import TABLES
+from hindsight.schemas import DRIFT_INCIDENT, TABLES
 
-__all__ = ["EXPLAINED", "NotOneRowError", "Section", "explain", "the_row"]
+__all__ = ["EXPLAINED", "NotOneRowError", "Section", "explain", "incident_named", "the_row"]
 
 
 class NotOneRowError(ValueError):
@@ -42,6 +42,13 @@ def explain(asker: Asker, table: str, where: str) -> list[Section]:
     """
     row = the_row(asker, table, where)
     return [Section(f"The row of {table}", "", [row]), *EXPLAINED[table](asker, row)]
+
+
+def incident_named(asker: Asker, incident: str) -> tuple[str, str] | None:
+    """The table of incidents, with SQL that picks the one of this id; None: there is none."""
+    picked = f"incident_id = {asker.literal(incident)}"
+    table = DRIFT_INCIDENT.name
+    return (table, picked) if records(asker, f"SELECT 1 AS one FROM {table} WHERE {picked} LIMIT 1") else None
 
 
 def the_row(asker: Asker, table: str, where: str) -> Record:

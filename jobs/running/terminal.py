@@ -6,6 +6,7 @@ Names and messages come from whoever wrote the input; an escape sequence in them
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Iterable
 
@@ -27,3 +28,17 @@ def legible_lines(text: str) -> str:
 def write(lines: Iterable[str]) -> None:
     """Print lines on stdout."""
     sys.stdout.writelines(f"{legible(line)}\n" for line in lines)
+
+
+def wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
+    """A sentence as lines that fit the terminal (80 columns where there is none), each after ``indent``.
+
+    ``first``: what the first line begins with instead. Wide characters take two columns. A word that is longer than a
+    line is cut: no name makes the terminal do that, and none begins a line by itself.
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    columns = max(40, shutil.get_terminal_size().columns - len(indent))
+    lines = [line.plain.rstrip() for line in Text(legible(text)).wrap(Console(width=columns), columns)]
+    return [(indent if place or first is None else first) + line for place, line in enumerate(lines)]

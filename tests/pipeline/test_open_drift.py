@@ -46,7 +46,7 @@ def incidents(asker):
 def test_the_worst_come_first_and_each_has_its_sentence(incidents):
     ranks = [["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"].index(row["severity"]) for row in incidents]
     assert ranks == sorted(ranks)
-    text = "\n".join(told(incidents, LAST))
+    text = " ".join(" ".join(told(incidents, LAST)).split())
     assert all(row["sentence"] in text and row["consumer_group"] in text for row in incidents)
     assert "g_mix" in text
 
