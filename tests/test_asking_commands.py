@@ -143,14 +143,14 @@ def test_spark_answers_only_where_it_is_asked_for(lake, tmp_path):
 
 def test_an_incident_is_told_with_its_cause_what_to_do_and_where_its_evidence_is(lake):
     told = hindsight("drift", "--lake", lake.root).stdout.splitlines()
-    assert told[:6] == [
+    assert told[:5] == [
         "As of the last judged round, 2026-01-05 10:00:00 UTC:",
         "",
         "HIGH  g (c), since 2026-01-05 10:00:00",
         "    a queue has no owner.",
         "    cause: UNEXPLAINED; found: ORPHAN_QUEUE",
-        "    next: Remove the difference between the members. If nothing differs,",
     ]
+    assert told[5].startswith("    next: Remove the difference between the members.")
     assert max(map(len, told)) <= 80
     evidence = told[-1].split()[1:]
     assert hindsight(*evidence[1:], "--lake", lake.root).stdout.startswith("== The row of drift_incident ==")

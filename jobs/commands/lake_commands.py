@@ -51,7 +51,9 @@ COMMANDS = {
         _ASKING, "Render the report: what the tables say, as one self-contained HTML page at <lake>/report.html."
     ),
     "sql": Listed(_ASKING, "Run a query over tables and views, in DuckDB's SQL, or in Spark's with --engine spark."),
-    "explain": Listed(_ASKING, "Show the inputs of one window, verdict or drift row, so that you can redo it by hand."),
+    "explain": Listed(
+        _ASKING, "Show the inputs of one incident, window, verdict or drift row, so that you can redo it by hand."
+    ),
     "bundle": Listed(
         _ASKING,
         "Write the inputs of one incident, window or verdict into a file to hand on: with other names, and proved.",
