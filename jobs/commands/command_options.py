@@ -34,6 +34,14 @@ Wait = Annotated[
     float,
     typer.Option("--wait", min=0, help="Seconds to wait for another run that writes to the lake; else exit code 75."),
 ]
+SinkNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sink",
+        help="Send events to a sink: the name of a sink of the settings, or FORM:URL, FORM:env:VARIABLE or "
+        "FORM:file:PATH, with webhook, slack, dingtalk or alertmanager as FORM. May be repeated.",
+    ),
+]
 EngineName = Annotated[
     Engine | None,
     typer.Option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -11,7 +12,15 @@ from hindsight.conf.settings import Settings
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.asking.asking import asked
 from hindsight.jobs.commands.asking_commands import require_lake
-from hindsight.jobs.commands.command_options import EngineName, Json, LakeThere, Master, SettingsFile, Severity, Wait
+from hindsight.jobs.commands.command_options import (
+    EngineName,
+    Json,
+    LakeThere,
+    Master,
+    SettingsFile,
+    Severity,
+    SinkNames,
+)
 from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.engines.engine_choice import chosen_engine
 from hindsight.jobs.engines.opened import opened
@@ -32,8 +41,10 @@ from hindsight.jobs.telling.event_stream import (
 )
 from hindsight.jobs.telling.incident_noting import note_events, noted_rows, require_judged
 from hindsight.jobs.telling.posting import SinkError
-from hindsight.jobs.telling.sinks import FORMS, Sink, cursor_name, sink_of
+from hindsight.jobs.telling.sinks import Sink, cursor_name, sink_of
 from hindsight.udfs.telling.event_rows import events_of
+
+_RENAMED = "hindsight: --to is called --sink now, as --to is a date elsewhere; the next release does not know it.\n"
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -45,19 +56,14 @@ def events_command(
         str | None,
         typer.Option(
             help="An instant (UTC), a number of the stream (events behind it), or last: behind the cursor. Default: "
-            "the whole stream; with --to: last."
+            "the whole stream; with --sink: last."
         ),
     ] = None,
     cursor: Annotated[
         str | None, typer.Option(help="Name of the cursor of --since last.", show_default="default")
     ] = None,
-    to: Annotated[
-        list[str] | None,
-        typer.Option(
-            help=f"Send to a sink: the name of a sink of the settings, or FORM:URL, FORM:env:VARIABLE, "
-            f"FORM:file:PATH with {', '.join(FORMS)} as FORM. May be repeated."
-        ),
-    ] = None,
+    sink: SinkNames = None,
+    to: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     severity: Annotated[
         Severity | None, typer.Option(case_sensitive=False, help="Only incidents of this severity or a worse one.")
     ] = None,
@@ -67,17 +73,23 @@ def events_command(
     ] = False,
     as_lines: Json = False,
     settings: SettingsFile = None,
-    wait: Wait = 0,
+    wait: Annotated[
+        float,
+        typer.Option(min=0, help="Seconds to wait for a run that writes to the lake, or for events that are sent."),
+    ] = 60,
     engine: EngineName = None,
     master: Master = None,
 ) -> None:
     """Note what has happened to incidents since the last time, and show it or send it to whoever must know."""
     chosen = chosen_engine(engine, master)
     require_lake(lake)
-    _require_sense(since, cursor, to, as_lines=as_lines)
-    start = None if since == LAST or (to and since is None) else since_of(since or "0")
+    if to:
+        sys.stderr.write(_RENAMED)
+    named = [*(sink or ()), *(to or ())]
+    _require_sense(since, cursor, named, as_lines=as_lines)
+    start = None if since == LAST or (named and since is None) else since_of(since or "0")
     loaded, root = load_settings(settings), absolute(lake)
-    sinks = [sink_of(one, loaded.events.sink, severity) for one in to or ()]
+    sinks = [sink_of(one, loaded.events.sink, severity) for one in named]
     context = RunContext(root)
     if not read_only:
         with (
@@ -95,10 +107,10 @@ def events_command(
             _show(asker.lake, start, name, severity or "INFO", with_backfill=with_backfill, as_lines=as_lines)
 
 
-def _require_sense(since: str | None, cursor: str | None, to: list[str] | None, *, as_lines: bool) -> None:
+def _require_sense(since: str | None, cursor: str | None, sinks: list[str], *, as_lines: bool) -> None:
     """Refuse options that would be without effect, before anything is done."""
-    if to and (as_lines or cursor):
-        raise typer.BadParameter("--json and --cursor are for reading; each sink of --to has a form and a cursor.")
+    if sinks and (as_lines or cursor):
+        raise typer.BadParameter("--json and --cursor are for reading; each --sink has a form and a cursor.")
     if cursor and since != LAST:
         raise typer.BadParameter("--cursor names the cursor of --since last; add that.")
     if cursor:

@@ -1,4 +1,4 @@
-"""What ``--to`` says, or a sink of the settings, in; where events go, with its secrets, out.
+"""What ``--sink`` says, or a sink of the settings, in; where events go, with its secrets, out.
 
 Secrets come from the environment or from a file, never from the command line, and no message repeats them: of an
 address only scheme and host are ever told.
@@ -68,25 +68,25 @@ def sink_of(to: str, of_settings: Iterable[EventSink], severity: str | None) -> 
     if form not in FORMS or not place:
         known = f"; the settings name {', '.join(sorted(named))}" if named else "; the settings name no sink"
         raise SinkPlaceError(
-            f"--to takes the name of a sink of the settings, or FORM:URL, FORM:env:VARIABLE or FORM:file:PATH with one "
-            f"of {', '.join(FORMS)} as FORM{known}."
+            "--sink takes the name of a sink of the settings, or FORM:URL, FORM:env:VARIABLE or FORM:file:PATH with "
+            f"one of {', '.join(FORMS)} as FORM{known}."
         )
     url = _spoken(form, place)
     name = f"{form}-{hashlib.sha256(url.encode()).hexdigest()[:12]}"
-    token = _of_environment(TOKEN, "--to") if os.environ.get(TOKEN) else None
-    return Sink(name, form, _checked(url, form, "--to"), token, severity or "INFO")
+    token = _of_environment(TOKEN, "--sink") if os.environ.get(TOKEN) else None
+    return Sink(name, form, _checked(url, form, "--sink"), token, severity or "INFO")
 
 
 def _spoken(form: str, place: str) -> str:
     kind, _, name = place.partition(":")
     if kind == "env":
-        return _of_environment(name, "--to")
+        return _of_environment(name, "--sink")
     if kind == "file":
-        return _of_file(name, "--to")
-    if form in _SECRET_ADDRESSES or holds_secret(_checked(place, form, "--to")):
+        return _of_file(name, "--sink")
+    if form in _SECRET_ADDRESSES or holds_secret(_checked(place, form, "--sink")):
         raise SinkPlaceError(
-            f"--to {form}: this address is a secret, which logs and the list of processes would show. Put it into a "
-            f"variable or a file: --to {form}:env:VARIABLE, or --to {form}:file:PATH."
+            f"--sink {form}: this address is a secret, which logs and the list of processes would show. Put it into a "
+            f"variable or a file: --sink {form}:env:VARIABLE, or --sink {form}:file:PATH."
         )
     return place
 

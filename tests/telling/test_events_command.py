@@ -68,8 +68,17 @@ def test_a_lake_is_told_once_and_again_by_number_and_instant(lake, settings):
     assert "of history (backfill)" in run("--lake", lake)[0]
 
 
+def test_the_old_name_of_the_option_sends_and_says_so(lake, quick):
+    words = ("--lake", lake, "--settings", quick, "--to", "webhook:http://127.0.0.1:1/hook", "--with-backfill")
+    said = run(*words, code=3)[1].splitlines()
+    assert said[0] == (
+        "hindsight: --to is called --sink now, as --to is a date elsewhere; the next release does not know it."
+    )
+    assert "did not take an event" in said[-1]
+
+
 def test_two_at_once_note_each_event_once(lake):
-    both = [begun("--lake", lake, "--wait", "60", "--json", "--with-backfill") for _ in range(2)]
+    both = [begun("--lake", lake, "--json", "--with-backfill") for _ in range(2)]
     outs = [process.communicate()[0] for process in both]
     assert [process.returncode for process in both] == [0, 0]
     assert outs[0] == outs[1] and len(outs[0].splitlines()) > 10
@@ -77,7 +86,7 @@ def test_two_at_once_note_each_event_once(lake):
 
 def test_two_at_once_send_each_event_once(lake, server):
     events = len(run("--lake", lake, "--json", "--with-backfill")[0].splitlines())
-    to = ("--lake", lake, "--to", f"webhook:{server.url}/hook", "--with-backfill", "--wait", "60", "--read-only")
+    to = ("--lake", lake, "--sink", f"webhook:{server.url}/hook", "--with-backfill", "--wait", "60", "--read-only")
     both = [begun(*to) for _ in range(2)]
     assert [process.wait() for process in both] == [0, 0]
     for process in both:
@@ -88,7 +97,7 @@ def test_two_at_once_send_each_event_once(lake, server):
 
 def test_a_sink_that_refuses_is_told_and_the_next_run_goes_on_there(lake, server, quick):
     server.answers += [(200, ""), (503, "busy"), (200, ""), (403, f"no entry with {SECRET}")]
-    to = ("--lake", lake, "--to", f"webhook:{server.url}/hook", "--settings", quick, "--with-backfill")
+    to = ("--lake", lake, "--sink", f"webhook:{server.url}/hook", "--settings", quick, "--with-backfill")
     err = run(*to, "--since", "0", code=3, HINDSIGHT_SINK_TOKEN=SECRET)[1]
     assert "refuses: status 403" in err and "***" in err
     assert server.taken[0][1]["Authorization"] == f"Bearer {SECRET}"
@@ -102,8 +111,8 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_noted(lake, tmp_path
     for options, why in (
         (("--since", "soon"), "give an instant"),
         (("--cursor", "own"), "--since last"),
-        (("--json", "--to", "webhook:http://127.0.0.1:1"), "are for reading"),
-        (("--to", "pager"), "the settings name no sink"),
+        (("--json", "--sink", "webhook:http://127.0.0.1:1"), "are for reading"),
+        (("--sink", "pager"), "the settings name no sink"),
     ):
         assert why in run("--lake", lake, *options, code=64)[1]
     assert not (lake / "incident_event").exists()
@@ -115,7 +124,7 @@ def test_a_folder_in_which_nothing_was_judged_is_not_without_events(tmp_path):
 
 
 def test_what_is_history_is_not_sent_and_a_cursor_of_another_stream_is_refused(lake, server):
-    to = ("--lake", lake, "--to", f"webhook:{server.url}/hook")
+    to = ("--lake", lake, "--sink", f"webhook:{server.url}/hook")
     out, _ = run(*to)
     assert "0 request(s) taken, up to no. 23; 23 of history" in out and not server.taken
     shutil.rmtree(lake / "incident_event")
@@ -127,7 +136,7 @@ def test_a_dead_sink_loses_nothing_and_the_next_run_begins_where_this_one_should
     server.shutdown()
     server.server_close()
     err = run(
-        "--lake", lake, "--to", f"webhook:{gone}", "--settings", quick, "--since", "5", "--with-backfill", code=3
+        "--lake", lake, "--sink", f"webhook:{gone}", "--settings", quick, "--since", "5", "--with-backfill", code=3
     )[1]
     assert err.splitlines()[-1].count("did not take an event in 2 attempts") == 1
     assert Cursors(LocalLake(str(lake), retention_days=7)).at(sink_of(f"webhook:{gone}", (), None).name) == 5
@@ -141,11 +150,11 @@ def test_slack_and_dingtalk_have_their_forms_and_dingtalk_is_signed(lake, server
         f'[events]\nretry_s = 0.01\n[[events.sink]]\nname = "ding"\nform = "dingtalk"\nurl_env = "DING"\n'
         f'token_file = "{tmp_path}/secret"\nseverity = "CRITICAL"\n'
     )
-    run("--lake", lake, "--to", "slack:env:SLACK", *ALL, "--severity", "high", SLACK=f"{server.url}/services/T0")
+    run("--lake", lake, "--sink", "slack:env:SLACK", *ALL, "--severity", "high", SLACK=f"{server.url}/services/T0")
     assert all(path == "/services/T0" and set(body) == {"text"} for path, _, body in server.taken)
     server.taken.clear()
     server.answers.append((200, '{"errcode": 130101, "errmsg": "send too fast"}'))
-    run("--lake", lake, "--settings", own, "--to", "ding", *ALL, DING=f"{server.url}/robot?access_token=t")
+    run("--lake", lake, "--settings", own, "--sink", "ding", *ALL, DING=f"{server.url}/robot?access_token=t")
     assert server.taken[0][2] == server.taken[1][2]  # sent again: the robot was busy
     path, _, body = server.taken[1]
     asked = {name: values[0] for name, values in parse_qs(urlsplit(path).query).items()}
@@ -155,7 +164,7 @@ def test_slack_and_dingtalk_have_their_forms_and_dingtalk_is_signed(lake, server
 
 
 def test_an_address_that_is_a_secret_does_not_stand_on_the_command_line(lake):
-    assert "is a secret" in run("--lake", lake, "--to", "slack:https://hooks.example/services/T0", code=64)[1]
+    assert "is a secret" in run("--lake", lake, "--sink", "slack:https://hooks.example/services/T0", code=64)[1]
 
 
 # -- without a lake of rows: a stream of one incident --------------------------------------------------------------

@@ -59,7 +59,7 @@ def test_a_lake_on_a_store_tells_what_one_of_this_machine_does(store, place, sam
 
 @pytest.mark.soak
 def test_killed_on_a_store_the_next_run_goes_on(store, place, server, tmp_path):
-    to = ("--lake", place, "--to", f"webhook:{server.url}/hook", "--with-backfill")
+    to = ("--lake", place, "--sink", f"webhook:{server.url}/hook", "--with-backfill")
     with commands_that_die(tmp_path, store.environment) as commands:
         assert commands.run(*to, last=3).points[-1] == "derived"
         between = commands.run(*to, last=8)
@@ -73,7 +73,7 @@ def test_killed_on_a_store_the_next_run_goes_on(store, place, server, tmp_path):
 
 @pytest.mark.soak
 def test_two_at_once_on_a_store_send_each_event_once(store, place, server):
-    to = ("--lake", place, "--to", f"webhook:{server.url}/hook", "--with-backfill", "--wait", "120")
+    to = ("--lake", place, "--sink", f"webhook:{server.url}/hook", "--with-backfill", "--wait", "120")
     both = [begun_on(store, *to) for _ in range(2)]
     assert [(process.communicate()[1], process.returncode)[1] for process in both] == [0, 0]
     ids = [headers["Idempotency-Key"] for _, headers, _ in server.taken]

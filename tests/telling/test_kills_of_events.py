@@ -57,7 +57,7 @@ class Kills:
 
     def __init__(self, commands, sampled, server, settings, place):
         self._commands, self._sampled, self._server, self._place = commands, sampled, server, place
-        sinks = ("--to", f"webhook:{server.url}/hook", "--to", f"alertmanager:{server.url}", "--severity", "HIGH")
+        sinks = ("--sink", f"webhook:{server.url}/hook", "--sink", f"alertmanager:{server.url}", "--severity", "HIGH")
         self._arguments = ("--settings", settings, *sinks)
         self._lake = place / "lake"
         self.points = self._run(0)

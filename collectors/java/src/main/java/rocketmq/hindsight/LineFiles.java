@@ -11,7 +11,8 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.LongFunction;
 
 /**
- * Lines in, files out, by a thread of its own: {@code sends-*.jsonl.part}, renamed when full, old or at the end. Lines
+ * Lines in, files out, by a thread of its own: {@code sends-*.jsonl.part}, renamed when full, old, after a third of
+ * that age without a line, or at the end. Lines
  * that find the queue full or the disk unwilling are lost; the next line on disk says how many. What a killed process
  * left behind is finished by the next one, up to its last whole line.
  */
@@ -27,7 +28,7 @@ final class LineFiles {
     volatile String start; // the line that comes first; without it, nothing is written
     private FileChannel file;
     private Path part;
-    private long size, lines, openedAt, told, toldBefore; // told: losses, as far as the disk knows of them
+    private long size, lines, openedAt, writtenAt, told, toldBefore; // told: losses, as far as the disk knows of them
     private boolean isStartTold;
 
     LineFiles(Path folder, long mostBytes, long longestMs, int waitingLines) {
@@ -75,7 +76,7 @@ final class LineFiles {
         try {
             if (file != null && !Files.exists(part)) finish();
             if (start != null && (!batch.isEmpty() || dropped.get() > told)) append(batch);
-            if (file != null && (size >= mostBytes || System.nanoTime() - openedAt >= longestMs * 1_000_000)) finish();
+            if (file != null && (size >= mostBytes || isPast(openedAt, longestMs) || isPast(writtenAt, longestMs / 3))) finish();
             return true;
         } catch (IOException | RuntimeException unwilling) {
             dropped.addAndGet(batch.size());
@@ -83,6 +84,8 @@ final class LineFiles {
             return false;
         }
     }
+
+    private static boolean isPast(long since, long ms) { return System.nanoTime() - since >= ms * 1_000_000; }
 
     private void append(List<String> batch) throws IOException {
         if (file == null) open();
@@ -98,6 +101,7 @@ final class LineFiles {
             throw unwilling;
         }
         size = file.position();
+        writtenAt = System.nanoTime();
         lines += batch.size();
         told = lost;
         isStartTold = true;
@@ -107,7 +111,7 @@ final class LineFiles {
         Files.createDirectories(folder);
         part = folder.resolve("sends-" + System.currentTimeMillis() + "-" + UUID.randomUUID() + ".jsonl.part");
         OPEN.add(part);
-        openedAt = System.nanoTime();
+        openedAt = writtenAt = System.nanoTime();
         size = lines = 0;
         toldBefore = told;
         file = FileChannel.open(part, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);

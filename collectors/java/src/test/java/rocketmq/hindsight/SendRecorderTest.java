@@ -236,6 +236,16 @@ public class SendRecorderTest {
         assertEquals(7, attempts().size());
     }
 
+    @Test public void aFileIsClosedAfterAThirdOfItsTimeWithoutALine() throws Exception {
+        recorder.close();
+        recorder = attached(64L << 20, 4_500, 8_192);
+        for (int i = 0; i < 10; i++) { send("A" + i, "a", SendStatus.SEND_OK); Thread.sleep(250); }
+        assertEquals("lines come, and it is not old yet", 0, files().size());
+        Thread.sleep(2_300);
+        assertEquals(1, files().size());
+        assertEquals(10, attempts().size());
+    }
+
     @Test public void whatAKilledProcessLeftBehindIsFinishedAndWhatIsInUseIsNot() throws Exception {
         send("A", "a", SendStatus.SEND_OK);
         Thread.sleep(500);
