@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -62,6 +61,8 @@ class ClusterView:
         self._due_at: dict[str, float] = {}
         self._clusters: set[str] = set()
         self._topics: set[str] = set()
+        self._chosen: list[str] = []
+        self._topics_at: dict[str, list[str]] = {}
         self._pop_retries: list[str] = []
         self._routes: dict[str, set[str]] = {}
         self._configured: dict[str, set[str]] = {}
@@ -87,7 +88,7 @@ class ClusterView:
     def sees_nothing(self) -> bool:
         """Whether there are only proxies, and no topic or group is named to them."""
         are_all = len(self._proxies) == len(self._name_servers)
-        return are_all and not (self._brokers or self._groups or self._chosen_topics())
+        return are_all and not (self._brokers or self._groups or self._chosen)
 
     def servers(self) -> list[Server]:
         """All that are known."""
@@ -127,16 +128,15 @@ class ClusterView:
         retries = retrying_groups(self._topics, known)
         chosen = set(chosen_groups({*known, *retries.values()}, self.wanted.groups))
         self._pop_retries = [t for t, group in retries.items() if group in chosen and t != f"{RETRY_PREFIX}{group}"]
-        return [*self._chosen_topics(), *(retry for retry, group in retries.items() if group in chosen)]
+        return [*self._chosen, *(retry for retry, group in retries.items() if group in chosen)]
 
-    def topics_at(self, server: Server) -> Iterator[str]:
+    def topics_at(self, server: Server) -> list[str]:
         """Chosen topics that a broker holds."""
-        broker = server.place["broker"]
-        return (topic for topic in self._chosen_topics() if broker in self._routes.get(topic, ()))
+        return self._topics_at.get(server.place["broker"], [])
 
-    def may_pop(self, server: Server) -> bool:
-        """Whether a broker can hand out messages by POP: 5.0 on."""
-        return server in self._popping
+    def popping_brokers(self) -> list[Server]:
+        """Brokers that can hand out messages by POP: 5.0 on."""
+        return [server for server in self._brokers.values() if server in self._popping]
 
     def pop_retry_topics_at(self, server: Server) -> Iterator[str]:
         """Topics into which a broker puts what chosen groups popped and did not acknowledge in time."""
@@ -203,6 +203,7 @@ class ClusterView:
             for known in (self._seen_at, self._due_at, self._configured, self._consumers):
                 known.pop(broker, None)
         self._due = {server for broker, server in self._brokers.items() if self._due_at[broker] <= now}
+        self._chosen = chosen_topics(self._topics, self.wanted.topics, {*self._clusters, *self._brokers})
 
     def settle_groups(self) -> None:
         """Draw the conclusions of 201."""
@@ -212,22 +213,22 @@ class ClusterView:
         """Draw the conclusions of 105; a topic of which no name server told keeps the route that was known."""
         known = self._routes | self._found_routes
         self._routes = {topic: known[topic] for topic in asked if topic in known}
+        self._topics_at = {}
+        for topic in self._chosen:
+            for broker in self._routes.get(topic, ()):
+                self._topics_at.setdefault(broker, []).append(topic)
 
-    def settle_details(self, *, begin_anywhere: bool) -> None:
-        """Draw the conclusions of 300: which groups are asked for at which broker.
-
-        ``begin_anywhere``: begin with another group than last time, since the last sweep did not come to its end.
-        """
+    def settle_details(self) -> None:
+        """Draw the conclusions of 300: which groups are asked for at which broker."""
         self._consumers |= self._found_consumers
         for broker in self._found_groups:
             self._due_at[broker] = self._clock() + self._details_every_s
         at = self._groups_by_broker()
         self._groups = chosen_groups({group for groups in at.values() for group in groups}, self.wanted.groups)
-        first = random.randrange(len(self._groups)) if begin_anywhere and self._groups else 0
-        ordered = self._groups[first:] + self._groups[:first]
         unknown = set(self._groups).difference(*at.values())
         self._groups_at = {
-            broker: [group for group in ordered if group in groups or group in unknown] for broker, groups in at.items()
+            broker: [group for group in self._groups if group in groups or group in unknown]
+            for broker, groups in at.items()
         }
 
     def _part_from(self, broker: str) -> None:
@@ -243,6 +244,3 @@ class ClusterView:
             for broker in self._routes.get(retry, set()) & at.keys():
                 at[broker].add(group)
         return at
-
-    def _chosen_topics(self) -> list[str]:
-        return chosen_topics(self._topics, self.wanted.topics, {*self._clusters, *self._brokers})

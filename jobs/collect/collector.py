@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import math
+import resource
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -17,12 +18,14 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Gauge
 
 from hindsight.jobs.collect.cluster_view import ClusterView, Wanted
-from hindsight.jobs.collect.failures import CollectError, NoAnswerError, not_asked
+from hindsight.jobs.collect.cut import Cut
+from hindsight.jobs.collect.failures import CollectError
 from hindsight.jobs.collect.landing_writer import LandingWriter, Limits
 from hindsight.jobs.collect.line_maker import LineMaker, now_ms
 from hindsight.jobs.collect.running_infos import SilentClients
 from hindsight.jobs.collect.server import Manners
 from hindsight.jobs.collect.sweep import Sweep
+from hindsight.jobs.collect.turns import Turns
 from hindsight.jobs.running.interrupts import handled_by
 from hindsight.jobs.running.run_log import tell
 from hindsight.jobs.running.run_metrics import replace_metrics
@@ -61,8 +64,7 @@ class Collector:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         self._stop_at = math.inf
-        self._cut_at = math.inf
-        self._last_was_cut = False
+        self._cut: Cut | None = None
         self._writer = LandingWriter(plan.landing, plan.cluster, plan.limits, gzipped=plan.gzipped)
         self._view = ClusterView(
             plan.name_servers,
@@ -72,9 +74,11 @@ class Collector:
             clock=self._loop.time,
         )
         self._silent = SilentClients()
+        self._turns = Turns()
 
     async def run(self) -> bool:
         """Sweep until ``rounds`` are done or ``stop`` is called; whether it was called. Raises: CollectError."""
+        _allow_many_connections()
         try:
             self._writer.start()
         except OSError as error:
@@ -95,6 +99,8 @@ class Collector:
         """Begin no other sweep."""
         self._stop_at = self._loop.time() + (0.0 if self._stopping.is_set() else _GRACE_S)
         self._stopping.set()
+        if self._cut is not None:
+            self._cut.stop(self._stop_at)
 
     async def _sweep_on(self) -> None:
         every, begun, tick = self._plan.every_s, self._loop.time(), 0
@@ -118,11 +124,11 @@ class Collector:
         plan, loop = self._plan, self._loop
         maker = LineMaker(self._writer.write, plan.collector, plan.manners.credentials)
         begun, asked = loop.time(), self._view.requests
-        self._cut_at = begun + LONGEST_SWEEP_S
+        self._cut = cut = Cut(LONGEST_SWEEP_S)
+        cut.stop(self._stop_at)
         maker.mark("round", round=number)
-        sweep = Sweep(self._view, self._silent, maker, in_flight=plan.manners.in_flight, cut=self._cut)
-        await sweep.run(begin_anywhere=self._last_was_cut)
-        self._last_was_cut = self._cut() is not None
+        sweep = Sweep(self._view, self._silent, self._turns, maker, cut, in_flight=plan.manners.in_flight)
+        await sweep.run()
         seconds, requests = loop.time() - begun, self._view.requests - asked
         self._writer.flush()
         facts = {
@@ -132,7 +138,8 @@ class Collector:
             "lines": maker.lines + 1,
             "errors": maker.errors,
             "late_s": round(max(0.0, seconds - plan.every_s), 3) if plan.rounds != 1 else 0.0,
-            "is_cut": self._last_was_cut,
+            "is_cut": maker.was_cut,
+            "left_out": maker.questions_left_out,
             "lost_lines": self._writer.take_lost(),
         }
         maker.mark("sweepEnd", round=number, **facts)
@@ -149,11 +156,12 @@ class Collector:
         except OSError as error:
             tell("the metrics file cannot be written", file=str(self._plan.metrics), error=str(error))
 
-    def _cut(self) -> NoAnswerError | None:
-        now = self._loop.time()
-        if now >= self._stop_at:
-            return not_asked("the collector was stopped")
-        return not_asked(f"the sweep was cut after {LONGEST_SWEEP_S:.0f} s") if now >= self._cut_at else None
+
+def _allow_many_connections() -> None:
+    """One to each server is kept open: as many as this process may have, not only as many as is usual."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def write_sweep_metrics(path: Path, cluster: str, number: int, facts: dict[str, Any]) -> None:

@@ -18,6 +18,10 @@ class NoAnswerError(Exception):
     """Raised where a question has no answer; its text is the line's ``error``."""
 
 
+class NotSentError(NoAnswerError):
+    """Raised where a question was not sent at all: it was left out, or its server is left alone for a while."""
+
+
 class SilentServerError(NoAnswerError):
     """Raised where a server did not answer in time."""
 
@@ -54,9 +58,9 @@ def unreadable(address: str, why: str) -> NoAnswerError:
     return NoAnswerError(f"{_REMOTING}.RemotingCommandException: decode answer of <{address}> failed: {why}")
 
 
-def not_asked(why: str) -> NoAnswerError:
+def not_asked(why: str) -> NotSentError:
     """The question was left out, on purpose."""
-    return NoAnswerError(f"not asked: {why}")
+    return NotSentError(f"not asked: {why}")
 
 
 def reason(error: BaseException) -> str:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
 
-from hindsight.jobs.collect.failures import NoAnswerError, RefusedError, unreadable
+from hindsight.jobs.collect.failures import NoAnswerError, NotSentError, RefusedError, not_asked, unreadable
 from hindsight.jobs.collect.questions import READS, Question
 from hindsight.jobs.collect.server import Server
+from hindsight.udfs.consumer.round_reads import NOT_ASKED
 from hindsight.udfs.formats.fastjson import FastjsonError, parse_fastjson
 from hindsight.udfs.remoting.remoting_acl import Credentials
 from hindsight.udfs.remoting.remoting_frames import Frame
 from hindsight.udfs.remoting.remoting_names import configured, scheduled
 
+MOST_UNSENT = 10_000  # lines of a sweep for questions that were not sent
+_TOO_MANY = not_asked(f"of what cannot be asked {MOST_UNSENT:,} questions have a line, with the reason")
 LONGEST_LINE = 8_388_608  # what the pipeline takes in (`ingest.max_line_bytes`)
 
 
@@ -33,13 +38,21 @@ class Heard:
 
 
 class LineMaker:
-    """Writes a line for each question and counts them; ``collector`` names this collector where there are several."""
+    """Writes a line for each question and counts them; ``collector`` names this collector where there are several.
+
+    What a sweep has no time for, and what cannot be sent beyond ``MOST_UNSENT`` questions, is counted: it is told in
+    one line for each server.
+    """
 
     def __init__(
         self, write: Callable[[bytes], None], collector: str | None = None, credentials: Credentials | None = None
     ) -> None:
         self.lines = 0
         self.errors = 0
+        self.questions_left_out = 0
+        self._begun = now_ms()
+        self._unsent = 0
+        self._left_out: dict[Server, dict[str, Counter[str]]] = {}
         self._write = write
         self._own = {"collector": collector} if collector else {}
         self._credentials = credentials
@@ -54,6 +67,8 @@ class LineMaker:
                 raise RefusedError(frame.code, frame.remark, read.exception, _broker_address(server))
             raw, value = _read(server, question, frame)
         except NoAnswerError as failure:
+            if isinstance(failure, NotSentError):
+                await asyncio.sleep(0)  # others have their turn: nothing was waited for
             return self.failed(server, question, failure, begun)
         line = self._line(server, question, begun, {"error": None, "raw": raw})
         if len(line) >= LONGEST_LINE:
@@ -66,11 +81,35 @@ class LineMaker:
         self, server: Server, question: Question, failure: NoAnswerError, begun: int | None = None, value: Any = None
     ) -> Heard:
         """Write the line of a question that has no answer, or that was left out on purpose (``begun`` is now)."""
+        if isinstance(failure, NotSentError):
+            self._unsent += 1
+            if self._unsent > MOST_UNSENT:
+                self.left_out(server, question.kind, _TOO_MANY)
+                return Heard(value, failure)
         error = self._credentials.hidden_in(str(failure)) if self._credentials else str(failure)
         begun = now_ms() if begun is None else begun
         self._put(self._line(server, question, begun, {"error": error, "raw": None}))
         self.errors += 1
         return Heard(value, failure)
+
+    def left_out(self, server: Server, kind: str, why: NoAnswerError, count: int = 1) -> None:
+        """Count questions that are not asked in this sweep."""
+        self._left_out.setdefault(server, {}).setdefault(str(why), Counter())[kind] += count
+        self.questions_left_out += count
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether the sweep had no time for a question."""
+        return any(reason != str(_TOO_MANY) for reasons in self._left_out.values() for reason in reasons)
+
+    def tell_left_out(self) -> None:
+        """Write the line of each server that was not asked everything, at the instant at which the sweep began."""
+        for server, reasons in self._left_out.items():
+            kinds = sum(reasons.values(), Counter[str]())
+            told = "; ".join(f"{why} ({sum(of_kinds.values()):,} questions)" for why, of_kinds in reasons.items())
+            question = Question(NOT_ASKED, ",".join(sorted(kinds)), {})
+            self._put(self._line(server, question, self._begun, {"error": told, "raw": None, "questions": dict(kinds)}))
+            self.errors += 1
 
     def mark(self, kind: str, **facts: Any) -> None:
         """Write a line of the collector's own: ``round``, ``sweepEnd``."""

@@ -8,13 +8,16 @@ that did not answer is left out for a while.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from hindsight.jobs.collect.failures import NoAnswerError, SilentServerError, not_asked
+from hindsight.jobs.collect.cut import Cut
+from hindsight.jobs.collect.failures import SilentServerError, not_asked
 from hindsight.jobs.collect.line_maker import Heard, LineMaker
 from hindsight.jobs.collect.questions import running_info
 from hindsight.jobs.collect.server import Server
+from hindsight.jobs.collect.turns import begin_of
 
 _BROKER_WAITS_S = 10.0  # Broker2Client#callClient
 _MARGIN_S = 0.5
@@ -27,11 +30,15 @@ Member = tuple[str, str]  # group, client id
 
 @dataclass
 class SilentClients:
-    """Kept from sweep to sweep: until when each silent client is left out, and when each broker has a thread again."""
+    """Kept from sweep to sweep: until when each silent client is left out, and when each broker has a thread again.
+
+    ``next_of``: with whom to begin in groups of which not all were asked.
+    """
 
     until: dict[Member, float] = field(default_factory=dict)
     why: dict[Member, str] = field(default_factory=dict)
     thread_free_at: dict[str, float] = field(default_factory=dict)
+    next_of: dict[str, str] = field(default_factory=dict)
 
     def forget_all_but(self, members: Iterable[Member], addresses: Iterable[str]) -> None:
         """Drop what is listed no more."""
@@ -52,8 +59,11 @@ class RunningInfos:
         servers: Iterable[Server],
         silent: SilentClients,
         maker: LineMaker,
-        cut: Callable[[], NoAnswerError | None],
+        cut: Cut,
     ) -> None:
+        self.first_left: dict[Server, str] = {}  # the group of the first client that a server was not asked for
+        self._next_of: dict[str, str] = {}
+        self._left: Counter[Server] = Counter()
         self._silent = silent
         self._maker = maker
         self._cut = cut
@@ -64,13 +74,17 @@ class RunningInfos:
 
     def listed(self, server: Server, group: str, client_ids: Iterable[str]) -> None:
         """Take in what a server lists of a group."""
-        for member in ((group, client_id) for client_id in client_ids):
+        for member in ((group, client_id) for client_id in self._in_turn(group, list(client_ids))):
             if "proxy" in server.place:
                 self._at_proxies.setdefault(server, []).append(member)
             elif member in self._silent.until:
                 self._were_silent.setdefault(member, []).append(server)
             else:
                 self._waiting[server].put_nowait(member)
+
+    def _in_turn(self, group: str, client_ids: list[str]) -> list[str]:
+        begin = begin_of(client_ids, self._silent.next_of.get(group))
+        return client_ids[begin:] + client_ids[:begin]
 
     def all_listed(self) -> None:
         """Nothing more will be listed in this sweep."""
@@ -88,10 +102,13 @@ class RunningInfos:
             for server, members in self._at_proxies.items():
                 last.create_task(self._ask_each(server, members))
         self._silent.forget_all_but(self._taken, (server.address for server in self._waiting))
+        self._silent.next_of = self._next_of
+        for server, count in self._left.items():
+            self._maker.left_out(server, "consumerRunningInfo", self._cut.why, count)
 
     async def _lane(self, server: Server) -> None:
         while (member := await self._waiting[server].get()) is not None:
-            while not (self._is_free(server) or member in self._taken or self._cut()):
+            while not (self._is_free(server) or member in self._taken or self._cut.over()):
                 await asyncio.sleep(_LOOK_EVERY_S)
             await self._ask_each(server, [member])
 
@@ -108,9 +125,11 @@ class RunningInfos:
         for member, servers in sorted(self._were_silent.items(), key=lambda item: self._silent.until[item[0]]):
             self._taken.add(member)
             free = [server for server in servers if server not in used and self._is_free(server)]
-            if free and self._silent.until[member] <= now and not self._cut():
+            if free and self._silent.until[member] <= now and not self._cut.over():
                 used.add(free[0])
                 yield free[0], member
+            elif self._cut.over():
+                self._leave_out(servers[0], member)
             else:
                 why = not_asked(
                     f"did not answer before, and is left out for {LEFT_OUT_S:.0f} s: {self._silent.why[member]}"
@@ -118,13 +137,19 @@ class RunningInfos:
                 self._maker.failed(servers[0], running_info(*member), why)
 
     async def _ask(self, server: Server, member: Member) -> None:
-        question = running_info(*member)
-        if cut := self._cut():
-            self._maker.failed(server, question, cut)
+        if self._cut.over():
+            self._leave_out(server, member)
             return
-        await server.pace()
-        begun = asyncio.get_running_loop().time()
-        heard = await self._maker.ask(server, question)
+        begun = -_BROKER_WAITS_S  # not asked yet
+        try:
+            async with self._cut.limited():
+                await server.pace()
+                begun = asyncio.get_running_loop().time()
+                heard = await self._maker.ask(server, running_info(*member))
+        except TimeoutError:
+            self._silent.thread_free_at[server.address] = begun + _BROKER_WAITS_S + _MARGIN_S
+            self._leave_out(server, member)
+            return
         if isinstance(heard.failure, SilentServerError):
             self._silent.thread_free_at[server.address] = begun + _BROKER_WAITS_S + _MARGIN_S
         if _is_silent(heard):
@@ -132,6 +157,12 @@ class RunningInfos:
             self._silent.why[member] = str(heard.failure)
         else:
             self._silent.until.pop(member, None)
+
+    def _leave_out(self, server: Server, member: Member) -> None:
+        group, client_id = member
+        self._left[server] += 1
+        self.first_left.setdefault(server, group)
+        self._next_of.setdefault(group, client_id)
 
     def _is_free(self, server: Server) -> bool:
         return self._silent.thread_free_at.get(server.address, 0.0) <= asyncio.get_running_loop().time()

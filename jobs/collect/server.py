@@ -9,7 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hindsight.jobs.collect.connection import Connection
-from hindsight.jobs.collect.failures import NoAnswerError, connection_lost, not_connected, reason, timed_out
+from hindsight.jobs.collect.failures import (
+    NoAnswerError,
+    NotSentError,
+    connection_lost,
+    not_connected,
+    reason,
+    timed_out,
+)
 from hindsight.udfs.remoting.remoting_acl import Credentials, signed_fields
 from hindsight.udfs.remoting.remoting_frames import Frame
 
@@ -102,7 +109,7 @@ class Server:
                 self.close()
             if self._connection is None:
                 if now < self._left_alone_until:
-                    raise NoAnswerError(f"{self._last_failure}; next try in {self._left_alone_until - now:.1f} s")
+                    raise NotSentError(f"{self._last_failure}; next try in {self._left_alone_until - now:.1f} s")
                 self._connection = await self._open()
             self._used_at = now
             return self._connection

@@ -1,11 +1,18 @@
-"""One sweep: what is there, then what each name server and each broker says of it; a line for every question."""
+"""One sweep: what is there, then what each name server and each broker says of it; a line for every question.
+
+It ends when its time is over, whatever servers claim: what was not asked then is told in a line for each server, and is
+what the next sweep begins with.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
 
 from hindsight.jobs.collect.cluster_view import ClusterView
+from hindsight.jobs.collect.cut import Cut
 from hindsight.jobs.collect.failures import NoAnswerError, SilentServerError, not_asked
 from hindsight.jobs.collect.line_maker import Heard, LineMaker
 from hindsight.jobs.collect.questions import (
@@ -23,47 +30,62 @@ from hindsight.jobs.collect.questions import (
 )
 from hindsight.jobs.collect.running_infos import RunningInfos, SilentClients
 from hindsight.jobs.collect.server import Server
+from hindsight.jobs.collect.turns import Turn, Turns
 from hindsight.udfs.remoting.remoting_names import listed_clients
 
 _NOT_SUPPORTED = 3  # REQUEST_CODE_NOT_SUPPORTED; said to 106, it gives a proxy away
+_SERVERS_AT_ONCE = 200
 
-Plan = Mapping[Server, Iterable[Question]]
+Hearing = Callable[[Server, Question, Heard], None]
+Asking = Callable[[Server], Iterable[Question]]
+About = Callable[[str], Sequence[Question]]
+
+
+class Step(NamedTuple):
+    """A part of a sweep. ``share``: how far into the sweep's time it may last, so that those behind it get theirs."""
+
+    name: str
+    share: float
+
+
+SERVERS, LISTS = Step("servers", 0.15), Step("lists", 0.3)
+ROUTES, TOPICS, DETAILS = Step("routes", 0.45), Step("topics", 0.55), Step("details", 0.65)
+MEMBERS = Step("members", 1.0)
 
 
 class Sweep:
     """Asks servers side by side and each at most ``in_flight`` questions at once; a question is made when it is due."""
 
     def __init__(
-        self,
-        view: ClusterView,
-        silent: SilentClients,
-        maker: LineMaker,
-        *,
-        in_flight: int,
-        cut: Callable[[], NoAnswerError | None],
+        self, view: ClusterView, silent: SilentClients, turns: Turns, maker: LineMaker, cut: Cut, *, in_flight: int
     ) -> None:
         self._view = view
         self._silent = silent
+        self._turns = turns
         self._maker = maker
-        self._in_flight = in_flight
         self._cut = cut
+        self._in_flight = in_flight
         self._unknown: dict[tuple[Server, str], NoAnswerError] = {}  # requests that a server does not know
 
-    async def run(self, *, begin_anywhere: bool = False) -> None:
-        """Ask everything; from when ``cut`` gives a reason on, lines with it are all that still comes."""
+    async def run(self) -> None:
+        """Ask everything that there is time for."""
         view = self._view
         view.begin_sweep()
-        await self._ask_all(dict.fromkeys(view.name_servers(), (CLUSTER_INFO,)), self._cluster_info_heard)
-        await self._ask_all(dict.fromkeys(view.listing_servers(), (TOPIC_LIST,)), self._topic_list_heard)
+        await self._ask_all(SERVERS, view.name_servers(), self._once(CLUSTER_INFO), self._cluster_info_heard)
+        await self._ask_all(SERVERS, view.listing_servers(), self._once(TOPIC_LIST), self._topic_list_heard)
         view.settle_brokers()
-        await self._ask_all(dict.fromkeys(view.due_brokers(), OF_BROKER), self._of_broker_heard)
+        await self._ask_all(LISTS, view.due_brokers(), self._once(*OF_BROKER), self._of_broker_heard)
         view.settle_groups()
         topics = view.routed_topics()
-        await self._ask_all({server: map(topic_route, topics) for server in view.name_servers()}, self._route_heard)
+        await self._ask_all(ROUTES, view.name_servers(), partial(self._of_routes, topics), self._route_heard)
         view.settle_routes(topics)
-        await self._ask_all({server: self._of_topics(server) for server in view.brokers()}, self._topic_heard)
-        view.settle_details(begin_anywhere=begin_anywhere)
+        await self._ask_all(TOPICS, view.popping_brokers(), self._of_pop, self._topic_heard)
+        await self._ask_all(TOPICS, view.brokers(), self._of_topics, self._topic_heard)
+        owing = [server for server in view.brokers() if view.is_due(server) or self._turns.owes(server, DETAILS.name)]
+        await self._ask_all(DETAILS, owing, self._of_details, self._topic_heard)
+        view.settle_details()
         await self._ask_members()
+        self._maker.tell_left_out()
 
     async def _ask_members(self) -> None:
         servers = self._view.member_servers()
@@ -75,42 +97,78 @@ class Sweep:
 
         async with asyncio.TaskGroup() as both:
             both.create_task(infos.ask())
-            await self._ask_all({server: self._of_groups(server) for server in servers}, heard)
+            await self._ask_all(MEMBERS, servers, self._of_groups, heard)
+            await self._ask_all(MEMBERS, self._view.brokers(), self._of_producers, heard)
             infos.all_listed()
+        for server, group in infos.first_left.items():
+            self._turns.ended(server, MEMBERS.name, group)
 
-    def _of_topics(self, server: Server) -> Iterator[Question]:
-        is_due = self._view.is_due(server)
-        if self._view.may_pop(server):
-            yield REVIVE_PROGRESS
-            yield from map(topic_status, self._view.pop_retry_topics_at(server))
-        for topic in self._view.topics_at(server):
-            yield topic_status(topic)
-            if is_due:
-                yield from of_topic(topic)
+    def _once(self, *questions: Question) -> Asking:
+        return lambda _server: questions
 
-    def _of_groups(self, server: Server) -> Iterator[Question]:
-        for group in self._view.groups_at(server):
-            yield from of_group(group)
-        if not self._view.is_proxy(server):
-            yield from map(producer_connection, self._view.wanted.producers)
+    def _turn(self, step: Step, server: Server, subjects: Sequence[str], about: About) -> Turn:
+        return self._turns.of(server, step.name, subjects, about, lambda: self._cut.over(step.share))
 
-    async def _ask_all(self, plan: Plan, heard: Callable[[Server, Question, Heard], None]) -> None:
+    def _of_routes(self, topics: Sequence[str], server: Server) -> Turn:
+        return self._turn(ROUTES, server, topics, lambda topic: [topic_route(topic)])
+
+    def _of_pop(self, server: Server) -> Iterable[Question]:
+        return [REVIVE_PROGRESS, *map(topic_status, self._view.pop_retry_topics_at(server))]
+
+    def _of_topics(self, server: Server) -> Turn:
+        return self._turn(TOPICS, server, self._view.topics_at(server), lambda topic: [topic_status(topic)])
+
+    def _of_details(self, server: Server) -> Turn:
+        return self._turn(DETAILS, server, self._view.topics_at(server), of_topic)
+
+    def _of_groups(self, server: Server) -> Turn:
+        return self._turn(MEMBERS, server, self._view.groups_at(server), of_group)
+
+    def _of_producers(self, _server: Server) -> Iterable[Question]:
+        return map(producer_connection, self._view.wanted.producers)
+
+    async def _ask_all(self, step: Step, servers: Iterable[Server], asking: Asking, heard: Hearing) -> None:
+        """Ask each server what ``asking`` gives; those that had no turn are the first of the next sweep."""
+        in_turn = self._turns.in_turn(step.name, servers)
+        waiting, late = iter(in_turn), list[Server]()
+
+        async def one_after_the_other() -> None:
+            for server in waiting:
+                if self._cut.over(step.share):
+                    late.append(server)
+                await self._ask(step, server, asking(server), heard)
+
+        async with asyncio.TaskGroup() as lanes:
+            for _ in in_turn[:_SERVERS_AT_ONCE]:
+                lanes.create_task(one_after_the_other())
+        self._turns.servers_left(step.name, late[0] if late else None)
+
+    async def _ask(self, step: Step, server: Server, questions: Iterable[Question], heard: Hearing) -> None:
+        due = iter(questions)
         async with asyncio.TaskGroup() as workers:
-            for server, questions in plan.items():
-                due = iter(questions)
-                for _ in range(self._in_flight):
-                    workers.create_task(self._work(server, due, heard))
+            for _ in range(self._in_flight):
+                workers.create_task(self._work(step, server, due, heard))
+        if isinstance(questions, Turn):
+            for kind, count in questions.left.items():
+                self._maker.left_out(server, kind, self._cut.why, count)
+            self._turns.ended(server, step.name, questions.next_subject)
 
-    async def _work(
-        self, server: Server, due: Iterator[Question], heard: Callable[[Server, Question, Heard], None]
-    ) -> None:
+    async def _work(self, step: Step, server: Server, due: Iterator[Question], heard: Hearing) -> None:
         for question in due:
-            if left_out := self._cut() or self._unknown.get((server, question.kind)):
-                self._maker.failed(server, question, left_out)
+            if self._cut.over(step.share):
+                self._maker.left_out(server, question.kind, self._cut.why)
+                continue
+            if unknown := self._unknown.get((server, question.kind)):
+                self._maker.failed(server, question, unknown)
                 await asyncio.sleep(0)
                 continue
-            await server.pace()
-            answer = await self._maker.ask(server, question)
+            try:
+                async with self._cut.limited(step.share):
+                    await server.pace()
+                    answer = await self._maker.ask(server, question)
+            except TimeoutError:
+                self._maker.left_out(server, question.kind, self._cut.why)
+                continue
             if _is_unknown(question, answer):
                 self._unknown[server, question.kind] = not_asked(f"the server does not know this: {answer.failure}")
             heard(server, question, answer)

@@ -72,6 +72,7 @@ class ClusterDates(NamedTuple):
 
     dates: Sequence[tuple[date, bool]]
     asks_proxy: frozenset[tuple[str, date]]
+    cut_rounds: frozenset[tuple[str, int]]
 
 
 class DriftOptions(NamedTuple):
@@ -208,6 +209,7 @@ class _Bucket:
             self._readings(),
             _Offsets(self._given, self._names, self._slices).of,
             self._of.asks_proxy,
+            self._of.cut_rounds,
             QueueEnds(_rows(self._given, ENDS, END_SCHEMA)),
             self._modes(),
         )

@@ -38,14 +38,14 @@ from hindsight.udfs.consumer.owned_queues import LAG, OWNER, POPPED
 from hindsight.udfs.consumer.proxies import refusals
 from hindsight.udfs.consumer.request_modes import NEEDED as MODES
 from hindsight.udfs.consumer.round_dates import near, of_rounds, on_dates
-from hindsight.udfs.consumer.round_reads import OF_GROUPS
+from hindsight.udfs.consumer.round_reads import NOT_ASKED, OF_GROUPS
 from hindsight.udfs.consumer.shown_strategies import SHOWN
 from hindsight.udfs.consumer.whole_names import printed_names
 from hindsight.udfs.rebalances.log_lines_of_groups import OF_GROUP
 from hindsight.udfs.values.arrays import BoolArray, chosen
 
 SHOWS = "shown"
-PRINTED, ASKED_PROXY, NEAREST = "printed", "asked proxy", "nearest"
+PRINTED, ASKED_PROXY, CUT_ROUNDS, NEAREST = "printed", "asked proxy", "cut rounds", "nearest"
 _OF_ROUND = ("cluster", "event_date", "collector", "consumer_group", "round_at")
 _READ = (
     "kind", "broker_name", "name_server", "captured_at", "captured_end_at", "client_id", "topic", "answered", "error",
@@ -130,7 +130,7 @@ def cut(task: GroupFile) -> Iterator[Blob]:
     """The rows of a file by bucket, named like their table; of captures also what clients showed (``SHOWS``).
 
     Beside these, for the driver: which topics a bucket wants routes of (``WANTS``), names in doubt (``PRINTED``), and
-    which collectors asked a proxy (``ASKED_PROXY``).
+    which collectors asked a proxy (``ASKED_PROXY``), and in which rounds they had no time (``CUT_ROUNDS``).
     """
     table = task.folder.table.name
     for cluster, rows in of_clusters(task, _COLUMNS[table]):
@@ -174,6 +174,8 @@ def _captures(rows: pa.Table, split: Split) -> Iterator[Blob]:
     own = near_rounds(rows, cluster, by)
     asked = [(cluster, collector, day.isoformat()) for collector, day in sorted(refusals(own))]
     yield Blob(ASKED_PROXY, 0, 0, _texts(("cluster", "collector", "day"), asked))
+    left_out = own.filter(pc.equal(own["kind"], NOT_ASKED)).select(["cluster", "collector", "round_at"])
+    yield Blob(CUT_ROUNDS, 0, 0, left_out.group_by(left_out.column_names).aggregate([]))
     of_groups = own.filter(pc.is_in(own["kind"], pa.array(OF_GROUPS)))
     yield from split(SNAPSHOT_CAPTURE.name, of_groups.drop_columns(["strategy", "source"]))
     yield from split.wants(subscribed(of_groups, ("consumer_group",)))

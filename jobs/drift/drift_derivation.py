@@ -12,7 +12,7 @@ import pyarrow as pa
 from hindsight.conf.settings import Settings
 from hindsight.jobs.drift.declared_clients import declared_clients
 from hindsight.jobs.drift.drift_buckets import ClusterDates, DriftFold, DriftOptions
-from hindsight.jobs.drift.drift_cut import ASKED_PROXY, NEAREST, PRINTED, SHOWS, GroupFile, cut, look
+from hindsight.jobs.drift.drift_cut import ASKED_PROXY, CUT_ROUNDS, NEAREST, PRINTED, SHOWS, GroupFile, cut, look
 from hindsight.jobs.drift.drift_ends import ENDS, cut_ends
 from hindsight.jobs.drift.drift_logs import NAMELESS, EventFile, cut_logs
 from hindsight.jobs.drift.drift_routes import NAMES, ROUTE_CAPTURES, ROUTE_ENTRIES, RouteFile, cut_routes
@@ -46,6 +46,7 @@ from hindsight.schemas import (
 from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.nearest_captures import merged_nearest
 from hindsight.udfs.consumer.round_dates import near
+from hindsight.udfs.consumer.rows_of_rounds import microseconds
 from hindsight.udfs.diagnosis.log_processes import log_of
 from hindsight.udfs.groups.group_walk import WalkSettings
 from hindsight.udfs.groups.recorded_groups import FoldSettings
@@ -166,9 +167,16 @@ def _clusters(stretch: Stretch[Any], dates: Mapping[str, list[date]], rows: Blob
     for table in rows.tables(ASKED_PROXY):
         for cluster, collector, day in _values(table):
             asked[cluster].add((collector, date.fromisoformat(day)))
+    cut_rounds: dict[str, set[tuple[str, int]]] = defaultdict(set)
+    for table in rows.tables(CUT_ROUNDS):
+        instants = microseconds(table, "round_at").tolist()
+        for (cluster, collector), at in zip(_values(table.drop_columns(["round_at"])), instants, strict=True):
+            cut_rounds[cluster].add((collector, at))
     return {
         cluster: ClusterDates(
-            [(day, day >= stretch.last_recorded.get(cluster, day)) for day in days], frozenset(asked[cluster])
+            [(day, day >= stretch.last_recorded.get(cluster, day)) for day in days],
+            frozenset(asked[cluster]),
+            frozenset(cut_rounds[cluster]),
         )
         for cluster, days in dates.items()
     }

@@ -156,7 +156,7 @@ def test_a_signal_lets_the_sweep_end_and_the_file_appear(tmp_path, number):
     assert [line["error"] for line in lines if line["kind"] == "consumerConnection"] == [None, None]
 
 
-def test_a_second_signal_cuts_the_sweep_and_each_question_left_has_its_line(tmp_path):
+def test_a_second_signal_cuts_the_sweep_and_a_line_of_each_broker_says_what_is_left(tmp_path):
     async def slowly(request):
         await asyncio.sleep(0.3)
         request.answer({"connectionSet": []})
@@ -174,8 +174,11 @@ def test_a_second_signal_cuts_the_sweep_and_each_question_left_has_its_line(tmp_
     code, _, _ = against(cluster, tmp_path, then=stop_twice)
     lines = lines_of(tmp_path)
     told = [line["error"] for line in lines if line["kind"] == "consumerConnection"]
-    assert code == 0 and len(told) == 400
-    assert told.count("not asked: the collector was stopped") > 300
+    left = [line for line in lines if line["kind"] == "notAsked"]
+    assert {line["broker"] for line in left} == {"broker-a", "broker-b"} and len(left) == 2
+    assert all(line["error"].startswith("not asked: the collector was stopped (") for line in left)
+    counted = sum(line["questions"]["consumerConnection"] for line in left)
+    assert code == 0 and counted > 300 and len(told) + counted == 400
     assert lines[-1]["is_cut"] is True
 
 

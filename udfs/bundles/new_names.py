@@ -265,7 +265,10 @@ class NewNames:
         return [self._of["room"].get(room, "room") for room in rooms]
 
 
-_FATES = r"no answer|not asked for|not_collected|refused, CODE -?\d+|the name servers differ|not read in this round"
+_FATES = (
+    r"no answer|not asked for(?:: the sweep was cut)?|not_collected|refused, CODE -?\d+|the name servers differ"
+    "|not read in this round"
+)
 _FATE = f"(?P<after>: (?:{_FATES}))?"
 _FORMS = [
     (re.compile(f"(?P<before>consumer list of )(?P<name>.+?){_FATE}", re.DOTALL), "broker"),

@@ -203,9 +203,9 @@ class GroupRound:
 
     @property
     def may_have_members(self) -> bool:
-        """Not every place that was asked said that nobody is connected, or what was asked is a proxy."""
+        """Not every place said that nobody is connected, as one was not asked, say, or what was asked is a proxy."""
         all_told = self.listed and all(listing.told for listing in self.listings)
-        return not all_told or bool(self.members) or self.through_proxy
+        return not all_told or bool(self.members or self.unheard) or self.through_proxy
 
     @property
     def is_unknown_here(self) -> bool:

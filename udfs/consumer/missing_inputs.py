@@ -18,6 +18,9 @@ _IGNORED = (
 )
 
 
+_CUT = "not asked for: the sweep was cut"
+
+
 class Inputs(NamedTuple):
     """What there is of a topic of a group's round.
 
@@ -46,18 +49,34 @@ class Inputs(NamedTuple):
 
 
 def not_asked(of: Inputs) -> list[str]:
-    """Inputs that nobody asked for in this round: without them there is no verdict at all."""
+    """Inputs that nobody asked for in this round: without them there is no verdict at all.
+
+    A round that had to be cut was to have them: they are missing.
+    """
+    if of.reads.was_cut:
+        return []
     missing = []
     if not of.is_route_collected:
         missing.append(f"topic_route of {of.topic}: not_collected")
-    if of.members and not of.reads.reads and not of.reads.statuses:
+    if _lacks_infos(of):
         missing.append("running infos: not asked for in this round")
     return missing
 
 
 def unanswered(of: Inputs) -> list[str]:
     """Inputs that were due in this round and did not come."""
-    return [*_lists(of), *_group_and_route(of), *_running_infos(of.reads, of.members)]
+    return [*_lists(of), *_group_and_route(of), *_cut_off(of), *_running_infos(of.reads, of.members)]
+
+
+def _lacks_infos(of: Inputs) -> bool:
+    return bool(of.members) and not of.reads.reads and not of.reads.statuses
+
+
+def _cut_off(of: Inputs) -> list[str]:
+    if not of.reads.was_cut:
+        return []
+    missing = [] if of.is_route_collected else [f"topic_route of {of.topic}: {_CUT}"]
+    return [*missing, f"running infos: {_CUT}"] if _lacks_infos(of) else missing
 
 
 def _fate(row: Row) -> str:

@@ -9,6 +9,7 @@ from hindsight.udfs.consumer.failed_reads import channels_failed, losses, said_b
 from hindsight.udfs.consumer.listed_members import INFO, OF_MEMBERS, STATS, STATUS, Row, again
 
 REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"  # PopAckConstants, 5.0 on: each broker's own, of messages popped in vain
+NOT_ASKED = "notAsked"  # the kind of a capture that tells what a collector had no time to ask of a server
 OF_GROUPS = (*OF_MEMBERS, STATS, STATUS)  # kinds of captures that say something of a group
 READ = (
     "client_id",
@@ -44,6 +45,7 @@ class Reads(NamedTuple):
         ordered: whether a member consumes in order; None: not read.
         offsets: each read of the group's offsets: broker asked, and the line.
         loses_answers: a broker that answered gave no answer to another question of the round.
+        was_cut: the collector had no time to ask everything in this round.
     """
 
     reads: list[dict[str, Any]]
@@ -53,9 +55,10 @@ class Reads(NamedTuple):
     ordered: bool | None
     offsets: Sequence[tuple[str | None, str]] = ()
     loses_answers: bool = False
+    was_cut: bool = False
 
 
-def reads_of(captures: Iterable[Row]) -> Reads:
+def reads_of(captures: Iterable[Row], *, was_cut: bool = False) -> Reads:
     """The reads of one round, in the captures' order; ``captures``: of the round and group, of kinds ``OF_GROUPS``."""
     rows = list(captures)
     infos = [row for row in rows if row["kind"] == INFO]
@@ -72,6 +75,7 @@ def reads_of(captures: Iterable[Row]) -> Reads:
         subscribed=tuple(dict.fromkeys(s["topic"] for row in rows for s in row["subscriptions"] or ())),
         model=max((row["message_model"] for row in infos if row["message_model"] is not None), default=None),
         offsets=[(row["broker_name"], row["evidence"]) for row in rows if row["kind"] == STATS],
+        was_cut=was_cut,
         ordered=max((row["consume_orderly"] for row in infos if row["consume_orderly"] is not None), default=None),
         loses_answers=lost.by_chance,
     )

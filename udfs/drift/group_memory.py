@@ -442,6 +442,6 @@ def gap_source(missing_input: str) -> str | None:
     source, _, reason = missing_input.partition(": ")
     if source.startswith(("expected allocation", "allocation strategy")) or reason == "not_collected":
         return None
-    if source.startswith("running info") and reason != "not asked for":
+    if source.startswith("running info") and reason.partition(": ")[0] != "not asked for":
         return None
     return None if reason in _TOLD_IN_VAIN else source

@@ -1,7 +1,8 @@
 """Collector lines in, rows of the consumer-side tables out.
 
 One JSON object a line: ``round`` markers, and captures whose ``raw`` is the admin API's answer in fastjson's dialect:
-those that ``admin_answers`` reads. ``broker`` or ``name_server`` of a line names the one that was asked.
+those that ``admin_answers`` reads. ``broker`` or ``name_server`` of a line names the one that was asked; ``notAsked``
+tells what it was not asked in a sweep.
 rocketmq-dashboard's ``{"status":0,"data":...}`` around it is taken off. Kinds that feed no table are ignored.
 A line with an ``error`` is a read that failed, whatever its ``raw`` holds; one with neither is refused, and so is a
 ``raw`` that is empty or no answer of its kind: nobody said that nobody is there. What was asked stays known: the
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hindsight.udfs.consumer.round_reads import NOT_ASKED
 from hindsight.udfs.formats.admin_answers import ANSWERS, read_answer
 from hindsight.udfs.formats.broker_settings import Answer
 from hindsight.udfs.formats.raw_answers import UnansweredError, error_code, raw_list, raw_object, unwrapped
@@ -43,6 +45,8 @@ def _one(text: str) -> tuple[Record, ...]:
     if kind == "round":
         row = {"collector": collector, "round_at": instant(fields, "ts"), "kind": "marker"}
         return (Record("collection_round", row | {"round_number": optional_number(fields, "round")}),)
+    if kind == NOT_ASKED:
+        return (Record("snapshot_capture", _left_out(fields, collector)),)
     if kind not in ANSWERS:
         return ()
     place = {"collector": collector, "captured_at": instant(fields, "ts")}
@@ -71,6 +75,23 @@ def _one(text: str) -> tuple[Record, ...]:
         Record("snapshot_capture", asked | {"answered": True, "error": None, "error_code": None} | said),
         *table_rows,
     )
+
+
+def _left_out(fields: Fields, collector: str) -> dict[str, Any]:
+    """What a collector says that it had no time to ask of a server: the kinds of questions, and why."""
+    error = text_field(fields, "error")
+    return {
+        "collector": collector,
+        "captured_at": instant(fields, "ts"),
+        "kind": NOT_ASKED,
+        "subject": text_field(fields, "subject"),
+        "broker_name": optional_text(fields, "broker"),
+        "name_server": optional_text(fields, "name_server"),
+        "captured_end_at": instant_or_never(fields, "ts_end"),
+        "answered": False,
+        "error": error[:ERROR_CHARS],
+        "error_code": None,
+    }
 
 
 def _answer(fields: Fields, kind: str, asked: Fields) -> Answer:

@@ -86,7 +86,7 @@ class GroupFold:
         self._readings = recorded.readings.get((consumer_group, collector), ())
         self._events = self._member_events()
         self._number = count(1)
-        self._facts: dict[int, GroupFacts] = {}
+        self._facts: dict[tuple[int, bool], GroupFacts] = {}
         self._rules: dict[tuple[int, int], tuple[int, Rules]] = {}
         self._topics: dict[tuple[Any, ...], TopicFacts] = {}
         self._shown_topics: dict[tuple[int, tuple[int, int]], list[str]] = {}
@@ -157,19 +157,22 @@ class GroupFold:
 
     def _facts_of(self, at: int, place: int) -> tuple[GroupFacts, bool]:
         """What a round shows, and whether its own rows were read for it."""
-        shows = int(self._recorded.captured.shows[place])
-        if shows and shows in self._facts:
-            return self._facts[shows], False
+        key = int(self._recorded.captured.shows[place]), self._was_cut(at)
+        if key[0] and key in self._facts:
+            return self._facts[key], False
         made = self._read(at, place, next(self._number))
-        if shows:
-            _keep(self._facts, shows, made)
+        if key[0]:
+            _keep(self._facts, key, made)
         return made, True
 
     def _read(self, at: int, place: int, number: int) -> GroupFacts:
         captures, connections = self._recorded.captured.captures, self._recorded.captured.connections
         rows = captures.at(place).select(NEEDED).to_pylist()
         connected = connections.of((self.key[2], self.key[1], at)).to_pylist()
-        return GroupFacts(number, listed_members(rows, connected), reads_of(rows))
+        return GroupFacts(number, listed_members(rows, connected), reads_of(rows, was_cut=self._was_cut(at)))
+
+    def _was_cut(self, at: int) -> bool:
+        return (self.key[1], at) in self._recorded.cut_rounds
 
     def _rules_of(self, facts: GroupFacts, read_until: int) -> tuple[int, Rules]:
         key = facts.number, self._told.shown.changes_until(read_until)

@@ -37,6 +37,7 @@ class Recorded(NamedTuple):
         readings: by group and collector, instants at which offsets were read and the rounds of these, epoch us, sorted.
         lags: the rows of the reading of a round.
         asks_proxy: collectors, and the dates on which they asked a proxy.
+        cut_rounds: collectors, and their rounds, epoch us, in which they had no time to ask everything.
         ends: the first offsets of queues, and dead letters.
         modes: how brokers hand out queues to groups that let them.
     """
@@ -47,6 +48,7 @@ class Recorded(NamedTuple):
     readings: Mapping[tuple[str, str], Sequence[tuple[int, int]]]
     lags: Callable[[RoundKey], list[Lag]]
     asks_proxy: frozenset[tuple[str, date]]
+    cut_rounds: frozenset[tuple[str, int]]
     ends: QueueEnds
     modes: RequestModes = NO_MODES
 
