@@ -94,8 +94,8 @@ def with_options_of(
     *told: Callable[..., Any], without: Iterable[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options that are the parameters of these functions; it is called with them by name."""
-    parameters = [p for one in told for p in signature(one, eval_str=True).parameters.values()]
-    options = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in parameters if p.name not in without]
+    parameters = {p.name: p for one in told for p in signature(one, eval_str=True).parameters.values()}
+    options = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in parameters.values() if p.name not in without]
 
     def give(command: Callable[..., None]) -> Callable[..., None]:
         vars(command)["__signature__"] = Signature(options)

@@ -6,6 +6,7 @@ import itertools
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from queue import SimpleQueue
@@ -19,12 +20,14 @@ from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.collect.collector import CollectorThread, Plan
 from hindsight.jobs.collect.command import plan_of, with_options_of
 from hindsight.jobs.collect.failures import CollectError
-from hindsight.jobs.commands.command_options import EngineName, Json, LakeRoot, Master, SettingsFile
+from hindsight.jobs.commands.command_options import EngineName, Json, LakeRoot, Master, SettingsFile, SinkNames
 from hindsight.jobs.engines.engine_choice import chosen_engine
+from hindsight.jobs.engines.kept_between_runs import KeptBetweenRuns
 from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.interrupts import handled_by, interrupt
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_log import tell
+from hindsight.jobs.telling.sinks import sink_of
 
 FIRST_SWEEPS = 2  # whether an offset moves shows in two
 
@@ -37,7 +40,19 @@ def run_pipeline(options: list[str]) -> int:
         app as jobs,  # brings an engine's modules: the first sweep does not wait for them
     )
 
-    code = exit_code(lambda: jobs(args=["run-pipeline", *options], prog_name="hindsight", standalone_mode=False))
+    words = ["run-pipeline", *options]
+    return _uncut(lambda: jobs(args=words, prog_name="hindsight", standalone_mode=False))
+
+
+def tell_events(options: list[str]) -> int:
+    """What ``hindsight events`` with these options does; its exit code. A failure is said on stderr."""
+    from hindsight.jobs.commands.events_command import app as events
+
+    return _uncut(lambda: events(args=options, prog_name="hindsight events", standalone_mode=False))
+
+
+def _uncut(command: Callable[[], object]) -> int:
+    code = exit_code(command)
     if code == INTERRUPTED:
         sys.exit(code)  # it was said
     return code
@@ -46,9 +61,11 @@ def run_pipeline(options: list[str]) -> int:
 class PipelineRuns:
     """Runs of the pipeline, one at a time, in the main thread; meanwhile the collector goes on in its own."""
 
-    def __init__(self, run: Callable[[], int], every_s: float) -> None:
+    def __init__(self, run: Callable[[], int], every_s: float, tell_events: Callable[[], int] | None = None) -> None:
+        """``tell_events``: what tells others of what a run found, if anybody is to be told."""
         self.last_code = DONE
         self._run = run
+        self._tell_events = tell_events
         self._every_s = every_s
         self._due_at = 0.0
         self._is_asked_for = False
@@ -85,6 +102,11 @@ class PipelineRuns:
         self.last_code = self._run()
         failed = {} if self.last_code == DONE else {"failed": "collecting goes on, and the next run tries again"}
         tell("run", exit_code=self.last_code, seconds=round(time.monotonic() - begun, 1), **failed)
+        if self._tell_events is not None and self.last_code == DONE:
+            begun = time.monotonic()
+            code = self._tell_events()
+            failed = {} if code == DONE else {"failed": "the next run goes on with what was not taken"}
+            tell("events", exit_code=code, seconds=round(time.monotonic() - begun, 1), **failed)
 
 
 def watch(plan: Plan, runs: PipelineRuns) -> None:
@@ -137,21 +159,42 @@ def _words(
     return [*words, "--wait", str(wait), *(["--json"] if as_lines else [])]
 
 
+def _events_words(
+    lake: LakeRoot,
+    settings: SettingsFile = None,
+    sink: SinkNames = None,
+    engine: EngineName = None,
+    master: Master = None,
+) -> list[str] | None:
+    """The options of ``hindsight events`` after each run; None: nobody is to be told."""
+    if not sink:
+        return None
+    for one in sink:
+        sink_of(one, load_settings(settings).events.sink, None)  # what is wrong ends the command now
+    told = {"--settings": settings, "--engine": engine, "--master": master}
+    words = [word for name, value in told.items() if value is not None for word in (name, str(value))]
+    return ["--lake", absolute(lake), *words, *(word for one in sink for word in ("--sink", one))]
+
+
 def _seconds_between(
     run_minutes: Annotated[
         float, typer.Option(min=0, help="Minutes from the begin of one run to the begin of the next.")
-    ] = 5.0,
+    ] = 1.0,
 ) -> float:
     return 60 * run_minutes
 
 
 @app.command("watch")
-@with_options_of(plan_of, _words, _seconds_between, without=("once",))
+@with_options_of(plan_of, _words, _events_words, _seconds_between, without=("once",))
 def watch_command(**options: Any) -> None:
-    """Collect, and run the pipeline every few minutes; each run writes the page again, from the second sweep on."""
-    plan, words, every_s = (_called(one, options) for one in (plan_of, _words, _seconds_between))
+    """Collect, and run the pipeline every minute; each run writes the page again, from the second sweep on."""
+    plan, words, of_events, every_s = (
+        _called(one, options) for one in (plan_of, _words, _events_words, _seconds_between)
+    )
     words += ["--landing", str(plan.landing)]
-    watch(plan, PipelineRuns(lambda: run_pipeline(words), every_s))
+    told = None if of_events is None else partial(tell_events, of_events)
+    with KeptBetweenRuns():
+        watch(plan, PipelineRuns(lambda: run_pipeline(words), every_s, told))
 
 
 def _called(one: Callable[..., Any], options: dict[str, Any]) -> Any:

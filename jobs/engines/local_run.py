@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hindsight.conf.settings import Settings
+from hindsight.jobs.engines.kept_between_runs import kept_between_runs
 from hindsight.jobs.engines.local_lake import LocalLake
-from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.engines.local_runner import LocalRunner, Workers
 from hindsight.jobs.lake.lake_lease import held
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.running.run_log import shown
@@ -25,15 +26,21 @@ def opened_here(
     LakeHeldError: another run holds it, and has not ended within ``wait_s`` seconds.
     """
     lake = LocalLake(lake_root, retention_days=settings.delta.retention_days)
+    workers = Workers(len(os.sched_getaffinity(0)))
+    kept = kept_between_runs()
+    if kept is not None:
+        lake, workers = kept.taken(lake, workers)
     refuse_what_only_spark_knows(lake)
     with (
-        LocalRunner(len(os.sched_getaffinity(0))) as runner,
+        LocalRunner(workers, are_kept=kept is not None) as runner,
         shown(runner.at_work),
         held(None, lake_root, context, wait_s=wait_s) as holding,
     ):
         lake.hold(holding.confirm)
         yield lake, runner, holding
         lake.write_gathered()
+    if kept is not None:
+        kept.give_back(lake)
 
 
 def refuse_what_only_spark_knows(lake: LocalLake) -> None:

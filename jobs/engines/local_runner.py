@@ -57,10 +57,12 @@ class Workers:
 
     def __init__(self, most: int) -> None:
         self.most = most
+        self.worked = False
         self._pool: ProcessPoolExecutor | None = None
 
     def map(self, function: Callable[..., Any], *given: Iterable[Any]) -> Iterator[Any]:
         """As ``map`` does, by all of them at once."""
+        self.worked = True
         resource_tracker.ensure_running()
         # A worker is known before a signal counts; and what a terminal or systemd says to all of them is not its own.
         with undisturbed():
@@ -88,10 +90,14 @@ class Workers:
 
 
 class LocalRunner:
-    """Use it as a context: at its end its workers and its folder are gone, after an interrupt as well."""
+    """Use it as a context: at its end its folder is gone, and its workers, after an interrupt as well.
 
-    def __init__(self, workers: int) -> None:
-        self._workers = Workers(workers)
+    ``workers``: how many, or those that there are; ``are_kept``: they end only where the block fails.
+    """
+
+    def __init__(self, workers: int | Workers, *, are_kept: bool = False) -> None:
+        self._workers = Workers(workers) if isinstance(workers, int) else workers
+        self._are_kept = are_kept
         self._folder = ScratchFolder()
         self._number = count()
         self._done_of = (0, 0)  # tasks of the step that runs
@@ -103,7 +109,8 @@ class LocalRunner:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with undisturbed():
-            self._workers.end(at_once=kind is not None)
+            if not self._are_kept or kind is not None:
+                self._workers.end(at_once=kind is not None)
             self._folder.remove()
 
     def at_work(self) -> str:

@@ -34,7 +34,12 @@ def run(options):
     print(json.dumps({"ended": time.time()}), flush=True)
     return CODE
 
+def tell_events(options):
+    print(json.dumps({"told": options}), flush=True)
+    return 3
+
 watch_command.run_pipeline = run
+watch_command.tell_events = tell_events
 from hindsight.jobs.command_line import main
 main("watch")
 """
@@ -125,6 +130,22 @@ def test_a_run_that_fails_is_told_of_and_collecting_goes_on(tmp_path):
     assert err.splitlines()[-1] == "hindsight: the last run of the pipeline ended with exit code 2; above stands why."
 
 
+def test_whoever_is_to_be_told_is_told_after_each_run_that_went_well(tmp_path):
+    settings = tmp_path / "s.toml"
+    settings.write_text("")
+    sinks = ("webhook:http://127.0.0.1:1/hook", "alertmanager:http://127.0.0.1:1")
+    options = ("--rounds", "1", "--settings", settings, *(word for sink in sinks for word in ("--sink", sink)))
+    code, out, told, _ = against(tmp_path / "l", *options)
+    assert (code, [line.keys() for line in out][1:]) == (0, [{"ended"}, {"told"}])
+    named = [word for sink in sinks for word in ("--sink", sink)]
+    assert out[-1]["told"] == ["--lake", f"{tmp_path / 'l'}-lake", "--settings", str(settings), *named]
+    assert [(line["exit_code"], line["failed"]) for line in events(told, "events")] == [
+        (3, "the next run goes on with what was not taken")
+    ]
+    assert not any("told" in line for line in against(tmp_path / "m", "--rounds", "1")[1])
+    assert not any("told" in line for line in against(tmp_path / "n", *options, code=2)[1])
+
+
 def interrupt(number, *, after_s, twice=False):
     async def then(process):
         await asyncio.wait_for(process.stdout.readline(), 60)  # a run has begun
@@ -163,6 +184,8 @@ def test_a_second_ctrl_c_cuts_the_run(tmp_path):
         (("--settings", "/nowhere.toml"), "/nowhere.toml"),
         (("--landing", "s3://bucket/x"), "--landing is a folder on this machine"),
         (("--run-minutes", "-1"), "'--run-minutes'"),
+        (("--sink", "pager"), "the settings name no sink"),
+        (("--sink", "slack:https://hooks.example/services/T0"), "is a secret"),
     ],
 )
 def test_wrong_usage_ends_it_before_anything_is_asked(tmp_path, options, said, capsys):
@@ -179,4 +202,4 @@ def test_the_options_are_those_of_collect_and_of_run_pipeline(capsys):
         return set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
 
     both = options("collect") - {"--once"} | options("run-pipeline") - {"--from", "--to"}
-    assert options("watch") == both | {"--run-minutes", "--run-metrics"}
+    assert options("watch") == both | {"--run-minutes", "--run-metrics", "--sink"}

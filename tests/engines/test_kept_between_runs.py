@@ -1,0 +1,72 @@
+"""Runs of one process that share workers and open tables, and what they do not hand on."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+
+import pyarrow as pa
+import pytest
+
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.engines.blobs import Blob
+from hindsight.jobs.engines.kept_between_runs import KeptBetweenRuns
+from hindsight.jobs.engines.local_run import opened_here
+from hindsight.jobs.running.run_context import RunContext
+
+
+def who(task):
+    yield Blob("who", 0, 0, pa.table({"pid": [os.getpid()]}))
+
+
+def run(root, tasks=2, error=None):
+    """The lake of a run, and the processes that worked for it."""
+    with opened_here(str(root), load_settings(None), RunContext("landing")) as (lake, runner, _):
+        pids = {pid for table in runner.each(who, list(range(tasks))).tables("who") for pid in table["pid"].to_pylist()}
+        if error:
+            raise error
+    return lake, pids
+
+
+@pytest.fixture(autouse=True)
+def two_workers(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+
+
+def alive():
+    return {child.pid for child in multiprocessing.active_children()}
+
+
+def test_a_run_goes_on_with_the_workers_and_tables_of_the_one_before(tmp_path):
+    before = alive()
+    with KeptBetweenRuns():
+        first, workers = run(tmp_path / "lake")
+        kept = alive() - before
+        again, same = run(tmp_path / "lake")
+        assert again is first and workers | same <= kept and os.getpid() not in workers
+        assert alive() - before == kept
+        elsewhere, _ = run(tmp_path / "other")
+        assert elsewhere is not first
+    assert alive() == before
+    apart, _ = run(tmp_path / "lake")
+    assert apart is not first and alive() == before
+
+
+def test_a_run_that_needs_no_workers_ends_them(tmp_path):
+    before = alive()
+    with KeptBetweenRuns():
+        run(tmp_path)
+        assert alive() > before
+        assert run(tmp_path, tasks=1)[1] == {os.getpid()}
+        assert alive() == before
+
+
+def test_what_a_run_that_failed_had_open_is_not_handed_on(tmp_path):
+    before = alive()
+    with KeptBetweenRuns():
+        first, _ = run(tmp_path)
+        with pytest.raises(ValueError, match="went wrong"):
+            run(tmp_path, error=ValueError("went wrong"))
+        assert alive() == before
+        assert run(tmp_path)[0] is not first
+    assert alive() == before
