@@ -35,6 +35,7 @@ from hindsight.jobs.intake.read_options import read_options
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.landing.landing_survey import LandingFile, survey
 from hindsight.jobs.landing.landing_tally import nothing_stored
+from hindsight.jobs.landing.ledger import ledger, named
 from hindsight.jobs.publishing.quality_gate import check
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange, RunContext
 from hindsight.jobs.running.run_log import tell
@@ -119,11 +120,11 @@ def take_in(lake: ArrowLake, runner: Runner, settings: Settings, context: RunCon
         lost = store_read(lake, runner, read, intake.complete(read) if intake.complete else None)
         intake.settle(_arrived(files, read))
         _replace_quarantine(lake, read, files)
-        ledger = _ledger(context, files, read, lost)
-        rows = pa.Table.from_pylist(ledger, schema=arrow_schema(INGESTED_FILE))
+        taken_in = _taken_in(context, files, read, lost)
+        rows = pa.Table.from_pylist(taken_in, schema=arrow_schema(INGESTED_FILE))
         check(lake, context, intake.job, {INGESTED_FILE: rows})
-        lake.replace_files(INGESTED_FILE, rows, "file", [file.file for file in files])
-        return _result(ledger)
+        _enter(lake, rows, files)
+        return _result(taken_in)
 
 
 def files_to_read(
@@ -131,11 +132,11 @@ def files_to_read(
 ) -> list[LandingFile]:
     """Landing files that were never taken in, whose size has changed since, or with rows of the dates ``again``."""
     listed = survey(landing, formats).files
-    columns = [*LandingFile._fields, *(["event_dates"] if again.is_given else [])]
+    rows = named(ledger(lake, formats), [file.file for file in listed])
     known = {
         tuple(row[name] for name in LandingFile._fields)
-        for row in lake.rows(INGESTED_FILE, columns, Where(values={"format": formats})).to_pylist()
-        if not any(day in again for day in row.get("event_dates", ()))
+        for row in rows.to_pylist()
+        if not (again.is_given and any(day in again for day in row["event_dates"]))
     }
     return [file for file in listed if tuple(file) not in known]
 
@@ -157,7 +158,16 @@ def _replace_quarantine(lake: ArrowLake, read: LandingRead, files: Sequence[Land
         lake.replace_files(QUARANTINE, refused, "source_file", names)
 
 
-def _ledger(
+def _enter(lake: ArrowLake, rows: pa.Table, files: Sequence[LandingFile]) -> None:
+    """Write the ledger's rows of these files; those of earlier readings of them go."""
+    names = [file.file for file in files]
+    if len(named(ledger(lake, {file.format for file in files}), names)):
+        lake.replace_files(INGESTED_FILE, rows, "file", names)
+    else:
+        lake.append(INGESTED_FILE, rows)
+
+
+def _taken_in(
     context: RunContext, files: Sequence[LandingFile], read: LandingRead, lost: Mapping[str, int]
 ) -> list[dict[str, Any]]:
     """One row per file. A line counts as stored when a row, or a part of one, names it as its source."""
@@ -182,11 +192,11 @@ def _all_dates(reached: Mapping[str, Sequence[date]]) -> list[date]:
     return sorted({day for days in reached.values() for day in days})
 
 
-def _result(ledger: Sequence[Mapping[str, Any]]) -> IntakeResult:
-    left_nothing = [row for row in ledger if not row["stored"] and not row["duplicate"]]
+def _result(taken_in: Sequence[Mapping[str, Any]]) -> IntakeResult:
+    left_nothing = [row for row in taken_in if not row["stored"] and not row["duplicate"]]
     if left_nothing:
         shown = sorted(left_nothing, key=lambda row: row["file"])[:_MOST_TOLD]
         said = [f"{row['file']}: {nothing_stored(row['read'], row['ignored'], row['quarantined'])}" for row in shown]
         tell("stored nothing of files", files=len(left_nothing), such_as="; ".join(said))
-    sums = {name: sum(row[name] for row in ledger) for name in _COUNTS}
-    return IntakeResult(files=len(ledger), **sums, nothing_stored=len(left_nothing))
+    sums = {name: sum(row[name] for row in taken_in) for name in _COUNTS}
+    return IntakeResult(files=len(taken_in), **sums, nothing_stored=len(left_nothing))

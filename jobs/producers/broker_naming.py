@@ -20,7 +20,8 @@ from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.heaps import OfHeap, heaps
 from hindsight.jobs.engines.runner import Runner
 from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.schemas import INGESTED_FILE, SEND_ATTEMPT, TOPIC_ROUTE
+from hindsight.jobs.landing.ledger import ledger
+from hindsight.schemas import SEND_ATTEMPT, TOPIC_ROUTE
 from hindsight.udfs.formats.store_hosts import KnownAddress, StoreHosts
 from hindsight.udfs.landing.landing_formats import TRACE
 
@@ -30,7 +31,7 @@ _CHANGED = [*SEND_ATTEMPT.key, "broker_name"]
 
 def trace_dates(lake: ArrowLake, clusters: Collection[str] | None = None) -> list[ClusterDate]:
     """The dates that trace records of these clusters (None: of all) reach, by the ledger."""
-    files = lake.rows(INGESTED_FILE, ["cluster", "event_dates"], Where(values={"format": [TRACE]})).to_pylist()
+    files = ledger(lake, [TRACE]).select(["cluster", "event_dates"]).to_pylist()
     of_clusters = (file for file in files if clusters is None or file["cluster"] in clusters)
     return sorted({ClusterDate(file["cluster"], day) for file in of_clusters for day in file["event_dates"]})
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -17,13 +17,13 @@ from typing_extensions import TypeVar
 
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.landing.ledger import files_of_dates, ledger
 from hindsight.jobs.publishing.dates_to_compute import Progress, next_dates
 from hindsight.jobs.publishing.publication_record import begin_commits, computed_before, record
 from hindsight.jobs.publishing.quality_gate import check
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.running.run_log import tell
 from hindsight.schemas import Table
-from hindsight.schemas.bookkeeping import INGESTED_FILE
 
 L = TypeVar("L", bound=ArrowLake, default=Any)  # the lake of the engine on which a job computes
 CorrectedDates = Mapping[ClusterDate, str]
@@ -132,25 +132,19 @@ class FilesOfDates(NamedTuple):
 
 def files_by_date(lake: L, derivation: Derivation[L]) -> FilesOfDates:
     """What the ledger knows of the files that bear on each date."""
-    formats = (*derivation.formats, *derivation.beside)
-    names = ["cluster", "format", "file", "size_bytes", "read", "event_dates"]
-    touching: dict[ClusterDate, list[dict[str, Any]]] = {}
-    for file in lake.rows(INGESTED_FILE, names, Where(values={"format": formats})).to_pylist():
-        for day in file["event_dates"]:
-            touching.setdefault(ClusterDate(file["cluster"], day), []).append(file)
-    own = {at: of for at, of in touching.items() if any(file["format"] in derivation.formats for file in of)}
+    rows = ledger(lake, (*derivation.formats, *derivation.beside))
+    own = [files for files in files_of_dates(rows) if files.formats.intersection(derivation.formats)]
     rests_on = f"{derivation.settings_fingerprint} {_contracts(derivation.tables)}\n"
-    digests = {at: _digest(rests_on, of) for at, of in own.items()}
+    digests = {files.at: _digest(rests_on, files.names) for files in own}
     for at, digest in derivation.corrected(lake).items():
         digests[at] = f"{digests.get(at, '')}:{digest}"
-    lines = {at: sum(file["read"] for file in of) for at, of in own.items()}
-    return FilesOfDates(digests, lines, frozenset(file["format"] for of in own.values() for file in of))
+    lines = {files.at: files.lines for files in own}
+    return FilesOfDates(digests, lines, frozenset[str]().union(*(files.formats for files in own)))
 
 
-def _digest(rests_on: str, files: list[dict[str, Any]]) -> str:
-    """A digest of files by name and size, in any order."""
-    names = "\n".join(sorted(f"{file['file']}:{file['size_bytes']}" for file in files))
-    return hashlib.sha256(f"{rests_on}{names}".encode()).hexdigest()
+def _digest(rests_on: str, names: Iterable[str]) -> str:
+    """A digest of files by name and size, which stand in order."""
+    return hashlib.sha256(f"{rests_on}{chr(10).join(names)}".encode()).hexdigest()
 
 
 def _contracts(tables: tuple[Table, ...]) -> str:

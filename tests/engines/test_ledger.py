@@ -1,0 +1,89 @@
+"""The ledger that is asked says what reading it row by row says, and a run reads it when it has changed alone."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs import ingest_send_records
+from hindsight.jobs.engines.arrow_columns import arrow_schema
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.intake.ingestion import files_to_read
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.landing.ledger import files_of_dates, ledger, named
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas.bookkeeping import INGESTED_FILE
+
+COLUMNS = ["cluster", "format", "file", "size_bytes", "read", "event_dates"]
+SCHEMA = pa.schema([arrow_schema(INGESTED_FILE).field(name) for name in COLUMNS])
+FILES = st.fixed_dictionaries(
+    {
+        "cluster": st.sampled_from(["c", "d ü"]),
+        "format": st.sampled_from(["hook", "trace"]),
+        "file": st.text(st.characters(codec="utf-8"), max_size=5),
+        "size_bytes": st.integers(0, 120),
+        "read": st.integers(0, 9),
+        "event_dates": st.lists(st.dates(date(2026, 1, 1), date(2026, 1, 3)), unique=True, max_size=3),
+    }
+)
+
+
+@given(st.lists(FILES, max_size=12))
+def test_files_of_dates_are_those_of_a_row_by_row_reading(rows: list[dict[str, Any]]):
+    touching: dict[ClusterDate, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        for day in row["event_dates"]:
+            touching[ClusterDate(row["cluster"], day)].append(row)
+    found = {of.at: of[1:] for of in files_of_dates(pa.Table.from_pylist(rows, schema=SCHEMA))}
+    assert found == {
+        at: (
+            frozenset(row["format"] for row in of),
+            sorted(f"{row['file']}:{row['size_bytes']}" for row in of),
+            sum(row["read"] for row in of),
+        )
+        for at, of in touching.items()
+    }
+
+
+def land(landing, number: int, lines: int = 1) -> None:
+    folder = landing / "producer_hook" / "cluster=c"
+    folder.mkdir(parents=True, exist_ok=True)
+    start = {"type": "start", "ts": 1_767_600_000_000 + number, "clientId": f"c@{number}", "group": "g"}
+    (folder / f"{number}.jsonl").write_text(f"{json.dumps({**start, 'version': '4.9.8'})}\n" * lines, encoding="utf-8")
+
+
+def test_a_run_reads_the_ledger_once_and_replaces_rows_only_of_files_that_it_has(tmp_path, monkeypatch):
+    landing, lake = tmp_path / "landing", LocalLake(str(tmp_path / "lake"), retention_days=7)
+    read, written = [], []
+    rows, append, replace = lake.rows, lake.append, lake.replace_files
+    monkeypatch.setattr(lake, "rows", lambda t, *of, **more: read.append(t.name) or rows(t, *of, **more))
+    monkeypatch.setattr(lake, "append", lambda t, *of: written.append((t.name, "append")) or append(t, *of))
+    monkeypatch.setattr(lake, "replace_files", lambda t, *of: written.append((t.name, "replace")) or replace(t, *of))
+
+    def run() -> list[str]:
+        read.clear()
+        written.clear()
+        with LocalRunner(1) as runner:
+            ingest_send_records.run_on(lake, runner, load_settings(None), RunContext(str(landing)))
+        assert read.count(INGESTED_FILE.name) <= 1
+        return [how for name, how in written if name == INGESTED_FILE.name]
+
+    land(landing, 1)
+    assert run() == ["append"]
+    land(landing, 2)
+    assert run() == ["append"]
+    land(landing, 1, lines=2)  # it has grown
+    assert run() == ["replace"]
+    assert run() == [] and files_to_read(lake, str(landing), ["producer_hook"]) == []
+    found = ledger(lake, ["producer_hook"])
+    assert sorted(found["file"].to_pylist()) == [f"producer_hook/cluster=c/{n}.jsonl" for n in (1, 2)]
+    assert len(named(found, ["producer_hook/cluster=c/2.jsonl"])) == 1
+    assert {of.at.event_date for of in files_of_dates(found)} == {date(2026, 1, 5)}
