@@ -22,6 +22,7 @@ from hindsight.jobs.producers.producer_cut import Addresses
 from hindsight.udfs.consumer.nearest_captures import Nearest
 from hindsight.udfs.consumer.rows_of_rounds import microseconds
 from hindsight.udfs.values.arrays import IntArray, chosen, order_of, with_dictionaries
+from hindsight.udfs.values.light_queues import lite_parent
 
 WANTS, LOGS = "wants", "logs"
 HOUR_US = 3_600_000_000
@@ -75,7 +76,11 @@ class Split:
         return key_of(self.by.addresses, self.cluster, consumer_group)
 
     def wants(self, rows: pa.Table) -> Iterator[Blob]:
-        """Which buckets need which topics: those of these rows."""
+        """Which buckets need which topics: those of these rows, for a Lite topic its parent."""
+        lite = {topic: parent for topic in pc.unique(rows["topic"]).to_pylist() if (parent := lite_parent(topic or ""))}
+        if lite:
+            topics = pa.array([lite.get(topic, topic) for topic in rows["topic"].to_pylist()], pa.string())
+            rows = rows.set_column(rows.column_names.index("topic"), "topic", topics)
         yield self._needed(WANTS, rows, "topic")
 
     def logs(self, rows: pa.Table) -> Iterator[Blob]:

@@ -40,6 +40,8 @@ def judge(table, row, **overrides):
         ("queue_ownership", OWNED | {"topic": "%DLQ%g"}),
         ("queue_ownership", OWNED | {"topic": "%RETRY%g+T"}),
         ("queue_progress", PROGRESS | {"consumer_offset": -1, "lag": 10}),
+        ("queue_progress", PROGRESS | {"topic": "%LMQ%$chat_parent$session-7"}),
+        ("queue_progress", PROGRESS | {"topic": "%LMQ%home/room+1/" + "x" * 200}),  # of MQTT
         ("topic_route", ROUTE),
         ("topic_route", ROUTE | {"read_queue_nums": 65_536, "write_queue_nums": 65_536}),
         ("client_event", {"kind": "client_created", "topic": None}),
@@ -58,6 +60,8 @@ def test_what_rocketmq_allows_passes_unchanged(table, row):
     [
         ("send_attempt", SEND | {"topic": "a b"}, "ILLEGAL_TOPIC"),
         ("send_attempt", SEND | {"topic": "téa"}, "ILLEGAL_TOPIC"),
+        ("queue_progress", PROGRESS | {"topic": "parent$lite"}, "ILLEGAL_TOPIC"),
+        ("queue_progress", PROGRESS | {"topic": "%LMQ%$a b$c"}, "ILLEGAL_TOPIC"),
         ("queue_ownership", OWNED | {"topic": "a+b"}, "ILLEGAL_TOPIC"),
         ("send_attempt", SEND | {"producer_group": "p.g"}, "ILLEGAL_GROUP"),
         ("queue_ownership", OWNED | {"consumer_group": "g\n"}, "ILLEGAL_GROUP"),

@@ -25,6 +25,7 @@ from hindsight.udfs.consumer.round_facts import (
     TopicRound,
 )
 from hindsight.udfs.strategies.member_families import is_of_other_language
+from hindsight.udfs.values.light_queues import lite_parent
 
 _NOT_FOR_HERE = frozenset({NOT_SUPPORTED, TOPIC_NOT_EXIST})
 
@@ -194,6 +195,12 @@ class GroupRound:
         """The kind of client that a member is; None: not known."""
         read = self.reads.get(client_id)
         return (read.kind if read is not None else None) or self.kinds.get(client_id)
+
+    @cached_property
+    def lite_parents(self) -> tuple[str, ...]:
+        """The topics whose Lite topics the group consumes, as its offsets show."""
+        parents = {lite_parent(topic) for topic, *_ in self.past.progress}
+        return tuple(sorted(parent for parent in parents if parent is not None))
 
     @property
     def list_failed(self) -> bool:

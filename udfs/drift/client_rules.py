@@ -171,9 +171,12 @@ def _differing_routes(group: GroupRound) -> Iterator[Finding]:
 def group_down(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """Wherever it was asked nobody is connected for a minute, and no offset of the group moves while messages come.
 
-    Possible only: a proxy knows clients of its own, and was not asked. A group that never consumed is none.
+    Possible only: a proxy knows clients of its own, and was not asked. A group that never consumed is none, and of one
+    that consumes Lite topics no rule knows when it is.
     """
     least = timing.standstill_s * 1000
+    if group.lite_parents:
+        return
     if group.may_have_members or (group.past.empty_since and group.at - group.past.empty_since < least):
         return
     consumed = [progress for progress in group.past.progress.values() if progress.consumer_offset > 0]

@@ -48,6 +48,7 @@ from hindsight.udfs.drift.ownership_rules import (
     wrong_owner,
 )
 from hindsight.udfs.drift.stall_rules import consume_blocked, lock_starved, pull_idle
+from hindsight.udfs.values.light_queues import is_light
 
 __all__ = ["BY_INSTANTS", "BY_READINGS", "RULES", "Finding", "Rule", "absence_is_told", "findings"]
 
@@ -66,7 +67,8 @@ def findings(group: GroupRound, timing: Timing, codes: Collection[str] | None = 
     # RocketMQ's own consumer of what was popped in vain has no members that anybody could ask.
     asked = ("REVIVE_LAG",) if group.consumer_group == REVIVE_GROUP else asked
     rules = [RULES[code] for code in asked if codes is None or code in codes]
-    found = [finding for rule in rules for finding in rule.find(group, timing)]
+    # A light queue comes and goes with what it is for: its offsets are told, not judged.
+    found = [f for rule in rules for f in rule.find(group, timing) if not is_light(f.topic)]
     if group.missed:
         found = [_doubted(finding, group) if finding.code in _BY_ABSENCE else finding for finding in found]
     return [f._replace(severity=lower(f.severity)) if (f.topic or "").startswith(RETRY_PREFIX) else f for f in found]

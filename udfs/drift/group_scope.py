@@ -31,6 +31,13 @@ def _asked_through_proxy(group: GroupRound, topic: TopicRound) -> str | None:
     return "a proxy was asked: it does not say what its clients hold, nor who is connected to the brokers"
 
 
+def _lite(group: GroupRound, topic: TopicRound) -> str | None:
+    """Lite topics, 5.4 on: brokers hand their messages to clients, and who consumes one is no question of queues."""
+    if topic.topic not in group.lite_parents:
+        return None
+    return f"the group consumes Lite topics of {topic.topic}: brokers hand them out, and no rule says whose one is"
+
+
 def _served_by_proxy(group: GroupRound, topic: TopicRound) -> str | None:
     """gRPC clients are handed messages, and hold no queue; whether others count them depends on the proxy's mode."""
     served = group.served_by_proxy
@@ -88,6 +95,7 @@ def _routes_differ(group: GroupRound, topic: TopicRound) -> str | None:
 
 
 _REASONS: Sequence[Callable[[GroupRound, TopicRound], str | None]] = (
+    _lite,
     _asked_through_proxy,
     _served_by_proxy,
     _nobody_connected,

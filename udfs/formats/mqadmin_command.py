@@ -22,9 +22,8 @@ _CLIENT = ("-i", "--clientId")
 _BROKER = ("-b", "--brokerAddr")
 _NAME_SERVER = ("-n", "--namesrvAddr")
 _CLUSTER = ("-c", "--cluster")
-_UNTOLD = re.compile(
-    r"(?<!%LMQ%)\$(?:\w|[{(])|`|\.\.\.\Z|%%?\w\Z|^%\w+%\Z"
-)  # a shell's variable, or a text that was cut
+# A shell's variable, or a text that was cut: it names nothing. Only names of Lite topics hold a ``$``.
+_UNTOLD = re.compile(r"(?!%LMQ%\$)(?:.*\$[\w{(]|.*`|.*\.\.\.\Z|%%?[A-Za-z]\Z|%\w+%\Z)")
 # What is known of the asked by the name of a file, <command>_<subject>: the part of the command that its subject is.
 _SUBJECTS = {
     "consumerConnection": "group",
@@ -129,7 +128,7 @@ def command_of_line(args: str) -> Command:
     options = dict(_options(words))
 
     def told(names: tuple[str, ...]) -> str | None:
-        return next((options[n] for n in names if options.get(n) and not _UNTOLD.search(options[n])), None)
+        return next((options[n] for n in names if options.get(n) and not _UNTOLD.match(options[n])), None)
 
     servers = (told(_NAME_SERVER) or "").strip("; ")
     server = servers if ";" not in servers else None

@@ -39,6 +39,7 @@ from hindsight.udfs.groups.group_walk import DRIFT, SCOPE, close, new_history, o
 from hindsight.udfs.groups.recorded_groups import FoldSettings, Recorded, Told
 from hindsight.udfs.rebalances.round_shares import SHARES
 from hindsight.udfs.rebalances.shown_shares import ShownShares
+from hindsight.udfs.values.light_queues import lite_parent
 from hindsight.udfs.values.system_names import is_system_topic
 
 K = TypeVar("K")
@@ -202,7 +203,7 @@ class GroupFold:
         """The topics of a round: those that somebody subscribes or owns.
 
         Of a round that shows none of them, as nobody is listed: those that the group showed last, at most
-        ``lookback_s`` before, and those in which it has offsets.
+        ``lookback_s`` before, and those in which it has offsets, of a Lite topic its parent.
         """
         key = facts.number, held.shows
         if key not in self._shown_topics:
@@ -220,7 +221,9 @@ class GroupFold:
         if reading is None:
             return set()
         if reading[1] not in self._consumed:
-            _keep(self._consumed, reading[1], {lag.topic for lag in self._lags(reading) or ()})
+            _keep(
+                self._consumed, reading[1], {lite_parent(lag.topic) or lag.topic for lag in self._lags(reading) or ()}
+            )
         return self._consumed[reading[1]]
 
     def _topic(

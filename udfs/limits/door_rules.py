@@ -11,13 +11,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from hindsight.udfs.logs.secret_ids import is_masked
+from hindsight.udfs.values.light_queues import LIGHT_PREFIX
 
 Severity = Literal["quarantine", "flag", "ignore"]
 SEVERITIES: tuple[Severity, ...] = ("quarantine", "flag", "ignore")
 
 _LEGAL = re.compile(r"[%|a-zA-Z0-9_-]+").fullmatch  # Validators: regular expression or bit map, one language
 _POP_RETRY = re.compile(r"%RETRY%[%|a-zA-Z0-9_-]+\+[%|a-zA-Z0-9_-]+").fullmatch  # 5.2.0 on: group+topic
+_LIGHT = re.compile(r"%LMQ%[!-~]+").fullmatch  # RocketMQ asks no check of such a name
 _OWN_PREFIXES = ("%RETRY%", "%DLQ%")
+_UNCHECKED = (*_OWN_PREFIXES, LIGHT_PREFIX)
 _TOPIC_UNITS = 127  # 4.6.1 on, 255 before; own topics of a group may be longer: the client does not check them
 _TOPIC_UNITS_BEFORE_4_6_1 = 255
 _GROUP_UNITS = 255  # 120 on the development branch
@@ -30,12 +33,14 @@ MOST_QUEUES = 65_536
 _MAX_CLOCK_STEP_MS = 60_000
 LONGEST_SEND_MS = 3_600_000
 DELAY_LEVELS = 18
-# Clients refuse to send to these: 4.7.1-4.9.3 the first alone, 4.9.4 and 5.0.0 on all.
+# Clients refuse to send to these: 4.7.1-4.9.3 the first alone, 4.9.4 and 5.0.0 on all, of RocksDB from 5.4.0 on.
 FORBIDDEN_SEND_TOPICS = frozenset(
     {
         "SCHEDULE_TOPIC_XXXX",
         "RMQ_SYS_TRANS_HALF_TOPIC",
         "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC",
+        "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC",
         "TRANS_CHECK_MAX_TIME_TOPIC",
         "SELF_TEST_TOPIC",
         "OFFSET_MOVED_EVENT",
@@ -65,7 +70,7 @@ def _units(text: str) -> int:
 
 def _topic_charset(row: Row) -> str | None:
     topic = row["topic"]
-    if _LEGAL(topic) or _POP_RETRY(topic):
+    if _LEGAL(topic) or _POP_RETRY(topic) or _LIGHT(topic):
         return None
     return f"topic {topic!r:.80} holds characters other than %|a-zA-Z0-9_-"
 
@@ -79,14 +84,14 @@ def _group_charset(row: Row) -> str | None:
 
 
 def _topic_too_long(row: Row) -> str | None:
-    limit = LONGEST_NAME if row["topic"].startswith(_OWN_PREFIXES) else _TOPIC_UNITS_BEFORE_4_6_1
+    limit = LONGEST_NAME if row["topic"].startswith(_UNCHECKED) else _TOPIC_UNITS_BEFORE_4_6_1
     units = _units(row["topic"])
     return f"a topic of {units} UTF-16 units, more than {limit}" if units > limit else None
 
 
 def _topic_long(row: Row) -> str | None:
     units = _units(row["topic"])
-    if units <= _TOPIC_UNITS or row["topic"].startswith(_OWN_PREFIXES):
+    if units <= _TOPIC_UNITS or row["topic"].startswith(_UNCHECKED):
         return None
     return f"a topic of {units} UTF-16 units, 4.6.1 and later allow {_TOPIC_UNITS}"
 
