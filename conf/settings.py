@@ -39,13 +39,22 @@ class ClientLogLayout(_Section):
     file: str = "*"
     pattern: str | None = None
     zone: str | None = None
-    encoding: str = "utf-8"
+    encoding: str | None = None
     date_from_file_name: bool = False
 
     @field_validator("zone")
     @classmethod
     def _zone_exists(cls, zone: str | None) -> str | None:
         return zone if zone is None else _zone(zone)
+
+
+class TextEncoding(_Section):
+    """How some text files are encoded; ``cluster``, ``format`` and ``file`` are shell patterns."""
+
+    encoding: str
+    cluster: str = "*"
+    format: str = "*"
+    file: str = "*"
 
 
 class Ingest(_Section):
@@ -56,6 +65,7 @@ class Ingest(_Section):
     client_log_zone: str
     client_log_zones: dict[str, str] = {}
     client_log_layout: tuple[ClientLogLayout, ...] = ()
+    text_encoding: tuple[TextEncoding, ...] = ()
     rules: dict[str, str] = {}
 
     @field_validator("client_log_zone")

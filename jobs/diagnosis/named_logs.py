@@ -22,7 +22,7 @@ from hindsight.udfs.landing.landing_formats import FORMATS
 from hindsight.udfs.limits.door import judged
 from hindsight.udfs.lines.bounded_lines import Form, Line, Refusal, read_lines
 from hindsight.udfs.lines.zipped_lines import read_zip_lines
-from hindsight.udfs.logs.client_log_layouts import layout_of
+from hindsight.udfs.logs.client_log_layouts import encoding_of, layout_of
 
 STANDARD_INPUT = "-"
 _CHUNK_BYTES = 1 << 20
@@ -59,7 +59,7 @@ def read_log(
 ) -> LogFindings:
     """What one log holds; one that cannot be read to its end is taken as far as it goes, and says so."""
     layout = layout_of(options.layouts, cluster, path)
-    form = Form(options.max_line_bytes, layout.encoding if layout else "utf-8")
+    form = Form(options.max_line_bytes, encoding_of(options.encodings, layout, cluster, "client_log", path))
     own_zone = zone or options.zones.get(cluster, options.default_zone)
     return find_in_log(
         _lines(path, form),

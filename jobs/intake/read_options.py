@@ -6,8 +6,8 @@ from hindsight.conf.settings import Settings
 from hindsight.conf.settings_file import SettingsError
 from hindsight.jobs.landing.landing_lines import ReadOptions
 from hindsight.udfs.limits.door import severities
-from hindsight.udfs.lines.parsed_line import ClientLogLayout
-from hindsight.udfs.logs.client_log_layouts import check_layout
+from hindsight.udfs.lines.parsed_line import ClientLogLayout, TextEncoding
+from hindsight.udfs.logs.client_log_layouts import check_encoding, check_layout
 
 
 def read_options(landing: str, settings: Settings) -> ReadOptions:
@@ -27,6 +27,7 @@ def read_options(landing: str, settings: Settings) -> ReadOptions:
         settings.ingest.client_log_zone,
         of_rules,
         _layouts(settings),
+        _encodings(settings),
     )
 
 
@@ -38,3 +39,13 @@ def _layouts(settings: Settings) -> tuple[ClientLogLayout, ...]:
         except ValueError as error:
             raise SettingsError(f"ingest.client_log_layout.{number}: {error}") from error
     return layouts
+
+
+def _encodings(settings: Settings) -> tuple[TextEncoding, ...]:
+    encodings = tuple(TextEncoding(**given.model_dump()) for given in settings.ingest.text_encoding)
+    for number, one in enumerate(encodings):
+        try:
+            check_encoding(one.encoding)
+        except ValueError as error:
+            raise SettingsError(f"ingest.text_encoding.{number}: {error}") from error
+    return encodings

@@ -23,9 +23,10 @@ from hindsight.udfs.landing.landing_formats import FORMATS
 from hindsight.udfs.limits.door import judged
 from hindsight.udfs.limits.door_rules import Severity
 from hindsight.udfs.lines.bounded_lines import Block, Form, Line, Refusal, read_blocks, read_lines
-from hindsight.udfs.lines.parsed_line import ERROR_CHARS, ClientLogLayout, LandedFile, ParsedLine
+from hindsight.udfs.lines.parsed_line import ERROR_CHARS, ClientLogLayout, LandedFile, ParsedLine, TextEncoding
+from hindsight.udfs.lines.text_guess import GUESSED, Guess
 from hindsight.udfs.lines.zipped_lines import read_zip_lines
-from hindsight.udfs.logs.client_log_layouts import layout_of
+from hindsight.udfs.logs.client_log_layouts import encoding_of, layout_of
 from hindsight.udfs.logs.secret_ids import masked
 
 _CHUNK_BYTES = 1 << 20
@@ -50,16 +51,28 @@ class ReadOptions(NamedTuple):
     default_zone: str
     severities: dict[str, Severity]
     layouts: tuple[ClientLogLayout, ...] = ()
+    encodings: tuple[TextEncoding, ...] = ()
 
 
-def parse_file(file: LandingFile, options: ReadOptions, flagged_tables: Iterable[str] = ()) -> Iterator[ParsedLine]:
-    """The lines of a file and what comes of each; ``flagged_tables``: those that have a column ``doubts``.
+def parse_file(
+    file: LandingFile, options: ReadOptions, flagged_tables: Iterable[str] = (), guess: Guess | None = None
+) -> Iterator[ParsedLine]:
+    """The lines of a file and what comes of each.
+
+    Args:
+        file: the file.
+        options: by which it is read.
+        flagged_tables: those that have a column ``doubts``.
+        guess: takes the encodings that were guessed.
 
     Raises: OSError: it cannot be read.
     """
     about = _about(file, options)
-    read = _parquet_lines if file.file.endswith(".parquet") else _lines
-    parsed = _careful(file, options, about)(read(file.file, options, about.layout))
+    if file.file.endswith(".parquet"):
+        lines = _parquet_lines(file.file, options)
+    else:
+        lines = _lines(file.file, options, _encoding(file, options, about), guess)
+    parsed = _careful(file, options, about)(lines)
     yield from judged(parsed, options.severities, flagged_tables)
 
 
@@ -79,7 +92,7 @@ Careful = Callable[[Iterable[Line]], Iterator[ParsedLine]]
 def _careful(file: LandingFile, options: ReadOptions, about: LandedFile) -> Careful:
     zone = ZoneInfo(options.zones.get(file.cluster, options.default_zone))
     if not file.file.endswith(".parquet"):
-        about = about._replace(look=partial(_lines, file.file, options, about.layout))
+        about = about._replace(look=partial(_lines, file.file, options, _encoding(file, options, about)))
     return partial(FORMATS[file.format].parse, zone=zone, file=about)
 
 
@@ -88,7 +101,8 @@ def _about(file: LandingFile, options: ReadOptions) -> LandedFile:
     names = FORMATS[file.format].commands
     if names is not None:
         commands = f"{folder_of(file.file)}/{names}"
-        about = with_command(about, _lines(commands, options) if LandingRoot(options.landing).exists(commands) else ())
+        listed = LandingRoot(options.landing).exists(commands)
+        about = with_command(about, _lines(commands, options, GUESSED) if listed else ())
     if file.format == "client_log":
         about = about._replace(layout=layout_of(options.layouts, file.cluster, about.path))
     return about
@@ -100,8 +114,14 @@ def _blocks(file: str, options: ReadOptions) -> Iterator[Block | Line]:
         yield from read_blocks(chunks, gzipped=file.endswith(".gz"), max_line_bytes=options.max_line_bytes)
 
 
-def _lines(file: str, options: ReadOptions, layout: ClientLogLayout | None = None) -> Iterator[Line]:
-    form = Form(options.max_line_bytes, layout.encoding if layout else "utf-8")
+def _encoding(file: LandingFile, options: ReadOptions, about: LandedFile) -> str:
+    if not FORMATS[file.format].text:
+        return "utf-8"
+    return encoding_of(options.encodings, about.layout, file.cluster, file.format, about.path)
+
+
+def _lines(file: str, options: ReadOptions, encoding: str = "utf-8", guess: Guess | None = None) -> Iterator[Line]:
+    form = Form(options.max_line_bytes, encoding, guess)
     with LandingRoot(options.landing).opened(file) as stream:
         chunks = iter(lambda: stream.read(_CHUNK_BYTES), b"")
         if file.endswith(".zip"):
@@ -111,7 +131,7 @@ def _lines(file: str, options: ReadOptions, layout: ClientLogLayout | None = Non
         yield from masked(lines)
 
 
-def _parquet_lines(file: str, options: ReadOptions, layout: ClientLogLayout | None = None) -> Iterator[Line]:
+def _parquet_lines(file: str, options: ReadOptions) -> Iterator[Line]:
     """The rows of a Parquet file as lines; one that is damaged ends with a refused line."""
     number = 0
     try:

@@ -32,6 +32,7 @@ def told(place: LandingPlace, tally: LandingTally) -> Iterator[str]:
         yield ""
         yield from _wrapped(_LEGEND, indent=2)
     yield from _section("Refused lines, the first of each format and reason", _refused(tally))
+    yield from _section("Encodings, of files that are not all UTF-8", _encodings(tally))
     yield from _section("Files from which nothing would be stored", _without_rows(tally))
     yield from _section("Not read", left_alone_told(place.others(), _MOST_PATHS))
     yield ""
@@ -44,6 +45,8 @@ def as_json(place: LandingPlace, tally: LandingTally) -> Iterator[str]:
         yield _line("input", format=landing_format, cluster=cluster, **_counts(of_input))
     for line in tally.refused:
         yield _line("refused_line", **line._asdict())
+    for file, encoding in sorted(tally.encodings.items()):
+        yield _line("encoding", file=file, encoding=encoding)
     for file, of_file in tally.nothing_stored:
         yield _line("nothing_stored", file=file, **_counts(of_file))
     if place.survey:
@@ -107,6 +110,12 @@ def _refused(tally: LandingTally) -> list[str]:
         told.append(f"{one.file}, line {one.line}: {one.code}: {one.detail}")
         told += [f"    > {one.text}"] if one.text else []
     return told
+
+
+def _encodings(tally: LandingTally) -> list[str]:
+    told = [f"{file}: {encoding}" for file, encoding in islice(sorted(tally.encodings.items()), _MOST_FILES)]
+    more = len(tally.encodings) - _MOST_FILES
+    return told + ([f"and {more:,} more"] if more > 0 else [])
 
 
 def _without_rows(tally: LandingTally) -> list[str]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from hindsight.jobs.landing.landing_lines import ReadOptions, parse_file
 from hindsight.jobs.landing.landing_survey import LandingFile
 from hindsight.udfs.lines.parsed_line import ParsedLine
+from hindsight.udfs.lines.text_guess import Guess
 
 _TEXT_CHARS = 160
 
@@ -65,12 +66,14 @@ class Tally:
 class LandingTally:
     """The tally of each format and cluster, and what a person will ask about next.
 
-    ``nothing_stored``: the files of which nothing would be stored. ``refused``: the first refused lines.
+    ``nothing_stored``: the files of which nothing would be stored. ``encodings``: of the files that are not plain
+    UTF-8, in which they were read. ``refused``: the first refused lines.
     ``most_lines``: read of each file, None: all.
     """
 
     inputs: dict[tuple[str, str], Tally] = field(default_factory=dict)
     nothing_stored: list[tuple[str, Tally]] = field(default_factory=list)
+    encodings: dict[str, str] = field(default_factory=dict)
     refused: list[RefusedLine] = field(default_factory=list)
     most_lines: int | None = None
 
@@ -97,14 +100,16 @@ def tally_of(
     kept: Counter[tuple[str, str]] = Counter()
     most_chars = min(_TEXT_CHARS, options.max_raw_text_chars)
     for file in files:
-        tally = Tally(files=1)
-        for parsed in islice(parse_file(file, options), most_lines):
+        tally, guess = Tally(files=1), Guess()
+        for parsed in islice(parse_file(file, options, guess=guess), most_lines):
             tally.add(parsed)
             line, _, refusal = parsed
             if refusal is not None and kept[file.format, refusal.code] < most_refused:
                 kept[file.format, refusal.code] += 1
                 text = line.text[:most_chars]
                 found.refused.append(RefusedLine(file.file, line.number, refusal.code, refusal.detail, text))
+        if guess.heard:
+            found.encodings[file.file] = ", ".join(sorted(guess.heard))
         if not tally.stored:
             found.nothing_stored.append((file.file, tally))
         found.inputs.setdefault((file.format, file.cluster), Tally()).add_all(tally)

@@ -73,8 +73,9 @@ class LandingFormat:
     ``side`` says whose derived tables its rows can change; ``releases`` which clients' (or brokers') writing is read.
     ``distance``: of several formats that tell of one producer (or group) on one date, the nearest to it is computed
     with, 0 being its own record. ``commands`` names a list beside a file that says which command wrote it, and when.
-    ``zipped``: a file may also be the one in a ZIP archive of its name with ``.zip``. ``plain``: how lines of the kind
-    that most of a file's are can be read together.
+    ``zipped``: a file may also be the one in a ZIP archive of its name with ``.zip``. ``text``: its encoding is that of
+    the machine that wrote it, not always UTF-8. ``plain``: how lines of the kind that most of a file's are can be read
+    together.
     """
 
     name: str
@@ -86,6 +87,7 @@ class LandingFormat:
     distance: int = 0
     commands: str | None = None
     zipped: bool = False
+    text: bool = False
     plain: PlainFormat | None = None
 
     def takes(self, name: str) -> bool:
@@ -195,6 +197,7 @@ FORMATS: dict[str, LandingFormat] = {
             parse=_mqadmin,
             distance=2,
             commands="commands.jsonl",
+            text=True,
         ),
         LandingFormat(
             name="heartbeat",
@@ -209,6 +212,7 @@ FORMATS: dict[str, LandingFormat] = {
             side="consumer",
             patterns=_LOG_NAMES,
             zipped=True,
+            text=True,
             tables=("rebalance_result", "client_event"),
             releases="4.1.0 on: 4.0.0 writes no time",
             parse=_client_log,
@@ -218,6 +222,7 @@ FORMATS: dict[str, LandingFormat] = {
             side="consumer",
             patterns=_LOG_NAMES,
             zipped=True,
+            text=True,
             tables=("membership_event",),
             releases="4.0.0 on",
             parse=_broker_log,

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from hindsight.udfs.lines.archive_blocks import BLOCK_BYTES, cut, cut_evenly, inflate
 from hindsight.udfs.lines.archive_blocks import Refusal as Refusal
+from hindsight.udfs.lines.text_guess import GUESSED, LOOK_BYTES, Guess, is_wide, lacks_mark, mark_of
 
 T = TypeVar("T")
 
@@ -45,10 +46,11 @@ class Line(NamedTuple):
 
 
 class Form(NamedTuple):
-    """How bytes are lines: see ``read_lines``."""
+    """How bytes are lines: see ``read_lines``; ``guess``: what is known so far of an encoding that nobody declared."""
 
     max_line_bytes: int
     encoding: str = "utf-8"
+    guess: Guess | None = None
 
 
 class Block(NamedTuple):
@@ -73,7 +75,7 @@ _MAKE_LINE = partial(tuple.__new__, Line)  # of a tuple of all its fields, witho
 
 
 def read_lines(
-    chunks: Iterable[bytes], *, gzipped: bool, max_line_bytes: int, encoding: str = "utf-8"
+    chunks: Iterable[bytes], *, gzipped: bool, max_line_bytes: int, encoding: str = "utf-8", guess: Guess | None = None
 ) -> Iterator[Line]:
     r"""The lines of a file, refused ones among them, each exactly once and in order.
 
@@ -93,11 +95,13 @@ def read_lines(
         chunks: the file's bytes in order, cut anywhere; what iterating over them raises is passed on.
         gzipped: whether they are gzip, of one or more members, zeros after a member allowed.
         max_line_bytes: longest line that is given whole, >= 1, terminator not counted.
-        encoding: of the text; one in which the byte of a line's end is never part of another character.
+        encoding: of the text; UTF-16, or one in which the byte of a line's end is never part of another character.
+            ``GUESSED``: see ``text_guess``. UTF-16 is read as UTF-8, and byte ranges are of that.
+        guess: takes the encodings that were guessed.
     """
     if max_line_bytes < 1:
         raise ValueError(f"max_line_bytes must be at least 1, not {max_line_bytes}")
-    form = Form(max_line_bytes, encoding)
+    form = Form(max_line_bytes, encoding, guess)
     if gzipped:
         return _gzip_lines(chunks, form, lines_of_blocks)
     return lines_of_blocks(cut(chunks, BLOCK_BYTES), form)
@@ -132,7 +136,59 @@ def _gzip_lines(
 def lines_of_blocks(blocks: Iterator[bytes | Refusal], form: Form) -> Iterator[Line]:
     """The lines of blocks of bytes, of which a refusal may be the last: see ``read_lines``."""
     # Chained, not yielded one by one: most lines pass without a step of Python.
-    return itertools.chain.from_iterable(_lines_by_block(blocks, form, _whole_lines))
+    if form.encoding == GUESSED or is_wide(form.encoding):
+        return itertools.chain.from_iterable(_lines_of_text(blocks, form))
+    if form.guess is not None and form.encoding != "utf-8":
+        form.guess.heard.add(form.encoding)
+    return itertools.chain.from_iterable(_lines_by_block(blocks, form._replace(guess=None), _whole_lines))
+
+
+def _lines_of_text(blocks: Iterator[bytes | Refusal], form: Form) -> Iterator[Iterable[Line]]:
+    """The lines of a text whose encoding is to be guessed, or in which lines cannot be cut: UTF-16 becomes UTF-8."""
+    begin, blocks = _begin_of(blocks)
+    marked = mark_of(begin)
+    guess = form.guess or Guess()
+    if form.encoding == GUESSED and marked is None:
+        if lacks_mark(begin):
+            detail = "this looks like UTF-16 without a mark: declare the encoding"
+            yield (Line(1, 0, 0, _sample(begin), Refusal("NOT_IN_ENCODING", detail)),)
+            return
+        if begin.startswith(_BYTE_ORDER_MARK):
+            guess.heard.add("utf-8 with a mark")
+        yield from _lines_by_block(blocks, form._replace(encoding="utf-8", guess=guess), _whole_lines)
+        return
+    encoding = form.encoding or marked or ""
+    guess.heard.add(encoding)
+    yield from _lines_by_block(_as_utf_8(blocks, encoding), Form(form.max_line_bytes), _whole_lines)
+
+
+def _begin_of(blocks: Iterator[bytes | Refusal]) -> tuple[bytes, Iterator[bytes | Refusal]]:
+    """The bytes that a text begins with, and all of its blocks."""
+    held: list[bytes | Refusal] = []
+    begin = b""
+    for block in blocks:
+        held.append(block)
+        if isinstance(block, Refusal):
+            break
+        begin += block
+        if len(begin) >= LOOK_BYTES:
+            break
+    return begin[:LOOK_BYTES], itertools.chain(held, blocks)
+
+
+def _as_utf_8(blocks: Iterator[bytes | Refusal], encoding: str) -> Iterator[bytes | Refusal]:
+    """The same text as UTF-8; where it is no text of the encoding it ends with a refusal."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    # A mark belongs to no line: the reader of lines takes off that of UTF-8.
+    try:
+        for block in blocks:
+            if isinstance(block, Refusal):
+                yield block
+                return
+            yield decoder.decode(block).encode()
+        yield decoder.decode(b"", final=True).encode()
+    except UnicodeError as error:
+        yield Refusal("NOT_IN_ENCODING", f"no {encoding}: {error}"[:SAMPLE_CHARS])
 
 
 def _blocks(blocks: Iterator[bytes | Refusal], form: Form, *, block_bytes: int) -> Iterator[Block | Line]:
@@ -238,7 +294,10 @@ class _Splitter:
 
     def _finish(self, *, is_terminated: bool) -> Line:
         size = self.size - (is_terminated and self.ends_with_return)
-        line = _line(self.number, self.start, size, bytes(self.held[:size]), self.form)
+        raw = bytes(self.held[:size])
+        if self.form.guess is not None and not raw.isascii():
+            self.form.guess.look(raw)
+        line = _line(self.number, self.start, size, raw, self.form)
         self.number += 1
         self.start += self.size + 1
         self.size = 0
@@ -251,6 +310,10 @@ def _whole_lines(block: bytes, number: int, start: int, form: Form) -> Iterator[
     try:
         texts = block.decode(form.encoding).split("\n")
     except UnicodeDecodeError:
+        if form.guess is not None:
+            form.guess.look(block)
+        return _one_by_one(block, number, start, form)
+    if form.guess is not None and form.guess.refused is not None:
         return _one_by_one(block, number, start, form)
     sizes = list(map(len, texts if block.isascii() else block.split(b"\n")))
     if max(sizes) > form.max_line_bytes:
@@ -281,8 +344,10 @@ def _line(number: int, start: int, size: int, raw: bytes, form: Form) -> Line:
         detail = f"{size} bytes, more than {form.max_line_bytes}"
         sample = _sample(raw[:size], form.encoding, SAMPLE_CHARS)
         return Line(number, start, end, sample, Refusal("LINE_TOO_LONG", detail))
+    if form.guess is not None and form.guess.refused is not None and raw:
+        return Line(number, start, end, _sample(raw), Refusal("NOT_IN_ENCODING", form.guess.refused))
     try:
-        return Line(number, start, end, raw.decode(form.encoding), None)
+        return Line(number, start, end, _decoded(raw, form), None)
     except UnicodeDecodeError as error:
         detail = (
             f"{error.reason}: 0x{raw[error.start]:02x} at byte {start + error.start} of the file, "
@@ -290,6 +355,20 @@ def _line(number: int, start: int, size: int, raw: bytes, form: Form) -> Line:
         )
         code = "INVALID_UTF8" if form.encoding == "utf-8" else "NOT_IN_ENCODING"
         return Line(number, start, end, _sample(raw, form.encoding), Refusal(code, detail))
+
+
+def _decoded(raw: bytes, form: Form) -> str:
+    """The text of a line; raises UnicodeDecodeError, of a guessed encoding that of UTF-8."""
+    try:
+        return raw.decode(form.encoding)
+    except UnicodeDecodeError as error:
+        if form.guess is None:
+            raise
+        try:
+            return form.guess.decoded(raw)
+        except UnicodeDecodeError as other:
+            error.reason = f"{error.reason}, nor GB18030: {other.reason}"
+        raise
 
 
 def _sample(raw: bytes | bytearray, encoding: str = "utf-8", most_bytes: int = _SAMPLE_BYTES) -> str:

@@ -56,8 +56,20 @@ class ClientLogLayout(NamedTuple):
     file: str = "*"
     pattern: str | None = None
     zone: str | None = None
-    encoding: str = "utf-8"
+    encoding: str | None = None
     date_from_file_name: bool = False
+
+
+class TextEncoding(NamedTuple):
+    """What the settings say of the encoding of text files that the shell patterns match, as plain values.
+
+    ``file`` is matched with a file's path in its cluster's folder, and with its name; ``format`` is a landing format.
+    """
+
+    encoding: str
+    cluster: str = "*"
+    format: str = "*"
+    file: str = "*"
 
 
 class LandedFile(NamedTuple):

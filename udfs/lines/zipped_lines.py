@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from hindsight.udfs.lines.archive_blocks import Refusal, cut_evenly, inflate_piece, refused_as_bomb
 from hindsight.udfs.lines.bounded_lines import Form, Line, lines_of_blocks
+from hindsight.udfs.lines.text_guess import Guess
 
 _LOCAL = struct.Struct("<4s5H3I2H")
 _MAGIC = b"PK\x03\x04"
@@ -40,7 +41,12 @@ class _Refused(Exception):
 
 
 def read_zip_lines(
-    chunks: Iterable[bytes], *, takes: Callable[[str], bool], max_line_bytes: int, encoding: str = "utf-8"
+    chunks: Iterable[bytes],
+    *,
+    takes: Callable[[str], bool],
+    max_line_bytes: int,
+    encoding: str = "utf-8",
+    guess: Guess | None = None,
 ) -> Iterator[Line]:
     """The lines of the one file in an archive, as ``read_lines`` gives a file's.
 
@@ -52,9 +58,9 @@ def read_zip_lines(
         chunks: the archive's bytes in order, cut anywhere; what iterating over them raises is passed on.
         takes: of a name, whether such a file is one to read.
         max_line_bytes: see ``read_lines``.
-        encoding: see ``read_lines``.
+        encoding, guess: see ``read_lines``.
     """
-    return lines_of_blocks(_unpacked(_Source(chunks), takes), Form(max_line_bytes, encoding))
+    return lines_of_blocks(_unpacked(_Source(chunks), takes), Form(max_line_bytes, encoding, guess))
 
 
 class _Source:

@@ -10,7 +10,8 @@ from datetime import tzinfo
 from fnmatch import fnmatchcase
 from zoneinfo import ZoneInfo
 
-from hindsight.udfs.lines.parsed_line import ClientLogLayout
+from hindsight.udfs.lines.parsed_line import ClientLogLayout, TextEncoding
+from hindsight.udfs.lines.text_guess import GUESSED, is_wide
 from hindsight.udfs.logs.log_dates import DayCount, date_in_name
 from hindsight.udfs.logs.log_layouts import LogReading
 from hindsight.udfs.logs.log_patterns import declared_layout
@@ -30,7 +31,8 @@ def check_layout(layout: ClientLogLayout) -> None:
             raise ValueError("the pattern's lines have a date: they need none from the file's name")
         if not (dates.is_dated or layout.date_from_file_name):
             raise ValueError("the pattern's lines have no date: set date_from_file_name, or none could be taken in")
-    check_encoding(layout.encoding)
+    if layout.encoding is not None:
+        check_encoding(layout.encoding)
 
 
 def layout_of(layouts: Iterable[ClientLogLayout], cluster: str, path: str) -> ClientLogLayout | None:
@@ -53,14 +55,31 @@ def reading_of(layout: ClientLogLayout | None, zone: tzinfo, path: str, look: Lo
     return LogReading((declared.zone if declared else None) or own or zone, declared, days, fractions)
 
 
-def check_encoding(name: str) -> None:
-    """Refuse an encoding whose lines cannot be cut at the byte of a line's end before they are decoded.
+def encoding_of(
+    encodings: Iterable[TextEncoding], layout: ClientLogLayout | None, cluster: str, landing_format: str, path: str
+) -> str:
+    """The encoding that the settings declare for a text file; ``GUESSED`` without one."""
+    if layout is not None and layout.encoding is not None:
+        return layout.encoding
+    names = (path, path.rpartition("/")[2])
+    for one in encodings:
+        is_of = fnmatchcase(cluster, one.cluster) and fnmatchcase(landing_format, one.format)
+        if is_of and any(fnmatchcase(name, one.file) for name in names):
+            return one.encoding
+    return GUESSED
 
-    Raises: ValueError: no codec of Python's for text, or one like UTF-16 or EBCDIC.
+
+def check_encoding(name: str) -> None:
+    """Refuse an encoding whose lines cannot be cut at the byte of a line's end, unless it is UTF-16 or UTF-32.
+
+    Raises: ValueError: no codec of Python's for text, or one like EBCDIC.
     """
+    if is_wide(name):
+        return
     try:
         is_ascii = all(text.decode(name) == text.decode() for text in (rb"\x41", _ASCII))
     except (LookupError, ValueError):
         is_ascii = False
     if not is_ascii or "\0" in name:
-        raise ValueError(f"{name!r} is no encoding that holds ASCII as it is, such as utf-8, gbk, gb18030, big5")
+        known = "utf-8, utf-16, gbk, gb18030, big5, shift_jis, euc_kr"
+        raise ValueError(f"{name!r} is no encoding that holds ASCII as it is, nor UTF-16; such are {known}")
