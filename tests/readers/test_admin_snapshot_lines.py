@@ -379,3 +379,11 @@ def test_no_line_of_the_capture_with_every_kind_of_client_is_refused():
     assert tables["topic_status"] and tables["topic_config"] and tables["subscription_group"]
     hosted = {len(r.row["hosted_queues"]) for one in parsed for r in one.records if r.table == "topic_config"}
     assert hosted == {0, 3}
+
+
+def test_a_client_id_with_a_bar_is_not_split_where_the_client_tells_its_group():
+    info = '{"properties":{"consumerGroup":"g"},"mqTable":{},"statusTable":{},"subscriptionSet":[]}'
+    raw = json.dumps({"kind": "consumerRunningInfo", "ts": 1795253591125, "subject": "g|a|b@7", "raw": info})
+    lines = [Line(1, 0, 0, raw, None)]
+    ((record,),) = ([r for r in p.records if r.table == "snapshot_capture"] for p in parse_admin_snapshots(lines))
+    assert (record.row["consumer_group"], record.row["client_id"]) == ("g", "a|b@7")

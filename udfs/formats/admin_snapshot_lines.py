@@ -11,6 +11,7 @@ capture of a refused answer is stored as a read without one.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from hindsight.udfs.consumer.round_reads import NOT_ASKED
@@ -32,6 +33,7 @@ from hindsight.udfs.lines.parsed_line import (
     text_field,
 )
 
+_OWN_GROUP = re.compile(r'"consumerGroup"\s*+:\s*+"([^"\\]++)"')
 _OF_TOPICS = frozenset({"topicRoute", "topicStatus", "topicConfig"})
 _OF_BROKERS = frozenset({"subscriptionGroups", "messageRequestModes", "brokerConfig", "brokerRuntimeInfo"})
 # Which column of its rows names the one that was asked.
@@ -58,7 +60,7 @@ def _one(text: str) -> tuple[Record, ...]:
         "broker_name": optional_text(fields, "broker"),
         "name_server": optional_text(fields, "name_server"),
         "captured_end_at": instant_or_never(fields, "ts_end"),
-        **_asked_for(kind, subject),
+        **_asked_for(kind, subject, fields),
     }
     try:
         said, rows = _answer(fields, kind, asked)
@@ -121,7 +123,7 @@ def _subject(fields: Fields, kind: str) -> str:
 parse_admin_snapshots = each_line(_one)
 
 
-def _asked_for(kind: str, subject: str) -> dict[str, Any]:
+def _asked_for(kind: str, subject: str, fields: Fields) -> dict[str, Any]:
     if kind in _OF_TOPICS:
         return {"topic": subject}
     if kind in _OF_BROKERS:
@@ -133,10 +135,12 @@ def _asked_for(kind: str, subject: str) -> dict[str, Any]:
         return {"producer_group": group, "topic": topic or None}
     if kind != "consumerRunningInfo":
         return {"consumer_group": subject}
-    # A group name may hold '|', a client id hardly does.
-    # No group may hold an '@', and no host a '|'; behind the '@' a client id may hold any.
+    # Both may hold '|'. What the client says of itself tells its group; else no '@' stands in a group, and behind that
+    # of a client id anything may.
     host, at, instance = subject.partition("@")
     group, found, client_id = host.rpartition("|")
+    if "|" in group and (own := _OWN_GROUP.search(str(fields.get("raw")))) and subject.startswith(f"{own[1]}|"):
+        group, client_id, at, instance = own[1], subject.removeprefix(f"{own[1]}|"), "", ""
     client_id += at + instance
     if not (found and group and client_id):
         raise RefusedLineError("BAD_SUBJECT", f"'subject' is {subject!r:.120}, expected group|clientId")

@@ -34,6 +34,8 @@ _SUBJECTS = {
     "topicStatus": "topic",
     "brokerConsumeStats": "broker",
 }
+_NAMES = {name.lower(): name for name in _SUBJECTS}  # mqadmin compares without regard to case
+TAKEN = tuple(_SUBJECTS)
 _OF_TOPICS = ("topicRoute", "topicStatus")
 # What mqadmin calls the class of a command that failed; one of them is misspelt in every release.
 _FAILED_CLASS = re.compile(r"\b([A-Z]\w{1,40}?)SubComm(?:and|ad) command failed")
@@ -124,7 +126,8 @@ def _joined(*names: str | None) -> str:
 def command_of_line(args: str) -> Command:
     """The command that a command line is; ``mqadmin`` itself may stand before it."""
     words = _words(args)
-    name = next((word for word in words if word in _SUBJECTS), "") or next(iter(words), "?")
+    names = (_NAMES[word.lower()] for word in words if word.lower() in _NAMES)
+    name = next(names, "") or next(iter(words), "?")
     options = dict(_options(words))
 
     def told(names: tuple[str, ...]) -> str | None:

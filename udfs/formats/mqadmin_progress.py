@@ -25,7 +25,7 @@ TOPIC, QUEUE, GROUP, BROKER = "#Topic", "#QID", "#Group", "#Broker Name"
 _WIDTHS = (32, 64)  # of topics, up to 4.9.2 and from 4.9.3 on
 _BROKER_WIDTH = 32
 _TPS = "Consume TPS:"
-_IS_RATE = re.compile(r"[0-9]{1,12}[.,][0-9]{2}").fullmatch
+_IS_RATE = re.compile(r"[0-9]{1,12}[.,][0-9]{1,20}(?:E-?[0-9]{1,3})?").fullmatch
 _NONE = ("N/A", "NA", "null", "-")
 
 
@@ -93,7 +93,10 @@ def _rows(output: Output, refusals: dict[int, Refusal], group: str | None) -> Ro
 
 
 def _consume_tps(texts: list[str]) -> float | None:
-    """The group's rate, from ``Consume TPS: %.2f`` below its queues; in the decimal mark of the JVM's language."""
+    """The group's rate, from ``Consume TPS: %.2f`` below its queues; in the decimal mark of the JVM's language.
+
+    Early releases print all of its digits.
+    """
     told = next((text.removeprefix(_TPS) for text in texts if text.startswith(_TPS)), "").strip()
     return float(told.replace(",", ".")) if _IS_RATE(told) else None
 

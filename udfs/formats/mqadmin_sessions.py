@@ -23,7 +23,7 @@ from datetime import tzinfo
 from itertools import pairwise
 from typing import NamedTuple
 
-from hindsight.udfs.formats.mqadmin_command import command_of, command_of_line
+from hindsight.udfs.formats.mqadmin_command import TAKEN, command_of, command_of_line
 from hindsight.udfs.formats.mqadmin_connections import SUBSCRIPTIONS, is_client
 from hindsight.udfs.formats.mqadmin_output import named_group
 from hindsight.udfs.formats.mqadmin_progress import GROUP, is_header
@@ -35,9 +35,11 @@ from hindsight.udfs.logs.log_stamps import epoch_ms, first_stamp
 _AGAIN_MS = 10_000
 _OTHER_PROGRAM = "another-program"  # as the command line of what a shell ran beside mqadmin
 _MQADMIN = re.compile(
-    r"(?:\bmqadmin(?:\.sh|\.cmd|\.bat)?[\"']?|\bMQAdminStartup) ++(?=(?:-n ++\S++ ++)?([a-z]\w{3,}+))"
+    r"(?:\bmqadmin(?:\.sh|\.cmd|\.bat)?[\"']?|\bMQAdminStartup) ++(?=(?:-n ++\S++ ++)?([a-zA-Z]\w{3,}+))"
 )
 _FOLLOWS_NAME = re.compile(r"\s*+(?:\Z|-|[;|&<>)`\\])")
+# A command as programs around mqadmin take and echo it: nothing stands before it.
+_BARE = re.compile(rf"\s*+(?=(?:{'|'.join(TAKEN)}) ++-)", re.IGNORECASE)
 _USAGE = re.compile(r"\s*+usage: ")
 _PROMPT = re.compile(
     r"(?:\([\w.-]+\) ?)?(?:\[[^\[\]]{1,100}+\]|[\w.-]{1,60}@[\w.-]{1,60}[: ]?[^\s#$%>]{0,200}+|(?:ba|z)?sh-\d[\w.]*+"
@@ -49,8 +51,36 @@ _PUNCTUATION = ";|&<>()`"
 _PASSES_ALL = ("tee", "cat")
 _TABLE = re.compile(r"#[A-Z][\w ]*+ {2,}#[A-Z]|#Consumer [A-Z].*#\s*\Z")
 _STATUS_ROW = re.compile(r"0{2,}1 +\S++ +V\d\w*+ +\d{13}/")
+_SHORT = 60  # no row of most tables is so short
+_FIRST_WORDS = ("Below", "Same", "WARN", "date", "Date", "time", "Time", *TAKEN)
 _SAME = ("Same subscription in the same group", "WARN: Different subscription in the same group")
 _FAILED = re.compile(r"SubComm(?:and|ad) command failed|\A\s*+usage: mqadmin ")
+
+
+# What stands in a line of a shell, or in the first or the last of an output; few rows hold any of it.
+_SIGNS = (
+    "# ",
+    "$ ",
+    "% ",
+    "> ",
+    "❯ ",
+    "mqadmin",
+    "MQAdmin",
+    "SubComm",
+    "usage: ",
+    "Total:",
+    "FromWhere:",
+    "Every ",
+    "\\",
+)
+_BEGINS_ROW = re.compile(r"[\w%|+-]++[ \t]++\S")
+
+
+def _is_row(text: str) -> bool:
+    """Whether a line is a row of a table as most are: quick, and false where there is any doubt."""
+    if _BEGINS_ROW.match(text) is None or text.startswith(("0", "Script", *_FIRST_WORDS)) or len(text) < _SHORT:
+        return False
+    return all(sign not in text for sign in _SIGNS)
 
 
 def _begins(*beginnings: str) -> Callable[[str], bool]:
@@ -162,15 +192,16 @@ def _showed_nothing(session: Session) -> bool:
 
 
 def _told(session: Session, beside: Sequence[Session], file: LandedFile, *, is_own: bool) -> ToldOutput:
-    begins = session.begins if session.begins >= 0 else session.end
+    begins = session.begins if session.begins >= 0 else session.start
+    end = session.end if session.begins >= 0 else session.start
     at = file.ran_at if session.said is None else session.said.at
     if is_own:
-        return ToldOutput(begins, session.end, file._replace(ran_at=at))
+        return ToldOutput(begins, end, file._replace(ran_at=at))
     line = _line_of(session, beside)
     if line is None:
-        return ToldOutput(begins, session.end, LandedFile("", None, at))
+        return ToldOutput(begins, end, LandedFile("", None, at))
     why = "another program took what it printed, so that lines may be missing" if line.is_filtered else None
-    return ToldOutput(begins, session.end, LandedFile("", line.args, at), why)
+    return ToldOutput(begins, end, LandedFile("", line.args, at), why)
 
 
 def _line_of(session: Session, beside: Sequence[Session]) -> _CommandLine | None:
@@ -223,6 +254,8 @@ class _Cutter:
 
     def see(self, index: int, text: str) -> Iterator[Session]:
         """Take the next line."""
+        if self.open.layout and _is_row(text) and not self.joined and self.open.layout != "route":
+            return
         if self.joined or (text.rstrip().endswith("\\") and _command_lines(text)):
             self.joined += " " + text.rstrip().removeprefix("> ")
             if self.joined.endswith("\\"):
@@ -298,6 +331,8 @@ def _command_lines(text: str) -> tuple[_CommandLine, ...]:
     """The command lines of mqadmin that a line holds."""
     if _USAGE.match(text):
         return ()
+    if bare := _BARE.match(text):
+        return (_command_line(text[bare.end() :]),)
     places = [begin.end() for begin in _MQADMIN.finditer(text) if _FOLLOWS_NAME.match(text, begin.end(1))]
     return tuple(_command_line(text[place:]) for place in places)
 
@@ -315,6 +350,8 @@ def _command_line(text: str) -> _CommandLine:
     if own and own[-1] in ("1", "2") and words[ends[0] : ends[0] + 1] and words[ends[0]].startswith(">"):
         own = own[:-1]  # of ``2>&1``
     rest = list(pairwise([*_until(words[ends[0] :]), ""]))
+    if "-h" in own or "--help" in own:
+        return _CommandLine(_OTHER_PROGRAM)
     is_filtered = any(word == "|" and following not in _PASSES_ALL for word, following in rest)
     is_kept = not any(word in (">", ">>") for word, _ in rest)
     return _CommandLine(shlex.join(own), is_filtered, is_kept)

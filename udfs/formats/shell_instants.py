@@ -28,6 +28,7 @@ _FORMS = tuple(
         r"(?P<epoch>\d{10}(?:\d{3})?)",
     )
 )
+_MAY_TELL = re.compile(r"\d:\d\d:\d\d|\d{10}")
 _AROUND = "=-#*+~<>|:[]() \t"
 _LABEL = re.compile(r"(?:date|time|now|at|when|时间)\s*[:：=]?\s*", re.IGNORECASE)
 _MOST_CHARS = 120
@@ -42,7 +43,7 @@ class Moment(NamedTuple):
 
 def moment_of_line(text: str, zone: tzinfo) -> Moment | None:
     """The instant that a whole line tells, with signs around it; None: it tells of something else, too."""
-    if len(text) > _MOST_CHARS:
+    if len(text) > _MOST_CHARS or _MAY_TELL.search(text) is None:
         return None
     inner = text.strip(_AROUND)
     for told in (inner, _LABEL.sub("", inner, count=1)):

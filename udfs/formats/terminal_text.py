@@ -22,7 +22,7 @@ _MOST_COLUMNS = 1_000  # of a terminal
 
 def as_shown(text: str) -> str:
     """The line without what is no text of it; keys that were taken back are gone."""
-    if _CONTROLS.search(text) is None:
+    if text.isprintable() or _CONTROLS.search(text) is None:
         return text
     line: list[str] = []
     column = place = 0
