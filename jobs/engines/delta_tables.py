@@ -18,7 +18,14 @@ from hindsight.jobs.engines.kept_notes import KeptNotes
 from hindsight.jobs.engines.spark_rows import SparkRows, frame_of, latest, sql_of
 from hindsight.jobs.engines.spark_sql import dates_sql, rows_of, sql_text
 from hindsight.jobs.lake.lake_place import for_hadoop
-from hindsight.jobs.lake.table_schema import conformed, is_earlier, stored_schema, with_absent_columns
+from hindsight.jobs.lake.table_schema import (
+    conformed,
+    is_earlier,
+    later_columns,
+    stored_schema,
+    tell_later,
+    with_absent_columns,
+)
 from hindsight.schemas import Table
 
 _AT_ONCE = 4
@@ -83,8 +90,9 @@ class Lake(SparkRows, KeptNotes):
         builder.execute()
 
     def _migrate(self, table: Table) -> None:
-        if is_earlier(self._stored(table).schema, table, self.path(table)):
+        if later := later_columns(self._stored(table).schema, table, self.path(table)):
             self.confirm()
+            tell_later(table, later)
             columns = self.spark.createDataFrame([], stored_schema(table))
             columns.write.format("delta").mode("append").option("mergeSchema", "true").save(self.path(table))
 

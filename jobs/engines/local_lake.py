@@ -44,7 +44,7 @@ from hindsight.jobs.engines.stored_table import OpenTables, stored_table
 from hindsight.jobs.engines.unseen_spark import unseen_spark
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.lake_place import delta_options, file_system, for_others, is_local
-from hindsight.jobs.lake.table_schema import is_earlier, stored_columns
+from hindsight.jobs.lake.table_schema import is_earlier, later_columns, stored_columns, tell_later
 from hindsight.schemas import Table
 
 RETENTIONS = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
@@ -125,8 +125,9 @@ class LocalLake(LocalCandidates, KeptNotes):
 
     def _migrate(self, table: Table) -> None:
         stored = self.opened(table)
-        if is_earlier(columns_of(stored.schema()), table, self.path(table)):
+        if later := later_columns(columns_of(stored.schema()), table, self.path(table)):
             self.confirm()
+            tell_later(table, later)
             write_deltalake(stored, with_comments(table).empty_table(), mode="append", schema_mode="merge")
             self._tables.changed(self.path(table))
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hindsight.conf.failure import ExpectedError
+from hindsight.jobs.running.run_log import tell
 from hindsight.schemas import Table
 from hindsight.schemas.column_types import ArrayType, DataType, StructField, StructType, of_json
 from hindsight.schemas.table_contract import spark_columns
@@ -20,10 +21,10 @@ class WrongSchemaError(ExpectedError):
 
 
 class _Difference(NamedTuple):
-    """Where a stored table differs, in words; ``is_earlier``: it only lacks a column that may be null."""
+    """Where a stored table differs, in words; ``later``: the column that it only lacks, and that may be null."""
 
     said: str
-    is_earlier: bool = False
+    later: str | None = None
 
 
 class _Columns(Protocol):
@@ -69,16 +70,30 @@ def with_absent_columns(rows: DataFrame, table: Table) -> DataFrame:
 def is_earlier(found: _Columns, table: Table, place: str) -> bool:
     """Whether the table at ``place`` lacks columns that its contract has gained since it was made.
 
+    Raises: WrongSchemaError: as ``later_columns``.
+    """
+    return bool(later_columns(found, table, place))
+
+
+def tell_later(table: Table, columns: Sequence[str]) -> None:
+    """Tell that a table has got columns that its rows so far do not fill."""
+    hint = "rows stored before have null there; dates of derived tables are computed anew"
+    tell("columns came later", table=table.name, columns=", ".join(columns), hint=hint)
+
+
+def later_columns(found: _Columns, table: Table, place: str) -> list[str]:
+    """The columns that the contract has gained since the table at ``place`` was made; a dot leads into a struct.
+
     Raises: WrongSchemaError: it differs in anything else; nothing is read from it or written to it then.
     """
     differences = list(_differences(of_json(found.json()), stored_columns(table)))
-    wrong = "; ".join(difference.said for difference in differences if not difference.is_earlier)
+    wrong = "; ".join(difference.said for difference in differences if difference.later is None)
     if wrong:
         raise WrongSchemaError(
             f"{place} is not as this release stores it: {wrong}. Use the release that wrote it, or build the lake "
             "again from its landing files, in another folder."
         )
-    return bool(differences)
+    return [difference.later for difference in differences if difference.later is not None]
 
 
 def _differences(found: DataType, wanted: DataType, place: str = "") -> Iterator[_Difference]:
@@ -90,7 +105,7 @@ def _differences(found: DataType, wanted: DataType, place: str = "") -> Iterator
             if field.name in found.names:
                 yield from _differences(found[field.name].dataType, field.dataType, f"{place}{field.name}.")
             elif field.nullable:
-                yield _Difference(f"column {place}{field.name} is absent", is_earlier=True)
+                yield _Difference(f"column {place}{field.name} is absent", f"{place}{field.name}")
             else:
                 yield _Difference(f"column {place}{field.name} is absent, and may not be null")
     elif isinstance(found, ArrayType) and isinstance(wanted, ArrayType):

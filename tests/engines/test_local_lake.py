@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 from deltalake.schema import Field, PrimitiveType
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from hindsight.jobs.engines import changed_files, local_lake, stored_table
 from hindsight.jobs.engines.arrow_columns import NullInColumnError, chosen, no_rows
@@ -309,7 +310,12 @@ def test_a_column_that_came_later_is_null_in_earlier_rows_and_whole_in_later_one
                     finding["code"] = None
         assert as_text(LocalLake(root, retention_days=7).rows(DRIFT_INCIDENT)) == sorted(map(repr, expected))
         lake = LocalLake(root, retention_days=7)
-        lake.append(DRIFT_INCIDENT, late)
+        with capture_logs() as told:
+            lake.append(DRIFT_INCIDENT, late)
+            lake.append(DRIFT_INCIDENT, late.slice(0, 0))
+        assert [(line["event"], line["table"], line["columns"]) for line in told] == [
+            ("columns came later", "drift_incident", path)
+        ]
         assert as_text(lake.rows(DRIFT_INCIDENT)) == sorted([*map(repr, expected), *as_text(late)])
         stored = json.loads(DeltaTable(lake.path(DRIFT_INCIDENT)).schema().to_json())["fields"]
         comments = {field["name"]: field["metadata"]["comment"] for field in stored}
