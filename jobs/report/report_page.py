@@ -22,11 +22,12 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from hindsight.jobs.report.report_fleet import fleet_strips
+from hindsight.jobs.report.report_now import as_of, to_find, unjudged, wrong_now
 from hindsight.jobs.report.report_queries import Rows
 
 # d3 7.9.0 of npm, unchanged (ISC licence beside it): axes, zoom and pinch in 280 kB. plotly.js would be 4.8 MB on every
 # page, reads markup in labels, and has neither the ownership matrix nor labels that fit a phone.
-_SCRIPTS = ("d3-7.9.0.min.js", "page.js", "timeline.js", "matrix.js", "fleet.js", "sends.js")
+_SCRIPTS = ("d3-7.9.0.min.js", "page.js", "find.js", "timeline.js", "matrix.js", "fleet.js", "sends.js")
 _GROUP = ("cluster", "collector", "consumer_group", "topic")
 _LISTED = (
     ("brokers", "brokers that were isolated"),
@@ -59,6 +60,9 @@ def page(data: dict[str, Any]) -> str:
         .get_template("page.html.j2")
         .render(
             **data,
+            now=wrong_now(data),
+            unjudged=unjudged(data),
+            as_of=as_of(data),
             headline=headline(data),
             left_out=left_out(data),
             island=island(data),
@@ -116,23 +120,31 @@ def left_out(data: dict[str, Any]) -> list[str]:
     return said
 
 
-def headline(data: dict[str, Any]) -> list[tuple[str, str, str, bool]]:
-    """The page's first figures: what, how many, a remark, and whether it asks for somebody."""
+def headline(data: dict[str, Any]) -> list[tuple[str, str, str, bool, str]]:
+    """The page's first figures: what, how many, a remark, whether it asks for somebody, and where more stands."""
     incidents = [i for i in data["incidents"] if i["state"] != "RESOLVED" and i["severity"] != "INFO"]
     worst = Counter(i["severity"] for i in incidents)
     verdicts: Counter[str] = Counter()
     for row in data["releases"]:
         verdicts[row["verdict"]] += row["producers"]
     refused = sum(row["lines"] for row in data["refused"])
-    failed = sum(row["checks"] - row["held"] for row in data["checks"])
+    checked = sum(row["checks"] for row in data["checks"])
+    failed = checked - sum(row["held"] for row in data["checks"])
+    isolated = _all_of(data["brokers"])
     drifting = {tuple(g[n] for n in _GROUP[:3]) for g in data["groups"] if g["drift"]}
     return [
-        ("Open incidents", count(len(incidents)), _listed(worst) or "nothing is open", bool(incidents)),
-        ("Consumer groups with drift", count(len(drifting)), "in at least one round", bool(drifting)),
-        ("Brokers isolated", count(_all_of(data["brokers"])), "by at least one producer", bool(data["brokers"])),
-        ("Producers", count(_all_of(data["producers"])), _listed(verdicts), bool(verdicts["unknown"])),
-        ("Refused lines", count(refused), "in quarantine", bool(refused)),
-        ("Failed checks", count(failed), f"of {count(sum(r['checks'] for r in data['checks']))}", bool(failed)),
+        ("Open incidents", count(len(incidents)), _listed(worst) or "nothing is open", bool(incidents), "now"),
+        ("Consumer groups with drift", count(len(drifting)), "in at least one round", bool(drifting), "ownership"),
+        ("Brokers isolated", count(isolated), "by at least one producer", bool(isolated), "isolation"),
+        ("Producers", count(_all_of(data["producers"])), _listed(verdicts), bool(verdicts["unknown"]), "producers"),
+        ("Refused lines", count(refused), "in quarantine", bool(refused), "quarantine"),
+        (
+            "Failed checks",
+            count(failed),
+            f"of {count(sum(r['checks'] for r in data['checks']))}",
+            bool(failed),
+            "quality",
+        ),
     ]
 
 
@@ -177,6 +189,7 @@ def island(data: dict[str, Any]) -> dict[str, Any]:
         "matrices": _matrices(data),
         "fleet": fleet_strips(data),
         "sends": _sends(data["sends"]),
+        "find": to_find(data),
     }
 
 

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from hindsight.jobs.report.report_now import to_find, unjudged, wrong_now
 from hindsight.jobs.report.report_page import duration, headline, island, left_out, page
 from hindsight.jobs.report.report_queries import dates_shown
 from hindsight.jobs.running.run_context import DateRange
@@ -53,7 +54,7 @@ def elements(html) -> Elements:
 
 
 def test_a_script_in_a_client_id_shows_as_text(elements):
-    assert elements.tags.count("script") == 7  # the island and the six of the page
+    assert elements.tags.count("script") == 8  # the island and the seven of the page
     assert SCRIPT in "".join(elements.text)
     assert "img" not in elements.tags
     assert not [name for name, _ in elements.attributes if name.startswith("on")]
@@ -99,7 +100,7 @@ def test_an_empty_lake_has_a_page():
     }
     assert "The lake holds nothing yet." in page(data)
     assert left_out(data) == []
-    assert [figure for _, figure, _, asks in headline(data) if asks] == []
+    assert [figure for _, figure, _, asks, _ in headline(data) if asks] == []
 
 
 def test_a_window_and_a_cell_refer_to_their_names_by_place():
@@ -169,3 +170,67 @@ def test_the_page_shows_the_dates_that_were_asked_for(asked, shown):
     found = dates_shown({"first": date(2026, 1, 1), "last": date(2026, 1, 10)}, 7, asked)
     assert (found and tuple(day.day for day in found)) == shown
     assert dates_shown({"first": None, "last": None}, 7, asked) is None
+
+
+def incident(**own):
+    return {
+        "incident_id": "ab12",
+        "cluster": "c",
+        "consumer_group": "g",
+        "state": "OPEN",
+        "severity": "HIGH",
+        "root_cause": "UNEXPLAINED",
+        "cause_key": "",
+        "codes": ["ORPHAN_QUEUE"],
+        "opened_at": 1_000,
+        "lag_now": 5,
+        "sentence": "s",
+        "evidence": ["f:1 7F0000012A9F"],
+    } | own
+
+
+def finding(**own):
+    held = {"cluster": "c", "code": "FLEET_SLOW", "severity": "HIGH", "subject": "b", "from": 0, "to": None}
+    return held | {"sentence": "slow"} | own
+
+
+def shown_first(incidents=(), findings=(), end=10_000_000):
+    data = {"incidents": incidents, "producer_findings": findings, "stretch": {"end": end}}
+    return [(one["severity"], one["who"], one["entry"] and one["entry"].code) for one in wrong_now(data)]
+
+
+def test_what_is_wrong_now_stands_first_with_its_entry_of_the_runbook():
+    rows = [
+        incident(severity="MEDIUM", consumer_group="later", opened_at=2_000),
+        incident(severity="MEDIUM", consumer_group="earlier"),
+        incident(severity="INFO"),
+        incident(state="RESOLVED", severity="CRITICAL"),
+        incident(severity="CRITICAL", root_cause="GROUP_DOWN"),
+        incident(severity="HIGH", root_cause="BROKER_NEW", codes=["NOBODY_KNOWS"], consumer_group="", cause_key="b1"),
+    ]
+    assert shown_first(rows) == [
+        ("CRITICAL", "g", "GROUP_DOWN"),
+        ("HIGH", "b1", None),
+        ("MEDIUM", "earlier", "ORPHAN_QUEUE"),
+        ("MEDIUM", "later", "ORPHAN_QUEUE"),
+    ]
+
+
+def test_a_producer_s_finding_is_wrong_now_while_it_lasts_and_once():
+    over, lasting = finding(subject="over", to=9_000_000), finding(subject="lasting", to=9_500_000)
+    assert shown_first(findings=[over, lasting, finding(subject="lasting"), finding(severity="MEDIUM")]) == [
+        ("HIGH", "lasting", "FLEET_SLOW")
+    ]
+
+
+def test_every_incident_has_an_anchor_and_is_found_by_what_its_evidence_names(html):
+    data = hostile_data()
+    for what, _, words, anchor in to_find(data | {"incidents": [incident()]}):
+        assert what != "incident" or ("7F0000012A9F" in words and anchor == "incident-ab12")
+    for anchor in {anchor for *_, anchor in to_find(data)}:
+        assert f'id="{anchor}"' in html
+
+
+def test_groups_of_which_no_round_was_judged_are_named_as_neither_well_nor_sick():
+    one = {"consumer_group": "g", "topic": "T", "ok": 0, "drift": 0, "scope_reason": "POP"}
+    assert unjudged({"groups": [one, one | {"ok": 1}, one | {"drift": 1}]}) == ["g (T): POP"]

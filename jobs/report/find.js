@@ -1,0 +1,43 @@
+"use strict";
+// One search over all that stands on the page: what it finds are links to where it stands.
+(function () {
+  const box = document.getElementById("find"), list = document.getElementById("found");
+  if (!box) return;
+  const MOST = 12;
+
+  function rank([what, name], text) {
+    const at = name.toLowerCase().indexOf(text);
+    return at < 0 ? 2 : at === 0 ? 0 : 1;
+  }
+
+  function show() {
+    const text = box.value.trim().toLowerCase();
+    list.replaceChildren();
+    if (!text) return;
+    const hits = island.find.filter(([, name, words]) => name.toLowerCase().includes(text) || words.toLowerCase().includes(text))
+      .sort((a, b) => rank(a, text) - rank(b, text));
+    for (const [what, name, , anchor] of hits.slice(0, MOST)) {
+      const item = document.createElement("li"), link = document.createElement("a"), kind = document.createElement("span");
+      link.href = "#" + anchor;
+      link.textContent = name;
+      kind.textContent = " " + what;
+      kind.className = "quiet";
+      item.append(link, kind);
+      list.append(item);
+    }
+    const rest = document.createElement("li");
+    rest.className = "quiet";
+    rest.textContent = !hits.length ? "Nothing on this page has that in its name or evidence." : hits.length > MOST ? hits.length - MOST + " more" : "";
+    if (rest.textContent) list.append(rest);
+  }
+
+  // What is linked to is shown, whatever it is folded in.
+  function unfold() {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
+    if (target) target.scrollIntoView();
+  }
+  box.addEventListener("input", show);
+  window.addEventListener("hashchange", unfold);
+  if (location.hash) unfold();
+})();
