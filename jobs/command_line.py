@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 
-from hindsight.jobs.commands.lake_commands import COMMANDS, app, app_of
 from hindsight.jobs.engines.engine_choice import is_submitted
+from hindsight.jobs.running.command_list import COMMANDS, app, app_of
 from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.interrupts import listen
 from hindsight.jobs.running.run_log import start_log

@@ -26,10 +26,10 @@ from prompt_toolkit.output import DummyOutput
 from hindsight.conf.failure import DONE, DRIFT_FOUND, RUN_FAILED, WRONG_USAGE
 from hindsight.jobs.asking.sql_output import write_answer
 from hindsight.jobs.asking.sql_prompt import NameCompleter, ask
-from hindsight.jobs.commands.lake_commands import COMMANDS, app_of
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.publishing.publication_record import begin_commits
+from hindsight.jobs.running.command_list import COMMANDS, app_of
 from hindsight.schemas import DRIFT_INCIDENT, GROUP_ROUND, QUALITY_RESULT, TABLES
 from tests.pipeline.random_tables import one_row, random_lake
 from tests.without_spark import check_without_spark
