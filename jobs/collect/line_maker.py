@@ -13,8 +13,8 @@ import orjson
 from hindsight.jobs.collect.failures import NoAnswerError, NotSentError, RefusedError, not_asked, unreadable
 from hindsight.jobs.collect.questions import READS, Question
 from hindsight.jobs.collect.server import Server
-from hindsight.udfs.consumer.round_reads import NOT_ASKED
 from hindsight.udfs.formats.fastjson import FastjsonError, parse_fastjson
+from hindsight.udfs.limits.unread_answers import NOT_ASKED
 from hindsight.udfs.remoting.remoting_acl import Credentials
 from hindsight.udfs.remoting.remoting_frames import Frame
 from hindsight.udfs.remoting.remoting_names import configured, scheduled

@@ -38,9 +38,10 @@ from hindsight.udfs.consumer.owned_queues import LAG, OWNER, POPPED
 from hindsight.udfs.consumer.proxies import refusals
 from hindsight.udfs.consumer.request_modes import NEEDED as MODES
 from hindsight.udfs.consumer.round_dates import near, of_rounds, on_dates
-from hindsight.udfs.consumer.round_reads import NOT_ASKED, OF_GROUPS
+from hindsight.udfs.consumer.round_reads import OF_GROUPS
 from hindsight.udfs.consumer.shown_strategies import SHOWN
 from hindsight.udfs.consumer.whole_names import printed_names
+from hindsight.udfs.limits.unread_answers import NOT_ASKED
 from hindsight.udfs.rebalances.log_lines_of_groups import OF_GROUP
 from hindsight.udfs.values.arrays import BoolArray, chosen
 

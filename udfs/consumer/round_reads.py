@@ -9,7 +9,6 @@ from hindsight.udfs.consumer.failed_reads import channels_failed, losses, said_b
 from hindsight.udfs.consumer.listed_members import INFO, OF_MEMBERS, STATS, STATUS, Row, again
 
 REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"  # PopAckConstants, 5.0 on: each broker's own, of messages popped in vain
-NOT_ASKED = "notAsked"  # the kind of a capture that tells what a collector had no time to ask of a server
 OF_GROUPS = (*OF_MEMBERS, STATS, STATUS)  # kinds of captures that say something of a group
 READ = (
     "client_id",

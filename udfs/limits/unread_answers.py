@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from hindsight.udfs.lines.parsed_line import Record
 
+NOT_ASKED = "notAsked"  # the kind of a capture that tells what a collector had no time to ask of a server
 # Before the reason code, in the ``error`` of a capture whose answer could not be read.
 UNREADABLE = "answer not readable: "
 _CAPTURE = "snapshot_capture"
