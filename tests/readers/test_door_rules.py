@@ -142,7 +142,8 @@ def test_a_rule_names_only_columns_that_some_table_has():
 
 def test_every_table_that_a_format_feeds_can_hold_doubts():
     fed = {name for landing_format in FORMATS.values() for name in landing_format.tables}
-    assert fed - set(FLAGGED) == {"collection_round"}
+    # a marker, and a count of lines that are not there: neither has a value to doubt
+    assert fed - set(FLAGGED) == {"collection_round", "lost_lines"}
 
 
 @pytest.mark.parametrize(
