@@ -8,6 +8,7 @@ from hindsight.conf.settings import Settings, as_text, fingerprint
 from hindsight.jobs.command_line import main
 from hindsight.jobs.drift.declared_clients import declared_clients
 from hindsight.jobs.drift.drift_derivation import derive
+from hindsight.jobs.drift.kept_walks import Walks
 from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.engines.runner import Runner
@@ -43,6 +44,20 @@ from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_INPUTS = (
+    SNAPSHOT_CAPTURE,
+    CONSUMER_HEARTBEAT,
+    QUEUE_OWNERSHIP,
+    POP_ASSIGNMENT,
+    QUEUE_PROGRESS,
+    MESSAGE_REQUEST_MODE,
+    TOPIC_ROUTE,
+    TOPIC_STATUS,
+    REBALANCE_RESULT,
+    CLIENT_EVENT,
+    CLIENT_HEARTBEAT,
+    MEMBERSHIP_EVENT,
+)
 _TABLES = (
     CLIENT_STRATEGY_STATE,
     GROUP_DRIFT_STATE,
@@ -77,35 +92,28 @@ def derivation(settings: Settings, runner: Runner, premises: Premises = NOTHING_
     Raises: SettingsError: the settings name a client family that there is not.
     """
     declared_clients(settings)  # refused before anything is read
+    walks = Walks(_INPUTS, settings.drift.lookback_s, settings.drift.progress_valid_s)
     return Derivation(
         job="flag_allocation_drift",
         formats=formats_of("consumer"),
-        inputs=(
-            SNAPSHOT_CAPTURE,
-            CONSUMER_HEARTBEAT,
-            QUEUE_OWNERSHIP,
-            POP_ASSIGNMENT,
-            QUEUE_PROGRESS,
-            MESSAGE_REQUEST_MODE,
-            TOPIC_ROUTE,
-            TOPIC_STATUS,
-            REBALANCE_RESULT,
-            CLIENT_EVENT,
-            CLIENT_HEARTBEAT,
-            MEMBERSHIP_EVENT,
-        ),
+        inputs=_INPUTS,
         tables=_TABLES,
         closing=(CLIENT_STRATEGY_STATE, GROUP_DRIFT_STATE, REBALANCE_STATE),
         settings_fingerprint=fingerprint(settings.drift, settings.rounds, settings.timing),
         settings=as_text(drift=settings.drift, rounds=settings.rounds, timing=settings.timing),
-        compute=lambda stretch: _compute(stretch, settings, runner, premises),
+        compute=lambda stretch: _compute(stretch, settings, runner, premises, walks),
         # An incident that lasts moves on to the next date, when there is one.
         waiting=((DRIFT_INCIDENT, Where(values={"settled": [False]})),),
+        walks=walks,
+        by_instant={GROUP_ROUND.name: "round_at", ALLOCATION_DRIFT.name: "round_at"},
     )
 
 
-def _compute(stretch: Stretch[Any], settings: Settings, runner: Runner, premises: Premises) -> dict[str, Any]:
-    made = derive(stretch, settings, runner, premises)
+def _compute(
+    stretch: Stretch[Any], settings: Settings, runner: Runner, premises: Premises, walks: Walks
+) -> dict[str, Any]:
+    is_kept = stretch.lake.spark is None and premises == NOTHING_SUPPOSED
+    made = derive(stretch, settings, runner, premises, walks if is_kept else None)
     return {table.name: made.rows(table.name, arrow_schema(table)) for table in _TABLES}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from hindsight.jobs.drift.drift_rebalances import Rebalances
 from hindsight.jobs.drift.drift_routes import NAMES, ROUTE_ENTRIES, ROUTE_SCHEMAS
 from hindsight.jobs.drift.drift_tables import OF_KIND, expected_rows, group_round_rows, plain_rows
 from hindsight.jobs.drift.group_split import HOUR_US
+from hindsight.jobs.drift.walk_cuts import NO_CUTS, CutRows, Cuts, KeptSoFar, change_key
 from hindsight.jobs.engines.blobs import Blob, Given
 from hindsight.jobs.engines.rare_collections import rare_collections
 from hindsight.jobs.producers.producer_buckets import OPENING
@@ -29,6 +30,7 @@ from hindsight.schemas import (
     EXPECTED_ALLOCATION,
     GROUP_DRIFT_STATE,
     GROUP_ROUND,
+    MEMBERSHIP_CHANGE,
     MEMBERSHIP_EVENT,
     MESSAGE_REQUEST_MODE,
     POP_ASSIGNMENT,
@@ -54,6 +56,7 @@ from hindsight.udfs.consumer.topic_facts import Expected
 from hindsight.udfs.consumer.whole_names import NAMED, KnownNames
 from hindsight.udfs.drift.judged_topics import JudgedTopic
 from hindsight.udfs.groups.group_fold import JUDGED, GroupFold
+from hindsight.udfs.groups.group_walk import CHANGE
 from hindsight.udfs.groups.recorded_groups import FoldSettings, Recorded, Told
 from hindsight.udfs.groups.supposed_fold import SupposedFold
 from hindsight.udfs.producer.attempt_columns import DAY_MS
@@ -63,6 +66,9 @@ from hindsight.udfs.scenarios.supposed_rows import supposed_captures, supposed_c
 from hindsight.udfs.strategies.member_families import Declaration, declared_of
 
 HOURS = 24  # of a date
+_NAMING = (
+    "topic", "strategy", "strategy_parameters", "profile", "queue_list_hash", "member_list_hash", "claims_hash",
+)  # fmt: skip
 _SLICE_ROWS = 250_000  # of ownership that is looked at together
 _US = pa.timestamp("us", "UTC")
 
@@ -110,20 +116,23 @@ class DriftFold:
     clusters: Mapping[str, ClusterDates]
     options: DriftOptions
     lineage: Lineage
+    cuts: Mapping[str, Cuts] = field(default_factory=dict)
 
     def __call__(self, key: int, given: Given) -> Iterator[Blob]:
-        """Rows of the tables, slice by slice."""
+        """Rows of the tables, slice by slice; and what is kept at cuts (``KEPT_STATES``, ``KEPT_TOLD``)."""
         cluster = self.addresses.cluster_of(key)
         with rare_collections():
-            bucket = _Bucket(cluster, self.clusters[cluster], self.options, given)
-            for place, (table, rows) in enumerate(bucket.tables()):
+            cuts = self.cuts.get(cluster, NO_CUTS)
+            bucket = _Bucket(cluster, self.clusters[cluster], self.options, given, cuts)
+            for place, (of, rows) in enumerate(bucket.tables()):
                 if rows.num_rows:
-                    yield self.lineage.of(table, key, place, rows)
+                    yield Blob(of, key, place, rows) if isinstance(of, str) else self.lineage.of(of, key, place, rows)
 
 
 class _Bucket:
-    def __init__(self, cluster: str, of: ClusterDates, options: DriftOptions, given: Given) -> None:
-        self._cluster, self._of, self._options, self._given = cluster, of, options, given
+    def __init__(self, cluster: str, of: ClusterDates, options: DriftOptions, given: Given, cuts: Cuts) -> None:
+        self._cluster, self._of, self._options, self._given, self._cuts = cluster, of, options, given, cuts
+        self._kept = KeptSoFar(given)
         names = _rows(given, NAMES, NAMED)
         self._names = KnownNames(zip(*(column.to_pylist() for column in names.columns), strict=True))
         told = _rows(given, ROUTE_ENTRIES, ROUTE_SCHEMAS[ROUTE_ENTRIES])
@@ -134,7 +143,9 @@ class _Bucket:
         self._read_in = rounds_of((collector, at) for _, collector, at in self._captured.captures.place_of)
         self._slices = list(self._sliced())
         self._sightings = self._shown()
-        self._states = {(row["consumer_group"], row["collector"]): row for row in self._opening(GROUP_DRIFT_STATE)}
+        # Where the walk goes on from a cut, what the date began with is in what was kept there.
+        opening = [] if cuts.from_us else self._opening(GROUP_DRIFT_STATE)
+        self._states = {(row["consumer_group"], row["collector"]): row for row in opening}
 
     def _opening(self, table: Table) -> list[dict[str, Any]]:
         return [row for rows in self._given.tables(OPENING + table.name) for row in rows.to_pylist()]
@@ -158,31 +169,60 @@ class _Bucket:
     def _shown(self) -> dict[str, list[Sighting]]:
         renamed = {"known_since": "at", "strategy_source": "source"}
         kept = [{renamed.get(n, n): value for n, value in row.items()} for row in self._opening(CLIENT_STRATEGY_STATE)]
-        shown = [_rows(self._given, SHOWS, SHOWN), pa.Table.from_pylist(kept, schema=SHOWN)]
+        told = [pa.Table.from_pylist(rows, schema=SHOWN) for rows in (kept, self._kept.sightings())]
+        shown = [_rows(self._given, SHOWS, SHOWN), *told]
         found: dict[str, list[Sighting]] = defaultdict(list)
         for one in telling(pa.concat_tables(shown)):
             found[one.consumer_group].append(one)
         return found
 
-    def tables(self) -> Iterator[tuple[Table, pa.Table]]:
-        """Rows of the tables, date by date."""
+    def tables(self) -> Iterator[tuple[Table | str, pa.Table]]:
+        """Rows of the tables, date by date; and rows that are kept at cuts, by name."""
         yield CLIENT_STRATEGY_STATE, self._strategy_states()
-        folds, slices = self._folds(), deque(self._slices)
+        ends = QueueEnds(_rows(self._given, ENDS, END_SCHEMA), self._options.fold.lookback_s)
+        folds, slices, from_us = self._folds(ends), deque(self._slices), self._cuts.from_us
         carry_days = self._options.fold.walk.carry_days
         rebalances = Rebalances(self._cluster, self._given, self._opening(REBALANCE_STATE), carry_days)
+        made = self._going_on(self._of.dates[0][0])
+        shares = {of: len(own) for of, own in made.shares.items()}
+        kept = CutRows(self._cluster, folds, self._sightings, ends.told, from_us, self._options.fold.lookback_s, shares)
         for day, is_last in self._of.dates:
-            made = _Made(self._cluster, day)
+            made = made if made.day == day else _Made(self._cluster, day)
+            cuts = deque(self._cuts.at.get(day, ()))
             while slices and slices[0].last <= (midnight_of(day) + DAY_MS) * 1000 // HOUR_US:
-                one = slices.popleft()
-                owned = OwnedQueues(_of_table(self._given, QUEUE_OWNERSHIP.name, one.first, one.last))
-                popped = PoppedQueues(_of_table(self._given, POP_ASSIGNMENT.name, one.first, one.last))
-                for fold in folds:
-                    made.add(fold.key, fold.walk(owned, one.last * HOUR_US, one.day, popped))
-                yield from made.of_slice()
+                yield from self._walked(slices.popleft(), folds, made, cuts, kept)
+            while cuts:
+                yield from made.kept_at(cuts.popleft(), kept)
             for fold in folds:
                 made.add(fold.key, fold.close(day, is_last=is_last))
+            kept.close_date((midnight_of(day) + DAY_MS) * 1000)
             yield from made.of_date()
             yield from rebalances.of_date(day, made.shares)
+
+    def _walked(
+        self, one: _Slice, folds: Sequence[GroupFold], made: _Made, cuts: deque[int], kept: CutRows
+    ) -> Iterator[tuple[Table | str, pa.Table]]:
+        """Walk a slice, cut by cut."""
+        owned = OwnedQueues(_of_table(self._given, QUEUE_OWNERSHIP.name, one.first, one.last))
+        popped = PoppedQueues(_of_table(self._given, POP_ASSIGNMENT.name, one.first, one.last))
+        end = one.last * HOUR_US
+        while cuts and cuts[0] < end:
+            for fold in folds:
+                made.add(fold.key, fold.walk(owned, cuts[0], one.day, popped, self._cuts.from_us))
+            yield from made.kept_at(cuts.popleft(), kept)
+        for fold in folds:
+            made.add(fold.key, fold.walk(owned, end, one.day, popped, self._cuts.from_us))
+        yield from made.of_slice()
+
+    def _going_on(self, day: date) -> _Made:
+        """What the first date has made so far, as it was kept."""
+        expected, changes = self._kept.expected(), self._kept.changes()
+        stored = self._opening(EXPECTED_ALLOCATION) if expected else []
+        kept_expected = [row for row in stored if (row["consumer_group"], *(row[n] for n in _NAMING)) in expected]
+        stored = self._opening(MEMBERSHIP_CHANGE) if changes else []
+        of_groups = [((row["consumer_group"], row["collector"], *change_key(row)), row) for row in stored]
+        kept_changes = [row for key, row in of_groups if key in changes]
+        return _Made(self._cluster, day, Stored(self._kept.shares(), kept_expected, expected, kept_changes))
 
     def _strategy_states(self) -> pa.Table:
         days = [day for day, _ in self._of.dates]
@@ -201,16 +241,16 @@ class _Bucket:
         ]
         return plain_rows(CLIENT_STRATEGY_STATE, rows)
 
-    def _folds(self) -> list[GroupFold]:
+    def _folds(self, ends: QueueEnds) -> list[GroupFold]:
         recorded = Recorded(
             self._captured,
             self._rounds,
-            RoutedTopics(*self._routes(), self._read_in),
+            RoutedTopics(*self._routes(), self._read_in, self._cuts.collected),
             self._readings(),
             _Offsets(self._given, self._names, self._slices).of,
             self._of.asks_proxy,
             self._of.cut_rounds,
-            QueueEnds(_rows(self._given, ENDS, END_SCHEMA)),
+            ends,
             self._modes(),
         )
         told: dict[str, Told] = {}
@@ -220,12 +260,13 @@ class _Bucket:
         supposed = self._supposed(recorded, premises) if premises.about_consumers else recorded
         supposed_expectations: dict[str, dict[tuple[Any, ...], Expected]] = defaultdict(dict)
         folds: list[GroupFold] = []
-        for group, collector in sorted({*self._rounds, *self._states}):
+        for group, collector in sorted({*self._rounds, *self._states, *self._kept.states}):
             if group not in told:
                 told[group] = self._told(group, beats.get(group, ()), events.get(group, ()))
             opening = self._states.get((group, collector))
             of_group = told[group], self._options.fold, expectations[group], opening
-            folds.append(GroupFold((self._cluster, collector, group), recorded, *of_group))
+            kept = self._kept.states.get((group, collector))
+            folds.append(GroupFold((self._cluster, collector, group), recorded, *of_group, kept))
             if premises.about_consumers:
                 own = [premise for premise in premises.groups if premise.is_about(self._cluster, group)]
                 of_group = told[group], self._options.fold, supposed_expectations[group], opening
@@ -315,15 +356,32 @@ def _rounds_of_groups(captured: CapturedRounds) -> dict[tuple[str, str], list[tu
     return {key: sorted(rounds) for key, rounds in found.items()}
 
 
+class Stored(NamedTuple):
+    """What a date had made where its walk goes on, of the tables that are written again as a whole."""
+
+    shares: Mapping[tuple[str, str], list[ShareRound]] = {}
+    expected: Sequence[Mapping[str, Any]] = ()
+    expectations: frozenset[tuple[Any, ...]] | set[tuple[Any, ...]] = frozenset()  # groups and names of these
+    changes: Sequence[Mapping[str, Any]] = ()
+
+
+NOTHING_STORED = Stored()
+
+
 class _Made:
     """Rows of a date as groups give them."""
 
-    def __init__(self, cluster: str, day: date) -> None:
+    def __init__(self, cluster: str, day: date, stored: Stored = NOTHING_STORED) -> None:
+        self.day = day
         self._place = {"cluster": cluster, "event_date": day}
         self._rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self._rounds: list[tuple[tuple[str, str, str], JudgedTopic]] = []
         self._expected: dict[int, tuple[str, Expected]] = {}
         self.shares: dict[tuple[str, str], list[ShareRound]] = defaultdict(list)  # by group and collector
+        self._stored = stored
+        self._changes: list[tuple[tuple[str, str], tuple[Any, ...]]] = []  # since the last cut
+        for key, rounds in stored.shares.items():
+            self.shares[key] += rounds
 
     def add(self, key: tuple[str, str, str], rows: Iterator[tuple[str, Any]]) -> None:
         """Take what a group's fold gives."""
@@ -336,6 +394,16 @@ class _Made:
                     self._expected[id(row.facts.expected)] = key[2], row.facts.expected
             else:
                 self._rows[kind].append(row)
+                if kind == CHANGE:
+                    self._changes.append(((key[2], key[1]), change_key(row)))
+
+    def kept_at(self, cut_us: int, kept: CutRows) -> Iterator[tuple[str, pa.Table]]:
+        """What is kept at a cut."""
+        return kept.at(self.day, cut_us, self.shares, self._new_expected(), self._changes)
+
+    def _new_expected(self) -> list[tuple[str, Expected]]:
+        known = self._stored.expectations
+        return [(group, one) for group, one in self._expected.values() if (group, *one.key.values()) not in known]
 
     def of_slice(self) -> Iterator[tuple[Table, pa.Table]]:
         """Rows that nothing is added to any more; what is expected is told once a date."""
@@ -349,8 +417,10 @@ class _Made:
     def of_date(self) -> Iterator[tuple[Table, pa.Table]]:
         """Rows that are left when the date closes."""
         yield from self.of_slice()
-        if self._expected:
-            yield EXPECTED_ALLOCATION, expected_rows(self._place, list(self._expected.values()))
+        for table, rows in ((MEMBERSHIP_CHANGE, self._stored.changes), (EXPECTED_ALLOCATION, self._stored.expected)):
+            yield table, plain_rows(table, [{**row, **self._place} for row in rows])
+        if expected := self._new_expected():
+            yield EXPECTED_ALLOCATION, expected_rows(self._place, expected)
 
 
 def _rows(given: Given, name: str, schema: pa.Schema) -> pa.Table:

@@ -6,6 +6,7 @@ What is of a cluster, not of a group, goes as copies: see ``drift_routes``.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -39,13 +40,17 @@ from hindsight.udfs.consumer.proxies import refusals
 from hindsight.udfs.consumer.request_modes import NEEDED as MODES
 from hindsight.udfs.consumer.round_dates import near, of_rounds, on_dates
 from hindsight.udfs.consumer.round_reads import OF_GROUPS
+from hindsight.udfs.consumer.rows_of_rounds import microseconds
 from hindsight.udfs.consumer.shown_strategies import SHOWN
+from hindsight.udfs.consumer.topic_routes import ROUTE
 from hindsight.udfs.consumer.whole_names import printed_names
+from hindsight.udfs.groups.group_fold import instant
 from hindsight.udfs.limits.unread_answers import NOT_ASKED
 from hindsight.udfs.rebalances.log_lines_of_groups import OF_GROUP
 from hindsight.udfs.values.arrays import BoolArray, chosen
 
 SHOWS = "shown"
+SEEN = "seen"
 PRINTED, ASKED_PROXY, CUT_ROUNDS, NEAREST = "printed", "asked proxy", "cut rounds", "nearest"
 _OF_ROUND = ("cluster", "event_date", "collector", "consumer_group", "round_at")
 _READ = (
@@ -76,6 +81,18 @@ _COLUMNS = {
 _NEAREST = pa.schema(
     [("cluster", pa.string()), ("consumer_group", pa.string()), ("day", pa.int64()), ("distance", pa.int64())]
 )
+SEEN_SCHEMA = pa.schema(
+    [
+        ("cluster", pa.string()),
+        ("day", pa.int64()),  # since 1970, of the rounds
+        ("collector", pa.string()),
+        ("source", pa.string()),
+        ("by_address", pa.bool_()),  # a broker is named by its address
+        ("topic", pa.string()),  # of which a route was asked for; null: all other captures
+        ("round_us", pa.int64()),  # the last round
+    ]
+)
+_DAY_US = 86_400_000_000
 _SLICED = (QUEUE_OWNERSHIP.name, POP_ASSIGNMENT.name, QUEUE_PROGRESS.name)
 
 
@@ -155,24 +172,36 @@ def cut(task: GroupFile) -> Iterator[Blob]:
 def of_clusters(task: ClusterFile, columns: Collection[str]) -> Iterator[tuple[str, pa.Table]]:
     """The rows of a file, those of each cluster by themselves; with the columns named."""
     wanted = list(dict.fromkeys(["cluster", *columns]))
-    for piece in task.folder.pieces(task.file, wanted):
+    for piece in task.folder.pieces(task.file, wanted, since=needed_since(task.folder.table, task.by)):
         for cluster in pc.unique(piece["cluster"]).to_pylist():
             if cluster in task.by.dates:
                 yield cluster, of_cluster(piece, cluster)
 
 
+def needed_since(table: Table, by: Cutting) -> tuple[str, datetime] | None:
+    """A column and the instant from which rows of a table are needed; None: earlier ones too, of some cluster."""
+    if by.since.keys() < by.dates.keys() or "round_at" not in table.schema.names:
+        return None
+    # What clients show of their strategies counts whichever round it is of.
+    return "captured_at" if table.name == SNAPSHOT_CAPTURE.name else "round_at", instant(min(by.since.values()))
+
+
 def rounds_of(rows: pa.Table, cluster: str, by: Cutting) -> BoolArray:
     """Which rows are of rounds that are judged or looked back on."""
     dates = by.dates[cluster]
-    return on_dates(rows, near(dates)) & of_rounds(rows, dates, by.lookback_s)
+    wanted = on_dates(rows, near(dates)) & of_rounds(rows, dates, by.lookback_s)
+    return wanted & (microseconds(rows, "round_at") >= by.since[cluster]) if cluster in by.since else wanted
 
 
 def _captures(rows: pa.Table, split: Split) -> Iterator[Blob]:
     by, cluster = split.by, split.cluster
     told = pc.and_(pc.equal(rows["kind"], INFO), pc.is_valid(rows["strategy"]))
     shown = rows.filter(told).filter(pa.array(on_dates(rows.filter(told), near(by.dates[cluster], (-1, 0)))))
+    if cluster in by.since:
+        shown = chosen(shown, microseconds(shown, "captured_at") >= by.since[cluster])
     yield from split(SHOWS, _shown(shown, "captured_at", RUNNING_INFO))
     own = near_rounds(rows, cluster, by)
+    yield Blob(SEEN, 0, 0, _seen(own, cluster))
     asked = [(cluster, collector, day.isoformat()) for collector, day in sorted(refusals(own))]
     yield Blob(ASKED_PROXY, 0, 0, _texts(("cluster", "collector", "day"), asked))
     left_out = own.filter(pc.equal(own["kind"], NOT_ASKED)).select(["cluster", "collector", "round_at"])
@@ -180,6 +209,20 @@ def _captures(rows: pa.Table, split: Split) -> Iterator[Blob]:
     of_groups = own.filter(pc.is_in(own["kind"], pa.array(OF_GROUPS)))
     yield from split(SNAPSHOT_CAPTURE.name, of_groups.drop_columns(["strategy", "source"]))
     yield from split.wants(subscribed(of_groups, ("consumer_group",)))
+
+
+def _seen(captures: pa.Table, cluster: str) -> pa.Table:
+    """What captures show of each date of rounds, once (``SEEN_SCHEMA``)."""
+    rounds = microseconds(captures, "round_at")
+    columns = {"cluster": pa.repeat(pa.scalar(cluster), len(captures)), "day": pa.array(rounds // _DAY_US)}
+    columns |= {"collector": captures["collector"], "source": captures["source"]}
+    columns["by_address"] = pc.fill_null(pc.match_substring(captures["broker_name"], ":"), False)
+    is_route = pc.equal(captures["kind"], ROUTE)
+    columns["topic"] = pc.if_else(is_route, captures["topic"], pa.scalar(None, pa.string()))
+    columns["round_us"] = pa.array(rounds)
+    names = [name for name in columns if name != "round_us"]
+    last = pa.table(columns).group_by(names).aggregate([("round_us", "max")])
+    return last.rename_columns({"round_us_max": "round_us"}).select(SEEN_SCHEMA.names).cast(SEEN_SCHEMA)
 
 
 def _modes(rows: pa.Table, split: Split) -> Iterator[Blob]:

@@ -3,24 +3,51 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
-from datetime import date
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hindsight.conf.settings import Settings
 from hindsight.jobs.drift.declared_clients import declared_clients
 from hindsight.jobs.drift.drift_buckets import ClusterDates, DriftFold, DriftOptions
-from hindsight.jobs.drift.drift_cut import ASKED_PROXY, CUT_ROUNDS, NEAREST, PRINTED, SHOWS, GroupFile, cut, look
-from hindsight.jobs.drift.drift_ends import ENDS, cut_ends
+from hindsight.jobs.drift.drift_cut import (
+    ASKED_PROXY,
+    CUT_ROUNDS,
+    NEAREST,
+    PRINTED,
+    SEEN,
+    SHOWS,
+    GroupFile,
+    cut,
+    look,
+    needed_since,
+)
+from hindsight.jobs.drift.drift_ends import ENDS, EndCopies, cut_ends
 from hindsight.jobs.drift.drift_logs import NAMELESS, EventFile, cut_logs
 from hindsight.jobs.drift.drift_routes import NAMES, ROUTE_CAPTURES, ROUTE_ENTRIES, RouteFile, cut_routes
 from hindsight.jobs.drift.group_split import LOGS, WANTS, Cutting, SplitOpening
-from hindsight.jobs.engines.arrow_lake import DataFile
+from hindsight.jobs.drift.kept_walks import (
+    NOTHING_SEEN,
+    Seen,
+    Start,
+    Walks,
+    cuts_of,
+    has_logs,
+    is_otherwise,
+    kept_of,
+    last_rounds,
+    seen_of,
+)
+from hindsight.jobs.drift.walk_cuts import END_OF_QUEUE, KEPT_STATES, KEPT_TOLD, Cuts, ends_of
+from hindsight.jobs.engines.arrow_lake import DataFile, Where
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.heaps import OfHeap, file_heaps
 from hindsight.jobs.engines.runner import Blobs, Runner
+from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.producers.producer_buckets import OPENING
 from hindsight.jobs.producers.producer_cut import Addresses
 from hindsight.jobs.publishing.publication import Stretch
@@ -30,7 +57,9 @@ from hindsight.schemas import (
     CLIENT_HEARTBEAT,
     CLIENT_STRATEGY_STATE,
     CONSUMER_HEARTBEAT,
+    EXPECTED_ALLOCATION,
     GROUP_DRIFT_STATE,
+    MEMBERSHIP_CHANGE,
     MEMBERSHIP_EVENT,
     MESSAGE_REQUEST_MODE,
     POP_ASSIGNMENT,
@@ -67,38 +96,178 @@ _BUCKET_ROWS = 500_000
 _MOST_BUCKETS = 200
 
 
-def derive(stretch: Stretch[Any], settings: Settings, runner: Runner, premises: Premises = NOTHING_SUPPOSED) -> Blobs:
-    """Rows of the consumers' derived tables, blobs by name."""
+def derive(
+    stretch: Stretch[Any],
+    settings: Settings,
+    runner: Runner,
+    premises: Premises = NOTHING_SUPPOSED,
+    walks: Walks | None = None,
+) -> Blobs:
+    """Rows of the consumers' derived tables, blobs by name.
+
+    ``walks``: where those of first dates go on, and what is kept of this run's; None: nothing is.
+    """
     dates: dict[str, list[date]] = defaultdict(list)
     for at in sorted(stretch.dates):
         dates[at.cluster].append(at.event_date)
+    starts = {} if walks is None else walks.begin(stretch, {cluster: days[0] for cluster, days in dates.items()})
+    cut_rows = _cut(stretch, settings, runner, dates, starts)
+    doubtful = {cluster for cluster, start in starts.items() if is_otherwise(start, cut_rows.seen_of(start.at))}
+    doubtful |= {cluster for cluster in starts if not cut_rows.may_be_kept(starts[cluster].at, starts[cluster].seen)}
+    if doubtful:
+        starts = {cluster: start for cluster, start in starts.items() if cluster not in doubtful}
+        cut_rows = _cut(stretch, settings, runner, dates, starts)
+    made = _folded(stretch, settings, runner, premises, cut_rows, starts, keeps=walks is not None)
+    if walks is not None:
+        _keep(walks, stretch, cut_rows, starts, made)
+    return made
+
+
+@dataclass(frozen=True)
+class _CutRows:
+    """Rows of a stretch by bucket, and what they show that holds for whole dates."""
+
+    dates: Mapping[str, list[date]]
+    by: Cutting
+    files: Mapping[Table, Collection[DataFile]]
+    fed: list[Table]
+    rows: Blobs
+    printed: Mapping[str, list[tuple[str, str]]]
+    asked: Sequence[tuple[str, str, str]]
+    seen: Mapping[ClusterDate, Seen]
+    last_rounds: Mapping[ClusterDate, Mapping[str, int]]
+
+    def seen_of(self, at: ClusterDate) -> Seen:
+        """What captures of a date show."""
+        return self.seen.get(at, NOTHING_SEEN)
+
+    def may_be_kept(self, at: ClusterDate, earlier: Seen = NOTHING_SEEN) -> bool:
+        """Whether later rows leave what is said of a date as it is: one source tells of it, no name is cut, and no
+        broker named by its address."""
+        seen = earlier.both(self.seen_of(at))
+        return not self.printed.get(at.cluster) and not seen.by_address and len(seen.sources) <= 1
+
+
+def _cut(
+    stretch: Stretch[Any],
+    settings: Settings,
+    runner: Runner,
+    dates: Mapping[str, list[date]],
+    starts: Mapping[str, Start],
+) -> _CutRows:
     fed = [table for table in _IF_FED if _is_fed(stretch, table)]
+    tables = (*_OF_GROUPS, *fed, TOPIC_ROUTE, TOPIC_STATUS)
     every = near({at.event_date for at in stretch.dates})
-    files = {table: stretch.lake.files(table, every) for table in (*_OF_GROUPS, *fed, TOPIC_ROUTE, TOPIC_STATUS)}
-    addresses = Addresses(sorted(dates), _buckets(files), {})
-    by = Cutting(addresses, dates, settings.drift.lookback_s, None, _distances(stretch))
+    since = {cluster: start.since_us for cluster, start in starts.items()}
+    by = Cutting(Addresses(sorted(dates), 1, {}), dates, settings.drift.lookback_s, None, _distances(stretch), since)
+    files = {table: _files(stretch, table, every, by) for table in tables}
+    by = by._replace(addresses=Addresses(sorted(dates), _buckets(files), {}))
     if by.distances:
         by = by._replace(nearest=_nearest(runner, _tasks(stretch, files, (SNAPSHOT_CAPTURE,), by)))
     rows = runner.each(OfHeap(cut), file_heaps(_tasks(stretch, files, (*_OF_GROUPS, *fed), by)))
-    wants, printed = _wants(rows.tables(WANTS), addresses), _printed(rows)
+    asked = [of for table in rows.tables(ASKED_PROXY) for of in _values(table)]
+    seen = list(rows.tables(SEEN))
+    return _CutRows(dates, by, files, fed, rows, _printed(rows), asked, seen_of(seen, asked), last_rounds(seen))
+
+
+def _files(stretch: Stretch[Any], table: Table, days: Collection[date], by: Cutting) -> Collection[DataFile]:
+    """The files of dates; where all that is needed of them is later than an instant, only those with such rows."""
+    since, lake = needed_since(table, by), stretch.lake
+    found: Collection[DataFile] = lake.files(table, days) if since is None else lake.files_since(table, days, *since)
+    return found
+
+
+def _folded(
+    stretch: Stretch[Any],
+    settings: Settings,
+    runner: Runner,
+    premises: Premises,
+    of: _CutRows,
+    starts: Mapping[str, Start],
+    *,
+    keeps: bool,
+) -> Blobs:
+    by, rows = of.by, of.rows
+    wants = _wants(rows.tables(WANTS), by.addresses)
 
     def copied(*tables: Table) -> list[RouteFile]:
-        tasks = _tasks(stretch, files, tables, by)
-        return [RouteFile(task.folder, task.file, by, wants, printed) for task in tasks]
+        tasks = _tasks(stretch, of.files, tables, by)
+        return [RouteFile(task.folder, task.file, by, wants, of.printed) for task in tasks]
 
     routed = runner.each(OfHeap(cut_routes), file_heaps(copied(SNAPSHOT_CAPTURE, TOPIC_ROUTE)))
     routes = routed.of(ROUTE_CAPTURES, ROUTE_ENTRIES, NAMES)
     ends = runner.each(OfHeap(cut_ends), file_heaps(copied(TOPIC_STATUS))).of(ENDS)
-    logs = runner.each(OfHeap(cut_logs), file_heaps(_logs(stretch, files, by, rows))).of(NAMELESS)
+    logs = runner.each(OfHeap(cut_logs), file_heaps(_logs(stretch, of.files, by, rows))).of(NAMELESS)
     openings = [
         runner.over(SplitOpening(OPENING + table.name, by), stretch.opening(table))
         for table in (CLIENT_STRATEGY_STATE, GROUP_DRIFT_STATE, REBALANCE_STATE)
     ]
-    options = _options(settings, premises, hears=CLIENT_HEARTBEAT in fed, has_logs=MEMBERSHIP_EVENT in fed)
+    openings += _kept_before(stretch, runner, by, wants, starts)
+    options = _options(settings, premises, hears=CLIENT_HEARTBEAT in of.fed, has_logs=MEMBERSHIP_EVENT in of.fed)
     lineage = Lineage(stretch.context.started_at, stretch.context.run_id)
-    fold = DriftFold(addresses, _clusters(stretch, dates, rows), options, lineage)
-    names = [table.name for table in (*_OF_GROUPS, *fed)]
+    cuts = _cuts(stretch, of, starts) if keeps else {}
+    fold = DriftFold(by.addresses, _clusters(stretch, of, starts), options, lineage, cuts)
+    names = [table.name for table in (*_OF_GROUPS, *of.fed)]
     return runner.by_key(fold, rows.of(SHOWS, *names), routes, ends, logs, *openings)
+
+
+def _kept_before(
+    stretch: Stretch[Any],
+    runner: Runner,
+    by: Cutting,
+    wants: Mapping[str, Mapping[str, Collection[int]]],
+    starts: Mapping[str, Start],
+) -> list[Blobs]:
+    """What was kept where walks go on, and the rows of their dates that are written again, by bucket."""
+    found = []
+    for cluster, start in starts.items():
+        own = pc.invert(pc.equal(start.told["consumer_group"], ""))
+        for name, kept in ((KEPT_STATES, start.states), (KEPT_TOLD, start.told.filter(own))):
+            found.append(runner.over(SplitOpening(name, by), kept))
+        told_ends = ends_of(start.told.filter(pc.equal(start.told["kind"], END_OF_QUEUE)))
+        found.append(runner.over(EndCopies(cluster, by, wants.get(cluster, {})), told_ends))
+        for table in (EXPECTED_ALLOCATION, MEMBERSHIP_CHANGE):
+            stored = stretch.lake.rows(table, where=Where(dates=[start.at]))
+            found.append(runner.over(SplitOpening(OPENING + table.name, by), stored))
+    return found
+
+
+def _cuts(stretch: Stretch[Any], of: _CutRows, starts: Mapping[str, Start]) -> dict[str, Cuts]:
+    """Where walks are cut: of each cluster in its last dates, those of which logs tell excepted."""
+    found = {}
+    for cluster, days in of.dates.items():
+        start = starts.get(cluster)
+        from_us = start.cut.until_us if start else 0
+        last = stretch.last_recorded.get(cluster, days[-1])
+        at = {
+            day: cuts_of(day, of.last_rounds.get(ClusterDate(cluster, day), {}).values(), from_us)
+            for day in days
+            if day >= last - timedelta(days=1)
+            and of.may_be_kept(
+                ClusterDate(cluster, day), start.seen if start and start.at.event_date == day else NOTHING_SEEN
+            )
+            and not has_logs(stretch.lake, day)
+        }
+        collected = []
+        if start:
+            day_number = (start.at.event_date - date(1970, 1, 1)).days
+            collected = [(topic, collector, day_number) for collector, topic in sorted(start.seen.routes)]
+        found[cluster] = Cuts(from_us, at, collected)
+    return found
+
+
+def _keep(walks: Walks, stretch: Stretch[Any], of: _CutRows, starts: Mapping[str, Start], made: Blobs) -> None:
+    """Note what is kept of each date once it is published."""
+    states, told = list(made.tables(KEPT_STATES)), list(made.tables(KEPT_TOLD))
+    for at in stretch.dates:
+        start = starts.get(at.cluster)
+        start = start if start is not None and start.at == at else None
+        if start is not None:
+            walks.starts[at] = start
+        own = [[rows for rows in tables if rows["cluster"][0].as_py() == at.cluster] for tables in (states, told)]
+        kept = kept_of(at, start, of.seen_of(at), *own)
+        if kept is not None:
+            walks.kept[at] = kept
 
 
 def _is_fed(stretch: Stretch[Any], table: Table) -> bool:
@@ -162,13 +331,14 @@ def _printed(rows: Blobs) -> dict[str, list[tuple[str, str]]]:
     return {cluster: sorted(names) for cluster, names in found.items()}
 
 
-def _clusters(stretch: Stretch[Any], dates: Mapping[str, list[date]], rows: Blobs) -> dict[str, ClusterDates]:
+def _clusters(stretch: Stretch[Any], of: _CutRows, starts: Mapping[str, Start]) -> dict[str, ClusterDates]:
     asked: dict[str, set[tuple[str, date]]] = defaultdict(set)
-    for table in rows.tables(ASKED_PROXY):
-        for cluster, collector, day in _values(table):
-            asked[cluster].add((collector, date.fromisoformat(day)))
+    for cluster, collector, day in of.asked:
+        asked[cluster].add((collector, date.fromisoformat(day)))
+    for cluster, start in starts.items():
+        asked[cluster] |= {(collector, start.at.event_date) for collector in start.seen.proxies}
     cut_rounds: dict[str, set[tuple[str, int]]] = defaultdict(set)
-    for table in rows.tables(CUT_ROUNDS):
+    for table in of.rows.tables(CUT_ROUNDS):
         instants = microseconds(table, "round_at").tolist()
         for (cluster, collector), at in zip(_values(table.drop_columns(["round_at"])), instants, strict=True):
             cut_rounds[cluster].add((collector, at))
@@ -178,7 +348,7 @@ def _clusters(stretch: Stretch[Any], dates: Mapping[str, list[date]], rows: Blob
             frozenset(asked[cluster]),
             frozenset(cut_rounds[cluster]),
         )
-        for cluster, days in dates.items()
+        for cluster, days in of.dates.items()
     }
 
 

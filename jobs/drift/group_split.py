@@ -35,6 +35,8 @@ class Cutting(NamedTuple):
         dates: of each cluster, those that are judged.
         nearest: where several sources tell of groups, what ``nearest_of`` gives of all captures; else None.
         distances: of the sources.
+        since: of a cluster whose first date's walk goes on where it was cut, the instant from which rows are needed,
+            epoch us.
     """
 
     addresses: Addresses
@@ -42,6 +44,7 @@ class Cutting(NamedTuple):
     lookback_s: int
     nearest: Nearest | None
     distances: Mapping[str, int]
+    since: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True)

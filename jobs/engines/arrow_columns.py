@@ -112,6 +112,9 @@ def meets(rows: pa.Table, where: Where) -> pa.ChunkedArray | pa.Scalar:
     for name, instant in where.before.items():
         column = rows.column(name)
         found = pc.and_(found, pc.fill_null(pc.less(column, pa.scalar(instant, column.type)), False))
+    for name, instant in where.since.items():
+        column = rows.column(name)
+        found = pc.and_(found, pc.fill_null(pc.greater_equal(column, pa.scalar(instant, column.type)), False))
     if where.dates is not None:
         found = pc.and_(found, _of_dates(rows, where))
     return found

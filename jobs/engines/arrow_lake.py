@@ -30,12 +30,13 @@ class Where:
     """Rows that meet all of it; without anything every row does.
 
     ``dates``: they belong to one of these dates of clusters; ``values``: a column holds one of these;
-    ``before``: an instant lies before this one. Null meets nothing.
+    ``before``: an instant lies before this one; ``since``: it does not. Null meets nothing.
     """
 
     dates: Collection[ClusterDate] | None = None
     values: Mapping[str, Collection[Any]] = field(default_factory=dict)
     before: Mapping[str, datetime] = field(default_factory=dict)
+    since: Mapping[str, datetime] = field(default_factory=dict)
 
     def days(self) -> frozenset[date] | None:
         """The dates on which such rows lie; None: on any."""
@@ -47,7 +48,8 @@ class Where:
 
     def columns(self) -> list[str]:
         """The columns that it looks at."""
-        return sorted({*self.values, *self.before, *(("cluster", "event_date") if self.dates is not None else ())})
+        of_dates = ("cluster", "event_date") if self.dates is not None else ()
+        return sorted({*self.values, *self.before, *self.since, *of_dates})
 
 
 EVERY_ROW = Where()
@@ -171,6 +173,16 @@ class ArrowLake(Protocol):
 
     def replace_dates(self, table: Table, rows: Any, dates: Collection[ClusterDate]) -> None:
         """Replace the rows of these dates of clusters; ``rows`` are of no other."""
+
+    def replace_since(
+        self,
+        table: Table,
+        rows: Any,
+        dates: Collection[ClusterDate],
+        column: str,
+        since: Mapping[ClusterDate, datetime],
+    ) -> None:
+        """The same, but of a date in ``since`` only the rows whose ``column`` is not earlier than the instant there."""
 
     def replace_files(self, table: Table, rows: Any, column: str, files: Collection[str]) -> None:
         """Replace the rows whose ``column`` names one of these landing files; ``rows`` name no other."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import date
+from datetime import date, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -22,14 +22,29 @@ SMALL_BYTES = 2 << 20
 MOST_SMALL_FILES = 16  # of a partition
 
 
-def files_of(stored: DeltaTable, dates: Collection[date] | None) -> list[DataFile]:
-    """The files of a version that hold rows of these dates; None: all."""
+def files_of(
+    stored: DeltaTable, dates: Collection[date] | None, since: tuple[str, datetime] | None = None
+) -> list[DataFile]:
+    """The files of a version that hold rows of these dates; None: all.
+
+    ``since``: a column and an instant; files whose statistics say that all their rows are earlier are left out.
+    """
     found = pa.table(stored.get_add_actions(flatten=True))
+    if since is not None:
+        found = found.filter(_may_be_since(found, f"max.{since[0]}", since[1]))
     names = ("path", "size_bytes", "num_records", "partition.event_date")
     columns = [found.column(n).to_pylist() if n in found.column_names else [None] * len(found) for n in names]
     files = [DataFile(*values) for values in zip(*columns, strict=True)]
     wanted = None if dates is None else frozenset(dates)
     return sorted((f for f in files if wanted is None or f.event_date in wanted), key=lambda file: file.path)
+
+
+def _may_be_since(files: pa.Table, name: str, since: datetime) -> pa.ChunkedArray:
+    """A bound may be short by less than a millisecond, and may be missing."""
+    if name not in files.column_names:
+        return pa.chunked_array([np.ones(len(files), bool)])
+    least = pa.scalar(since - timedelta(milliseconds=1), files.column(name).type)
+    return pc.fill_null(pc.greater_equal(files.column(name), least), True)
 
 
 def partition_of(file: DataFile | StagedFile) -> dict[str, str | None]:
@@ -59,28 +74,34 @@ def _sum(one: Counter[date | None], other: Counter[date | None], day: date | Non
 class Rest:
     """What is left of files without the rows that meet a condition: ``removed`` files, and ``kept`` rows of these."""
 
-    def __init__(self, folder: TableFolder, files: Iterable[DataFile], where: Where) -> None:
-        self._folder, self._where = folder, where
+    def __init__(self, folder: TableFolder, candidates: Iterable[tuple[DataFile, Where]]) -> None:
+        """``candidates``: files that may hold rows that meet one of the conditions, with each such condition."""
+        self._folder = folder
         self.removed: list[DataFile] = []
-        self._mixed: list[DataFile] = []
-        for file in files:
-            hits = _mask(folder.read(file, where.columns()), where)
+        self._mixed: list[tuple[DataFile, list[Where]]] = []
+        conditions: dict[DataFile, list[Where]] = {}
+        for file, where in candidates:
+            conditions.setdefault(file, []).append(where)
+        for file, of_file in conditions.items():
+            columns = sorted({name for where in of_file for name in where.columns()})
+            hits = _mask(folder.read(file, columns), of_file)
             if hits.any():
                 self.removed.append(file)
-                self._mixed += [] if hits.all() else [file]
+                self._mixed += [] if hits.all() else [(file, of_file)]
 
     def kept(self) -> Iterator[pa.Table]:
         """File by file."""
-        for file in self._mixed:
+        for file, conditions in self._mixed:
             rows = self._folder.read(file)
-            yield rows.filter(pa.array(~_mask(rows, self._where)))
+            yield rows.filter(pa.array(~_mask(rows, conditions)))
 
 
-def _mask(rows: pa.Table, where: Where) -> BoolArray:
-    found = meets(rows, where)
-    if isinstance(found, pa.Scalar):
-        return np.full(len(rows), found.as_py(), dtype=bool)
-    mask: BoolArray = found.fill_null(False).to_numpy()
+def _mask(rows: pa.Table, conditions: Iterable[Where]) -> BoolArray:
+    """The rows that meet one of the conditions."""
+    mask: BoolArray = np.zeros(len(rows), dtype=bool)
+    for where in conditions:
+        found = meets(rows, where)
+        mask |= found.as_py() if isinstance(found, pa.Scalar) else found.fill_null(False).to_numpy()
     return mask
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -45,13 +45,22 @@ class TableFolder(NamedTuple):
         return pa.concat_tables([no_rows(self.table, wanted), *self.pieces(file, wanted)])
 
     def pieces(
-        self, file: DataFile | StagedFile, columns: Sequence[str], *, most_rows: int = _PIECE_ROWS
+        self,
+        file: DataFile | StagedFile,
+        columns: Sequence[str],
+        *,
+        most_rows: int = _PIECE_ROWS,
+        since: tuple[str, datetime] | None = None,
     ) -> Iterator[pa.Table]:
-        """The same in pieces of at most so many rows, of which each is read when it is asked for."""
+        """The same in pieces of at most so many rows, of which each is read when it is asked for.
+
+        ``since``: a column and an instant; parts of the file that have only earlier ones are not read.
+        """
         system, path = self._place(file.path)
         with pq.ParquetFile(path, filesystem=system, coerce_int96_timestamp_unit="us") as stored:
             there = [name for name in columns if name in stored.schema_arrow.names]
-            for batch in stored.iter_batches(most_rows, columns=there):
+            groups = None if since is None else _groups_since(stored.metadata, *since)
+            for batch in stored.iter_batches(most_rows, row_groups=groups, columns=there):
                 yield self._conformed(pa.Table.from_batches([batch]), len(batch), file, columns)
 
     def _conformed(self, rows: pa.Table, count: int, file: DataFile | StagedFile, wanted: Sequence[str]) -> pa.Table:
@@ -140,6 +149,22 @@ class _Writing:
         size = self._system.get_file_info(self._place).size
         with pq.ParquetFile(self._place, filesystem=self._system) as written:
             return StagedFile(self._path, size, written.metadata.num_rows, self._day, _stats(written.metadata))
+
+
+def _groups_since(file: pq.FileMetaData, name: str, since: datetime) -> list[int]:
+    """The row groups that may hold an instant that is not earlier."""
+    places = [place for place in range(file.num_columns) if file.schema.column(place).path == name]
+    found = []
+    for number in range(file.num_row_groups):
+        told = [file.row_group(number).column(place).statistics for place in places]
+        most = [one.max for one in told if one is not None and one.has_min_max and isinstance(one.max, datetime)]
+        if not most or _in_utc(most[0]) >= since:
+            found.append(number)
+    return found
+
+
+def _in_utc(at: datetime) -> datetime:
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _by_date(rows: pa.Table, table: Table) -> Iterator[tuple[date | None, pa.Table]]:

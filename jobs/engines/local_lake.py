@@ -41,6 +41,7 @@ from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.kept_notes import KeptNotes
 from hindsight.jobs.engines.local_candidates import LocalCandidates
 from hindsight.jobs.engines.stored_table import OpenTables, stored_table
+from hindsight.jobs.engines.table_changes import Change, changes_since
 from hindsight.jobs.engines.unseen_spark import unseen_spark
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.lake_place import delta_options, file_system, for_others, is_local
@@ -167,11 +168,29 @@ class LocalLake(LocalCandidates, KeptNotes):
 
         Raises: WrongSchemaError: the table is of no earlier contract either.
         """
+        return self._files(table, dates, as_of=as_of)
+
+    def files_since(self, table: Table, dates: Collection[date], column: str, since: datetime) -> list[DataFile]:
+        """The files of the latest version that may hold rows of these dates whose ``column`` is not earlier."""
+        return self._files(table, dates, since=(column, since))
+
+    def changes_since(self, table: Table, first: int, last: int) -> list[Change] | None:
+        """What the commits after one version, up to another, changed of a table's rows; None: not all are there."""
+        return changes_since(self.root, table.name, first, last)
+
+    def _files(
+        self,
+        table: Table,
+        dates: Collection[date] | None,
+        *,
+        as_of: int | datetime | None = None,
+        since: tuple[str, datetime] | None = None,
+    ) -> list[DataFile]:
         if not self.exists(table):
             return []
         stored = self.opened(table, as_of=as_of)
         is_earlier(columns_of(stored.schema()), table, self.path(table))
-        return files_of(stored, dates if table.dated else None)
+        return files_of(stored, dates if table.dated else None, since)
 
     def gather(self, table: Table, rows: pa.Table) -> None:
         """Add rows with those to come, in one commit: when the table is next read, or at ``write_gathered``."""
@@ -229,23 +248,40 @@ class LocalLake(LocalCandidates, KeptNotes):
         """Replace the rows of these dates of clusters; ``rows`` are of no other."""
         self.replace(table, rows, Where(dates=dates))
 
+    def replace_since(
+        self,
+        table: Table,
+        rows: Rows,
+        dates: Collection[ClusterDate],
+        column: str,
+        since: Mapping[ClusterDate, datetime],
+    ) -> None:
+        """The same, but of a date in ``since`` only the rows whose ``column`` is not earlier than the instant there."""
+        whole = [at for at in dates if at not in since]
+        conditions = [Where(dates=[at], since={column: instant}) for at, instant in since.items()]
+        self._replace(table, rows, [*([Where(dates=whole)] if whole else []), *conditions])
+
     def replace_files(self, table: Table, rows: Rows, column: str, files: Collection[str]) -> None:
         """Replace the rows whose ``column`` names one of these landing files; ``rows`` name no other."""
         self.replace(table, rows, Where(values={column: files}))
 
     def replace(self, table: Table, rows: Rows, where: Where) -> None:
         """Replace the rows that meet a condition; ``rows`` meet it too."""
+        self._replace(table, rows, [where])
+
+    def _replace(self, table: Table, rows: Rows, conditions: Sequence[Where]) -> None:
+        """Replace the rows that meet one of the conditions, no two of which are of one date, in one commit."""
         self.confirm()
         self.create(table)
         stored, folder = self.opened(table), self.folder(table)
-        rest = Rest(folder, files_of(stored, where.days()), where)
-        self._commit(table, stored, folder.stage(chain(_only(rows, where), rest.kept())), rest.removed)
+        rest = Rest(folder, _touched(stored, conditions))
+        self._commit(table, stored, folder.stage(chain(_only(rows, conditions), rest.kept())), rest.removed)
 
     def delete(self, table: Table, where: Where) -> None:
         """Delete rows; without such a row there is no commit."""
         self.confirm()
         stored, folder = self.opened(table), self.folder(table)
-        rest = Rest(folder, files_of(stored, where.days()), where)
+        rest = Rest(folder, _touched(stored, [where]))
         if rest.removed:
             self._commit(table, stored, folder.stage(rest.kept()), rest.removed)
 
@@ -339,9 +375,16 @@ def _pieces(rows: Rows) -> Iterable[pa.Table | StagedFile]:
     return [rows] if isinstance(rows, pa.Table) else rows
 
 
-def _only(rows: Rows, where: Where) -> Iterator[pa.Table | StagedFile]:
+def _touched(stored: DeltaTable, conditions: Sequence[Where]) -> Iterator[tuple[DataFile, Where]]:
+    """The files that may hold rows that meet a condition, with the condition."""
+    for where in conditions:
+        since = next(iter(where.since.items()), None)
+        yield from ((file, where) for file in files_of(stored, where.days(), since))
+
+
+def _only(rows: Rows, conditions: Sequence[Where]) -> Iterator[pa.Table | StagedFile]:
     """The rows, each of which must meet the condition that picks what they replace."""
     for piece in _pieces(rows):
-        if isinstance(piece, pa.Table) and len(chosen(piece, where)) < len(piece):
+        if isinstance(piece, pa.Table) and sum(len(chosen(piece, where)) for where in conditions) < len(piece):
             raise ValueError("rows that replace others must be of the same dates or files.")
         yield piece

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import date
+from datetime import date, datetime
 from functools import reduce
 from typing import Any, Protocol
 from urllib.parse import unquote
@@ -119,6 +119,19 @@ class SparkRows:
         """Replace the rows of these dates of clusters; ``rows`` are of no other."""
         self.replace_where(table, rows, in_dates(dates))
 
+    def replace_since(
+        self: FrameLake,
+        table: Table,
+        rows: Any,
+        dates: Collection[ClusterDate],
+        column: str,
+        since: Mapping[ClusterDate, datetime],
+    ) -> None:
+        """The same, but of a date in ``since`` only the rows whose ``column`` is not earlier than the instant there."""
+        terms = [in_dates([at for at in dates if at not in since])] if set(dates) - since.keys() else []
+        terms += [sql_of(Where(dates=[at], since={column: instant})) for at, instant in since.items()]
+        self.replace_where(table, rows, " OR ".join(f"({term})" for term in terms))
+
     def replace_files(self: FrameLake, table: Table, rows: Any, column: str, files: Collection[str]) -> None:
         """Replace the rows whose ``column`` names one of these landing files; ``rows`` name no other."""
         self.replace_where(table, rows, sql_of(Where(values={column: files})))
@@ -214,6 +227,7 @@ def sql_of(where: Where) -> str:
     terms = [f"`{name}` IN ({', '.join(map(_literal, values))})" for name, values in where.values.items() if values]
     terms += ["false" for values in where.values.values() if not values]
     terms += [f"`{name}` < TIMESTAMP{sql_text(instant.isoformat())}" for name, instant in where.before.items()]
+    terms += [f"`{name}` >= TIMESTAMP{sql_text(instant.isoformat())}" for name, instant in where.since.items()]
     terms += [f"({in_dates(where.dates)})"] if where.dates is not None else []
     return " AND ".join(terms) or "true"
 

@@ -65,6 +65,18 @@ class Progress:
         last = self.computed.get(at) or self.stored.get(at)
         return last.closing if last else NOTHING
 
+    def computed_by(self) -> dict[ClusterDate, int]:
+        """The publications in which dates were computed last, of those that still begin as they did then."""
+        found = {}
+        for cluster in self.clusters():
+            previous: date | None = None
+            for day in self.known(cluster):
+                stored = self.stored.get(ClusterDate(cluster, day))
+                if stored is not None and stored.opening == self.closing(cluster, previous):
+                    found[ClusterDate(cluster, day)] = stored.number
+                previous = day
+        return found
+
     def remember(
         self, dates: Iterable[ClusterDate], closing: Mapping[ClusterDate, str], waiting: Collection[ClusterDate]
     ) -> None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 from functools import partial
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol
 
 from typing_extensions import TypeVar
 
@@ -29,6 +29,30 @@ L = TypeVar("L", bound=ArrowLake, default=Any)  # the lake of the engine on whic
 CorrectedDates = Mapping[ClusterDate, str]
 
 
+class DateWalks(Protocol):
+    """Where the walks of dates went on in a run, and what they leave to the next one."""
+
+    def since(self) -> Mapping[ClusterDate, datetime]:
+        """Of dates that were not walked as a whole, from when on their rows are new."""
+
+    def keep(self, lake: Any, number: int, dates: Collection[ClusterDate]) -> None:
+        """Keep what the walks gave; the publication of this number and these dates is recorded next."""
+
+
+class WholeDates:
+    """Dates are walked as a whole."""
+
+    def since(self) -> Mapping[ClusterDate, datetime]:
+        """Of none."""
+        return {}
+
+    def keep(self, lake: Any, number: int, dates: Collection[ClusterDate]) -> None:
+        """Nothing."""
+
+
+WHOLE_DATES = WholeDates()
+
+
 @dataclass(frozen=True)
 class Derivation(Generic[L]):
     """A job that computes derived tables date by date.
@@ -38,7 +62,8 @@ class Derivation(Generic[L]):
     ``waiting`` are tables and conditions of rows that a later date's record may change; ``beside`` are formats
     that bear on dates which files of ``formats`` touch, and make none of their own; ``corrected`` gives, for dates
     whose input rows are corrected after their files were taken in, a digest of what is; ``settings`` is the JSON of
-    what ``settings_fingerprint`` is a digest of.
+    what ``settings_fingerprint`` is a digest of. ``walks`` tells where the walks of dates went on, and keeps what they
+    gave: of tables in ``by_instant`` rows are replaced from there on, by the instant in this column.
     """
 
     job: str
@@ -52,6 +77,8 @@ class Derivation(Generic[L]):
     beside: tuple[str, ...] = ()
     corrected: Callable[[ArrowLake], CorrectedDates] = lambda _: {}
     settings: str | None = None
+    walks: DateWalks = WHOLE_DATES
+    by_instant: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -67,6 +94,8 @@ class Stretch(Generic[L]):
     recorded: frozenset[ClusterDate]  # dates with files
     done: frozenset[ClusterDate]
     formats: frozenset[str]  # of all files that bear on any date
+    computed_by: Mapping[ClusterDate, int] = field(default_factory=dict)
+    rests_on: str = ""  # a digest of the settings and the contracts
 
     def opening(self, table: Table) -> Any:
         """The rows of a closing table with which the stretch begins, as the lake's engine hands rows on."""
@@ -114,20 +143,31 @@ def _publish(
     return _commit(lake, context, derivation, progress, published + 1)
 
 
+def _replace(lake: L, derivation: Derivation[L], table: Table, rows: Any, dates: list[ClusterDate]) -> None:
+    column, since = derivation.by_instant.get(table.name), derivation.walks.since()
+    if column is None or not since:
+        lake.replace_dates(table, rows, dates)
+    else:
+        lake.replace_since(table, rows, dates, column, since)
+
+
 def _next_stretch(lake: L, context: RunContext, files: FilesOfDates, progress: Progress) -> Stretch[L] | None:
     found = next_dates(progress)
     if found is None:
         return None
     recorded, done = frozenset(progress.files), frozenset(progress.computed)
-    return Stretch(lake, context, *found, progress.last_recorded(), recorded, done, files.formats)
+    stretch = Stretch(lake, context, *found, progress.last_recorded(), recorded, done, files.formats)
+    return replace(stretch, computed_by=progress.computed_by(), rests_on=files.rests_on)
 
 
 class FilesOfDates(NamedTuple):
-    """The files that touch each date: a digest of them, the settings and the contracts; their lines. Formats of all."""
+    """The files that touch each date: a digest of them, the settings and the contracts; their lines. Formats of all,
+    and what the digests rest on beside files."""
 
     digests: dict[ClusterDate, str]
     lines: dict[ClusterDate, int]
     formats: frozenset[str]
+    rests_on: str
 
 
 def files_by_date(lake: L, derivation: Derivation[L]) -> FilesOfDates:
@@ -139,7 +179,7 @@ def files_by_date(lake: L, derivation: Derivation[L]) -> FilesOfDates:
     for at, digest in derivation.corrected(lake).items():
         digests[at] = f"{digests.get(at, '')}:{digest}"
     lines = {files.at: files.lines for files in own}
-    return FilesOfDates(digests, lines, frozenset[str]().union(*(files.formats for files in own)))
+    return FilesOfDates(digests, lines, frozenset[str]().union(*(files.formats for files in own)), rests_on)
 
 
 def _digest(rests_on: str, names: Iterable[str]) -> str:
@@ -176,7 +216,8 @@ def _commit(
         counts.update({at: each.rows for at, each in of_table})
     count = counts.total()
     begin_commits(lake, derivation.job, dates)
-    lake.together(partial(lake.replace_dates, t, rows, dates) for t, rows in candidates.items())
+    lake.together(partial(_replace, lake, derivation, t, rows, dates) for t, rows in candidates.items())
+    derivation.walks.keep(lake, number, dates)
     published = (*derivation.inputs, *derivation.tables)
     found = lake.together(partial(lake.version, t) for t in published)
     versions = {t.name: version for t, version in zip(published, found, strict=True) if version is not None}

@@ -25,6 +25,7 @@ class Computed(NamedTuple):
     opening: str
     closing: str
     is_open: bool
+    number: int = 0  # of the publication
 
 
 _FINGERPRINTS = ("files", "opening", "closing")
@@ -53,7 +54,7 @@ def in_order(published: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 def dates_of(publication: dict[str, Any]) -> Iterator[tuple[ClusterDate, Computed]]:
     """What a publication remembers of each of its dates."""
     for of in publication["dates"]:
-        yield ClusterDate(of["cluster"], of["event_date"]), _computed(of)
+        yield ClusterDate(of["cluster"], of["event_date"]), _computed(of, publication["number"] or 0)
 
 
 def half_published(lake: ArrowLake, job: str) -> list[ClusterDate]:
@@ -131,6 +132,6 @@ def _of_date(at: ClusterDate, computed: Computed) -> dict[str, Any]:
     return {**at._asdict(), **fingerprints, "is_open": computed.is_open}
 
 
-def _computed(of_date: dict[str, Any]) -> Computed:
+def _computed(of_date: dict[str, Any], number: int) -> Computed:
     files, opening, closing = (of_date[f"{name}_fingerprint"] for name in _FINGERPRINTS)
-    return Computed(files, opening, closing, of_date["is_open"])
+    return Computed(files, opening, closing, of_date["is_open"], number)

@@ -73,3 +73,24 @@ def test_dead_letters_of_several_brokers_are_counted_together(of_b, of_c):
             if min(own, default=99) <= at
         ]
         assert made.dead_letters("", "g", at * S) == ((max(last) * 1000, sum(last)) if last else None)
+
+
+def test_what_was_said_counts_on_its_date_and_for_rounds_that_look_back_over_midnight():
+    """Whether or not the dates before are looked at together with it."""
+    day = 86_400
+    for topic in ("T", "%DLQ%g"):
+        early, late = (day - 601, 3, 5, 9), (day - 600, 3, 5, 9)
+        for told, holds in (
+            ([early], False),
+            ([late], True),
+            ([early, late], True),
+            ([early, (day + 5, 3, 5, 9)], True),
+        ):
+            of_queue = QueueEnds(ends(*told, topic=topic), lookback_s=600)
+            first, dead = (
+                of_queue.first_offset("", topic, "b", 0, (day + 9) * S),
+                of_queue.dead_letters("", "g", (day + 9) * S),
+            )
+            assert first == (3 if holds else None)
+            assert dead == ((9_000, 5) if holds and topic != "T" else None)
+            assert of_queue.first_offset("", topic, "b", 0, (day - 1) * S) == (None if told[0][0] > day else 3)

@@ -177,6 +177,11 @@ class BrokerAssignments:
             self._closed.append((name, last))
         self._open[name] = _Stretch(at, at, 1, shows)
 
+    @property
+    def is_open(self) -> bool:
+        """A stretch was noted that ``close`` has not given yet."""
+        return bool(self._open or self._closed)
+
     def close(self) -> Iterator[dict[str, Any]]:
         """The stretches of the date that ends, as rows of ``broker_assignment`` without their place."""
         for (topic, client_id), one in sorted([*self._closed, *self._open.items()], key=lambda e: (e[0], e[1].from_us)):

@@ -18,16 +18,22 @@ END = ("collector", "topic", "broker_name", "queue_id", "captured_at", "min_offs
 _QUEUE = ("collector", "topic", "broker_name", "queue_id")
 # Instants in order, epoch us, and from each on: when the last message was stored, epoch ms, and how many there are.
 DeadLetters = tuple[list[int], list[tuple[int, int]]]
+_Told = tuple[int, tuple[str, int], int, int]  # when, of which queue, its last message's instant, how many it holds
+_DAY_US = 86_400_000_000
 
 
-def _changes(rows: pa.Table) -> pa.Table:
-    """The rows, sorted, that tell something new of a queue: its first offset, of a dead letter queue its next too."""
+def _changes(rows: pa.Table, lookback_us: int) -> pa.Table:
+    """The rows, sorted, that tell something new of a queue: its first offset, of a dead letter queue its next too.
+
+    The first of each date, with what it looks back on, is new too.
+    """
     order = np.lexsort([microseconds(rows, "captured_at"), *(ranks(rows, name) for name in _QUEUE[::-1])])
     rows = rows.take(pa.array(order))
     same = np.ones(len(order), np.bool_)
     for name in (*_QUEUE, "min_offset"):
         same &= _as_before(ranks(rows, name))
     same &= _as_before(ranks(rows, "max_offset")) | ~_are_dead(rows)
+    same &= _as_before((microseconds(rows, "captured_at") + lookback_us) // _DAY_US)
     return rows.filter(pa.array(~same))
 
 
@@ -44,11 +50,12 @@ def _are_dead(rows: pa.Table) -> BoolArray:
 
 
 class QueueEnds:
-    """The ends of queues as brokers told them; instants are epoch us."""
+    """The ends of queues as brokers told them on a date, or at most ``lookback_s`` before it; instants are epoch us."""
 
-    def __init__(self, rows: pa.Table) -> None:
+    def __init__(self, rows: pa.Table, lookback_s: int = 600) -> None:
         """``rows``: with the columns ``END``."""
-        told = _changes(rows)
+        self._lookback_us = lookback_s * 1_000_000
+        self.told = told = _changes(rows, self._lookback_us)
         columns = [told[name].to_pylist() for name in _QUEUE]
         instants = microseconds(told, "captured_at").tolist()
         floors = told["min_offset"].to_pylist()
@@ -58,40 +65,49 @@ class QueueEnds:
             of_queue[0].append(at)
             of_queue[1].append(floor)
         self._dead = self._dead_letters(told.filter(pa.array(_are_dead(told))))
+        self._dead_of_date: dict[tuple[str, str, int], DeadLetters] = {}
 
     @property
     def are_told(self) -> bool:
         """Brokers were asked for the ends of any queue."""
         return bool(self._floors)
 
-    def _dead_letters(self, told: pa.Table) -> Mapping[tuple[str, str], DeadLetters]:
-        found: dict[tuple[str, str], list[tuple[int, tuple[str, int], int, int]]] = defaultdict(list)
+    def _begin(self, at: int) -> int:
+        """From when on what was told counts on the date of an instant."""
+        return at // _DAY_US * _DAY_US - self._lookback_us
+
+    def _dead_letters(self, told: pa.Table) -> Mapping[tuple[str, str], list[_Told]]:
+        found: dict[tuple[str, str], list[_Told]] = defaultdict(list)
         stored, at = microseconds(told, "last_update_at").tolist(), microseconds(told, "captured_at").tolist()
         names = (told[name].to_pylist() for name in ("collector", "topic", "broker_name", "queue_id", "max_offset"))
         for collector, topic, broker, queue_id, messages, when, last in zip(*names, at, stored, strict=True):
             group = topic.removeprefix(DEAD_LETTER_PREFIX)
             found[collector, group].append((when, (broker, queue_id), 0 if last == NEVER else last, messages))
-        return {key: _all_queues(sorted(of)) for key, of in found.items()}
+        return {key: sorted(of) for key, of in found.items()}
 
     def first_offset(self, collector: str, topic: str, broker_name: str, queue_id: int, at: int) -> int | None:
-        """The first offset that the queue still had when it was last told of, at ``at`` or before."""
+        """The first offset that the queue still had when it was last told of, at ``at`` or before on its date."""
         told = self._floors.get((collector, topic, broker_name, queue_id))
         if told is None:
             return None
         place = bisect_right(told[0], at)
-        return told[1][place - 1] if place else None
+        return told[1][place - 1] if place and told[0][place - 1] >= self._begin(at) else None
 
     def dead_letters(self, collector: str, consumer_group: str, at: int) -> tuple[int, int] | None:
         """When the last message of the group's dead letter queue was stored, epoch ms, and how many it holds.
 
         None: nobody told by then.
         """
-        told = self._dead.get((collector, consumer_group))
-        place = bisect_right(told[0], at) if told else 0
-        return told[1][place - 1] if told and place else None
+        key = collector, consumer_group, self._begin(at)
+        if key not in self._dead_of_date:
+            told = self._dead.get(key[:2], ())
+            self._dead_of_date[key] = _all_queues(one for one in told if one[0] >= key[2])
+        instants, known = self._dead_of_date[key]
+        place = bisect_right(instants, at)
+        return known[place - 1] if place else None
 
 
-def _all_queues(told: Iterable[tuple[int, tuple[str, int], int, int]]) -> DeadLetters:
+def _all_queues(told: Iterable[_Told]) -> DeadLetters:
     """Of what was told of one queue after the other what is true of all of them, from each instant on."""
     last: dict[tuple[str, int], tuple[int, int]] = {}
     instants, known = [], []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -32,9 +33,14 @@ class Route(NamedTuple):
 class RoutedTopics:
     """The routes of topics, by round."""
 
-    def __init__(self, captures: pa.Table, routes: pa.Table, rounds: Rounds) -> None:
-        """``captures``: of kind topicRoute; ``routes``: rows of ``topic_route``; ``rounds``: which may be asked for."""
-        self._collected = _collected(captures)
+    def __init__(
+        self, captures: pa.Table, routes: pa.Table, rounds: Rounds, collected: Iterable[tuple[str, str, int]] = ()
+    ) -> None:
+        """``captures``: of kind topicRoute; ``routes``: rows of ``topic_route``; ``rounds``: which may be asked for.
+
+        ``collected``: topics, collectors and days since 1970 of rounds that are not among them.
+        """
+        self._collected = _collected(captures) | set(collected)
         captures, routes = (chosen(rows, are_of(rows, rounds)) for rows in (captures, routes))
         self._captures = rows_of_rounds(with_evidence(captures), "topic", ("captured_at", "name_server"))
         self._routes = rows_of_rounds(routes, "topic", ("captured_at", "name_server", "broker_name"))

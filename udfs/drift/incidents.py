@@ -256,19 +256,21 @@ class Ledger:
         """
         return {
             "tracks": [[list(s), vars(t)] for s, t in sorted(self.tracks.items(), key=_by_text)],
-            "incidents": [
-                {
-                    **{name: value for name, value in vars(i).items() if name != "evidence"},
-                    "attached": [list(a) for _, a in sorted(i.attached.items(), key=_by_text)],
-                }
-                for _, i in sorted(self.incidents.items())
-            ],
+            "incidents": [_incident_state(i) for _, i in sorted(self.incidents.items())],
             "openings": [[*cause, *opening] for cause, opening in sorted(self.openings.items())],
         }
 
     def evidence(self) -> dict[str, list[str]]:
         """Each incident's evidence, by its id."""
         return {i.incident_id: i.evidence for _, i in sorted(self.incidents.items())}
+
+    def finished_state(self) -> list[dict[str, Any]]:
+        """The incidents that were finished since the date began, evidence and all, as JSON values."""
+        return [{**_incident_state(i), "evidence": i.evidence} for i in self.finished]
+
+    def take_finished(self, state: Sequence[Mapping[str, Any]]) -> None:
+        """Go on with what ``finished_state`` gave."""
+        self.finished = [incident_of(values, {values["incident_id"]: values["evidence"]}) for values in state]
 
     @classmethod
     def of_state(
@@ -286,6 +288,13 @@ class Ledger:
             incidents={i.cause: i for i in (incident_of(values, evidence) for values in state["incidents"])},
             openings={Cause(name, key): (day, order) for name, key, day, order in state["openings"]},
         )
+
+
+def _incident_state(incident: Incident) -> dict[str, Any]:
+    return {
+        **{name: value for name, value in vars(incident).items() if name != "evidence"},
+        "attached": [list(a) for _, a in sorted(incident.attached.items(), key=_by_text)],
+    }
 
 
 def _rank(subject: Subject, track: Track) -> tuple[Any, ...]:

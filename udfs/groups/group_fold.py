@@ -15,6 +15,7 @@ An example: three members, 12 queues, read every 15 s.
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -77,8 +78,12 @@ class GroupFold:
         settings: FoldSettings,
         expectations: dict[tuple[Any, ...], Expected],
         opening: Mapping[str, Any] | None = None,
+        kept: str | None = None,
     ) -> None:
-        """``expectations``: those of the group, whoever collects it; ``opening``: its row of ``group_drift_state``."""
+        """``expectations``: those of the group, whoever collects it; ``opening``: its row of ``group_drift_state``.
+
+        ``kept``: what ``state`` gave where the walk of the date was cut, instead of that row.
+        """
         self.key, self._recorded, self._told, self._settings = key, recorded, told, settings
         _, collector, consumer_group = key
         self._rounds = recorded.rounds.get((consumer_group, collector), ())
@@ -99,27 +104,65 @@ class GroupFold:
         self._shares = ShownShares(settings.lookback_s)
         self._full_before: list[Expected | None] = []  # the expectations before of the last full round
         self._assigning = BrokerAssignments(key, recorded.modes, settings.lookback_s)
+        self.uncollected: set[str] = set()  # topics that judged rounds of the date missed because nobody asks for them
+        self.read_until = self.longest = 0  # of the rounds so far: the last read's end, and the longest one, us
+        if kept is not None:
+            self._go_on(kept)
+
+    def _go_on(self, kept: str) -> None:
+        state = json.loads(kept)
+        self._shares.shows = state["shows"]
+        if state["history"] is not None:
+            evidence = [{"incident_id": i, "lines": lines} for i, lines in state["evidence"].items()]
+            row = {"state": state["history"], "evidence": evidence}
+            self._history = opened(self.key, row, self._settings.walk)
+            self._history.ledger.take_finished(state["finished"])
+
+    def state(self) -> str:
+        """What a fold needs to go on from here, beside the rounds of the last ``lookback_s``: JSON."""
+        state: dict[str, Any] = {"shows": self._shares.shows, "history": None}
+        if self._history is not None:
+            ledger = self._history.ledger
+            state |= {"history": self._history.to_json(), "evidence": ledger.evidence()}
+            state["finished"] = ledger.finished_state()
+        return json.dumps(state, ensure_ascii=False, separators=(",", ":"))
+
+    @property
+    def is_assigned(self) -> bool:
+        """Brokers assign the group's queues: what is open of that is not in ``state``."""
+        return self._assigning.is_open
 
     def _member_events(self) -> dict[int, list[dict[str, Any]]]:
         ends = [(int(self._recorded.captured.at[place]), at) for at, place in self._rounds]
         return member_events(ends, self._told.events or (), lookback_s=self._settings.lookback_s)
 
     def walk(
-        self, owned: OwnedQueues, until_us: int, day: date | None, popped: PoppedQueues = NOTHING_POPPED
+        self,
+        owned: OwnedQueues,
+        until_us: int,
+        day: date | None,
+        popped: PoppedQueues = NOTHING_POPPED,
+        from_us: int = 0,
     ) -> Iterator[tuple[str, Any]]:
         """Rows of the rounds that begin before an instant, epoch us; of rounds that are only looked back on none.
 
         They come by kind, those of the walk as dicts, ``JudgedTopic`` as it is; ``owned`` and
-        ``popped`` are the queues of these rounds, ``day`` is theirs if they are to be judged.
+        ``popped`` are the queues of these rounds, ``day`` is theirs if they are to be judged: from ``from_us`` on.
         """
         while self._next < len(self._rounds) and self._rounds[self._next][0] < until_us:
             at, place = self._rounds[self._next]
             self._next += 1
             brought = self._together(at, place, owned, popped)
-            if day is not None and at // _DAY_US == (day - _EPOCH.date()).days:
+            if day is not None and at // _DAY_US == (day - _EPOCH.date()).days and at >= from_us:
                 yield from self._judged(brought, day)
                 yield from self._shared(brought)
-            self._shares.pass_by(int(self._recorded.captured.at[place]))
+            self._pass_by(at, place)
+
+    def _pass_by(self, at: int, place: int) -> None:
+        captured = self._recorded.captured
+        self._shares.pass_by(int(captured.at[place]))
+        until = max(int(captured.read_until[place]), int(captured.swept_until[place]))
+        self.read_until, self.longest = max(self.read_until, until), max(self.longest, until - at)
 
     def places(self) -> dict[int, int]:
         """The place of each round among those that were captured, by its instant, epoch us."""
@@ -131,6 +174,8 @@ class GroupFold:
 
     def close(self, day: date, *, is_last: bool) -> Iterator[tuple[str, Any]]:
         """Rows that the end of a date gives."""
+        self._shares.close_date()
+        self.uncollected.clear()
         if self._history is None:
             return
         cluster, collector, consumer_group = self.key
@@ -273,6 +318,8 @@ class GroupFold:
             heartbeats = self._told.heartbeats.ages(brought.facts.members, at)
         spread_ms = int(self._recorded.captured.spread_ms[brought.place])
         for facts, _ in brought.topics:
+            if not self._recorded.routes.is_collected(facts.topic, self.key[1], brought.key[2]):
+                self.uncollected.add(facts.topic)
             said = verdict(facts, found, scopes.get(facts.topic))
             if brought.facts.shared:
                 self._assigning.take(facts, brought.key[2], brought.assigned, brought.owned, said[1])
@@ -280,8 +327,8 @@ class GroupFold:
 
     def _shared(self, brought: Round) -> Iterator[tuple[str, Any]]:
         """Who holds what, if the round shows something else than the one before."""
-        topics = [facts for facts, _ in brought.topics]
-        if self._shares.is_other(brought.facts, topics, brought.owned):
+        topics, shows = [facts for facts, _ in brought.topics], int(self._recorded.captured.shows[brought.place])
+        if self._shares.is_other(shows, topics, brought.owned):
             own = brought.facts if brought.is_read else self._read(brought.key[2], brought.place, 0)
             yield SHARES, self._shares.shown(int(self._recorded.captured.at[brought.place]), own, topics, brought.owned)
 

@@ -5,7 +5,7 @@ A round that shows what the one before showed is not given: what is given says w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -54,6 +54,25 @@ class ShareRound(NamedTuple):
     routes: Mapping[str, str]
     ordered: bool | None
     alone: bool
+
+    def to_state(self) -> list[Any]:
+        """The round as JSON values."""
+        answers = {
+            client: [answer.at, answer.evidence, answer.started_at, sorted(answer.queues)]
+            for client, answer in self.answers.items()
+        }
+        members = None if self.members is None else list(self.members)
+        return [self.at, self.after, members, answers, dict(self.routes), self.ordered, self.alone]
+
+    @classmethod
+    def of_state(cls, state: Sequence[Any]) -> ShareRound:
+        """The round that ``to_state`` wrote."""
+        at, after, members, answers, routes, ordered, alone = state
+        told = {
+            client: Answer(read_at, evidence, started_at, frozenset((t, b, q) for t, b, q in queues))
+            for client, (read_at, evidence, started_at, queues) in answers.items()
+        }
+        return cls(at, after, None if members is None else tuple(members), told, routes, ordered, alone)
 
 
 @dataclass

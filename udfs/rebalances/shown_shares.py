@@ -22,18 +22,25 @@ class ShownShares:
         """``lookback_s``: a round that is longer ago says nothing of when something changed."""
         self._lookback_us = lookback_s * 1_000_000
         self._last_at: int | None = None
-        self._shows: tuple[Any, ...] | None = None
+        self.shows: list[Any] | None = None  # what the last round of the date showed, as JSON values
 
     def pass_by(self, at: int) -> None:
         """A round was read, whatever it shows."""
         self._last_at = at
 
-    def is_other(self, facts: GroupFacts, topics: Sequence[TopicFacts], owned: Owned) -> bool:
-        """Whether a round shows something else than the one before."""
-        routes = tuple(topic.queues.list_hash for topic in topics if topic.queues is not None)
-        shows = (facts.number, owned.shows, routes)
-        is_other, self._shows = shows != self._shows, shows
+    def is_other(self, members: int, topics: Sequence[TopicFacts], owned: Owned) -> bool:
+        """Whether a round shows something else than the one before, or is the first of its date.
+
+        ``members``: equal where two rounds show the same of the group's members; 0: it may be something else each time.
+        """
+        routes = [topic.queues.list_hash for topic in topics if topic.queues is not None]
+        shows = [members, *owned.shows, routes]
+        is_other, self.shows = not members or shows != self.shows, shows
         return is_other
+
+    def close_date(self) -> None:
+        """The next round is the first of its date, whether or not the same run walks on."""
+        self.shows = None
 
     def shown(self, at: int, facts: GroupFacts, topics: Sequence[TopicFacts], owned: Owned) -> ShareRound:
         """A round; ``facts``: its own, with its own instants."""

@@ -1,0 +1,398 @@
+"""Where the walk of a date goes on: what earlier runs kept beside the tables in, a cut to begin at out, and back.
+
+A date's folder, ``<lake>/_walks/<cluster>/<date>``, holds the states of groups at cuts, what the date has told by the
+last of these, and a list of them, which counts for one publication. Only the engine of this machine looks there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any, NamedTuple
+from urllib.parse import quote
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hindsight.jobs.drift.walk_cuts import NOT_KEPT, STATES, TOLD, UNCOLLECTED
+from hindsight.jobs.engines.arrow_lake import DataFile
+from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.table_changes import Change
+from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.lake.lake_place import file_system
+from hindsight.schemas import (
+    CLIENT_EVENT,
+    CLIENT_HEARTBEAT,
+    MEMBERSHIP_EVENT,
+    REBALANCE_RESULT,
+    SNAPSHOT_CAPTURE,
+    Table,
+)
+from hindsight.udfs.consumer.round_dates import near
+from hindsight.udfs.consumer.rows_of_rounds import NEVER, microseconds
+from hindsight.udfs.groups.group_fold import instant
+
+FOLDER = "_walks"
+OF_LOGS = (REBALANCE_RESULT, CLIENT_EVENT, CLIENT_HEARTBEAT, MEMBERSHIP_EVENT)
+HOUR_US = 3_600_000_000
+_DAY_US = 24 * HOUR_US
+_EPOCH = date(1970, 1, 1)
+_LAST_CUTS = 3  # of those at the ends of runs
+_TOGETHER_US = 900_000_000  # collectors whose last rounds lie no further apart are waited for
+_LIST = "kept.json"
+_FAR = 1 << 62
+
+
+class Seen(NamedTuple):
+    """What a date's captures show that holds for all of its rounds."""
+
+    routes: frozenset[tuple[str, str]] = frozenset()  # collectors, and topics of which they asked for a route
+    proxies: frozenset[str] = frozenset()  # collectors that asked a proxy
+    sources: frozenset[str] = frozenset()
+    by_address: bool = False  # a broker is named by its address
+
+    def both(self, other: Seen) -> Seen:
+        """What this and another show."""
+        routes, proxies = self.routes | other.routes, self.proxies | other.proxies
+        return Seen(routes, proxies, self.sources | other.sources, self.by_address or other.by_address)
+
+
+NOTHING_SEEN = Seen()
+
+
+class Cut(NamedTuple):
+    """An instant at which states were kept, epoch us.
+
+    Attributes:
+        read_until_us: the last read of the rounds before it.
+        longest_us: from the begin to the last read of the longest of them.
+        file: of the states.
+    """
+
+    until_us: int
+    read_until_us: int
+    longest_us: int
+    file: str
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where the walk of a cluster's date goes on."""
+
+    at: ClusterDate
+    cut: Cut
+    since_us: int  # rows from here on are read
+    seen: Seen
+    earlier: Sequence[Cut]  # this one included
+    states: pa.Table
+    told: pa.Table
+
+
+@dataclass
+class Kept:
+    """What a run keeps of a date, beside what was kept before."""
+
+    seen: Seen
+    earlier: Sequence[Cut]
+    told: pa.Table
+    states: pa.Table
+
+
+@dataclass
+class Walks:
+    """The walks of one run. ``lookback_s``, ``valid_s``: how far rounds look back on others, and on readings."""
+
+    inputs: Sequence[Table]
+    lookback_s: int
+    valid_s: int
+    starts: dict[ClusterDate, Start] = field(default_factory=dict)
+    kept: dict[ClusterDate, Kept] = field(default_factory=dict)
+    _versions: dict[str, int] = field(default_factory=dict)
+    _rests_on: str = ""
+
+    def since(self) -> dict[ClusterDate, datetime]:
+        """Of dates whose walk went on, from when on their rows are new."""
+        return {at: instant(start.cut.until_us) for at, start in self.starts.items()}
+
+    def begin(self, stretch: Any, firsts: Mapping[str, date]) -> dict[str, Start]:
+        """The starts of clusters, of whose dates these are the first of the stretch."""
+        self._rests_on = stretch.rests_on
+        versions = {table.name: stretch.lake.version(table) for table in self.inputs}
+        self._versions = {name: version for name, version in versions.items() if version is not None}
+        found: dict[str, Start] = {}
+        for cluster, day in firsts.items() if not stretch.context.dates.is_given else ():
+            start = self._start(stretch, ClusterDate(cluster, day))
+            if start is not None:
+                found[cluster] = start
+        return found
+
+    def _start(self, stretch: Any, at: ClusterDate) -> Start | None:
+        folder = _Folder(stretch.lake.root, at)
+        listed = folder.listed()
+        number = stretch.computed_by.get(at)
+        if not listed or number is None or (listed["number"], listed["rests_on"]) != (number, self._rests_on):
+            return None
+        if has_logs(stretch.lake, at.event_date):
+            return None
+        fresh = self._fresh(stretch.lake, at, listed["versions"])
+        cuts = [Cut(*cut) for cut in listed["cuts"]]
+        cut = max((c for c in cuts if self._holds(c, at, fresh)), default=None)
+        if fresh is None or cut is None:
+            return None
+        told = folder.read(listed["told"])
+        return Start(
+            at,
+            cut,
+            cut.until_us - self._window_us(cut),
+            Seen(
+                frozenset((c, t) for c, t in listed["routes"]),
+                frozenset(listed["proxies"]),
+                frozenset(listed["sources"]),
+            ),
+            [c for c in cuts if c <= cut],
+            folder.read(cut.file),
+            told.filter(pc.less_equal(told["until_us"], cut.until_us)),
+        )
+
+    def _window_us(self, cut: Cut) -> int:
+        return max(self.lookback_s, self.valid_s + cut.longest_us // 1_000_000 + 1) * 1_000_000
+
+    def _holds(self, cut: Cut, at: ClusterDate, fresh: tuple[int, int] | None) -> bool:
+        """Whether nothing that is new can change what was said before a cut."""
+        if fresh is None:
+            return False
+        round_us, read_us = fresh
+        begins = midnight_us(at.event_date) + self._window_us(cut)
+        return begins <= cut.until_us <= round_us and max(cut.until_us, cut.read_until_us) < read_us
+
+    def _fresh(self, lake: Any, at: ClusterDate, versions: Mapping[str, int]) -> tuple[int, int] | None:
+        """The first round and the first read of what has changed since these versions; None: not known."""
+        first = _FAR, _FAR
+        for table in self.inputs:
+            if table.name not in self._versions:
+                continue
+            changes = lake.changes_since(table, versions.get(table.name, -1), self._versions[table.name])
+            if changes is None:
+                return None
+            own = [change for change in changes if change.file.event_date in near([at.event_date])]
+            if table is SNAPSHOT_CAPTURE and not all(change.is_added for change in own):
+                return None  # what captures of the date show is not told one by one
+            found = _first_of(lake.folder(table), own, at.cluster)
+            if found is None:
+                return None
+            first = min(first[0], found[0]), min(first[1], found[1])
+        return first
+
+    def keep(self, lake: Any, number: int, dates: Iterable[ClusterDate]) -> None:
+        """Keep what the walks of this run gave, for whoever goes on from its publication; of ``dates`` else nothing."""
+        if lake.spark is not None:
+            return
+        for at in dates:
+            folder = _Folder(lake.root, at)
+            if at in self.kept:
+                folder.keep(self.kept[at], number, self._rests_on, self._versions)
+            else:
+                folder.drop()
+        for cluster in {at.cluster for at in self.kept}:
+            last = max(at.event_date for at in self.kept if at.cluster == cluster)
+            _Folder(lake.root, ClusterDate(cluster, last)).drop_earlier()
+
+
+def has_logs(lake: Any, day: date) -> bool:
+    """Whether logs or heartbeats were taken in of a date or of one beside it."""
+    return any(lake.files(table, near([day])) for table in OF_LOGS)
+
+
+def is_otherwise(start: Start, seen: Seen) -> bool:
+    """Whether what the rows of this run show changes what was said of the date's earlier rounds."""
+    missed = start.told.filter(pc.equal(start.told["kind"], UNCOLLECTED))
+    topics = (json.loads(value) for value in missed["value"].to_pylist())
+    asked = set(zip(missed["collector"].to_pylist(), topics, strict=True))
+    return bool(asked & (seen.routes - start.seen.routes)) or not seen.proxies <= start.seen.proxies
+
+
+def cuts_of(day: date, last_rounds: Iterable[int], from_us: int) -> list[int]:
+    """Where a date is cut whose collectors' last rounds began at these instants: full hours, and the end."""
+    last = sorted(last_rounds)
+    if not last:
+        return []
+    end = next(at for at in last if at >= last[-1] - _TOGETHER_US)
+    midnight = midnight_us(day)
+    hours = range(midnight + HOUR_US, min(end, midnight + _DAY_US - 1) + 1, HOUR_US)
+    return sorted({at for at in (*hours, end) if at > max(from_us, midnight)})
+
+
+def midnight_us(day: date) -> int:
+    """A date's begin, epoch us."""
+    return (day - _EPOCH).days * _DAY_US
+
+
+def _first_of(folder: TableFolder, changes: Sequence[Change], cluster: str) -> tuple[int, int] | None:
+    """The first round and read of a cluster's rows in these files; None: a file is gone."""
+    first = _FAR, _FAR
+    rounds, reads = _instants(folder.table)
+    for change in changes:
+        with_file = _read(folder, change.file, ("cluster", *dict.fromkeys((rounds, reads))))
+        if with_file is None:
+            return None
+        own = with_file.filter(pc.equal(with_file["cluster"], cluster))
+        if own.num_rows:
+            read_us = microseconds(own, reads)
+            round_us = microseconds(own, rounds)
+            round_us = np.where(round_us == NEVER, read_us, round_us)
+            first = min(first[0], int(round_us.min())), min(first[1], int(read_us.min()))
+    return first
+
+
+def _instants(table: Table) -> tuple[str, str]:
+    names = table.schema.names
+    if "round_at" in names:
+        return "round_at", "captured_at"
+    at = next(name for name in ("logged_at", "received_at") if name in names)
+    return at, at
+
+
+def _read(folder: TableFolder, file: DataFile, columns: Sequence[str]) -> pa.Table | None:
+    with suppress(FileNotFoundError):
+        return folder.read(file, columns)
+    return None
+
+
+class _Folder:
+    """What is kept of a date."""
+
+    def __init__(self, root: str, at: ClusterDate) -> None:
+        self._system, place = file_system(root)
+        self._above = f"{place}/{FOLDER}/{quote(at.cluster, safe='')}"
+        self._day = at.event_date
+        self._place = f"{self._above}/{at.event_date.isoformat()}"
+
+    def listed(self) -> dict[str, Any]:
+        """The list of what is kept; empty: nothing is, or it is damaged."""
+        with (
+            suppress(FileNotFoundError, ValueError),
+            self._system.open_input_stream(f"{self._place}/{_LIST}") as stream,
+        ):
+            return dict(json.loads(stream.read()))
+        return {}
+
+    def read(self, name: str) -> pa.Table:
+        """Rows of a file that the list names."""
+        with self._system.open_input_file(f"{self._place}/{name}") as source:
+            return pa.ipc.open_file(source).read_all()
+
+    def keep(self, kept: Kept, number: int, rests_on: str, versions: Mapping[str, int]) -> None:
+        """Write files and list, and remove those that the list names no more."""
+        self._system.create_dir(self._place, recursive=True)
+        cuts = _thinned([*kept.earlier, *self._written(kept)])
+        seen = kept.seen
+        told = self._write(kept.told)
+        listed = {
+            "number": number,
+            "rests_on": rests_on,
+            "versions": dict(versions),
+            "told": told,
+            "routes": sorted(seen.routes),
+            "proxies": sorted(seen.proxies),
+            "sources": sorted(seen.sources),
+            "cuts": cuts,
+        }
+        with self._system.open_output_stream(f"{self._place}/{_LIST}") as stream:
+            stream.write(json.dumps(listed).encode())
+        self._remove_all_but({_LIST, told, *(cut.file for cut in cuts)})
+
+    def _written(self, kept: Kept) -> Iterator[Cut]:
+        rows = kept.states
+        before = kept.earlier[-1] if kept.earlier else Cut(0, 0, 0, "")
+        for until_us in sorted(pc.unique(rows["until_us"]).to_pylist()):
+            own = rows.filter(pc.equal(rows["until_us"], until_us))
+            read_until, longest = (pc.max(own[name]).as_py() for name in ("read_until_us", "longest_us"))
+            reach = max(before.read_until_us, read_until), max(before.longest_us, longest)
+            yield Cut(until_us, *reach, self._write(own))
+
+    def _write(self, rows: pa.Table) -> str:
+        name = f"{uuid4().hex}.arrow"
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with (
+            self._system.open_output_stream(f"{self._place}/{name}") as sink,
+            pa.ipc.new_file(sink, rows.schema, options=options) as writer,
+        ):
+            writer.write_table(rows)
+        return name
+
+    def _remove_all_but(self, names: set[str]) -> None:
+        from pyarrow import fs
+
+        for file in self._system.get_file_info(fs.FileSelector(self._place, allow_not_found=True)):
+            if file.base_name not in names:
+                self._system.delete_file(file.path)
+
+    def drop(self) -> None:
+        """Keep nothing of the date."""
+        if self.listed():
+            self._system.delete_file(f"{self._place}/{_LIST}")
+            self._remove_all_but(set())
+
+    def drop_earlier(self) -> None:
+        """Keep nothing of the dates before the one before this."""
+        from pyarrow import fs
+
+        for folder in self._system.get_file_info(fs.FileSelector(self._above, allow_not_found=True)):
+            with suppress(ValueError):
+                if date.fromisoformat(folder.base_name) < self._day - timedelta(days=1):
+                    self._system.delete_dir(folder.path)
+
+
+def _thinned(cuts: Sequence[Cut]) -> list[Cut]:
+    """Those at full hours, and the last ones of the others."""
+    others = [cut for cut in cuts if cut.until_us % HOUR_US][-_LAST_CUTS:]
+    return [cut for cut in cuts if not cut.until_us % HOUR_US or cut in others]
+
+
+def kept_of(
+    at: ClusterDate, start: Start | None, seen: Seen, states: Sequence[pa.Table], told: Sequence[pa.Table]
+) -> Kept | None:
+    """What is kept of a date; None: nothing may be."""
+    day = pa.scalar(at.event_date, pa.date32())
+    own_states, own_told = (
+        pa.concat_tables([schema.empty_table(), *tables]).filter(pc.equal(pc.field("event_date"), day))
+        for schema, tables in ((STATES, states), (TOLD, told))
+    )
+    if not own_states.num_rows or pc.any(pc.equal(own_told["kind"], NOT_KEPT)).as_py():
+        return None
+    if start is None or start.at != at:
+        return Kept(seen, (), own_told, own_states)
+    return Kept(start.seen.both(seen), start.earlier, pa.concat_tables([start.told, own_told]), own_states)
+
+
+def seen_of(rows: Iterable[pa.Table], asked: Iterable[tuple[str, str, str]]) -> dict[ClusterDate, Seen]:
+    """What captures show of each date (``SEEN_SCHEMA``); and clusters, collectors and dates of which one asked a
+    proxy."""
+    found: dict[ClusterDate, tuple[set[Any], ...]] = defaultdict(lambda: (set(), set(), set(), set()))
+    for row in (row for table in rows for row in table.to_pylist()):
+        routes, _, sources, by_address = found[ClusterDate(row["cluster"], _EPOCH + timedelta(days=row["day"]))]
+        sources.add(row["source"])
+        by_address.add(row["by_address"])
+        if row["topic"] is not None:
+            routes.add((row["collector"], row["topic"]))
+    for cluster, collector, day in asked:
+        found[ClusterDate(cluster, date.fromisoformat(day))][1].add(collector)
+    return {
+        at: Seen(frozenset(routes), frozenset(proxies), frozenset(sources), True in by_address)
+        for at, (routes, proxies, sources, by_address) in found.items()
+    }
+
+
+def last_rounds(rows: Iterable[pa.Table]) -> dict[ClusterDate, dict[str, int]]:
+    """By date the last round of each collector, epoch us."""
+    last: dict[ClusterDate, dict[str, int]] = defaultdict(dict)
+    for row in (row for table in rows for row in table.to_pylist()):
+        of_date = last[ClusterDate(row["cluster"], _EPOCH + timedelta(days=row["day"]))]
+        of_date[row["collector"]] = max(row["round_us"], of_date.get(row["collector"], 0))
+    return last

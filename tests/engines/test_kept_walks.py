@@ -1,0 +1,193 @@
+"""However the rows of a date come in, the runs that go on from what others kept find what one run over all finds."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.drift import kept_walks
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.flag_allocation_drift import run_on
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import TABLES
+from hindsight.schemas.bookkeeping import INGESTED_FILE, PUBLICATION
+from tests import random_groups
+from tests.engines.test_drift_buckets import contents, filled
+from tests.pipeline.interrupted_lake import after_each_write
+from tests.random_groups import MIDNIGHT, RandomGroups
+
+OF_ROUNDS = (
+    "snapshot_capture", "topic_route", "consumer_heartbeat", "queue_ownership", "queue_progress", "topic_status",
+)  # fmt: skip
+ROUNDS, BATCHES = 70, 8
+Batch = dict[str, list[dict[str, Any]]]
+SOAK = pytest.mark.soak
+SEEDS = [1, *(pytest.param(seed, marks=SOAK) for seed in range(2, 40))]
+
+
+class BrokenOffError(Exception):
+    """A run ends here."""
+
+
+@pytest.fixture(autouse=True)
+def often_cut(monkeypatch):
+    """Dates of minutes: cut every two."""
+    monkeypatch.setattr(kept_walks, "HOUR_US", 120_000_000)
+    monkeypatch.setattr(random_groups, "ROUNDS", ROUNDS)
+
+
+@pytest.fixture(scope="module")
+def settings():
+    """Rounds look back for one minute."""
+    loaded = load_settings(None)
+    drift = loaded.drift.model_copy(update={"lookback_s": 60, "progress_valid_s": 40})
+    return loaded.model_copy(update={"drift": drift})
+
+
+@pytest.fixture
+def lake_at(tmp_path):
+    return lambda name: LocalLake(str(tmp_path / name), retention_days=7)
+
+
+@pytest.fixture
+def went_on(monkeypatch) -> list[datetime]:
+    """Where the walks of the test's runs went on."""
+    found: list[datetime] = []
+    keep = kept_walks.Walks.keep
+
+    def noted(self, *given) -> None:
+        found.extend(self.since().values())
+        keep(self, *given)
+
+    monkeypatch.setattr(kept_walks.Walks, "keep", noted)
+    return found
+
+
+def drawn(seed: int) -> Batch:
+    """What a collector reads of a cluster over a midnight."""
+    tables = RandomGroups("c", seed).tables
+    return {name: [row for row in tables[name] if row["collector"] != "mqadmin"] for name in OF_ROUNDS}
+
+
+def batches(rows: Batch, draw: random.Random, late: float) -> list[Batch]:
+    """The rows in the order of their reads, some of them late."""
+    first, last = (MIDNIGHT + timedelta(seconds=sign * ROUNDS * 15 + 60) for sign in (-1, 1))
+    found: list[Batch] = [defaultdict(list) for _ in range(BATCHES)]
+    for table, of_table in rows.items():
+        for row in of_table:
+            place = int((row["captured_at"] - first) / (last - first) * BATCHES)
+            place += draw.randint(1, BATCHES) if draw.random() < late else 0
+            found[min(max(place, 0), BATCHES - 1)][table].append(row)
+    return found
+
+
+def land(lake: LocalLake, batch: Batch, number: int) -> None:
+    for table, rows in batch.items():
+        lake.append(TABLES[table], filled(table, rows))
+    # A capture bears on its own round, the one before, and on rounds that look back on it.
+    reads = [row["captured_at"] for rows in batch.values() for row in rows]
+    days = sorted({(at + timedelta(seconds=s)).date() for at in reads for s in (-120, 0, 120)})
+    noted = {"cluster": "c", "format": "admin_snapshots", "file": f"f/{number}", "event_dates": days}
+    noted |= {"complete": True, "ingested_at": MIDNIGHT, "run_id": "r", "read": 1}
+    lake.append(INGESTED_FILE, filled(INGESTED_FILE.name, [noted]))
+
+
+def flag(lake: LocalLake, settings) -> None:
+    with LocalRunner(1) as runner:
+        run_on(lake, runner, settings, RunContext("landing"))
+
+
+def in_one_run(lake: LocalLake, rows: Batch, settings) -> dict[str, list[str]]:
+    land(lake, rows, 0)
+    flag(lake, settings)
+    return contents(lake)
+
+
+def run_by_run(
+    lake: LocalLake, arriving: Sequence[Batch], settings, run: Callable[[LocalLake, Any], None] = flag
+) -> dict[str, list[str]]:
+    for number, batch in enumerate(arriving):
+        land(lake, batch, number)
+        run(lake, settings)
+    return contents(lake)
+
+
+@pytest.mark.parametrize("late", [pytest.param(0, marks=SOAK), 0.0005, pytest.param(0.003, marks=SOAK)])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_runs_that_go_on_find_what_one_run_finds(lake_at, settings, went_on, seed, late):
+    rows = drawn(seed)
+    whole = in_one_run(lake_at("whole"), rows, settings)
+    assert not went_on and whole["group_round"] and whole["drift_incident"]
+    assert run_by_run(lake_at("cut"), batches(rows, random.Random(seed), late), settings) == whole
+    assert went_on or seed != 1
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_runs_that_are_broken_off_between_two_writes_leave_no_state_that_counts(lake_at, settings, went_on, seed):
+    rows, draw = drawn(seed), random.Random(seed)
+    whole = in_one_run(lake_at("whole"), rows, settings)
+
+    def broken_off_at_times(lake: LocalLake, settings) -> None:
+        left = draw.randint(1, 60)
+
+        def written(*_) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                raise BrokenOffError
+
+        try:
+            with after_each_write(written):
+                flag(lake, settings)
+        except BrokenOffError:
+            flag(LocalLake(lake.root, retention_days=7), settings)
+
+    assert run_by_run(lake_at("cut"), batches(rows, draw, 0), settings, broken_off_at_times) == whole
+    assert went_on
+
+
+def test_a_date_that_another_engine_or_other_settings_computed_is_walked_as_a_whole_once(lake_at, settings, went_on):
+    rows = drawn(1)
+    whole = in_one_run(lake_at("whole"), rows, settings)
+    *before, last_but_one, last = batches(rows, random.Random(1), 0)
+    lake = lake_at("cut")
+    run_by_run(lake, before, settings)
+    assert went_on
+    went_on.clear()
+    land(lake, last_but_one, 98)
+    list_of_date = Path(lake.root, kept_walks.FOLDER, "c", "2026-03-03", "kept.json")
+    older = list_of_date.read_text()
+    flag(lake, settings)
+    assert went_on
+    went_on.clear()
+    list_of_date.write_text(older)  # as if the last publication were another engine's, which keeps nothing
+    land(lake, last, 99)
+    flag(lake, settings)
+    assert not went_on
+    assert contents(lake) == whole
+    assert json.loads(list_of_date.read_text())["number"] == max(
+        r["number"] for r in lake.rows(PUBLICATION).to_pylist()
+    )
+
+
+def test_what_stands_before_the_first_new_round_is_not_written_again(lake_at, settings, went_on):
+    lake = lake_at("cut")
+    *before, last = batches(drawn(1), random.Random(1), 0)
+    run_by_run(lake, before, settings)
+    table = TABLES["group_round"]
+    were = {file.path for file in lake.files(table)}
+    land(lake, last, 99)
+    flag(lake, settings)
+    assert 0 < len(were - {file.path for file in lake.files(table)}) < len(were)
+    stored = lake.rows(table, ["round_at", "run_id"]).to_pylist()
+    newest = {row["run_id"] for row in stored if row["round_at"] == max(r["round_at"] for r in stored)}
+    assert min(row["round_at"] for row in stored if row["run_id"] in newest) == went_on[-1]
