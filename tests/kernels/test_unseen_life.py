@@ -310,3 +310,29 @@ def test_a_retry_that_the_rules_ask_for_was_made_where_lines_were_lost():
     """Else it is missing: the process went on."""
     assert tried_again([2]) == ("unknown", [("a", FAILED), ("b", FAILED), (None, None)], "unknown")
     assert tried_again([2], loss=False) == ("unknown", [("a", FAILED), ("b", FAILED)], "missing")
+
+
+# -- settings that changed while the producer ran --------------------------------------------------------------------
+
+
+def switched_off(version, *, rate=2):
+    """From 3 s on every other send goes to a, each of which took so long that the record avoids it."""
+    h = Hook()
+    lines = [start(-50, version), *h.turns("ab", 0, 10), h.attempt("a", 2_000, 1, exc=REFUSED, msg="M8")]
+    lines += [h.attempt("b", 2_002, 3, last="a", msg="M8"), *h.turns("b", 2_100, 5)]
+    return lines + [
+        h.attempt("a" if i % rate == 0 else "b", 3_000 + 100 * i, 700 if i % rate == 0 else 3) for i in range(120)
+    ]
+
+
+@pytest.mark.parametrize("version", ["4.0.0", "4.9.8", "5.1.3", "5.3.3"])
+def test_a_producer_that_stopped_to_go_by_its_table_does_nothing_impossible(version):
+    made = folded(switched_off(version), [row for at in (-1_000, 14_000) for row in route(at, "ab")])
+    assert is_fine(made) and certainties(made) == {"possible"}
+    assert "settings_changed" in {r["reason"] for r in made["send_verdict"]}
+    assert {reason for *_, reason in windows(made)} == {"settings_changed"}
+
+
+def test_one_choice_in_ten_is_no_change_of_settings():
+    made = folded(switched_off("4.9.8", rate=10))
+    assert "IMPOSSIBLE_CHOICE" in codes(made) and certainties(made) == {"certain"}

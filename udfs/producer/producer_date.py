@@ -18,6 +18,7 @@ from hindsight.udfs.producer.attempt_columns import DAY_MS, attempts_of
 from hindsight.udfs.producer.attempt_facts import FACTS, Cuts, facts_of, merged_facts
 from hindsight.udfs.producer.attempt_updates import calls_of
 from hindsight.udfs.producer.choice_fold import ChoiceJudge
+from hindsight.udfs.producer.doubtful_choices import not_available
 from hindsight.udfs.producer.family_verdicts import family_verdict_rows
 from hindsight.udfs.producer.fault_fold import Stretches, joined, no_stretches
 from hindsight.udfs.producer.fleet_fold import Share, share_of
@@ -55,6 +56,7 @@ from hindsight.udfs.producer.release_candidates import ladders_of
 from hindsight.udfs.producer.replay_rules import Override
 from hindsight.udfs.producer.replayed_day import Day, day_of
 from hindsight.udfs.producer.send_calls import SendParts, send_call_rows
+from hindsight.udfs.producer.settings_changes import changed_settings, explained, with_changes
 from hindsight.udfs.producer.two_processes import TRACES, merged_traces, overlaps_of, traces_of
 from hindsight.udfs.producer.watched_sends import sends_after, worth_watching
 from hindsight.udfs.producer.window_doubts import doubts_of, with_doubts
@@ -154,12 +156,16 @@ def fold_date(date: Date, options: Options) -> Rows:
         counts = counts.plus(part.counts)
     verdicts.append(family_verdict_rows(day, attempts, routes, retries, tolerance_ms=tolerance_ms))
     judged = pa.concat_tables(verdicts)
-    every, day = _windows(day, held, down, longest, state, date.ends, tolerance_ms)
+    struck = _impossible(day, judged)
+    avoided = not_available(joined(*held), joined(*down), day)
+    changes = changed_settings(day, struck, avoided, (table for table, _ in date.slices()))
+    judged = explained(judged, struck, changes)
+    every, day = _windows(with_changes(day, changes), held, down, longest, state, date.ends, tolerance_ms)
     observed = _observed(day, every, judged, counts)
     minutes = held_minutes(observed.held, day.brokers)
     every_part = chain([date.beside], (table for table, _ in date.slices()))
     calls = send_call_rows(recorded, sent.with_all(every_part), tolerance_ms=tolerance_ms, is_last=date.ends.is_last)
-    differ = contradicted_releases(day, asked, contradicted(day, _doubted(day, observed, calls)))
+    differ = contradicted_releases(day, asked, contradicted(day, _doubted(day, struck, calls)))
     share = share_of(day, facts, counts, minutes, min_sends_per_minute=limits.min_sends_per_minute)
     return Rows(
         replay_rows(day),
@@ -238,7 +244,6 @@ def _processes_of(date: Date, facts: pa.Table, past: Past, options: Options) -> 
 def _observed(day: Day, windows: pa.Table, verdicts: pa.Table, counts: MinuteCounts) -> Observed:
     places = _places(day)
     own = _with_process(windows, day, places, ("window_start", "window_end", "opened_at", "last_attempt_at"))
-    impossible = verdicts.filter(pc.equal(verdicts["verdict"], "impossible"))
     return Observed(
         day,
         own,
@@ -247,7 +252,7 @@ def _observed(day: Day, windows: pa.Table, verdicts: pa.Table, counts: MinuteCou
         day.topics_of(),
         counts.slow,
         counts.answered,
-        _with_process(impossible, day, places, ("begin_at",)),
+        _impossible(day, verdicts),
         {},
     )
 
@@ -256,12 +261,18 @@ def _places(day: Day) -> dict[tuple[str, str, int | None], int]:
     return {(*p.producer, p.life.started_ms): place for place, p in enumerate(day.processes)}
 
 
-def _doubted(day: Day, observed: Observed, calls: pa.Table) -> list[int]:
+def _impossible(day: Day, verdicts: pa.Table) -> list[dict[str, Any]]:
+    """The verdicts that say so, in order."""
+    impossible = verdicts.filter(pc.equal(verdicts["verdict"], "impossible"))
+    return _with_process(impossible, day, _places(day), ("begin_at",))
+
+
+def _doubted(day: Day, impossible: Sequence[Mapping[str, Any]], calls: pa.Table) -> list[int]:
     """The process of each choice that is impossible, and of each retry that is not allowed."""
     wrong = calls.filter(pc.equal(calls["retry_verdict"], "not_allowed")).select(
         ["producer_group", "client_id", "started_at"]
     )
-    return [row["process"] for row in (*observed.impossible, *_with_process(wrong, day, _places(day), ()))]
+    return [row["process"] for row in (*impossible, *_with_process(wrong, day, _places(day), ()))]
 
 
 def _with_process(

@@ -24,7 +24,15 @@ from hindsight.udfs.producer.replay_rules import (
     rules_of,
     under_premise,
 )
-from hindsight.udfs.producer.unseen_life import LOST_LINES, TWO_PROCESSES, UNSEEN_RETRIES, Gap, longest_ms, merged_gaps
+from hindsight.udfs.producer.unseen_life import (
+    LOST_LINES,
+    SETTINGS_CHANGED,
+    TWO_PROCESSES,
+    UNSEEN_RETRIES,
+    Gap,
+    longest_ms,
+    merged_gaps,
+)
 
 Producer = tuple[str, str]
 
@@ -221,13 +229,13 @@ class _Days:
         )
 
     def _handed_over(self, before: HandedOver | None, does: Activity | None) -> list[Gap]:
-        """What the date before did not know; two processes under one id still are two where they sent until its end."""
+        """What the date before did not know; what lasted until the process's last attempt lasts on with it."""
         gaps = list(before.gaps) if before else []
         if not before or not does:
             return gaps
         return [
             gap._replace(until_ms=does.last_attempt_ms)
-            if gap.reason == TWO_PROCESSES and gap.until_ms >= before.last_attempt_ms
+            if gap.reason in (TWO_PROCESSES, SETTINGS_CHANGED) and gap.until_ms >= before.last_attempt_ms
             else gap
             for gap in gaps
         ]

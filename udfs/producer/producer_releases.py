@@ -31,6 +31,7 @@ from hindsight.udfs.producer.release_rows import (
 from hindsight.udfs.producer.release_sample import sample_of
 from hindsight.udfs.producer.replay_rules import Recorded, Rules
 from hindsight.udfs.producer.replayed_day import Day
+from hindsight.udfs.producer.unseen_life import SETTINGS_CHANGED
 
 INFERRED = "inferred"
 _NO_LADDERS: Mapping[int, tuple[Ladder, ...]] = {}
@@ -116,7 +117,7 @@ def _releases(
 
 def _is_whole(process: Process) -> bool:
     """Its record has all that its choices followed from."""
-    return process.certainty != "partial" and not process.gaps
+    return process.certainty != "partial" and all(gap.reason == SETTINGS_CHANGED for gap in process.gaps)
 
 
 def _told(says: Recorded) -> Recorded:
