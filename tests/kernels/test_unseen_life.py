@@ -211,8 +211,8 @@ def test_ids_of_other_makers_tell_no_processes():
 )
 def test_a_window_is_certain_unless_the_client_may_have_reached_the_next_rung(latency, certainty, reason):
     h = Hook()
-    before, after = [start(-50, "4.9.8"), *h.turns("ab", 0, 10)], h.turns("b", 4_000, 30)
-    made = folded([*before, h.attempt("a", 2_000, latency), *after])
+    lines = [start(-50, "4.9.8"), *h.turns("ab", 0, 10), h.attempt("a", 2_000, latency)]
+    made = folded([*lines, *h.turns("b", 4_000, 30)])
     assert [(c, why) for *_, c, why in windows(made)] == ([(certainty, reason)] if certainty else [])
     # A window that is not shown at all is no certain health.
     at_an_edge = latency in (549, 998)
@@ -336,3 +336,41 @@ def test_a_producer_that_stopped_to_go_by_its_table_does_nothing_impossible(vers
 def test_one_choice_in_ten_is_no_change_of_settings():
     made = folded(switched_off("4.9.8", rate=10))
     assert "IMPOSSIBLE_CHOICE" in codes(made) and certainties(made) == {"certain"}
+
+
+# -- a clock that stepped back ---------------------------------------------------------------------------------------
+
+
+def stepped(by, *, head="AC110002000118B4AAC2", every=100):
+    """At 10 s the clock goes back; what was isolated just before stands after what came of it."""
+    h = Hook(head)
+    lines = [start(-50, "4.9.8"), *h.turns("ab", 0, 99, every=every)]
+    lines += [h.attempt("a", 9_950, 1, exc=REFUSED, msg=None), h.attempt("b", 9_952, 3, last="a", msg=None)]
+    return [*lines, *h.turns("b", 10_000 - by, 60, every=every), *h.turns("ab", 25_000, 20)]
+
+
+@pytest.mark.parametrize("by", [700, 4_000, 60_000])
+def test_where_a_clock_stepped_back_no_order_is_certain(by):
+    made = folded(stepped(by))
+    at_step = [(c, why) for _, since, until, c, why in windows(made) if since <= 10_000 <= (until or 10_001)]
+    felt = by < 60_000  # what lies a minute back is another stretch of the record, in its own order
+    assert not felt or at_step == [("possible", "clock_step")]
+    assert not felt or certainties(made) == {"possible"}
+
+
+@pytest.mark.parametrize("by", [-5_000, 0])
+def test_a_clock_that_runs_on_or_steps_forward_orders_all(by):
+    assert certainties(folded(stepped(by))) == {"certain"}
+
+
+def test_numbers_that_threads_give_out_in_turn_are_no_step():
+    """Two threads overtake each other by a few ms all the time; ids of other makers count nothing."""
+    h, ids = Hook(), Hook("m-")
+    lines = [start(-50, "4.9.8"), *h.turns("ab", 0, 60, every=10)]
+    lines[1::2], lines[2::2] = lines[2::2], lines[1::2]
+    swapped = [{**line, "beginMs": line["beginMs"] + 4 * (n % 2)} for n, line in enumerate(lines[1:])]
+    assert certainties(folded([lines[0], *swapped])) == {"certain"}
+    again = [h.attempt("ab"[n % 2], 2_000 + 900 * n, 3, msg=lines[n + 1]["msgId"]) for n in range(5)]
+    assert certainties(folded([*lines, *again, *h.turns("ab", 10_000, 20)])) == {"certain"}
+    random = [{**line, "msgId": f"m-{n * 7919 % 10_007:08}"} for n, line in enumerate(ids.turns("ab", 0, 200))]
+    assert certainties(folded([lines[0], *random])) == {"certain"}

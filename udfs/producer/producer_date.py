@@ -18,6 +18,7 @@ from hindsight.udfs.producer.attempt_columns import DAY_MS, attempts_of
 from hindsight.udfs.producer.attempt_facts import FACTS, Cuts, facts_of, merged_facts
 from hindsight.udfs.producer.attempt_updates import calls_of
 from hindsight.udfs.producer.choice_fold import ChoiceJudge
+from hindsight.udfs.producer.clock_steps import ClockSteps
 from hindsight.udfs.producer.doubtful_choices import not_available
 from hindsight.udfs.producer.family_verdicts import family_verdict_rows
 from hindsight.udfs.producer.fault_fold import Stretches, joined, no_stretches
@@ -30,6 +31,7 @@ from hindsight.udfs.producer.producer_fold import END, State, first_state, fold
 from hindsight.udfs.producer.producer_lives import (
     Past,
     Process,
+    Producer,
     Settings,
     activity_of,
     processes_of,
@@ -58,6 +60,7 @@ from hindsight.udfs.producer.replayed_day import Day, day_of
 from hindsight.udfs.producer.send_calls import SendParts, send_call_rows
 from hindsight.udfs.producer.settings_changes import changed_settings, explained, with_changes
 from hindsight.udfs.producer.two_processes import TRACES, merged_traces, overlaps_of, traces_of
+from hindsight.udfs.producer.unseen_life import Gap
 from hindsight.udfs.producer.watched_sends import sends_after, worth_watching
 from hindsight.udfs.producer.window_doubts import doubts_of, with_doubts
 
@@ -128,9 +131,9 @@ def fold_date(date: Date, options: Options) -> Rows:
     """The rows of one date."""
     past = Past(starts_of(date.starts), handed_over(date.replay), losses_of(date.losses))
     cuts = past.cuts(date.midnight_ms)
-    facts, traces = _looked_through(date, cuts)
-    past = past._replace(gaps=overlaps_of(traces, date.midnight_ms))
     tolerance_ms, limits = options.clock_tolerance_ms, options.limits
+    facts, gaps = _looked_through(date, cuts, tolerance_ms)
+    past = past._replace(gaps=gaps)
     routes = routes_of(date.routes, stale_s=options.route_stale_s, valid_s=options.route_valid_s)
     attempts, retries = (lambda: (table for table, _ in date.slices())), retries_of(date.starts)
     built = _processes_of(date, facts, past, options)
@@ -182,13 +185,22 @@ def fold_date(date: Date, options: Options) -> Rows:
     )
 
 
-def _looked_through(date: Date, cuts: Cuts) -> tuple[pa.Table, pa.Table]:
-    """The facts of the date, and the traces of who sent."""
-    facts, traces = [FACTS.empty_table()], [TRACES.empty_table()]
+def _looked_through(date: Date, cuts: Cuts, tolerance_ms: int) -> tuple[pa.Table, dict[Producer, list[Gap]]]:
+    """The facts of the date, and what its attempts show that they hide, by producer."""
+    facts, traces, clocks = (
+        [FACTS.empty_table()],
+        [TRACES.empty_table()],
+        ClockSteps(date.midnight_ms, cuts, tolerance_ms),
+    )
     for table, _ in date.slices():
         facts.append(facts_of(table, date.midnight_ms, cuts))
         traces.append(traces_of(table, date.midnight_ms, cuts))
-    return merged_facts(facts), merged_traces(traces)
+        clocks.add(table)
+    gaps = overlaps_of(merged_traces(traces), date.midnight_ms)
+    for producer, gap in clocks.gaps().items():
+        if producer not in gaps:  # numbers of two processes go back all the time
+            gaps[producer] = [gap]
+    return merged_facts(facts), gaps
 
 
 def _windows(

@@ -1,0 +1,115 @@
+"""Attempts of a date part by part in; when their host's clock stepped back, out.
+
+What the clock showed twice stands mixed in the record: an update of the first time may come after one of the second.
+Message ids show it. Their last digits count the messages of a process (MessageClientIDSetter, 4.0.0 to 5.5.0), so of
+two sends that begin one after the other the later one has the higher number, but for threads that overtake each other
+by an instant. An attempt that ended before it began shows it too.
+
+Numbers that go back all the time count something else, and say nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hindsight.udfs.producer.attempt_columns import Attempts, attempts_of, producers_of
+from hindsight.udfs.producer.attempt_facts import MIDNIGHT_ALONE, Cuts
+from hindsight.udfs.producer.producer_lives import Producer
+from hindsight.udfs.producer.unseen_life import CLOCK_STEP, Gap
+from hindsight.udfs.values.arrays import BoolArray, IntArray
+
+_DIGITS = 8  # that an id ends in at least; the last four of them count
+_WRAPS = 1 << 16
+_OVERTAKES_MS, _OVERTAKES = 10, 64  # how far threads overtake each other, in ms and in messages
+_PAUSE_MS = 5_000  # after a longer one it may be another process
+_MOST_BACK = 0.25  # of all sends; more are no steps
+_AROUND_MS = 3_000  # what was under way as the clock stepped may have ended on its other side
+_HEX = np.full(256, -1, np.int64)
+_HEX[[ord(c) for c in "0123456789ABCDEF"]] = np.arange(16)
+
+
+class Seen(NamedTuple):
+    """Of a producer: sends, those that went back, and the first and last instant, ms of the date, that they show."""
+
+    sends: int = 0
+    back: int = 0
+    since: int | None = None
+    until: int | None = None
+
+    def plus(self, sends: int, instants: IntArray) -> Seen:
+        """With more of both; ``instants``: two for each send that went back."""
+        every = [int(at) for at in (instants.min(), instants.max())] if len(instants) else []
+        known = [at for at in (self.since, self.until) if at is not None]
+        since, until = min([*every, *known], default=None), max([*every, *known], default=None)
+        return Seen(self.sends + sends, self.back + len(instants) // 2, since, until)
+
+
+class ClockSteps:
+    """What the parts of a date have shown so far; they come in the order of their attempts."""
+
+    def __init__(self, midnight_ms: int, cuts: Cuts, tolerance_ms: int) -> None:
+        """``cuts``: of the date; a process that starts counts anew."""
+        self._midnight_ms, self._cuts, self._tolerance_ms = midnight_ms, cuts, tolerance_ms
+        self._seen: dict[Producer, Seen] = {}
+        self._last: dict[Producer, tuple[int, int]] = {}
+
+    def add(self, table: pa.Table) -> None:
+        """The next part."""
+        a = attempts_of(table, self._midnight_ms)
+        whose = producers_of(a)
+        number, counts = _numbers(a)
+        rows = np.flatnonzero(counts & a.on_date & (a.attempt <= 0))
+        rows = rows[np.lexsort((number[rows], a.begin[rows], whose.codes[rows]))]
+        # A message that an application sends once more keeps its id.
+        rows = rows[np.sort(np.unique(whose.codes[rows] << 32 | number[rows], return_index=True)[1])]
+        number %= _WRAPS
+        negative = a.on_date & (a.last_instant() > a.end + self._tolerance_ms) & (a.begin > a.end + self._tolerance_ms)
+        edges = np.searchsorted(whose.codes[rows], np.arange(len(whose.names) + 1)).tolist()
+        striking = set(whose.codes[negative].tolist())
+        for code, name in enumerate(whose.names):
+            own = rows[edges[code] : edges[code + 1]]
+            instants = self._went_back(name, a.begin[own], number[own])
+            if code in striking:
+                ended = np.flatnonzero(negative & (whose.codes == code))
+                instants = np.concatenate([instants, a.begin[ended], a.end[ended]])
+            self._seen[name] = self._seen.get(name, Seen()).plus(len(own), instants)
+
+    def _went_back(self, name: Producer, begin: IntArray, number: IntArray) -> IntArray:
+        """Both instants of each pair of sends, one after the other, of which the later has the lower number."""
+        if not len(begin):
+            return begin
+        before = self._last.get(name, (int(begin[0]), int(number[0])))
+        self._last[name] = int(begin[-1]), int(number[-1])
+        begins, numbers = (np.append(first, each) for first, each in zip(before, (begin, number), strict=True))
+        step = (np.diff(numbers) + _WRAPS // 2) % _WRAPS - _WRAPS // 2
+        apart = np.diff(begins)
+        back = (step < 0) & ((apart > _OVERTAKES_MS) | (step < -_OVERTAKES)) & (apart <= _PAUSE_MS)
+        back &= np.diff(np.searchsorted(self._cuts.get(name, MIDNIGHT_ALONE), begins, side="right")) == 0
+        return np.concatenate([begins[:-1][back], begins[1:][back]])
+
+    def gaps(self) -> dict[Producer, Gap]:
+        """When clocks stepped back, by producer."""
+        found = {}
+        for name, seen in self._seen.items():
+            if seen.since is not None and seen.until is not None and seen.back <= max(1, _MOST_BACK * seen.sends):
+                since, until = seen.since - _AROUND_MS, seen.until + _AROUND_MS
+                found[name] = Gap(since + self._midnight_ms, until + self._midnight_ms, CLOCK_STEP)
+        return found
+
+
+def _numbers(a: Attempts) -> tuple[IntArray, BoolArray]:
+    """The number that the last digits of each message id are, and of which ids they surely are one."""
+    ids = a.table["msg_id"].cast(pa.string()).combine_chunks()
+    if not len(ids):
+        return np.zeros(0, np.int64), np.zeros(0, np.bool_)
+    ends = np.frombuffer(ids.buffers()[1], np.int32)[ids.offset + 1 : ids.offset + len(ids) + 1]
+    long = pc.greater_equal(pc.fill_null(pc.binary_length(ids), 0), _DIGITS).to_numpy(zero_copy_only=False)
+    text = np.frombuffer(ids.buffers()[2] or b"\0", np.uint8)
+    places = np.maximum(ends.astype(np.int64)[:, None] - np.arange(_DIGITS, 0, -1), 0)
+    digits = _HEX[text[np.minimum(places, len(text) - 1)]]
+    number: IntArray = digits @ (16 ** np.arange(_DIGITS - 1, -1, -1))
+    return number, long & (digits >= 0).all(axis=1)
