@@ -239,6 +239,7 @@ PRODUCER_REPLAY = Table(
             ),
             column("reasons", STRINGS, "What is missing or doubtful; empty: nothing.", required=True),
             CERTAINTY,
+            REASON,
             column(
                 "unseen",
                 ArrayType(

@@ -3,7 +3,7 @@
 What the clock showed twice stands mixed in the record: an update of the first time may come after one of the second.
 Message ids show it. Their last digits count the messages of a process (MessageClientIDSetter, 4.0.0 to 5.5.0), so of
 two sends that begin one after the other the later one has the higher number, but for threads that overtake each other
-by an instant. An attempt that ended before it began shows it too.
+by an instant.
 
 Numbers that go back all the time count something else, and say nothing.
 """
@@ -51,9 +51,9 @@ class Seen(NamedTuple):
 class ClockSteps:
     """What the parts of a date have shown so far; they come in the order of their attempts."""
 
-    def __init__(self, midnight_ms: int, cuts: Cuts, tolerance_ms: int) -> None:
+    def __init__(self, midnight_ms: int, cuts: Cuts) -> None:
         """``cuts``: of the date; a process that starts counts anew."""
-        self._midnight_ms, self._cuts, self._tolerance_ms = midnight_ms, cuts, tolerance_ms
+        self._midnight_ms, self._cuts = midnight_ms, cuts
         self._seen: dict[Producer, Seen] = {}
         self._last: dict[Producer, tuple[int, int]] = {}
 
@@ -63,19 +63,14 @@ class ClockSteps:
         whose = producers_of(a)
         number, counts = _numbers(a)
         rows = np.flatnonzero(counts & a.on_date & (a.attempt <= 0))
-        rows = rows[np.lexsort((number[rows], a.begin[rows], whose.codes[rows]))]
-        # A message that an application sends once more keeps its id.
-        rows = rows[np.sort(np.unique(whose.codes[rows] << 32 | number[rows], return_index=True)[1])]
-        number %= _WRAPS
-        negative = a.on_date & (a.last_instant() > a.end + self._tolerance_ms) & (a.begin > a.end + self._tolerance_ms)
-        edges = np.searchsorted(whose.codes[rows], np.arange(len(whose.names) + 1)).tolist()
-        striking = set(whose.codes[negative].tolist())
+        # By producer, begin and number; of all three the row is left out, because hardly any is looked at.
+        keys = np.sort((whose.codes[rows] << 43) | (a.begin[rows] << 16) | (number[rows] % _WRAPS))
+        edges = np.searchsorted(keys >> 43, np.arange(len(whose.names) + 1)).tolist()
         for code, name in enumerate(whose.names):
-            own = rows[edges[code] : edges[code + 1]]
-            instants = self._went_back(name, a.begin[own], number[own])
-            if code in striking:
-                ended = np.flatnonzero(negative & (whose.codes == code))
-                instants = np.concatenate([instants, a.begin[ended], a.end[ended]])
+            own = keys[edges[code] : edges[code + 1]]
+            instants = self._went_back(name, (own >> 16) & ((1 << 27) - 1), own % _WRAPS)
+            if len(instants):
+                instants = _without_repeats(instants, a, rows[whose.codes[rows] == code], number)
             self._seen[name] = self._seen.get(name, Seen()).plus(len(own), instants)
 
     def _went_back(self, name: Producer, begin: IntArray, number: IntArray) -> IntArray:
@@ -85,10 +80,11 @@ class ClockSteps:
         before = self._last.get(name, (int(begin[0]), int(number[0])))
         self._last[name] = int(begin[-1]), int(number[-1])
         begins, numbers = (np.append(first, each) for first, each in zip(before, (begin, number), strict=True))
-        step = (np.diff(numbers) + _WRAPS // 2) % _WRAPS - _WRAPS // 2
-        apart = np.diff(begins)
+        step, apart = (np.diff(numbers) + _WRAPS // 2) % _WRAPS - _WRAPS // 2, np.diff(begins)
         back = (step < 0) & ((apart > _OVERTAKES_MS) | (step < -_OVERTAKES)) & (apart <= _PAUSE_MS)
-        back &= np.diff(np.searchsorted(self._cuts.get(name, MIDNIGHT_ALONE), begins, side="right")) == 0
+        if back.any():
+            cuts = self._cuts.get(name, MIDNIGHT_ALONE)
+            back &= np.diff(np.searchsorted(cuts, begins, side="right")) == 0
         return np.concatenate([begins[:-1][back], begins[1:][back]])
 
     def gaps(self) -> dict[Producer, Gap]:
@@ -99,6 +95,16 @@ class ClockSteps:
                 since, until = seen.since - _AROUND_MS, seen.until + _AROUND_MS
                 found[name] = Gap(since + self._midnight_ms, until + self._midnight_ms, CLOCK_STEP)
         return found
+
+
+def _without_repeats(instants: IntArray, a: Attempts, rows: IntArray, number: IntArray) -> IntArray:
+    """The pairs without those whose later send is of a message sent before: an application kept its id."""
+    order = rows[np.argsort(a.begin[rows], kind="stable")]
+    again = np.ones(len(order), np.bool_)
+    again[np.unique(number[order], return_index=True)[1]] = False
+    earlier, later = np.split(instants, 2)
+    kept = ~np.isin(later, a.begin[order[again]])
+    return np.concatenate([earlier[kept], later[kept]])
 
 
 def _numbers(a: Attempts) -> tuple[IntArray, BoolArray]:

@@ -49,7 +49,9 @@ def _alone(day: Day, run: Run) -> Finding:
     weakest, proven = max(word for word, _, _ in run.values), all(proven for _, proven, _ in run.values)
     isolating, active = max(most for _, _, most in run.values)
     certainty = "possible" if not proven and weakest in ("certain", "inferred") else weakest
-    doubt = window_doubt(weakest) or (None if proven else "of other active producers too little is known")
+    doubt = window_doubt(weakest, day.processes[process].doubts) or (
+        None if proven else "of other active producers too little is known"
+    )
     return Finding(
         "OVER_ISOLATION",
         process=process,

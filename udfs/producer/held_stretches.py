@@ -24,7 +24,7 @@ class Held(NamedTuple):
     Attributes:
         process: its place among the date's.
         until: None: it lasts over midnight, or its end is not known.
-        certainty: the weakest of its windows'.
+        certainty: the weakest of its windows'; ``reasons``: why they are not certain.
     """
 
     process: int
@@ -35,6 +35,7 @@ class Held(NamedTuple):
     certainty: str
     profile: str
     last_attempt: int
+    reasons: tuple[str, ...] = ()
 
 
 Row = Mapping[str, Any]
@@ -78,7 +79,14 @@ def _merged(windows: list[Row]) -> Iterable[Held]:
             max(window["certainty"] for window in part),
             first["profile"],
             first["last_attempt_at"],
+            tuple(dict.fromkeys(reason for window in part for reason in reasons_of(window))),
         )
+
+
+def reasons_of(window: Row) -> list[str]:
+    """Why a window is not certain; empty: it is, or nobody said."""
+    reason: str | None = window.get("reason")
+    return reason.split(" + ") if reason else []
 
 
 _FAR = 1 << 40

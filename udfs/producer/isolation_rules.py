@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hindsight.udfs.clients.order_topic_conf import ordered_queues
-from hindsight.udfs.producer.held_stretches import Held, isolates
+from hindsight.udfs.producer.held_stretches import Held, isolates, reasons_of
 from hindsight.udfs.producer.producer_finding import (
     Finding,
     Fleet,
@@ -25,6 +25,7 @@ from hindsight.udfs.producer.producer_finding import (
 )
 from hindsight.udfs.release_profiles import profile_named
 
+Reasons = tuple[str, ...]
 _NAMED = 5  # a sentence names so many brokers at most
 _PERM_WRITE = 2  # PermName.PERM_WRITE
 
@@ -64,7 +65,9 @@ def _grown_long(window: Mapping[str, Any], given: Observed, limits: Thresholds) 
         since=opened,
         until=None if goes_on else end,
         certainty=certainty,
-        doubt="the producer's record ends before it is so long" if unseen else window_doubt(window["certainty"]),
+        doubt="the producer's record ends before it is so long"
+        if unseen
+        else window_doubt(window["certainty"], reasons_of(window)),
         subject=f"{who}, {broker}",
         evidence=f"broker_availability_window: client_id={window['client_id']}, broker_name={broker}, "
         f"state={window['state']}, window_start={iso(given.day, start)}",
@@ -89,12 +92,12 @@ def all_isolated(given: Observed, fleet: Fleet, limits: Thresholds) -> Iterable[
             routed = fleet.writable.get(topic, frozenset())
             brokers = sorted({*routed, *fleet.queues.get(topic, ())})
             own = [held for held in stretches if held.broker_name in brokers]
-            for since, until, certainty in _overlaps(own, len(brokers)):
-                yield _at_once(given, process, topic, brokers, bool(routed), since, until, certainty)
+            for since, until, certainty, reasons in _overlaps(own, len(brokers)):
+                yield _at_once(given, process, topic, brokers, bool(routed), since, until, certainty, reasons)
 
 
-def _overlaps(stretches: Sequence[Held], brokers: int) -> Iterable[tuple[int, int | None, str]]:
-    """Maximal stretches in which so many brokers are held, and their weakest certainty.
+def _overlaps(stretches: Sequence[Held], brokers: int) -> Iterable[tuple[int, int | None, str, Reasons]]:
+    """Maximal stretches in which so many brokers are held, their weakest certainty, and why it is no stronger.
 
     Stretches of one broker never overlap nor adjoin, so nothing begins while all are held.
     """
@@ -107,7 +110,8 @@ def _overlaps(stretches: Sequence[Held], brokers: int) -> Iterable[tuple[int, in
         now |= {held.broker_name: held for held in fresh}
         if len(now) == brokers:
             ends = [held.until for held in now.values() if held.until is not None]
-            yield since, min(ends, default=None), _weakest([held.certainty for held in now.values()])
+            reasons = tuple(dict.fromkeys(reason for held in now.values() for reason in held.reasons))
+            yield since, min(ends, default=None), _weakest([held.certainty for held in now.values()]), reasons
 
 
 def _weakest(certainties: Sequence[str]) -> str:
@@ -123,10 +127,11 @@ def _at_once(
     since: int,
     until: int | None,
     weakest: str,
+    reasons: Reasons,
 ) -> Finding:
     who = producer_name(given.day.processes[process])
     names = ", ".join(brokers) if len(brokers) <= _NAMED else f"{len(brokers)} of them"
-    doubts = [None if routed else "no route is recorded, there may be other brokers", window_doubt(weakest)]
+    doubts = [None if routed else "no route is recorded, there may be other brokers", window_doubt(weakest, reasons)]
     how_long = "with no end on this date" if until is None else f"for {seconds(until - since)}"
     return Finding(
         "ALL_ISOLATED",

@@ -132,7 +132,7 @@ def fold_date(date: Date, options: Options) -> Rows:
     past = Past(starts_of(date.starts), handed_over(date.replay), losses_of(date.losses))
     cuts = past.cuts(date.midnight_ms)
     tolerance_ms, limits = options.clock_tolerance_ms, options.limits
-    facts, gaps = _looked_through(date, cuts, tolerance_ms)
+    facts, gaps = _looked_through(date, cuts)
     past = past._replace(gaps=gaps)
     routes = routes_of(date.routes, stale_s=options.route_stale_s, valid_s=options.route_valid_s)
     attempts, retries = (lambda: (table for table, _ in date.slices())), retries_of(date.starts)
@@ -185,12 +185,12 @@ def fold_date(date: Date, options: Options) -> Rows:
     )
 
 
-def _looked_through(date: Date, cuts: Cuts, tolerance_ms: int) -> tuple[pa.Table, dict[Producer, list[Gap]]]:
+def _looked_through(date: Date, cuts: Cuts) -> tuple[pa.Table, dict[Producer, list[Gap]]]:
     """The facts of the date, and what its attempts show that they hide, by producer."""
     facts, traces, clocks = (
         [FACTS.empty_table()],
         [TRACES.empty_table()],
-        ClockSteps(date.midnight_ms, cuts, tolerance_ms),
+        ClockSteps(date.midnight_ms, cuts),
     )
     for table, _ in date.slices():
         facts.append(facts_of(table, date.midnight_ms, cuts))

@@ -10,6 +10,7 @@ from hindsight.udfs.producer.held_stretches import Held, HeldMinutes
 from hindsight.udfs.producer.minute_counts import MINUTE_MS, Tally
 from hindsight.udfs.producer.producer_lives import Process
 from hindsight.udfs.producer.replayed_day import Day
+from hindsight.udfs.producer.unseen_life import sentence_of
 
 # How bad each finding is by itself.
 SEVERITY = {
@@ -204,9 +205,14 @@ def runs(minutes: Iterable[tuple[Any, int, Any]]) -> list[Run]:
     return found
 
 
-def window_doubt(certainty: str) -> str | None:
-    """Why windows of this certainty may differ from what the producer held; None for certain ones."""
-    return {
+def window_doubt(certainty: str, reasons: Sequence[str] = ()) -> str | None:
+    """Why windows of this certainty may differ from what the producer held; None for certain ones.
+
+    ``reasons``: of the windows or their process, as far as they are known (``unseen_life``).
+    """
+    if certainty == "certain":
+        return None
+    return sentence_of(reasons) or {
         "possible": "its detector acts unseen",
         "inferred": "its release and switch are inferred from what it chose",
         "partial": "the hook does not see the client's own ASYNC retries",

@@ -27,7 +27,7 @@ from hindsight.udfs.producer.producer_fold import Part, State
 from hindsight.udfs.producer.producer_lives import Life, Process
 from hindsight.udfs.producer.producer_tables import INSTANT, ITEM_STATE, OF_ATTEMPT, REPLAY, VERDICT, WINDOW
 from hindsight.udfs.producer.replayed_day import Day
-from hindsight.udfs.producer.unseen_life import SENTENCES, Gap
+from hindsight.udfs.producer.unseen_life import Gap
 from hindsight.udfs.producer.window_doubts import Doubts, base_reasons, weakened
 from hindsight.udfs.values.arrays import BoolArray, IntArray
 
@@ -59,7 +59,8 @@ def _replay_row(process: Process) -> dict[str, Any]:
         "profile": process.rules.family,
         "recorded": process.recorded._asdict(),
         "verdict": process.rules.verdict,
-        "reasons": (*process.rules.reasons, *(SENTENCES[reason] for reason in process.doubts)),
+        "reasons": process.rules.reasons,
+        "reason": " + ".join(process.doubts) or None,
         "unseen": [_unseen(gap) for gap in process.gaps],
         "certainty": process.certainty,
         "attempts": process.attempts,

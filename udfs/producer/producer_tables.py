@@ -44,6 +44,7 @@ REPLAY = pa.schema(
         ("verdict", pa.string()),
         ("reasons", STRINGS),
         ("certainty", pa.string()),
+        ("reason", pa.string()),
         ("unseen", UNSEEN),
         ("attempts", pa.int64()),
         ("sources", STRINGS),

@@ -116,7 +116,7 @@ def _told(given: Observed, fleet: Fleet, watch: Watch, expected: int, observed: 
     served = any((held.broker_name, minute) in fleet.served for minute in minutes)
     doubts = [
         None if served else "nobody is recorded to have sent to it then, it may have left the route",
-        window_doubt(held.certainty),
+        window_doubt(held.certainty, held.reasons),
     ]
     why = ": its release rewrites its queue list when every broker is isolated" if rewrites else ""
     return Finding(

@@ -25,6 +25,7 @@ from hindsight.udfs.producer.attempt_facts import Cuts
 from hindsight.udfs.producer.producer_lives import Producer
 from hindsight.udfs.producer.unseen_life import TWO_PROCESSES, Gap
 
+_CLIENT_S_OWN = "[0-9A-F]{12}$"
 _TAIL = 12  # hexadecimal digits of a message id that tell the messages of one process apart
 _MOST_HEADS = 8  # more are no processes: ids that somebody else made
 _GOES_ON_MS = 5_000  # sooner no process sends after the last send of the one before it
@@ -58,6 +59,13 @@ def _of_heads_sent(a: Attempts) -> pa.Table | None:
     if size > _MOST_HEADS * len(whose.names) + _MOST_HEADS:
         return None
     place, distinct = compact(whose.codes * size + heads.codes + 1, len(whose.names) * size)
+    several = np.flatnonzero(np.bincount(distinct // size) > 1)
+    doubtful = np.flatnonzero(np.isin(whose.codes, several))
+    if len(doubtful):  # a head tells something only before what a client itself made
+        ends = pc.match_substring_regex(ids.take(pa.array(doubtful)), _CLIENT_S_OWN)
+        own_code = heads.codes.copy()
+        own_code[doubtful[~np.asarray(pc.fill_null(ends, False))]] = -1
+        place, distinct = compact(whose.codes * size + own_code + 1, len(whose.names) * size)
     own = np.flatnonzero(a.on_date)
     counted = pa.table({"place": place[own], "at": a.begin[own]}).group_by("place")
     told = counted.aggregate([("at", "count"), ("at", "min"), ("at", "max")])
