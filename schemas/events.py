@@ -260,11 +260,21 @@ MEMBERSHIP_EVENT_KINDS = (
     "group_not_known",
     "group_without_clients",
     "assignment_failed",
+    "queue_locked",
+    "lock_taken_over",
+    "lock_refused",
+    "queue_unlocked",
+    "unlock_refused",
+    "proxy_client_gone",
+    "proxy_handles_cleared",
+    "broker_isolated",
+    "broker_unreachable",
+    "broker_reachable",
 )
 
 MEMBERSHIP_EVENT = Table(
     name="membership_event",
-    comment="One row per line of a broker's log that tells of a member or subscription come or gone.",
+    comment="One row per line of a log of a broker or proxy that tells of a member, subscription or lock come or gone.",
     schema=StructType(
         [
             CLUSTER,
@@ -272,7 +282,8 @@ MEMBERSHIP_EVENT = Table(
             column(
                 "broker_name",
                 StringType(),
-                "Broker, from the file's folder or name; '' where neither tells.",
+                "Broker, from the file's folder or name, or the queue's, where the line is about one; '' where neither "
+                "tells. proxy or proxy@<folder>: a proxy wrote it.",
                 required=True,
             ),
             LOGGED_AT,
@@ -282,8 +293,25 @@ MEMBERSHIP_EVENT = Table(
             ),
             _LEVEL,
             column("thread", StringType(), "Broker thread that wrote it."),
-            column("client_group", StringType(), "Consumer or producer group.", required=True),
+            column(
+                "client_group",
+                StringType(),
+                "Consumer or producer group; '' in lines of a proxy that name none.",
+                required=True,
+            ),
             column("client_id", StringType(), "Client id; null where the line names only an address or a group."),
+            column(
+                "held_by",
+                StringType(),
+                "lock_refused, unlock_refused: the client that holds the lock; lock_taken_over: that held it.",
+            ),
+            column("queue_id", IntegerType(), "Locks: the queue, of topic and broker_name."),
+            column(
+                "isolated_broker",
+                StringType(),
+                "broker_isolated, broker_unreachable, broker_reachable: the broker, in the proxy's own fault table.",
+            ),
+            column("duration_ms", LongType(), "broker_isolated: for how long, ms."),
             column("address", StringType(), "Client's remote address; null where the line names none."),
             column(
                 "broker_address", StringType(), "The channel's own end, which a route may name; null where not said."
@@ -293,7 +321,7 @@ MEMBERSHIP_EVENT = Table(
             column("last_update_at", TimestampType(), "The channel's last heartbeat, UTC; null where not said."),
             column("consume_type", StringType(), "consumer_connected: as the client sent it."),
             column("message_model", StringType(), "consumer_connected: as the client sent it."),
-            column("topic", StringType(), "Subscription: its topic."),
+            column("topic", StringType(), "Topic of the subscription, or of the locked queue."),
             column("sub_string", StringType(), "Subscription: its expression, after the change."),
             column("old_sub_string", StringType(), "subscription_changed: its expression before."),
             column("sub_version", LongType(), "Subscription: subVersion, ms, after the change."),

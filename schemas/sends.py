@@ -222,7 +222,7 @@ MESSAGE_TRACE = Table(
             column(
                 "return_type",
                 StringType(),
-                "sub_after: SUCCESS, TIME_OUT, EXCEPTION, RETURNNULL or FAILED; a number: of a later release.",
+                "sub_after: SUCCESS, TIME_OUT, EXCEPTION, RETURNNULL or FAILED; a number: a later one's; null: C++.",
             ),
             column("client_host", StringType(), "sub_before: address of the client (4.8.0 only)."),
             column("broker_address", StringType(), "end_transaction: address of the broker."),

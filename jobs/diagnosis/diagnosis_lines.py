@@ -10,6 +10,7 @@ from hindsight.udfs.diagnosis.held_by_two import HeldByTwo
 from hindsight.udfs.diagnosis.log_diagnosis import Diagnosis
 from hindsight.udfs.diagnosis.log_findings import LogFindings
 from hindsight.udfs.diagnosis.log_members import Member
+from hindsight.udfs.diagnosis.logged_by_brokers import ByBrokers, RefusedLock, SubscriptionChange
 from hindsight.udfs.diagnosis.logged_calls import LoggedCall
 from hindsight.udfs.diagnosis.logged_ownership import UNKNOWN, Ownership, Queues
 from hindsight.udfs.diagnosis.logged_rebalances import Rebalance
@@ -27,6 +28,7 @@ def as_json(diagnosis: Diagnosis, left_alone: Iterable[str]) -> Iterator[str]:
     yield from map(_rebalance, diagnosis.rebalances)
     for troubles in diagnosis.troubles:
         yield from _troubles(troubles)
+    yield from _of_brokers(diagnosis.by_brokers)
     yield from (_line("cannot_tell", **one._asdict()) for one in diagnosis.cannot_tell)
     yield _line(
         "total",
@@ -153,6 +155,24 @@ def _troubles(one: Troubles) -> Iterator[str]:
             lines=isolation.lines,
             **whose,
         )
+
+
+def _of_brokers(told: ByBrokers) -> Iterator[str]:
+    for change in told.subscriptions:
+        yield _line("subscription_changed", **_tallied(change))
+    for lock in told.locks:
+        yield _line("lock_refused", **_tallied(lock))
+    for gone in told.gone:
+        yield _line("client_gone", **{**gone._asdict(), "at": instant(gone.at)})
+    for proxy, one in told.isolations:
+        stretch = {"since_at": instant(one.since), "until_at": instant(one.until), "lines": one.lines}
+        yield _line("proxy_isolation", proxy=proxy, broker_name=one.broker_name, state=one.state, **stretch)
+
+
+def _tallied(one: SubscriptionChange | RefusedLock) -> dict[str, object]:
+    tally = one.tally
+    counted = {"count": tally.count, "first_at": instant(tally.first), "last_at": instant(tally.last)}
+    return {**{name: value for name, value in one._asdict().items() if name != "tally"}, **counted}
 
 
 def _call(call: LoggedCall, whose: Mapping[str, object]) -> str:

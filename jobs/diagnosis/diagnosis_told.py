@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
+from hindsight.jobs.diagnosis.diagnosis_brokers import brokers_in_short, brokers_told
 from hindsight.jobs.diagnosis.diagnosis_consuming import (
     consuming_in_short,
     consuming_told,
@@ -39,6 +40,7 @@ def told(diagnosis: Diagnosis, left_alone: Iterable[str]) -> Iterator[str]:
     for group in sorted({one.key.consumer_group for one in diagnosis.ownership} | _groups(diagnosis)):
         yield ""
         yield from group_told(group, diagnosis, names, clock)
+    yield from _section("What brokers and proxies say", brokers_told(diagnosis.by_brokers, clock))
     yield from _section("Consuming, of groups not named", consuming_told(None, diagnosis.troubles, clock))
     yield from _section("Attempts to send that failed", sends_told(diagnosis.troubles, names, clock))
     yield from _section("Brokers that producers treated as unavailable", _isolations(diagnosis, names, clock))
@@ -64,7 +66,10 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
 def _in_short(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
     sends = [*given_up_in_short(diagnosis.troubles, clock), *sends_in_short(diagnosis.troubles)]
     yield from sends
-    consuming = list(consuming_in_short(diagnosis.troubles, clock))
+    consuming = [
+        *brokers_in_short(diagnosis.by_brokers, clock),
+        *consuming_in_short(diagnosis.troubles, clock),
+    ]
     yield from consuming
     isolations = [isolation for one in diagnosis.troubles for isolation in one.isolations]
     if isolations:

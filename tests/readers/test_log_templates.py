@@ -309,11 +309,74 @@ BROKER: dict[str, tuple[str, tuple[str, ...]]] = {
         ("g", "T", "AVG", "java.lang.X"),
     ),
 }
+LOCKS = "RebalanceLockManager#"
+HELD_BY = "locked client id={}, current client id={}"
+BROKER |= {
+    text: (kind, slots)
+    for by in ("tryLock", "tryLockBatch")
+    for text, kind, slots in (
+        (
+            f"{by}, message queue not locked, I got it. Group: {{}} NewClientId: {{}} {{}}",
+            "queue_locked",
+            ("g", "c@1", MQ),
+        ),
+        (
+            f"{by}, message queue lock expired, I got it. Group: {{}} OldClientId: {{}} NewClientId: {{}} {{}}",
+            "lock_taken_over",
+            ("g", "c@2", "c@1", MQ),
+        ),
+        (
+            f"{by}, message queue locked by other client. Group: {{}} OtherClientId: {{}} NewClientId: {{}} {{}}",
+            "lock_refused",
+            ("g", "c@2", "c@1", MQ),
+        ),
+        (
+            f"{LOCKS}{by}: try to lock a expired message queue, group={{}}, mq={{}}, old client id={{}}, "
+            "new client id={}",
+            "lock_taken_over",
+            ("g", MQ, "c@2", "c@1"),
+        ),
+        (
+            f"{LOCKS}{by}: message queue has been locked by other client, group={{}}, mq={{}}, {HELD_BY}",
+            "lock_refused",
+            ("g", MQ, "c@2", "c@1"),
+        ),
+    )
+}
+BROKER |= {
+    f"{LOCKS}tryLock: lock a message queue which has not been locked yet, group={{}}, clientId={{}}, mq={{}}": (
+        "queue_locked",
+        ("g", "c@1", MQ),
+    ),
+    f"{LOCKS}tryLockBatch: lock a message which has not been locked yet, group={{}}, clientId={{}}, mq={{}}": (
+        "queue_locked",
+        ("g", "c@1", MQ),
+    ),
+    "unlockBatch, Group: {} {} {}": ("queue_unlocked", ("g", MQ, "c@1")),
+    "unlockBatch, but mq locked by other client: {}, Group: {} {} {}": ("unlock_refused", ("c@2", "g", MQ, "c@1")),
+    "unlockBatch, but mq not locked, Group: {} {} {}": ("unlock_refused", ("g", MQ, "c@1")),
+    f"{LOCKS}unlockBatch: unlock mq, group={{}}, clientId={{}}, mqs={{}}": ("queue_unlocked", ("g", "c@1", MQ)),
+    f"{LOCKS}unlockBatch: mq not locked, group={{}}, clientId={{}}, mq={{}}": ("unlock_refused", ("g", "c@1", MQ)),
+    f"{LOCKS}unlockBatch: mq locked by other client, group={{}}, locked clientId={{}}, current clientId={{}}, "
+    "mqs={}": (
+        "unlock_refused",
+        ("g", "c@2", "c@1", MQ),
+    ),
+}
 TAKEN = {"client_log": CLIENT, "broker_log": BROKER}
 # Written by classes that are not on the list: Message and MessageQueue by themselves, ConsumerManageProcessor.
 NOT_LISTED = {
     "client_log": ("Message{topic='", "Message [topic=", "async send msg by retry {}", "sendKernelImpl exception, %s"),
-    "broker_log": ("getConsumerGroupInfo failed, ", "getAllClientId failed, "),
+    "broker_log": (
+        "getConsumerGroupInfo failed, ",
+        "getAllClientId failed, ",
+        "clear handle of this client",
+        "remove grpc channel",
+        "remove remoting channel",
+        " will be isolated for ",
+        " is unreachable, ",
+        " is reachable now, ",
+    ),
 }
 SECONDS_UNTIL = ("4.1.0", "4.2.0")
 BRACKETS_SINCE = (5, 1, 0)

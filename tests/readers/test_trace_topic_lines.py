@@ -61,6 +61,12 @@ def store_hosts(path):
     return StoreHosts(known)
 
 
+def test_a_cpp_client_s_after_of_six_fields_leaves_its_pub_alone():
+    pub, after = rows(body(PUB, AFTER[:6]))
+    assert (pub["topic"], after["kind"], after["success"], after["cost_ms"]) == ("T", "sub_after", False, 21)
+    assert after["return_type"] is None
+
+
 @pytest.mark.parametrize("path", [CHAOS, MIXED], ids=["chaos", "mixed"])
 def test_every_record_of_a_dump_is_found_as_often_as_its_name_stands_in_the_bodies(path):
     found = counts(check(parse_trace_topic, lines_of(path), TABLES))

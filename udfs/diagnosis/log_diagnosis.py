@@ -11,6 +11,7 @@ from hindsight.udfs.diagnosis.log_findings import Event, LogFindings
 from hindsight.udfs.diagnosis.log_limits import CannotTell, limits_of_logs, limits_of_sends
 from hindsight.udfs.diagnosis.log_members import Member, members_of, of_nothing_said
 from hindsight.udfs.diagnosis.log_processes import consumes_of, processes_of, unique
+from hindsight.udfs.diagnosis.logged_by_brokers import ByBrokers, by_brokers
 from hindsight.udfs.diagnosis.logged_ownership import OWNED, SHARED, Key, Ownership, ProcessWalk, ownership_of
 from hindsight.udfs.diagnosis.logged_rebalances import Rebalance, rebalances_of, signs_of
 from hindsight.udfs.diagnosis.logged_troubles import Troubles, troubles_of
@@ -29,6 +30,7 @@ class Diagnosis:
     held_by_two: list[HeldByTwo]
     rebalances: list[Rebalance]
     troubles: list[Troubles]
+    by_brokers: ByBrokers
     cannot_tell: list[CannotTell]
 
     def of_groups(self, pattern: str) -> Diagnosis:
@@ -59,6 +61,7 @@ def diagnosis_of(logs: Iterable[LogFindings], silence_ms: int = SILENCE_MS) -> D
         held_by_two(known, consumes),
         rebalances_of(walks, memberships),
         troubles,
+        by_brokers(memberships),
         [
             *limits_of_logs(logs, {path for walk in walks if walk.process.events for path in walk.process.paths}),
             *limits_of_sends(troubles),

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from hindsight.udfs.diagnosis.log_life import Life
 from hindsight.udfs.lines.bounded_lines import Line, Refusal
 from hindsight.udfs.lines.parsed_line import ClientLogLayout, ParsedLine, is_instant
-from hindsight.udfs.logs.broker_log_lines import parse_broker_log
+from hindsight.udfs.logs.broker_log_lines import ISOLATIONS, is_server_s, parse_broker_log
 from hindsight.udfs.logs.client_log_layouts import reading_of
 from hindsight.udfs.logs.client_log_lines import parse_client_log
 from hindsight.udfs.logs.log_layouts import LogReading, without_colours, written_at
@@ -62,6 +62,8 @@ _KEPT = (
     "min_offset",
     "max_offset",
     "reconsume_times",
+    "held_by",
+    "isolated_broker",
     "sub_string",
     "old_sub_string",
     "consume_type",
@@ -271,7 +273,8 @@ def _inner(text: str) -> str:
 
 def _kind(found: LogFindings) -> LogKind:
     """What a log is by what was found in it: a broker's holds a client's lines of its own, but no consumer's."""
-    is_client = bool(found.own_lives) or any(one.kind != "route_changed" for one in found.events)
+    of_both = {"route_changed"} | (ISOLATIONS if is_server_s(found.path) else set())
+    is_client = bool(found.own_lives) or any(one.kind not in of_both for one in found.events)
     if found.memberships:
         return "both" if is_client else "broker_log"
     return "client_log" if is_client or found.events else "neither"

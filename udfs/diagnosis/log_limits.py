@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from hindsight.udfs.diagnosis.log_findings import BOTH, NEITHER, LogFindings
 from hindsight.udfs.diagnosis.logged_troubles import Troubles
+from hindsight.udfs.logs.broker_log_lines import is_server_s
 
 _ISOLATIONS_FROM = "V5_1_4"
 
@@ -19,7 +20,8 @@ class CannotTell(NamedTuple):
     sentence: str
 
 
-_NOTHING_FOUND = "no line tells of queues, members or sends: no log of RocketMQ's client or broker at level INFO"
+_NOTHING_FOUND = "no line tells of queues, members or sends; a client's log does at level INFO"
+_OF_A_SERVER = "a log that a broker, proxy, name server or controller writes; none of its lines answers a question here"
 _FOREIGN = "a log of the C++ or the Go client, whose lines are not read"
 _UNKNOWN_LAYOUT = "no line could be read; [[ingest.client_log_layout]] of the settings can declare their layout"
 _KIND_UNCLEAR = "lines of clients and of a broker, read as both; --client-log or --broker-log says which it is"
@@ -44,7 +46,7 @@ def limits_of_logs(logs: list[LogFindings], told: Container[str]) -> list[Cannot
 
 def _why_nothing(log: LogFindings) -> str:
     if not log.refused:
-        return _NOTHING_FOUND
+        return _OF_A_SERVER if is_server_s(log.path) else _NOTHING_FOUND
     return _FOREIGN if "FOREIGN_CLIENT_LOG" in log.refused else _UNKNOWN_LAYOUT
 
 

@@ -85,6 +85,7 @@ _SIGNS: Mapping[str, tuple[bool, str]] = {
     "consumer_connected": (True, "connected"),
     "consumer_unregistered": (False, "unregistered"),
     "consumer_channel_closed": (False, "channel closed"),
+    "proxy_client_gone": (False, "forgotten by a proxy"),
 }
 
 
@@ -93,7 +94,7 @@ def signs_of(memberships: Iterable[tuple[str, Event]]) -> list[Sign]:
     return [
         Sign(event.at, event.row["client_group"], event.row["client_id"], *_SIGNS[event.kind], broker_name)
         for broker_name, event in memberships
-        if event.kind in _SIGNS
+        if event.kind in _SIGNS and event.row.get("client_group")
     ]
 
 

@@ -126,7 +126,7 @@ def _sub_before(parts: list[str], place: Fields) -> Record:
 
 
 def _sub_after(parts: list[str], place: Fields) -> Record:
-    _need(parts, _SHORT_AFTER)
+    _need(parts, _SHORT_AFTER - 1)
     is_long = len(parts) > _SHORT_AFTER + 1
     row = {
         "kind": "sub_after",
@@ -137,7 +137,7 @@ def _sub_after(parts: list[str], place: Fields) -> Record:
         "cost_ms": java_number(parts[3], 64),
         "success": _flag(parts, 4),
         "message_key": _optional(parts, 5),
-        "return_type": _of(_RETURN_TYPES, parts, 6),
+        "return_type": _of(_RETURN_TYPES, parts, 6) if len(parts) >= _SHORT_AFTER else None,
     }
     return Record("message_trace", {**place, **row})
 
@@ -177,7 +177,7 @@ def _recall(parts: list[str], place: Fields) -> Record:
 _READERS: dict[str, Callable[[list[str], Fields], Record]] = {
     "Pub": _pub,  # 14 fields; 15 in 4.8.0; 13 without the offset message id
     "SubBefore": _sub_before,  # 8; 9 in 4.8.0
-    "SubAfter": _sub_after,  # 9; 7 in 4.4.0-4.7.1 and 4.9.1, and for AccessChannel.CLOUD
+    "SubAfter": _sub_after,  # 9; 7 in 4.4.0-4.7.1 and 4.9.1, and for AccessChannel.CLOUD; 6 of C++
     "EndTransaction": _end_transaction,  # 13, 4.9.0 on
     "Recall": _recall,  # 7, 5.3.2 on
 }

@@ -1,11 +1,15 @@
-"""Lines of ``broker.log`` in, rows of ``membership_event`` out: members and subscriptions that came and went.
+"""Lines of a broker's or proxy's log in, rows of ``membership_event`` out: members, subscriptions, locks.
 
 Layout of all releases: ``2026-01-05 10:15:00 INFO thread - text``, GMT+8, one-second resolution; others are read as
 ``log_layouts`` says. Messages are looked for anywhere in a line, under whatever wraps it; a line without any that is
 registered here is ignored, and so is what a stack trace quotes.
 The log does not say whose it is: the broker's name is the file's (``broker-a.log``), else its folder's.
-Source: ConsumerManager, ConsumerGroupInfo, ProducerManager, QueryAssignmentProcessor, 4.0.0 to 5.5.0;
-GrpcClientChannel, RemotingChannel, RemoteChannel and SimpleChannel of the proxy, 5.0.0 to 5.5.0.
+``lock.log`` (who holds the lock of a queue) and ``proxy.log`` (clients that are gone) are read too; a line of a fault
+table is a proxy's own only in a file of a server's name. Of servers' other files no line answers a question.
+Source: ConsumerManager, ConsumerGroupInfo, ProducerManager, QueryAssignmentProcessor, RebalanceLockManager, 4.0.0 to
+5.5.0;
+GrpcClientChannel, RemotingChannel, RemoteChannel and SimpleChannel of the proxy, its ClientActivity,
+ClientManagerActivity, DefaultReceiptHandleManager and TopicRouteService, 5.0.0 to 5.5.0.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from datetime import tzinfo
+from itertools import takewhile
 from typing import Any
 
 from hindsight.udfs.lines.bounded_lines import Line
@@ -155,8 +160,114 @@ TEMPLATES: tuple[Template, ...] = (
         r"(?:, get consumer id list failed|, allocate message queue exception\. (?P<ignored>.*+)| does not exist\.)",
     ),
 )
+_MQ = (
+    r"MessageQueue \[topic=(?P<topic>[^,\[\]]++), brokerName=(?P<queue_broker>[^,\[\]]++), "
+    r"queueId=(?P<queue_id>\d{1,10}+)\]"
+)
+_ID = r"(?P<client_id>[^, ]++)"
+_HOLDER = r"(?P<held_by>[^, ]++)"
+_IN_LOCK = r"group=(?P<client_group>[^, ]++)"
+_LOCKS = "RebalanceLockManager#"
+
+
+def _locks() -> Iterator[Template]:
+    """Lines of lock.log, in the words of 4.0.0 to 4.9.7 and of 5.0.0 on."""
+    for by in ("tryLock", "tryLockBatch"):
+        old, new = f"{by}, message queue ", f"{_LOCKS}{by}: "
+        of_old, last = rf"Group: {_GROUP} ", rf"NewClientId: {_ID} {_MQ}"
+        of_new = rf"{_IN_LOCK}, mq={_MQ}, "
+        yield template("queue_locked", f"{old}not locked, I got it. ", rf"{old}not locked, I got it\. {of_old}{last}")
+        yield template(
+            "lock_taken_over",
+            f"{old}lock expired, I got it. ",
+            rf"{old}lock expired, I got it\. {of_old}OldClientId: {_HOLDER} {last}",
+        )
+        yield template(
+            "lock_refused",
+            f"{old}locked by other client. ",
+            rf"{old}locked by other client\. {of_old}OtherClientId: {_HOLDER} {last}",
+        )
+        yield template(
+            "queue_locked",
+            f"{new}lock a message ",
+            rf"{new}lock a message (?:queue )?+which has not been locked yet, {_IN_LOCK}, clientId={_ID}, mq={_MQ}",
+        )
+        yield template(
+            "lock_taken_over",
+            f"{new}try to lock a expired message queue, ",
+            rf"{new}try to lock a expired message queue, {of_new}old client id={_HOLDER}, new client id={_ID}",
+        )
+        yield template(
+            "lock_refused",
+            f"{new}message queue has been locked by other client, ",
+            rf"{new}message queue has been locked by other client, {of_new}locked client id={_HOLDER}, "
+            rf"current client id={_ID}",
+        )
+    yield template("queue_unlocked", "unlockBatch, Group: ", rf"unlockBatch, Group: {_GROUP} {_MQ} {_ID}")
+    yield template(
+        "unlock_refused",
+        "unlockBatch, but mq locked by other client: ",
+        rf"unlockBatch, but mq locked by other client: {_HOLDER}, Group: {_GROUP} {_MQ} {_ID}",
+    )
+    yield template(
+        "unlock_refused",
+        "unlockBatch, but mq not locked, ",
+        rf"unlockBatch, but mq not locked, Group: {_GROUP} {_MQ} {_ID}",
+    )
+    new = f"{_LOCKS}unlockBatch: "
+    of_client = rf"{_IN_LOCK}, clientId={_ID}, mqs?={_MQ}"
+    yield template("queue_unlocked", f"{new}unlock mq, ", rf"{new}unlock mq, {of_client}")
+    yield template("unlock_refused", f"{new}mq not locked, ", rf"{new}mq not locked, {of_client}")
+    yield template(
+        "unlock_refused",
+        f"{new}mq locked by other client, ",
+        rf"{new}mq locked by other client, {_IN_LOCK}, locked clientId={_HOLDER}, current clientId={_ID}, mqs={_MQ}",
+    )
+
+
+# Of proxies: a client that is gone, what was kept for it, and the fault table of its own (sendLatencyEnable).
+_PROXY: tuple[Template, ...] = (
+    template(
+        "proxy_handles_cleared",
+        "clear handle of this client when client unregister. ",
+        r"clear handle of this client when client unregister\. group:(?P<client_group>[^, ]++), "
+        rf"clientChannelInfo:{_CHANNEL}",
+    ),
+    template(
+        "proxy_client_gone",
+        "remove grpc channel when client unregister. ",
+        r"remove grpc channel when client unregister\. group:(?P<client_group>[^, ]++), "
+        rf"clientChannelInfo:{_CHANNEL}, removed:(?P<ignored>true|false)",
+    ),
+    template(
+        "proxy_client_gone",
+        "remove remoting channel when client unregister. ",
+        rf"remove remoting channel when client unregister\. clientChannelInfo:{_CHANNEL}",
+    ),
+    template(
+        "broker_isolated",
+        " will be isolated for ",
+        r"(?P<isolated_broker>[^ ]++) will be isolated for (?P<duration_ms>\d{1,18}+) ms\.",
+    ),
+    template(
+        "broker_unreachable",
+        " is unreachable, it will not be used",
+        r"(?P<isolated_broker>[^ ]++) is unreachable, it will not be used until it's reachable",
+    ),
+    template(
+        "broker_reachable",
+        " is reachable now, then it can be used",
+        r"(?P<isolated_broker>[^ ]++) is reachable now, then it can be used\.",
+    ),
+)
+TEMPLATES += (*_locks(), *_PROXY)
 _NEEDLES = (
     "connected, ",
+    "tryLock",
+    "unlockBatch",
+    "when client unregister. ",
+    " will be isolated for ",
+    "reachable",
     "unregister ",
     "NETTY EVENT",
     "SCAN: ",
@@ -172,8 +283,16 @@ _MESSAGES = TemplateIndex(TEMPLATES, _NEEDLES)
 # GrpcClientChannel and RemotingChannel name both addresses; RemoteChannel (of another proxy) names none.
 _REMOTE = re.compile(r"\bremoteAddress=([^,}\]\s]*+)| R:([^ \]]*+)\]")
 _LOCAL = re.compile(r"\blocalAddress=([^,}\]\s]*+)| L:([^ \]]*+) ")
-_OWN_NAME = re.compile(r"broker(?:\.\d+)?").fullmatch  # what RocketMQ calls the file itself
-_ROTATED = frozenset({"otherdays", "other_days"})
+# What RocketMQ calls the file itself: rmq.broker.logback.xml and the like, 4.0.0 to 5.5.0.
+_OWN_NAME = re.compile(
+    r"(?:broker(?:_default|_traffic|_metrics)?|auth_audit|coldctr|commercial|controller(?:_default|_traffic)?|dledger|"
+    r"filter|jraft|lite|lock|namesrv(?:_default|_traffic)?|pop|protection|remoting|rocksdb|stats|store|storeerror|"
+    r"tiered_store|transaction|watermark)(?:\.\d+)?"
+).fullmatch
+_OF_PROXY = re.compile(r"proxy(?:_metric|_traffic|_watermark)?(?:\.\d+)?").fullmatch
+ISOLATIONS = frozenset({"broker_isolated", "broker_unreachable", "broker_reachable"})
+_NAMELESS = frozenset({"otherdays", "other_days", "rocketmqlogs"})  # folders that RocketMQ makes
+_STATIC = "__syslo__"  # as broker of a logical queue
 _MEMBER = {name: re.compile(rf"(?:^|, ){name}=([^,\[\]]*+)") for name in ("topic", "subVersion")}
 
 
@@ -188,7 +307,7 @@ def parse_broker_log(
         file: the file's path inside its cluster's folder.
         look: gives the lines anew; None: they can be read only once.
     """
-    reader = _Reader(broker_of(file), LogReading(zone, fractions=Fractions(look)))
+    reader = _Reader(broker_of(file), LogReading(zone, fractions=Fractions(look)), is_server=is_server_s(file))
     unwrapper = Unwrapper()
     for line in lines:
         text = line[3]
@@ -204,8 +323,9 @@ def parse_broker_log(
 class _Reader:
     """Reads wanted lines; remembers which lines this instant has had."""
 
-    def __init__(self, broker_name: str, reading: LogReading) -> None:
+    def __init__(self, broker_name: str, reading: LogReading, *, is_server: bool) -> None:
         self.broker_name = broker_name
+        self.is_server = is_server
         self.reading = reading
         self.occurrences = Occurrences()
 
@@ -215,7 +335,7 @@ class _Reader:
             return ParsedLine(line, refusal=line.refusal)
         text = without_colours(text)
         found = _MESSAGES.search(text)
-        if found is None or continues_trace(text):
+        if found is None or continues_trace(text) or (found[1].kind in ISOLATIONS and not self.is_server):
             return ignored(line)
         try:
             row = self._event(text, *found)
@@ -228,17 +348,30 @@ class _Reader:
         message = text[start:]
         row = read_message(form, message, _READ)
         stamp(row, head, text, message, self.occurrences)
-        row["broker_name"] = self.broker_name
+        queue_s = row.pop("queue_broker", "")
+        row["broker_name"] = self.broker_name if queue_s.startswith(_STATIC) else queue_s or self.broker_name
+        row.setdefault("client_group", "")
         return row
 
 
+def is_server_s(file: str) -> bool:
+    """Whether a file has a name that brokers, name servers, controllers or proxies give to their own logs."""
+    stem = file.rpartition("/")[2].partition(".log")[0]
+    return bool(_OWN_NAME(stem) or _OF_PROXY(stem))
+
+
 def broker_of(file: str) -> str:
-    """``broker-a`` for ``broker-a.log.gz`` and ``broker-a/otherdays/broker.1.log.gz``; '' for a mere ``broker.log``."""
+    """``broker-a`` for ``broker-a.log.gz`` and ``broker-a/otherdays/broker.1.log.gz``; '' for a mere ``broker.log``.
+
+    A proxy's own log is ``proxy``, or ``proxy@<folder>``.
+    """
     *folders, name = file.split("/")
     stem = name.partition(".log")[0]
-    if not _OWN_NAME(stem):
-        return stem
-    return next((folder for folder in reversed(folders) if folder not in _ROTATED), "")
+    own = takewhile(lambda folder: "=" not in folder, reversed(folders))  # below the landing folder's cluster=...
+    folder = next((folder for folder in own if folder not in _NAMELESS), "")
+    if _OF_PROXY(stem):
+        return f"proxy@{folder}" if folder else "proxy"
+    return folder if _OWN_NAME(stem) else stem
 
 
 def _channel(printed: str) -> dict[str, Any]:
@@ -274,6 +407,8 @@ def _sub_string(printed: str) -> str | None:
 
 _READ: dict[str, Reader] = {
     "channel": _channel,
+    "queue_id": lambda text: {"queue_id": java_number(text, 32)},
+    "duration_ms": lambda text: {"duration_ms": java_number(text, 64)},
     "client_version": lambda text: {"client_version": java_number(text, 32)},
     "last_update_at": _last_update,
     "subscription": _subscription,

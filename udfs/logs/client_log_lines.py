@@ -40,7 +40,7 @@ from hindsight.udfs.logs.log_layouts import (
 from hindsight.udfs.logs.log_templates import Template
 from hindsight.udfs.logs.log_wrappers import Unwrapper
 from hindsight.udfs.logs.logged_lines import Occurrences, line_digest, stamp
-from hindsight.udfs.logs.other_client_logs import CPP, is_other_client, read_other
+from hindsight.udfs.logs.other_client_logs import CPP, head_of_cpp, is_other_client, read_other
 from hindsight.udfs.logs.padded_fractions import Look
 
 _MARK = "rebalanced result changed. allocateMessageQueueStrategyName="
@@ -54,6 +54,7 @@ _FIELDS = (
     "rebalanceResultSet",
 )
 _QUEUE = re.compile(r"MessageQueue \[topic=([^,\]]++), brokerName=([^,\]]++), queueId=(\d{1,10}+)\](?:, )?")
+RESULT = "rebalance_result"
 _RECENT = 8  # lines, within which a record begins whose trace names an exception
 _MOST_OF_EXCEPTION = 2048
 _FRAMES = ("\tat ", "\t... ")  # how most lines of a trace begin
@@ -162,7 +163,7 @@ class _Reader:
             if continues_trace(text):
                 return None
             if is_other_client(text):
-                return self._other(line, text)
+                return self._other(line, text) or self._in_java_s_words(line, text, found)
             if found is None:
                 grpc = read_grpc(text, self.reading)
                 if grpc is not None:
@@ -170,7 +171,7 @@ class _Reader:
                 refuse_foreign(text)
                 return None
             start, form = found
-            record = self._result(text, start) if form.kind == "rebalance_result" else self._event(text, start, form)
+            record = self._result(text, start) if form.kind == RESULT else self._event(text, start, form)
         except RefusedLineError as refused:
             return ParsedLine(line, refusal=refused.refusal)
         self.is_traced = form.traced
@@ -190,6 +191,17 @@ class _Reader:
             return ParsedLine(line, (Record("rebalance_result", row),))
         row |= {"log_folder": self.folder, "pid": None}
         stamp(row, other.head, text, other.message, self.occurrences)
+        return ParsedLine(line, (Record("client_event", row),))
+
+    def _in_java_s_words(self, line: Line, text: str, found: tuple[int, Template] | None) -> ParsedLine | None:
+        """What comes of a line of C++ that says what Java's client would, as its branch re_dev does."""
+        told = head_of_cpp(text, self.reading.zone)
+        if found is None or told is None or not told[1].startswith(found[1].starts) or found[1].kind == RESULT:
+            return None
+        head, message = told
+        row = {**read_event(found[1], message), "language": CPP, "log_folder": self.folder, "pid": None}
+        stamp(row, head, text, message, self.occurrences)
+        self.is_traced = False
         return ParsedLine(line, (Record("client_event", row),))
 
     def _given_up(self, line: Line, text: str, start: int, form: Template) -> ParsedLine | None:

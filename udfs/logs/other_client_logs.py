@@ -194,20 +194,19 @@ _GO_MESSAGES: Mapping[str, Callable[[Fields], dict[str, Any]]] = {
 }
 
 
+def head_of_cpp(text: str, zone: tzinfo) -> tuple[LogHead, str] | None:
+    """The head and the message of a line in C++'s layout; None: it is in another. Refused: BAD_TIMESTAMP."""
+    line = _CPP_LINE.fullmatch(text)
+    return None if line is None else (_head_of_cpp(line, zone), _PLACE.sub("", line[10]))
+
+
 def _cpp(line: re.Match[str], zone: tzinfo) -> OtherLine | None:
-    year, month, day, *time, millisecond, level, spdlog_level, text = line.groups()
-    number = int(month) if month.isdigit() else _MONTHS.index(month) + 1 if month in _MONTHS else 0
-    message = _PLACE.sub("", text)
+    message = _PLACE.sub("", line[10])
     found = next(((kind, m) for kind, pattern in _CPP_MESSAGES if (m := pattern.match(message))), None)
     if found is None:
         return None
-    try:
-        hour, minute, second = map(int, time)
-        at = datetime(int(year), number, int(day), hour, minute, second, int(millisecond) * 1000, zone)
-    except ValueError:
-        raise RefusedLineError("BAD_TIMESTAMP", f"{line[0][:30]!r} begins with no time") from None
+    head = _head_of_cpp(line, zone)
     kind, said = found
-    head = LogHead(instant_of(at), 1, level or spdlog_level, None, None)
     if kind is None:
         row = _result_row(said[1], said[2], said[3], ()) | {"strategy": "AVG"}
         return OtherLine(CPP, head, message, row, True)
@@ -215,6 +214,17 @@ def _cpp(line: re.Match[str], zone: tzinfo) -> OtherLine | None:
     if "queue_id" in named:
         named["queue_id"] = java_number(named["queue_id"], 32)
     return OtherLine(CPP, head, message, {"kind": kind, "arguments_lost": not named, **named}, False)
+
+
+def _head_of_cpp(line: re.Match[str], zone: tzinfo) -> LogHead:
+    year, month, day, *time, millisecond, level, spdlog_level, _ = line.groups()
+    number = int(month) if month.isdigit() else _MONTHS.index(month) + 1 if month in _MONTHS else 0
+    try:
+        hour, minute, second = map(int, time)
+        at = datetime(int(year), number, int(day), hour, minute, second, int(millisecond) * 1000, zone)
+    except ValueError:
+        raise RefusedLineError("BAD_TIMESTAMP", f"{line[0][:30]!r} begins with no time") from None
+    return LogHead(instant_of(at), 1, level or spdlog_level, None, None)
 
 
 def queues_below(row: Mapping[str, Any], message: str, lines: Sequence[str]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ CLASSES = {
     "LatencyFaultToleranceImpl DefaultMQPushConsumerImpl DefaultLitePullConsumerImpl ConsumeMessageConcurrentlyService "
     "ConsumeMessageOrderlyService ConsumeMessagePopConcurrentlyService ConsumeMessagePopOrderlyService "
     "PullMessageService ProcessQueue DefaultMQPullConsumerImpl RemoteBrokerOffsetStore PullAPIWrapper",
-    "broker": "ConsumerManager ConsumerGroupInfo ProducerManager QueryAssignmentProcessor",
+    "broker": "ConsumerManager ConsumerGroupInfo ProducerManager QueryAssignmentProcessor RebalanceLockManager",
 }
 WIDTH = {7: 2, 8: 2, 16: 2, 19: 2, 20: 2, 15: 3, 3: 4, 4: 4, 9: 4, 10: 4, 11: 4, 12: 4, 17: 4, 18: 4, 5: 8, 6: 8}
 
