@@ -99,6 +99,7 @@ CLIENT_EVENT_KINDS = (
     "offset_first_read",
     "offset_reset",
     "offset_not_stored",
+    "offset_went_back",
     "consume_failed",
     "consume_not_locked",
     "message_expired",
@@ -169,7 +170,8 @@ CLIENT_EVENT = Table(
             column(
                 "new_offset",
                 LongType(),
-                "offset_illegal, offset_fixed, offset_first_read: where the client goes on; null: not said.",
+                "offset_illegal, offset_fixed, offset_first_read, offset_went_back: where the client goes on; null: "
+                "not said.",
             ),
             column("min_offset", LongType(), "The queue's smallest offset, or of the messages held; null: not said."),
             column("max_offset", LongType(), "The queue's largest offset, or of the messages held; null: not said."),

@@ -116,6 +116,8 @@ def _offset(one: OffsetSet) -> str:
         return (
             f"the offsets of {one.topic} were reset by an operator's command, {one.detail}, from {one.broker_address}"
         )
+    if one.kind == "offset_went_back":
+        return f"a pull's answer went back from {one.offset} to {one.new_offset}, in a queue that is not named"
     if one.kind == "offset_fixed":
         return f"the client stored {one.new_offset} as its offset of {queue}"
     asked = f"{one.offset} was asked for, " if one.offset is not None else ""

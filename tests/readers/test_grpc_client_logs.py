@@ -164,3 +164,43 @@ def test_a_line_in_no_layout_at_all_is_refused():
 def test_long_lines_full_of_beginnings_are_read_in_linear_time():
     (one,) = parsed(java("Failed to send message, " * 20_000))
     assert one.records == ()
+
+
+NODE = "2026-01-05 10:15:00,123 WARN 77 {}"
+PYTHON = "2026-01-05 10:15:00,123 [ERROR] {}"
+
+
+@pytest.mark.parametrize(
+    ("layout", "message", "told"),
+    [
+        (
+            NODE,
+            "Failed to send message, would attempt to resend right now, maxAttempts=3, attempt=1, topic=T, "
+            f"messageId(s)=01AB, endpoints=e:1, clientId={ID}, error=Error: 14 UNAVAILABLE",
+            {"kind": "send_failed", "topic": "T", "broker_address": "e:1", "client_id": ID, "pid": 77, "level": "WARN"},
+        ),
+        (
+            NODE,
+            f"Acquired empty assignments from remote, would scan later, topic=T, clientId={ID}",
+            {"kind": "assignments_empty", "topic": "T", "client_id": ID},
+        ),
+        (PYTHON, "send message exception, topic: T, e: timed out", {"kind": "send_failed", "topic": "T"}),
+        (
+            PYTHON,
+            f"PUSH_CONSUMER, client_id:{ID} send heartbeat to 10.0.0.9:8081 error, code:50001, message:busy.",
+            {"kind": "heartbeat_failed", "client_id": ID, "broker_address": "10.0.0.9:8081"},
+        ),
+        (
+            PYTHON,
+            "process queue total cached messages exceeds the threshold, threshold: 1024, actual: 1030, queue: q",
+            {"kind": "flow_control", "level": "ERROR"},
+        ),
+    ],
+)
+def test_lines_of_node_and_python_are_read_in_their_own_layouts(layout, message, told):
+    text = layout.format(message)
+    (one,) = parse_client_log([Line(1, 0, len(text), text, None)], zone=ZONE)
+    (record,) = one.records
+    assert {name: record.row.get(name) for name in told} == told
+    assert record.row["logged_at"] == int(datetime(2026, 1, 5, 1, 15, 0, 123_000, UTC).timestamp() * 1000)
+    assert record.row["language"] == "GRPC"

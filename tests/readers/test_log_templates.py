@@ -238,7 +238,18 @@ CLIENT: dict[str, tuple[str, tuple[str, ...] | str]] = {
         "send_given_up",
         "Send [3] times, still failed, cost [3000]ms, Topic: T, BrokersSent: [a, b, null]",
     ),
-    "sendDefaultImpl call timeout": ("send_given_up", ()),
+    **{
+        f"{of} call timeout": ("send_given_up", ())
+        for of in ("sendDefaultImpl", "sendSelectImpl", "sendKernelImpl", "DEFAULT ASYNC send")
+    },
+    "consumerOffset is -1 in messageQueue [": (
+        "offset_not_stored",
+        f"consumerOffset is -1 in messageQueue [{MQ}].",
+    ),
+    "[BUG] pull message result maybe data wrong, nextBeginOffset: {} firstMsgOffset: {} prevRequestOffset: {}": (
+        "offset_went_back",
+        ("7", "9223372036854775807", "9"),
+    ),
     " will be isolated for ": ("broker_isolated", "b will be isolated for 2000 ms."),
     " is unreachable, it will not be used until it's reachable": (
         "broker_unreachable",

@@ -41,7 +41,7 @@ CONSUMING = (
     "result_dropped",
     "offset_not_stored",
 )
-OFFSETS = ("offset_illegal", "offset_fixed", "offset_reset")
+OFFSETS = ("offset_illegal", "offset_fixed", "offset_reset", "offset_went_back")
 Subject = tuple[str | int | bool | tuple[str, ...] | None, ...]
 
 
@@ -85,7 +85,8 @@ class OffsetSet(NamedTuple):
     """An offset that was not taken up where it was left: ``kind`` says who set it, and why.
 
     ``offset_illegal``: the broker does not have what the client asked for; ``offset_fixed``: the client stored the new
-    one; ``offset_reset``: an operator's command, sent by the broker at ``broker_address``.
+    one; ``offset_went_back``: the broker answered with an earlier one; ``offset_reset``: an operator's command, sent by
+    the broker at ``broker_address``.
     """
 
     at: int

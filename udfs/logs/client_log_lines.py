@@ -205,10 +205,11 @@ class _Reader:
         return ParsedLine(line, (Record("client_event", row),))
 
     def _given_up(self, line: Line, text: str, start: int, form: Template) -> ParsedLine | None:
-        """What comes of an exception that ended a send; None: its record has told it already."""
+        """What comes of an exception that ended a send; None: its record has told it, or is of one attempt."""
         record = next((one for one in reversed(self.recent) if begins_record(one)), text)
         message = text[start : start + _MOST_OF_EXCEPTION]
-        if self.given_up == (record, message):
+        of_attempt = MESSAGES.search(record) if record is not text else None
+        if self.given_up == (record, message) or (of_attempt is not None and of_attempt[1].kind != GIVEN_UP):
             return None
         head = written_at(record, self.reading)
         if head is None:

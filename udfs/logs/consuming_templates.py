@@ -156,6 +156,17 @@ CONSUMING: tuple[Template, ...] = (
         )
         for starts in ("updateConsumeOffsetToBroker exception, ", "fetchConsumeOffsetFromBroker exception, ")
     ),
+    template(
+        "offset_not_stored",
+        "consumerOffset is -1 in messageQueue [",
+        rf"(?P<detail>consumerOffset is -1) in messageQueue \[{_MQ}\]\.?",
+    ),
+    template(
+        "offset_went_back",
+        "[BUG] pull message result maybe data wrong, ",
+        r"\[BUG\] pull message result maybe data wrong, nextBeginOffset: (?P<new_offset>-?\d{1,19}+) "
+        r"firstMsgOffset: (?P<ignored>-?\d++) prevRequestOffset: (?P<offset>-?\d{1,19}+)",
+    ),
     # The listener
     template(
         "consume_failed",
@@ -244,10 +255,13 @@ CONSUMING: tuple[Template, ...] = (
         mark="] times, still failed, cost [",
         traced=True,
     ),
-    template(
-        GIVEN_UP,
-        "sendDefaultImpl call timeout",
-        r"(?P<detail>sendDefaultImpl call timeout)(?P<ignored>.*+)",
-        traced=True,
+    *(
+        template(GIVEN_UP, starts, rf"(?P<detail>{starts})(?P<ignored>.*+)", traced=True)
+        for starts in (
+            "sendDefaultImpl call timeout",
+            "sendSelectImpl call timeout",
+            "sendKernelImpl call timeout",
+            "DEFAULT ASYNC send call timeout",
+        )
     ),
 )

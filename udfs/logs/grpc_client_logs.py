@@ -6,10 +6,13 @@ written in.
 
 - Java, C#    ``2026-01-05 10:15:00.123 INFO  [pid] [thread] [class#method:line] - text``, C# with four digits, local
 - Go          ``2026-01-05T10:15:00.123+0800\\tINFO\\tfile:line\\ttext\\t{"client_id": "..."}``
+- Python      ``2026-01-05 10:15:00,123 [INFO] text``, local
+- Node.js     ``2026-01-05 10:15:00,123 INFO pid text``, local
 - C++         ``2026-01-05 10:15:00.123 [I] [thread] text file:line``, local
 
 Source: ClientImpl, ProducerImpl and PushConsumerImpl of Java, golang/client.go, producer.go and push_consumer.go,
-Client.cs and Producer.cs, SendContext.cpp and ClientImpl.cpp of rocketmq-clients, 5.0.0 to master.
+Client.cs and Producer.cs, SendContext.cpp and ClientImpl.cpp of rocketmq-clients, 5.0.0 to master;
+rocketmq-python-client 5.1.2, rocketmq-client-nodejs 1.0.8 with egg-logger.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from hindsight.udfs.values.message_queues import MessageQueue, sort_queues
 
 GRPC = "GRPC"
 # One of them stands in each line that is recognised here.
-GRPC_NEEDLES = ("endpoint", "ssignment", "it is expired")
+GRPC_NEEDLES = ("endpoint", "ssignment", "it is expired", "process queue ", "send message exception, ", "eartbeat to ")
 _EVENTS: Sequence[tuple[str, str]] = (
     ("endpoint_rejoined", r"[Rr]ejoin endpoints which (?:is|was) isolated before, "),
     ("endpoint_rejoined", r"Removed isolation for endpoint (?P<endpoints>[^ ]++) after successful heartbeat"),
@@ -38,8 +41,17 @@ _EVENTS: Sequence[tuple[str, str]] = (
     ("assignments_empty", r"(?:Acquired|Attention!!! acquired) empty assignments from remote, "),
     ("queue_removed", r"Drop message queue according to the latest assignmentList, "),
     ("queue_pull_expired", r"Drop message queue because it is expired, "),
+    # Python
+    ("send_failed", r"send message exception, topic: (?P<topic>[^ ,]++), "),
+    (
+        "heartbeat_failed",
+        r"[A-Z_]++, client_id:(?P<clientId>[^ ]++) send heartbeat to (?P<endpoints>.{1,200}?) (?:error|exception), ",
+    ),
+    ("flow_control", r"process queue total cached message(?:s| size) exceeds the threshold, "),
+    ("queue_pull_expired", r"process queue is idle, idle_duration: "),
 )
-_ANY = re.compile("|".join(f"(?P<e{n}>{re.sub('[?]P<[a-z]+>', '', text)})" for n, (_, text) in enumerate(_EVENTS)))
+_UNNAMED = [re.sub("[?]P<[A-Za-z]+>", "?:", text) for _, text in _EVENTS]
+_ANY = re.compile("|".join(f"(?P<e{n}>{text})" for n, text in enumerate(_UNNAMED)))
 _PATTERNS = [re.compile(text) for _, text in _EVENTS]
 _FIELD = re.compile(
     r"\b(clientId|endpoints|topic|messageId(?:\(s\))?|mq)=(.*?)(?=,? [A-Za-z]++(?:\(s\))?=| has changed, |\Z)",
@@ -51,8 +63,9 @@ _QUEUE = re.compile(r"messageQueue=([^{}]{1,255})\.([%|\w-]{1,255})\.(-?\d{1,10}
 _MQ = re.compile(r"([^{}]{1,255})\.([%|\w-]{1,255})\.(-?\d{1,10})\Z")
 _GO_HEAD = re.compile(r"(\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d{4}))\t([A-Z]++)\t(?:[^\t]++\t)?")
 _LOCAL_HEAD = re.compile(
-    r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3})\d?+ "
-    r"(?:\[([EWIDTC])\] \[ *+(\d++)\] |([A-Z]++) ++\[(\d{1,18})\] \[(\d++)\] \[[^\[\]#]*+\] )"
+    r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d{3})\d?+ "
+    r"(?:\[([EWIDTC])\] \[ *+(\d++)\] |([A-Z]++) ++\[(\d{1,18})\] \[(\d++)\] \[[^\[\]#]*+\] "
+    r"|([A-Z]++) (\d{1,18}) )"  # of Node.js
 )
 _LEVELS = {"E": "error", "W": "warn", "I": "info", "D": "debug", "T": "trace", "C": "critical"}
 
@@ -94,6 +107,8 @@ def _head(text: str, start: int, reading: LogReading) -> LogHead:
         at = _instant(local[1], reading)
         if local[2]:
             return LogHead(at, 1, _LEVELS[local[2]], None, local[3])
+        if local[7]:
+            return LogHead(at, 1, local[7], int(local[8]), None)
         return LogHead(at, 1, local[4], int(local[5]), local[6])
     return read_head(text, start, reading)
 

@@ -1,0 +1,67 @@
+"""Logs as people pasted them in public, names replaced and cut small: what each asked, and what is told first.
+
+| thread | asked | before |
+|---|---|---|
+| sohutv/mqcloud#51 | why does sending fail now and then | the exception below the application's line was ignored |
+| alibaba/canal#4804 | the like, of a send to a chosen queue | the same |
+| sohutv/mqcloud, wiki, subscriptionNotLatest | why does a consumer that starts print CODE 25 | the line was ignored |
+| apache/rocketmq#6979 | why does a pull's answer go back | the line was ignored |
+| apache/rocketmq#8419 | what does consumerOffset -1 mean | the line was ignored |
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.diagnose.test_diagnose_command import diagnose
+
+EXCEPTION = "org.apache.rocketmq.remoting.exception.RemotingTooMuchRequestException: "
+FRAME = "\tat org.apache.rocketmq.client.impl.producer.DefaultMQProducerImpl.sendDefaultImpl(X.java:690)\n"
+THREADS = {
+    "mqcloud#51": (
+        "2023-11-21 07:57:00.168 ERROR [DubboServerHandler-10.0.0.1:17690-thread-193] [TID:e66d.570.17] "
+        f"c.x.mq.RocketMQProducer Line:284 - send error\n{EXCEPTION}sendDefaultImpl call timeout\n"
+        f"        {FRAME.strip()}\n",
+        "1 send failed: sendDefaultImpl call timeout, at 07:57:00.1",
+    ),
+    "canal#4804": (
+        f"2023-07-18 11:05:43.735 [pool-4-thread-1] ERROR c.a.CanalRocketMQProducer - {EXCEPTION}sendKernelImpl call "
+        f"timeout\n\njava.lang.RuntimeException: {EXCEPTION}sendKernelImpl call timeout\n\n        {FRAME.strip()}\n",
+        "1 send failed: sendKernelImpl call timeout, at 11:05:43.7",
+    ),
+    "mqcloud wiki": (
+        "2019-12-11 09:57:47 WARN NettyClientPublicExecutor_1 - execute the pull request exception\n"
+        "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 25 DESC: the consumer's subscription not "
+        "latest\n"
+        f"For more information, please visit the url, http://rocketmq.apache.org/docs/faq/\n{FRAME}",
+        "1 pull failed, code 25 (the broker has an older subscription",
+    ),
+    "rocketmq#6979": (
+        "2023-06-30 19:43:57,910 WARN RocketmqClient - [BUG] pull message result maybe data wrong, nextBeginOffset: "
+        "2947 firstMsgOffset: 9223372036854775807 prevRequestOffset: 2954\n",
+        "a pull's answer went back from 2954 to 2947",
+    ),
+    "rocketmq#8419": (
+        "2024-07-22 09:46:01 ERROR main - consumerOffset is -1 in messageQueue [MessageQueue [topic=TopicTest, "
+        "brokerName=broker-a, queueId=3]].\n",
+        "1 offset not read or stored of TopicTest at broker-a, consumerOffset is -1",
+    ),
+}
+
+
+@pytest.mark.parametrize("thread", THREADS)
+def test_what_was_asked_is_told_in_the_first_ten_lines(thread, tmp_path):
+    text, told = THREADS[thread]
+    (tmp_path / "app.log").write_text(text)
+    done = diagnose(tmp_path / "app.log")
+    assert told in " ".join("\n".join(done.stdout.splitlines()[:10]).split())
+
+
+def test_the_time_out_of_one_attempt_ends_no_send(tmp_path):
+    queue = "MessageQueue [topic=T, brokerName=broker-b, queueId=1]"
+    (tmp_path / "app.log").write_text(
+        "2023-07-18 11:05:43,735 WARN RocketmqClient - sendKernelImpl exception, resend at once, InvokeID: 7, RT: 0ms"
+        f", Broker: {queue}\n{EXCEPTION}sendKernelImpl call timeout\n{FRAME}"
+    )
+    told = diagnose(tmp_path / "app.log").stdout
+    assert "1 send had 1 failed attempt" in told and "1 send failed" not in told
