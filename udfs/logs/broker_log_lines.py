@@ -262,21 +262,19 @@ _PROXY: tuple[Template, ...] = (
 )
 TEMPLATES += (*_locks(), *_PROXY)
 _NEEDLES = (
-    "connected, ",
-    "tryLock",
-    "unlockBatch",
-    "when client unregister. ",
-    " will be isolated for ",
-    "reachable",
-    "unregister ",
-    "NETTY EVENT",
-    "SCAN: ",
+    "ockBatch",
+    "anceLockManager#tryLock:",
+    "tryLock, message q",
+    "emove ",
+    "unregister",
     "onsumer channel exist",
-    "subscription changed",
-    "ProducerManager#",
-    "o failed, ",
-    "d failed, ",
-    "QueryLoad",
+    "iption changed, ",
+    "er connected, ",
+    "reachable",
+    "GroupInfo fail",
+    "AllClientId fail",
+    "yLoad: no assignme",
+    "ill be isolated for",
 )
 _MESSAGES = TemplateIndex(TEMPLATES, _NEEDLES)
 # Netty's own channels and SimpleChannel of the proxy: ``[id: 0x1, L:/10.0.0.1:8080 - R:/10.0.0.2:5000]``;

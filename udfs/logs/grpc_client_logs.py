@@ -30,7 +30,14 @@ from hindsight.udfs.values.message_queues import MessageQueue, sort_queues
 
 GRPC = "GRPC"
 # One of them stands in each line that is recognised here.
-GRPC_NEEDLES = ("endpoint", "ssignment", "it is expired", "process queue ", "send message exception, ", "eartbeat to ")
+GRPC_NEEDLES = (
+    "endpoint",
+    "ssignment",
+    "it is expired",
+    "process queue ",
+    " send heartbeat to ",
+    "end message exception",
+)
 _EVENTS: Sequence[tuple[str, str]] = (
     ("endpoint_rejoined", r"[Rr]ejoin endpoints which (?:is|was) isolated before, "),
     ("endpoint_rejoined", r"Removed isolation for endpoint (?P<endpoints>[^ ]++) after successful heartbeat"),
