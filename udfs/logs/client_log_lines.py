@@ -108,7 +108,7 @@ class _Reader:
         self.held: Held | None = None
         self.is_traced = False  # the line that was read last
         self.recent: deque[str] = deque(maxlen=_RECENT)  # lines that are no frames of a trace, the last as the last
-        self.given_up: tuple[str, str] | None = None  # the record and exception of the last send that was given up
+        self.given_up = ("", "")  # the record and exception of the last send that was given up
         self.list_begins: str | None = None  # the message of a C++ client's result, whose queues stand below it
         self.occurrences = Occurrences()
 
@@ -208,9 +208,12 @@ class _Reader:
         """What comes of an exception that ended a send; None: its record has told it, or is of one attempt."""
         record = next((one for one in reversed(self.recent) if begins_record(one)), text)
         message = text[start : start + _MOST_OF_EXCEPTION]
-        of_attempt = MESSAGES.search(record) if record is not text else None
-        if self.given_up == (record, message) or (of_attempt is not None and of_attempt[1].kind != GIVEN_UP):
-            return None
+        if not begins_record(text):
+            of_attempt = MESSAGES.search(record)
+            told, before = self.given_up
+            is_told = told is record and before == message  # an equal record is another
+            if is_told or (of_attempt is not None and of_attempt[1].kind != GIVEN_UP):
+                return None
         head = written_at(record, self.reading)
         if head is None:
             raise RefusedLineError("UNKNOWN_LOG_LAYOUT", f"no line before it says when: {text[:40]!r}")
