@@ -25,6 +25,7 @@ from hindsight.jobs.engines.runner import Runner
 from hindsight.jobs.intake.ingestion import IntakeResult
 from hindsight.jobs.publishing.last_run import LastRun
 from hindsight.jobs.publishing.publication import PublicationResult
+from hindsight.jobs.publishing.state_before import keep_state, show_new_state
 from hindsight.jobs.publishing.upkeep_of_runs import keep_up
 from hindsight.jobs.running.run_context import EVERY_DATE, RunContext, Step
 
@@ -64,7 +65,9 @@ _NOTHING: Mapping[str, IntakeResult | PublicationResult] = {
 
 def run(opened: Opened, settings: Settings) -> tuple[list[Step], Asker]:
     """Run every job; what each of them did, and what answers questions about it. A rerun changes nothing."""
+    keep_state(opened.lake)
     done = [run_job(job, opened, settings) for job in JOBS]
+    show_new_state(opened.lake)
     with opened.context.step("render_report") as step:
         asker = asker_on(opened.lake)
         # A page of the latest dates, whichever were done anew.

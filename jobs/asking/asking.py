@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hindsight.jobs.engines.asker import Asker
 from hindsight.jobs.engines.engine_choice import Engine
 from hindsight.jobs.running.run_context import RunContext
+from hindsight.jobs.running.run_log import tell
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,8 +33,11 @@ def asked(
     else:
         from hindsight.jobs.engines.local_asker import LocalAsker
         from hindsight.jobs.engines.local_lake import LocalLake
+        from hindsight.jobs.publishing.state_before import show_one_state
 
         lake = LocalLake(lake_root, retention_days=settings.delta.retention_days if settings else 0)
+        if since := show_one_state(lake):
+            tell("shows the state before the run that is at work, or was broken off", since=since)
         with closing(LocalAsker(lake)) as asker:
             yield asker
 

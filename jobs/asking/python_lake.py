@@ -19,6 +19,7 @@ from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.sql_views import views
 from hindsight.jobs.lake.lake_place import NoLocalEngineError
+from hindsight.jobs.publishing.state_before import show_one_state
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
 from hindsight.schemas import TABLES
 
@@ -184,7 +185,8 @@ class Lake:
 
     @contextmanager
     def _asked(self) -> Iterator[LocalAsker]:
-        """The tables and views as they are now, for one question."""
+        """The tables and views as they are now, or were before a run that is at work, for one question."""
+        show_one_state(self._still_open())
         with _without_spark(), closing(LocalAsker(self._still_open())) as asker:
             self._open.add(asker)
             yield asker

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from hindsight.jobs.engines.arrow_columns import (
@@ -72,12 +72,17 @@ class LocalLake(LocalCandidates, KeptNotes):
         self._tables = OpenTables(self._options)
         self._of_contract: set[str] = set()
         self._gathered: dict[Table, list[pa.Table]] = {}
+        self._pinned: Mapping[str, int | None] = {}
         self.staged_candidates: dict[str, list[StagedFile]] = {}
 
     def hold(self, confirm: Callable[[], None]) -> None:
         """The lake is this run's: nobody else writes from now on, which ``confirm`` confirms before each write."""
         self.confirm = confirm
         self._tables.hold()
+
+    def pin(self, versions: Mapping[str, int | None]) -> None:
+        """Have readers see these versions of tables, by name (None: there was none yet), as long as they are there."""
+        self._pinned = versions
 
     def path(self, table: Table) -> str:
         """Where a table stands."""
@@ -141,6 +146,17 @@ class LocalLake(LocalCandidates, KeptNotes):
         latest = self._latest(table) if as_of is None else None
         return latest or stored_table(self.path(table), self._options, as_of=as_of)
 
+    def _shown(self, table: Table) -> DeltaTable | None:
+        """The version that readers see; None: there was none yet."""
+        latest = self.opened(table)
+        pinned = self._pinned.get(table.name, latest.version())
+        if pinned is None or pinned == latest.version():
+            return latest if pinned is not None else None
+        try:
+            return self.opened(table, as_of=pinned)
+        except DeltaError:  # its files have gone with the retention
+            return latest
+
     def changed(self, table: Table) -> None:
         """The table was written to beside the methods of this lake."""
         self._tables.changed(self.path(table))
@@ -188,7 +204,9 @@ class LocalLake(LocalCandidates, KeptNotes):
     ) -> list[DataFile]:
         if not self.exists(table):
             return []
-        stored = self.opened(table, as_of=as_of)
+        stored = self.opened(table, as_of=as_of) if as_of is not None else self._shown(table)
+        if stored is None:
+            return []
         is_earlier(columns_of(stored.schema()), table, self.path(table))
         return files_of(stored, dates if table.dated else None, since)
 
