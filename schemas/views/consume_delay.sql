@@ -14,13 +14,14 @@ CREATE OR REPLACE VIEW consume_delay (
   messages_behind COMMENT 'Messages not consumed',
   seconds_at_least COMMENT 'The first message not consumed has waited so long, at least: an earlier reading of the date shows it; null: not known',
   seconds_at_most COMMENT 'At most: it was stored after the last one consumed, and after a reading that lacks it; null: not known',
-  certainty COMMENT 'nothing_waits; between: both bounds are known; at_least, at_most: one; unknown: none, or no offset is committed'
+  certainty COMMENT 'nothing_waits; beyond_end: the group stands beyond the queue, which was made anew or lost messages; between: both bounds are known; at_least, at_most: one; unknown: none, or no offset is committed'
 ) COMMENT 'Delay of each queue at each reading, between two bounds'
 AS SELECT
   cluster, event_date, collector, consumer_group, topic, broker_name, queue_id, round_at, captured_at,
   messages_behind, seconds_at_least, seconds_at_most,
   CASE
-    WHEN messages_behind <= 0 THEN 'nothing_waits'
+    WHEN messages_behind < 0 THEN 'beyond_end'
+    WHEN messages_behind = 0 THEN 'nothing_waits'
     WHEN seconds_at_least IS NOT NULL AND seconds_at_most IS NOT NULL THEN 'between'
     WHEN seconds_at_least IS NOT NULL THEN 'at_least'
     WHEN seconds_at_most IS NOT NULL THEN 'at_most'
@@ -31,12 +32,13 @@ FROM (
     cluster, event_date, collector, consumer_group, topic, broker_name, queue_id, round_at, captured_at,
     messages_behind,
     CASE
-      WHEN messages_behind <= 0 THEN 0.0
-      WHEN is_committed THEN (unix_millis(captured_at) - unix_millis(stored_by)) / 1000
+      WHEN messages_behind = 0 THEN 0.0
+      WHEN is_committed AND messages_behind > 0 THEN (unix_millis(captured_at) - unix_millis(stored_by)) / 1000
     END AS seconds_at_least,
     CASE
-      WHEN messages_behind <= 0 THEN 0.0
-      WHEN is_committed THEN (unix_millis(captured_at) - unix_millis(GREATEST(not_before, last_timestamp))) / 1000
+      WHEN messages_behind = 0 THEN 0.0
+      WHEN is_committed AND messages_behind > 0
+        THEN (unix_millis(captured_at) - unix_millis(GREATEST(not_before, last_timestamp))) / 1000
     END AS seconds_at_most
   FROM (
     -- A reading tells that all messages before the offset of the broker are stored by then, and no others.

@@ -69,6 +69,7 @@ _MEMORY = Fields(
         "held": Each(Row((*_QUEUE, "client", "client", _NUMBER))),
         "unlocked": Each(Row(("client", *_QUEUE, _NUMBER))),
         "missing": By("told"),
+        "remade": By("topic"),
         "absence": Fields({"members": By("client"), "came_back": By("client")}),
     }
 )

@@ -89,6 +89,14 @@ class Ahead(NamedTuple):
     confirmed: bool
 
 
+class Ended(NamedTuple):
+    """A queue whose end went back: when that was read first, and what it was; ``confirmed``: by a later reading."""
+
+    at: int
+    high: int
+    confirmed: bool
+
+
 class Deleting(NamedTuple):
     """What the broker deletes of a queue, from one deletion to the next, and how far the group came in between.
 
@@ -134,11 +142,14 @@ class Mark:
     ahead: Ahead | None = None
     lost: int = 0  # messages that the broker deleted and the group has not read
     deleting: Deleting | None = None
+    beyond_since: int | None = None  # first reading that shows the group's offset beyond the queue's end
+    ended: Ended | None = None
 
     @classmethod
-    def of(cls, reading: Reading, top: int) -> Mark:
-        """Of a first reading."""
-        made = cls(reading, min(reading.consumer_offset, reading.broker_offset), top, reading)
+    def of(cls, reading: Reading, top: int, ended: Ended | None = None) -> Mark:
+        """Of a first reading; ``ended``: of a queue whose end went back."""
+        made = cls(reading, min(reading.consumer_offset, reading.broker_offset), top, reading, ended=ended)
+        made.beyond_since = reading.read_at if reading.consumer_offset > reading.broker_offset else None
         made.top = max(top, reading.consumer_offset)
         made._take_end(reading)
         if reading.min_offset is not None:
@@ -174,6 +185,10 @@ class Mark:
             self.high, self.back = committed if committed < broker else broker, None
         if due:
             self.before, self.later = self.later, reading
+        if committed > broker or self.beyond_since is not None:
+            self.beyond_since = (self.beyond_since or at) if committed > broker else None
+        if self.ended is not None:
+            self._take_ended(self.ended, reading, timing)
         self.last = reading
         if committed > self.top:
             self.top = committed
@@ -181,6 +196,16 @@ class Mark:
             self._take_end(reading)
         if floor is not None and (self.deleting is None or floor != self.deleting.min_offset):
             self._take_deletion(floor, committed)
+
+    def _take_ended(self, ended: Ended, reading: Reading, timing: Timing) -> None:
+        """Tell an end that went back for a while; where it is soon as before, another broker had answered."""
+        apart = reading.read_at - ended.at
+        if ended.confirmed:
+            self.ended = ended if apart <= timing.offset_shown_s * 1000 else None
+        elif reading.broker_offset >= ended.high:
+            self.ended = None
+        else:
+            self.ended = ended._replace(confirmed=apart >= timing.offset_commit_s * 1000)
 
     def _take_lower(self, reading: Reading, old: Read | None, timing: Timing) -> None:
         at, committed = reading.read_at, reading.consumer_offset
@@ -242,7 +267,7 @@ class OffsetMarks:
         elif reading.read_at <= mark.last.read_at:
             return
         elif reading.broker_offset < mark.last.broker_offset:
-            mark = self.marks[queue] = Mark.of(reading, mark.top)
+            mark = self.marks[queue] = Mark.of(reading, mark.top, _ended(mark, reading))
         else:
             mark.take(reading, timing)
         self._index(queue, mark)
@@ -250,7 +275,8 @@ class OffsetMarks:
     def _index(self, queue: TopicQueue, mark: Mark) -> None:
         told = mark.deleting
         risk = told is not None and told.deleted > 0 and mark.at_risk
-        if mark.back is not None or mark.ahead is not None or mark.lost or risk:
+        odd = mark.beyond_since is not None or mark.ended is not None
+        if mark.back is not None or mark.ahead is not None or mark.lost or risk or odd:
             self.speaking.add(queue)
         elif self.speaking:
             self.speaking.discard(queue)
@@ -284,7 +310,7 @@ class OffsetMarks:
 
     def speak(self, timing: Timing) -> bool:
         """A rule may have something to say of the last readings."""
-        if self.speaking or any(len(queues) == 1 for queues in self.behind.values()):
+        if self.speaking or self.behind:
             return True
         return any(rate >= timing.retries_a_minute for rate in self.retries_a_minute().values())
 
@@ -293,7 +319,7 @@ class OffsetMarks:
         return [
             [
                 *(*queue, _values(m.last), m.high, m.top, _values(m.later), _values(m.before)),
-                *(m.back, m.ahead, m.lost, m.deleting),
+                *(m.back, m.ahead, m.lost, m.deleting, m.beyond_since, m.ended),
             ]
             for queue, m in sorted(self.marks.items())
         ]
@@ -302,7 +328,9 @@ class OffsetMarks:
     def of_state(cls, state: Iterable[list[Any]]) -> OffsetMarks:
         """The marks that ``to_state`` wrote."""
         made = cls()
-        for topic, broker, queue_id, last, high, top, later, before, back, ahead, lost, *deleting in state:
+        for topic, broker, queue_id, last, high, top, later, before, back, ahead, lost, *rest in state:
+            # States of earlier releases end sooner.
+            deleting, beyond_since, ended = (*rest, None, None, None)[:3]
             mark = Mark(
                 Point(*last),
                 high,
@@ -312,8 +340,16 @@ class OffsetMarks:
                 Back(*back) if back else None,
                 Ahead(*ahead) if ahead else None,
                 lost,
-                Deleting(*deleting[0]) if deleting and deleting[0] else None,
+                Deleting(*deleting) if deleting else None,
+                beyond_since,
+                Ended(*ended) if ended else None,
             )
             made.marks[topic, broker, queue_id] = mark
             made._index((topic, broker, queue_id), mark)
         return made
+
+
+def _ended(mark: Mark, reading: Reading) -> Ended:
+    """What is told of a queue whose end went back; one that goes back again went back from where it first was."""
+    high = mark.last.broker_offset if mark.ended is None else max(mark.ended.high, mark.last.broker_offset)
+    return Ended(reading.read_at, high, False)

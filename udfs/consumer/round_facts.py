@@ -203,6 +203,10 @@ class Past:
     missing_since: Mapping[str, int] = field(default_factory=dict)  # an input that was due and did not come
     new_queues: Mapping[TopicQueue, int] = field(default_factory=dict)  # not yet long in the route
     offsets: OffsetMarks = field(default_factory=OffsetMarks)
+    stuck: frozenset[TopicQueue] = (
+        frozenset()
+    )  # of which messages have waited for ``standstill_s``, and none was consumed
+    remade: Mapping[str, int] = field(default_factory=dict)  # topics that were in no route for a while, until then
     peopled_at: int = 0  # when a member was listed last, or nobody told who is
     empty_since: int = 0  # when first nobody was listed any more; 0: somebody is
     started_lately: bool = False  # a member has, and not every one has polled routes since

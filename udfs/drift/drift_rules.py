@@ -14,6 +14,7 @@ from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.round_facts import CONSUMER_LIST, RETRY_PREFIX, TopicRound
 from hindsight.udfs.consumer.round_reads import REVIVE_GROUP
+from hindsight.udfs.drift.backlog_rules import consumes_nothing, falls_behind
 from hindsight.udfs.drift.broker_rules import assignment_told, pop_assignment_differs, revive_lag
 from hindsight.udfs.drift.client_rules import (
     ROUTE_OF,
@@ -32,8 +33,10 @@ from hindsight.udfs.drift.hand_over_rules import slow_handover
 from hindsight.udfs.drift.idle_rules import idle_by_design, idle_consumer
 from hindsight.udfs.drift.offset_rules import (
     dead_letters,
+    end_went_back,
     messages_at_risk,
     messages_lost,
+    offset_beyond_end,
     offset_jumped,
     offset_rewound,
     queue_lags_alone,
@@ -50,12 +53,21 @@ from hindsight.udfs.drift.ownership_rules import (
 from hindsight.udfs.drift.stall_rules import consume_blocked, lock_starved, pull_idle
 from hindsight.udfs.values.light_queues import is_light
 
-__all__ = ["BY_INSTANTS", "BY_READINGS", "RULES", "Finding", "Rule", "absence_is_told", "findings"]
+__all__ = ["BY_INSTANTS", "BY_READINGS", "BY_STANDING", "RULES", "Finding", "Rule", "absence_is_told", "findings"]
 
 
 # What a round may tell anew that shows the same as the one before: its instants are later, its offsets are others.
 BY_INSTANTS = frozenset({"PULL_IDLE", "CONSUME_BLOCKED"})
-BY_READINGS = frozenset({"OFFSET_REWOUND", "OFFSET_JUMPED", "MESSAGES_LOST", "QUEUE_LAGS_ALONE", "RETRIES_GROW"})
+BY_STANDING = frozenset({"CONSUMES_NOTHING", "QUEUE_LAGS_ALONE"})
+BY_READINGS = BY_STANDING | {
+    "OFFSET_REWOUND",
+    "OFFSET_JUMPED",
+    "OFFSET_BEYOND_END",
+    "END_WENT_BACK",
+    "MESSAGES_LOST",
+    "FALLS_BEHIND",
+    "RETRIES_GROW",
+}
 
 
 def findings(group: GroupRound, timing: Timing, codes: Collection[str] | None = None) -> list[Finding]:
@@ -217,6 +229,14 @@ def _offset_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool
     return queue in group.past.progress or _topic_gone(group, subject)
 
 
+def _backlog_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """There is a valid reading of each queue of the topic, or the topic is gone."""
+    topic = _topic_told(group, subject)
+    if topic is None:
+        return _topic_gone(group, subject)
+    return bool(topic.queues) and all((topic.topic, *queue) in group.past.progress for queue in topic.queues or ())
+
+
 def _retries_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
     """There is a valid reading of a queue of the retry topic, which the kind names."""
     return any(topic == subject.kind for topic, *_ in group.past.progress)
@@ -284,6 +304,10 @@ RULES: dict[str, Rule] = {
     "MESSAGES_LOST": Rule(messages_lost, _offset_told),
     "MESSAGES_AT_RISK": Rule(messages_at_risk, _offset_told),
     "QUEUE_LAGS_ALONE": Rule(queue_lags_alone, _offset_told),
+    "OFFSET_BEYOND_END": Rule(offset_beyond_end, _offset_told),
+    "END_WENT_BACK": Rule(end_went_back, _offset_told),
+    "CONSUMES_NOTHING": Rule(consumes_nothing, _backlog_told),
+    "FALLS_BEHIND": Rule(falls_behind, _backlog_told),
     "RETRIES_GROW": Rule(retries_grow, _retries_told),
     "DEAD_LETTERS": Rule(dead_letters, _dead_letters_told),
 }

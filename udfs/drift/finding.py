@@ -58,8 +58,8 @@ def subject_of(finding: Finding) -> Subject:
     """The subject of a finding."""
     broker_name, queue_id = finding.queue or (None, None)
     family = _FAMILIES.get(finding.code, finding.code)
-    # The strategies in use may change while they are mixed.
-    kind = None if finding.code == "MIXED_STRATEGY" else finding.kind
+    # The strategies in use may change while they are mixed, and what clients show of why they consume nothing.
+    kind = None if finding.code in ("MIXED_STRATEGY", "CONSUMES_NOTHING") else finding.kind
     return Subject(family, finding.topic, broker_name, queue_id, finding.client_id, kind)
 
 

@@ -33,7 +33,7 @@ from hindsight.udfs.consumer.offset_marks import Reading
 from hindsight.udfs.consumer.round_facts import Past, Queue, TopicQueue
 from hindsight.udfs.drift.churn import Change, Churn
 from hindsight.udfs.drift.disturbances import Disturbance, Grace, grace_of
-from hindsight.udfs.drift.drift_rules import BY_INSTANTS, BY_READINGS, absence_is_told, findings
+from hindsight.udfs.drift.drift_rules import BY_INSTANTS, BY_READINGS, BY_STANDING, absence_is_told, findings
 from hindsight.udfs.drift.finding import NO_OWNER, SEVERITIES, Finding, Subject, queue_name, subject_of
 from hindsight.udfs.drift.group_memory import GroupMemory
 from hindsight.udfs.drift.group_scope import scope_reasons
@@ -119,7 +119,8 @@ class GroupHistory:
         limits = (self.timing.pull_idle_s, self.timing.consume_blocked_s)
         is_late = any(o is not None and at - o > limit * 1000 for o, limit in zip(oldest, limits, strict=True))
         late = BY_INSTANTS if is_late else frozenset[str]()
-        return late | BY_READINGS if self.memory.offsets.speak(self.timing) else late
+        stuck = BY_STANDING if self.memory.standing.stuck else frozenset[str]()
+        return late | (BY_READINGS if self.memory.offsets.speak(self.timing) else stuck)
 
     def step(self, group: GroupRound, readings: Iterable[Reading] = (), signature: Signature = None) -> Round:
         """Judge the next round. One in which the group was not read tells at most that its members are not known."""

@@ -77,6 +77,7 @@ class GroupMemory:
     newcomers: dict[str, int] = field(default_factory=dict)  # joined, and have not told what they subscribe
     missing: dict[str, int] = field(default_factory=dict)
     new_queues: dict[TopicQueue, int] = field(default_factory=dict)
+    remade: dict[str, int] = field(default_factory=dict)  # topics that were in no route for a while, until then
     absence: Absence = field(default_factory=Absence)
     by_hand: dict[str, bool] = field(default_factory=dict)  # members that told it: do they choose their queues by hand?
     offsets: OffsetMarks = field(default_factory=OffsetMarks)
@@ -96,6 +97,7 @@ class GroupMemory:
     def observe(self, group: GroupRound, readings: Iterable[Reading], timing: Timing) -> Past:
         """Take in a round and say what it needs of the past, itself included."""
         self.last_at = max(self.last_at, group.at)
+        self.remade = {t: at for t, at in self.remade.items() if group.at - at <= timing.offset_shown_s * 1000}
         if group.was_read:
             self.rounds_read += 1
             self.read_at = [*self.read_at, group.at][-(timing.interval_rounds + 1) :]
@@ -142,7 +144,7 @@ class GroupMemory:
         for reading in readings:
             if reading.read_at > self.progress_at:
                 self.progress_at = reading.read_at
-            self.standing.take(reading, late_ms)
+            self.standing.take(reading, late_ms, int(timing.standstill_s * 1000))
             self.offsets.take(reading, timing)
 
     def _take_disturbances(self, group: GroupRound, timing: Timing) -> None:
@@ -178,6 +180,8 @@ class GroupMemory:
     def _route_disturbances(self, topic: TopicRound, at: int) -> list[Disturbance]:
         queues = list(topic.queues or ())
         before = self.routes.get(topic.topic)
+        if before is not None and self.missing.get(f"topic_route of {topic.topic}", at) < at:
+            self.remade[topic.topic] = at
         self.routes[topic.topic] = queues
         if before is None:
             return []
@@ -339,6 +343,8 @@ class GroupMemory:
             two_since=self._twice_since(group.at, timing.opens["DUPLICATE_CLIENT_ID"].age_s),
             missing_since=dict(self.missing),
             new_queues=dict(self.new_queues),
+            remade=dict(self.remade),
+            stuck=frozenset(self.standing.stuck),
             offsets=self.offsets,
             peopled_at=self.peopled_at,
             empty_since=self.empty_since,
@@ -375,6 +381,7 @@ class GroupMemory:
             "newcomers": self.newcomers,
             "missing": self.missing,
             "new_queues": [[*queue, at] for queue, at in sorted(self.new_queues.items())],
+            "remade": self.remade,
             "absence": self.absence.to_state(),
             "by_hand": self.by_hand,
             "offsets": self.offsets.to_state(),
@@ -399,6 +406,7 @@ class GroupMemory:
             slow={(t, b, q): (begin, end) for t, b, q, begin, end in state.get("slow", ())},
             unlocked={(client_id, (t, b, q)): at for client_id, t, b, q, at in state["unlocked"]},
             new_queues={(t, b, q): at for t, b, q, at in state["new_queues"]},
+            remade=dict(state.get("remade", {})),
             absence=Absence.of_state(state.get("absence", {})),
             by_hand=dict(state.get("by_hand", {})),
             unheard=dict(state.get("unheard", {})),

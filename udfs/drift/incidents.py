@@ -185,12 +185,14 @@ class Ledger:
         incident = self.incidents[track.incident]
         track.state = OPEN
         first = incident.attached.get(one.subject)
+        # What was certain once is not taken back by a round that saw less.
+        code, trust = (first.code, first.trust) if first and first.trust == "certain" else (track.code, track.trust)
         incident.attached[one.subject] = Attached(
             one.subject,
-            track.code,
+            code,
             track.kind,
             track.severity,
-            track.trust,
+            trust,
             first.first_seen_at if first else track.first_seen_at,
             at,
             True,

@@ -17,6 +17,10 @@ from hindsight.udfs.drift.finding import Finding, clock, evidence, queue_name
 NOT_COMMITTED = "NOT_COMMITTED"
 _PROXY = "members behind a proxy: a proxy was not asked"
 _DELETES_AS_BEFORE = "next deletion: as many messages as the last"
+_SLAVE = "queue end: a slave that answers for its master may lack messages"
+_CORRECTED_S = (
+    120  # live clients take the new queues by then: 30 s route poll, 20 s rebalance, and correct their offset
+)
 _OWNERS = "owners of the queue: not all members answered"
 
 
@@ -72,6 +76,63 @@ def offset_jumped(group: GroupRound, timing: Timing) -> Iterator[Finding]:
         )
 
 
+def offset_beyond_end(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """The group's offset lies beyond the queue's end, in two readings: what comes before it is not consumed."""
+    for queue, mark in _speaking(group):
+        since = mark.beyond_since
+        if since is None or mark.last.read_at - since < timing.offset_commit_s * 1000:
+            continue
+        end, committed = mark.last.broker_offset, mark.last.consumer_offset
+        yield _of_queue(
+            "OFFSET_BEYOND_END",
+            "HIGH",
+            group,
+            queue,
+            mark,
+            f"the offset of {group.consumer_group} in {_name(queue)} is {committed} since {clock(since)}, and "
+            f"the queue ends at {end}: the next {committed - end} messages are skipped, unless clients correct it.",
+            since=since,
+        )
+
+
+def end_went_back(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """A queue's end lies before where it was, in two readings: its messages are gone.
+
+    INFO where the topic was made anew (it was in no route for a while, or all its queues on two brokers or more began
+    anew) and the group went on in it.
+    """
+    for queue, mark in _speaking(group):
+        ended = mark.ended
+        if ended is None or not ended.confirmed:
+            continue
+        made_anew = _is_made_anew(group, queue[0])
+        went_on = mark.last.consumer_offset <= mark.last.broker_offset
+        waits = made_anew and not went_on and mark.last.read_at - ended.at < _CORRECTED_S * 1000
+        if waits:
+            continue
+        what = "its topic was deleted and made again" if made_anew else "messages of its broker are gone"
+        yield _of_queue(
+            "END_WENT_BACK",
+            "INFO" if made_anew and went_on else "HIGH",
+            group,
+            queue,
+            mark,
+            f"the end of {_name(queue)} went back from {ended.high} before {clock(ended.at)}, and is "
+            f"{mark.last.broker_offset}: {what}; {group.consumer_group} stands at {mark.last.consumer_offset}.",
+            since=ended.at,
+            assumptions=() if made_anew else (_SLAVE,),
+        )
+    del timing
+
+
+def _is_made_anew(group: GroupRound, topic: str) -> bool:
+    """The topic's queues began anew with the topic: not those of one broker alone, which may have lost its disk."""
+    if topic in group.past.remade:
+        return True
+    marks = {queue: mark for queue, mark in group.past.offsets.marks.items() if queue[0] == topic}
+    return len({broker for _, broker, _ in marks}) > 1 and all(mark.ended is not None for mark in marks.values())
+
+
 def messages_lost(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """The broker has deleted messages that the group has not read: its offset lies before the first that is there."""
     del timing
@@ -114,30 +175,44 @@ def messages_at_risk(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
 
 def queue_lags_alone(group: GroupRound, timing: Timing) -> Iterator[Finding]:
-    """One queue of a topic is behind for longer than ``offset_slack_s``, and none of the others, two at least.
+    """One queue of a topic is behind for longer than ``offset_slack_s``, or stands for 60 s while messages wait in it.
 
-    One that has one owner: without it is another finding; and that was not set back.
+    None of the others is, two at least. It has one owner, without whom it is another finding, and was not set back.
     """
     del timing
     if group.message_model == BROADCASTING:
         return
-    for queue in group.past.offsets.lagging_alone():
+    for queue in _behind_alone(group):
         topic = group.topic(queue[0])
         owners = topic.owners.get(_own(queue), ()) if topic is not None else ()
         mark = group.past.offsets.marks[queue]
         if topic is None or len(owners) != 1 or mark.back or not _others_keep_up(group, topic, queue):
             continue
+        progress = group.past.progress[queue]
+        stands = queue in group.past.stuck
+        behind_s = max(mark.behind_s, progress.waited_ms() // 1000 if stands else 0)
         yield _of_queue(
             "QUEUE_LAGS_ALONE",
-            "HIGH" if group.past.progress[queue].rises else "MEDIUM",
+            "HIGH" if progress.rises else "MEDIUM",
             group,
             queue,
             mark,
             f"{_name(queue)} is {mark.last.broker_offset - mark.last.consumer_offset} messages and at least "
-            f"{mark.behind_s} s behind in {group.consumer_group}, at {owners[0].client_id}, and no other queue of "
+            f"{behind_s} s behind in {group.consumer_group}, at {owners[0].client_id}, and no other queue of "
             f"{queue[0]} is.",
             client_id=owners[0].client_id,
+            since=progress.waiting_since if stands else None,
         )
+
+
+def _behind_alone(group: GroupRound) -> list[TopicQueue]:
+    """The only queue of a topic that is behind for long, or stands while its messages wait."""
+    stuck: dict[str, set[TopicQueue]] = {}
+    for queue in group.past.stuck:
+        stuck.setdefault(queue[0], set()).add(queue)
+    behind = group.past.offsets.behind
+    alone = [behind.get(topic, set()) | stuck.get(topic, set()) for topic in behind.keys() | stuck.keys()]
+    return sorted(next(iter(queues)) for queues in alone if len(queues) == 1)
 
 
 def retries_grow(group: GroupRound, timing: Timing) -> Iterator[Finding]:

@@ -27,11 +27,12 @@ class Standings:
 
     def __init__(self, standing: Mapping[TopicQueue, _Standing] | None = None) -> None:
         self._standing = dict(standing or {})
+        self.stuck: set[TopicQueue] = set()  # of which messages have been waiting for ``stuck_ms``
 
-    def take(self, reading: Reading, late_ms: int) -> None:
+    def take(self, reading: Reading, late_ms: int, stuck_ms: int) -> None:
         """Take in a reading; one that is not later than the queue's last changes nothing.
 
-        ``late_ms``: messages that come to a queue which has stood for so long come late.
+        ``late_ms``: messages that come to a queue which has stood for so long come late; ``stuck_ms``: see ``stuck``.
         """
         last = self._standing.get(reading.queue)
         if last is not None and last.read_at >= reading.read_at:
@@ -47,6 +48,11 @@ class Standings:
             _came_late_at(last, reading, late_ms) if last and stands else None,
             _waiting_since(last if stands else None, reading),
         )
+        waiting_since = self._standing[reading.queue].waiting_since
+        if waiting_since is not None and reading.read_at - waiting_since >= stuck_ms:
+            self.stuck.add(reading.queue)
+        elif self.stuck:
+            self.stuck.discard(reading.queue)
 
     def since(self, instant: int) -> Mapping[TopicQueue, Progress]:
         """What readings since an instant (epoch ms) say, whatever is taken in later."""

@@ -157,9 +157,21 @@ def _unreachable_client(case: _Case) -> str | None:
     if case.finding.code != "UNSERVED_QUEUE" or case.topic is None or case.finding.queue is None:
         return None
     client_id = suspect(case.group, case.topic, case.finding.queue)
-    read = case.group.reads.get(client_id or "")
-    is_told = client_id in case.group.past.silent_since or read is None or read.failure is None
+    read, past = case.group.reads.get(client_id or ""), case.group.past
+    is_told = client_id in past.silent_since or read is None or (read.failure is None and not past.loses_answers)
     return client_id if is_told else None
+
+
+def _consumes_nothing(case: _Case) -> str | None:
+    """The group as a whole consumes nothing of a topic; where one client alone stalls it is that client's."""
+    if len(case.stalled) == 1 or case.topic is None:
+        return None
+    if case.finding.code == "CONSUMES_NOTHING":
+        return case.topic.topic
+    names = ((case.topic.topic, *queue) for queue in case.topic.queues or ())
+    waiting = [name for name in names if (progress := case.group.past.progress.get(name)) and progress.lag > 0]
+    stands = len(waiting) > 1 and case.group.past.stuck.issuperset(waiting)
+    return case.topic.topic if stands and case.finding.code in _STALLS else None
 
 
 def _route_lag(case: _Case) -> str | None:
@@ -175,6 +187,8 @@ def _client_stalled(case: _Case) -> str | None:
     """A client does not lock, pull or consume what it holds, or what it should hold."""
     if case.finding.code in _STALLS:
         return case.finding.client_id
+    if case.finding.code == "CONSUMES_NOTHING":
+        return next(iter(case.stalled), None)
     if case.finding.code == "QUEUE_LAGS_ALONE":
         return case.finding.client_id if case.finding.client_id in case.stalled else None
     if case.finding.code not in (*_UNOWNED, "IDLE_CONSUMER"):
@@ -211,6 +225,7 @@ CAUSES: dict[str, Callable[[_Case], str | None]] = {
     "MIXED_STRATEGY": _mixed_strategy,
     "VIEW_DIVERGENCE": _view_divergence,
     "UNREACHABLE_CLIENT": _unreachable_client,
+    "CONSUMES_NOTHING": _consumes_nothing,
     "ROUTE_LAG": _route_lag,
     "CLIENT_STALLED": _client_stalled,
     "SLOW_HANDOVER": _slow_hand_over,
@@ -220,8 +235,11 @@ CAUSES: dict[str, Callable[[_Case], str | None]] = {
         for code in (
             "OFFSET_REWOUND",
             "OFFSET_JUMPED",
+            "OFFSET_BEYOND_END",
+            "END_WENT_BACK",
             "MESSAGES_LOST",
             "MESSAGES_AT_RISK",
+            "FALLS_BEHIND",
             "QUEUE_LAGS_ALONE",
             "RETRIES_GROW",
             "DEAD_LETTERS",

@@ -1,0 +1,162 @@
+"""One round of a group in; topics that it as a whole does not consume, or not as fast as messages come, out.
+
+Each function's first line is its definition. Offsets tell that; what its members show of their queues tells why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from hindsight.udfs.consumer.drift_timing import Timing
+from hindsight.udfs.consumer.group_round import GroupRound
+from hindsight.udfs.consumer.offset_marks import Mark
+from hindsight.udfs.consumer.round_facts import BROADCASTING, RETRY_PREFIX, Owner, Progress, Queue, TopicRound
+from hindsight.udfs.drift.finding import Finding, clock, evidence, read_at
+
+BLOCKED, NOT_PULLED, GETS_NOTHING, NOT_TOLD = "BLOCKED", "NOT_PULLED", "GETS_NOTHING", "NOT_TOLD"
+_WHY = {
+    BLOCKED: "messages wait in its clients, and no thread of their listeners comes to an end",
+    NOT_PULLED: "its clients do not pull",
+    GETS_NOTHING: "its clients ask for messages and take none: consumption is suspended (suspend()), or the broker "
+    "refuses it (consumeEnable of the group, the broker's permission)",
+    NOT_TOLD: "what its clients show does not tell why",
+}
+
+
+def consumes_nothing(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """Members are there and answer, messages of a topic have waited for 60 s, and no offset of it moved meanwhile.
+
+    The kind says why, where the members' own words tell it. One queue among several is QUEUE_LAGS_ALONE, one that
+    nobody shows another finding: who pulls by himself may do so when he likes.
+    """
+    if group.message_model == BROADCASTING or not group.members or group.unanswered:
+        return
+    least = timing.standstill_s * 1000
+    for topic in _consumed_topics(group):
+        read = _progress(group, topic)
+        if any(progress.stood_ms() < least for progress in read.values()):
+            continue
+        waits = {q: p for q, p in read.items() if p.accrued > 0 and p.waited_ms() >= least and topic.owners.get(q)}
+        if not waits or (len(waits) == 1 and len(topic.queues or ()) > 2):
+            continue
+        owners = [owner for queue in waits for owner in topic.owners.get(queue, ())]
+        kind = _why(group, owners, timing)
+        since = max(progress.standing_since for progress in waits.values())
+        yield Finding(
+            "CONSUMES_NOTHING",
+            "HIGH",
+            f"{group.consumer_group} has consumed nothing of {topic.topic} since {clock(since)}, while "
+            f"{sum(p.accrued for p in waits.values())} messages came and {len(group.client_ids)} members answered: "
+            f"{_WHY[kind]}.",
+            topic=topic.topic,
+            kind=kind,
+            observed=tuple(owners),
+            evidence=evidence(group, topic, (owner.client_id for owner in owners)),
+            captured_at=max(progress.read_at for progress in waits.values()),
+            since=since,
+        )
+
+
+def falls_behind(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """Most queues of a topic that have owners are behind for longer than ``offset_slack_s``, and ever more so."""
+    if group.message_model == BROADCASTING:
+        return
+    for topic in _consumed_topics(group):
+        behind, marks = group.past.offsets.behind.get(topic.topic, set()), _marks(group, topic)
+        late = [queue for queue in marks if (topic.topic, *queue) in behind]
+        if not late or len(late) * 2 <= len(marks):
+            continue
+        pace = _pace(marks.values())
+        if pace is None or pace.consumed <= 0 or pace.came <= pace.consumed:
+            continue
+        lag = sum(mark.last.broker_offset - mark.last.consumer_offset for mark in marks.values())
+        behind_s = max(marks[queue].behind_s for queue in late)
+        yield Finding(
+            "FALLS_BEHIND",
+            "HIGH",
+            f"{group.consumer_group} falls behind in {topic.topic}: {pace.came:.1f} messages a second come, and "
+            f"{pace.consumed:.1f} are consumed; {lag} wait, the first for {behind_s} s at least. {_until_lost(marks)}",
+            topic=topic.topic,
+            evidence=evidence(group, topic, group.reads),
+            captured_at=max(mark.last.read_at for mark in marks.values()),
+        )
+
+
+def _consumed_topics(group: GroupRound) -> Iterator[TopicRound]:
+    return (topic for topic in group.judged_topics() if not topic.topic.startswith(RETRY_PREFIX))
+
+
+def _progress(group: GroupRound, topic: TopicRound) -> dict[Queue, Progress]:
+    """The queues of a topic with valid readings."""
+    found = ((queue, group.past.progress.get((topic.topic, *queue))) for queue in topic.queues or ())
+    return {queue: progress for queue, progress in found if progress is not None}
+
+
+def _why(group: GroupRound, owners: list[Owner], timing: Timing) -> str:
+    """What all who hold the queues show of them."""
+    told = [owner for owner in owners if owner.last_pull_at]
+    if not told:
+        return NOT_TOLD
+
+    def is_old(owner: Owner, instant: int | None) -> bool:
+        asked = read_at(group, owner.client_id) or group.at
+        return bool(instant) and asked - (instant or 0) >= timing.standstill_s * 1000
+
+    if all((owner.cached_messages or 0) > 0 and is_old(owner, owner.last_consume_at) for owner in told):
+        return BLOCKED
+    if all(is_old(owner, owner.last_pull_at) for owner in told):
+        return NOT_PULLED
+    if not any(owner.cached_messages or is_old(owner, owner.last_pull_at) for owner in told):
+        return GETS_NOTHING
+    return NOT_TOLD
+
+
+class _Pace(NamedTuple):
+    """Messages a second."""
+
+    came: float
+    consumed: float
+
+
+def _marks(group: GroupRound, topic: TopicRound) -> dict[Queue, Mark]:
+    """The marks of a topic's queues that have owners and valid readings, and were not set back."""
+    names = {queue: (topic.topic, *queue) for queue in topic.queues or () if topic.owners.get(queue)}
+    marks = group.past.offsets.marks
+    return {
+        queue: marks[name]
+        for queue, name in names.items()
+        if name in marks and name in group.past.progress and marks[name].back is None
+    }
+
+
+def _pace(marks: Iterable[Mark]) -> _Pace | None:
+    """Of all queues together, over the minute or two since the readings before; None: there are none."""
+    came = consumed = 0.0
+    found = False
+    for mark in marks:
+        before, last = mark.before, mark.last
+        if before is None or last.read_at <= before.read_at:
+            continue
+        seconds, found = (last.read_at - before.read_at) / 1000, True
+        came += (last.broker_offset - before.broker_offset) / seconds
+        consumed += (last.consumer_offset - before.consumer_offset) / seconds
+    return _Pace(came, consumed) if found else None
+
+
+def _until_lost(marks: dict[Queue, Mark]) -> str:
+    """How long until retention takes messages that wait, if all goes on as it does."""
+    left = []
+    for mark in marks.values():
+        pace = _pace([mark])
+        if mark.deleting is not None and pace is not None and pace.came > pace.consumed:
+            left.append(max(mark.last.consumer_offset - mark.deleting.min_offset, 0) / (pace.came - pace.consumed))
+    if not left:
+        return "When retention takes them is not told: no topicStatus was read."
+    return f"As it goes, retention takes messages that wait in about {_long(min(left))}."
+
+
+def _long(seconds: float) -> str:
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.0f} hours" if seconds < 172_800 else f"{seconds / 86_400:.0f} days"
