@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
 from hindsight.conf.failure import DRIFT_FOUND, WRONG_USAGE, ExpectedError
 from hindsight.jobs.asking.runbook import entry_of
+from hindsight.jobs.asking.unjudged_groups import told_of, unjudged
 from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.engines.asker import Asker, Record, records
 from hindsight.jobs.publishing.publication_record import half_published
@@ -82,12 +83,21 @@ def _matching(rows: list[Record], cluster: str, group: str) -> list[Record]:
     return [r for r in rows if fnmatchcase(r["cluster"], cluster) and fnmatchcase(r["consumer_group"], group)]
 
 
-def told(incidents: list[Record], until: datetime) -> Iterator[str]:
+def not_judged(asker: Asker, *, cluster: str = "*", group: str = "*") -> list[Record]:
+    """Topics of groups that match the shell patterns and were not judged of late."""
+    return _matching(unjudged(asker), cluster, group)
+
+
+def told(incidents: list[Record], until: datetime, unknown: Sequence[Record] = ()) -> Iterator[str]:
     """Lines for a person: of each incident what is wrong, what it comes of, its id, and what to do next.
 
-    ``until``: of what time they speak.
+    ``until``: of what time they speak; ``unknown``: of what they do not, which comes first.
     """
     yield f"As of the last judged round, {until:%Y-%m-%d %H:%M:%S} UTC:"
+    if unknown:
+        yield "NOT JUDGED of late, so that nothing here says that they are well:"
+        for line in told_of(list(unknown)):
+            yield from wrapped(line, _INDENT)
     for row in incidents:
         yield ""
         since = f"since {row['opened_at']:%Y-%m-%d %H:%M:%S}"
@@ -100,7 +110,7 @@ def told(incidents: list[Record], until: datetime) -> Iterator[str]:
             yield from wrapped(f"next: {entry.do}", _INDENT)
         yield from wrapped(f"evidence: hindsight explain {row['incident_id']}", _INDENT)
     if not incidents:
-        yield "no open incident"
+        yield "no open incident of what was judged" if unknown else "no open incident"
 
 
 def as_json(incidents: list[Record]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import groupby
 
+from hindsight.jobs.asking.unjudged_groups import told_of, unjudged
 from hindsight.jobs.engines.asker import Asker, Record, records
 from hindsight.jobs.engines.sql_files import query
 from hindsight.jobs.landing.landing_tally import nothing_stored
@@ -24,6 +25,9 @@ def summary(asker: Asker) -> Iterator[str]:
     yield ""
     yield "Producers that could not be replayed"
     yield from _lines(asker, "not_replayed", _unknown, "none")
+    yield ""
+    yield "Consumer groups that were not judged of late"
+    yield from ([f"  {line}" for line in told_of(unjudged(asker))] or ["  none"])
     yield ""
     yield "Consumer groups that drift"
     yield from _groups(asker)

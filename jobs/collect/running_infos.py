@@ -2,7 +2,8 @@
 
 A broker passes 307 on to the client and holds one of its 16 admin threads until the client answers, 10 s at most. So
 each broker is asked for one client at a time, and after a time-out for none until its thread is surely free. A client
-that did not answer is left out for a while.
+that did not answer is left out for a while. Where a broker says at once that its channel to the client fails, another
+one that lists the client is asked too: the first may hold a connection that the client left long ago.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _BROKER_WAITS_S = 10.0  # Broker2Client#callClient
 _MARGIN_S = 0.5
 LEFT_OUT_S = 60.0
 _CONSUME_MSG_TIMEOUT = 207  # the broker's own word for a client that did not answer
+_CHANNEL_FAILS = "invoke consumer <"  # and, with code 1, for a channel to the client that fails: no answer of its own
 _LOOK_EVERY_S = 0.02
 
 Member = tuple[str, str]  # group, client id
@@ -71,13 +73,18 @@ class RunningInfos:
         self._taken: set[Member] = set()
         self._at_proxies: dict[Server, list[Member]] = {}
         self._were_silent: dict[Member, list[Server]] = {}
+        self._listing: dict[Member, list[Server]] = {}
+        self._asked: dict[Member, set[Server]] = {}
+        self._unreached: list[Member] = []  # the broker that was asked last has no channel to it
 
     def listed(self, server: Server, group: str, client_ids: Iterable[str]) -> None:
         """Take in what a server lists of a group."""
         for member in ((group, client_id) for client_id in self._in_turn(group, list(client_ids))):
             if "proxy" in server.place:
                 self._at_proxies.setdefault(server, []).append(member)
-            elif member in self._silent.until:
+                continue
+            self._listing.setdefault(member, []).append(server)
+            if member in self._silent.until:
                 self._were_silent.setdefault(member, []).append(server)
             else:
                 self._waiting[server].put_nowait(member)
@@ -92,7 +99,7 @@ class RunningInfos:
             waiting.put_nowait(None)
 
     async def ask(self) -> None:
-        """Ask for every member that is listed, until ``all_listed``; those that were silent come last."""
+        """Ask for each member that is listed, until ``all_listed``; those that were silent or not reached come last."""
         async with asyncio.TaskGroup() as lanes:
             for server in self._waiting:
                 lanes.create_task(self._lane(server))
@@ -101,6 +108,7 @@ class RunningInfos:
                 last.create_task(self._ask(server, member))
             for server, members in self._at_proxies.items():
                 last.create_task(self._ask_each(server, members))
+        await self._ask_elsewhere()
         self._silent.forget_all_but(self._taken, (server.address for server in self._waiting))
         self._silent.next_of = self._next_of
         for server, count in self._left.items():
@@ -116,6 +124,26 @@ class RunningInfos:
         for member in members:
             if member not in self._taken:
                 self._taken.add(member)
+                await self._ask(server, member)
+
+    async def _ask_elsewhere(self) -> None:
+        """Ask for members that a broker did not reach through the others that list them, one after the other."""
+        while self._unreached:
+            due: dict[Server, list[Member]] = {}
+            for member in self._unreached:
+                others = [s for s in self._listing.get(member, ()) if s not in self._asked[member]]
+                if others:
+                    due.setdefault(others[0], []).append(member)
+            self._unreached = []
+            async with asyncio.TaskGroup() as again:
+                for server, members in due.items():
+                    again.create_task(self._ask_again(server, members))
+
+    async def _ask_again(self, server: Server, members: Iterable[Member]) -> None:
+        for member in members:
+            while not (self._is_free(server) or self._cut.over()):
+                await asyncio.sleep(_LOOK_EVERY_S)
+            if not self._cut.over():  # its line is there already
                 await self._ask(server, member)
 
     def _left_out(self) -> Iterator[tuple[Server, Member]]:
@@ -140,6 +168,7 @@ class RunningInfos:
         if self._cut.over():
             self._leave_out(server, member)
             return
+        self._asked.setdefault(member, set()).add(server)
         begun = -_BROKER_WAITS_S  # not asked yet
         try:
             async with self._cut.limited():
@@ -152,6 +181,8 @@ class RunningInfos:
             return
         if isinstance(heard.failure, SilentServerError):
             self._silent.thread_free_at[server.address] = begun + _BROKER_WAITS_S + _MARGIN_S
+        if _CHANNEL_FAILS in str(heard.failure or ""):
+            self._unreached.append(member)
         if _is_silent(heard):
             self._silent.until[member] = asyncio.get_running_loop().time() + LEFT_OUT_S
             self._silent.why[member] = str(heard.failure)

@@ -204,12 +204,21 @@ def drift(
     master: Master = None,
 ) -> None:
     """Show the incidents that are open now, the worst first."""
-    from hindsight.jobs.asking.open_drift import as_json, judged_until, open_incidents, refuse, require_published, told
+    from hindsight.jobs.asking.open_drift import (
+        as_json,
+        judged_until,
+        not_judged,
+        open_incidents,
+        refuse,
+        require_published,
+        told,
+    )
 
     with _reading("drift", lake, settings, engine, master) as asker:
         until = judged_until(asker, cluster=cluster, group=group)
         found = open_incidents(asker, cluster=cluster, group=group)
-        write(as_json(found) if as_lines else told(found, until))
+        unknown = [] if as_lines else not_judged(asker, cluster=cluster, group=group)
+        write(as_json(found) if as_lines else told(found, until, unknown))
         require_published(asker.lake)
         if fail_on:
             refuse(found, fail_on)

@@ -132,8 +132,11 @@ def headline(data: dict[str, Any]) -> list[tuple[str, str, str, bool, str]]:
     failed = checked - sum(row["held"] for row in data["checks"])
     isolated = _all_of(data["brokers"])
     drifting = {tuple(g[n] for n in _GROUP[:3]) for g in data["groups"] if g["drift"]}
+    judged = {tuple(g[n] for n in _GROUP[:3]) for g in data["groups"] if g["ok"] or g["drift"]}
+    unknown = {tuple(g[n] for n in _GROUP[:3]) for g in data["groups"]} - judged
+    nothing = f"{count(len(unknown))} groups were not judged" if unknown else "nothing is open"
     return [
-        ("Open incidents", count(len(incidents)), _listed(worst) or "nothing is open", bool(incidents), "now"),
+        ("Open incidents", count(len(incidents)), _listed(worst) or nothing, bool(incidents or unknown), "now"),
         ("Consumer groups with drift", count(len(drifting)), "in at least one round", bool(drifting), "ownership"),
         ("Brokers isolated", count(isolated), "by at least one producer", bool(isolated), "isolation"),
         ("Producers", count(_all_of(data["producers"])), _listed(verdicts), bool(verdicts["unknown"]), "producers"),

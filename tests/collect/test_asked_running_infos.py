@@ -181,3 +181,26 @@ def test_a_client_that_left_is_forgotten(tmp_path, quick_brokers):
         assert (silent.until, silent.why, silent.thread_free_at) == ({("g", "c1"): 1.0}, {}, {})
 
     asyncio.run(run())
+
+
+CHANNEL_FAILS = (
+    "invoke consumer <g> <c0> Exception: org.apache.rocketmq.remoting.exception.RemotingSendRequestException"
+)
+
+
+@pytest.mark.parametrize("dead", [("broker-a",), ("broker-b",), ("broker-a", "broker-b")])
+def test_a_client_that_a_broker_does_not_reach_is_asked_for_through_the_others_that_list_it(tmp_path, dead):
+    def instead(name, request):
+        if request.code != INFO:
+            return False
+        if name in dead and request.fields["clientId"] == "c0":
+            return request.answer(code=1, remark=CHANNEL_FAILS)
+        return request.answer({"mqTable": {}, "properties": {}})
+
+    (lines,) = collect(FakeCluster(members={"g": ("c0", "c1")}, instead=instead), tmp_path)
+    told = {(line["subject"], line["broker"]): line["error"] for line in lines if line["kind"] == "consumerRunningInfo"}
+    of_c0 = {broker: error for (subject, broker), error in told.items() if subject == "g|c0"}
+    assert {broker for broker, error in of_c0.items() if error} <= set(dead)
+    # Through each of them, if need be; and no further than to who answers.
+    assert (None in of_c0.values()) == (len(dead) == 1) and (len(dead) == 1 or len(of_c0) == 2)
+    assert sum(subject == "g|c1" for subject, _ in told) == 1

@@ -222,3 +222,43 @@ def test_what_is_remembered_is_the_same_wherever_it_is_written_down():
         ]
         assert told[0].judged == told[1].judged and whole.to_json() == cut.to_json()
         cut = GroupHistory.of_json(cut.key, cut.timing, cut.to_json(), evidence=cut.ledger.evidence())
+
+
+# -- what needs no running infos ----------------------------------------
+
+
+def lists_alone(now, **changes):
+    return world(now, reads=[], topics=(), **changes)
+
+
+def test_lists_alone_show_an_id_of_two_processes():
+    made, _ = walk([(12, keeps_up, lambda now: lists_alone(now, members=("c1", "c1", "c2")))])
+    assert incidents(made)["DUPLICATE_CLIENT_ID"].opened_at <= at(135)
+    made, _ = walk([(6, keeps_up, lists_alone)], made, 12 * 15)
+    assert incidents(made)["DUPLICATE_CLIENT_ID"].state == "RESOLVED"
+
+
+def test_progress_alone_shows_offsets_that_went_back_or_lie_beyond_the_end():
+    def unlisted(now):
+        return lists_alone(now, members=(), listed=False)
+
+    back = [(11, keeps_up, unlisted), (4, lambda second: (100 + second, 20), unlisted)]
+    assert {"OFFSET_REWOUND"} <= set(incidents(walk(back)[0]))
+    assert {"OFFSET_BEYOND_END"} <= set(incidents(walk([(12, lambda second: (120, 5000), unlisted)])[0]))
+    assert not codes(walk([(20, keeps_up, unlisted)])[1])
+
+
+def test_a_queue_that_stood_while_its_client_did_not_answer_has_a_minute_once_it_answers():
+    """Offsets are read once a minute: the last reading is of the time in which the client was frozen."""
+
+    def frozen(now):
+        return world(now, {B0: ()}, silent=("c2",))
+
+    def one_stands(second):
+        return {q: stands(second) if q == B0 else keeps_up(second) for q in QUEUES}
+
+    def unread(second):
+        return {}
+
+    _, rounds = walk([(11, keeps_up, world), (8, one_stands, frozen), (4, unread, world), (8, keeps_up, world)])
+    assert not {"QUEUE_LAGS_ALONE", "CONSUMES_NOTHING"} & codes(rounds)

@@ -20,13 +20,14 @@ from hindsight.jobs.asking.open_drift import (
     NothingJudgedError,
     as_json,
     judged_until,
+    not_judged,
     open_incidents,
     refuse,
     require_published,
     told,
 )
 from hindsight.jobs.check_quality import AbsentTableError
-from hindsight.jobs.engines.asker import Asker
+from hindsight.jobs.engines.asker import Asker, records
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.cluster_dates import ClusterDate
@@ -46,8 +47,9 @@ def incidents(asker):
 def test_the_worst_come_first_and_each_has_its_sentence(incidents):
     ranks = [["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"].index(row["severity"]) for row in incidents]
     assert ranks == sorted(ranks)
-    text = " ".join(" ".join(told(incidents, LAST)).split())
-    assert all(row["sentence"] in text and row["consumer_group"] in text for row in incidents)
+    # A word that is longer than a line is cut.
+    text = "".join("".join(told(incidents, LAST)).split())
+    assert all("".join(row["sentence"].split()) in text and row["consumer_group"] in text for row in incidents)
     assert "g_mix" in text
 
 
@@ -140,3 +142,31 @@ def test_only_rows_of_the_dates_asked_for_are_checked(story, tmp_path):
     assert checked_at(asker, 22)
     with pytest.raises(NoSuchDatesError, match="2026-11-20"):
         checked_at(asker, 20)
+
+
+def test_what_was_not_judged_comes_first_and_nothing_open_is_said_of_the_rest_alone():
+    topic = {"cluster": "c", "consumer_group": "g_lists", "scope_reason": None}
+    rows = [
+        topic | {"topic": "T", "missing_inputs": ["running infos: not asked for in this round"]},
+        topic | {"topic": "U", "missing_inputs": []},
+    ]
+    said = list(told([], LAST, rows))
+    assert said[1].startswith("NOT JUDGED") and said[-1] == "no open incident of what was judged"
+    assert said[2].strip() == "c  g_lists  T, U: running infos: not asked for in this round"
+
+
+def test_groups_of_the_capture_that_were_not_judged_are_named_with_their_reasons(asker):
+    rows = not_judged(asker)
+    judged = {(r["consumer_group"], r["topic"]) for r in records(asker, JUDGED)}
+    assert {(r["consumer_group"], r["topic"]) for r in rows}.isdisjoint(judged)
+    assert all(r["scope_reason"] or r["missing_inputs"] for r in rows)
+    assert not_judged(asker, cluster="none") == []
+
+
+# Judged in the last round that was read.
+JUDGED = """
+SELECT r.consumer_group, r.topic FROM group_round r JOIN (
+  SELECT consumer_group, topic, MAX(round_at) AS last_at FROM group_round GROUP BY consumer_group, topic
+) l ON r.consumer_group = l.consumer_group AND r.topic = l.topic
+  AND r.round_at = l.last_at WHERE r.verdict IN ('ok', 'drift')
+"""

@@ -66,6 +66,7 @@ _MEMORY = Fields(
         "disturbances": Each(_DISTURBANCE),
         "last_disturbance": _DISTURBANCE,
         **dict.fromkeys(("standing", "ownerless", "slow", "new_queues", "offsets"), Each(Row(_QUEUE))),
+        "shown": Each(Row((*_QUEUE, "client", _NUMBER))),
         "held": Each(Row((*_QUEUE, "client", "client", _NUMBER))),
         "unlocked": Each(Row(("client", *_QUEUE, _NUMBER))),
         "missing": By("told"),

@@ -203,10 +203,11 @@ class Past:
     missing_since: Mapping[str, int] = field(default_factory=dict)  # an input that was due and did not come
     new_queues: Mapping[TopicQueue, int] = field(default_factory=dict)  # not yet long in the route
     offsets: OffsetMarks = field(default_factory=OffsetMarks)
-    stuck: frozenset[TopicQueue] = (
-        frozenset()
-    )  # of which messages have waited for ``standstill_s``, and none was consumed
+    # Of which messages have waited for ``standstill_s`` at one client, and none was consumed.
+    stuck: frozenset[TopicQueue] = frozenset()
+    shown_since: Mapping[TopicQueue, int] = field(default_factory=dict)  # since when the same client alone shows it
     remade: Mapping[str, int] = field(default_factory=dict)  # topics that were in no route for a while, until then
+    read_lately: bool = False  # running infos were, within ``data_gap_s``
     peopled_at: int = 0  # when a member was listed last, or nobody told who is
     empty_since: int = 0  # when first nobody was listed any more; 0: somebody is
     started_lately: bool = False  # a member has, and not every one has polled routes since

@@ -37,7 +37,7 @@ def consumes_nothing(group: GroupRound, timing: Timing) -> Iterator[Finding]:
         read = _progress(group, topic)
         if any(progress.stood_ms() < least for progress in read.values()):
             continue
-        waits = {q: p for q, p in read.items() if p.accrued > 0 and p.waited_ms() >= least and topic.owners.get(q)}
+        waits = {q: p for q, p in read.items() if p.accrued > 0 and (topic.topic, *q) in group.past.stuck}
         if not waits or (len(waits) == 1 and len(topic.queues or ()) > 2):
             continue
         owners = [owner for queue in waits for owner in topic.owners.get(queue, ())]

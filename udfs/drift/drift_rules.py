@@ -73,9 +73,10 @@ BY_READINGS = BY_STANDING | {
 def findings(group: GroupRound, timing: Timing, codes: Collection[str] | None = None) -> list[Finding]:
     """All findings of a round, or those of some codes; those about a retry topic one severity lower.
 
-    A round in which the group was not read tells of nothing but the list of its members that did not come.
+    A round in which no running infos were read tells of what needs none: the list of members, and offsets.
     """
-    asked = RULES.keys() if group.was_read else ("DATA_GAP",)
+    without = _without_infos(group)
+    asked = tuple(RULES) if group.was_read else tuple(code for code in RULES if code in without)
     # RocketMQ's own consumer of what was popped in vain has no members that anybody could ask.
     asked = ("REVIVE_LAG",) if group.consumer_group == REVIVE_GROUP else asked
     rules = [RULES[code] for code in asked if codes is None or code in codes]
@@ -84,6 +85,18 @@ def findings(group: GroupRound, timing: Timing, codes: Collection[str] | None = 
     if group.missed:
         found = [_doubted(finding, group) if finding.code in _BY_ABSENCE else finding for finding in found]
     return [f._replace(severity=lower(f.severity)) if (f.topic or "").startswith(RETRY_PREFIX) else f for f in found]
+
+
+# What needs no running infos: of the list of members alone, and of offsets alone.
+_BY_LISTS = frozenset({"DUPLICATE_CLIENT_ID", "VIEW_DIVERGENCE"})
+_BY_OFFSETS = frozenset(
+    {"OFFSET_REWOUND", "OFFSET_JUMPED", "OFFSET_BEYOND_END", "END_WENT_BACK", "MESSAGES_LOST", "MESSAGES_AT_RISK"}
+) | {"RETRIES_GROW", "DEAD_LETTERS"}
+
+
+def _without_infos(group: GroupRound) -> frozenset[str]:
+    """The codes of which a round can tell in which no running infos were read."""
+    return _BY_OFFSETS | {"DATA_GAP"} | (_BY_LISTS if group.listed else frozenset())
 
 
 # What a list that lacks a living member can fake.
@@ -101,8 +114,10 @@ def absence_is_told(group: GroupRound, subject: Subject, last_true_at: int) -> b
 
     ``last_true_at``: when it was last found, epoch milliseconds. False: an input is missing that could have shown it.
     """
-    if not group.was_read and subject.family not in ("DATA_GAP", "REVIVE_LAG"):
+    if not group.was_read and subject.family not in {*_without_infos(group), "REVIVE_LAG"}:
         return False
+    if not group.was_read and subject.family in _BY_LISTS and group.past.read_lately:
+        return False  # a round between two that read more
     if subject.family == NO_OWNER and subject.client_id is not None:
         return _stall_told(group, subject, last_true_at)
     rule = RULES["ORPHAN_QUEUE" if subject.family == NO_OWNER else subject.family]

@@ -66,6 +66,7 @@ class GroupMemory:
     standing: Standings = field(default_factory=Standings)
     held: dict[TopicQueue, _Held] = field(default_factory=dict)
     ownerless: dict[TopicQueue, int] = field(default_factory=dict)
+    shown: dict[TopicQueue, tuple[str, int]] = field(default_factory=dict)  # who shows it alone, and since when
     slow: dict[TopicQueue, tuple[int, int]] = field(default_factory=dict)  # handed over: without owner from, until
     unlocked: dict[tuple[str, TopicQueue], int] = field(default_factory=dict)
     silent: dict[str, int] = field(default_factory=dict)
@@ -137,6 +138,13 @@ class GroupMemory:
             self.twice,
         )
         return not any(waits)
+
+    def _stuck(self, timing: Timing) -> Iterator[TopicQueue]:
+        """Queues of which messages have waited for long at one client that shows them."""
+        for queue in self.standing.stuck:
+            since = self.shown[queue][1] if queue in self.shown else None
+            if since is not None and self.standing.read_at(queue) - since >= timing.standstill_s * 1000:
+                yield queue
 
     def take_readings(self, readings: Iterable[Reading], timing: Timing) -> None:
         """Take in a progress reading; one that was taken in changes nothing."""
@@ -263,6 +271,7 @@ class GroupMemory:
                 at: TopicQueue = (topic.topic, *queue)
                 in_route.add(at)
                 owners = topic.owners.get(queue, ())
+                self._take_shown(at, owners[0].client_id if len(owners) == 1 else None, group.at)
                 if owners:
                     self._take_hand_over(at, group.at, timing)
                 elif group.complete:
@@ -272,12 +281,19 @@ class GroupMemory:
                 if len(owners) == 1 and group.complete and group.message_model != BROADCASTING:
                     self._take_owner(at, owners[0].client_id, topic.expected.get(queue), group.at, since)
         self.unlocked = self._unlocked(group, judged.values()) if self.ordered else {}
-        gone = [q for q in (*self.held, *self.ownerless) if q not in in_route and q[0] in judged]
+        gone = [q for q in (*self.held, *self.ownerless, *self.shown) if q not in in_route and q[0] in judged]
         for queue_gone in gone:
             self.held.pop(queue_gone, None)
             self.ownerless.pop(queue_gone, None)
+            self.shown.pop(queue_gone, None)
         self.new_queues = {q: at for q, at in self.new_queues.items() if at > since}
         self.slow = {q: (begin, end) for q, (begin, end) in self.slow.items() if end > since and q not in gone}
+
+    def _take_shown(self, queue: TopicQueue, client_id: str | None, at: int) -> None:
+        if client_id is None:
+            self.shown.pop(queue, None)
+        elif self.shown.get(queue, ("", 0))[0] != client_id:
+            self.shown[queue] = client_id, at
 
     def _take_hand_over(self, queue: TopicQueue, at: int, timing: Timing) -> None:
         """Somebody has the queue; note it if an ordered group had left it for long, after somebody else had had it."""
@@ -344,8 +360,10 @@ class GroupMemory:
             missing_since=dict(self.missing),
             new_queues=dict(self.new_queues),
             remade=dict(self.remade),
-            stuck=frozenset(self.standing.stuck),
+            stuck=frozenset(self._stuck(timing)),
+            shown_since={queue: at for queue, (_, at) in self.shown.items()},
             offsets=self.offsets,
+            read_lately=bool(self.read_at) and group.at - self.read_at[-1] < timing.data_gap_s * 1000,
             peopled_at=self.peopled_at,
             empty_since=self.empty_since,
             started_lately=any(group.at - at < timing.route_grace_s * 1000 for at in self.starts.values()),
@@ -370,6 +388,7 @@ class GroupMemory:
                 [*queue, held.client_id, held.expected, list(held.changed_at)]
                 for queue, held in sorted(self.held.items())
             ],
+            "shown": [[*queue, *shown] for queue, shown in sorted(self.shown.items())],
             "ownerless": [[*queue, at] for queue, at in sorted(self.ownerless.items())],
             "slow": [[*queue, *stretch] for queue, stretch in sorted(self.slow.items())],
             "unlocked": [[client_id, *queue, at] for (client_id, queue), at in sorted(self.unlocked.items())],
@@ -403,6 +422,7 @@ class GroupMemory:
             standing=Standings.of_state(state["standing"]),
             held={(t, b, q): _Held(owner, due, tuple(at)) for t, b, q, owner, due, at in state["held"]},
             ownerless={(t, b, q): at for t, b, q, at in state["ownerless"]},
+            shown={(t, b, q): (client_id, at) for t, b, q, client_id, at in state.get("shown", ())},
             slow={(t, b, q): (begin, end) for t, b, q, begin, end in state.get("slow", ())},
             unlocked={(client_id, (t, b, q)): at for client_id, t, b, q, at in state["unlocked"]},
             new_queues={(t, b, q): at for t, b, q, at in state["new_queues"]},

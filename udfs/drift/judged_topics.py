@@ -37,7 +37,7 @@ def verdict(
     is_certain = any(row["trust"] == "certain" for row in own) or any(row["code"] == "GROUP_DOWN" for row in found)
     reason, inferred = (None, None) if scope is None else (scope["scope_reason"], scope["inferred_strategies"])
     said: str | None = "ok"
-    if facts.not_asked:
+    if facts.not_asked and not is_certain:
         said = None
     elif is_certain or (own and not facts.missing_inputs):
         said = "drift"

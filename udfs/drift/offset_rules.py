@@ -189,6 +189,8 @@ def queue_lags_alone(group: GroupRound, timing: Timing) -> Iterator[Finding]:
         if topic is None or len(owners) != 1 or mark.back or not _others_keep_up(group, topic, queue):
             continue
         progress = group.past.progress[queue]
+        if progress.read_at < group.past.shown_since.get(queue, 0):
+            continue  # as its offsets were read last, it was another's or nobody's
         stands = queue in group.past.stuck
         behind_s = max(mark.behind_s, progress.waited_ms() // 1000 if stands else 0)
         yield _of_queue(

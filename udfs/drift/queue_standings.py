@@ -54,6 +54,10 @@ class Standings:
         elif self.stuck:
             self.stuck.discard(reading.queue)
 
+    def read_at(self, queue: TopicQueue) -> int:
+        """When the queue was read last."""
+        return self._standing[queue].read_at
+
     def since(self, instant: int) -> Mapping[TopicQueue, Progress]:
         """What readings since an instant (epoch ms) say, whatever is taken in later."""
         return _Valid(dict(self._standing), instant)
