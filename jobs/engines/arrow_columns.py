@@ -40,9 +40,28 @@ def row_schema(table: Table) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in arrow_schema(table)])
 
 
-def with_comments(table: Table) -> pa.Schema:
-    """The same with each column's comment, as a new column of a Delta table is described."""
-    return pa.schema(delta_schema(stored_columns(table)).to_arrow())
+def with_comments(table: Table, stored: Schema) -> pa.Schema:
+    """The same with each column's comment, as a new column of a Delta table is described.
+
+    What is ``stored`` keeps its own: delta-rs merges no column whose comment has changed.
+    """
+    columns, there = (pa.schema(schema.to_arrow()) for schema in (delta_schema(stored_columns(table)), stored))
+    return pa.schema([_described(field, _field(there, field.name)) for field in columns])
+
+
+def _described(field: pa.Field, stored: pa.Field | None) -> pa.Field:
+    if stored is None:
+        return field
+    kind, found = field.type, stored.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_described(inner, _field(found, inner.name)) for inner in kind])
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_described(kind.value_field, found.value_field))
+    return pa.field(field.name, kind, field.nullable, stored.metadata)
+
+
+def _field(of: pa.Schema | pa.StructType, name: str) -> pa.Field | None:
+    return of.field(name) if name in of.names else None
 
 
 @cache

@@ -134,7 +134,9 @@ class LocalLake(LocalCandidates, KeptNotes):
         if later := later_columns(columns_of(stored.schema()), table, self.path(table)):
             self.confirm()
             tell_later(table, later)
-            write_deltalake(stored, with_comments(table).empty_table(), mode="append", schema_mode="merge")
+            write_deltalake(
+                stored, with_comments(table, stored.schema()).empty_table(), mode="append", schema_mode="merge"
+            )
             self._tables.changed(self.path(table))
 
     def opened(self, table: Table, *, as_of: int | datetime | None = None) -> DeltaTable:

@@ -96,7 +96,7 @@ def served(make, count):
     process = context.Process(target=serve, args=(make, count, told), daemon=True)
     process.start()
     try:
-        yield told.get(timeout=60)
+        yield told.get(timeout=300)
     finally:
         process.kill()
         process.join()

@@ -320,3 +320,27 @@ def test_a_column_that_came_later_is_null_in_earlier_rows_and_whole_in_later_one
         stored = json.loads(DeltaTable(lake.path(DRIFT_INCIDENT)).schema().to_json())["fields"]
         comments = {field["name"]: field["metadata"]["comment"] for field in stored}
         assert comments == DRIFT_INCIDENT.comment_of
+
+
+def commented_otherwise(columns: StructType) -> StructType:
+    """The columns with other comments, nested ones too."""
+    fields = []
+    for field in columns.fields:
+        kind = field.dataType
+        if isinstance(kind, ArrayType) and isinstance(kind.elementType, StructType):
+            kind = ArrayType(commented_otherwise(kind.elementType), kind.containsNull)
+        fields.append(StructField(field.name, kind, field.nullable, {"comment": "As an earlier release had it."}))
+    return StructType(fields)
+
+
+@pytest.mark.parametrize("path", ["lag_now", "findings.code"])
+def test_columns_are_added_to_a_table_whose_comments_were_others(path, tmp_path):
+    columns = commented_otherwise(without(DRIFT_INCIDENT.schema, path))
+    LocalLake(str(tmp_path), retention_days=7).create(replace(DRIFT_INCIDENT, schema=columns))
+    lake = LocalLake(str(tmp_path), retention_days=7)
+    lake.create(DRIFT_INCIDENT)
+    stored = {field.name: field.metadata["comment"] for field in lake.opened(DRIFT_INCIDENT).schema().fields}
+    assert stored.keys() == DRIFT_INCIDENT.comment_of.keys()
+    assert {name for name, said in stored.items() if said != "As an earlier release had it."} == (
+        {"lag_now"} if path == "lag_now" else set()
+    )
