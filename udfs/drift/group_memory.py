@@ -354,6 +354,7 @@ class GroupMemory:
             slow_hand_overs=dict(self.slow),
             unlocked_since=dict(self.unlocked),
             silent_since=dict(self.silent),
+            unheard_since=dict(self.unheard),
             loses_answers=self._loses_answers(group.at),
             both_answered=frozenset(self.relived),
             two_since=self._twice_since(group.at, timing.opens["DUPLICATE_CLIENT_ID"].age_s),

@@ -17,6 +17,7 @@ from hindsight.udfs.drift.ownership_rules import suspect
 from hindsight.udfs.strategies.member_families import is_of_other_language
 
 UNEXPLAINED = "UNEXPLAINED"
+_UNHEARD_MS = 60_000  # a queue that stands is put down to who gave no answer for so long, though answers are lost
 _UNOWNED = ("ORPHAN_QUEUE", "UNSERVED_QUEUE")
 _OF_QUEUES = (*_UNOWNED, "DOUBLE_OWNED", "WRONG_OWNER")
 _STALLS = ("LOCK_STARVED", "PULL_IDLE", "CONSUME_BLOCKED")
@@ -158,7 +159,10 @@ def _unreachable_client(case: _Case) -> str | None:
         return None
     client_id = suspect(case.group, case.topic, case.finding.queue)
     read, past = case.group.reads.get(client_id or ""), case.group.past
-    is_told = client_id in past.silent_since or read is None or (read.failure is None and not past.loses_answers)
+    is_heard = (
+        past.loses_answers and case.group.at - past.unheard_since.get(client_id or "", case.group.at) < _UNHEARD_MS
+    )
+    is_told = client_id in past.silent_since or read is None or (read.failure is None and not is_heard)
     return client_id if is_told else None
 
 
