@@ -58,7 +58,7 @@ REBALANCE_EVENT = Table(
     schema=StructType(
         [
             CLUSTER,
-            event_date("changed_at"),
+            event_date("changed_at", "changed_at, or of the round that shows it and began right before midnight"),
             COLLECTOR,
             GROUP,
             CLIENT,

@@ -116,3 +116,16 @@ def test_an_incident_over_midnight_is_one_row_and_late_rounds_correct_it(flag, t
         parts, whole = (contents(tmp_path / lake / "lake")[table] for lake in ("parts", "whole"))
         assert parts == whole, table
         assert whole or table == "membership_change"
+
+
+def test_a_rebalance_that_a_round_over_midnight_shows_is_of_that_round_s_date(settings, tmp_path):
+    """The round begins a second before midnight, its answers are read a second after: c2 has its queue no more."""
+    before, over = MIDNIGHT - timedelta(seconds=31), MIDNIGHT - timedelta(seconds=1)
+    late = [line if line["kind"] == "round" else {**line, "ts": line["ts"] + 2000} for line in one_round(over, True)]
+    folder = tmp_path / "landing" / "admin_snapshots" / "cluster=x"
+    folder.mkdir(parents=True)
+    lines = [*one_round(before, False), *late, *one_round(MIDNIGHT + timedelta(seconds=29), True)]
+    (folder / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run_here(settings, tmp_path / "landing", tmp_path / "lake", OF_CONSUMERS)
+    (shown,) = LakeRows(tmp_path / "lake").ask("SELECT * FROM rebalance_event WHERE client_id = 'c2'")
+    assert (str(shown.event_date), clock(shown.changed_at), shown.queues_lost) == ("2026-01-05", "00:00:01", 1)
