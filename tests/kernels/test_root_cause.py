@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hindsight.udfs.consumer.round_facts import Connection
+from hindsight.udfs.consumer.round_facts import Connection, Past
 from hindsight.udfs.drift.drift_rules import Finding
 from hindsight.udfs.drift.root_cause import Cause, causes, stalled_clients
 from tests.default_timing import findings
@@ -104,3 +104,23 @@ def test_a_stalled_client_does_not_explain_a_double():
     (double,) = findings(made)
     idle = Finding("PULL_IDLE", "HIGH", "", topic="T", queue=A0, client_id="c1")
     assert causes(double, made, stalled_clients([idle])) == [Cause("UNEXPLAINED", "T")]
+
+
+def test_different_views_explain_a_consumer_that_idles():
+    idle = topic({A0: ["c2"], A1: ["c2"], B0: ["c2"]}, expected={A0: "c2", A1: "c2", B0: "c1"})
+    views = {"broker-a": ("c1", "c2"), "broker-b": ("c2",)}
+    assert cause_of("IDLE_CONSUMER", group(idle, connections=lists(**views))) == Cause("VIEW_DIVERGENCE", "")
+    assert cause_of("IDLE_CONSUMER", group(idle)).name == "UNEXPLAINED"
+
+
+@pytest.mark.parametrize(
+    ("unheard_s", "cause"), [(45, "UNREACHABLE_CLIENT"), (20, "UNEXPLAINED"), (None, "UNEXPLAINED")]
+)
+def test_a_queue_that_stands_is_put_down_to_its_owner_once_nothing_was_heard_of_it_for_half_a_minute(unheard_s, cause):
+    """The collector loses answers: one that is missing says nothing yet."""
+    unheard = {} if unheard_s is None else {"c1": 100_000 - unheard_s * 1000}
+    silent = read("c1")._replace(answered=False)
+    made = group(topic(ORPHAN), reads=[silent, read("c2")], at=100_000)
+    made = replace(made, past=Past(loses_answers=True, unheard_since=unheard))
+    finding = Finding("UNSERVED_QUEUE", "HIGH", "", topic="T", queue=A1)
+    assert causes(finding, made, frozenset())[0].name == cause

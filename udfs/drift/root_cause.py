@@ -17,7 +17,7 @@ from hindsight.udfs.drift.ownership_rules import suspect
 from hindsight.udfs.strategies.member_families import is_of_other_language
 
 UNEXPLAINED = "UNEXPLAINED"
-_UNHEARD_MS = 60_000  # a queue that stands is put down to who gave no answer for so long, though answers are lost
+_UNHEARD_MS = 30_000  # a queue that stands is put down to who gave no answer for so long, though answers are lost
 _UNOWNED = ("ORPHAN_QUEUE", "UNSERVED_QUEUE")
 _OF_QUEUES = (*_UNOWNED, "DOUBLE_OWNED", "WRONG_OWNER")
 _STALLS = ("LOCK_STARVED", "PULL_IDLE", "CONSUME_BLOCKED")
@@ -144,8 +144,11 @@ def _view_divergence(case: _Case) -> str | None:
     """Brokers list different members, and what members compute from their lists leads to what is seen."""
     if case.finding.code == "VIEW_DIVERGENCE":
         return ""
-    of_queue = case.topic is not None and case.finding.queue is not None and case.finding.code in _OF_QUEUES
-    if not (case.group.views_differ and of_queue):
+    if not case.group.views_differ or case.topic is None:
+        return None
+    if case.finding.code == "IDLE_CONSUMER":
+        return ""
+    if case.finding.queue is None or case.finding.code not in _OF_QUEUES:
         return None
     shown = {owner.client_id for owner in case.finding.observed}
     return "" if shown <= case.claimants and case.claimants != set(case.finding.expected) else None
