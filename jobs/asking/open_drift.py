@@ -56,12 +56,15 @@ def require_published(lake: ArrowLake, *jobs: str) -> None:
 
 
 def judged_until(asker: Asker, *, cluster: str = "*", group: str = "*") -> datetime:
-    """The latest round, UTC, that was judged of the groups that match the shell patterns.
+    """The latest round, UTC, that was judged, or showed a finding, of the groups that match the shell patterns.
 
     Raises: NothingJudgedError: there is none.
     """
+    # Incidents stand beside rounds: some findings need no running infos, and their rounds have no verdict.
     rounds = (
-        "SELECT cluster, consumer_group, MAX(round_at) AS latest FROM group_round WHERE verdict IS NOT NULL "
+        "SELECT cluster, consumer_group, MAX(shown_at) AS latest FROM ("
+        "SELECT cluster, consumer_group, round_at AS shown_at FROM group_round WHERE verdict IS NOT NULL "
+        "UNION ALL SELECT cluster, consumer_group, last_seen_at AS shown_at FROM drift_incident) "
         "GROUP BY cluster, consumer_group"
     )
     latest = [row["latest"] for row in _matching(records(asker, rounds), cluster, group)]

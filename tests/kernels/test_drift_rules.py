@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.round_facts import Connection, Owner, Past, Progress, Read, TopicRound
-from hindsight.udfs.drift.drift_rules import Finding
+from hindsight.udfs.drift.drift_rules import Finding, absence_is_told
+from hindsight.udfs.drift.finding import subject_of
 from tests.default_timing import findings
 
 A0, A1, B0 = ("broker-a", 0), ("broker-a", 1), ("broker-b", 0)
@@ -241,3 +244,21 @@ def test_a_member_is_not_known_to_all_if_one_broker_does_not_list_it(lists):
     lacking = sorted({c for known in lists.values() for c in "12345" if c not in known} & set().union(*lists.values()))
     told = (views(lists) or "not all know .").rpartition("not all know ")[2].rstrip(".")
     assert told == ", ".join(lacking)
+
+
+def test_where_nobody_was_asked_a_queue_that_stands_beside_one_that_is_read_shows():
+    """Lists and offsets alone: as `mqadmin consumerConnection` and `consumerProgress` tell them."""
+    moved, stands = Progress(200_000, 0, 0, 200_000, 0), Progress(200_000, 650, 600, 100_000, 50)
+    asleep = {("%RETRY%g", "broker-a", 0): stands}
+    progress = {("T", *A0): moved, ("T", *A1): stands, **asleep}
+    unread = group(reads=[read("c1", answered=False)], at=200_000)
+    unread = replace(unread, reads={}, missing_inputs=("running infos",))
+    made = replace(unread, past=Past(progress=progress))
+    (finding,) = findings(made)
+    assert (finding.code, finding.queue, finding.trust) == ("UNSERVED_QUEUE", A1, "possible")
+    assert absence_is_told(made, subject_of(finding), last_true_at=90_000)
+    assert not absence_is_told(made, subject_of(finding), last_true_at=150_000)
+    # Where members were asked lately, they say who holds it; where all stand, nothing tells this queue from others.
+    assert not findings(replace(made, past=Past(progress=progress, read_lately=True)))
+    assert not findings(replace(made, past=Past(progress={("T", *A0): stands, ("T", *A1): stands})))
+    assert not findings(replace(made, message_model="BROADCASTING"))

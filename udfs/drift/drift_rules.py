@@ -96,7 +96,10 @@ _BY_OFFSETS = frozenset(
 
 def _without_infos(group: GroupRound) -> frozenset[str]:
     """The codes of which a round can tell in which no running infos were read."""
-    return _BY_OFFSETS | {"DATA_GAP"} | (_BY_LISTS if group.listed else frozenset())
+    by_lists = _BY_LISTS if group.listed else frozenset[str]()
+    # Where nobody ever asks members what they hold, a queue that stands beside others that are read shows all the same.
+    by_standing = {"UNSERVED_QUEUE"} if group.listed and not group.past.read_lately else set[str]()
+    return _BY_OFFSETS | {"DATA_GAP"} | by_lists | by_standing
 
 
 # What a list that lacks a living member can fake.
@@ -114,7 +117,8 @@ def absence_is_told(group: GroupRound, subject: Subject, last_true_at: int) -> b
 
     ``last_true_at``: when it was last found, epoch milliseconds. False: an input is missing that could have shown it.
     """
-    if not group.was_read and subject.family not in {*_without_infos(group), "REVIVE_LAG"}:
+    code = "UNSERVED_QUEUE" if subject.family == NO_OWNER else subject.family
+    if not group.was_read and code not in {*_without_infos(group), "REVIVE_LAG"}:
         return False
     if not group.was_read and subject.family in _BY_LISTS and group.past.read_lately:
         return False  # a round between two that read more
@@ -137,14 +141,17 @@ def _topic_gone(group: GroupRound, subject: Subject) -> bool:
 
 def _queue_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
     """Somebody shows the queue, or it left the route, or everybody answered, or its offset has moved on."""
+    progress = group.past.progress.get((subject.topic or "", *subject.queue)) if subject.queue else None
+    # Not where it stood when it was last found without owner: somebody consumes it.
+    has_moved = progress is not None and progress.standing_since > last_true_at
     topic = _topic_told(group, subject)
+    if not group.was_read:
+        return has_moved
     if topic is None:
         return _topic_gone(group, subject)
     if subject.queue is None or subject.queue not in (topic.queues or ()) or topic.owners.get(subject.queue):
         return True
-    progress = group.past.progress.get((topic.topic, *subject.queue))
-    # Not where it stood when it was last found without owner: somebody consumes it.
-    return group.complete or (progress is not None and progress.standing_since > last_true_at)
+    return group.complete or has_moved
 
 
 def _owners_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:

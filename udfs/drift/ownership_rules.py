@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.group_round import GroupRound
-from hindsight.udfs.consumer.round_facts import BROADCASTING, Progress, Queue, TopicRound
+from hindsight.udfs.consumer.round_facts import BROADCASTING, RETRY_PREFIX, Progress, Queue, TopicRound
 from hindsight.udfs.drift.finding import (
     Finding,
     assumptions,
@@ -49,6 +49,8 @@ def unserved_queue(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """
     if group.message_model == BROADCASTING or not group.hidden or not group.listed:
         return
+    if not group.was_read:
+        yield from _unserved_unread(group, timing)
     for topic in group.judged_topics():
         # A member that never answered may be the only one to subscribe the topic; a reading tells that it is consumed.
         for queue in topic.queues or ():
@@ -68,6 +70,29 @@ def unserved_queue(group: GroupRound, timing: Timing) -> Iterator[Finding]:
                 trust="possible",
                 expected=expected_owner(topic, queue),
                 evidence=evidence(group, topic, group.members),
+                captured_at=progress.read_at,
+                since=progress.standing_since,
+            )
+
+
+def _unserved_unread(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """Where nobody asked the members what they hold: a queue that stands while another one of its topic is read."""
+    for (topic, *queue), progress in sorted(group.past.progress.items()):
+        others = (of for (name, *_), of in group.past.progress.items() if name == topic)
+        if topic.startswith(RETRY_PREFIX) or not progress.stands(timing.standstill_s):
+            continue
+        if any(other.standing_since > progress.standing_since for other in others):
+            named = (str(queue[0]), int(queue[1]))
+            yield Finding(
+                "UNSERVED_QUEUE",
+                "HIGH",
+                f"{queue_name(topic, named)} has not moved for {(group.at - progress.standing_since) // 1000} s in "
+                f"{group.consumer_group} while {progress.accrued} messages came and others of the topic were read; no "
+                "member was asked what it holds.",
+                topic=topic,
+                queue=named,
+                trust="possible",
+                evidence=group.evidence,
                 captured_at=progress.read_at,
                 since=progress.standing_since,
             )
