@@ -107,7 +107,7 @@ def incident_sentence(incident: Incident) -> str:
 def _words(code: str, count: int) -> str:
     text = {
         "ORPHAN_QUEUE": "queue without owner",
-        "UNSERVED_QUEUE": "queue that stands still",
+        "UNSERVED_QUEUE": "queue standing still",
         "DOUBLE_OWNED": "queue owned twice",
         "WRONG_OWNER": "queue at the wrong owner",
         "IDLE_CONSUMER": "idle consumer",
