@@ -25,5 +25,5 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
             make(shared)
             whole.touch()
     own = factory.mktemp(name)
-    shutil.copytree(shared, own, dirs_exist_ok=True)
+    shutil.copytree(shared, own, symlinks=True, dirs_exist_ok=True)
     return own

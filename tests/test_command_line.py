@@ -154,6 +154,8 @@ def test_ctrl_c_stops_a_run_at_once_and_in_one_sentence(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # who runs the tests in the background ignores Ctrl-C, and so would the run
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stderr is not None
         before = next(line for line in process.stderr if '"reads files"' in line)

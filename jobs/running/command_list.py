@@ -45,7 +45,7 @@ COMMANDS = {
     ),
     "watch": Listed(
         f"{_OTHER}watch_command",
-        "Collect, and run the pipeline every few minutes; each run writes the page again, from the second sweep on.",
+        "Collect, and run the pipeline every minute; each run writes the page again, from the second sweep on.",
     ),
     "render-report": Listed(
         _ASKING, "Render the report: what the tables say, as one self-contained HTML page at <lake>/report.html."

@@ -27,5 +27,9 @@ def run_here(
 ) -> list[Result]:
     """Run jobs by their names, each as a run of its own."""
     stored = LocalLake(str(lake), retention_days=settings.delta.retention_days)
+    done = []
     with LocalRunner(1) as runner:
-        return [JOBS[job].run_on(stored, runner, settings, RunContext(str(landing), dates)) for job in jobs]
+        for job in jobs:
+            done.append(JOBS[job].run_on(stored, runner, settings, RunContext(str(landing), dates)))
+            stored.write_gathered()  # as a run does at its end
+    return done

@@ -51,7 +51,7 @@ def release(tmp_path_factory) -> Callable[..., Path]:
 
     def made(changed: tuple[str, str] | None = None, of: str = "udfs/release_profiles.py") -> Path:
         folder = tmp_path_factory.mktemp("release")
-        for name in ("hindsight", "conf", "schemas", "udfs", "jobs"):
+        for name in ("hindsight", "conf", "docs", "schemas", "udfs", "jobs"):
             ignored = shutil.ignore_patterns("__pycache__")
             shutil.copytree(SAMPLES.parent / name, folder / name, symlinks=True, ignore=ignored)
         if changed:

@@ -76,7 +76,7 @@ def test_the_command_line_takes_what_the_examples_of_a_service_start(name):
         assert places == ("/srv/hindsight/landing", "/srv/hindsight/collector.prom")
         if called == "watch":
             told = (options["lake"], options["run_minutes"], str(options["run_metrics"]))
-            assert told == ("/srv/hindsight/lake", 10, "/srv/hindsight/run.prom")
+            assert told == ("/srv/hindsight/lake", 1, "/srv/hindsight/run.prom")
 
 
 @pytest.mark.parametrize(("name", "grace_s"), [("collector", 30), ("watch", 300)])
