@@ -92,7 +92,7 @@ def test_plans_for_packed_files_are_compiled_once_rows_are_counted(
     monkeypatch.setattr(spark_plans, "_COMPILED_FROM_LINES", 150)
     monkeypatch.setattr(ingestion, "_LINE_BYTES", 1 << 30)
     parsing = watched(compiling, monkeypatch, ingestion, "read_landing")
-    writing = watched(compiling, monkeypatch, Lake, "replace_where")
+    writing = watched(compiling, monkeypatch, Lake, "append")
     ingest_send_records.run(compiling, settings, RunContext(str(producers.landing)), str(tmp_path / "lake"))
     assert set(parsing) == {INTERPRETED}
     assert set(writing) == {COMPILED}
