@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from datetime import UTC
 from functools import partial
-from itertools import cycle, islice
+from itertools import cycle, dropwhile, islice, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,6 +92,11 @@ def _of_files(*patterns: str) -> list[bytes]:
     return [line for raw in plain for line in raw.removesuffix(b"\n").split(b"\n")]
 
 
+def _of_table(*patterns: str) -> list[bytes]:
+    """The lines up to an empty one: totals repeated below a table would be outputs of their own."""
+    return list(takewhile(bytes.strip, dropwhile(lambda line: not line.strip(), _of_files(*patterns))))
+
+
 def _of_rows(format_name: str, table: str, *patterns: str) -> list[bytes]:
     """The rows that a reader makes of real files, as JSON lines of the canonical contract."""
     chunks = (line + b"\n" for line in _of_files(*patterns))
@@ -131,7 +136,7 @@ INPUTS = (
         "mqadmin",
         "Text of mqadmin, consumerProgress",
         400_000,
-        partial(_of_files, "captures/mqadmin/t140/consumerProgress_g_avg.txt"),
+        partial(_of_table, "captures/mqadmin/t140/consumerProgress_g_avg.txt"),
         is_json=False,
         about=LandedFile("t140/progress.txt", "consumerProgress -g g_avg", 1_795_253_675_931),
         head=1,

@@ -38,6 +38,12 @@ LOG_FOLDER = column(
 _LEVEL = column("level", StringType(), "Log level as written; '' where a declared layout has none.", required=True)
 _TEXT = column("text", StringType(), "The message as written, its first 1000 characters.", required=True)
 _DIGEST = column("line_digest", StringType(), "BLAKE2b (96 bits) of the whole line.", required=True)
+_DIGEST_OF_CLIENT = column(
+    "line_digest",
+    StringType(),
+    "BLAKE2b (96 bits) of the whole line; if that is fixed words alone, of its exception's line too.",
+    required=True,
+)
 # Not the folder: a log that lands twice brings each fact once.
 LINE_KEY = ("cluster", "event_date", "logged_at", "line_digest", "occurrence")
 
@@ -198,7 +204,7 @@ CLIENT_EVENT = Table(
             column("response_code", IntegerType(), "Broker's response code in that message; null when it names none."),
             column("stack_trace", StringType(), "Beginning of the lines that follow, at most 4000 characters."),
             _TEXT,
-            _DIGEST,
+            _DIGEST_OF_CLIENT,
             OCCURRENCE,
             DOUBTS,
             *SOURCE,

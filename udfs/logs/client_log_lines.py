@@ -27,7 +27,7 @@ from hindsight.udfs.logs.client_log_layouts import reading_of
 from hindsight.udfs.logs.consuming_templates import GIVEN_UP
 from hindsight.udfs.logs.foreign_client_logs import refuse_foreign
 from hindsight.udfs.logs.grpc_client_logs import GRPC, GrpcLine, read_grpc
-from hindsight.udfs.logs.held_lines import Held, HeldQueues
+from hindsight.udfs.logs.held_lines import Held, HeldQueues, HeldWords
 from hindsight.udfs.logs.log_layouts import (
     LogReading,
     begins_record,
@@ -110,6 +110,7 @@ class _Reader:
         self.recent: deque[str] = deque(maxlen=_RECENT)  # lines that are no frames of a trace, the last as the last
         self.given_up = ("", "")  # the record and exception of the last send that was given up
         self.list_begins: str | None = None  # the message of a C++ client's result, whose queues stand below it
+        self.words: str | None = None  # the line, if its message was fixed words alone and a trace may follow
         self.occurrences = Occurrences()
 
     def take(self, line: Line, text: str | None) -> Iterator[ParsedLine]:
@@ -128,6 +129,8 @@ class _Reader:
         yield from self.release()
         if parsed.records and self.list_begins is not None:
             self.held, self.list_begins = HeldQueues(parsed, self.list_begins), None
+        elif parsed.records and self.words is not None:
+            self.held, self.words = HeldWords(parsed, self.words, self.occurrences), None
         elif parsed.records and self.is_traced:
             self.held = Held(parsed)
         else:
@@ -245,7 +248,8 @@ class _Reader:
         row = read_event(form, message)
         row["log_folder"] = self.folder
         row["pid"] = head.pid
-        stamp(row, head, text, message, self.occurrences)
+        self.words = text if form.traced and message.rstrip() == form.starts else None
+        stamp(row, head, text, message, self.occurrences if self.words is None else None)
         return Record("client_event", row)
 
     def _message(self, text: str, start: int) -> str:

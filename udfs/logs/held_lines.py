@@ -8,6 +8,7 @@ from typing import Any
 
 from hindsight.udfs.lines.bounded_lines import Line
 from hindsight.udfs.lines.parsed_line import ERROR_CHARS, ParsedLine, Record, RefusedLineError, ignored
+from hindsight.udfs.logs.logged_lines import Occurrences, identify
 from hindsight.udfs.logs.other_client_logs import queues_below
 
 TRACE_CHARS = 4000  # of a stack trace, as stored
@@ -48,6 +49,24 @@ class Held:
         yield self.head._replace(records=(Record(table, row | told),))
         for line, _ in self.trace:
             yield ignored(line)
+
+
+class HeldWords(Held):
+    """A line of fixed words alone: only the exception below it tells it from others of its instant."""
+
+    def __init__(self, head: ParsedLine, text: str, occurrences: Occurrences) -> None:
+        super().__init__(head)
+        self.text = text
+        self.occurrences = occurrences
+
+    def release(self) -> Iterator[ParsedLine]:
+        """As for any trace."""
+        first, *rest = super().release()
+        row = first.records[0].row
+        exception = (row.get("stack_trace") or "").partition("\n")[0]
+        identify(row, f"{self.text}\n{exception}" if exception else self.text, self.occurrences)
+        yield first
+        yield from rest
 
 
 class HeldQueues(Held):

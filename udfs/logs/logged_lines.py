@@ -35,13 +35,22 @@ def line_digest(text: str) -> bytes:
     return blake2b(text.encode(), digest_size=12).digest()
 
 
-def stamp(row: dict[str, Any], head: LogHead, text: str, message: str, occurrences: Occurrences) -> None:
-    """Put into an event's row what its line says by its place and form; ``text``: the whole line."""
-    digest = line_digest(text)
+def stamp(row: dict[str, Any], head: LogHead, text: str, message: str, occurrences: Occurrences | None) -> None:
+    """Put into an event's row what its line says by its place and form; ``text``: the whole line.
+
+    ``occurrences``: None leaves out what tells it from other lines, which is known later (``identify``).
+    """
     row["logged_at"] = head.at_ms
     row["resolution_ms"] = head.resolution_ms
     row["level"] = head.level
     row["thread"] = head.thread
     row["text"] = message[:_TEXT_CHARS]
+    if occurrences is not None:
+        identify(row, text, occurrences)
+
+
+def identify(row: dict[str, Any], text: str, occurrences: Occurrences) -> None:
+    """Put into an event's row what tells it from others of its instant."""
+    digest = line_digest(text)
     row["line_digest"] = digest.hex()
     row["occurrence"] = occurrences.count(digest)
