@@ -211,7 +211,7 @@ def test_a_reader_is_timed_on_lines_of_which_rows_come(given, tmp_path):
     (benchmark,) = (one for one in BENCHMARKS if one.name == given.name)
     pickle.loads(pickle.dumps(benchmark.prepare))(tmp_path, 600)  # it runs in a process of its own
     assert CONTESTANTS[given.name](tmp_path)()() == rows_of(tmp_path) == {"lines": 600}
-    assert megabytes_of(tmp_path) * 1e6 == sum(len(chunk) for p in files_of(tmp_path) for chunk in chunks_of(p))
+    assert round(megabytes_of(tmp_path) * 1e6) == sum(len(chunk) for p in files_of(tmp_path) for chunk in chunks_of(p))
     (path,) = files_of(tmp_path)
     lines = read_lines(chunks_of(path), gzipped=False, max_line_bytes=MAX_LINE_BYTES)
     parsed = list(FORMATS[given.format].parse(lines, UTC, given.about))

@@ -77,12 +77,12 @@ def unserved_queue(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
 def _unserved_unread(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """Where nobody asked the members what they hold: a queue that stands while another one of its topic is read."""
-    for (topic, *queue), progress in sorted(group.past.progress.items()):
+    for (topic, broker, number), progress in sorted(group.past.progress.items()):
         others = (of for (name, *_), of in group.past.progress.items() if name == topic)
         if topic.startswith(RETRY_PREFIX) or not progress.stands(timing.standstill_s):
             continue
         if any(other.standing_since > progress.standing_since for other in others):
-            named = (str(queue[0]), int(queue[1]))
+            named = (broker, number)
             yield Finding(
                 "UNSERVED_QUEUE",
                 "HIGH",
