@@ -275,7 +275,7 @@ def offsets(history, phases, step=15):
     return history
 
 
-@pytest.mark.parametrize("step", [5, 15, 30])
+@pytest.mark.parametrize("step", [5, 15, 30, 60])
 def test_a_group_that_is_down_is_told_within_90_s_of_the_first_sweep_that_shows_it(step):
     made = GroupHistory(("c", "", "g"), default_timing())
     offsets(made, [(150 // step, world, True), (300 // step, empty, False)], step)

@@ -81,7 +81,7 @@ class _Expected:
 
 def test_the_expectation_before_is_that_of_the_last_round_that_had_one():
     settings = FoldSettings(WalkSettings(default_timing(), 7), lookback_s=60, progress_valid_s=120, loose_spread_s=5)
-    recorded = Recorded(None, {}, None, {}, lambda _: [], frozenset(), None)
+    recorded = Recorded(None, {}, None, {}, lambda _: [], frozenset(), frozenset(), None)
     fold = GroupFold(("c", "", "g"), recorded, Told(Shown([]), Setting(), None, None, None), settings, {})
     one, two, three, four = (_Expected() for _ in range(4))
     rounds = [(0, one), (15, two), (30, None), (45, three), (200, four)]

@@ -88,7 +88,10 @@ def test_running_infos_that_were_asked_for_and_not_kept_are_said_to_be_ignored(t
         (ignored,) = [text for text in row.missing_inputs if text.startswith("running infos: ")]
         assert ignored.startswith("running infos: asked and ignored: consumerStatus -g")
         assert row.verdict == "unknown"
-    assert taken("allocation_drift", "status") == []
+    # What stands beside queues that are read shows without them: c14 tells for certain that it has no owner.
+    (orphan,) = {(d.topic, d.broker_name, d.queue_id) for d in taken("allocation_drift", "c14")}
+    found = [(d.code, d.trust, (d.topic, d.broker_name, d.queue_id)) for d in taken("allocation_drift", "status")]
+    assert found == [("UNSERVED_QUEUE", "possible", orphan)] * 3
 
 
 @pytest.mark.parametrize(
@@ -147,11 +150,11 @@ def test_queues_that_go_clients_drop_are_nobodys(taken):
 
 
 @pytest.mark.parametrize("case", ["c16", "c16ok"])
-def test_a_group_that_nobody_consumes_is_down_once_that_has_shown_for_150_s(taken, case):
+def test_a_group_that_nobody_consumes_is_down_once_that_has_shown_for_a_minute(taken, case):
     """Its last members were listed at 10:01; from 10:02 on no broker knows any, and no offset moves."""
     (incident,) = taken("drift_incident", case)
     told = (incident.consumer_group, incident.root_cause, incident.severity, incident.state)
     assert told == ("g_face", "GROUP_DOWN", "CRITICAL", "OPEN")
-    assert incident.opened_at.replace(second=0, microsecond=0) == T0 + timedelta(minutes=5)
+    assert incident.opened_at.replace(second=0, microsecond=0) == T0 + timedelta(minutes=3)
     verdicts = {r.round_at: r.verdict for r in taken("group_round", case) if r.topic == "face_event"}
-    assert [verdicts[at] for at in sorted(verdicts)] == ["ok"] * 2 + ["drift"] * 6
+    assert [verdicts[at] for at in sorted(verdicts)] == ["ok"] * 2 + ["unknown"] + ["drift"] * 5

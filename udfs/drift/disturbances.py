@@ -34,6 +34,7 @@ class Grace(NamedTuple):
 
 SUBSCRIPTION, ROLLOUT, MAINTENANCE = "subscription", "rollout", "maintenance"
 _OF_SUBSCRIPTIONS = (SUBSCRIPTION, ROLLOUT)
+_OF_MEMBERS = ("join", "start", "leave")
 
 
 # Seconds after each kind of disturbance, without the interval between rounds.
@@ -83,6 +84,7 @@ def grace_of(
     """The grace that ends last among those that mute a finding; None: there was no disturbance.
 
     ``is_critical``: the finding is. What members lack that join, queues are left unread for, is not waited for.
+    Nor are members where there are none: GROUP_DOWN waits for standstill_s by itself.
     """
     if code == "DATA_GAP":
         return None
@@ -91,6 +93,7 @@ def grace_of(
         for d in disturbances
         if (d.kind not in _OF_SUBSCRIPTIONS or code == "SUBSCRIPTION_INCONSISTENT")
         and not (d.kind == ROLLOUT and is_critical)
+        and not (d.kind in _OF_MEMBERS and code == "GROUP_DOWN")
         and (d.topic is None or topic in (None, d.topic))
     ]
     if code == "SUBSCRIPTION_INCONSISTENT":

@@ -51,6 +51,7 @@ def unserved_queue(group: GroupRound, timing: Timing) -> Iterator[Finding]:
         return
     if not group.was_read:
         yield from _unserved_unread(group, timing)
+        return
     for topic in group.judged_topics():
         # A member that never answered may be the only one to subscribe the topic; a reading tells that it is consumed.
         for queue in topic.queues or ():
