@@ -76,6 +76,12 @@ def contradicted_releases(day: Day, asked: Asked, places: Collection[int]) -> Re
     for place in sorted(places):
         settings = day.processes[place].rules.settings
         own[place] = (Ladder(RECORDED_LADDER, settings.latency_max_ms or (), settings.not_available_ms or ()),)
+    # A candidate is what the producer was all the while: what another setup explains counts against it.
+    processes = [
+        process._replace(gaps=tuple(gap for gap in process.gaps if gap.reason != SETTINGS_CHANGED))
+        for process in day.processes
+    ]
+    day = day._replace(processes=processes)
     return Releases(_releases(day, asked, dict.fromkeys(own, Recorded()), own).rows, {})
 
 
