@@ -270,8 +270,9 @@ def test_open_incidents_are_those_of_the_command(stored, lake):
         ("it's d", "LOW"),
     ]
     assert [row["opened_at"] for row in lake.open_incidents(group="g", cluster="?")] == [AT.replace(tzinfo=None)]
+    assert len(lake.open_incidents(group="h")) == 1  # found where no round has a verdict
     with pytest.raises(NothingJudgedError):
-        lake.open_incidents(group="h")
+        lake.open_incidents(group="nobody")
     begin_commits(stored, "flag_allocation_drift", [ClusterDate("c", DAY)])
     with pytest.raises(HalfPublishedError):
         lake.open_incidents()

@@ -289,6 +289,8 @@ _OWN_NAME = re.compile(
 ).fullmatch
 _OF_PROXY = re.compile(r"proxy(?:_metric|_traffic|_watermark)?(?:\.\d+)?").fullmatch
 ISOLATIONS = frozenset({"broker_isolated", "broker_unreachable", "broker_reachable"})
+# In a log that is no server's own these words are a client's; what else the line says is looked for all the same.
+_NO_ISOLATIONS = TemplateIndex([one for one in TEMPLATES if one.kind not in ISOLATIONS], _NEEDLES)
 _NAMELESS = frozenset({"otherdays", "other_days", "rocketmqlogs"})  # folders that RocketMQ makes
 _STATIC = "__syslo__"  # as broker of a logical queue
 _MEMBER = {name: re.compile(rf"(?:^|, ){name}=([^,\[\]]*+)") for name in ("topic", "subVersion")}
@@ -332,8 +334,8 @@ class _Reader:
         if line.refusal is not None:
             return ParsedLine(line, refusal=line.refusal)
         text = without_colours(text)
-        found = _MESSAGES.search(text)
-        if found is None or continues_trace(text) or (found[1].kind in ISOLATIONS and not self.is_server):
+        found = (_MESSAGES if self.is_server else _NO_ISOLATIONS).search(text)
+        if found is None or continues_trace(text):
             return ignored(line)
         try:
             row = self._event(text, *found)
