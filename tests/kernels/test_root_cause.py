@@ -124,3 +124,12 @@ def test_a_queue_that_stands_is_put_down_to_its_owner_once_nothing_was_heard_of_
     made = replace(made, past=Past(loses_answers=True, unheard_since=unheard))
     finding = Finding("UNSERVED_QUEUE", "HIGH", "", topic="T", queue=A1)
     assert causes(finding, made, frozenset())[0].name == cause
+
+
+def test_where_nobody_was_asked_nobody_is_unreachable():
+    finding = Finding("UNSERVED_QUEUE", "HIGH", "", topic="T", queue=A1)
+    unread = replace(group(topic(ORPHAN), at=100_000), reads={})
+    assert causes(finding, unread, frozenset())[0].name == "UNEXPLAINED"
+    assert causes(finding, replace(unread, reads={"c2": read("c2")}), frozenset())[0] == Cause(
+        "UNREACHABLE_CLIENT", "c1"
+    )

@@ -158,7 +158,8 @@ def _unreachable_client(case: _Case) -> str | None:
     """A listed member does not answer, and the queue may be its own."""
     if case.finding.code == "UNREACHABLE_CLIENT":
         return case.finding.client_id
-    if case.finding.code != "UNSERVED_QUEUE" or case.topic is None or case.finding.queue is None:
+    # Where nobody was asked, nobody failed to answer.
+    if case.finding.code != "UNSERVED_QUEUE" or not case.group.was_read or not case.topic or not case.finding.queue:
         return None
     client_id = suspect(case.group, case.topic, case.finding.queue)
     read, past = case.group.reads.get(client_id or ""), case.group.past
