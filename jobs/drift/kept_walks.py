@@ -145,7 +145,10 @@ class Walks:
         cut = max((c for c in cuts if self._holds(c, at, fresh)), default=None)
         if fresh is None or cut is None:
             return None
-        told = folder.read(listed["told"])
+        try:
+            told, states = folder.read(listed["told"]), folder.read(cut.file)
+        except (FileNotFoundError, pa.ArrowInvalid):  # cut short by the machine, or removed: the date is walked whole
+            return None
         return Start(
             at,
             cut,
@@ -156,7 +159,7 @@ class Walks:
                 frozenset(listed["sources"]),
             ),
             [c for c in cuts if c <= cut],
-            folder.read(cut.file),
+            states,
             told.filter(pc.less_equal(told["until_us"], cut.until_us)),
         )
 

@@ -131,6 +131,20 @@ def test_runs_that_go_on_find_what_one_run_finds(lake_at, settings, went_on, see
     assert went_on or seed != 1
 
 
+def test_what_is_kept_may_be_damaged_or_gone(lake_at, settings, went_on):
+    """As after a machine lost its power: a list that names files that are empty, or are not there."""
+    rows, draw = drawn(1), random.Random(1)
+    whole = in_one_run(lake_at("whole"), rows, settings)
+
+    def damaged(lake: LocalLake, settings) -> None:
+        for file in Path(lake.root, kept_walks.FOLDER).rglob("*.arrow"):
+            if draw.random() < 0.5:
+                file.write_bytes(b"") if draw.random() < 0.5 else file.unlink()
+        flag(lake, settings)
+
+    assert run_by_run(lake_at("cut"), batches(rows, random.Random(1), 0), settings, damaged) == whole
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_runs_that_are_broken_off_between_two_writes_leave_no_state_that_counts(lake_at, settings, went_on, seed):
     rows, draw = drawn(seed), random.Random(seed)
