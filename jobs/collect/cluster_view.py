@@ -114,10 +114,6 @@ class ClusterView:
         """Who can list a group's members."""
         return [*self._brokers.values(), *(s for s in self._name_servers.values() if s in self._proxies)]
 
-    def is_proxy(self, server: Server) -> bool:
-        """Whether a name server turned out to be a proxy."""
-        return server in self._proxies
-
     def is_due(self, server: Server) -> bool:
         """Whether to ask a broker for what changes seldom."""
         return server in self._due

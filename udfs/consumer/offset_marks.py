@@ -297,10 +297,6 @@ class OffsetMarks:
         else:
             self.retried.pop(queue, None)
 
-    def lagging_alone(self) -> list[TopicQueue]:
-        """The only queue of a topic that lags for long, of each topic that has one."""
-        return [next(iter(queues)) for _, queues in sorted(self.behind.items()) if len(queues) == 1]
-
     def retries_a_minute(self) -> dict[str, float]:
         """Messages a minute into each retry topic, those with none left out."""
         found: dict[str, float] = {}
