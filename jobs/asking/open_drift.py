@@ -22,6 +22,12 @@ _JOB = "flag_allocation_drift"
 # What each job publishes, and the rows that must belong together.
 _PUBLISHED = {_JOB: ("drift", "rounds and incidents"), "rebuild_availability": ("availability", "windows and findings")}
 
+_OF_GROUPS = "GROUP BY cluster, consumer_group"
+_LATEST = (
+    f"SELECT cluster, consumer_group, MAX(round_at) AS latest FROM group_round WHERE verdict IS NOT NULL {_OF_GROUPS}",
+    f"SELECT cluster, consumer_group, MAX(last_seen_at) AS latest FROM drift_incident {_OF_GROUPS}",
+)
+
 
 class DriftFoundError(ExpectedError):
     """Raised when an open incident is at least as severe as the caller wants to hear of."""
@@ -56,25 +62,21 @@ def require_published(lake: ArrowLake, *jobs: str) -> None:
 
 
 def judged_until(asker: Asker, *, cluster: str = "*", group: str = "*") -> datetime:
-    """The latest round, UTC, that was judged, or showed a finding, of the groups that match the shell patterns.
+    """The latest round, UTC, that was judged of the groups that match the shell patterns.
 
-    Raises: NothingJudgedError: there is none.
+    Some findings need no running infos: where no round has a verdict, it is the latest that showed an incident.
+
+    Raises: NothingJudgedError: there is neither.
     """
-    # Incidents stand beside rounds: some findings need no running infos, and their rounds have no verdict.
-    rounds = (
-        "SELECT cluster, consumer_group, MAX(shown_at) AS latest FROM ("
-        "SELECT cluster, consumer_group, round_at AS shown_at FROM group_round WHERE verdict IS NOT NULL "
-        "UNION ALL SELECT cluster, consumer_group, last_seen_at AS shown_at FROM drift_incident) "
-        "GROUP BY cluster, consumer_group"
+    for latest in _LATEST:
+        found = [row["latest"] for row in _matching(records(asker, latest), cluster, group)]
+        if found:
+            until: datetime = max(found)
+            return until
+    raise NothingJudgedError(
+        f"no round of a consumer group was judged (cluster {cluster!r}, group {group!r}): nothing is known of its "
+        "drift. Take in admin snapshots and run hindsight flag-allocation-drift, or correct the patterns."
     )
-    latest = [row["latest"] for row in _matching(records(asker, rounds), cluster, group)]
-    if not latest:
-        raise NothingJudgedError(
-            f"no round of a consumer group was judged (cluster {cluster!r}, group {group!r}): nothing is known of its "
-            "drift. Take in admin snapshots and run hindsight flag-allocation-drift, or correct the patterns."
-        )
-    until: datetime = max(latest)
-    return until
 
 
 def open_incidents(asker: Asker, *, cluster: str = "*", group: str = "*") -> list[Record]:
