@@ -12,16 +12,16 @@ RUN if [ -n "$JAVA" ]; then \
     fi
 
 WORKDIR /opt/hindsight
-COPY requirements.lock ./
-# What is pinned, without the tools of tests and checks.
+COPY requirements.lock requirements-spark.lock ./
 RUN python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes --requirement requirements.lock \
-    && python -m pip uninstall --yes hypothesis mypy polars pytest pytest-xdist ruamel.yaml ruff
+        ${JAVA:+--requirement requirements-spark.lock}
 COPY setup.cfg pyproject.toml README.md LICENSE ./
 COPY hindsight ./hindsight
 COPY conf ./conf
 COPY schemas ./schemas
 COPY udfs ./udfs
 COPY docs ./docs
+COPY data_samples ./data_samples
 COPY jobs ./jobs
 RUN python -m pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation . \
     && rm -rf build ./*.egg-info \

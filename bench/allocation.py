@@ -31,7 +31,7 @@ from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import ALLOCATION_DRIFT, DRIFT_INCIDENT
 from hindsight.udfs.allocation import MessageQueue, allocate
 from hindsight.udfs.consumer.expected_allocation import MemberRule, expected_allocation
-from hindsight.udfs.values.value_hashes import value_hashes
+from hindsight.udfs.values.row_hashes import value_hashes
 
 Run = Callable[[], Callable[[], dict[str, Any]]]
 _LISTS = ("members", "queues", "member_rules")

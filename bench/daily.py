@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from bench.spark import session
+from bench.spark import run_on_spark, session
 from hindsight.conf.settings_file import load_settings
-from hindsight.jobs.run_pipeline import JOBS
+from hindsight.jobs.run_pipeline import JOBS, job_of
 from hindsight.jobs.running.run_context import RunContext
 
 ONE_MORE = "one more day"
@@ -58,8 +58,8 @@ class OneMore:
 
 def _run(place: Path) -> None:
     context = RunContext(str(place / "landing"))
-    for job in JOBS.values():
-        job.run(session(), load_settings(None), context, str(place / "lake"))
+    for job in map(job_of, JOBS):
+        run_on_spark(job, load_settings(None), context, str(place / "lake"))
 
 
 def land(landing: Path, day: int) -> None:
@@ -77,9 +77,11 @@ def land(landing: Path, day: int) -> None:
         (landing / folder / f"day-{day:03}.jsonl").write_text(text, encoding="utf-8")
 
 
-def hook_lines(at: int, rng: np.random.Generator, *, sends: int, who: str = "") -> Iterator[dict[str, Any]]:
-    """What the hooks of a few producers wrote on the day that begins ``at``; ``who`` tells these from others."""
-    for producer in range(_PRODUCERS):
+def hook_lines(
+    at: int, rng: np.random.Generator, *, sends: int, who: str = "", producers: int = _PRODUCERS
+) -> Iterator[dict[str, Any]]:
+    """What the hooks of some producers wrote on the day that begins ``at``; ``who`` tells these from others."""
+    for producer in range(producers):
         start = {"clientId": f"10.0.0.{producer}@{who}7", "group": "pg", "version": "4.9.8"}
         yield {"type": "start", "ts": at, **start, "sendLatencyFaultEnable": True}
     for number in range(sends):
@@ -88,7 +90,7 @@ def hook_lines(at: int, rng: np.random.Generator, *, sends: int, who: str = "") 
         yield {
             "type": "attempt",
             "group": "pg",
-            "clientId": f"10.0.0.{number % _PRODUCERS}@{who}7",
+            "clientId": f"10.0.0.{number % producers}@{who}7",
             "topic": "T",
             "broker": f"broker-{rng.integers(0, _BROKERS)}",
             "queueId": number % _QUEUES,

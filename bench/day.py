@@ -16,9 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import redirect_stdout
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, redirect_stdout
 from datetime import UTC, datetime, timedelta
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,10 +29,17 @@ import numpy as np
 from bench.contest import ROOT
 from bench.daily import hook_lines
 from bench.record import RECORDS, machine, made_by
+from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.commands.watch_command import run_pipeline
+from hindsight.jobs.engines.changed_files import SMALL_BYTES
+from hindsight.jobs.engines.kept_between_runs import KeptBetweenRuns
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.schemas import TABLES
 
 _FIRST = datetime(2026, 3, 2, 0, 0, tzinfo=UTC)
 _SWEEP_S = 15
 _BROKERS, _QUEUES, _MEMBERS = 2, 4, 3
+_SLOW_MS, _LONGEST_MS = 550, 125_000  # 4.9.8: from when on it avoids a broker, and beyond how long it surely does not
 _EARLY = slice(2, 10)  # runs 3 to 10
 
 
@@ -44,11 +53,11 @@ class Run(NamedTuple):
     data_files: int
 
 
-def land(landing: Path, number: int, minutes: int, *, lines: int = 100, groups: int = 1) -> None:
-    """Write the files of one run: ``lines`` attempts of five producers, and a sweep of ``groups`` every 15 s."""
+def land(landing: Path, number: int, minutes: int, *, lines: int = 100, groups: int = 1, producers: int = 5) -> None:
+    """Write the files of one run: ``lines`` attempts of some producers, and a sweep of ``groups`` every 15 s."""
     begin = _FIRST + timedelta(minutes=number * minutes)
     name = f"{begin:%Y%m%dT%H%M%S}.jsonl"
-    _write(landing / "producer_hook" / "cluster=prod" / name, _sends(begin, minutes, lines, number))
+    _write(landing / "producer_hook" / "cluster=prod" / name, _sends(begin, minutes, lines, number, producers))
     _write(landing / "admin_snapshots" / "cluster=prod" / f"collector-{name}", _sweeps(begin, minutes, groups))
 
 
@@ -57,10 +66,12 @@ def _write(file: Path, rows: Iterator[dict[str, Any]]) -> None:
     file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
 
 
-def _sends(begin: datetime, minutes: int, lines: int, seed: int) -> Iterator[dict[str, Any]]:
+def _sends(begin: datetime, minutes: int, lines: int, seed: int, producers: int) -> Iterator[dict[str, Any]]:
+    """Clients that go by their tables: none takes a broker that it avoids; of a few minutes or more, none avoids one
+    when they are over."""
     at, length_ms = int(begin.timestamp() * 1000), minutes * 60_000
-    made = hook_lines(at, np.random.default_rng(seed), sends=lines)
-    attempt = 0
+    made = hook_lines(at, np.random.default_rng(seed), sends=lines, producers=producers)
+    attempt, avoided = 0, dict[tuple[str, str], int]()
     for row in made:
         if row["type"] == "start":
             if seed == 0:
@@ -68,7 +79,15 @@ def _sends(begin: datetime, minutes: int, lines: int, seed: int) -> Iterator[dic
             continue
         took = row["endMs"] - row["beginMs"]
         row["beginMs"] = at + 1_000 + attempt * (length_ms - 10_000) // lines
+        names = [row["broker"], *(f"broker-{broker}" for broker in range(4))]
+        free = [name for name in names if avoided.get((row["clientId"], name), 0) < row["beginMs"]]
+        row["broker"] = free[0]
+        lasts = at + length_ms - _LONGEST_MS < row["beginMs"] and length_ms > 2 * _LONGEST_MS
+        if lasts or len({*free}) < 2:
+            took = min(took, _SLOW_MS - 1)
         row["endMs"] = row["beginMs"] + took
+        if took >= _SLOW_MS:
+            avoided[row["clientId"], row["broker"]] = row["endMs"] + _LONGEST_MS
         row["msgId"] = f"{row['beginMs']:032X}"
         attempt += 1
         yield row
@@ -166,14 +185,24 @@ def _queue(broker: str, number: int) -> str:
     return json.dumps({"brokerName": broker, "queueId": number, "topic": "T"})
 
 
-def played(place: Path, runs: int, minutes: int, *, in_one: bool, lines: int, groups: int) -> Iterator[Run]:
-    """The runs of a day, one after the other."""
+def played(
+    place: Path,
+    runs: int,
+    minutes: int,
+    *,
+    in_one: bool,
+    lines: int,
+    groups: int,
+    producers: int = 5,
+    first: int = 0,
+) -> Iterator[Run]:
+    """The runs of a day, one after the other; ``first``: how many were played in this place before."""
     landing, lake = place / "landing", place / "lake"
     words = ["run-pipeline", "--landing", str(landing), "--lake", str(lake), "--json"]
-    run: Callable[[list[str]], tuple[float, float]] = _OneProcess() if in_one else _in_a_process
-    for number in range(runs):
-        land(landing, number, minutes, lines=lines, groups=groups)
-        yield Run(*run(words), *_counted(lake))
+    with KeptBetweenRuns() if in_one else nullcontext():
+        for number in range(first, first + runs):
+            land(landing, number, minutes, lines=lines, groups=groups, producers=producers)
+            yield Run(*(_here if in_one else _in_a_process)(words), *_counted(lake))
 
 
 def _in_a_process(words: list[str]) -> tuple[float, float]:
@@ -190,22 +219,21 @@ def _in_a_process(words: list[str]) -> tuple[float, float]:
     return used.ru_utime + used.ru_stime, time.perf_counter() - begun
 
 
-class _OneProcess:
-    """Runs in this process, as ``hindsight watch`` makes them."""
-
-    def __call__(self, words: list[str]) -> tuple[float, float]:
-        from hindsight.jobs.commands.watch_command import run_pipeline
-
-        begun, spent = time.perf_counter(), _spent()
-        with redirect_stdout(io.StringIO()):
-            code = run_pipeline(words[1:])
-        if code:
-            raise SystemExit(f"a run ended with {code}")
-        return _spent() - spent, time.perf_counter() - begun
+def _here(words: list[str]) -> tuple[float, float]:
+    """The same of a run in this process, as ``hindsight watch`` makes them."""
+    begun, spent = time.perf_counter(), _spent()
+    with redirect_stdout(io.StringIO()):
+        code = run_pipeline(words[1:])
+    if code:
+        raise SystemExit(f"a run ended with {code}")
+    return _spent() - spent, time.perf_counter() - begun
 
 
 def _spent() -> float:
-    return sum(os.times()[:4])
+    """CPU seconds of this process, of those that it waited for, and of workers that live on."""
+    now = [Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split() for child in active_children()]
+    ticks = sum(int(fields[place]) for fields in now for place in (11, 12))  # utime and stime
+    return sum(os.times()[:4]) + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _counted(lake: Path) -> tuple[int, int, int]:
@@ -216,6 +244,22 @@ def _counted(lake: Path) -> tuple[int, int, int]:
         if file.suffix == ".json" and file.stem.isdigit():
             newest[file.parent] = max(newest.get(file.parent, 0), int(file.stem) + 1)
     return sum(newest.values()), len(logs), sum(1 for _ in lake.rglob("*.parquet")) - _checkpoints(logs)
+
+
+def what_readers_open(lake: Path) -> str:
+    """How many commits a reader replays at most, and how many small files a partition has at most."""
+    commits, small = Counter[str](), Counter[tuple[str, str]]()
+    stored = LocalLake(str(lake), retention_days=load_settings(None).delta.retention_days)
+    for table in filter(stored.exists, TABLES.values()):
+        log = Path(stored.path(table), "_delta_log")
+        kept = [int(file.name.partition(".")[0]) for file in log.glob("*.checkpoint*.parquet")]
+        commits[table.name] = (stored.version(table) or 0) - max(kept, default=0)
+        small.update((table.name, str(f.event_date)) for f in stored.files(table) if f.size < SMALL_BYTES)
+    (of_table, replayed), (of_partition, files) = commits.most_common(1)[0], small.most_common(1)[0]
+    return (
+        f"A reader replays at most {replayed} commits after a checkpoint ({of_table}; aim 10), and opens at most "
+        f"{files} small files of a partition ({' '.join(of_partition)}; aim 16)."
+    )
 
 
 def _checkpoints(logs: Sequence[Path]) -> int:
@@ -247,9 +291,11 @@ def main() -> None:
     """Play the day, print the table, write the record."""
     parser = argparse.ArgumentParser(prog="python -m bench.day", description=__doc__)
     parser.add_argument("--runs", type=int, default=40, help="how many (default 40; a day of five minutes has 288)")
+    parser.add_argument("--first", type=int, default=0, help="how many were played in --place before (default 0)")
     parser.add_argument("--minutes", type=int, default=5, help="between two runs (default 5)")
     parser.add_argument("--lines", type=int, default=100, help="attempts that land for each run (default 100)")
     parser.add_argument("--groups", type=int, default=1, help="groups that are read each 15 s (default 1)")
+    parser.add_argument("--producers", type=int, default=5, help="that these attempts are of (default 5)")
     parser.add_argument("--in-one", action="store_true", help="all runs in one process, as watch makes them")
     parser.add_argument("--place", help="a folder to keep; default: a temporary one")
     parser.add_argument("--peer-python", default=str(ROOT / ".venv-bench/bin/python"), help="for the record's head")
@@ -259,12 +305,14 @@ def main() -> None:
     runs = []
     with tempfile.TemporaryDirectory(prefix="hindsight-day-") as scratch:
         place = Path(given.place or scratch)
-        for run in played(
-            place, given.runs, given.minutes, in_one=given.in_one, lines=given.lines, groups=given.groups
-        ):
+        what = {"in_one": given.in_one, "lines": given.lines, "groups": given.groups}
+        what |= {"producers": given.producers, "first": given.first}
+        for run in played(place, given.runs, given.minutes, **what):
             runs.append(run)
-            print(len(runs), *(f"{value:.2f}" if isinstance(value, float) else value for value in run), flush=True)
-    print(report(runs))
+            shown = (f"{value:.2f}" if isinstance(value, float) else value for value in run)
+            print(given.first + len(runs), *shown, flush=True)
+        told = f"{report(runs)}\n- {what_readers_open(place / 'lake')}"
+    print(told)
     if given.no_record:
         return
     now = datetime.now(UTC)
@@ -272,7 +320,7 @@ def main() -> None:
     head = f"# {now:%Y-%m-%d}: a day of runs\n\n{machine(given.peer_python)} {given.note}".rstrip()
     head += f"\n\n{made_by('bench.day')}"
     record = RECORDS / f"{now:%Y-%m-%d}-day-{given.runs}-{way}.md"
-    record.write_text(f"{head}\n\n{report(runs)}\n", encoding="utf-8")
+    record.write_text(f"{head}\n\n{told}\n", encoding="utf-8")
     print(f"\nwritten to {record.relative_to(ROOT)}")
 
 

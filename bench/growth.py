@@ -252,11 +252,11 @@ def _of_groups(name: str, rows: int, population: Population) -> Benchmark:
     return _point_of(name, rows, own, partial(_of_population, population), _total_rows)
 
 
-def _rebuilt(counts: Sequence[int]) -> dict[float, Benchmark]:
+def _rebuilt(name: str, shape: Shape, counts: Sequence[int]) -> dict[float, Benchmark]:
     own = [Contestant(windows.SCAN, "bench.windows"), *whole_jobs.REBUILDS, windows.PEERS[0]]
-    points = {n: partial(whole_jobs.prepare_sends, _SHAPE._replace(rows=n)) for n in counts}
+    points = {n: partial(whole_jobs.prepare_sends, shape._replace(rows=n)) for n in counts}
     return {
-        n: _point_of(f"rebuild-{n}", n, own, prepare, windows.rows_of, windows.about) for n, prepare in points.items()
+        n: _point_of(f"{name}-{n}", n, own, prepare, windows.rows_of, windows.about) for n, prepare in points.items()
     }
 
 
@@ -277,6 +277,7 @@ def _lines(counts: Sequence[int]) -> dict[float, Benchmark]:
 
 
 _SENDERS = (windows.SCAN, windows.ON_SPARK, windows.ONE_PROCESS, windows.DUCKDB)
+_REBUILDERS = (windows.SCAN, whole_jobs.REBUILD, whole_jobs.LOCAL_REBUILD, windows.DUCKDB)
 _FLAGGERS = (whole_jobs.LOCAL_FLAG_DRIFT, whole_jobs.FLAG_DRIFT)
 _CONSUMERS = ("scan", "own", "findings and incidents")
 _SHAPE = Shape(_SENDS, releases=("V4_7_1", "V4_9_8"))
@@ -305,9 +306,14 @@ AXES = {
     ),
     "rebuild": Axis(
         "Attempts of a day whose availability is rebuilt, by the whole job",
-        _rebuilt((1_000_000, 3_000_000, 10_000_000, 30_000_000)),
-        (windows.SCAN, whole_jobs.REBUILD, whole_jobs.LOCAL_REBUILD, windows.DUCKDB),
+        _rebuilt("rebuild", _SHAPE, (1_000_000, 3_000_000, 10_000_000, 30_000_000)),
+        _REBUILDERS,
         slopes=(Slope(whole_jobs.LOCAL_REBUILD, windows.DUCKDB, 2),),
+    ),
+    "rebuild-contradicted": Axis(
+        "The same by producers whose choices ignore their fault table",
+        _rebuilt("rebuild-contradicted", _SHAPE._replace(shuns=False), (1_000_000, 3_000_000)),
+        _REBUILDERS,
     ),
     "flag-drift": Axis(
         "(queue, round) rows of a day that is judged, by the whole job",

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from bench.contest import Benchmark, Contestant, Target
 from bench.daily import hook_lines
-from bench.spark import session
+from bench.spark import run_on_spark, session
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs import ingest_send_records
 from hindsight.jobs.engines.local_lake import LocalLake
@@ -87,7 +87,7 @@ class TakenIn:
 
 
 def _take_in(landing: Path, lake: Path) -> None:
-    ingest_send_records.run(session(), load_settings(None), RunContext(str(landing)), str(lake))
+    run_on_spark(ingest_send_records, load_settings(None), RunContext(str(landing)), str(lake))
 
 
 def _take_in_locally(landing: Path, lake: Path) -> None:

@@ -22,7 +22,7 @@ from bench.contest import Benchmark, Contestant, SpeedTarget, Target
 from bench.reader_inputs import INPUTS, LINES, MAX_LINE_BYTES, UNFOLDED, Input, chunks_of, files_of, prepare
 from bench.spark import session
 from hindsight.schemas import TABLES
-from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.landing.parsers import PARSERS
 from hindsight.udfs.limits.door import judged, severities
 from hindsight.udfs.lines.bounded_lines import read_lines
 
@@ -45,7 +45,7 @@ def megabytes_of(data: Path) -> float:
 
 
 def _own(given: Input, data: Path) -> Run:
-    reader = FORMATS[given.format].parse
+    reader = PARSERS[given.format]
 
     def run() -> Callable[[], dict[str, Any]]:
         count = 0

@@ -38,7 +38,7 @@ class Shape(NamedTuple):
     """What is drawn.
 
     ``giant``: share of all rows that one producer sends; ``crowd``: share that is sent within one minute; ``releases``:
-    which clients there are.
+    which clients there are; ``shuns``: whether a producer goes by what it has seen of a broker.
     """
 
     rows: int
@@ -48,6 +48,7 @@ class Shape(NamedTuple):
     producers: int = 400
     brokers: int = 20
     releases: tuple[str, ...] = _RELEASES
+    shuns: bool = True
 
     @property
     def broker_names(self) -> list[str]:
@@ -88,7 +89,7 @@ def _attempts(producer: Any, number: int, shape: Shape, rng: np.random.Generator
     failed = unhealthy & (rng.random(count) < 0.3)
     latency[failed] = 3000 + rng.integers(0, 30, failed.sum())
     kept = np.ones(count, dtype=bool)
-    if shape.unhealthy <= 0.05:
+    if shape.shuns and shape.unhealthy <= 0.05:
         shunned = _shunned(producer * shape.brokers + broker, begin, latency, unhealthy, failed)
         kept = ~shunned | (rng.random(count) < 0.02)
     sends = _with_retries(producer[kept], broker[kept], begin[kept], latency[kept], failed[kept], shape, rng)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from bench.contest import ROOT
 from hindsight.udfs.formats.fastjson import ObjectKey, parse_fastjson
-from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.landing.parsers import PARSERS
 from hindsight.udfs.lines.bounded_lines import read_lines
 from hindsight.udfs.lines.parsed_line import LandedFile
 
@@ -101,7 +101,7 @@ def _of_rows(format_name: str, table: str, *patterns: str) -> list[bytes]:
     """The rows that a reader makes of real files, as JSON lines of the canonical contract."""
     chunks = (line + b"\n" for line in _of_files(*patterns))
     lines = read_lines(chunks, gzipped=False, max_line_bytes=MAX_LINE_BYTES)
-    rows = (r.row for one in FORMATS[format_name].parse(lines, UTC) for r in one.records if r.table == table)
+    rows = (r.row for one in PARSERS[format_name](lines, UTC) for r in one.records if r.table == table)
     return [json.dumps({name: value for name, value in row.items() if value is not None}).encode() for row in rows]
 
 
@@ -143,6 +143,9 @@ INPUTS = (
     ),
     Input(
         "trace_topic", "trace_topic", "Trace topic", 16_000, partial(_of_files, "captures/trace_topic/trace_*.jsonl.gz")
+    ),
+    Input(
+        "consumer_hook", "consumer_hook", "Consume recorder", 60_000, partial(_of_files, "captures/consumer_hook/*.gz")
     ),
     Input("producer_hook", "producer_hook", "Producer hook", 120_000, partial(_of_files, _HOOK)),
     Input(

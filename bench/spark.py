@@ -10,7 +10,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bench.contest import MASTER, ONE_MACHINE
+from hindsight.conf.settings import Settings
 from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.engines.spark_run import lake_and_runner
+from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.running.spark_session import spark_session
 
 
@@ -20,6 +23,11 @@ def session() -> SparkSession:
     atexit.register(kept.close)
     master = os.environ.get(MASTER, ONE_MACHINE)
     return kept.enter_context(spark_session(load_settings(None), app_name="bench", master=master))
+
+
+def run_on_spark(job: Any, settings: Settings, context: RunContext, lake: str) -> Any:
+    """A job's module run in the session; what it did."""
+    return job.run_on(*lake_and_runner(session(), settings, context, lake), settings, context)
 
 
 def stages_s() -> list[float]:

@@ -19,12 +19,11 @@ import pyarrow.parquet as pq
 
 from bench import producer_tables, windows
 from bench.contest import Benchmark, Contestant
-from bench.spark import session
+from bench.spark import run_on_spark, session
 from hindsight.conf.settings_file import load_settings
-from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
-from hindsight.jobs.run_pipeline import JOBS
+from hindsight.jobs.run_pipeline import job_of
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import (
     ALLOCATION_DRIFT,
@@ -35,6 +34,7 @@ from hindsight.schemas import (
     SEND_ATTEMPT,
     Table,
 )
+from hindsight.schemas.arrow_types import arrow_schema
 
 REBUILD, FLAG_DRIFT = "rebuild_availability", "flag_allocation_drift"
 LOCAL_REBUILD, LOCAL_FLAG_DRIFT = (f"without Spark: {job}" for job in (REBUILD, FLAG_DRIFT))
@@ -80,10 +80,10 @@ class WholeJob:
 
     def __call__(self) -> Callable[[], dict[str, Any]]:
         """One round."""
-        job, settings, context = JOBS[self._job], load_settings(None), RunContext(str(self._copy / "landing"))
+        job, settings, context = job_of(self._job), load_settings(None), RunContext(str(self._copy / "landing"))
         tables = LocalLake(str(self._copy), retention_days=settings.delta.retention_days)
         if self._on_spark:
-            job.run(session(), settings, context, str(self._copy))
+            run_on_spark(job, settings, context, str(self._copy))
         else:
             with LocalRunner(os.cpu_count() or 1) as runner:
                 job.run_on(tables, runner, settings, context)

@@ -24,7 +24,6 @@ from bench.contest import Benchmark, Contestant, Target
 from bench.producer_tables import DAY, Shape, write_tables
 from bench.spark import session
 from hindsight.conf.settings_file import load_settings
-from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.jobs.engines.delta_tables import Lake
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
@@ -40,6 +39,7 @@ from hindsight.schemas import (
     SEND_ATTEMPT,
     SEND_VERDICT,
 )
+from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.fault_tolerance import FaultTable
 from hindsight.udfs.producer.attempt_columns import ATTEMPTS
 from hindsight.udfs.release_profiles import PROFILES

@@ -242,6 +242,7 @@ class Timing(_Section):
     route_grace_s: float = Field(ge=0)
     broker_death_s: float = Field(ge=0)
     ordered_extra_s: float = Field(ge=0)
+    critical_grace_s: float = Field(ge=0)
     subscription_grace_s: float = Field(ge=0)
     interval_rounds: int = Field(ge=1)
     close_rounds: int = Field(ge=1)
@@ -252,6 +253,7 @@ class Timing(_Section):
     standstill_s: float = Field(gt=0)
     owner_changes: int = Field(ge=1)
     owner_changes_s: float = Field(gt=0)
+    falling_s: float = Field(gt=0)
     slow_handover_s: float = Field(gt=0)
     lock_starved_s: float = Field(ge=0)
     pull_idle_s: float = Field(ge=0)
@@ -353,6 +355,12 @@ class Delta(_Section):
     retention_days: int = Field(ge=1)
 
 
+class Lint(_Section):
+    """What `hindsight lint` leaves out: ``CODE`` or ``CODE:subject``, shell patterns."""
+
+    accept: tuple[str, ...] = ()
+
+
 class Quarantine(_Section):
     """What is kept of refused lines."""
 
@@ -373,6 +381,7 @@ class Settings(_Section):
     metrics: Metrics
 
     events: Events
+    lint: Lint = Lint()
     spark: Spark
     delta: Delta
     quarantine: Quarantine

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hindsight.conf.settings import Settings, as_text, fingerprint
 from hindsight.jobs.command_line import main
 from hindsight.jobs.drift.declared_clients import declared_clients
 from hindsight.jobs.drift.drift_derivation import derive
-from hindsight.jobs.drift.kept_walks import Walks
-from hindsight.jobs.engines.arrow_columns import arrow_schema
+from hindsight.jobs.drift.kept_groups import Walks
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.engines.runner import Runner
-from hindsight.jobs.publishing.publication import Derivation, PublicationResult, Stretch, publish
-from hindsight.jobs.running.run_context import RunContext
+from hindsight.jobs.publishing.publication import Derivation, Stretch, publish
+from hindsight.jobs.running.run_context import PublicationResult, RunContext
 from hindsight.schemas import (
     ALLOCATION_DRIFT,
     BROKER_ASSIGNMENT,
@@ -35,14 +34,13 @@ from hindsight.schemas import (
     REBALANCE_RESULT,
     REBALANCE_STATE,
     SNAPSHOT_CAPTURE,
+    SUBSCRIPTION_GROUP,
     TOPIC_ROUTE,
     TOPIC_STATUS,
 )
+from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.landing.landing_formats import formats_of
 from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _INPUTS = (
     SNAPSHOT_CAPTURE,
@@ -51,6 +49,7 @@ _INPUTS = (
     POP_ASSIGNMENT,
     QUEUE_PROGRESS,
     MESSAGE_REQUEST_MODE,
+    SUBSCRIPTION_GROUP,
     TOPIC_ROUTE,
     TOPIC_STATUS,
     REBALANCE_RESULT,
@@ -72,17 +71,8 @@ _TABLES = (
 )
 
 
-def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> PublicationResult:
-    """Compute the consumers' tables for the dates that new input changed, and for later dates that depend on them."""
-    from hindsight.jobs.engines.delta_tables import Lake
-    from hindsight.jobs.engines.spark_runner import SparkRunner
-
-    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days, confirm=context.confirm)
-    return run_on(lake, SparkRunner(spark), settings, context)
-
-
 def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunContext) -> PublicationResult:
-    """The same, whichever engine reads, computes and writes."""
+    """Compute the consumers' tables for the dates that new input changed, and for later dates that depend on them."""
     return publish(lake, context, derivation(settings, runner))
 
 

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hindsight.conf.settings import Settings
 from hindsight.jobs.command_line import main
 from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.engines.runner import Runner
-from hindsight.jobs.intake.ingestion import Arrived, Intake, IntakeResult, take_in
+from hindsight.jobs.intake.ingestion import Arrived, Intake, take_in
 from hindsight.jobs.intake.round_kernels import told_of_rounds
 from hindsight.jobs.intake.round_settling import CHANGE_ROUNDS, RoundSettling
 from hindsight.jobs.producers.broker_naming import name_brokers, trace_dates
-from hindsight.jobs.running.run_context import RunContext
+from hindsight.jobs.running.run_context import IntakeResult, RunContext
 from hindsight.schemas import TOPIC_ROUTE
 from hindsight.udfs.landing.landing_formats import formats_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _JOB = "ingest_consumer_snapshots"
 
 
-def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> IntakeResult:
-    """Take in new files of the consumers' formats and of logs. A rerun changes nothing."""
-    from hindsight.jobs.engines.spark_run import lake_and_runner
-
-    return run_on(*lake_and_runner(spark, settings, context, lake_root), settings, context)
-
-
 def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunContext) -> IntakeResult:
-    """The same on either engine."""
+    """Take in new files of the consumers' formats and of logs. A rerun changes nothing."""
     rounds = RoundSettling(lake, runner, settings)
 
     def settle(arrived: Arrived) -> None:

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hindsight.conf.settings import Settings
 from hindsight.jobs.command_line import main
 from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.engines.runner import Runner
-from hindsight.jobs.intake.ingestion import Arrived, Intake, IntakeResult, take_in
+from hindsight.jobs.intake.ingestion import Arrived, Intake, take_in
 from hindsight.jobs.producers.broker_naming import name_brokers
-from hindsight.jobs.running.run_context import RunContext
+from hindsight.jobs.running.run_context import IntakeResult, RunContext
 from hindsight.schemas import LOST_LINES, PRODUCER_INSTANCE, SEND_ATTEMPT, Table
 from hindsight.udfs.landing.landed_rows import Reach
 from hindsight.udfs.landing.landing_formats import TRACE, formats_of
 from hindsight.udfs.producer.send_calls import REACH_MS
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> IntakeResult:
-    """Take in new files of the producers' formats. A rerun changes nothing."""
-    from hindsight.jobs.engines.spark_run import lake_and_runner
-
-    return run_on(*lake_and_runner(spark, settings, context, lake_root), settings, context)
-
 
 def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunContext) -> IntakeResult:
-    """The same on either engine."""
+    """Take in new files of the producers' formats. A rerun changes nothing."""
 
     def settle(arrived: Arrived) -> None:
         if TRACE in arrived.formats:

@@ -14,8 +14,7 @@ from hindsight.jobs.engines.upkeep import Upkeep, upkeep_of
 from hindsight.jobs.publishing.publication_record import renew
 from hindsight.jobs.publishing.upkeep_of_runs import clear_away
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.schemas import TABLES, Table
-from hindsight.schemas.bookkeeping import PUBLICATION
+from hindsight.schemas import PUBLICATION, TABLES, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

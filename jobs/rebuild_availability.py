@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hindsight.conf.settings import Settings, as_text, fingerprint
 from hindsight.jobs.command_line import main
-from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.engines.runner import Runner
 from hindsight.jobs.producers.broker_naming import names_by_date
+from hindsight.jobs.producers.kept_producers import ProducerWalks
+from hindsight.jobs.producers.producer_buckets import watched_ms
 from hindsight.jobs.producers.producer_derivation import DERIVED, derive
-from hindsight.jobs.publishing.publication import Derivation, PublicationResult, Stretch, publish
-from hindsight.jobs.running.run_context import RunContext
+from hindsight.jobs.publishing.publication import Derivation, Stretch, publish
+from hindsight.jobs.running.run_context import PublicationResult, RunContext
 from hindsight.schemas import (
     BROKER_AVAILABILITY_WINDOW,
     CLIENT_EVENT,
@@ -24,31 +25,26 @@ from hindsight.schemas import (
     SEND_CALL,
     TOPIC_ROUTE,
 )
+from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.landing.landing_formats import FORMATS, formats_of
+from hindsight.udfs.producer.producer_finding import Thresholds
 from hindsight.udfs.producer.retry_rules import RECORD_ENDS
 from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> PublicationResult:
-    """Compute the producers' tables for the dates that new input changed, and for later dates that depend on them."""
-    from hindsight.jobs.engines.spark_run import lake_and_runner
-
-    return run_on(*lake_and_runner(spark, settings, context, lake_root), settings, context)
-
 
 def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunContext) -> PublicationResult:
-    """The same, on either engine."""
+    """Compute the producers' tables for the dates that new input changed, and for later dates that depend on them."""
     return publish(lake, context, derivation(settings, runner))
 
 
 def derivation(settings: Settings, runner: Runner, premises: Premises = NOTHING_SUPPOSED) -> Derivation[Any]:
     """How the producers' tables follow from their inputs under these settings and premises."""
 
-    def compute(stretch: Stretch[ArrowLake]) -> dict[str, Any]:
-        made = derive(stretch, settings, runner, premises)
+    walks = ProducerWalks(watched_ms(Thresholds(**settings.producer_findings.model_dump())))
+
+    def compute(stretch: Stretch[Any]) -> dict[str, Any]:
+        is_kept = stretch.lake.spark is None and premises == NOTHING_SUPPOSED
+        made = derive(stretch, settings, runner, premises, walks if is_kept else None)
         return {table.name: made.rows(table.name, arrow_schema(table)) for table in DERIVED}
 
     return Derivation(
@@ -65,6 +61,7 @@ def derivation(settings: Settings, runner: Runner, premises: Premises = NOTHING_
             confirmation=settings.confirmation,
         ),
         compute=compute,
+        walks=walks,
         waiting=(
             (BROKER_AVAILABILITY_WINDOW, Where(values={"end_reason": ["open"]})),
             (SEND_CALL, Where(values={"retry_reason": [RECORD_ENDS]})),

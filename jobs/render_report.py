@@ -9,19 +9,16 @@ from hindsight.conf.settings import Settings, fingerprint
 from hindsight.jobs.asking.asking import spark_asker
 from hindsight.jobs.command_line import main
 from hindsight.jobs.engines.arrow_lake import ArrowLake
-from hindsight.jobs.engines.asker import Asker, records
-from hindsight.jobs.engines.sql_files import query
-from hindsight.jobs.lake.small_files import store_at
+from hindsight.jobs.engines.asker import Asker, query, records
+from hindsight.jobs.lake.small_files import PAGE, page_of, store_at
 from hindsight.jobs.report.report_page import page
 from hindsight.jobs.report.report_queries import report_data
 from hindsight.jobs.running.run_context import NoSuchDatesError, RunContext
-from hindsight.schemas import SCHEMA_VERSION
-from hindsight.schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUALITY_RESULT, QUARANTINE
+from hindsight.schemas import INGESTED_FILE, PUBLICATION, QUALITY_RESULT, QUARANTINE, SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PAGE = "report.html"
 _SHOWN = "render_report"
 # Whatever else changes, one of these is written in the same run.
 _TELLING = (INGESTED_FILE, QUARANTINE, QUALITY_RESULT, PUBLICATION)
@@ -43,7 +40,7 @@ def written(asker: Asker, settings: Settings, context: RunContext) -> str:
     made = page(data)
     # A run that ends between the two leaves a page without a note, which the next one makes anew.
     lake.note(_SHOWN, None)
-    store_at(lake.spark, lake.root).write(_PAGE, made)
+    store_at(lake.spark, lake.root).write(PAGE, made)
     lake.note(_SHOWN, shown)
     return page_of(lake.root)
 
@@ -51,7 +48,7 @@ def written(asker: Asker, settings: Settings, context: RunContext) -> str:
 def refreshed(asker: Asker, settings: Settings, context: RunContext) -> str:
     """Write the page anew unless it shows what the tables hold; returns its path."""
     lake = asker.lake
-    if lake.noted(_SHOWN) == _shown(lake, settings, context) and _PAGE in store_at(lake.spark, lake.root).names():
+    if lake.noted(_SHOWN) == _shown(lake, settings, context) and PAGE in store_at(lake.spark, lake.root).names():
         return page_of(lake.root)
     return written(asker, settings, context)
 
@@ -59,11 +56,6 @@ def refreshed(asker: Asker, settings: Settings, context: RunContext) -> str:
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> str:
     """``written`` in a session of Spark's."""
     return written(spark_asker(spark, lake_root, settings, context), settings, context)
-
-
-def page_of(lake_root: str) -> str:
-    """Where the page of a lake stands."""
-    return f"{lake_root.rstrip('/')}/{_PAGE}"
 
 
 def _shown(lake: ArrowLake, settings: Settings, context: RunContext) -> str:

@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
-from typing import Any, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
 
 from hindsight.conf.settings import Settings
-from hindsight.jobs import (
-    flag_allocation_drift,
-    ingest_consumer_snapshots,
-    ingest_send_records,
-    rebuild_availability,
-    render_report,
-)
-from hindsight.jobs.asking.asking import asker_on
-from hindsight.jobs.asking.run_summary import summary
 from hindsight.jobs.command_line import main
-from hindsight.jobs.engines.arrow_lake import ArrowLake
-from hindsight.jobs.engines.asker import Asker
-from hindsight.jobs.engines.opened import Opened
-from hindsight.jobs.engines.runner import Runner
-from hindsight.jobs.intake.ingestion import IntakeResult
-from hindsight.jobs.publishing.last_run import LastRun
-from hindsight.jobs.publishing.publication import PublicationResult
-from hindsight.jobs.publishing.state_before import keep_state, show_new_state
-from hindsight.jobs.publishing.upkeep_of_runs import keep_up
-from hindsight.jobs.running.run_context import EVERY_DATE, RunContext, Step
+from hindsight.jobs.engines.kept_between_runs import KeptBetweenRuns, kept_between_runs
+from hindsight.jobs.lake.small_files import page_of
+from hindsight.jobs.running.run_context import EVERY_DATE, IntakeResult, PublicationResult, RunContext, Step
+
+if TYPE_CHECKING:
+    from hindsight.jobs.engines.arrow_lake import ArrowLake
+    from hindsight.jobs.engines.asker import Asker
+    from hindsight.jobs.engines.opened import Opened
+    from hindsight.jobs.engines.runner import Runner
+    from hindsight.jobs.publishing.last_run import LastRun
 
 
 class Job(Protocol):
     """A job's module."""
-
-    def run(
-        self, spark: Any, settings: Settings, context: RunContext, lake_root: str
-    ) -> IntakeResult | PublicationResult:
-        """Run it in a session of Spark's."""
 
     def run_on(
         self, lake: ArrowLake, runner: Runner, settings: Settings, context: RunContext
@@ -44,36 +32,50 @@ class Job(Protocol):
         """Run it on either engine."""
 
 
-JOBS: Mapping[str, Job] = {
-    "ingest_send_records": ingest_send_records,
-    "ingest_consumer_snapshots": ingest_consumer_snapshots,
-    "rebuild_availability": rebuild_availability,
-    "flag_allocation_drift": flag_allocation_drift,
-}
-
-# To the others the landing folder is only named.
-READ_LANDING = ("ingest_send_records", "ingest_consumer_snapshots")
-
-# What each tells where there is nothing to do.
-_NOTHING: Mapping[str, IntakeResult | PublicationResult] = {
+# The jobs in order; what each tells where there is nothing to do.
+JOBS: Mapping[str, IntakeResult | PublicationResult] = {
     "ingest_send_records": IntakeResult(),
     "ingest_consumer_snapshots": IntakeResult(),
     "rebuild_availability": PublicationResult(),
     "flag_allocation_drift": PublicationResult(),
 }
 
+# To the others the landing folder is only named.
+READ_LANDING = ("ingest_send_records", "ingest_consumer_snapshots")
+
+
+def job_of(name: str) -> Job:
+    """The module of one of ``JOBS``; a run that has nothing to do loads none."""
+    return cast("Job", import_module(f"hindsight.jobs.{name}"))
+
 
 def run(opened: Opened, settings: Settings) -> tuple[list[Step], Asker]:
     """Run every job; what each of them did, and what answers questions about it. A rerun changes nothing."""
+    from hindsight.jobs.asking.asking import asker_on
+    from hindsight.jobs.publishing.state_before import keep_state, show_new_state
+    from hindsight.jobs.publishing.upkeep_of_runs import keep_up
+
     keep_state(opened.lake)
     done = [run_job(job, opened, settings) for job in JOBS]
     show_new_state(opened.lake)
     with opened.context.step("render_report") as step:
         asker = asker_on(opened.lake)
-        # A page of the latest dates, whichever were done anew.
-        step.facts["page"] = render_report.refreshed(asker, settings, replace(opened.context, dates=EVERY_DATE))
+        step.facts["page"] = _page(asker, settings, opened.context)
     keep_up(opened.lake, settings, opened.context)
     return [*done, step], asker
+
+
+def _page(asker: Asker, settings: Settings, context: RunContext) -> str:
+    """The page's path: made anew, of the latest dates, whichever the run computed; unless it is not due yet."""
+    from hindsight.jobs import render_report
+
+    kept = kept_between_runs() or KeptBetweenRuns()
+    if not kept.page_is_due():
+        return page_of(asker.lake.root)
+    begun = time.process_time()
+    page = render_report.refreshed(asker, settings, replace(context, dates=EVERY_DATE))
+    kept.page_made(time.process_time() - begun)
+    return page
 
 
 def run_or_recall(
@@ -83,37 +85,45 @@ def run_or_recall(
     lake_root: str,
     last: LastRun | None,
     *,
+    at_rest: Mapping[str, int],
     is_told: bool,
 ) -> tuple[list[Step], list[str]]:
     """What every job did and, if it ``is_told``, the summary: without an engine if the last run left nothing to do.
 
     ``lake_held`` starts the engine and holds the lake; ``last`` is None where nothing is known of the last run.
+    ``at_rest``: folders of the landing folder in which nothing new is to be expected.
     """
     if last is not None and last.left_nothing_to_do() and (last.summary is not None or not is_told):
         return _nothing_done(context, lake_root), last.summary or []
+    from hindsight.jobs.asking.run_summary import summary
+    from hindsight.jobs.publishing.last_run import note_at_rest
+
     with lake_held() as opened:
         done, asker = run(opened, settings)
+        opened.lake.write_gathered()
+        note_at_rest(opened.lake, context.landing, at_rest)
         told = [*summary(asker)] if is_told else None
-        if last is not None:
+        kept = kept_between_runs()
+        if last is not None and not (kept and kept.owes_page):
             last.remember(told, confirm=opened.context.confirm)
     return done, told or []
 
 
 def _nothing_done(context: RunContext, lake_root: str) -> list[Step]:
     done = []
-    for job, result in _NOTHING.items():
+    for job, result in JOBS.items():
         with context.step(job) as step:
             step.facts.update(asdict(result))
         done.append(step)
     with context.step("render_report") as step:
-        step.facts["page"] = render_report.page_of(lake_root)
+        step.facts["page"] = page_of(lake_root)
     return [*done, step]
 
 
 def run_job(job: str, opened: Opened, settings: Settings) -> Step:
-    """Run one job of ``JOBS``; what it did."""
+    """Run one of ``JOBS``; what it did."""
     with opened.context.step(job) as step:
-        step.facts.update(asdict(JOBS[job].run_on(opened.lake, opened.runner, settings, opened.context)))
+        step.facts.update(asdict(job_of(job).run_on(opened.lake, opened.runner, settings, opened.context)))
     return step
 
 

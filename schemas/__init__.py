@@ -1,139 +1,81 @@
-"""The contracts of all tables, by name."""
+"""The contracts of all tables, each made of its text in ``schemas/tables``."""
 
-from hindsight.schemas.allocation import CLIENT_STRATEGY_STATE, EXPECTED_ALLOCATION, GROUP_ROUND
-from hindsight.schemas.assignments import BROKER_ASSIGNMENT
-from hindsight.schemas.availability import BROKER_AVAILABILITY_WINDOW, FAULT_ITEM_STATE, PRODUCER_REPLAY, SEND_VERDICT
-from hindsight.schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUALITY_RESULT, QUARANTINE
-from hindsight.schemas.collection import COLLECTION_ROUND, PRODUCER_CONNECTION, SNAPSHOT_CAPTURE, TOPIC_ROUTE
-from hindsight.schemas.confirmations import WINDOW_CONFIRMATION
-from hindsight.schemas.consumers import (
-    CONSUMER_HEARTBEAT,
-    POP_ASSIGNMENT,
-    QUEUE_OWNERSHIP,
-    QUEUE_PROGRESS,
-    REBALANCE_RESULT,
-)
-from hindsight.schemas.drift import ALLOCATION_DRIFT
-from hindsight.schemas.events import CLIENT_EVENT, CLIENT_HEARTBEAT, MEMBERSHIP_EVENT
-from hindsight.schemas.findings import FLEET_MINUTE, PRODUCER_FINDING
-from hindsight.schemas.incident_events import INCIDENT_EVENT
-from hindsight.schemas.incidents import DRIFT_INCIDENT, GROUP_DRIFT_STATE, MEMBERSHIP_CHANGE
-from hindsight.schemas.rebalances import REBALANCE_EVENT, REBALANCE_STATE
-from hindsight.schemas.releases import PRODUCER_RELEASE
-from hindsight.schemas.send_calls import SEND_CALL
-from hindsight.schemas.sends import LOST_LINES, MESSAGE_TRACE, PRODUCER_INSTANCE, SEND_ATTEMPT
-from hindsight.schemas.settings_of_brokers import (
-    MESSAGE_REQUEST_MODE,
-    SCHEDULE_PROGRESS,
-    SUBSCRIPTION_GROUP,
-    TOPIC_CONFIG,
-    TOPIC_STATUS,
-)
-from hindsight.schemas.table_contract import Part, Table, column
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hindsight.schemas.table_contract import Part
+from hindsight.schemas.table_contract import Table as Table
+from hindsight.schemas.table_text import table_of
 
 # Raised when a contract changes; a publication records it.
 SCHEMA_VERSION = 4
 
-TABLES: dict[str, Table] = {
-    table.name: table
-    for table in (
-        INGESTED_FILE,
-        SEND_ATTEMPT,
-        PRODUCER_INSTANCE,
-        LOST_LINES,
-        MESSAGE_TRACE,
-        COLLECTION_ROUND,
-        SNAPSHOT_CAPTURE,
-        CONSUMER_HEARTBEAT,
-        QUEUE_OWNERSHIP,
-        POP_ASSIGNMENT,
-        QUEUE_PROGRESS,
-        TOPIC_ROUTE,
-        PRODUCER_CONNECTION,
-        TOPIC_STATUS,
-        TOPIC_CONFIG,
-        SUBSCRIPTION_GROUP,
-        MESSAGE_REQUEST_MODE,
-        SCHEDULE_PROGRESS,
-        REBALANCE_RESULT,
-        CLIENT_EVENT,
-        CLIENT_HEARTBEAT,
-        MEMBERSHIP_EVENT,
-        QUARANTINE,
-        BROKER_AVAILABILITY_WINDOW,
-        FAULT_ITEM_STATE,
-        PRODUCER_REPLAY,
-        SEND_VERDICT,
-        SEND_CALL,
-        PRODUCER_RELEASE,
-        WINDOW_CONFIRMATION,
-        FLEET_MINUTE,
-        PRODUCER_FINDING,
-        GROUP_ROUND,
-        EXPECTED_ALLOCATION,
-        BROKER_ASSIGNMENT,
-        ALLOCATION_DRIFT,
-        DRIFT_INCIDENT,
-        INCIDENT_EVENT,
-        MEMBERSHIP_CHANGE,
-        REBALANCE_EVENT,
-        GROUP_DRIFT_STATE,
-        CLIENT_STRATEGY_STATE,
-        REBALANCE_STATE,
-        QUALITY_RESULT,
-        PUBLICATION,
-    )
-}
+INGESTED_FILE = table_of("ingested_file")
+_SUBMIT = ("submit_end_at", "submit_file", "submit_line")
+_CALLBACK = ("callback_end_at", "callback_outcome", "callback_file", "callback_line")
+SEND_ATTEMPT = table_of("send_attempt")
+SEND_ATTEMPT = replace(
+    SEND_ATTEMPT,
+    parts=(
+        # The phases' alphabetical order is their rank: a callback's result wins over a submit's.
+        Part(
+            tuple(n for n in SEND_ATTEMPT.schema.names if n not in (*SEND_ATTEMPT.key, *_SUBMIT, *_CALLBACK)),
+            ("{r}.phase", "{r}.source_file", "{r}.source_line"),
+        ),
+        Part(_SUBMIT, ("{r}.submit_file", "{r}.submit_line"), ("submit_file", "submit_line")),
+        Part(
+            _CALLBACK,
+            ("{r}.callback_outcome IS NULL", "{r}.callback_file", "{r}.callback_line"),
+            ("callback_file", "callback_line"),
+        ),
+    ),
+)
+PRODUCER_INSTANCE = table_of("producer_instance")
+LOST_LINES = table_of("lost_lines")
+MESSAGE_TRACE = table_of("message_trace")
+CONSUMER_RECORDING = table_of("consumer_recording")
+COLLECTION_ROUND = table_of("collection_round")
+SNAPSHOT_CAPTURE = table_of("snapshot_capture")
+CONSUMER_HEARTBEAT = table_of("consumer_heartbeat")
+QUEUE_OWNERSHIP = table_of("queue_ownership")
+POP_ASSIGNMENT = table_of("pop_assignment")
+QUEUE_PROGRESS = table_of("queue_progress")
+TOPIC_ROUTE = table_of("topic_route")
+PRODUCER_CONNECTION = table_of("producer_connection")
+TOPIC_STATUS = table_of("topic_status")
+TOPIC_CONFIG = table_of("topic_config")
+SUBSCRIPTION_GROUP = table_of("subscription_group")
+MESSAGE_REQUEST_MODE = table_of("message_request_mode")
+SCHEDULE_PROGRESS = table_of("schedule_progress")
+REBALANCE_RESULT = table_of("rebalance_result")
+CLIENT_EVENT = table_of("client_event")
+CLIENT_HEARTBEAT = table_of("client_heartbeat")
+MEMBERSHIP_EVENT = table_of("membership_event")
+QUARANTINE = table_of("quarantine")
+BROKER_AVAILABILITY_WINDOW = table_of("broker_availability_window")
+FAULT_ITEM_STATE = table_of("fault_item_state")
+PRODUCER_REPLAY = table_of("producer_replay")
+SEND_VERDICT = table_of("send_verdict")
+SEND_CALL = table_of("send_call")
+PRODUCER_RELEASE = table_of("producer_release")
+WINDOW_CONFIRMATION = table_of("window_confirmation")
+FLEET_MINUTE = table_of("fleet_minute")
+PRODUCER_FINDING = table_of("producer_finding")
+GROUP_ROUND = table_of("group_round")
+EXPECTED_ALLOCATION = table_of("expected_allocation")
+BROKER_ASSIGNMENT = table_of("broker_assignment")
+ALLOCATION_DRIFT = table_of("allocation_drift")
+DRIFT_INCIDENT = table_of("drift_incident")
+INCIDENT_EVENT = table_of("incident_event")
+MEMBERSHIP_CHANGE = table_of("membership_change")
+REBALANCE_EVENT = table_of("rebalance_event")
+GROUP_DRIFT_STATE = table_of("group_drift_state")
+CLIENT_STRATEGY_STATE = table_of("client_strategy_state")
+REBALANCE_STATE = table_of("rebalance_state")
+QUALITY_RESULT = table_of("quality_result")
+PUBLICATION = table_of("publication")
 
-__all__ = [
-    "ALLOCATION_DRIFT",
-    "BROKER_ASSIGNMENT",
-    "BROKER_AVAILABILITY_WINDOW",
-    "CLIENT_EVENT",
-    "CLIENT_HEARTBEAT",
-    "CLIENT_STRATEGY_STATE",
-    "COLLECTION_ROUND",
-    "CONSUMER_HEARTBEAT",
-    "DRIFT_INCIDENT",
-    "EXPECTED_ALLOCATION",
-    "FAULT_ITEM_STATE",
-    "FLEET_MINUTE",
-    "GROUP_DRIFT_STATE",
-    "GROUP_ROUND",
-    "INCIDENT_EVENT",
-    "INGESTED_FILE",
-    "LOST_LINES",
-    "MEMBERSHIP_CHANGE",
-    "MEMBERSHIP_EVENT",
-    "MESSAGE_REQUEST_MODE",
-    "MESSAGE_TRACE",
-    "POP_ASSIGNMENT",
-    "PRODUCER_CONNECTION",
-    "PRODUCER_FINDING",
-    "PRODUCER_INSTANCE",
-    "PRODUCER_RELEASE",
-    "PRODUCER_REPLAY",
-    "PUBLICATION",
-    "QUALITY_RESULT",
-    "QUARANTINE",
-    "QUEUE_OWNERSHIP",
-    "QUEUE_PROGRESS",
-    "REBALANCE_EVENT",
-    "REBALANCE_RESULT",
-    "REBALANCE_STATE",
-    "SCHEDULE_PROGRESS",
-    "SCHEMA_VERSION",
-    "SEND_ATTEMPT",
-    "SEND_CALL",
-    "SEND_VERDICT",
-    "SNAPSHOT_CAPTURE",
-    "SUBSCRIPTION_GROUP",
-    "TABLES",
-    "TOPIC_CONFIG",
-    "TOPIC_ROUTE",
-    "TOPIC_STATUS",
-    "WINDOW_CONFIRMATION",
-    "Part",
-    "Table",
-    "column",
-]
+TABLES: dict[str, Table] = {table.name: table for table in tuple(globals().values()) if isinstance(table, Table)}
+INVARIANTS = {table.name: table.rules for table in TABLES.values() if table.rules}
+SEVERITIES = ALLOCATION_DRIFT.known("severity")

@@ -49,9 +49,12 @@ class _Plain(DataType):
 
 
 class StringType(_Plain):
-    """Text."""
+    """Text; ``names``: what it names, or ``word`` where rules go by it. Without: it is for people."""
 
     NAMES = ("string", "string")
+
+    def __init__(self, names: str | None = None) -> None:
+        self.names = names
 
 
 class LongType(_Plain):
@@ -174,7 +177,7 @@ class StructType(DataType):
         return hash(tuple(self.names))
 
 
-_PLAIN: dict[str, DataType] = {
+PLAIN: dict[str, DataType] = {
     kind.NAMES[0]: kind()
     for kind in (StringType, LongType, IntegerType, DoubleType, BooleanType, DateType, TimestampType)
 }
@@ -205,7 +208,7 @@ def of_json(text: str) -> StructType:
 
 def _of_value(told: Any) -> DataType:
     if isinstance(told, str):
-        return _PLAIN.get(told, OtherType(told))
+        return PLAIN.get(told, OtherType(told))
     if told["type"] == "array":
         return ArrayType(_of_value(told["elementType"]), told["containsNull"])
     if told["type"] == "map":

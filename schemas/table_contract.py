@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from hindsight.schemas.column_types import DataType, StructField, StructType
+from hindsight.schemas.column_types import StructType
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType as SparkColumns
 
 
-def column(name: str, kind: DataType, comment: str, *, required: bool = False) -> StructField:
-    """A column; the comment tells unit, bound and what null means. ``required``: never null in a stored row."""
-    return StructField(name, kind, nullable=not required, metadata={"comment": comment})
+LINEAGE = frozenset({"ingested_at", "computed_at", "run_id"})
+
+
+class Invariant(NamedTuple):
+    """What must hold in a candidate beyond its key and value sets, by name: SQL that selects the rows that break it.
+
+    ``{batch}`` is the candidate, ``candidate_<table>`` that of another table, which is one of ``beside``. A critical
+    rule that selects a row stops the publication; a warning is reported. Spark and DuckDB both take the queries, DuckDB
+    with Spark's ``size`` and its own word for a function without a name.
+    """
+
+    name: str
+    query: str
+    severity: Literal["critical", "warning"] = "critical"
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The other tables that it looks at."""
+        return tuple(dict.fromkeys(re.findall(r"candidate_(\w+)", self.query)))
 
 
 @dataclass(frozen=True)
@@ -37,7 +55,9 @@ class Table:
 
     ``key`` identifies a row; ``lineage`` columns (ingestion time, run) are outside the promise that a rebuild
     gives equal contents; ``values`` are the only values a column may hold besides null; ``carried`` are the columns of
-    a closing state on which the next date depends (by default all of the contract).
+    a closing state on which the next date depends (by default all of the contract); ``verdicts``: a row whose key stays
+    and one of these changes has flipped. A code that is part of a key cannot flip: such a row vanishes, and another
+    appears. A table without verdicts holds facts or states; its rows change. ``rules``: what its gate asks besides.
     """
 
     name: str
@@ -49,6 +69,8 @@ class Table:
     values: tuple[tuple[str, tuple[str, ...]], ...] = ()
     parts: tuple[Part, ...] = ()
     carried: tuple[str, ...] = ()
+    verdicts: tuple[str, ...] = ()
+    rules: tuple[Invariant, ...] = ()
 
     @property
     def columns(self) -> SparkColumns:
@@ -73,6 +95,10 @@ class Table:
         """The columns of a closing state on which the next date depends."""
         return list(self.carried) or self.contract_columns
 
+    def known(self, column: str) -> tuple[str, ...]:
+        """The only values that a column of ``values`` may hold."""
+        return dict(self.values)[column]
+
     @property
     def date_of(self) -> str:
         """The column whose UTC date ``event_date`` is."""
@@ -82,6 +108,11 @@ class Table:
     def comment_of(self) -> dict[str, str]:
         """Each column's comment."""
         return {field.name: str(field.metadata["comment"]) for field in self.schema}
+
+
+def beside(tables: Iterable[Table]) -> list[str]:
+    """The tables that rules of these look at beside their own."""
+    return sorted({name for table in tables for rule in table.rules for name in rule.beside})
 
 
 def spark_columns(columns: StructType) -> SparkColumns:

@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hindsight.udfs.allocation import STRATEGIES, java_string_key
-from hindsight.udfs.consumer.expected_allocation import MemberRule, expected_allocation
+from hindsight.udfs.consumer.expected_allocation import MemberRule, Shares, expected_allocation
 from hindsight.udfs.consumer.offset_marks import Lag
 from hindsight.udfs.consumer.round_facts import Owner
-from hindsight.udfs.consumer.shares import Shares
 from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
 from hindsight.udfs.lines.bounded_lines import Line
 from hindsight.udfs.release_profiles import profile_for

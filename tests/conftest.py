@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import os
+import readline  # noqa: F401  # here, so that it does not set what is taken out below again
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pyspark  # noqa: F401  # loaded before Great Expectations, which else has nothing for Spark in this process
 import pytest
 from hypothesis import settings as hypothesis_settings
 
+from tests.random_examples import SOAKING
+
 # No test is timed: on a busy machine an example takes as long as it takes.
-hypothesis_settings.register_profile("untimed", deadline=None)
+hypothesis_settings.register_profile("untimed", deadline=None, max_examples=100 if SOAKING else 25)
 hypothesis_settings.load_profile("untimed")
 
 os.environ["TZ"] = "UTC"
 time.tzset()
 
+# What commands say goes into a pipe here; the process that begins the tests may have told its terminal's size.
+for of_terminal in ("COLUMNS", "LINES"):
+    os.environ.pop(of_terminal, None)
+    os.unsetenv(of_terminal)  # readline sets them behind Python's back
+
 GOLDEN = Path(__file__).parent / "golden"
 CAPTURES = GOLDEN / "captures"
 
-# Compiling plans costs more than running them on the tests' small frames.
+LEFT_OUT = "a test of Spark was left out"
+
+# Compiling plans costs more than running them on the tests' small frames; so does the JVM's second compiler.
 TEST_SETTINGS = """
 [spark]
 shuffle_partitions = 1
@@ -30,18 +42,52 @@ driver_memory = "3g"
 "spark.sql.codegen.factoryMode" = "NO_CODEGEN"
 "spark.sql.codegen.wholeStage" = "false"
 "spark.default.parallelism" = "1"
-"spark.driver.extraJavaOptions" = "-XX:+UseSerialGC"
+"spark.driver.extraJavaOptions" = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 "spark.hadoop.fs.s3a.secret.key" = "hush-2718281828"
 """
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs Spark bears a mark; its files begin first: they take long, and the processes shall end together."""
-    with_spark = [item for item in items if "spark" in getattr(item, "fixturenames", ())]
-    for item in with_spark:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What needs Spark begins first: it takes longest. Without Java it is left out; the last lines say so."""
+    why = _why_no_spark()
+    for item in filter(_needs_spark, items):
+        if why:
+            item.add_marker(pytest.mark.skip(reason=f"{LEFT_OUT}: {why}"))
+    items.sort(key=lambda item: not _needs_spark(item))
+
+
+def _needs_spark(item: pytest.Item) -> bool:
+    return item.get_closest_marker("spark") is not None
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if "spark" in getattr(item, "fixturenames", ()):
         item.add_marker(pytest.mark.spark)
-    first = {item.path for item in with_spark}
-    items.sort(key=lambda item: item.path not in first)
+    if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        item.add_marker(pytest.mark.random)
+
+
+@cache
+def _why_no_spark() -> str:
+    """Why no session can be started here; nothing where one can."""
+    from hindsight.jobs.running.spark_session import SparkEnvironmentError, check_java
+
+    try:
+        check_java()
+    except SparkEnvironmentError as error:
+        return str(error)
+    return ""
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", [])
+    left_out = [report for report in skipped if LEFT_OUT in str(report.longrepr)]
+    if left_out:
+        files = Counter(report.nodeid.partition("::")[0] for report in left_out)
+        terminalreporter.section("tests of Spark that were left out")
+        for file, count in sorted(files.items()):
+            terminalreporter.write_line(f"{count:4} {file}")
+        terminalreporter.write_line(f"{len(left_out)} tests: {_why_no_spark()} Then `make test` runs them too.")
 
 
 @pytest.fixture(scope="session")
@@ -64,6 +110,16 @@ def spark(settings) -> Iterator:
 
     with spark_session(settings, app_name="tests", master="local[2]") as session:
         yield session
+
+
+@pytest.fixture(scope="session")
+def sampled(settings, tmp_path_factory) -> Path:
+    """Root of a lake of ``data_samples``."""
+    from tests.made_once import made_once
+    from tests.pipeline.local_runs import run_here
+    from tests.pipeline.sample_files import SAMPLES
+
+    return made_once(tmp_path_factory, "sampled", lambda root: run_here(settings, SAMPLES, root / "lake")) / "lake"
 
 
 @pytest.fixture

@@ -79,8 +79,10 @@ def test_what_lasts_over_midnight_is_told_by_the_date_on_which_it_became_long(ma
         ("all, but for one that others use", []),
     ],
 )
-def test_all_isolated(findings, case, told):
+def test_all_isolated(made, findings, case, told):
     assert findings(case, "ALL_ISOLATED") == told
+    named = {row.code: row.broker_names for row in made[0] if row.cluster == case and row.broker_names is not None}
+    assert {code: list(brokers) for code, brokers in named.items()} == ({"ALL_ISOLATED": ["a", "b"]} if told else {})
 
 
 @pytest.mark.parametrize("seed", range(RANDOM_CASES))
@@ -232,12 +234,12 @@ def test_a_finding_says_why_it_is_not_certain(sentence):
 
 def test_every_row_holds_its_key_and_its_evidence(made):
     from hindsight.schemas import PRODUCER_FINDING
-    from hindsight.schemas.findings import FINDING_SEVERITY
+    from hindsight.udfs.producer.producer_finding import SEVERITY
 
     keys = [tuple(row[name] for name in PRODUCER_FINDING.key) for row in made[0]]
     assert len(keys) == len(set(keys))
     for row in made[0]:
-        assert row.severity == FINDING_SEVERITY[row.code] and row.evidence and row.subject, row
+        assert row.severity == SEVERITY[row.code] and row.evidence and row.subject, row
 
 
 def test_impossible_choices_of_a_producer_topic_and_broker_are_one_finding(findings, made, sentence):

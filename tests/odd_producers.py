@@ -9,6 +9,8 @@ from __future__ import annotations
 import random
 from datetime import UTC, date, datetime, timedelta
 
+from tests.random_examples import SOAKING
+
 DAYS = [date(2026, 4, 1), date(2026, 4, 2), date(2026, 4, 4), date(2026, 4, 14)]
 DAY_MS = 86_400_000
 BROKERS = ["a", "b", "c"]
@@ -117,7 +119,7 @@ class Odd:
         }
 
 
-def odd(seed=7, count=120):
+def odd(seed=7, count=120 if SOAKING else 40):
     """Attempts, starts and routes of so many producers."""
     dice = random.Random(seed)
     producers = [Odd(number, dice) for number in range(count)]

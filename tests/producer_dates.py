@@ -13,9 +13,15 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from hindsight.udfs.producer.attempt_columns import ATTEMPTS, DAY_MS, attempts_of
+from hindsight.udfs.producer.attempt_columns import (
+    ATTEMPTS,
+    DAY_MS,
+    attempts_of,
+    brokers_before,
+    sends_that_lack,
+    with_last_brokers,
+)
 from hindsight.udfs.producer.fleet_fold import fleet_of, fleet_rows
-from hindsight.udfs.producer.last_brokers import brokers_before, sends_that_lack, with_last_brokers
 from hindsight.udfs.producer.producer_date import Date, Options, Rows, Slice, findings_of_date, sliced
 from hindsight.udfs.producer.producer_findings import findings_of_fleet
 from hindsight.udfs.producer.producer_rows import Ends
@@ -96,7 +102,8 @@ def _with_fleet(date: Date, rows: Rows, options: Options) -> Tables:
     shares, day, limits = [rows.share], rows.observed.day, options.limits
     minutes = fleet_rows(date.cluster, date.midnight_ms, shares)
     fleet = fleet_of(minutes, shares, date.routes.to_pylist())
-    found = [findings_of_date(date, rows.observed, rows.chosen, fleet, options), findings_of_fleet(day, fleet, limits)]
+    of_producers, _ = findings_of_date(date, rows.observed, rows.chosen, fleet, options)
+    found = [of_producers, findings_of_fleet(day, fleet, limits)]
     return Tables(*rows[:6], minutes, pa.concat_tables(found))
 
 

@@ -47,6 +47,24 @@ class RandomGroups:
                 shift = 7 if collector else 0
                 self._round(collector, source, MIDNIGHT + timedelta(seconds=number * ROUND_S + shift))
         self._logs()
+        self._break_servers(random.Random(f"servers of {seed}"))
+
+    def _break_servers(self, draw: random.Random) -> None:
+        """A broker and a name server answer nothing for a few rounds."""
+        for column, server in (("broker_name", "b0"), ("name_server", "n1")):
+            first = MIDNIGHT + timedelta(seconds=ROUND_S * draw.randint(-ROUNDS // 2, ROUNDS // 2))
+            last = first + timedelta(seconds=ROUND_S * draw.randint(1, 8))
+            why = draw.choice(("RemotingTimeoutException", "RemotingConnectException: Connection refused"))
+            broken = {"answered": False, "error": why, "error_code": None, "member_ids": None}
+            for table in ("snapshot_capture", "consumer_heartbeat", "topic_route"):
+                rows = self.tables[table]
+                of_server = [row.get(column) == server and first <= row["round_at"] < last for row in rows]
+                if table == "snapshot_capture":
+                    for row, is_broken in zip(self.tables[table], of_server, strict=True):
+                        row |= broken if is_broken else {}
+                elif table == "consumer_heartbeat" or column == "name_server":
+                    kept = zip(self.tables[table], of_server, strict=True)
+                    self.tables[table] = [row for row, is_broken in kept if not is_broken]
 
     def _client(self, number: int) -> str:
         return f"10.0.{self.draw.randint(0, 9)}.{number}@{self.draw.randint(1, 99)}"

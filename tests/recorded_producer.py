@@ -9,17 +9,21 @@ from collections import defaultdict
 from dataclasses import replace
 
 from hindsight.udfs.fault_tolerance import FaultTable, profile_for
+from hindsight.udfs.not_available_duration import not_available_duration
 from hindsight.udfs.producer.choice_readings import (
     BrokerRecord,
     NearUpdate,
+    Other,
     Removals,
     item_readings,
+    other_readings,
     route_readings,
+    unlisted_readings,
     unseen_readings,
 )
 from hindsight.udfs.producer.send_outcome import fault_update
 from hindsight.udfs.producer.send_verdicts import Choice, KnownBroker, judge
-from hindsight.udfs.producer.unseen_life import UNSEEN_RETRIES, Gap
+from hindsight.udfs.producer.unseen_life import CLOCK_TOLERANCE, LADDER_EDGE, UNSEEN_RETRIES, Gap
 from tests.conftest import CAPTURES
 
 TOLERANCE_MS = 3
@@ -85,9 +89,32 @@ class Recorded:
         # What ASYNC sends hide: from the first on to the last one's end.
         sinces, untils = [begin for begin, _ in over.values()], [end for _, end in over.values()]
         self.gaps = [Gap(min(sinces), max(untils), UNSEEN_RETRIES)] if over else []
+        self.others = {broker: self._others(made) for broker, made in updates.items()}
         # Brokers that ``verdicts`` found surely forgotten, and when; and those perhaps forgotten.
         self.removed, self.doubted = [], []
         self.brokers = sorted({broker for _, broker in self.used})
+
+    def _others(self, made):
+        """What the item may have been otherwise: a rung that was just missed, or two threads in the other order."""
+        found = []
+
+        def held(told, latency):
+            return not_available_duration(latency, isolation=told.isolation, profile=self.profile)
+
+        for place, (a, phase, told) in enumerate(made):
+            latency, at = a["endMs"] - a["beginMs"], a["endMs"]
+            if self.profile.extend_only:
+                longer = held(told, latency + TOLERANCE_MS)
+                if longer > held(told, latency):
+                    found.append(Other(at, None, at + longer, LADDER_EDGE))
+                continue
+            for b, earlier, before in made[:place]:
+                other = b["endMs"] - b["beginMs"]
+                one_thread = a["thread"] == b["thread"] and "callback" not in (phase, earlier)
+                ordered = one_thread or (a["msgId"], a["times"]) == (b["msgId"], b["times"])
+                if at - b["endMs"] <= TOLERANCE_MS and held(told, latency) != held(before, other) and not ordered:
+                    found.append(Other(at, other, at + held(before, other), CLOCK_TOLERANCE))
+        return found
 
     def record(self, broker, a, tolerance_ms):
         now, at = a["beginMs"], self.at.get(broker, [])
@@ -114,8 +141,14 @@ class Recorded:
             used[i] if i < len(used) else None,
         )
 
-    def unseen(self, record, choice, tolerance_ms):
-        return unseen_readings(record, choice.now_ms, self.profile, self.gaps, tolerance_ms=tolerance_ms)
+    def unseen(self, broker, record, choice, tolerance_ms, fell_back):
+        now, others = choice.now_ms, self.others.get(record.broker_name, ())
+        items = (
+            *other_readings(record, now, others, tolerance_ms=tolerance_ms),
+            *unseen_readings(record, now, self.profile, self.gaps, tolerance_ms=tolerance_ms),
+        )
+        routes = unlisted_readings(record, choice, self.profile, fell_back)
+        return broker._replace(items=(*broker.items, *items), routes=(*broker.routes, *routes))
 
     def is_beyond_doubt(self, a, tolerance_ms):
         """The broker was not held at the time and no rule looks back: no fallback ran, so none forgot a broker."""
@@ -151,18 +184,14 @@ class Recorded:
                 for r in records
             ]
             judgement = judge(choice, known, self.profile, enabled=self.enabled, tolerance_ms=tolerance_ms)
-            if judgement.verdict == "impossible" and self.enabled and self.gaps:
-                judgement = judge(
-                    choice,
-                    [
-                        k._replace(items=(*k.items, *self.unseen(r, choice, tolerance_ms)))
-                        for k, r in zip(known, records, strict=True)
-                    ],
-                    self.profile,
-                    enabled=True,
-                    tolerance_ms=tolerance_ms,
-                )
-            noted = [] if self.is_beyond_doubt(a, tolerance_ms) else removals.note(judgement, choice, records)
+            if judgement.verdict == "impossible" and self.enabled:
+                fell_back = removals.fell_back(a["topic"])
+                both = [self.unseen(k, r, choice, tolerance_ms, fell_back) for k, r in zip(known, records, strict=True)]
+                judgement = judge(choice, both, self.profile, enabled=True, tolerance_ms=tolerance_ms)
+            is_judged = not self.is_beyond_doubt(a, tolerance_ms)
+            if is_judged:
+                removals.note_rule(judgement, choice, a["topic"])
+            noted = removals.note(judgement, choice, records) if is_judged else []
             for removal in noted:
                 told = self.removed if removal.surely else self.doubted
                 told.append((removal.broker_name, removal.at_ms))

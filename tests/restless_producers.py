@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from datetime import UTC, date, datetime, timedelta
 
+from tests.random_examples import SOAKING
+
 FIRST = date(2026, 3, 1)
 DAYS = [FIRST + timedelta(days=n) for n in range(3)]
 DAY_MS = 86_400_000
@@ -116,8 +118,8 @@ def starts_of(number, rng):
         }
 
 
-def restless(seed=SEED, count=36):
-    """Attempts and starts of so many producers."""
+def restless(seed=SEED, count=36 if SOAKING else 12):
+    """Attempts and starts of so many producers; a dozen are of each release."""
     dice = random.Random(seed)
     return tuple([row for number in range(count) for row in made(number, dice)] for made in (attempts_of, starts_of))
 

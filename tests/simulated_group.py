@@ -54,6 +54,7 @@ class SimulatedGroup:
             at += draw.randint(30_000, 120_000)
             # A rebalance ends at midnight: none of these is then.
             at += 40_000 if abs(at - MIDNIGHT) < 20_000 else 0
+            at += at % 1000 == 0  # a broker's whole second may be of any instant within it
             self._change(at)
 
     def _change(self, at: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import csv
+import gzip
 import io
 import json
 import os
@@ -26,11 +27,12 @@ from prompt_toolkit.output import DummyOutput
 from hindsight.conf.failure import DONE, DRIFT_FOUND, RUN_FAILED, WRONG_USAGE
 from hindsight.jobs.asking.sql_output import write_answer
 from hindsight.jobs.asking.sql_prompt import NameCompleter, ask
+from hindsight.jobs.command_line import COMMANDS, app_of
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.publishing.publication_record import begin_commits
-from hindsight.jobs.running.command_list import COMMANDS, app_of
 from hindsight.schemas import DRIFT_INCIDENT, GROUP_ROUND, QUALITY_RESULT, TABLES
+from tests.commands import command
 from tests.pipeline.random_tables import one_row, random_lake
 from tests.without_spark import check_without_spark
 
@@ -61,8 +63,7 @@ def lake(tmp_path_factory) -> LocalLake:
 
 
 def hindsight(*arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hindsight.jobs.command_line", *arguments]
-    return subprocess.run(command, cwd=ROOT, input=given, capture_output=True, text=True, check=False)
+    return command(*arguments, given=given or "")
 
 
 QUERY = "SELECT consumer_group, codes, opened_at, severity = 'HIGH' AS severe, lag_now, 0.5 AS half FROM open_incidents"
@@ -96,8 +97,9 @@ def test_help_needs_no_spark(command):
 
 
 HEAVY = {
-    *("great_expectations", "prompt_toolkit", "jinja2", "pandas", "rich", "pyarrow", "deltalake", "duckdb"),
-    *("hindsight.conf.settings", "hindsight.udfs.logs.client_log_templates", "hindsight.udfs.landing.landing_formats"),
+    *("great_expectations", "prompt_toolkit", "pandas", "pyspark", "rich", "pyarrow", "deltalake", "duckdb"),
+    *("jinja2", "hindsight.conf.settings", "hindsight.udfs.logs.client_log_events", "prometheus_client"),
+    *("hindsight.udfs.landing.landing_formats", "hindsight.udfs.formats.mqadmin_lines"),
 }
 
 
@@ -109,7 +111,7 @@ try: main()
 finally: print(sorted({HEAVY!r} & sys.modules.keys()))
 """
     command = [sys.executable, "-c", code, *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=True)
     return set(ast.literal_eval(done.stdout.splitlines()[-1]))
 
 
@@ -117,6 +119,21 @@ finally: print(sorted({HEAVY!r} & sys.modules.keys()))
 def test_a_question_loads_what_reads_tables_and_nothing_else(lake, asked):
     cuts_lines = {"rich"} if asked == ("drift",) else set()
     assert loaded_by(*asked, "--lake", lake.root) == {"pyarrow", "deltalake", "duckdb"} | cuts_lines
+
+
+def test_a_run_loads_what_it_needs(tmp_path):
+    """One that finds nothing new needs no engine, one that does neither Spark nor readers of other formats."""
+    places = ("--landing", str(tmp_path / "landing"), "--lake", str(tmp_path / "lake"))
+    folder = tmp_path / "landing/producer_hook/cluster=c"
+    folder.mkdir(parents=True)
+    needless = HEAVY - {"pyarrow", "deltalake", "duckdb", "jinja2"}
+    known = {"hindsight.conf.settings", "hindsight.udfs.landing.landing_formats"}
+    sample = ROOT / "data_samples/producer_hook/cluster=oracle/producer_4.7.1_laton.jsonl.gz"
+    lines = gzip.decompress(sample.read_bytes()).splitlines(keepends=True)[:9]
+    for name in ("a.jsonl", "b.jsonl"):  # rows that meet are compared
+        (folder / name).write_bytes(b"".join(lines))
+        assert loaded_by("run-pipeline", *places) & needless == known
+    assert loaded_by("run-pipeline", *places) == known
 
 
 def test_what_lists_the_commands_loads_none_of_them():
@@ -134,11 +151,9 @@ def test_spark_answers_only_where_it_is_asked_for(lake, tmp_path):
     """There is no Java where this looks for it."""
     without_java = {**os.environ, "JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)}
     for asked in (("--engine", "spark"), ("--master", "local[1]")):
-        command = [sys.executable, "-m", "hindsight.jobs.command_line", "drift", "--lake", lake.root, *asked]
-        done = subprocess.run(command, cwd=ROOT, env=without_java, capture_output=True, text=True, check=False)
+        done = command("drift", "--lake", lake.root, *asked, env=without_java)
         assert (done.returncode, "Java" in done.stderr) == (RUN_FAILED, True), done.stderr
-    command = [sys.executable, "-m", "hindsight.jobs.command_line", "drift", "--lake", lake.root]
-    done = subprocess.run(command, cwd=ROOT, env=without_java, capture_output=True, text=True, check=False)
+    done = command("drift", "--lake", lake.root, env=without_java)
     assert (done.returncode, done.stderr) == (DONE, "")
 
 
@@ -190,24 +205,16 @@ def test_an_answer_is_a_table_json_csv_or_parquet(lake, tmp_path):
         "lag_now": "",
         "half": "0.5",
     }
+    of_a_sheet = "SELECT '=HYPERLINK(1)' AS a, -1 AS b, '10.0.0.1@x' AS c"
+    formula = hindsight("sql", of_a_sheet, "--lake", lake.root, "--format", "csv").stdout
+    assert formula == "a,b,c\n'=HYPERLINK(1),-1,10.0.0.1@x\n"
     file = tmp_path / "answer.parquet"
     done = hindsight("sql", QUERY, "--lake", lake.root, "--format", "parquet", "--output", str(file))
     assert (done.returncode, done.stdout) == (DONE, "")
     stored = pq.read_table(file)
     assert stored.schema.field("opened_at").type == pa.timestamp("us", "UTC")
     assert stored.to_pylist()[0]["codes"] == ["ORPHAN_QUEUE"]
-    command = [
-        sys.executable,
-        "-m",
-        "hindsight.jobs.command_line",
-        "sql",
-        QUERY,
-        "--lake",
-        lake.root,
-        "--format",
-        "parquet",
-    ]
-    piped = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
+    piped = command("sql", QUERY, "--lake", lake.root, "--format", "parquet", text=False).stdout
     assert pq.read_table(io.BytesIO(piped)) == stored
 
 

@@ -38,6 +38,7 @@ from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.schemas import CONSUMER_HEARTBEAT, INGESTED_FILE, PRODUCER_INSTANCE, QUEUE_OWNERSHIP, SEND_ATTEMPT
 from hindsight.udfs.allocation import MessageQueue, allocate
 from hindsight.udfs.landing.landing_formats import FORMATS, formats_of
+from hindsight.udfs.landing.parsers import PARSERS
 from hindsight.udfs.lines.bounded_lines import read_lines
 from hindsight.udfs.lines.parsed_line import LandedFile
 
@@ -214,7 +215,7 @@ def test_a_reader_is_timed_on_lines_of_which_rows_come(given, tmp_path):
     assert round(megabytes_of(tmp_path) * 1e6) == sum(len(chunk) for p in files_of(tmp_path) for chunk in chunks_of(p))
     (path,) = files_of(tmp_path)
     lines = read_lines(chunks_of(path), gzipped=False, max_line_bytes=MAX_LINE_BYTES)
-    parsed = list(FORMATS[given.format].parse(lines, UTC, given.about))
+    parsed = list(PARSERS[given.format](lines, UTC, given.about))
     assert not [one.refusal for one in parsed if one.refusal]
     assert sum(len(one.records) for one in parsed) > 30
     if given.is_json:
@@ -482,7 +483,7 @@ def records_under(landing):
     for path in landing.rglob("*.jsonl"):
         format_name, _, *inside = path.relative_to(landing).parts
         lines = read_lines([path.read_bytes()], gzipped=False, max_line_bytes=MAX_LINE_BYTES)
-        parsed = list(FORMATS[format_name].parse(lines, UTC, LandedFile("/".join(inside))))
+        parsed = list(PARSERS[format_name](lines, UTC, LandedFile("/".join(inside))))
         assert parsed and all(one.records and not one.refusal for one in parsed), path
         yield from (record for one in parsed for record in one.records)
 

@@ -6,7 +6,6 @@ import gzip
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from hindsight.jobs.landing.landing_tally import Tally, nothing_stored
 from hindsight.udfs.landing.landing_formats import FORMATS
 from hindsight.udfs.lines.bounded_lines import Line, Refusal
 from hindsight.udfs.lines.parsed_line import ParsedLine, Record
+from tests.commands import command
 from tests.without_spark import check_without_spark
 
 ROOT = Path(__file__).parent.parent
@@ -26,8 +26,7 @@ GOOD = HEARTBEATS.count(b"\n")
 
 
 def check(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hindsight.jobs.command_line", "check-landing", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return command("check-landing", *arguments)
 
 
 def as_json(*arguments: object) -> dict[str, list[dict]]:
@@ -179,8 +178,7 @@ def test_an_empty_folder_is_no_error_and_said(tmp_path):
 
 
 def test_it_is_listed_among_the_commands():
-    command = [sys.executable, "-m", "hindsight.jobs.command_line", "--help"]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    said = command("--help").stdout
     assert re.search(r"^. check-landing +Show what a run would do with a landing folder", said, re.MULTILINE)
 
 

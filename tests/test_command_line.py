@@ -17,11 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from hindsight.jobs.lake.lake_lease import take
-from hindsight.jobs.lake.lease_folder import LeaseFolder
+from hindsight.jobs.lake.lake_lease import LeaseFolder, take
 from hindsight.jobs.lake.small_files import LocalStore
+from hindsight.jobs.running.own_release import own_build, own_release
 from hindsight.jobs.running.run_context import DateRange, Step
 from hindsight.jobs.running.run_metrics import write_metrics
+from tests.commands import command
 
 ROOT = Path(__file__).parent.parent
 STEP = """
@@ -44,14 +45,50 @@ except OSError:
 
 
 def hindsight(*arguments: str) -> tuple[int, str]:
+    done = command(*arguments)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "word", "expected"),
+    [
+        ("hindsight maint", 1, ["maintain"]),
+        ("hindsight drift --fail", 2, ["--fail-on"]),
+        ("hindsight watch --run-mi", 2, ["--run-minutes"]),
+    ],
+)
+def test_a_shell_completes_commands_and_their_options(line: str, word: int, expected: list[str]) -> None:
+    asked = {"COMP_WORDS": line, "COMP_CWORD": str(word), "_HINDSIGHT_COMPLETE": "complete_bash"}
+    program = "import sys; sys.argv = ['hindsight']; from hindsight.jobs.command_line import main; main()"
     done = subprocess.run(
-        [sys.executable, "-m", "hindsight.jobs.command_line", *arguments],
+        [sys.executable, "-c", program],
         cwd=ROOT,
+        env={**os.environ, **asked},
         capture_output=True,
         text=True,
         check=False,
     )
-    return done.returncode, done.stderr
+    assert (done.stdout.split(), done.stderr) == (expected, "")
+
+
+def test_an_error_names_the_help_of_its_own_command_and_the_lake_may_stand_in_the_environment(tmp_path: Path) -> None:
+    program = "import sys; sys.argv = ['hindsight', 'drift']; from hindsight.jobs.command_line import main; main()"
+    without = {name: value for name, value in os.environ.items() if name != "HINDSIGHT_LAKE"}
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", program], cwd=ROOT, env=env, capture_output=True, text=True, check=False
+        ).stderr
+        for env in (without, {**without, "HINDSIGHT_LAKE": str(tmp_path / "none")})
+    ]
+    assert "--lake" in said[0] and said[0].endswith("(see hindsight drift --help)\n")
+    assert "--lake" not in said[1] and str(tmp_path / "none") in said[1]
+
+
+def test_the_release_is_said() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "hindsight.jobs.command_line", "--version"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.stdout == f"hindsight {own_release()} (build {own_build()})\n"
 
 
 def logged(*, fails: bool = False) -> list[dict]:

@@ -11,11 +11,13 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from bench.reach import COMMAND_LINE, circle, modules, named
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("conf", "schemas", "udfs", "jobs")
 # Folders that may import less than all that lies below jobs; the longest that matches counts.
 ALLOWED = {
-    "udfs": {"udfs"},
+    "udfs": {"schemas", "udfs"},
     "schemas": {"schemas"},
     "conf": {"conf"},
     # none loads Spark
@@ -30,6 +32,7 @@ ALLOWED = {
     },
     "jobs": {"conf", "jobs", "schemas", "udfs"},
 }
+TOP = ("jobs", "udfs")
 # What ``ls jobs`` shows beside folders: what spark-submit starts, each by its command's name.
 JOBS = {
     "check_quality": "check",
@@ -107,6 +110,28 @@ def test_a_module_imports_only_what_lies_below_it():
     assert wrong(MODULES.values(), above) == {}
 
 
+def test_folders_import_as_the_page_says():
+    """Names as strings counted."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\| (`(?:jobs|conf|udfs|schemas)/[^|]*) \|", page.partition("## Folders")[2], re.MULTILINE)
+    rank = {place: number for number, line in enumerate(lines) for place in re.findall(r"`([\w/.*]+)`", line)}
+
+    def rank_of(path: Path) -> int:
+        place = path.relative_to(ROOT)
+        return (
+            rank[str(place)] if str(place) in rank else rank[f"{place.parent}/" + "*.py" * (str(place.parent) in TOP)]
+        )
+
+    def above(path: Path) -> list[str]:
+        text = path.read_text(encoding="utf-8")
+        named = [*imports(path), *re.findall(r"[\"']\.?(hindsight\.[\w.]+)", text)]
+        other = {name: MODULES[name] for name in named if name in MODULES and MODULES[name] != path}
+        return [name for name, file in other.items() if rank_of(file) < rank_of(path)]
+
+    starting = [*(f"jobs/{job}.py" for job in JOBS), "jobs/scenarios/other_release.py"]  # the last: of another release
+    assert wrong(MODULES.values(), above) == {job: ["hindsight.jobs.command_line"] for job in starting}
+
+
 def test_only_the_border_module_of_udfs_imports_pyspark():
     kernels = [path for name, path in MODULES.items() if is_within(name, "hindsight.udfs")]
     meet_spark = [path for path in kernels if any(name.split(".")[0] == "pyspark" for name in imports(path))]
@@ -137,6 +162,13 @@ def test_nothing_in_jobs_hides_a_module_of_the_standard_library():
 
 def test_imports_make_no_circle():
     assert has_circle({name: {*imports(path, loaded=True)} & MODULES.keys() for name, path in MODULES.items()}) is None
+
+
+def test_names_as_strings_make_no_circle_and_the_command_line_is_named_where_it_is_started():
+    """By a job's file that spark-submit starts, and as another release, in a process of its own."""
+    starting = {name for name in modules(ROOT) if COMMAND_LINE in named(ROOT, name)}
+    assert starting == {*(f"hindsight.jobs.{job}" for job in JOBS), "hindsight.jobs.scenarios.other_release"}
+    assert circle(ROOT) == []
 
 
 def test_folders_make_no_circle():

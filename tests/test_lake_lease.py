@@ -20,9 +20,8 @@ from hindsight.conf.failure import LAKE_HELD, RUN_FAILED
 from hindsight.jobs.engines.delta_tables import Lake
 from hindsight.jobs.lake import lake_lease
 from hindsight.jobs.lake.hadoop_store import HadoopStore
-from hindsight.jobs.lake.lake_lease import Holder, LakeHeldError, Lease, LeaseLostError, take
+from hindsight.jobs.lake.lake_lease import Holder, LakeHeldError, Lease, LeaseFolder, LeaseLostError, take
 from hindsight.jobs.lake.lake_lease import held as held_lake
-from hindsight.jobs.lake.lease_folder import LeaseFolder
 from hindsight.jobs.lake.small_files import LocalStore
 from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.run_context import RunContext
@@ -34,7 +33,7 @@ RUN = """
 import os, sys, time
 from pathlib import Path
 from hindsight.jobs.lake.lake_lease import take
-from hindsight.jobs.lake.lease_folder import LeaseFolder
+from hindsight.jobs.lake.lake_lease import LeaseFolder
 from hindsight.jobs.lake.small_files import LocalStore
 lake, name, times, stay = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
 for n in range(times):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ from hindsight.jobs.commands import job_commands
 from hindsight.jobs.landing import landing_root
 from hindsight.jobs.landing.landing_place import NotALandingError, look_at
 from hindsight.jobs.run_pipeline import JOBS, READ_LANDING
+from tests.commands import command
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = ["run-pipeline", *(job.replace("_", "-") for job in READ_LANDING)]
@@ -30,11 +30,8 @@ def write(root: Path, *paths: str) -> Path:
 
 def hindsight(*arguments: str, java: Path) -> subprocess.CompletedProcess[str]:
     """The command on a machine without Java: who gets as far as Spark ends with 3."""
-    command = [sys.executable, "-m", "hindsight.jobs.command_line", *arguments]
-    given = {k: v for k, v in os.environ.items() if not k.startswith(("HADOOP", "PYSPARK"))}
-    return subprocess.run(
-        command, cwd=ROOT, env={**given, "JAVA_HOME": str(java)}, capture_output=True, text=True, check=False
-    )
+    own = {k: v for k, v in os.environ.items() if not k.startswith(("HADOOP", "PYSPARK"))}
+    return command(*arguments, env={**own, "JAVA_HOME": str(java)})
 
 
 MISTAKES = {

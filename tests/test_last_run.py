@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.landing.landing_survey import NOTHING_LANDED, Survey, survey
 from hindsight.jobs.publishing.last_run import LastRun, last_run
+from hindsight.udfs.landing.landing_formats import FORMATS
 
 HOOKS = "producer_hook/cluster=c"
 OUTPUTS = "mqadmin/cluster=c"
@@ -32,8 +34,11 @@ class Place:
         write(self.lake / "report.html")
         self.seen().remember(["a summary"], confirm=lambda: None)
 
+    def landed(self) -> Survey:
+        return survey(str(self.landing), FORMATS)
+
     def seen(self) -> LastRun:
-        found = last_run(str(self.lake), str(self.landing), self.settings, "local", None)
+        found = last_run(str(self.lake), self.landed(), self.settings, "local", None)
         assert found is not None
         return found
 
@@ -131,9 +136,9 @@ def test_a_note_that_cannot_be_read_tells_nothing(place):
 def test_a_lake_that_may_be_elsewhere_is_left_to_spark(tmp_path, monkeypatch, lake, master, environment):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert last_run(lake, str(tmp_path), load_settings(None), "spark", master) is None
+    assert last_run(lake, NOTHING_LANDED, load_settings(None), "spark", master) is None
 
 
 def test_a_uri_of_this_machine_names_the_same_lake(place):
-    found = last_run(place.lake.as_uri(), str(place.landing), place.settings, "spark", "spark://host:7077")
+    found = last_run(place.lake.as_uri(), place.landed(), place.settings, "spark", "spark://host:7077")
     assert found is not None and found.left_nothing_to_do()

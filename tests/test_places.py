@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import traceback
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import typer
 from hindsight.conf.settings_file import SettingsError, load_settings
 from hindsight.jobs.landing.landing_root import LandingRoot
 from hindsight.jobs.running.places import lake_folder, without_password
+from tests.commands import command
 
 ROOT = Path(__file__).parent.parent
 
@@ -84,14 +83,7 @@ def test_a_landing_uri_that_cannot_be_read_is_not_repeated(uri):
 @pytest.mark.parametrize("uri", ["s3a://AKID:hush@bucket/x", "s3://AKID:hush/@bucket/x"])
 def test_the_command_refuses_a_secret_before_anything_is_said_of_it(option, uri, tmp_path):
     options = {"--landing": str(tmp_path), "--lake": str(tmp_path)} | {option: uri}
-    command = [
-        sys.executable,
-        "-m",
-        "hindsight.jobs.command_line",
-        "run-pipeline",
-        *(w for pair in options.items() for w in pair),
-    ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = command("run-pipeline", *(w for pair in options.items() for w in pair))
     assert done.returncode == 64
     assert option in done.stderr and "hush" not in done.stdout + done.stderr
 

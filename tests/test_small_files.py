@@ -11,8 +11,8 @@ from obstore.store import MemoryStore
 
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake import object_store
+from hindsight.jobs.lake.lake_lease import LeaseFolder
 from hindsight.jobs.lake.lake_place import NoLocalEngineError
-from hindsight.jobs.lake.lease_folder import LeaseFolder
 from hindsight.jobs.lake.object_store import ObjectStore, StoreError
 from hindsight.jobs.lake.small_files import LocalStore, store_at, store_errors
 

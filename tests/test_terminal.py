@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -17,7 +18,7 @@ from hindsight.jobs.asking.open_drift import DriftFoundError, as_json, told
 from hindsight.jobs.asking.sql_output import write_answer
 from hindsight.jobs.explaining.explanation import Section
 from hindsight.jobs.running.exit_codes import exit_code
-from hindsight.jobs.running.terminal import legible, wrapped, write
+from hindsight.jobs.running.terminal import legible, say, wrapped, write
 
 NAME = "\x1b[2Ja\x9b31mb\u202ec\u2028d\x07e\x7f\nno open incident\r"
 SHOWN = "\\u001b[2Ja\\u009b31mb\\u202ec\\u2028d\\u0007e\\u007f\\u000ano open incident\\u000d"
@@ -133,3 +134,46 @@ def test_a_line_of_the_log_is_one_line_whatever_a_name_holds():
     assert json.loads(found)["file"] == NAME
     assert json.loads(warned)["event"] == f"cannot read {NAME}"
     assert_harmless(done.stderr, 2)
+
+
+WIDE = "消费组" * 30
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_rows_that_are_wider_than_the_terminal_stand_upright_and_fit(monkeypatch, capsys, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    write_answer(pa.table({"consumer_group": [WIDE, NAME], "n": [1, 2]}).to_reader(), "table", None, most=10)
+    said = capsys.readouterr().out
+    assert all(cell_len(line) <= width and line == legible(line) for line in said.splitlines())
+    assert "".join(said.split()).replace("consumer_group", "").count("消费组") == 30
+    assert "- 2 -" in said and "[bold]" not in said
+
+
+def test_rows_that_fit_are_framed_with_wide_characters_measured(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    write_answer(pa.table({"a": ["消费组", "[red]x"], "b": [1, 2]}).to_reader(), "table", None, most=10)
+    lines = capsys.readouterr().out.splitlines()
+    assert {cell_len(line) for line in lines} == {cell_len(lines[0])} and "|[red]x|2  |" in lines[-2]
+
+
+def test_a_pipe_gets_whole_lines_and_a_terminal_lines_that_fit(monkeypatch, capsys):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    say([f"  {WIDE}", "short"])
+    assert capsys.readouterr().out == f"  {WIDE}\nshort\n"
+    monkeypatch.setenv("COLUMNS", "80")
+    say([f"  {WIDE}", "short"])
+    first, *others, last = capsys.readouterr().out.splitlines()
+    assert (first.startswith("  消"), last, len(others)) == (True, "short", 2)
+    assert all(line.startswith("      ") and cell_len(line) <= 80 for line in others)
+    assert all(cell_len(line) <= 80 for line in Section("T", "", [{"a": WIDE, "b": NAME}] * 2).text(80).split("\n"))
+
+
+def test_severity_has_a_colour_only_where_somebody_looks(monkeypatch, capsys):
+    write(["CRITICAL  g", "a CRITICAL b"])
+    assert "\x1b" not in capsys.readouterr().out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    write(["CRITICAL  g", "a CRITICAL b"])
+    assert capsys.readouterr().out == "\x1b[1;31mCRITICAL\x1b[0m  g\na CRITICAL b\n"
+    monkeypatch.setenv("NO_COLOR", "1")
+    write(["CRITICAL  g"])
+    assert "\x1b" not in capsys.readouterr().out

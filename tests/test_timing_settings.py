@@ -9,18 +9,17 @@ import pytest
 
 from hindsight.conf.settings import EventKind, ProducerCode
 from hindsight.conf.settings_file import SettingsError, load_settings
-from hindsight.schemas.drift import DRIFT_CODES, ROOT_CAUSES
-from hindsight.schemas.findings import FINDING_SEVERITY
-from hindsight.schemas.incident_events import EVENT_KINDS
+from hindsight.schemas import ALLOCATION_DRIFT, INCIDENT_EVENT, PRODUCER_FINDING
 from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.drift.drift_rules import RULES
 from hindsight.udfs.drift.root_cause import CAUSES, UNEXPLAINED
+from hindsight.udfs.servers.server_fold import SERVER_CODES
 from tests.default_timing import OPENS
 
 
 def test_every_code_has_its_line():
     settings = load_settings()
-    assert set(settings.timing.opens) == set(RULES)
+    assert set(settings.timing.opens) == {*RULES, *SERVER_CODES}
 
 
 def test_settings_that_name_one_code_leave_the_others_as_they_are(tmp_path):
@@ -51,10 +50,10 @@ def test_what_is_mistyped_in_any_table_is_refused(tmp_path, text, told):
 
 
 def test_settings_know_every_kind_of_event_and_code_of_a_producer():
-    assert get_args(EventKind) == EVENT_KINDS
-    assert set(get_args(ProducerCode)) == set(FINDING_SEVERITY)
+    assert get_args(EventKind) == INCIDENT_EVENT.known("what")
+    assert set(get_args(ProducerCode)) == set(PRODUCER_FINDING.known("code"))
 
 
 def test_the_tables_know_every_code_and_cause():
-    assert set(DRIFT_CODES) == set(RULES)
-    assert list(ROOT_CAUSES) == [*CAUSES, UNEXPLAINED]
+    assert set(ALLOCATION_DRIFT.known("code")) == {*RULES, *SERVER_CODES}
+    assert list(ALLOCATION_DRIFT.known("root_cause")) == [*SERVER_CODES, *CAUSES, UNEXPLAINED]

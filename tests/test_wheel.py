@@ -14,10 +14,12 @@ from typing import NamedTuple
 
 import pytest
 
+from hindsight.jobs.running.own_release import own_build
+
 pytestmark = pytest.mark.soak
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("conf", "schemas", "udfs", "jobs")
-SOURCES = ("hindsight", *PACKAGES, "docs", "setup.cfg", "pyproject.toml", "README.md", "LICENSE")
+SOURCES = ("hindsight", *PACKAGES, "docs", "data_samples", "setup.cfg", "pyproject.toml", "README.md", "LICENSE")
 SOURCE_SUFFIXES = {".py", ".pyc"}
 
 
@@ -73,6 +75,10 @@ def files_below(folder: Path) -> set[str]:
 def test_every_file_of_the_folders_is_in_it(installed):
     for package in PACKAGES:
         assert files_below(installed.packages / "hindsight" / package) == files_below(ROOT / package)
+
+
+def test_it_is_the_build_of_the_sources(installed, tmp_path):
+    assert installed.run("hindsight", "--version", cwd=tmp_path).stdout.endswith(f"(build {own_build()})\n")
 
 
 def test_it_clashes_with_no_other_name(installed, tmp_path):

@@ -25,9 +25,9 @@ RUN = (
     "hindsight.udfs.producer.fault_fold",
     "hindsight.udfs.producer.release_candidates",
     "hindsight.udfs.producer.release_counts",
-    "hindsight.udfs.producer.release_likelihood",
+    "hindsight.udfs.producer.release_counted",
     "hindsight.udfs.producer.send_verdicts",
-    "hindsight.udfs.values.numbered_sets",
+    "hindsight.udfs.producer.send_verdicts",
 )
 
 

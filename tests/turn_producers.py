@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from hindsight.udfs.client_families import CLIENT_FAMILIES
 from hindsight.udfs.formats.hook_lines import parse_hook_lines
 from hindsight.udfs.lines.bounded_lines import Line
-from hindsight.udfs.turns.cpp_publish import PublishTable
-from hindsight.udfs.turns.go_selectors import RoundRobin
-from hindsight.udfs.turns.publish_lists import publish_queues
+from hindsight.udfs.turns.turn_rules import publish_queues
 from tests.random_producers import DAY, START_MS
 from tests.recorded_rows import at
+from tests.turns.cpp_publish import PublishTable
+from tests.turns.go_selectors import RoundRobin
 
 RELEASES = {"2.0.0": "G2", "2.1.1-rc2": "G3", "2.1.1": "G4", "2.1.2.rc1": "G5", "2.1.2": "G6"}
 RELEASES |= {"2.1.3-0.20251226070945": "G7", "1.2.2": "C0", "2.2.0": "C1"}

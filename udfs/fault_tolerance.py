@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 Brokers = TypeVar("Brokers", frozenset[str], int)
+T = TypeVar("T")
 
 _DETECT_INTERVAL_MS = 2000  # LatencyFaultToleranceImpl.detectInterval
 
@@ -166,14 +167,8 @@ class FaultTable:
         """
         if self._profile.has_reachable:
             return frozenset(name for name, item in self._items.items() if item.reachable)
-        rank = {name: self._rank(item, now_ms) for name, item in self._items.items()}
-        if not rank:
-            return frozenset()
-        last_of_better_half = sorted(rank.values())[max(len(rank) // 2, 1) - 1]
-        if within_ms:
-            is_held, latency_ms, _ = last_of_better_half
-            return frozenset(name for name in rank if rank[name][:2] <= (is_held, latency_ms + within_ms))
-        return frozenset(name for name in rank if rank[name] <= last_of_better_half)
+        ranked = sorted((self._rank(item, now_ms), name) for name, item in self._items.items())
+        return frozenset(better_half(ranked, within_ms))
 
     def admissible(
         self,
@@ -249,6 +244,16 @@ class FaultTable:
     def _rank(self, item: FaultItem, now_ms: int) -> tuple[bool, int, int]:
         """FaultItem#compareTo: available first, then fast, then free early."""
         return not is_available(item, now_ms, self._profile), item.current_latency_ms, item.start_ms or 0
+
+
+def better_half(ranked: Sequence[tuple[tuple[bool, int, int], T]], within_ms: int) -> list[T]:
+    """Of brokers in the order of their ranks those that ``pick_one_at_least`` returns before 5.1.4."""
+    if not ranked:
+        return []
+    last = is_held, latency_ms, _ = ranked[max(len(ranked) // 2, 1) - 1][0]
+    if within_ms:
+        return [who for rank, who in ranked if rank[:2] <= (is_held, latency_ms + within_ms)]
+    return [who for rank, who in ranked if rank <= last]
 
 
 def fallen_back(listed: Brokers, picks: Brokers, queued: Brokers) -> tuple[Brokers, Brokers, Brokers]:

@@ -4,18 +4,54 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
+from itertools import groupby
 from typing import Any
 
 from hindsight.conf.failure import DRIFT_FOUND, WRONG_USAGE, ExpectedError
 from hindsight.jobs.asking.runbook import entry_of
-from hindsight.jobs.asking.unjudged_groups import told_of, unjudged
 from hindsight.jobs.engines.arrow_lake import ArrowLake
-from hindsight.jobs.engines.asker import Asker, Record, records
+from hindsight.jobs.engines.asker import Asker, Record, query, records
+from hindsight.jobs.explaining.explanation import on_date
 from hindsight.jobs.publishing.publication_record import half_published
 from hindsight.jobs.running.terminal import wrapped
-from hindsight.schemas.drift import SEVERITIES
+from hindsight.schemas import SEVERITIES
+from hindsight.udfs.telling.told_incidents import effects_of
+
+_EFFECTS = (
+    """SELECT DISTINCT incident_id, cluster, consumer_group, topic, broker_name, queue_id FROM allocation_drift
+    WHERE event_date >= {since} AND consumer_group <> ''
+      AND incident_id IN (SELECT incident_id FROM drift_incident WHERE consumer_group = '')""",
+    """SELECT DISTINCT incident_id, producer_group, client_id FROM producer_finding_with_incident
+    WHERE event_date >= {since} AND incident_id IS NOT NULL""",
+)
+_MOST = 10
+_MOST_REASONS = 2
+
+
+def unjudged(asker: Asker) -> list[Record]:
+    """A row for each topic of such a group, sorted, with the reasons: ``scope_reason``, ``missing_inputs``."""
+    return records(asker, query("summary", "not_judged"))
+
+
+def told_of(rows: list[Record]) -> Iterator[str]:
+    """A line for each group: who was not judged, and why; the first of them, and how many there are besides."""
+    groups = [list(topics) for _, topics in groupby(rows, lambda row: (row["cluster"], row["consumer_group"]))]
+    for topics in groups[:_MOST]:
+        first = topics[0]
+        names = ", ".join(row["topic"] for row in topics[:_MOST_REASONS])
+        more = f" and {len(topics) - _MOST_REASONS} more" if len(topics) > _MOST_REASONS else ""
+        yield f"{first['cluster']}  {first['consumer_group']}  {names}{more}: {_why(first)}"
+    if len(groups) > _MOST:
+        yield f"and {len(groups) - _MOST:,} more groups"
+
+
+def _why(row: Record) -> str:
+    if row["scope_reason"]:
+        return str(row["scope_reason"])
+    return "; ".join(list(row["missing_inputs"] or ())[:_MOST_REASONS]) or "no reason was recorded"
+
 
 _INDENT = "    "
 _JOB = "flag_allocation_drift"
@@ -81,7 +117,17 @@ def judged_until(asker: Asker, *, cluster: str = "*", group: str = "*") -> datet
 
 def open_incidents(asker: Asker, *, cluster: str = "*", group: str = "*") -> list[Record]:
     """Rows of the view ``open_incidents`` whose cluster and consumer group match the shell patterns."""
-    return _matching(records(asker, "SELECT * FROM open_incidents"), cluster, group)
+    return with_effects(asker, _matching(records(asker, "SELECT * FROM open_incidents"), cluster, group))
+
+
+def with_effects(asker: Asker, incidents: list[Record]) -> list[Record]:
+    """Rows of incidents; the sentence of a server's says too in how many groups, queues and producers it showed."""
+    opened = [row["opened_at"] for row in incidents if not row["consumer_group"]]
+    if not opened:
+        return incidents
+    since = on_date(min(opened) - timedelta(days=1))  # what came of it may have been seen before it
+    told = effects_of(*(records(asker, text.format(since=since)) for text in _EFFECTS))
+    return [{**row, "sentence": f"{row['sentence']} {told.get(row['incident_id'], '')}".rstrip()} for row in incidents]
 
 
 def _matching(rows: list[Record], cluster: str, group: str) -> list[Record]:
@@ -106,7 +152,7 @@ def told(incidents: list[Record], until: datetime, unknown: Sequence[Record] = (
     for row in incidents:
         yield ""
         since = f"since {row['opened_at']:%Y-%m-%d %H:%M:%S}"
-        yield from wrapped(f"{row['severity']}  {row['consumer_group']} ({row['cluster']}), {since}", _INDENT, first="")
+        yield from wrapped(f"{row['severity']}  {_who(row)} ({row['cluster']}), {since}", _INDENT, first="")
         yield from wrapped(row["sentence"], _INDENT)
         key = f" ({row['cause_key']})" if row["cause_key"] else ""
         yield from wrapped(f"cause: {row['root_cause']}{key}; found: {', '.join(row['codes'])}", _INDENT)
@@ -129,11 +175,16 @@ def refuse(incidents: list[Record], at_least: str) -> None:
     bad = SEVERITIES[: SEVERITIES.index(at_least) + 1]
     severe = [row for row in incidents if row["severity"] in bad]
     if severe:
-        groups = sorted({row["consumer_group"] for row in severe})
+        groups = sorted({_who(row) for row in severe})
         raise DriftFoundError(
             f"{len(severe)} open incident(s) of severity {at_least} or worse, in {', '.join(groups)}; "
             "hindsight drift lists them, hindsight explain shows their inputs."
         )
+
+
+def _who(incident: Record) -> str:
+    """The group; of servers the broker or the name server."""
+    return str(incident["consumer_group"] or incident["cause_key"])
 
 
 def _text(value: Any) -> str:

@@ -7,14 +7,19 @@ reads them, DuckDB answers. Nothing is ever written to the lake.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from datetime import UTC, date, datetime
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+import pyarrow as pa
+
 from hindsight.conf.failure import WRONG_USAGE, ExpectedError
-from hindsight.jobs.asking.answer import Answer
-from hindsight.jobs.engines.asker import BadQueryError, Record, near, no_table
+from hindsight.jobs.asking.sql_output import cells, table
+from hindsight.jobs.engines.asker import Asker, BadQueryError, Record, near, no_table
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.sql_views import views
@@ -22,6 +27,95 @@ from hindsight.jobs.lake.lake_place import NoLocalEngineError
 from hindsight.jobs.publishing.state_before import show_one_state
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
 from hindsight.schemas import TABLES
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+_SHOWN = 20
+
+
+class NotInstalledError(ExpectedError, ImportError):
+    """Raised where an answer is wanted as a frame of a library that is not installed."""
+
+
+class Answer:
+    """Rows that a lake has been asked for; nothing is read before one of the methods is called.
+
+    Each call asks anew, and reads the tables as they are then. Instants are UTC, with microseconds; what is not known
+    is null in every form, never 0 and never NaN. Whatever reads Arrow's C stream (DuckDB, Polars, pyarrow, ...) takes
+    the answer itself, piece by piece.
+    """
+
+    def __init__(self, asked: Callable[[], AbstractContextManager[Asker]], query: str) -> None:
+        self._asked = asked
+        self.query = query
+
+    def arrow(self) -> pa.Table:
+        """All rows as an Arrow table."""
+        with self._asked() as asker:
+            return asker.answer(self.query).read_all()
+
+    def polars(self) -> polars.DataFrame:
+        """All rows as a frame of Polars.
+
+        Raises: NotInstalledError: hindsight itself does without Polars.
+        """
+        frame: polars.DataFrame = self._frames("polars", "Polars").DataFrame(self.arrow())
+        return frame
+
+    def pandas(self) -> pandas.DataFrame:
+        """All rows as a frame of pandas whose columns stay Arrow's.
+
+        So a null is ``<NA>``, and a whole number beside a null keeps all its digits.
+
+        Raises: NotInstalledError: hindsight itself does without pandas.
+        """
+        return self.arrow().to_pandas(types_mapper=self._frames("pandas", "pandas").ArrowDtype)
+
+    @staticmethod
+    def _frames(module: str, name: str) -> Any:
+        try:
+            return import_module(module)
+        except ImportError as error:
+            raise NotInstalledError(
+                f"{name} is not installed, and hindsight itself does without it: `pip install {module}`, or take the "
+                "rows with .arrow()."
+            ) from error
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Arrow's stream of the rows; the lake stays open until the last has been read, or the stream is dropped."""
+        with ExitStack() as opened:
+            rows = opened.enter_context(self._asked()).answer(self.query)
+            pieces = _pieces(rows, opened.pop_all())
+        return pa.RecordBatchReader.from_batches(rows.schema, pieces).__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        """The first rows, as ``hindsight sql`` prints them."""
+        return "\n".join(table(self._first(), _SHOWN))
+
+    def _repr_html_(self) -> str:
+        """The first rows, for notebooks; names and messages stand as plain text, whatever they hold."""
+        first = self._first()
+        head, *body = cells(first.slice(0, _SHOWN))
+        lines = [_html_line(head, "th"), *(_html_line(line, "td") for line in body)]
+        more = f"<p>the first {_SHOWN} rows</p>" if len(first) > _SHOWN else ""
+        return f"<table>{''.join(lines)}</table>{more}"
+
+    def _first(self) -> pa.Table:
+        """The rows to show, and one more if there is one."""
+        with self._asked() as asker:
+            return asker.answer(self.query, _SHOWN + 1).read_all()
+
+
+def _html_line(line: list[str], kind: str) -> str:
+    return f"<tr>{''.join(f'<{kind}>{escape(cell)}</{kind}>' for cell in line)}</tr>"
+
+
+def _pieces(rows: pa.RecordBatchReader, opened: ExitStack) -> Iterator[pa.RecordBatch]:
+    with opened:
+        yield from rows
+
 
 # A UTC date, also as 2026-11-21; or the first and the last of several, both included, None without a bound.
 Day = date | str

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import groupby
 
-from hindsight.jobs.asking.unjudged_groups import told_of, unjudged
-from hindsight.jobs.engines.asker import Asker, Record, records
-from hindsight.jobs.engines.sql_files import query
+from hindsight.jobs.asking.open_drift import told_of, unjudged
+from hindsight.jobs.engines.asker import Asker, Record, query, records
 from hindsight.jobs.landing.landing_tally import nothing_stored
 
 _MOST = 10

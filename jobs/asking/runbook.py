@@ -25,7 +25,7 @@ class Entry(NamedTuple):
 @cache
 def entries() -> dict[str, Entry]:
     """Every entry, by its code."""
-    text = files("hindsight.jobs").joinpath("asking", "runbook.md").read_text(encoding="utf-8")
+    text = files("hindsight").joinpath("docs", "runbook.md").read_text(encoding="utf-8")
     return {code: _entry(code, body) for code, body in _ENTRY.findall(text)}
 
 

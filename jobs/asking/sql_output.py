@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hindsight.jobs.engines.asker import as_records
-from hindsight.jobs.running.terminal import legible
+from hindsight.jobs.running.terminal import columns, laid_out, legible, upright, widths_of
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 Format = Literal["table", "json", "csv", "parquet"]
 
 
@@ -33,7 +34,7 @@ def write_answer(rows: pa.RecordBatchReader, form: Format, to: Path | None, *, m
     if form == "parquet":
         _write_parquet(rows, to)
         return
-    lines = _FORMS[form](rows) if form != "table" else table(rows.read_all(), most)
+    lines = _FORMS[form](rows) if form != "table" else table(rows.read_all(), most, None if to else columns())
     if to is not None:
         with to.open("w", encoding="utf-8", newline="") as file:
             file.writelines(f"{line}\n" for line in lines)
@@ -43,14 +44,16 @@ def write_answer(rows: pa.RecordBatchReader, form: Format, to: Path | None, *, m
     sys.stdout.writelines(f"{shown(line)}\n" for line in lines)
 
 
-def table(rows: pa.Table, most: int | None = None) -> list[str]:
-    """Rows in columns, framed as Spark frames them."""
+def table(rows: pa.Table, most: int | None = None, width: int | None = None) -> list[str]:
+    """Rows in columns, framed as Spark frames them; upright where they are wider than ``width``."""
     shown = rows if most is None else rows.slice(0, most)
     lines = cells(shown)
-    widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
-    frame = "+" + "+".join("-" * width for width in widths) + "+"
-    head, *body = ("|" + "|".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + "|" for line in lines)
     more = [f"only showing top {most} row{'s' if most != 1 else ''}"] if len(rows) > len(shown) else []
+    widths = widths_of(lines)
+    if width is not None and sum(widths) + len(widths) + 1 > width:
+        return [*upright(lines), *more]
+    frame = "+" + "+".join("-" * each for each in widths) + "+"
+    head, *body = (f"|{line}|" for line in laid_out(lines, widths, "|"))
     return [frame, head, frame, *body, frame, *more]
 
 
@@ -103,6 +106,8 @@ def _field(value: Any) -> Any:
         return json.dumps(value, default=_text, ensure_ascii=False)
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"  # a spreadsheet would run it
     return _text(value) if isinstance(value, date) else value
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any, cast
@@ -18,13 +19,15 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hindsight.conf.failure import ExpectedError
-from hindsight.jobs.bundling.bundle_readme import readme
-from hindsight.jobs.bundling.known_dates import KnownDates
-from hindsight.jobs.bundling.made_bundle import Bundle
-from hindsight.jobs.bundling.subject import OF_ALL_PRODUCERS, OF_GROUPS
+from hindsight.conf.failure import WRONG_USAGE, ExpectedError
+from hindsight.conf.settings import Settings
+from hindsight.jobs.bundling.derived_again import KnownDates
+from hindsight.jobs.bundling.made_bundle import Bundle, made_bundle
+from hindsight.jobs.bundling.subject import OF_ALL_PRODUCERS, OF_GROUPS, subject_of
 from hindsight.jobs.bundling.versions import contract_of, versions
 from hindsight.jobs.engines.arrow_columns import conformed_rows
+from hindsight.jobs.engines.asker import Asker
+from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.schemas import TABLES, Table
 from hindsight.udfs.lines.archive_blocks import BLOCK_BYTES, refused_as_bomb
 
@@ -204,3 +207,91 @@ def _parquet(rows: pa.Table) -> bytes:
 
 def _json(told: Any) -> bytes:
     return json.dumps(told, sort_keys=True, ensure_ascii=True, indent=1, default=str).encode() + b"\n"
+
+
+def readme(bundle: Bundle) -> str:
+    """Plain text."""
+    days = bundle.dates.dates
+    of = "one consumer group" if bundle.of_groups else "one producer" if bundle.of else "all producers of one cluster"
+    return _PAGE.format(
+        table=bundle.named[0],
+        of=of,
+        days=f"{days[0]}" if len(days) == 1 else f"{days[0]} to {days[-1]}",
+        hindsight=versions()["hindsight"],
+        inputs=_counts(bundle.inputs),
+        claims=_counts(bundle.claims),
+    )
+
+
+def _counts(tables: object) -> str:
+    assert isinstance(tables, dict)
+    return "\n".join(
+        f"  {table.name}: {len(rows)} rows" for table, rows in sorted(tables.items(), key=lambda e: e[0].name)
+    )
+
+
+_PAGE = """An evidence bundle of hindsight: what was recorded, and what follows from it.
+
+It was made for a row of {table}. It holds the records of {of}, {days} (UTC), and nothing else.
+
+To see for yourself, on any machine that has hindsight (this one was made with {hindsight}):
+
+  hindsight replay BUNDLE.zip
+
+It derives the rows again from inputs/ and compares them with claims/. The exit code is 0 if all are the same, 4 if not.
+
+What is in it
+  inputs/*.parquet   rows of hindsight's input tables, as docs/contracts.md has them
+  claims/*.parquet   what was derived from them
+  settings.json      the settings that bear on it
+  ring.json          where client ids and queues stood on CONSISTENT_HASH's ring; empty where nobody asked
+  manifest.json      dates, versions, the row that was asked for
+
+What was replaced
+  Names of clusters, topics, groups, brokers, rooms and collectors, client ids, addresses, host names, threads, message
+  ids, tags, expressions of subscriptions, names of files and logs, texts of errors, classes that are not RocketMQ's or
+  Java's. Each has one new name everywhere in this file. New names sort as the old ones did, because clients share
+  queues in the order of names. Message keys, bodies and texts of log lines are not in it.
+
+What stayed
+  Instants, durations, counts, offsets, queue numbers, releases, languages, names of strategies that are RocketMQ's,
+  and names that are RocketMQ's own: %RETRY%, %DLQ%, TBW102 and such.
+
+Inputs
+{inputs}
+
+Claims
+{claims}
+"""
+
+
+class NotIntoTheLakeError(ExpectedError):
+    """Raised where a bundle would be written into the lake that it is made of."""
+
+    exit_code = WRONG_USAGE
+
+
+def written_bundle(
+    asker: Asker, settings: Settings, what: str, where: str | None, first: date | None, output: Path
+) -> Iterator[str]:
+    """Lines for the terminal; the file is whole or not there.
+
+    Raises: NothingToBundleError, NotOneRowError, DoesNotFollowError, NotIntoTheLakeError.
+    """
+    lake = cast("LocalLake", asker.lake)
+    if output.resolve().is_relative_to(Path(lake.root).resolve()):
+        raise NotIntoTheLakeError(f"{output} lies in the lake, which a bundle changes nothing of; name another place.")
+    bundle = made_bundle(lake, settings, subject_of(asker, what, where, first))
+    content = packed(bundle)
+    partial = output.with_name(f".{output.name}.{os.getpid()}")
+    try:
+        partial.write_bytes(content)
+        partial.replace(output)
+    finally:
+        partial.unlink(missing_ok=True)
+    days = bundle.dates.dates
+    yield f"{output}: {len(content)} bytes, {days[0]} to {days[-1]}"
+    for word, tables in (("inputs", bundle.inputs), ("claims", bundle.claims)):
+        yield f"{word}: {', '.join(f'{len(rows)} {table.name}' for table, rows in tables.items() if len(rows))}"
+    yield "Every claimed row was derived again from these inputs under the new names, and is what the lake holds."
+    yield "Look into it before you send it: instants, counts and releases stay as they are (docs/bundle.md)."

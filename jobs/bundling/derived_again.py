@@ -3,23 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, date, datetime
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
 from hindsight.conf.settings import Settings
-from hindsight.jobs.bundling.known_dates import KnownDates
 from hindsight.jobs.bundling.subject import is_claimed
 from hindsight.jobs.drift import drift_derivation
-from hindsight.jobs.engines.arrow_columns import arrow_schema
+from hindsight.jobs.engines.arrow_lake import Where
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.producers import producer_derivation
+from hindsight.jobs.publishing.dates_to_compute import EMPTY
+from hindsight.jobs.publishing.publication import Stretch
+from hindsight.jobs.publishing.publication_record import computed_before
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.running.scratch_folder import ScratchFolder
-from hindsight.schemas import Table
-from hindsight.udfs.strategies.ring_positions import Positions, given_positions
+from hindsight.schemas import CLIENT_EVENT, INGESTED_FILE, TOPIC_ROUTE, Table
+from hindsight.schemas.arrow_types import arrow_schema, row_schema
+from hindsight.udfs.landing.landing_formats import FORMATS, formats_of
+from hindsight.udfs.strategies.consistent_hash import Positions, given_positions
+
+_JOBS = {"consumer": "flag_allocation_drift", "producer": "rebuild_availability"}
+
+
+class KnownDates(NamedTuple):
+    """Dates of one cluster; ``formats``: of all files that bear on any date of the lake."""
+
+    dates: list[date]
+    previous: date | None
+    following: date | None
+    last_recorded: date
+    recorded: list[date]
+    formats: list[str]
+
+    def stretch(self, lake: LocalLake, context: RunContext, cluster: str) -> Stretch[Any]:
+        """The dates as a job computes them at once."""
+        return Stretch(
+            lake,
+            context,
+            [ClusterDate(cluster, day) for day in self.dates],
+            {} if self.previous is None else {cluster: self.previous},
+            {} if self.following is None else {cluster: self.following},
+            {cluster: self.last_recorded},
+            frozenset(ClusterDate(cluster, day) for day in self.recorded),
+            frozenset(),
+            frozenset(self.formats),
+        )
+
+
+Side = Literal["producer", "consumer"]
+
+
+def known_dates(lake: LocalLake, side: Side, cluster: str, first: date, last: date) -> KnownDates:
+    """What is known of a cluster from ``first`` to ``last``; ``side``: ``consumer`` or ``producer``."""
+    own = frozenset(formats_of(side))
+    beside = (n for n, f in FORMATS.items() if {TOPIC_ROUTE.name, CLIENT_EVENT.name} & {*f.tables})
+    bearing = own if side == "consumer" else own.union(beside)
+    files = lake.rows(INGESTED_FILE, ["cluster", "format", "event_dates"], Where(values={"format": sorted(bearing)}))
+    touching: dict[ClusterDate, set[str]] = {}
+    for file in files.to_pylist():
+        for day in file["event_dates"]:
+            touching.setdefault(ClusterDate(file["cluster"], day), set()).add(file["format"])
+    with_files = {at: formats for at, formats in touching.items() if formats & own}
+    stored, _ = computed_before(lake, _JOBS[side])
+    handing_on = {at for at, computed in stored.items() if computed.closing != EMPTY}
+    known = sorted(at.event_date for at in {*with_files, *handing_on} if at.cluster == cluster)
+    recorded = sorted(at.event_date for at in with_files if at.cluster == cluster)
+    return KnownDates(
+        [day for day in known if first <= day <= last],
+        max((day for day in known if day < first), default=None),
+        min((day for day in known if day > last), default=None),
+        max(recorded, default=last),
+        recorded,
+        sorted({name for formats in with_files.values() for name in formats}),
+    )
+
 
 _RUN = "bundle"
 _AT = datetime(2000, 1, 1, tzinfo=UTC)
@@ -53,10 +114,9 @@ def _derived(of_groups: bool) -> Iterable[Table]:
 
 
 def _of(made: Any, table: Table) -> pa.Table:
-    schema = arrow_schema(table)
-    pieces = [piece.cast(pa.schema([f.with_nullable(True) for f in schema])) for piece in made.rows(table.name, schema)]
-    empty = pa.schema([f.with_nullable(True) for f in schema]).empty_table()
-    return pa.concat_tables([empty, *pieces])
+    schema = row_schema(table)
+    pieces = [piece.cast(schema) for piece in made.rows(table.name, arrow_schema(table))]
+    return pa.concat_tables([schema.empty_table(), *pieces])
 
 
 def own_rows(rows: pa.Table, table: Table, of: Mapping[str, str], days: Iterable[Any]) -> list[dict[str, Any]]:

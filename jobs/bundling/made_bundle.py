@@ -4,27 +4,250 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hindsight.conf.failure import ExpectedError
 from hindsight.conf.settings import Settings
-from hindsight.jobs.bundling.derived_again import derived_again, own_rows
-from hindsight.jobs.bundling.known_dates import KnownDates, Side, known_dates
-from hindsight.jobs.bundling.renamed_rows import compared_columns, found_names, renamed
-from hindsight.jobs.bundling.renamed_settings import note_settings, renamed_settings, settings_of
-from hindsight.jobs.bundling.sliced_groups import GroupSlice, Rows
-from hindsight.jobs.bundling.sliced_producers import producer_opening, producer_rows
+from hindsight.jobs.bundling.derived_again import KnownDates, Side, derived_again, known_dates, own_rows
+from hindsight.jobs.bundling.renamed_rows import (
+    compared_columns,
+    found_names,
+    note_settings,
+    renamed,
+    renamed_settings,
+    settings_of,
+)
 from hindsight.jobs.bundling.subject import Subject, is_claimed
-from hindsight.jobs.engines.arrow_columns import arrow_schema
+from hindsight.jobs.drift.drift_cut import subscribed
+from hindsight.jobs.engines.arrow_columns import no_rows
 from hindsight.jobs.engines.arrow_lake import Where
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.schemas import Table
+from hindsight.schemas import (
+    CLIENT_EVENT,
+    CLIENT_HEARTBEAT,
+    CLIENT_STRATEGY_STATE,
+    CONSUMER_HEARTBEAT,
+    FAULT_ITEM_STATE,
+    GROUP_DRIFT_STATE,
+    LOST_LINES,
+    MEMBERSHIP_EVENT,
+    MESSAGE_REQUEST_MODE,
+    POP_ASSIGNMENT,
+    PRODUCER_INSTANCE,
+    PRODUCER_REPLAY,
+    QUEUE_OWNERSHIP,
+    QUEUE_PROGRESS,
+    REBALANCE_RESULT,
+    REBALANCE_STATE,
+    SEND_ATTEMPT,
+    SNAPSHOT_CAPTURE,
+    SUBSCRIPTION_GROUP,
+    TOPIC_ROUTE,
+    TOPIC_STATUS,
+    Table,
+)
+from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.bundles.new_names import NewNames
 from hindsight.udfs.bundles.ring_record import Recorded, RingRecorder
+from hindsight.udfs.consumer.failed_reads import refusals
+from hindsight.udfs.consumer.listed_members import INFO
+from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX
+from hindsight.udfs.consumer.round_dates import near, of_rounds, on_dates
+from hindsight.udfs.consumer.topic_routes import ROUTE
+from hindsight.udfs.consumer.whole_names import BROKER, TOPIC, KnownNames, printed_names
+from hindsight.udfs.drift.told_beside import LOGGED_KINDS
+from hindsight.udfs.logs.rolled_logs import log_of
+from hindsight.udfs.producer.send_calls import REACH_MS
+from hindsight.udfs.producer.window_confirmations import tells_of_faults
+from hindsight.udfs.rebalances.log_lines_of_groups import OF_GROUP, OF_LOG
+from hindsight.udfs.servers.server_fold import SERVERS
+from hindsight.udfs.servers.server_signs import ANSWERED, said_of_servers
+
+Rows = dict[Table, pa.Table]
+_OF_ROUNDS = (CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, POP_ASSIGNMENT, QUEUE_PROGRESS)
+_ABOUT = ("consumer_group", "client_id", "topic", "producer_group", "strategy", "subscriptions", "member_ids")
+OPENING = (CLIENT_STRATEGY_STATE, GROUP_DRIFT_STATE, REBALANCE_STATE)
+
+
+class GroupSlice:
+    """The rows of one consumer group, and of the dates that are judged and looked back on."""
+
+    def __init__(self, lake: LocalLake, cluster: str, group: str, dates: Sequence[date], lookback_s: int) -> None:
+        self._lake, self._cluster, self._group = lake, cluster, group
+        self._dates, self._lookback_s = dates, lookback_s
+        self._near = [ClusterDate(cluster, day) for day in near(dates)]
+
+    def rows(self) -> Rows:
+        """By table."""
+        found = {table: self._judged(self._own(table)) for table in _OF_ROUNDS}
+        captures = self._own(SNAPSHOT_CAPTURE)
+        found[QUEUE_PROGRESS] = self._with_whole_names(found[QUEUE_PROGRESS])
+        topics = self._topics(self._judged(captures), found)
+        of_cluster = [*self._cluster_s_captures(topics), self._of_servers(topics)]
+        found[SNAPSHOT_CAPTURE] = pa.concat_tables([self._of_captures(captures), *of_cluster])
+        of_topics = (
+            {} if self._group == SERVERS else {"topic": topics}
+        )  # any route tells whether a broker takes messages
+        found[TOPIC_ROUTE] = self._judged(self._all(TOPIC_ROUTE, **of_topics))
+        dead = f"{DEAD_LETTER_PREFIX}{self._group}"
+        found[TOPIC_STATUS] = self._judged(self._all(TOPIC_STATUS, topic=[*topics, dead]))
+        modes = self._judged(self._all(MESSAGE_REQUEST_MODE))
+        of_group = pc.or_kleene(pc.is_null(modes["consumer_group"]), pc.equal(modes["consumer_group"], self._group))
+        found[MESSAGE_REQUEST_MODE] = modes.filter(of_group)
+        results = self._own(REBALANCE_RESULT)
+        found[SUBSCRIPTION_GROUP] = self._judged(self._own(SUBSCRIPTION_GROUP))
+        found[REBALANCE_RESULT] = results.filter(pa.array(on_dates(results, near(self._dates, (-1, 0)))))
+        found[CLIENT_EVENT] = self._events(found[REBALANCE_RESULT])
+        for table in (CLIENT_HEARTBEAT, MEMBERSHIP_EVENT):
+            found[table] = self._all(table, client_group=[self._group])
+        return found
+
+    def opening(self, previous: date | None) -> Rows:
+        """The state that a date handed on."""
+        if previous is None:
+            return {}
+        where = Where(dates=[ClusterDate(self._cluster, previous)], values={"consumer_group": [self._group, SERVERS]})
+        return {table: self._lake.rows(table, where=where) for table in OPENING}
+
+    def _all(self, table: Table, **values: Iterable[Any]) -> pa.Table:
+        return self._lake.rows(table, where=Where(dates=self._near, values={n: list(v) for n, v in values.items()}))
+
+    def _own(self, table: Table) -> pa.Table:
+        return self._all(table, consumer_group=[self._group])
+
+    def _judged(self, rows: pa.Table) -> pa.Table:
+        """Rows of rounds that are judged or looked back on."""
+        return rows.filter(pa.array(of_rounds(rows, self._dates, self._lookback_s)))
+
+    def _of_captures(self, captures: pa.Table) -> pa.Table:
+        """The group's own: of its rounds, and those in which clients showed their strategies."""
+        shows = pc.and_(pc.equal(captures["kind"], INFO), pc.is_valid(captures["strategy"]))
+        shown = pc.and_(shows, pa.array(on_dates(captures, near(self._dates, (-1, 0)))))
+        return captures.filter(pc.or_(shown, pa.array(of_rounds(captures, self._dates, self._lookback_s))))
+
+    def _cluster_s_captures(self, topics: Sequence[str]) -> Iterable[pa.Table]:
+        """Reads of routes; and of the reads that tell of a proxy one a collector and date."""
+        yield self._judged(self._all(SNAPSHOT_CAPTURE, topic=topics, kind=[ROUTE]))
+        others = self._judged(self._all(SNAPSHOT_CAPTURE, error_code=[3]))
+        for place in range(len(others)):
+            one = others.slice(place, 1)
+            told = refusals(one)
+            if told and not told & refusals(others.slice(0, place)) and one["consumer_group"][0].as_py() != self._group:
+                yield one
+
+    def _of_servers(self, topics: Sequence[str]) -> pa.Table:
+        """What shows how servers were, without who was asked about: all that was lost, and of each server and sweep the
+        last answer.
+        """
+        rows = self._judged(self._all(SNAPSHOT_CAPTURE)).sort_by("captured_at")
+        place = ["collector", "round_at", "broker_name", "name_server"]
+        told = rows.select(place).append_column("said", said_of_servers(rows))
+        told = told.append_column("last", pa.array(range(len(rows)), pa.int64()))
+        answered = told.filter(pc.equal(told["said"], ANSWERED)).group_by(place).aggregate([("last", "max")])
+        lost = told.filter(pc.not_equal(told["said"], ANSWERED))["last"]
+        rows = rows.take(pa.array(sorted({*answered["last_max"].to_pylist(), *lost.to_pylist()}), pa.int64()))
+        is_own = pc.fill_null(pc.equal(rows["consumer_group"], self._group), False)
+        is_route = pc.fill_null(pc.is_in(rows["topic"], pa.array(topics, pa.string())), False)
+        named = pc.or_(pc.is_valid(rows["broker_name"]), pc.is_valid(rows["name_server"]))
+        rows = rows.filter(pc.and_(named, pc.invert(pc.or_(is_own, is_route))))
+        for name in (*_ABOUT, "subject"):
+            place_of, field = rows.schema.get_field_index(name), rows.schema.field(name)
+            nothing = pa.array([""] * len(rows), field.type) if name == "subject" else pa.nulls(len(rows), field.type)
+            rows = rows.set_column(place_of, field, nothing)
+        return rows
+
+    def _topics(self, captures: pa.Table, found: Rows) -> list[str]:
+        told = [subscribed(captures, ("consumer_group",)), *(found[t] for t in _OF_ROUNDS if "topic" in t.schema.names)]
+        return sorted({topic for rows in told for topic in pc.unique(rows["topic"]).to_pylist() if topic is not None})
+
+    def _events(self, results: pa.Table) -> pa.Table:
+        events = self._lake.rows(
+            CLIENT_EVENT, where=Where(dates=[ClusterDate(self._cluster, day) for day in near(self._dates, (-1, 0))])
+        )
+        kinds = [*OF_GROUP, *LOGGED_KINDS]
+        own = events.filter((pc.field("consumer_group") == self._group) & pc.field("kind").isin(kinds))
+        logs = {log_of(file) for rows in (results, own) for file in pc.unique(rows["source_file"]).to_pylist()}
+        nameless = events.filter(pc.field("consumer_group").is_null() & pc.field("kind").isin(list(OF_LOG)))
+        of_logs = [log_of(file) in logs for file in nameless["source_file"].to_pylist()]
+        logged = events.filter(pc.field("consumer_group").is_null() & pc.field("kind").isin(list(LOGGED_KINDS)))
+        others = pc.field("consumer_group") != self._group  # whose lines in a log leave open of whom it says this
+        every = (events.filter(others), self._all(REBALANCE_RESULT).filter(others))
+        shared = {log_of(file) for rows in every for file in pc.unique(rows["source_file"]).to_pylist()}
+        of_one = [log_of(file) in logs - shared for file in logged["source_file"].to_pylist()]
+        found = (own, nameless.filter(pa.array(of_logs, pa.bool_())), logged.filter(pa.array(of_one, pa.bool_())))
+        return pa.concat_tables(found)
+
+    def _with_whole_names(self, progress: pa.Table) -> pa.Table:
+        """Names that mqadmin cut are made whole here: new names do not begin as the old ones did."""
+        if not printed_names(progress):
+            return progress
+        routes, captures = self._judged(self._all(TOPIC_ROUTE)), self._judged(self._all(SNAPSHOT_CAPTURE))
+        topics = subscribed(captures, ("collector", "round_at"))
+        told = [(routes, TOPIC), (routes, BROKER), (topics, TOPIC)]
+        named = [
+            (collector, at, column, name)
+            for rows, column in told
+            for collector, at, name in zip(
+                *(rows[c].to_pylist() for c in ("collector", "round_at", column)), strict=True
+            )
+        ]
+        whole = KnownNames(named).with_whole_names(progress)
+        return whole.set_column(
+            whole.schema.get_field_index("doubts"), progress.schema.field("doubts"), no_doubts(whole)
+        )
+
+
+def no_doubts(rows: pa.Table) -> pa.Array:
+    """Nobody doubts these rows."""
+    return pa.nulls(len(rows), no_rows(QUEUE_PROGRESS)["doubts"].type)
+
+
+_REACH = max(timedelta(hours=1), timedelta(milliseconds=REACH_MS))
+_INSTANTS = ("begin_at", "end_at", "submit_end_at", "callback_end_at")
+
+
+def producer_rows(lake: LocalLake, cluster: str, of: Mapping[str, str], dates: Sequence[date]) -> Rows:
+    """By table; ``of``: producer group and client id, empty: all producers of the cluster."""
+    own = {name: [value] for name, value in of.items()}
+    on, beside = ([ClusterDate(cluster, day) for day in days] for days in (dates, near(dates)))
+    attempts = _near(lake.rows(SEND_ATTEMPT, where=Where(dates=beside, values=own)), dates)
+    topics = pc.unique(attempts["topic"]).to_pylist()
+    events = lake.rows(CLIENT_EVENT, where=Where(dates=[] if of else on))
+    return {
+        SEND_ATTEMPT: attempts,
+        PRODUCER_INSTANCE: lake.rows(PRODUCER_INSTANCE, where=Where(dates=on, values=own)),
+        LOST_LINES: lake.rows(LOST_LINES, where=Where(dates=beside, values=own)),
+        TOPIC_ROUTE: lake.rows(TOPIC_ROUTE, where=Where(dates=on, values={"topic": topics})),
+        CLIENT_EVENT: events.filter(pc.is_in(events["kind"], pc.unique(tells_of_faults(events)["kind"]))),
+    }
+
+
+def producer_opening(lake: LocalLake, cluster: str, of: Mapping[str, str], previous: date | None) -> Rows:
+    """The rows with which the first date begins."""
+    if previous is None:
+        return {}
+    where = Where(dates=[ClusterDate(cluster, previous)], values={name: [value] for name, value in of.items()})
+    return {table: lake.rows(table, where=where) for table in (PRODUCER_REPLAY, FAULT_ITEM_STATE)}
+
+
+def _near(attempts: pa.Table, dates: Sequence[date]) -> pa.Table:
+    """Attempts of the dates, and those about midnight that may be of one send with them."""
+    first, last = (datetime(day.year, day.month, day.day, tzinfo=UTC) for day in (min(dates), max(dates)))
+    since, until = (
+        pa.scalar(at, pa.timestamp("us", "UTC")) for at in (first - _REACH, last + timedelta(days=1) + _REACH)
+    )
+    wanted = pa.scalar(False)
+    for name in _INSTANTS:
+        at = attempts[name]
+        inside = pc.and_(pc.greater_equal(at, since), pc.less(at, until))
+        wanted = pc.or_(wanted, pc.fill_null(inside, False))
+    return attempts.filter(wanted)
 
 
 class DoesNotFollowError(ExpectedError):

@@ -1,23 +1,259 @@
 """Rows of a table in; the names that are in them, or the same rows with new names, out.
 
-A text that is no name and no word of the product's own is left out: null, or empty where a value must be.
+A column is known by its name, in whichever table and however deep it lies; the contracts say what it names. A text that
+is no name and no word of the product's own is left out: null, or empty where a value must be.
 """
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import ValidationError
 
-from hindsight.schemas import Table
-from hindsight.udfs.bundles.column_kinds import DIGESTS, NAMED, STATES, TOLD, WORDS
+from hindsight.conf.settings import Settings
+from hindsight.conf.settings_file import load_settings
+from hindsight.schemas import TABLES, Table
+from hindsight.schemas.column_types import ArrayType, DataType, StringType, StructType
 from hindsight.udfs.bundles.new_names import NewNames
-from hindsight.udfs.bundles.state_shapes import SHAPES, walked
+from hindsight.udfs.values.system_names import is_like
+
+Put = Callable[[str, str], str]  # kind and name: what to put in its place
+
+
+class UnknownStateError(ValueError):
+    """Raised where a state holds what its shape does not tell of."""
+
+
+@dataclass(frozen=True)
+class Each:
+    """A list of any length."""
+
+    of: Any
+
+
+@dataclass(frozen=True)
+class By:
+    """Values by names of a kind."""
+
+    kind: str
+    of: Any = None
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Values by the product's own words."""
+
+    of: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What stands at each place of a list; behind these, numbers and words of truth alone, or what ``rest`` is."""
+
+    of: Sequence[Any]
+
+
+SENTENCE = "sentence"  # a text for people: it is left out
+_NUMBER = None  # a shape: no text at all, however deep
+_QUEUE = ("topic", "broker", _NUMBER)
+_SUBJECT = Row(("word", "topic", "broker", _NUMBER, "client", "told"))
+_CAUSE = Row(("word", "told"))
+_DISTURBANCE = Row(("word", _NUMBER, "told", "topic"))
+_LEDGER = Fields({"holders": Each(Row((*_QUEUE, By("client")))), "given": Each(Row((*_QUEUE, "client")))})
+_OWNERS = By("topic", Each(Row((*_QUEUE, "client"))))
+_MEMORY = Fields(
+    {
+        **dict.fromkeys(("rounds_read", "read_at", "last_at", "progress_at", "ordered", "peopled_at", "diverged")),
+        **dict.fromkeys(("empty_since", "lost_at")),
+        "members": Each("client"),
+        **dict.fromkeys(("starts", "silent", "unheard", "relived", "newcomers", "by_hand"), By("client")),
+        "twice": Each(Row(("client", "broker", "address", _NUMBER))),
+        "subscriptions": By("client", Each(Row(("topic", "word", "expression", Each("tag"))))),
+        "routes": By("topic", Each(Row(("broker", _NUMBER)))),
+        "disturbances": Each(_DISTURBANCE),
+        "last_disturbance": _DISTURBANCE,
+        **dict.fromkeys(("standing", "ownerless", "slow", "new_queues", "offsets"), Each(Row(_QUEUE))),
+        "shown": Each(Row((*_QUEUE, "client", _NUMBER))),
+        "held": Each(Row((*_QUEUE, "client", "client", _NUMBER))),
+        "unlocked": Each(Row(("client", *_QUEUE, _NUMBER))),
+        "missing": By("told"),
+        "remade": By("topic"),
+        "absence": Fields({"members": By("client"), "came_back": By("client")}),
+    }
+)
+_TRACK = Fields(
+    {
+        **dict.fromkeys(("code", "severity", "trust", "state"), "word"),
+        "kind": "told",
+        "sentence": SENTENCE,
+        "causes": Each(_CAUSE),
+        "incident": _CAUSE,
+        **dict.fromkeys(
+            [
+                "since",
+                "first_seen_at",
+                "last_true_at",
+                "rounds_true",
+                "rounds_past_grace",
+                "rounds_informative",
+                "false_rounds",
+                "false_since",
+                "lag_at_open",
+                "lag_now",
+                "offset_at_first",
+                "accrued",
+            ]
+        ),
+    }
+)
+_INCIDENT = Fields(
+    {
+        "incident_id": "incident",
+        "cause": _CAUSE,
+        **dict.fromkeys(("severity", "trust", "state"), "word"),
+        "also": Each("word"),
+        "attached": Each(Row((_SUBJECT, "word", "told", "word", "word"))),
+        **dict.fromkeys(("cause_sentence", "worst_sentence"), SENTENCE),
+        "disturbance": _DISTURBANCE,
+        **dict.fromkeys(
+            [
+                "first_seen_at",
+                "opened_at",
+                "last_seen_at",
+                "resolved_at",
+                "ordered",
+                "reopened",
+                "changes",
+                "rounds_true",
+                "rounds_informative",
+                "lag_at_open",
+                "lag_now",
+                "accrued",
+            ]
+        ),
+    }
+)
+GROUP_STATE = Fields(
+    {
+        "memory": _MEMORY,
+        "ledger": Fields(
+            {
+                "tracks": Each(Row((_SUBJECT, _TRACK))),
+                "incidents": Each(_INCIDENT),
+                "openings": Each(Row(("word", "told", "day", _NUMBER))),
+            }
+        ),
+        # Of servers.
+        "sweeps": _NUMBER,
+        "failing": Each(Row(("told", "word", _NUMBER))),
+        "routed": By("broker"),
+        "troubles": Each(Row(("word", "told", "incident", _NUMBER, _NUMBER, _NUMBER, Each("group")))),
+        "churn": Fields({"owners": _OWNERS, "expected": _OWNERS, "members": Each("client"), "changed_at": None}),
+        "inference": Fields({"surviving": By("topic", Each("inferred")), "rounds": By("topic")}),
+    }
+)
+_OF_ROUNDS = Fields(
+    {
+        "ledger": _LEDGER,
+        **dict.fromkeys(("members", "answering"), Each("client")),
+        **dict.fromkeys(("seen", "started"), By("client")),
+        "routes": By("topic", "line"),
+        "last_at": None,
+    }
+)
+REBALANCE_STATE = Fields(
+    {
+        "logged": Fields(
+            {
+                "ledger": _LEDGER,
+                "shared": Each(Row(("client", "topic"))),
+                **dict.fromkeys(("last", "counted"), By("client")),
+                "folders": By("log", Each("client")),
+                "orders": None,
+            }
+        ),
+        "rounds": By("collector", _OF_ROUNDS),
+        "signs": Each(Row((_NUMBER, "word", "told"))),
+        "created": By("client"),
+        "addresses": By("address", "client"),
+    }
+)
+SHAPES: Mapping[str, Fields] = {"group_drift_state": GROUP_STATE, "rebalance_state": REBALANCE_STATE}
+
+
+def walked(text: str, shape: Fields, put: Put) -> str:
+    """A state with each name put through ``put``. Raises: UnknownStateError."""
+    state = _walked(json.loads(text), shape, put, "state")
+    return json.dumps(state, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def _walked(value: Any, shape: Any, put: Put, place: str) -> Any:
+    if value is None:
+        return None
+    if isinstance(shape, str) and isinstance(value, str):
+        return "" if shape == SENTENCE else value if shape == "day" else put(shape, value)
+    if shape is None:
+        return _without_text(value, place)
+    if isinstance(value, list):
+        if isinstance(shape, Each):
+            return [_walked(one, shape.of, put, f"{place}[]") for one in value]
+        if isinstance(shape, Row):
+            shapes = (*shape.of, *(None for _ in value[len(shape.of) :]))
+            return [
+                _walked(one, of, put, f"{place}[{n}]") for n, (one, of) in enumerate(zip(value, shapes, strict=False))
+            ]
+    if isinstance(value, dict):
+        if isinstance(shape, By):
+            return {put(shape.kind, name): _walked(one, shape.of, put, f"{place}.*") for name, one in value.items()}
+        if isinstance(shape, Fields) and value.keys() <= shape.of.keys():
+            return {name: _walked(one, shape.of[name], put, f"{place}.{name}") for name, one in value.items()}
+    raise UnknownStateError(
+        f"a state that is handed on holds at {place} what this release does not know how to rename."
+    )
+
+
+def _without_text(value: Any, place: str) -> Any:
+    """Numbers alone, however deep."""
+    if isinstance(value, list):
+        return [_without_text(one, place) for one in value]
+    if isinstance(value, (str, dict)):
+        raise UnknownStateError(f"a state that is handed on holds a text at {place}, where numbers were.")
+    return value
+
 
 Change = Callable[[str, str], str | None]  # a column's name and a text of it: what it becomes
 _LEFT_OUT = frozenset({"pid", "invoke_id"})  # numbers that name a process
+# Digests of names: they differ with these, and are not compared.
+DIGESTS = frozenset({"incident_id", "member_list_hash", "queue_list_hash", "claims_hash", "line_digest"})
+# Columns that hold names inside of words, or words about names.
+_TOLD = frozenset({("allocation_drift", "kind"), ("drift_incident", "findings"), ("rebalance_event", "exceptions")})
+# A state of several dates, as JSON: its texts are told by their places in it.
+_STATES = frozenset({("group_drift_state", "state"), ("rebalance_state", "state")})
+
+
+def _text_leaves(name: str, kind: DataType) -> list[tuple[str, str | None]]:
+    """The texts in a column of a contract, and what each names."""
+    if isinstance(kind, ArrayType):
+        return _text_leaves(name, kind.elementType)
+    if isinstance(kind, StructType):
+        return [leaf for field in kind for leaf in _text_leaves(field.name, field.dataType)]
+    return [(name, kind.names)] if isinstance(kind, StringType) else []
+
+
+_KINDS = {
+    name: kind
+    for table in TABLES.values()
+    for field in table.schema
+    for name, kind in _text_leaves(field.name, field.dataType)
+    if kind
+}
 
 
 def found_names(rows: pa.Table, table: Table, found: defaultdict[str, set[str]]) -> None:
@@ -37,31 +273,18 @@ def renamed(rows: pa.Table, table: Table, names: NewNames) -> pa.Table:
 
 def compared_columns(table: Table) -> list[str]:
     """The columns of which every text is a name or a word: with new names they are what the old ones are."""
-    return [field.name for field in table.schema if field.name in table.contract_columns and _is_told(table, field)]
-
-
-def _is_told(table: Table, field: object) -> bool:
-    name = getattr(field, "name", "")
-    if (table.name, name) in TOLD or name in DIGESTS:
-        return False
-    return all(leaf in NAMED or leaf in WORDS for leaf in _text_leaves(name, getattr(field, "dataType", None)))
-
-
-def _text_leaves(name: str, kind: object) -> list[str]:
-    """The names of the texts in a column of the contract."""
-    inner = getattr(kind, "elementType", None)
-    if inner is not None:
-        return _text_leaves(name, inner)
-    fields = getattr(kind, "fields", None)
-    if fields is not None:
-        return [leaf for field in fields for leaf in _text_leaves(field.name, field.dataType)]
-    return [name] if type(kind).__name__ == "StringType" else []
+    return [
+        field.name
+        for field in table.schema
+        if field.name not in table.lineage | DIGESTS and (table.name, field.name) not in _TOLD
+        if all(kind for _, kind in _text_leaves(field.name, field.dataType))
+    ]
 
 
 def _put(table: Table, column: str, text: str, put: Callable[[str, str], str]) -> str | None:
-    if (table.name, column) in STATES:
+    if (table.name, column) in _STATES:
         return walked(text, SHAPES[table.name], put)
-    kind = NAMED.get(column) or ("word" if column in WORDS else None)
+    kind = _KINDS.get(column)
     return put(kind, text) if kind else None
 
 
@@ -106,3 +329,88 @@ def _texts(array: pa.Array, name: str, change: Change) -> pa.Array:
     encoded = array.dictionary_encode()
     new = pa.array([change(name, text) for text in encoded.dictionary.to_pylist()], pa.string())
     return new.take(encoded.indices)
+
+
+_SECTIONS = ("rounds", "replay", "confirmation", "producer_findings", "drift", "timing")
+_ENTRIES = (("replay", "override"), ("drift", "strategy"), ("drift", "client_family"), ("timing", "maintenance"))
+
+
+def note_settings(settings: Settings, found: defaultdict[str, set[str]]) -> None:
+    """Add the names in settings that no row has: rooms, strategies."""
+    for entry in settings.drift.strategy:
+        found["strategy"].add(entry.name)
+        found["room"] |= {*(entry.machine_rooms or ()), *(entry.broker_rooms or {}).values()}
+        found["room"] |= {*(entry.client_rooms or {}).values()}
+    found["strategy"] |= {entry.strategy for entry in settings.drift.client_family if entry.strategy}
+    found["release"] |= {entry.client_version for entry in settings.replay.override if entry.client_version}
+
+
+def renamed_settings(settings: Settings, cluster: str, names: NewNames) -> dict[str, Any]:
+    """The sections as JSON values."""
+    told: dict[str, Any] = json.loads(settings.model_dump_json(include=set(_SECTIONS)))
+    told["rounds"]["collector_gap_s"] = {}
+    for section, name in _ENTRIES:
+        own = (entry for entry in told[section][name] if is_like(cluster, entry["cluster"]))
+        told[section][name] = [new for entry in own for new in _entries(entry, cluster, names)]
+    return told
+
+
+def settings_of(told: Mapping[str, Any]) -> Settings:
+    """Settings for a replay: the sections as ``renamed_settings`` gave them, the rest by default.
+
+    Raises: ValueError: they are of another form.
+    """
+    by_default = load_settings(None).model_dump()
+    if not isinstance(told, dict) or not told.keys() <= {*_SECTIONS}:
+        raise ValueError("there are other sections than those of a bundle")
+    try:
+        return Settings.model_validate(by_default | dict(told))
+    except ValidationError as error:
+        raise ValueError(f"{error.errors()[0]['loc']}: {error.errors()[0]['msg']}") from error
+
+
+def _entries(entry: dict[str, Any], cluster: str, names: NewNames) -> Iterable[dict[str, Any]]:
+    """An entry for each group, and each member, that it is of."""
+    of = "producer_group" if "producer_group" in entry else "consumer_group"
+    for group, new in sorted(names.known("group").items()):
+        if is_like(group, entry[of]):
+            own = entry | {"cluster": names.of("cluster", cluster), of: new}
+            if entry.get("client_version"):
+                own["client_version"] = names.of("release", entry["client_version"])
+            if entry.get("strategy"):
+                own["strategy"] = names.of("strategy", entry["strategy"])
+            if "name" in entry:
+                own |= {"name": names.of("strategy", entry["name"])} | _parameters(entry, names)
+            if "client_id" not in entry:
+                yield own
+                continue
+            clients = names.known("client")
+            yield from (own | {"client_id": clients[c]} for c in sorted(clients) if is_like(c, entry["client_id"]))
+
+
+def _parameters(entry: Mapping[str, Any], names: NewNames) -> dict[str, Any]:
+    rooms, brokers, clients = (names.known(kind) for kind in ("room", "broker", "client"))
+    made: dict[str, Any] = {}
+    if entry["machine_rooms"] is not None:
+        made["machine_rooms"] = [rooms[room] for room in entry["machine_rooms"]]
+    for name, of in (("broker_rooms", brokers), ("client_rooms", clients)):
+        if entry[name] is not None:
+            made[name] = {new: rooms[room] for old, new in sorted(of.items()) if (room := _first(old, entry[name]))}
+    if entry["configured_queues"] is not None:
+        made["configured_queues"] = {
+            new: [_queue(queue, brokers) for queue in queues]
+            for old, new in sorted(clients.items())
+            if (queues := _first(old, entry["configured_queues"])) is not None
+        }
+    return made
+
+
+def _first(name: str, patterns: Mapping[str, Any]) -> Any:
+    """What stands at the first pattern that a name matches."""
+    return next((value for pattern, value in patterns.items() if fnmatchcase(name, pattern)), None)
+
+
+def _queue(queue: str, brokers: Mapping[str, str]) -> str:
+    """Of a broker that no row names the queue is nobody's, whatever it is called."""
+    broker, _, queue_id = queue.rpartition(":")
+    return f"{brokers.get(broker, 'another')}:{queue_id}"

@@ -16,7 +16,7 @@ from hindsight.jobs.collect.cluster_view import Wanted
 from hindsight.jobs.collect.collector import Plan, run_collector
 from hindsight.jobs.collect.landing_writer import Limits
 from hindsight.jobs.collect.server import Manners, split_address
-from hindsight.udfs.remoting.remoting_acl import Credentials, CredentialsError, credentials_of, read_credentials
+from hindsight.udfs.remoting.remoting_frames import Credentials, CredentialsError, credentials_of, read_credentials
 
 _CLUSTER = re.compile(r"[A-Za-z0-9_.\-]{1,255}")
 _ENVIRONMENT = {

@@ -15,8 +15,7 @@ from hindsight.jobs.collect.questions import READS, Question
 from hindsight.jobs.collect.server import Server
 from hindsight.udfs.formats.fastjson import FastjsonError, parse_fastjson
 from hindsight.udfs.limits.unread_answers import NOT_ASKED
-from hindsight.udfs.remoting.remoting_acl import Credentials
-from hindsight.udfs.remoting.remoting_frames import Frame
+from hindsight.udfs.remoting.remoting_frames import Credentials, Frame
 from hindsight.udfs.remoting.remoting_names import configured, scheduled
 
 MOST_UNSENT = 10_000  # lines of a sweep for questions that were not sent

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from hindsight.udfs.consumer.round_reads import REVIVE_GROUP
+from hindsight.udfs.values.system_names import REVIVE_GROUP
 
 _NAME_SERVER, _BROKER = "MQClientException", "MQBrokerException"
 

@@ -8,7 +8,6 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hindsight.jobs.collect.connection import Connection
 from hindsight.jobs.collect.failures import (
     NoAnswerError,
     NotSentError,
@@ -16,13 +15,93 @@ from hindsight.jobs.collect.failures import (
     not_connected,
     reason,
     timed_out,
+    unreadable,
 )
-from hindsight.udfs.remoting.remoting_acl import Credentials, signed_fields
-from hindsight.udfs.remoting.remoting_frames import Frame
+from hindsight.udfs.remoting.remoting_frames import (
+    Credentials,
+    Frame,
+    FrameDecoder,
+    FrameError,
+    encode_request,
+    signed_fields,
+)
+
+_LAST_OPAQUE = 2**31 - 1
+
+
+class Connection(asyncio.Protocol):
+    """Holds one unfinished frame at most; what nobody waits for, and requests of the server's own, are dropped."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.frames = 0  # read so far: what tells a server that lives from one that only accepted the connection
+        self._decoder = FrameDecoder()
+        self._waiting: dict[int, asyncio.Future[Frame]] = {}
+        self._opaque = 0
+        self._transport: asyncio.Transport | None = None
+        self._failure: NoAnswerError | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a request can be written."""
+        return self._transport is not None and self._failure is None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The event loop's call: the connection stands."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """The event loop's call: bytes came."""
+        if self._failure is not None:
+            return
+        try:
+            for frame in self._decoder.feed(data):
+                self.frames += 1
+                waiting = self._waiting.pop(frame.opaque, None) if frame.is_answer else None
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(frame)
+        except FrameError as error:
+            self.close(unreadable(self.address, str(error)))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The event loop's call: the connection is gone."""
+        why = reason(exc) if exc else "the server closed the connection"
+        self.close(connection_lost(self.address, why))
+
+    async def ask(self, code: int, fields: Mapping[str, str], timeout_s: float) -> Frame:
+        """The answer to a request.
+
+        Raises: TimeoutError; NoAnswerError: the connection went away, or what came on it cannot be read.
+        """
+        if self._failure is not None or self._transport is None:
+            raise self._failure or connection_lost(self.address, "the connection is not open")
+        self._opaque = opaque = self._opaque % _LAST_OPAQUE + 1
+        answer: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
+        self._waiting[opaque] = answer
+        try:
+            self._transport.write(encode_request(code, opaque, fields))
+            async with asyncio.timeout(timeout_s):
+                return await answer
+        finally:
+            self._waiting.pop(opaque, None)
+
+    def close(self, failure: NoAnswerError) -> None:
+        """End the connection; whoever waits gets the failure."""
+        if self._failure is None:
+            self._failure = failure
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(self._failure)
+        self._waiting.clear()
+        if self._transport is not None:
+            self._transport.abort()  # a server that reads nothing would keep a graceful end waiting
+
 
 DEFAULT_PORT = 9876
 _IDLE_S = 60.0  # servers close what is idle for 120 s; asking just then would fail
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+_ANEW_S = 10.0  # so long after it failed a sweep that begins tries it anew, so that its return is seen at once
 _SILENT_AFTER = 4  # unanswered questions in a row after which a server is left alone for a while
 
 
@@ -56,21 +135,24 @@ class Server:
         self.place = dict(place)
         self.requests = 0
         self._manners = manners
-        self._opening = asyncio.Lock()
+        self._opening, self._pacing = asyncio.Lock(), asyncio.Lock()
         self._connection: Connection | None = None
         self._used_at = 0.0
         self._next_turn_at = 0.0
         self._failures = 0  # in a row, to connect or to answer anything
         self._unanswered = 0
-        self._left_alone_until = 0.0
+        self._left_alone_until = self._failed_at = 0.0
         self._last_failure = ""
 
     async def pace(self) -> None:
-        """Wait until the rate allows one more question; what was left unused in the last second may be made up for."""
-        now = asyncio.get_running_loop().time()
-        self._next_turn_at = max(self._next_turn_at, now - 1.0) + 1.0 / self._manners.per_second
-        if self._next_turn_at > now:
-            await asyncio.sleep(self._next_turn_at - now)
+        """Wait until the rate allows one more question, which ``ask`` counts: who stops waiting takes nobody's turn.
+
+        What was left unused in the last second may be made up for.
+        """
+        async with self._pacing:
+            wait = self._next_turn_at - asyncio.get_running_loop().time()
+            if wait > 0:
+                await asyncio.sleep(wait)
 
     async def ask(self, code: int, fields: Mapping[str, str], *, silence_tells: bool = True) -> Frame:
         """The answer to a request, whatever its code.
@@ -78,6 +160,8 @@ class Server:
         ``silence_tells``: a server that does not answer this is silent.
         Raises: NoAnswerError: no connection, no answer in time, or one that cannot be read.
         """
+        unused_since = asyncio.get_running_loop().time() - 1.0
+        self._next_turn_at = max(self._next_turn_at, unused_since) + 1.0 / self._manners.per_second
         connection = await self._connected()
         credentials = self._manners.credentials
         told = signed_fields(fields, credentials) if credentials else fields
@@ -95,6 +179,12 @@ class Server:
             raise
         self._unanswered = self._failures = 0
         return answer
+
+    def begin_sweep(self) -> None:
+        """Let a sweep that begins try a server once that is left alone."""
+        now = asyncio.get_running_loop().time()
+        if now - self._failed_at >= _ANEW_S:
+            self._left_alone_until = min(self._left_alone_until, now)
 
     def close(self) -> None:
         """End the connection."""
@@ -148,5 +238,6 @@ class Server:
         """Begin a pause, doubled with each failure in a row, and drawn by lot so that not all come back at once."""
         pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(self._failures, 16))
         self._failures += 1
-        self._left_alone_until = asyncio.get_running_loop().time() + pause * random.uniform(0.5, 1.0)
+        self._failed_at = asyncio.get_running_loop().time()
+        self._left_alone_until = self._failed_at + pause * random.uniform(0.5, 1.0)
         self._last_failure = why

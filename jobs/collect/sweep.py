@@ -7,6 +7,7 @@ what the next sweep begins with.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -71,6 +72,8 @@ class Sweep:
         """Ask everything that there is time for."""
         view = self._view
         view.begin_sweep()
+        for server in view.servers():
+            server.begin_sweep()
         await self._ask_all(SERVERS, view.name_servers(), self._once(CLUSTER_INFO), self._cluster_info_heard)
         await self._ask_all(SERVERS, view.listing_servers(), self._once(TOPIC_LIST), self._topic_list_heard)
         view.settle_brokers()
@@ -101,7 +104,7 @@ class Sweep:
             await self._ask_all(MEMBERS, self._view.brokers(), self._of_producers, heard)
             infos.all_listed()
         for server, group in infos.first_left.items():
-            self._turns.ended(server, MEMBERS.name, group)
+            self._turns.ended(server, MEMBERS.name, (group, 0))
 
     def _once(self, *questions: Question) -> Asking:
         return lambda _server: questions
@@ -148,30 +151,36 @@ class Sweep:
         async with asyncio.TaskGroup() as workers:
             for _ in range(self._in_flight):
                 workers.create_task(self._work(step, server, due, heard))
+        left = questions.left if isinstance(questions, Turn) else Counter(question.kind for question in due)
+        for kind, count in left.items():
+            self._maker.left_out(server, kind, self._cut.why, count)
         if isinstance(questions, Turn):
-            for kind, count in questions.left.items():
-                self._maker.left_out(server, kind, self._cut.why, count)
-            self._turns.ended(server, step.name, questions.next_subject)
+            self._turns.ended(server, step.name, questions.next_place)
 
     async def _work(self, step: Step, server: Server, due: Iterator[Question], heard: Hearing) -> None:
-        for question in due:
-            if self._cut.over(step.share):
-                self._maker.left_out(server, question.kind, self._cut.why)
-                continue
-            if unknown := self._unknown.get((server, question.kind)):
-                self._maker.failed(server, question, unknown)
-                await asyncio.sleep(0)
-                continue
+        """Take a question when the rate allows one: none is taken that the cut then keeps from being asked."""
+        while not self._cut.over(step.share):
+            question = None
             try:
                 async with self._cut.limited(step.share):
                     await server.pace()
-                    answer = await self._maker.ask(server, question)
+                    if (question := next(due, None)) is None:
+                        return
+                    answer = await self._answer(server, question)
             except TimeoutError:
-                self._maker.left_out(server, question.kind, self._cut.why)
-                continue
-            if _is_unknown(question, answer):
-                self._unknown[server, question.kind] = not_asked(f"the server does not know this: {answer.failure}")
+                if question is not None:
+                    self._maker.left_out(server, question.kind, self._cut.why)
+                return
             heard(server, question, answer)
+
+    async def _answer(self, server: Server, question: Question) -> Heard:
+        if unknown := self._unknown.get((server, question.kind)):
+            await asyncio.sleep(0)
+            return self._maker.failed(server, question, unknown)
+        answer = await self._maker.ask(server, question)
+        if _is_unknown(question, answer):
+            self._unknown[server, question.kind] = not_asked(f"the server does not know this: {answer.failure}")
+        return answer
 
     def _cluster_info_heard(self, server: Server, _question: Question, answer: Heard) -> None:
         if answer.code == _NOT_SUPPORTED:

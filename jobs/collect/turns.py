@@ -9,11 +9,14 @@ from weakref import WeakKeyDictionary
 from hindsight.jobs.collect.questions import Question
 from hindsight.jobs.collect.server import Server
 
+# Where a turn goes on: the subject, and which of its questions.
+Place = tuple[str, int]
+
 
 class Turn:
     """Questions to a server about some subjects, one subject after the other, until ``is_over``.
 
-    ``about`` gives the questions of a subject, of the same kinds for each.
+    ``about`` gives the questions of a subject, of the same kinds for each. A question counts as asked once it is taken.
     """
 
     def __init__(
@@ -21,37 +24,44 @@ class Turn:
         subjects: Sequence[str],
         about: Callable[[str], Sequence[Question]],
         is_over: Callable[[], bool],
-        begin: int = 0,
+        begin: Place | None = None,
     ) -> None:
         self._subjects, self._about, self._is_over = subjects, about, is_over
-        self._begin, self._done = begin, 0
+        self._kinds = len(about(subjects[0])) if subjects else 0
+        self._begin = _index_of(subjects, begin, self._kinds)
+        self._left = len(subjects) * self._kinds
 
     def __iter__(self) -> Iterator[Question]:
-        while self._done < len(self._subjects) and not self._is_over():
-            subject = self._next()
-            self._done += 1
-            yield from self._about(subject)
+        while self._left and not self._is_over():
+            subject, which = self._next()
+            self._left -= 1
+            yield self._about(subject)[which]
 
     @property
     def left(self) -> Counter[str]:
         """How many questions of each kind it did not come to."""
-        left = len(self._subjects) - self._done
-        return Counter({question.kind: left for question in self._about(self._next())}) if left else Counter()
+        if not self._left:
+            return Counter()
+        subject, which = self._next()
+        kinds = [question.kind for question in self._about(subject)]
+        of_each, more = divmod(self._left, self._kinds)
+        return Counter(kinds * of_each + (kinds[which:] + kinds)[:more])
 
     @property
-    def next_subject(self) -> str | None:
+    def next_place(self) -> Place | None:
         """The first that it did not come to."""
-        return self._next() if self._done < len(self._subjects) else None
+        return self._next() if self._left else None
 
-    def _next(self) -> str:
-        return self._subjects[(self._begin + self._done) % len(self._subjects)]
+    def _next(self) -> Place:
+        index = (self._begin - self._left) % (len(self._subjects) * self._kinds)
+        return self._subjects[index // self._kinds], index % self._kinds
 
 
 class Turns:
-    """Kept from sweep to sweep: the subject with which each server's next turn begins, and the server of each step."""
+    """Kept from sweep to sweep: where each server's next turn begins, and the server of each step."""
 
     def __init__(self) -> None:
-        self._subjects: WeakKeyDictionary[Server, dict[str, str]] = WeakKeyDictionary()
+        self._places: WeakKeyDictionary[Server, dict[str, Place]] = WeakKeyDictionary()
         self._servers: dict[str, str] = {}
 
     def of(
@@ -62,19 +72,19 @@ class Turns:
         about: Callable[[str], Sequence[Question]],
         is_over: Callable[[], bool],
     ) -> Turn:
-        """A turn that begins with the subject that the last one of the step left; with the first if that is gone."""
-        return Turn(subjects, about, is_over, begin_of(subjects, self._subjects.get(server, {}).get(step)))
+        """A turn that begins where the last one of the step ended; with the first subject if that one is gone."""
+        return Turn(subjects, about, is_over, self._places.get(server, {}).get(step))
 
-    def ended(self, server: Server, step: str, next_subject: str | None) -> None:
+    def ended(self, server: Server, step: str, next_place: Place | None) -> None:
         """Note where the next turn of the step begins; None: with the first subject."""
-        if next_subject is not None:
-            self._subjects.setdefault(server, {})[step] = next_subject
-        elif server in self._subjects:
-            self._subjects[server].pop(step, None)
+        if next_place is not None:
+            self._places.setdefault(server, {})[step] = next_place
+        elif server in self._places:
+            self._places[server].pop(step, None)
 
     def owes(self, server: Server, step: str) -> bool:
         """Whether the last turn of the step left something."""
-        return step in self._subjects.get(server, {})
+        return step in self._places.get(server, {})
 
     def in_turn(self, step: str, servers: Iterable[Server]) -> list[Server]:
         """The servers of a step, from the one on that had no turn the last time."""
@@ -98,3 +108,10 @@ def begin_of(names: Sequence[str], name: str | None) -> int:
         return names.index(name)
     except ValueError:
         return 0
+
+
+def _index_of(subjects: Sequence[str], place: Place | None, kinds: int) -> int:
+    """Where a place stands among all questions; 0: its subject is gone."""
+    if place is None or place[0] not in subjects:
+        return 0
+    return subjects.index(place[0]) * kinds + place[1] % kinds

@@ -18,7 +18,7 @@ from hindsight.jobs.commands.command_options import (
     EngineName,
     From,
     Json,
-    LakeRoot,
+    LakeThere,
     Master,
     SettingsFile,
     Severity,
@@ -27,10 +27,9 @@ from hindsight.jobs.commands.command_options import (
 )
 from hindsight.jobs.engines.asker import Asker, BadQueryError
 from hindsight.jobs.engines.engine_choice import Engine, chosen_engine
-from hindsight.jobs.explaining.explain_row import EXPLAINED, NotOneRowError, explain, incident_named
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.jobs.running.terminal import write
+from hindsight.jobs.running.terminal import columns, say, write
 from hindsight.schemas import TABLES
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 @app.command("render-report")
 def render(
-    lake: LakeRoot,
+    lake: LakeThere,
     landing: Annotated[str | None, typer.Option(help="Not used: accepted because every job accepts it.")] = None,
     first: From = None,
     last: To = None,
@@ -65,7 +64,7 @@ def render(
 
 @app.command()
 def sql(
-    lake: LakeRoot,
+    lake: LakeThere,
     query: Annotated[
         str | None, typer.Argument(help="One SQL statement, e.g. 'SELECT * FROM current_drift'; without it: a prompt.")
     ] = None,
@@ -97,16 +96,22 @@ def sql(
 
 @app.command("explain")
 def explain_command(
-    what: Annotated[str, typer.Argument(help=f"An incident's id; or one of {', '.join(EXPLAINED)}.")],
-    lake: LakeRoot,
+    what: Annotated[str, typer.Argument(help="An incident's id; or a table, with SQL that picks one row of it.")],
+    lake: LakeThere,
     where: Annotated[
         str | None, typer.Argument(help="SQL that picks one row, e.g. \"client_id = '...' AND broker_name = '...'\".")
     ] = None,
+    as_story: Annotated[
+        bool, typer.Option("--story", help="Of an incident: what happened in order, as Markdown for a ticket.")
+    ] = False,
     settings: SettingsFile = None,
     engine: EngineName = None,
     master: Master = None,
 ) -> None:
     """Show the inputs of one incident, window, verdict or drift row, so that you can redo it by hand."""
+    from hindsight.jobs.asking.incident_story import story
+    from hindsight.jobs.explaining.explain_row import EXPLAINED, NotOneRowError, explain, incident_named, the_row
+
     if where is not None and what not in EXPLAINED:
         raise typer.BadParameter(f"{what!r} cannot be explained; one of {', '.join(EXPLAINED)} can.")
     if where is None and what in EXPLAINED:
@@ -115,17 +120,50 @@ def explain_command(
         named = (what, where) if where is not None else incident_named(asker, what)
         if named is None:
             raise typer.BadParameter(f"there is no incident {what!r}; `hindsight drift` lists those that are open.")
+        if as_story and named[0] != "drift_incident":
+            raise typer.BadParameter("--story tells of an incident: give its id.")
         try:
+            if as_story:
+                write(list(story(asker, the_row(asker, *named))))
+                return
             sections = explain(asker, *named)
         except NotOneRowError as error:
             raise typer.BadParameter(str(error)) from error
-        write("\n\n".join(section.text() for section in sections).split("\n"))
+        say("\n\n".join(section.text(columns()) for section in sections).split("\n"))
+
+
+@app.command("message")
+def message_command(
+    name: Annotated[str, typer.Argument(metavar="ID", help="Message id: the client's, or the broker's offset id.")],
+    lake: LakeThere,
+    by_key: Annotated[bool, typer.Option("--key", help="ID is a business key.")] = False,
+    late: Annotated[int, typer.Option(min=1, help="Seconds after which a message is late.")] = 60,
+    days: Annotated[int, typer.Option(min=0, help="Dates after its send in which it is looked for.")] = 3,
+    as_lines: Json = False,
+    settings: SettingsFile = None,
+    engine: EngineName = None,
+    master: Master = None,
+) -> None:
+    """Show the life of a message: its attempts, where it was stored, who consumed it, and what became of it."""
+    from hindsight.jobs.asking.message_life import messages
+    from hindsight.jobs.asking.message_told import as_values, told
+
+    with _reading("message", lake, settings, engine, master) as asker:
+        found = messages(asker, name, by_key=by_key, late_s=late, days=days)
+        if not found:
+            what = "key" if by_key else "id"
+            raise typer.BadParameter(f"no send and no consumption is recorded of a message of the {what} {name!r}.")
+        for place, message in enumerate(found):
+            if as_lines:
+                write([json.dumps(as_values(message), ensure_ascii=False)])
+            else:
+                say([*([""] if place else []), *told(message, asker)])
 
 
 @app.command("bundle")
 def bundle_command(
     what: Annotated[str, typer.Argument(help="An incident's id; or a table, with SQL that picks one row of it.")],
-    lake: LakeRoot,
+    lake: LakeThere,
     where: Annotated[
         str | None, typer.Argument(help="SQL that picks one row, e.g. \"client_id = '...' AND broker_name = '...'\".")
     ] = None,
@@ -134,18 +172,19 @@ def bundle_command(
     settings: SettingsFile = None,
 ) -> None:
     """Write the inputs of one incident, window or verdict into a file to hand on: with other names, and proved."""
-    from hindsight.jobs.bundling.written_bundle import written_bundle
+    from hindsight.jobs.bundling.bundle_file import written_bundle
+    from hindsight.jobs.explaining.explain_row import NotOneRowError
 
     with _asking("bundle", lake, settings, "local", None) as (asker, loaded):
         try:
-            write(written_bundle(asker, loaded, what, where, first and first.date(), output))
+            say(written_bundle(asker, loaded, what, where, first and first.date(), output))
         except NotOneRowError as error:
             raise typer.BadParameter(str(error)) from error
 
 
 @app.command("metrics")
 def metrics_command(
-    lake: LakeRoot,
+    lake: LakeThere,
     output: Annotated[
         Path | None, typer.Option(dir_okay=False, help="File to write, e.g. in node_exporter's folder; else stdout.")
     ] = None,
@@ -160,7 +199,7 @@ def metrics_command(
     """Say as OpenMetrics gauges how things stood at the last record: windows, incidents, delays, rebalances."""
     from hindsight.jobs.metrics import exposition
     from hindsight.jobs.metrics.gauges import gauges
-    from hindsight.schemas.bookkeeping import INGESTED_FILE
+    from hindsight.schemas import INGESTED_FILE
 
     if listen and (output or chosen_engine(engine, master) == "spark"):
         raise typer.BadParameter("--listen answers without Spark and writes no file; leave the other option out.")
@@ -191,7 +230,7 @@ def _address(listen: str) -> tuple[str, int]:
 
 @app.command()
 def drift(
-    lake: LakeRoot,
+    lake: LakeThere,
     fail_on: Annotated[
         Severity | None,
         typer.Option(case_sensitive=False, help="Exit code 1 if an incident has this severity or a worse one."),
@@ -224,9 +263,35 @@ def drift(
             refuse(found, fail_on)
 
 
+@app.command("lint")
+def lint_command(
+    lake: LakeThere,
+    fail_on: Annotated[
+        Severity | None,
+        typer.Option(case_sensitive=False, help="Exit code 1 if something has this severity or a worse one."),
+    ] = None,
+    cluster: Annotated[str, typer.Option(help="Shell pattern.")] = "*",
+    as_lines: Json = False,
+    settings: SettingsFile = None,
+    engine: EngineName = None,
+    master: Master = None,
+) -> None:
+    """Show wrong configuration in what has landed: what it breaks, and the line to change."""
+    from hindsight.jobs.asking.config_lint import lint, refuse, told
+
+    with _asking("lint", lake, settings, engine, master) as (asker, loaded):
+        found = lint(asker, loaded.lint.accept, cluster=cluster)
+        if as_lines:
+            write(json.dumps(one, ensure_ascii=False) for one in found)
+        else:
+            say(told(found))
+        if fail_on:
+            refuse(found, fail_on)
+
+
 @app.command()
 def check(
-    lake: LakeRoot,
+    lake: LakeThere,
     table: Annotated[list[str] | None, typer.Option(help="Table to check, may be repeated; default: all.")] = None,
     first: From = None,
     last: To = None,
@@ -251,7 +316,7 @@ def check(
         for result in results:
             shown = "ok" if result["success"] else f"FAILED ({result['severity']}): {result['observed']}"
             line = f"{result['table']}: {result['expectation']}: {shown}"
-            write([json.dumps(result, ensure_ascii=False) if as_lines else line])
+            (write if as_lines else say)([json.dumps(result, ensure_ascii=False) if as_lines else line])
         failed = failures(results)
         if failed:
             raise GateFailedError(f"{len(failed)} critical expectation(s) failed: {told(failed)}")

@@ -17,9 +17,14 @@ Landing = Annotated[
     str, typer.Option(callback=without_password, help="Folder with <format>/cluster=<name>/ files; local path or URI.")
 ]
 LakeRoot = Annotated[
-    str, typer.Option("--lake", callback=lake_folder, help="Folder of the Delta tables; created if absent.")
+    str,
+    typer.Option(
+        "--lake", envvar="HINDSIGHT_LAKE", callback=lake_folder, help="Folder of the Delta tables; created if absent."
+    ),
 ]
-LakeThere = Annotated[str, typer.Option("--lake", callback=lake_folder, help="Folder of the Delta tables.")]
+LakeThere = Annotated[
+    str, typer.Option("--lake", envvar="HINDSIGHT_LAKE", callback=lake_folder, help="Folder of the Delta tables.")
+]
 SettingsFile = Annotated[
     Path | None, typer.Option("--settings", help="TOML file with the settings that differ from the defaults.")
 ]

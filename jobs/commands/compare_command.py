@@ -4,22 +4,204 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
+from hindsight.conf.settings import Settings
 from hindsight.conf.settings_file import load_settings
+from hindsight.jobs import flag_allocation_drift, rebuild_availability
 from hindsight.jobs.commands.command_options import From, SettingsFile, To, dates_of
-from hindsight.jobs.commands.compare_question import JOBS, Question
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
+from hindsight.jobs.engines.runner import Runner
 from hindsight.jobs.lake.lake_lease import held
-from hindsight.jobs.running.places import without_password
-from hindsight.jobs.running.run_context import RunContext
-from hindsight.jobs.running.terminal import write
-from hindsight.jobs.scenarios.lake_comparison import LakesDifferError
+from hindsight.jobs.lake.lake_place import remove_folder
+from hindsight.jobs.lake.what_ifs import what_if_root
+from hindsight.jobs.publishing.publication import Derivation
+from hindsight.jobs.running.places import absolute, without_password
+from hindsight.jobs.running.run_context import DateRange, RunContext
+from hindsight.jobs.running.scratch_folder import ScratchFolder
+from hindsight.jobs.running.terminal import say, write
+from hindsight.jobs.scenarios.derived_again import derive_again, opened_scenario
+from hindsight.jobs.scenarios.difference_causes import Causes, Side, derived_side, published_side
+from hindsight.jobs.scenarios.lake_version import LakeAsOf, lake_version
+from hindsight.jobs.scenarios.other_release import command_of, derived_by
+from hindsight.jobs.scenarios.table_differences import (
+    DERIVED,
+    DateDifferences,
+    LakesDifferError,
+    NothingComparedError,
+    compared,
+    days_of,
+)
 from hindsight.jobs.scenarios.told_differences import Answer, as_json, told
+
+# What derives a job's tables, of which it is told with the settings and what runs kernels.
+Derives = Callable[[Settings, Runner], Derivation[Any]]
+_PLACE, _BEFORE, _AFTER = "compared", "compared_before", "compared_after"
+
+
+class _Derived(NamedTuple):
+    """By job: what its dates were derived to, and which dates these are."""
+
+    sides: dict[str, Side]
+    days: dict[str, set[date]]
+
+
+def derivations(deriving: Iterable[Derives], settings: Settings) -> list[Derivation[Any]]:
+    """What jobs derive, to look at; it runs nothing."""
+    with LocalRunner(1) as runner:
+        return [derives(settings, runner) for derives in deriving]
+
+
+def under_settings(
+    deriving: Sequence[Derives], lake: LocalLake, settings: Settings, against: Settings | None, dates: DateRange
+) -> list[DateDifferences]:
+    """What ``settings`` say otherwise than what is published; with ``against`` what these say otherwise than they do.
+
+    Raises: NothingComparedError: no file that was taken in touches one of these dates.
+    """
+    with _place(lake.root) as context:
+        derived = _derived(deriving, lake, settings, _AFTER if against is None else _BEFORE, dates)
+        if not any(derived.days.values()):
+            raise NothingComparedError(f"{lake.root} holds no input of {dates}; nothing was compared.")
+        context.confirm()
+        published = published_side(lake)
+        others = None if against is None else _derived(deriving, lake, against, _AFTER, dates)
+        found: list[DateDifferences] = []
+        for derivation in derivations(deriving, settings):
+            own = derived.sides[derivation.job]
+            before, after = (published, own) if others is None else (own, others.sides[derivation.job])
+            causes = Causes(before, after, [derivation])
+            found += compared(before.lake, after.lake, causes, derived.days[derivation.job], derivation.tables)
+        return found
+
+
+@contextmanager
+def _place(root: str) -> Iterator[RunContext]:
+    """Hold the place in which settings are compared, and leave nothing there."""
+    with held(None, what_if_root(root, _PLACE), RunContext(root)) as context:
+        try:
+            yield context
+        finally:
+            for name in (_BEFORE, _AFTER):
+                remove_folder(None, what_if_root(root, name))
+    remove_folder(None, what_if_root(root, _PLACE))
+
+
+def _derived(deriving: Iterable[Derives], lake: LocalLake, settings: Settings, name: str, dates: DateRange) -> _Derived:
+    context = RunContext(lake.root, dates)
+    done = _Derived({}, {})
+    with opened_scenario("local", lake.root, name, settings, context, command="compare", master=None) as scenario:
+        for derives in deriving:
+            derivation = derives(settings, scenario.runner)
+            again = derive_again(scenario.published, scenario.into, derivation, scenario.context)
+            done.sides[derivation.job] = derived_side(scenario.published, scenario.into, derivation)
+            done.days[derivation.job] = {at.event_date for at in again.dates}
+    return done
+
+
+JOBS = {"rebuild_availability": rebuild_availability, "flag_allocation_drift": flag_allocation_drift}
+_DERIVING = tuple(job.derivation for job in JOBS.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A lake, and what it is compared with.
+
+    That is ``other``, or what ``release`` makes of the same input. Or ``settings`` are: with what is published, or with
+    what ``against`` says.
+
+    Attributes:
+        settings: what ``settings_file`` says; the defaults where there is none.
+        landing: what ``release`` takes in itself.
+    """
+
+    lake: str
+    other: str | None
+    settings: Settings
+    settings_file: Path | None
+    against: Path | None
+    release: str | None
+    landing: str | None
+    dates: DateRange
+
+    def refuse_what_does_not_fit(self) -> None:
+        """Options that belong to different questions, before anything is read."""
+        if sum(given is not None for given in (self.other, self.against, self.release)) > 1:
+            raise typer.BadParameter("OTHER, --against and --with are different questions; take one of them.")
+        if self.other is not None and self.settings_file is not None:
+            raise typer.BadParameter("two lakes are compared as they are published: leave out OTHER or --settings.")
+        if self.against is not None and self.settings_file is None:
+            raise typer.BadParameter("--against needs --settings: the file that it is compared with.")
+        if self.landing is not None and self.release is None:
+            raise typer.BadParameter("--landing belongs to --with.")
+
+    def refuse_to_publish_other_than_is_listed(self) -> None:
+        """What a run with these settings does not publish, and dates that are not listed."""
+        if self.settings_file is None or (self.other, self.against, self.release) != (None, None, None):
+            raise typer.BadParameter("--publish publishes what --settings say of one lake.")
+        if self.dates.is_given:
+            raise typer.BadParameter(
+                "--publish publishes every date that changes, so all are listed: no --from, no --to."
+            )
+
+    def answer(self) -> Answer:
+        """The rows that differ, and what is on either side."""
+        if self.other is not None:
+            return Answer(self.lake, self.other, self._beside(self._opened(self.lake), self._opened(self.other)))
+        if self.release is not None:
+            return Answer(self._published, f"{self.lake}, as {self.release} makes it", self._of_release(self.release))
+        against = None if self.against is None else load_settings(self.against)
+        found = under_settings(_DERIVING, self.derivable(), self.settings, against, self.dates)
+        own = f"{self.lake}, under {self.settings_file or 'the default settings'}"
+        if self.against is None:
+            return Answer(self._published, own, found)
+        return Answer(own, f"{self.lake}, under {self.against}", found)
+
+    def derivable(self) -> LocalLake:
+        """The lake, whose dates can be derived again; refused: one as it was."""
+        lake = self._opened(self.lake)
+        if isinstance(lake, LakeAsOf):
+            raise typer.BadParameter(
+                "a lake as it was can be compared with OTHER alone; dates are derived from its latest."
+            )
+        return lake
+
+    @property
+    def _published(self) -> str:
+        return f"{self.lake}, as it is published"
+
+    def _opened(self, asked: str) -> LocalLake:
+        """A lake that holds something; refused: a place without a derived table."""
+        lake = lake_version(asked, absolute, self.settings.delta.retention_days)
+        if not any(lake.exists(table) for table in DERIVED):
+            word = " Behind an @ stands an instant such as 2026-11-20T10:00Z, or run:RUN_ID." if "@" in asked else ""
+            raise typer.BadParameter(
+                f"there is no lake at {asked!r} that holds a derived table; run the pipeline first.{word}"
+            )
+        return lake
+
+    def _of_release(self, release: str) -> list[DateDifferences]:
+        """What another release makes of the same input, in a folder that is gone afterwards."""
+        with ScratchFolder() as folder:
+            place = None if self.landing is None else absolute(self.landing)
+            file = None if self.settings_file is None else self.settings_file.absolute()
+            lake = self.derivable()
+            return self._beside(lake, derived_by(command_of(release), lake, folder, place, file))
+
+    def _beside(self, before: LocalLake, after: LocalLake) -> list[DateDifferences]:
+        if self.dates.is_given and not any(day in self.dates for day in days_of(before) | days_of(after)):
+            raise NothingComparedError(f"neither lake holds a derived row of {self.dates}; nothing was compared.")
+        causes = Causes(published_side(before), published_side(after), derivations(_DERIVING, self.settings))
+        return list(compared(before, after, causes, self.dates))
+
 
 Form = Literal["text", "json"]
 
@@ -113,4 +295,4 @@ def _list_and_publish(question: Question, form: Form, *, is_agreed: bool) -> Non
 
 
 def _list(answer: Answer, form: Form) -> None:
-    write(as_json(answer) if form == "json" else told(answer))
+    (write if form == "json" else say)(as_json(answer) if form == "json" else told(answer))

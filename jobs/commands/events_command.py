@@ -27,22 +27,23 @@ from hindsight.jobs.engines.opened import opened
 from hindsight.jobs.lake.lake_lease import held
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.jobs.running.terminal import write
+from hindsight.jobs.running.terminal import say, write
 from hindsight.jobs.telling.delivery import CURSORS, Cursors, deliver, first_number
-from hindsight.jobs.telling.event_stream import (
+from hindsight.jobs.telling.incident_noting import (
     LAST,
     Start,
     as_json,
+    note_events,
+    noted_rows,
     number_before,
+    require_judged,
     require_reached,
     since_of,
     told,
     wanted,
 )
-from hindsight.jobs.telling.incident_noting import note_events, noted_rows, require_judged
-from hindsight.jobs.telling.posting import SinkError
-from hindsight.jobs.telling.sinks import Sink, cursor_name, sink_of
-from hindsight.udfs.telling.event_rows import events_of
+from hindsight.jobs.telling.sinks import Sink, SinkError, cursor_name, sink_of
+from hindsight.udfs.telling.event_forms import events_of
 
 _RENAMED = "hindsight: --to is called --sink now, as --to is a date elsewhere; the next release does not know it.\n"
 
@@ -104,7 +105,9 @@ def events_command(
                 _send(asker.lake, sinks, start, loaded, with_backfill=with_backfill)
         else:
             name = cursor or "default"
-            _show(asker.lake, start, name, severity or "INFO", with_backfill=with_backfill, as_lines=as_lines)
+            # Who names an instant or a number means what happened since, however long ago.
+            all_since = with_backfill or since not in (None, LAST)
+            _show(asker.lake, start, name, severity or "INFO", with_backfill=all_since, as_lines=as_lines)
 
 
 def _require_sense(since: str | None, cursor: str | None, sinks: list[str], *, as_lines: bool) -> None:
@@ -125,7 +128,10 @@ def _show(
     require_reached(behind, events)
     everything = wanted(events, behind, severity, with_backfill=True)
     shown = everything if with_backfill else wanted(events, behind, severity, with_backfill=False)
-    write(as_json(shown) if as_lines else told(shown, len(everything) - len(shown)))
+    if as_lines:
+        write(as_json(shown))
+    else:
+        say(told(shown, len(everything) - len(shown)))
     if start is None:
         cursors.move(cursor, len(events))
 

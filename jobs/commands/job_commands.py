@@ -27,12 +27,14 @@ from hindsight.jobs.commands.command_options import (
 from hindsight.jobs.engines.engine_choice import chosen_engine
 from hindsight.jobs.engines.opened import Opened, opened
 from hindsight.jobs.landing.landing_place import LandingPlace, look_at
-from hindsight.jobs.publishing.last_run import holds_input, last_run
+from hindsight.jobs.landing.landing_root import NOTHING_KNOWN
+from hindsight.jobs.landing.landing_survey import NOTHING_LANDED
+from hindsight.jobs.publishing.last_run import folders_at_rest, holds_input, last_run
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import RunContext, Step
 from hindsight.jobs.running.run_metrics import write_metrics
-from hindsight.jobs.running.terminal import write
-from hindsight.schemas.bookkeeping import INGESTED_FILE
+from hindsight.jobs.running.terminal import say, write
+from hindsight.schemas import INGESTED_FILE
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -53,23 +55,28 @@ def _add(job: str) -> None:
         engine: EngineName = None,
         master: Master = None,
     ) -> None:
-        chosen = chosen_engine(engine, master)
-        context = RunContext(absolute(landing), dates_of(first, last))
+        chosen, dates = chosen_engine(engine, master), dates_of(first, last)
+        root, folder = absolute(lake), absolute(landing)
+        at_rest = NOTHING_KNOWN if dates.is_given else folders_at_rest(root, folder, chosen, master)
+        context = RunContext(folder, dates, at_rest=at_rest)
         if metrics and not metrics.absolute().parent.is_dir():
             raise typer.BadParameter(f"--metrics {str(metrics)!r}: there is no folder {str(metrics.parent)!r}.")
-        root, loaded = absolute(lake), load_settings(settings)
+        loaded = load_settings(settings)
         lake_held = partial(opened, chosen, root, loaded, context, name=name, master=master, wait_s=wait)
         said = []
         if every or job in run_pipeline.READ_LANDING:
-            place, has_input = look_at(context.landing), holds_input(root, chosen, master)
+            place, has_input = look_at(folder, at_rest), holds_input(root, chosen, master)
             place.require(lake_has_input=has_input)
             place.tell(context.run_id)
             said = place.said()
             if has_input is None and not place.has_files:
                 lake_held = partial(_landing_held, lake_held, place)
         if every:
-            before = None if context.dates.is_given else last_run(root, context.landing, loaded, chosen, master)
-            done, shown = run_pipeline.run_or_recall(lake_held, loaded, context, root, before, is_told=not as_lines)
+            landed = place.survey or NOTHING_LANDED
+            before = None if dates.is_given else last_run(root, landed, loaded, chosen, master)
+            done, shown = run_pipeline.run_or_recall(
+                lake_held, loaded, context, root, before, at_rest=landed.at_rest, is_told=not as_lines
+            )
         else:
             with lake_held() as holding:
                 done, shown = [run_pipeline.run_job(job, holding, loaded)], []
@@ -78,9 +85,9 @@ def _add(job: str) -> None:
         if as_lines:
             write(json.dumps({"run_id": context.run_id, "job": step.job, **step.facts}) for step in done)
         else:
-            write(_ended(said, shown, done))
+            say(_ended(said, shown, done))
 
-    app.command(name, help=(run_pipeline if every else run_pipeline.JOBS[job].run).__doc__)(command)
+    app.command(name)(command)
 
 
 @contextmanager

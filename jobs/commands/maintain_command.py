@@ -7,19 +7,19 @@ import typer
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs import maintain
 from hindsight.jobs.commands.asking_commands import require_lake
-from hindsight.jobs.commands.command_options import EngineName, Json, LakeRoot, Master, SettingsFile, Wait
+from hindsight.jobs.commands.command_options import EngineName, Json, LakeThere, Master, SettingsFile, Wait
 from hindsight.jobs.engines.engine_choice import chosen_engine
 from hindsight.jobs.engines.opened import opened
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.jobs.running.terminal import write
+from hindsight.jobs.running.terminal import say, write
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command("maintain", help=maintain.__doc__)
 def maintain_command(
-    lake: LakeRoot,
+    lake: LakeThere,
     as_lines: Json = False,
     settings: SettingsFile = None,
     wait: Wait = 0,
@@ -36,4 +36,4 @@ def maintain_command(
     ):
         found = maintain.run_on(held.lake, loaded, held.context)
         step.facts["tables"] = len(found)
-    write(maintain.as_json(found) if as_lines else maintain.told(found))
+    (write if as_lines else say)(maintain.as_json(found) if as_lines else maintain.told(found))

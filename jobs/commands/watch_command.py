@@ -22,7 +22,7 @@ from hindsight.jobs.collect.command import plan_of, with_options_of
 from hindsight.jobs.collect.failures import CollectError
 from hindsight.jobs.commands.command_options import EngineName, Json, LakeRoot, Master, SettingsFile, SinkNames
 from hindsight.jobs.engines.engine_choice import chosen_engine
-from hindsight.jobs.engines.kept_between_runs import KeptBetweenRuns
+from hindsight.jobs.engines.kept_between_runs import KeptBetweenRuns, kept_between_runs
 from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.interrupts import handled_by, interrupt
 from hindsight.jobs.running.places import absolute
@@ -131,6 +131,8 @@ def watch(plan: Plan, runs: PipelineRuns) -> None:
             is_stopped = collecting.result()
     if is_stopped:
         return
+    if kept := kept_between_runs():
+        kept.page_made(0)  # the last page is of all that was collected
     runs.run()
     if runs.last_code != DONE:
         raise CollectError(f"the last run of the pipeline ended with exit code {runs.last_code}; above stands why.")

@@ -6,9 +6,22 @@ from collections.abc import Iterator
 
 from hindsight.jobs.diagnosis.diagnosis_consuming import when
 from hindsight.jobs.diagnosis.diagnosis_words import Clock, queues_told, some
-from hindsight.udfs.diagnosis.logged_by_brokers import ByBrokers, GoneClient, RefusedLock, SubscriptionChange
+from hindsight.udfs.diagnosis.logged_by_brokers import (
+    AT_NAME_SERVERS,
+    ByBrokers,
+    GoneClient,
+    RefusedLock,
+    SubscriptionChange,
+)
 
 _MOST_IN_SHORT = 3
+_AT = {
+    "broker_expired": "broker {} was silent for too long and was taken out of all routes",
+    "broker_channel_destroyed": "the connection of broker {} was closed, and it was taken out of all routes",
+    "broker_unregistered": "broker {} left",
+    "topic_unregistered": "no broker has topic {} any more: clients get no route of it",
+    "broker_registered": "broker {} came",
+}
 
 
 def brokers_in_short(told: ByBrokers, clock: Clock) -> Iterator[str]:
@@ -18,6 +31,7 @@ def brokers_in_short(told: ByBrokers, clock: Clock) -> Iterator[str]:
         [_lock(one, clock) for one in told.locks],
         [_gone(one, clock) for one in told.gone],
         list(_isolations(told, clock)),
+        list(_at_name_servers(told, clock)),
     ):
         yield from lines[:_MOST_IN_SHORT]
         if len(lines) > _MOST_IN_SHORT:
@@ -30,6 +44,14 @@ def brokers_told(told: ByBrokers, clock: Clock) -> Iterator[str]:
     yield from (_lock(one, clock) for one in told.locks)
     yield from (_gone(one, clock) for one in told.gone)
     yield from _isolations(told, clock)
+    yield from _at_name_servers(told, clock)
+
+
+def _at_name_servers(told: ByBrokers, clock: Clock) -> Iterator[str]:
+    for one in sorted(told.at_name_servers, key=lambda one: AT_NAME_SERVERS.index(one.what)):
+        times = f", {one.tally.count:,} times" if one.tally.count > 1 else ""
+        name = f"name server {one.name_server}".rstrip()
+        yield f"{name}: {_AT[one.what].format(one.subject)}{times}, {when(one.tally, clock)}"
 
 
 def _subscription(one: SubscriptionChange, clock: Clock) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from hindsight.jobs.diagnosis.diagnosis_words import Clock, some
 from hindsight.udfs.diagnosis.logged_troubles import OffsetSet, Subject, Tally, Troubles
@@ -33,6 +33,26 @@ _WHAT = {
     "send_back_failed": ("message could not be sent back", "messages could not be sent back"),
     "result_dropped": ("result dropped: the messages come again", "results dropped: the messages come again"),
     "offset_not_stored": ("offset not read or stored", "offsets not read or stored"),
+}
+
+_LANGUAGES = {"CPP": "C++", "GO": "Go", "GRPC": "gRPC"}
+# Lines that come while all is well.
+_ORDINARY = frozenset(
+    {"rebalance_result", "queue_added", "queue_removed", "assignments_changed", "members_changed", "client_started"}
+)
+_OF_OTHERS = {
+    "lock_failed": "a queue could not be locked",
+    "queue_pull_expired": "a queue was given up, not pulled from for long",
+    "member_not_listed": "it was not in the member list that it got",
+    "member_list_failed": "no member list",
+    "topic_unknown": "the topic is not known",
+    "heartbeat_failed": "a heartbeat failed",
+    "send_failed": "a send failed",
+    "endpoint_isolated": "endpoints isolated",
+    "endpoint_rejoined": "endpoints back",
+    "assignments_empty": "it was assigned no queue",
+    "flow_control": "flow control",
+    "rebalance_result": "its share of the queues changed",
 }
 
 
@@ -75,6 +95,32 @@ def consuming_told(group: str | None, troubles: Iterable[Troubles], clock: Clock
             if subject[1] == group:
                 yield _told(subject, tally, clock)
         yield from _offsets([offset for offset in one.offsets if offset.consumer_group == group], clock)
+
+
+def others_in_short(others: Mapping[Subject, Tally], clock: Clock) -> Iterator[str]:
+    """What went wrong first, by Go, C++ and gRPC clients; the rest is counted."""
+    told = [(subject, tally) for subject, tally in others.items() if subject[1] not in _ORDINARY]
+    wrong = sorted(told, key=lambda item: (-item[1].count, str(item[0])))
+    yield from others_told(dict(wrong[:_MOST]), clock)
+    rest = sum(tally.count for tally in others.values()) - sum(tally.count for _, tally in wrong[:_MOST])
+    if rest:
+        yield f"and {some(rest, 'other line')} of Go, C++ or gRPC clients, below"
+
+
+def others_told(others: Mapping[Subject, Tally], clock: Clock) -> Iterator[str]:
+    """Each kind of line by itself."""
+    for subject, tally in sorted(others.items(), key=lambda item: item[0][1] in _ORDINARY):
+        language, kind, group, topic, client, broker, address, queue, code, reason = subject
+        what = _OF_OTHERS.get(str(kind), str(kind).replace("_", " "))
+        place = f"{topic or ''} {broker or ''}{'' if queue is None else f':{queue}'}".strip()
+        parts = [
+            f"{_LANGUAGES.get(str(language), language)} client{f' {client}' if client else ''}: {what}",
+            *(str(one) for one in (group, place, address) if one),
+            *([f"code {code}"] if code is not None else []),
+            *([str(reason)] if reason else []),
+        ]
+        count = f"{tally.count:,} times, " if tally.count > 1 else ""
+        yield f"{', '.join(parts)}, {count}{when(tally, clock)}"
 
 
 def groups_met(troubles: Iterable[Troubles]) -> set[str | None]:

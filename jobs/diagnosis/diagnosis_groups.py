@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from hindsight.jobs.diagnosis.diagnosis_consuming import consuming_told
-from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, queues_told, some, wrapped
+from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, few, queues_told, some, wrapped
 from hindsight.udfs.diagnosis.log_diagnosis import Diagnosis
 from hindsight.udfs.diagnosis.log_members import Member
 from hindsight.udfs.diagnosis.logged_ownership import (
@@ -25,9 +25,22 @@ from hindsight.udfs.diagnosis.logged_ownership import (
     WHOSE_NOT_SAID,
     Ownership,
 )
-from hindsight.udfs.diagnosis.logged_rebalances import BY_NOTICE, BY_TIMER, Rebalance
-from hindsight.udfs.diagnosis.logged_results import EXPIRED, JOINED, LEFT, LOCKED, NOT_SAID, REPLACED, ROUTE, STARTED
+from hindsight.udfs.diagnosis.logged_rebalances import Rebalance
 from hindsight.udfs.diagnosis.logged_troubles import Tally
+from hindsight.udfs.rebalances.rebalance_triggers import (
+    BY_NOTICE,
+    BY_TIMER,
+    DIED,
+    EXPIRED,
+    GONE,
+    JOINED,
+    LEFT,
+    LOCKED,
+    ROUTE,
+    START,
+    SUBSCRIPTION,
+    TIMER,
+)
 
 _MOST = 40
 _BRIEF_MS = 5_000  # shorter stretches one after the other are told as one
@@ -46,14 +59,17 @@ _WHY = {
 }
 _ALLOTTED = (PULLS, NOT_SAID_WHETHER_PUSH)
 _CAUSE = {
-    STARTED: "clients started",
+    START: "clients started",
     JOINED: "a member joined",
     LEFT: "a member left",
-    REPLACED: "members changed",
+    DIED: "a member's connection broke or expired",
+    GONE: "a member went",
     ROUTE: "the topic's queues changed",
+    SUBSCRIPTION: "other topics were subscribed",
     LOCKED: "a lock was acquired at last",
     EXPIRED: "a queue had not been pulled from for 120 s",
-    NOT_SAID: "no line shows why",
+    TIMER: "no line shows why",
+    UNKNOWN: "no line shows why",
 }
 
 
@@ -62,7 +78,7 @@ def group_told(group: str, diagnosis: Diagnosis, names: Names, clock: Clock) -> 
     members = [one for one in diagnosis.members if one.consumer_group == group]
     yield f"{group}: {_members(members)}"
     owned = [one for one in diagnosis.ownership if one.key.consumer_group == group]
-    yield from _cut(_ownership(owned, clock))
+    yield from _cut(_ownership(owned, {one.client_id for one in diagnosis.same_ids}, names, clock))
     yield from _section("Owned by two at once", _held_by_two(group, diagnosis, clock))
     yield from _section(
         "Rebalances", _rebalances([one for one in diagnosis.rebalances if one.consumer_group == group], clock)
@@ -103,14 +119,17 @@ def _members(members: list[Member]) -> str:
     return ", ".join(parts) + (f"; {without} without a log here" if without else "")
 
 
-def _ownership(owned: list[Ownership], clock: Clock) -> Iterator[str]:
+def _ownership(owned: list[Ownership], twice: set[str], names: Names, clock: Clock) -> Iterator[str]:
     told = [one for one in owned if not one.key.topic.startswith(_RETRY)]
     for topic, of_topic in groupby(told, key=lambda one: one.key.topic):
         yield f"  Who owned what of {topic}" if topic else "  Members whose queues no line shows"
-        for client_id, stretches in groupby(of_topic, key=lambda one: one.key.client_id):
-            yield f"    {client_id or 'a client that its log does not name'}"
-            for line in _stretches(list(stretches), clock):
-                yield from wrapped(line, indent=6, hanging=12)
+        for client_id, of_client in groupby(of_topic, key=lambda one: one.key.client_id):
+            whose = names.process if client_id in twice else lambda log, pid: ""
+            by_process = sorted(of_client, key=lambda one: whose(one.log, one.pid))
+            for process, stretches in groupby(by_process, key=lambda one: whose(one.log, one.pid)):
+                yield f"    {client_id or 'a client that its log does not name'}{process and f' in {process}'}"
+                for line in _stretches(list(stretches), clock):
+                    yield from wrapped(line, indent=6, hanging=12)
     hidden = sorted({one.key.topic for one in owned if one.key.topic.startswith(_RETRY)})
     if hidden:
         yield f"  ({', '.join(hidden)}: --json has it)"
@@ -170,7 +189,7 @@ def _of_one_start(rebalances: list[Rebalance]) -> list[list[Rebalance]]:
     found: list[list[Rebalance]] = []
     for one in rebalances:
         before = found[-1][-1] if found else None
-        is_start = before is not None and STARTED in one.triggers and STARTED in before.triggers
+        is_start = before is not None and START in one.triggers and START in before.triggers
         if before is not None and is_start and one.began_at - before.ended_at <= _BRIEF_MS:
             found[-1].append(one)
         else:
@@ -186,18 +205,16 @@ def _counts(first: Rebalance, last: Rebalance) -> str:
 
 
 def _rebalance(one: Rebalance) -> str:
-    why = " and ".join(_CAUSE[cause] for cause in one.triggers)
-    who = [f"joined: {_few(one.joined)}"] if one.joined and STARTED not in one.triggers else []
-    who += [f"started: {_few(one.joined)}"] if STARTED in one.triggers and one.joined else []
-    who += [f"left: {_few(one.left)}"] if one.left else []
+    why = " and ".join(dict.fromkeys(_CAUSE[cause] for cause in one.triggers))
+    who = [f"{'started' if START in one.triggers else 'joined'}: {few(one.joined)}"] if one.joined else []
+    who += [f"left: {few(one.left)}"] if one.left else []
+    maybe = [_CAUSE[cause] for cause in one.also] if UNKNOWN in one.triggers else []
+    who += [f"perhaps {' or '.join(maybe)}"] if maybe else []
     told = {BY_NOTICE: "woken by a broker", BY_TIMER: "found at the 20 s timer"}.get(one.woken_by)
     moved = f"{some(len(one.clients), 'client')} shared again, {some(one.moved, 'queue')} moved"
     parts = [f"{why} ({_counts(one, one)})", *who, *([told] if told else []), moved]
-    return f"took {one.took_ms / 1000:.1f} s  " + "; ".join(parts)
-
-
-def _few(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    at_least = "" if one.took_ms is not None else "at least "
+    return f"took {at_least}{one.took_at_least_ms / 1000:.1f} s  " + "; ".join(parts)
 
 
 def _failures(group: str, diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]:

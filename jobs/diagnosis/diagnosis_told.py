@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from hindsight.jobs.diagnosis.diagnosis_brokers import brokers_in_short, brokers_told
@@ -11,16 +12,112 @@ from hindsight.jobs.diagnosis.diagnosis_consuming import (
     consuming_told,
     given_up_in_short,
     groups_met,
+    others_in_short,
+    others_told,
+    when,
 )
 from hindsight.jobs.diagnosis.diagnosis_groups import group_told
-from hindsight.jobs.diagnosis.diagnosis_sends import sends_in_short, sends_told
-from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, some, wrapped
+from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, few, some, wrapped
 from hindsight.udfs.diagnosis.log_diagnosis import Diagnosis
 from hindsight.udfs.diagnosis.log_findings import BROKER_LOG, LogFindings
 from hindsight.udfs.diagnosis.log_limits import CannotTell
+from hindsight.udfs.diagnosis.logged_calls import LoggedAttempt, LoggedCall
 from hindsight.udfs.diagnosis.logged_ownership import LOG_ENDS, LOG_SILENT, NO_CLIENT_LOG
-from hindsight.udfs.diagnosis.logged_results import STARTED
-from hindsight.udfs.diagnosis.logged_troubles import Tally
+from hindsight.udfs.diagnosis.logged_troubles import Subject, Tally, Troubles
+from hindsight.udfs.rebalances.rebalance_triggers import START
+
+_MOST_CALLS = 10  # of one process, that are told one by one
+_UNNAMED = "a broker that is not named"
+
+
+def sends_in_short(troubles: Iterable[Troubles]) -> Iterator[str]:
+    """The heads of what went wrong with sends; nothing: no attempt failed."""
+    troubles = list(troubles)
+    calls = [call for one in troubles for call in one.calls]
+    if calls:
+        yield from _of_calls(calls)
+    lost = sum(tally.count for one in troubles for subject, tally in one.sends.items() if subject[-1])
+    if lost:
+        yield f"{some(lost, 'attempt')} to send failed at {_UNNAMED}"
+    retried: Counter[str] = Counter()
+    for one in troubles:
+        for subject, tally in one.retried.items():
+            retried[_who_failed(subject)] += tally.count
+    if retried:
+        yield f"{some(retried.total(), 'attempt')} of ASYNC sends failed and were made again: {_by_broker(retried)}"
+
+
+def _of_calls(calls: list[LoggedCall]) -> Iterator[str]:
+    attempts = [attempt for call in calls for attempt in call.attempts]
+    threw = sum(call.threw for call in calls)
+    ended = f"{threw} ended with an exception" if threw else "no line shows whether the sends failed"
+    yield f"{some(len(calls), 'send')} had {some(len(attempts), 'failed attempt')}; {ended}"
+    timed = Counter(_name(one) for one in attempts if not one.had_no_time)
+    yield f"attempts failed at {_by_broker(timed)}{_slowest(attempts)}" if timed else "no attempt had time left"
+    spent = Counter(str(call.used_up_by) for call in calls if call.used_up_by)
+    starved = Counter(_name(one) for one in attempts if one.had_no_time)
+    if spent:
+        yield f"{', '.join(spent)} used up the time of {some(spent.total(), 'send')}"
+    if starved:
+        yield f"{_by_broker(starved)}: these attempts had no time left; their brokers are not to blame"
+    twice = sum(call.may_be_stored_twice for call in calls)
+    if twice:
+        yield f"{some(twice, 'message')} may be stored twice: a request without an answer was made again"
+
+
+def _slowest(attempts: list[LoggedAttempt]) -> str:
+    slowest = max((one.latency_ms or 0 for one in attempts), default=0)
+    return f", the slowest after {slowest:,} ms" if slowest else ""
+
+
+def _by_broker(counts: Counter[str]) -> str:
+    return ", ".join(f"{broker} {count:,}" for broker, count in sorted(counts.items(), key=lambda x: (-x[1], x[0])))
+
+
+def _name(one: LoggedAttempt) -> str:
+    return one.broker_name or _UNNAMED
+
+
+def _who_failed(subject: Subject) -> str:
+    name, address = subject[0], subject[1]
+    return str(name or address or _UNNAMED)
+
+
+def sends_told(troubles: Iterable[Troubles], names: Names, clock: Clock) -> Iterator[str]:
+    """Each log's attempts by broker, then its calls one by one."""
+    for one in troubles:
+        if one.sends or one.retried:
+            yield names.of(one.process.log)
+        for subject, tally in one.sends.items():
+            slowest = f", at most {tally.most:,} ms" if tally.most is not None else ""
+            count = some(tally.count, "attempt")
+            yield f"  {subject[0] or 'not named'}: {count}, {_why(*subject[1:3])}, {when(tally, clock)}{slowest}"
+        for subject, tally in one.retried.items():
+            count, again = some(tally.count, "ASYNC attempt"), f"tried again at {subject[4] or 'a broker not named'}"
+            yield f"  {_who_failed(subject)}: {count}, {_why(*subject[2:4])}, {when(tally, clock)}; {again}"
+        yield from (f"  {_call(call, clock)}" for call in one.calls[:_MOST_CALLS])
+        if len(one.calls) > _MOST_CALLS:
+            yield f"  and {len(one.calls) - _MOST_CALLS:,} more sends: --json has all"
+
+
+def _call(call: LoggedCall, clock: Clock) -> str:
+    attempts = "; ".join(map(_attempt, call.attempts))
+    end = "it threw" if call.threw else "no line shows how it ended"
+    twice = "; may be stored twice" if call.may_be_stored_twice else ""
+    return f"send of {call.topic} at {clock.at(call.attempts[0].at)}: {attempts}; {end}{twice}"
+
+
+def _attempt(one: LoggedAttempt) -> str:
+    took = f"after {one.latency_ms:,} ms" if one.latency_ms is not None else "after a time that is not said"
+    left = f" of {one.time_left_ms:,} ms that were left" if one.time_left_ms is not None else ""
+    if one.had_no_time:
+        return f"{_name(one)}:{one.queue_id} with {one.time_left_ms:,} ms left"
+    return f"{_name(one)}:{one.queue_id} {took}{left}, {_why(one.response_code, one.exception)}"
+
+
+def _why(code: object, exception: object) -> str:
+    return f"{exception or 'no exception printed'}" + (f", code {code}" if code is not None else "")
+
 
 _MOST = 40  # lines of one section
 _MOST_IN_SHORT = 5
@@ -35,13 +132,14 @@ def told(diagnosis: Diagnosis, left_alone: Iterable[str]) -> Iterator[str]:
     lines = sum(log.lines for log in diagnosis.logs)
     show = "shows" if len(diagnosis.logs) == 1 else "show"
     yield f"What {some(len(diagnosis.logs), 'log')} of {some(lines, 'line')} {show}{clock.told()}"
-    yield from _section("In short", _in_short(diagnosis, clock))
+    yield from _section("In short", _in_short(diagnosis, names, clock))
     yield from _section("Logs", _logs(diagnosis.logs, names, clock))
     for group in sorted({one.key.consumer_group for one in diagnosis.ownership} | _groups(diagnosis)):
         yield ""
         yield from group_told(group, diagnosis, names, clock)
     yield from _section("What brokers and proxies say", brokers_told(diagnosis.by_brokers, clock))
     yield from _section("Consuming, of groups not named", consuming_told(None, diagnosis.troubles, clock))
+    yield from _section("What Go, C++ and gRPC clients say", others_told(diagnosis.other_clients, clock))
     yield from _section("Attempts to send that failed", sends_told(diagnosis.troubles, names, clock))
     yield from _section("Brokers that producers treated as unavailable", _isolations(diagnosis, names, clock))
     yield from _section("What these logs cannot show", _cannot_tell(diagnosis, names, left_alone))
@@ -63,18 +161,24 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
             yield f"  and {len(lines) - _MOST:,} more: --json has all"
 
 
-def _in_short(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
+def _in_short(diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]:
     sends = [*given_up_in_short(diagnosis.troubles, clock), *sends_in_short(diagnosis.troubles)]
     yield from sends
     consuming = [
         *brokers_in_short(diagnosis.by_brokers, clock),
         *consuming_in_short(diagnosis.troubles, clock),
+        *others_in_short(diagnosis.other_clients, clock),
     ]
     yield from consuming
     isolations = [isolation for one in diagnosis.troubles for isolation in one.isolations]
     if isolations:
         brokers = ", ".join(sorted({one.broker_name for one in isolations}))
         yield f"{some(len(isolations), 'time')} a producer treated a broker as unavailable: {brokers}"
+    for one in diagnosis.same_ids:
+        whose = " and ".join(names.process(*process) for process in one.processes)
+        when = f"{clock.at(one.since)} to {clock.at(one.until)}"
+        told = f"{one.client_id} ran in two processes at once, {when}: {whose}"
+        yield f"{told}. Both get the same queues: give each its own id"
     yield from _of_queues(diagnosis)
     yield from _of_members(diagnosis, clock)
     yield from _of_rebalances(diagnosis, clock)
@@ -86,7 +190,7 @@ def _of_queues(diagnosis: Diagnosis) -> Iterator[str]:
     twice = sum(len(one.queues) for one in diagnosis.held_by_two)
     if twice:
         groups = sorted({one.consumer_group for one in diagnosis.held_by_two})
-        yield f"{some(twice, 'time')} two clients owned one queue at once: {_few(groups)}"
+        yield f"{some(twice, 'time')} two clients owned one queue at once: {few(groups)}"
     not_listed = _sum(tally for one in diagnosis.troubles for tally in one.not_listed.values())
     locks = _sum(tally for one in diagnosis.troubles for tally in one.locks.values())
     if not_listed:
@@ -113,19 +217,19 @@ def _of_members(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
             ended.setdefault(one.since, set()).add(str(one.key.client_id))
     for (since, until), clients in sorted(silent.items())[:_MOST_IN_SHORT]:
         when = f"from {clock.at(since)} to {clock.at(until)}, {_seconds(until - since)}"
-        yield f"silent {when}: {_few(clients)}. Frozen, or are lines missing?"
+        yield f"silent {when}: {few(clients)}. Frozen, or are lines missing?"
     for since, clients in sorted(ended.items())[:_MOST_IN_SHORT]:
-        told = f"silent after {clock.at(since)}, without a stop: {_few(clients)}"
+        told = f"silent after {clock.at(since)}, without a stop: {few(clients)}"
         yield f"{told}. Killed, or is the rest of the log missing?"
 
 
 def _of_rebalances(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
-    later = [one for one in diagnosis.rebalances if STARTED not in one.triggers]
+    later = [one for one in diagnosis.rebalances if START not in one.triggers]
     if later:
-        slowest = max(later, key=lambda one: (one.took_ms, -one.began_at))
+        slowest = max(later, key=lambda one: (one.took_at_least_ms, -one.began_at))
         yield (
             f"{some(len(later), 'rebalance')} beside those of clients that started; the slowest took "
-            f"{_seconds(slowest.took_ms)}: {slowest.consumer_group} at {clock.at(slowest.began_at)}"
+            f"{_seconds(slowest.took_at_least_ms)}: {slowest.consumer_group} at {clock.at(slowest.began_at)}"
         )
 
 
@@ -170,11 +274,6 @@ def _cannot_tell(diagnosis: Diagnosis, names: Names, left_alone: Iterable[str]) 
 
 def _sum(tallies: Iterable[Tally]) -> int:
     return sum(tally.count for tally in tallies)
-
-
-def _few(names: Iterable[str]) -> str:
-    told = sorted(names)
-    return ", ".join(told[:3]) + (f" and {len(told) - 3} more" if len(told) > 3 else "")
 
 
 def _seconds(ms: int) -> str:

@@ -46,6 +46,10 @@ class Names:
         """A path's short form."""
         return path.removeprefix(self._common)
 
+    def process(self, log: str, pid: int | None) -> str:
+        """A process by its log, and its id where the log has it."""
+        return self.of(log) + (f" (process {pid})" if pid is not None else "")
+
 
 WIDTH = 118
 
@@ -65,6 +69,12 @@ def wrapped(text: str, *, indent: int, hanging: int) -> list[str]:
 def some(count: int, what: str) -> str:
     """``1 log``, ``2 logs``."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def few(names: Iterable[str]) -> str:
+    """The first three, and how many more."""
+    told = sorted(names)
+    return ", ".join(told[:3]) + (f" and {len(told) - 3} more" if len(told) > 3 else "")
 
 
 def queues_told(queues: Queues) -> str:

@@ -10,9 +10,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from hindsight.jobs.drift.drift_cut import SHOWS, cut_schema
+from hindsight.jobs.drift.drift_cut import LOGGED, LOGGED_SCHEMA, SHOWS, SIGNS_OF_SERVERS, cut_schema
 from hindsight.jobs.drift.drift_ends import END_SCHEMA, ENDS
+from hindsight.jobs.drift.drift_logs import LOGGED_NAMELESS
 from hindsight.jobs.drift.drift_rebalances import Rebalances
 from hindsight.jobs.drift.drift_routes import NAMES, ROUTE_ENTRIES, ROUTE_SCHEMAS
 from hindsight.jobs.drift.drift_tables import OF_KIND, expected_rows, group_round_rows, plain_rows
@@ -20,10 +22,10 @@ from hindsight.jobs.drift.group_split import HOUR_US
 from hindsight.jobs.drift.walk_cuts import NO_CUTS, CutRows, Cuts, KeptSoFar, change_key
 from hindsight.jobs.engines.blobs import Blob, Given
 from hindsight.jobs.engines.rare_collections import rare_collections
-from hindsight.jobs.producers.producer_buckets import OPENING
-from hindsight.jobs.producers.producer_cut import Addresses, midnight_of
+from hindsight.jobs.lake.cluster_dates import DAY_MS, OPENING, Addresses, midnight_of
 from hindsight.jobs.publishing.row_lineage import Lineage
 from hindsight.schemas import (
+    CLIENT_EVENT,
     CLIENT_HEARTBEAT,
     CLIENT_STRATEGY_STATE,
     CONSUMER_HEARTBEAT,
@@ -36,33 +38,38 @@ from hindsight.schemas import (
     POP_ASSIGNMENT,
     QUEUE_OWNERSHIP,
     QUEUE_PROGRESS,
+    REBALANCE_RESULT,
     REBALANCE_STATE,
     SNAPSHOT_CAPTURE,
+    SUBSCRIPTION_GROUP,
     Table,
 )
+from hindsight.udfs.consumer.broker_assignment import RequestModes
 from hindsight.udfs.consumer.captured_rounds import CapturedRounds, captured_rounds
-from hindsight.udfs.consumer.member_rules import Shown, setting_of
+from hindsight.udfs.consumer.group_rows import to_ms
+from hindsight.udfs.consumer.member_rules import SHOWN, Shown, Sighting, handed_on, setting_of, telling
 from hindsight.udfs.consumer.member_signs import EVENTS, Heartbeats
 from hindsight.udfs.consumer.named_brokers import with_names_of_brokers
 from hindsight.udfs.consumer.offset_marks import Lag
 from hindsight.udfs.consumer.owned_queues import Lags, OwnedQueues, PoppedQueues, reading_instants
 from hindsight.udfs.consumer.queue_ends import QueueEnds
-from hindsight.udfs.consumer.request_modes import RequestModes
-from hindsight.udfs.consumer.route_entries import rounds_of, rows_of
-from hindsight.udfs.consumer.routed_topics import RoutedTopics
 from hindsight.udfs.consumer.rows_of_rounds import NEVER, RoundKey, microseconds, rows_of_rounds
-from hindsight.udfs.consumer.shown_strategies import SHOWN, Sighting, handed_on, telling
 from hindsight.udfs.consumer.topic_facts import Expected
+from hindsight.udfs.consumer.topic_routes import RoutedTopics, rounds_of, rows_of
 from hindsight.udfs.consumer.whole_names import NAMED, KnownNames
 from hindsight.udfs.drift.judged_topics import JudgedTopic
+from hindsight.udfs.drift.root_cause import Trouble
+from hindsight.udfs.drift.told_beside import Beside, Setting
 from hindsight.udfs.groups.group_fold import JUDGED, GroupFold
 from hindsight.udfs.groups.group_walk import CHANGE
 from hindsight.udfs.groups.recorded_groups import FoldSettings, Recorded, Told
 from hindsight.udfs.groups.supposed_fold import SupposedFold
-from hindsight.udfs.producer.attempt_columns import DAY_MS
+from hindsight.udfs.logs.rolled_logs import log_of
 from hindsight.udfs.rebalances.round_shares import SHARES, ShareRound
 from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
 from hindsight.udfs.scenarios.supposed_rows import supposed_captures, supposed_connections, supposed_routes
+from hindsight.udfs.servers.server_fold import SERVERS, ServerFold
+from hindsight.udfs.servers.server_signs import SIGNS
 from hindsight.udfs.strategies.member_families import Declaration, declared_of
 
 HOURS = 24  # of a date
@@ -123,14 +130,18 @@ class DriftFold:
         cluster = self.addresses.cluster_of(key)
         with rare_collections():
             cuts = self.cuts.get(cluster, NO_CUTS)
-            bucket = _Bucket(cluster, self.clusters[cluster], self.options, given, cuts)
+            tells_of_servers = key == self.addresses.keys(cluster)[0]
+            bucket = _Bucket(cluster, self.clusters[cluster], self.options, given, cuts, tells_of_servers)
             for place, (of, rows) in enumerate(bucket.tables()):
                 if rows.num_rows:
                     yield Blob(of, key, place, rows) if isinstance(of, str) else self.lineage.of(of, key, place, rows)
 
 
 class _Bucket:
-    def __init__(self, cluster: str, of: ClusterDates, options: DriftOptions, given: Given, cuts: Cuts) -> None:
+    def __init__(
+        self, cluster: str, of: ClusterDates, options: DriftOptions, given: Given, cuts: Cuts, tells_of_servers: bool
+    ) -> None:
+        self._tells_of_servers = tells_of_servers
         self._cluster, self._of, self._options, self._given, self._cuts = cluster, of, options, given, cuts
         self._kept = KeptSoFar(given)
         names = _rows(given, NAMES, NAMED)
@@ -146,6 +157,7 @@ class _Bucket:
         # Where the walk goes on from a cut, what the date began with is in what was kept there.
         opening = [] if cuts.from_us else self._opening(GROUP_DRIFT_STATE)
         self._states = {(row["consumer_group"], row["collector"]): row for row in opening}
+        self._servers = self._server_folds()
 
     def _opening(self, table: Table) -> list[dict[str, Any]]:
         return [row for rows in self._given.tables(OPENING + table.name) for row in rows.to_pylist()]
@@ -180,27 +192,34 @@ class _Bucket:
         """Rows of the tables, date by date; and rows that are kept at cuts, by name."""
         yield CLIENT_STRATEGY_STATE, self._strategy_states()
         ends = QueueEnds(_rows(self._given, ENDS, END_SCHEMA), self._options.fold.lookback_s)
-        folds, slices, from_us = self._folds(ends), deque(self._slices), self._cuts.from_us
+        slices, from_us = deque(self._slices), self._cuts.from_us
+        # Servers first: groups ask what they explain. One bucket of the cluster tells of them.
+        servers, groups = list(self._servers.values()), self._folds(ends)
+        folds: list[GroupFold | ServerFold] = [*servers, *groups]
         carry_days = self._options.fold.walk.carry_days
         rebalances = Rebalances(self._cluster, self._given, self._opening(REBALANCE_STATE), carry_days)
         made = self._going_on(self._of.dates[0][0])
         shares = {of: len(own) for of, own in made.shares.items()}
-        kept = CutRows(self._cluster, folds, self._sightings, ends.told, from_us, self._options.fold.lookback_s, shares)
+        told = folds if self._tells_of_servers else groups
+        kept = CutRows(self._cluster, told, self._sightings, ends.told, from_us, self._options.fold.lookback_s, shares)
         for day, is_last in self._of.dates:
             made = made if made.day == day else _Made(self._cluster, day)
             cuts = deque(self._cuts.at.get(day, ()))
             while slices and slices[0].last <= (midnight_of(day) + DAY_MS) * 1000 // HOUR_US:
                 yield from self._walked(slices.popleft(), folds, made, cuts, kept)
             while cuts:
+                for of_servers in servers:
+                    of_servers.walk(None, cuts[0], day, from_us=from_us)
                 yield from made.kept_at(cuts.popleft(), kept)
             for fold in folds:
-                made.add(fold.key, fold.close(day, is_last=is_last))
+                rows = list(fold.close(day, is_last=is_last))
+                made.add(fold.key, rows if fold in told else ())
             kept.close_date((midnight_of(day) + DAY_MS) * 1000)
             yield from made.of_date()
             yield from rebalances.of_date(day, made.shares)
 
     def _walked(
-        self, one: _Slice, folds: Sequence[GroupFold], made: _Made, cuts: deque[int], kept: CutRows
+        self, one: _Slice, folds: Sequence[GroupFold | ServerFold], made: _Made, cuts: deque[int], kept: CutRows
     ) -> Iterator[tuple[Table | str, pa.Table]]:
         """Walk a slice, cut by cut."""
         owned = OwnedQueues(_of_table(self._given, QUEUE_OWNERSHIP.name, one.first, one.last))
@@ -252,6 +271,7 @@ class _Bucket:
             self._of.cut_rounds,
             ends,
             self._modes(),
+            self._troubles,
         )
         told: dict[str, Told] = {}
         expectations: dict[str, dict[tuple[Any, ...], Expected]] = defaultdict(dict)
@@ -260,11 +280,15 @@ class _Bucket:
         supposed = self._supposed(recorded, premises) if premises.about_consumers else recorded
         supposed_expectations: dict[str, dict[tuple[Any, ...], Expected]] = defaultdict(dict)
         folds: list[GroupFold] = []
+        lines, settings = self._lines(), self._settings()
         for group, collector in sorted({*self._rounds, *self._states, *self._kept.states}):
+            if group == SERVERS:
+                continue
             if group not in told:
                 told[group] = self._told(group, beats.get(group, ()), events.get(group, ()))
+            beside = Beside(lines.get(group), settings.get((group, collector), ()))
             opening = self._states.get((group, collector))
-            of_group = told[group], self._options.fold, expectations[group], opening
+            of_group = told[group]._replace(beside=beside), self._options.fold, expectations[group], opening
             kept = self._kept.states.get((group, collector))
             folds.append(GroupFold((self._cluster, collector, group), recorded, *of_group, kept))
             if premises.about_consumers:
@@ -272,6 +296,25 @@ class _Bucket:
                 of_group = told[group], self._options.fold, supposed_expectations[group], opening
                 folds[-1] = SupposedFold(folds[-1], own, folds[-1].key, supposed, *of_group)
         return folds
+
+    def _server_folds(self) -> dict[str, ServerFold]:
+        """The servers as each collector saw them."""
+        signs, walk = _rows(self._given, SIGNS_OF_SERVERS, SIGNS), self._options.fold.walk
+        known = {collector for group, collector in (*self._states, *self._kept.states) if group == SERVERS}
+        return {
+            collector: ServerFold(
+                (self._cluster, collector, SERVERS),
+                signs.filter(pc.equal(signs["collector"], collector)),
+                walk,
+                self._states.get((SERVERS, collector)),
+                self._kept.states.get((SERVERS, collector)),
+            )
+            for collector in sorted(known | set(pc.unique(signs["collector"]).to_pylist()))
+        }
+
+    def _troubles(self, collector: str, round_us: int, at: int) -> Sequence[Trouble]:
+        fold = self._servers.get(collector)
+        return fold.troubles(round_us, at) if fold is not None else ()
 
     def _supposed(self, recorded: Recorded, premises: Premises) -> Recorded:
         """What would be known if what is supposed were true; the places of its rounds are its own."""
@@ -319,6 +362,36 @@ class _Bucket:
         for row, at in zip(rows.drop_columns(["logged_at"]).to_pylist(), instants, strict=True):
             subject = next(row[n] for n in ("client_id", "address", "consumer_group") if row[n] is not None)
             found[row["consumer_group"]].append((at, EVENTS[row["kind"]], subject))
+        return found
+
+    def _lines(self) -> dict[str, pa.Table]:
+        """Lines of logs that add something to findings, by group; those that name none are of a log's only group."""
+        lines = _rows(self._given, LOGGED, LOGGED_SCHEMA)
+        nameless = _rows(self._given, LOGGED_NAMELESS, LOGGED_SCHEMA)
+        groups: dict[str, set[str]] = defaultdict(set)
+        for rows in (lines, *(_of_table(self._given, name) for name in (REBALANCE_RESULT.name, CLIENT_EVENT.name))):
+            pairs = zip(rows["source_file"].to_pylist(), rows["consumer_group"].to_pylist(), strict=True)
+            for file, group in set(pairs) if nameless.num_rows else ():
+                groups[log_of(file)].add(group)
+        whose = [groups.get(log_of(file), set()) for file in nameless["source_file"].to_pylist()]
+        named = pa.array([next(iter(of)) if len(of) == 1 else None for of in whose], pa.string())
+        lines = pa.concat_tables([lines, nameless.set_column(0, LOGGED_SCHEMA.field(0), named)])
+        at = pc.cast(pc.cast(lines["logged_at"], pa.timestamp("ms", "UTC"), safe=False), pa.int64())
+        lines = lines.append_column("at", at).filter(pc.field("consumer_group").is_valid())
+        order = [(name, "ascending") for name in ("consumer_group", "at", "source_file", "source_line")]
+        lines = lines.sort_by(order).combine_chunks()
+        names = pc.unique(lines["consumer_group"]).to_pylist()
+        return {name: lines.filter(pc.field("consumer_group") == name) for name in names}
+
+    def _settings(self) -> dict[tuple[str, str], list[Setting]]:
+        """What brokers told of the groups that one of them does not let consume, by group and collector."""
+        rows = _of_table(self._given, SUBSCRIPTION_GROUP.name)
+        refused = pc.unique(rows.filter(pc.invert(rows["consume_enable"]))["consumer_group"])
+        found: dict[tuple[str, str], list[Setting]] = defaultdict(list)
+        for row in rows.filter(pc.is_in(rows["consumer_group"], refused)).to_pylist():
+            at, enabled = to_ms(row["captured_at"]) or 0, row["consume_enable"] is not False
+            place = f"{row['source_file']}:{row['source_line']}"
+            found[row["consumer_group"], row["collector"]].append(Setting(at, row["broker_name"], enabled, place))
         return found
 
     def _readings(self) -> dict[tuple[str, str], list[tuple[int, int]]]:
@@ -383,7 +456,7 @@ class _Made:
         for key, rounds in stored.shares.items():
             self.shares[key] += rounds
 
-    def add(self, key: tuple[str, str, str], rows: Iterator[tuple[str, Any]]) -> None:
+    def add(self, key: tuple[str, str, str], rows: Iterable[tuple[str, Any]]) -> None:
         """Take what a group's fold gives."""
         for kind, row in rows:
             if kind == SHARES:

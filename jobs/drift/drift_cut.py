@@ -6,14 +6,13 @@ What is of a cluster, not of a group, goes as copies: see ``drift_routes``.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.jobs.drift.group_split import Cutting, Split, of_cluster
-from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.blobs import Blob
 from hindsight.jobs.engines.data_files import TableFolder
@@ -28,29 +27,32 @@ from hindsight.schemas import (
     QUEUE_PROGRESS,
     REBALANCE_RESULT,
     SNAPSHOT_CAPTURE,
+    SUBSCRIPTION_GROUP,
     TABLES,
     Table,
 )
+from hindsight.schemas.arrow_types import arrow_schema
+from hindsight.udfs.consumer.broker_assignment import NEEDED as MODES
+from hindsight.udfs.consumer.failed_reads import refusals
 from hindsight.udfs.consumer.listed_members import INFO
-from hindsight.udfs.consumer.member_rules import CLIENT_LOG, RUNNING_INFO
+from hindsight.udfs.consumer.member_rules import CLIENT_LOG, RUNNING_INFO, SHOWN
 from hindsight.udfs.consumer.member_signs import EVENTS
 from hindsight.udfs.consumer.nearest_captures import NEEDED, are_nearest, nearest_of
 from hindsight.udfs.consumer.owned_queues import LAG, OWNER, POPPED
-from hindsight.udfs.consumer.proxies import refusals
-from hindsight.udfs.consumer.request_modes import NEEDED as MODES
 from hindsight.udfs.consumer.round_dates import near, of_rounds, on_dates
 from hindsight.udfs.consumer.round_reads import OF_GROUPS
-from hindsight.udfs.consumer.rows_of_rounds import microseconds
-from hindsight.udfs.consumer.shown_strategies import SHOWN
+from hindsight.udfs.consumer.rows_of_rounds import instant, microseconds
 from hindsight.udfs.consumer.topic_routes import ROUTE
 from hindsight.udfs.consumer.whole_names import printed_names
-from hindsight.udfs.groups.group_fold import instant
+from hindsight.udfs.drift.told_beside import CHANGED, LOGGED_KINDS
 from hindsight.udfs.limits.unread_answers import NOT_ASKED
 from hindsight.udfs.rebalances.log_lines_of_groups import OF_GROUP
+from hindsight.udfs.servers.server_signs import signs_of
 from hindsight.udfs.values.arrays import BoolArray, chosen
 
 SHOWS = "shown"
 SEEN = "seen"
+SIGNS_OF_SERVERS = "signs of servers"
 PRINTED, ASKED_PROXY, CUT_ROUNDS, NEAREST = "printed", "asked proxy", "cut rounds", "nearest"
 _OF_ROUND = ("cluster", "event_date", "collector", "consumer_group", "round_at")
 _READ = (
@@ -59,9 +61,19 @@ _READ = (
     "client_rebalance", "client_started_at", "client_kind", "member_ids", "subscriptions", "source_file",
     "source_line",
 )  # fmt: skip
+_SETTING = ("broker_name", "captured_at", "consume_enable", "source_file", "source_line")
 _CONNECTED = (
     "broker_name", "client_id", "address", "captured_at", "language", "client_version", "client_kind", "message_model",
 )  # fmt: skip
+# What lines add to findings (``told_beside``), of both tables of logs.
+LOGGED = "logged"
+_ADDS = {
+    CLIENT_EVENT.name: (
+        "kind", "logged_at", "topic", "broker_name", "queue_id", "response_code", "exception", "detail", "offset",
+        "new_offset", "min_offset", "max_offset", "broker_address", "source_file", "source_line",
+    ),
+    MEMBERSHIP_EVENT.name: ("topic", "broker_name", "sub_string", "old_sub_string", "source_file", "source_line"),
+}  # fmt: skip
 _LINE = ("consumer_group", "client_id", "topic", "logged_at", "source_file", "source_line")
 CLIENT_EVENT_COLUMNS = (*_LINE, "kind", "broker_name", "queue_id", "queues", "detail", "exception", "error")
 _OF_DAYS = {
@@ -76,6 +88,7 @@ _COLUMNS = {
     QUEUE_OWNERSHIP.name: (*_OF_ROUND, *OWNER, "captured_at", "dropped"),
     POP_ASSIGNMENT.name: (*_OF_ROUND, *POPPED, "captured_at", "dropped"),
     QUEUE_PROGRESS.name: (*_OF_ROUND, *LAG, "doubts"),
+    SUBSCRIPTION_GROUP.name: (*_OF_ROUND, *_SETTING),
     MESSAGE_REQUEST_MODE.name: (*_OF_ROUND, *(name for name in MODES if name != "consumer_group")),
 } | {name: ("cluster", "event_date", *columns) for name, columns in _OF_DAYS.items()}
 _NEAREST = pa.schema(
@@ -106,6 +119,14 @@ def cut_schema(name: str) -> pa.Schema:
 def columns_of(table: Table, columns: Sequence[str]) -> pa.Schema:
     """Columns of a table, any of them null."""
     return pa.schema([arrow_schema(table).field(column).with_nullable(True) for column in columns])
+
+
+LOGGED_SCHEMA = pa.unify_schemas(
+    [
+        columns_of(CLIENT_EVENT, ("consumer_group", *_ADDS[CLIENT_EVENT.name])),
+        columns_of(MEMBERSHIP_EVENT, ("sub_string", "old_sub_string")),
+    ]
+)
 
 
 class ClusterFile(Protocol):
@@ -151,7 +172,7 @@ def cut(task: GroupFile) -> Iterator[Blob]:
     which collectors asked a proxy (``ASKED_PROXY``), and in which rounds they had no time (``CUT_ROUNDS``).
     """
     table = task.folder.table.name
-    for cluster, rows in of_clusters(task, _COLUMNS[table]):
+    for cluster, rows in of_clusters(task, (*_COLUMNS[table], *_ADDS.get(table, ()))):
         split = Split(cluster, task.by)
         if table in _OF_DAYS:
             yield from _of_days(table, rows, split)
@@ -202,6 +223,7 @@ def _captures(rows: pa.Table, split: Split) -> Iterator[Blob]:
     yield from split(SHOWS, _shown(shown, "captured_at", RUNNING_INFO))
     own = near_rounds(rows, cluster, by)
     yield Blob(SEEN, 0, 0, _seen(own, cluster))
+    yield from split.to_all(SIGNS_OF_SERVERS, signs_of(own))
     asked = [(cluster, collector, day.isoformat()) for collector, day in sorted(refusals(own))]
     yield Blob(ASKED_PROXY, 0, 0, _texts(("cluster", "collector", "day"), asked))
     left_out = own.filter(pc.equal(own["kind"], NOT_ASKED)).select(["cluster", "collector", "round_at"])
@@ -228,9 +250,7 @@ def _seen(captures: pa.Table, cluster: str) -> pa.Table:
 def _modes(rows: pa.Table, split: Split) -> Iterator[Blob]:
     """Modes of a group go to its bucket, what holds for all groups to every one."""
     yield from split(MESSAGE_REQUEST_MODE.name, rows)
-    of_all = rows.filter(pc.is_null(rows["consumer_group"])).drop_columns(["cluster", "event_date"])
-    for key in split.by.addresses.keys(split.cluster) if of_all.num_rows else ():
-        yield Blob(MESSAGE_REQUEST_MODE.name, key, 0, of_all)
+    yield from split.to_all(MESSAGE_REQUEST_MODE.name, rows.filter(pc.is_null(rows["consumer_group"])))
 
 
 def near_rounds(rows: pa.Table, cluster: str, by: Cutting) -> pa.Table:
@@ -262,15 +282,31 @@ def _of_days(table: str, rows: pa.Table, split: Split) -> Iterator[Blob]:
     if table in (REBALANCE_RESULT.name, CLIENT_EVENT.name):
         own = chosen(rows, on_dates(rows, dates))
         if table == CLIENT_EVENT.name:
+            yield from split(LOGGED, logged_lines(rows, near(dates, (-1, 0))))
             own = own.filter(pc.field("kind").isin(list(OF_GROUP)))
+        own = own.select(["cluster", "event_date", *_OF_DAYS[table]])
         yield from split(table, own)
         yield from split.logs(own)
         return
-    own = chosen(rows, on_dates(rows, near(dates)))
+    if table == MEMBERSHIP_EVENT.name:
+        yield from split(LOGGED, logged_lines(rows, near(dates, (-1, 0))))
+    own = chosen(rows, on_dates(rows, near(dates))).select(["cluster", "event_date", *_OF_DAYS[table]])
     of_table = pc.field("role") == "consumer" if table == CLIENT_HEARTBEAT.name else pc.field("kind").isin(list(EVENTS))
     own = own.filter(of_table)
     names = ["consumer_group" if name == "client_group" else name for name in own.column_names]
     yield from split(table, own.rename_columns(names))
+
+
+def logged_lines(rows: pa.Table, days: Collection[date]) -> pa.Table:
+    """The lines that add something to findings (``LOGGED_SCHEMA``)."""
+    if "sub_string" in rows.column_names:
+        rows = rows.filter((pc.field("kind") == CHANGED) & (pc.field("sub_string") != pc.field("old_sub_string")))
+        rows = rows.rename_columns(["consumer_group" if name == "client_group" else name for name in rows.column_names])
+    rows = rows.filter(pc.field("kind").isin([*LOGGED_KINDS, CHANGED]))
+    own = chosen(rows, on_dates(rows, days))
+    held = set(own.column_names)
+    columns = [own[f.name] if f.name in held else pa.nulls(len(own), f.type) for f in LOGGED_SCHEMA]
+    return pa.table(columns, schema=LOGGED_SCHEMA)
 
 
 def _texts(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> pa.Table:

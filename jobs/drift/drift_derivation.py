@@ -17,25 +17,25 @@ from hindsight.jobs.drift.drift_buckets import ClusterDates, DriftFold, DriftOpt
 from hindsight.jobs.drift.drift_cut import (
     ASKED_PROXY,
     CUT_ROUNDS,
+    LOGGED,
     NEAREST,
     PRINTED,
     SEEN,
     SHOWS,
+    SIGNS_OF_SERVERS,
     GroupFile,
     cut,
     look,
     needed_since,
 )
 from hindsight.jobs.drift.drift_ends import ENDS, EndCopies, cut_ends
-from hindsight.jobs.drift.drift_logs import NAMELESS, EventFile, cut_logs
+from hindsight.jobs.drift.drift_logs import LOGGED_NAMELESS, NAMELESS, EventFile, cut_logs
 from hindsight.jobs.drift.drift_routes import NAMES, ROUTE_CAPTURES, ROUTE_ENTRIES, RouteFile, cut_routes
 from hindsight.jobs.drift.group_split import LOGS, WANTS, Cutting, SplitOpening
-from hindsight.jobs.drift.kept_walks import (
+from hindsight.jobs.drift.kept_groups import (
     NOTHING_SEEN,
     Seen,
-    Start,
     Walks,
-    cuts_of,
     has_logs,
     is_otherwise,
     kept_of,
@@ -47,9 +47,8 @@ from hindsight.jobs.engines.arrow_lake import DataFile, Where
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.heaps import OfHeap, file_heaps
 from hindsight.jobs.engines.runner import Blobs, Runner
-from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.jobs.producers.producer_buckets import OPENING
-from hindsight.jobs.producers.producer_cut import Addresses
+from hindsight.jobs.lake.cluster_dates import OPENING, Addresses, ClusterDate
+from hindsight.jobs.publishing.kept_walks import Start, cuts_of
 from hindsight.jobs.publishing.publication import Stretch
 from hindsight.jobs.publishing.row_lineage import Lineage
 from hindsight.schemas import (
@@ -68,6 +67,7 @@ from hindsight.schemas import (
     REBALANCE_RESULT,
     REBALANCE_STATE,
     SNAPSHOT_CAPTURE,
+    SUBSCRIPTION_GROUP,
     TOPIC_ROUTE,
     TOPIC_STATUS,
     Table,
@@ -76,10 +76,10 @@ from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.nearest_captures import merged_nearest
 from hindsight.udfs.consumer.round_dates import near
 from hindsight.udfs.consumer.rows_of_rounds import microseconds
-from hindsight.udfs.diagnosis.log_processes import log_of
 from hindsight.udfs.groups.group_walk import WalkSettings
 from hindsight.udfs.groups.recorded_groups import FoldSettings
 from hindsight.udfs.landing.landing_formats import FORMATS, distances
+from hindsight.udfs.logs.rolled_logs import log_of
 from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
 
 _OF_GROUPS = (
@@ -89,6 +89,7 @@ _OF_GROUPS = (
     POP_ASSIGNMENT,
     QUEUE_PROGRESS,
     MESSAGE_REQUEST_MODE,
+    SUBSCRIPTION_GROUP,
     REBALANCE_RESULT,
 )
 _IF_FED = (CLIENT_HEARTBEAT, MEMBERSHIP_EVENT, CLIENT_EVENT)
@@ -195,9 +196,9 @@ def _folded(
         return [RouteFile(task.folder, task.file, by, wants, of.printed) for task in tasks]
 
     routed = runner.each(OfHeap(cut_routes), file_heaps(copied(SNAPSHOT_CAPTURE, TOPIC_ROUTE)))
-    routes = routed.of(ROUTE_CAPTURES, ROUTE_ENTRIES, NAMES)
+    routes = routed.of(ROUTE_CAPTURES, ROUTE_ENTRIES, NAMES, SIGNS_OF_SERVERS)
     ends = runner.each(OfHeap(cut_ends), file_heaps(copied(TOPIC_STATUS))).of(ENDS)
-    logs = runner.each(OfHeap(cut_logs), file_heaps(_logs(stretch, of.files, by, rows))).of(NAMELESS)
+    logs = runner.each(OfHeap(cut_logs), file_heaps(_logs(stretch, of.files, by, rows))).of(NAMELESS, LOGGED_NAMELESS)
     openings = [
         runner.over(SplitOpening(OPENING + table.name, by), stretch.opening(table))
         for table in (CLIENT_STRATEGY_STATE, GROUP_DRIFT_STATE, REBALANCE_STATE)
@@ -208,7 +209,7 @@ def _folded(
     cuts = _cuts(stretch, of, starts) if keeps else {}
     fold = DriftFold(by.addresses, _clusters(stretch, of, starts), options, lineage, cuts)
     names = [table.name for table in (*_OF_GROUPS, *of.fed)]
-    return runner.by_key(fold, rows.of(SHOWS, *names), routes, ends, logs, *openings)
+    return runner.by_key(fold, rows.of(SHOWS, LOGGED, SIGNS_OF_SERVERS, *names), routes, ends, logs, *openings)
 
 
 def _kept_before(

@@ -11,17 +11,18 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.jobs.drift.drift_cut import CLIENT_EVENT_COLUMNS, columns_of, of_clusters
+from hindsight.jobs.drift.drift_cut import CLIENT_EVENT_COLUMNS, LOGGED_SCHEMA, columns_of, logged_lines, of_clusters
 from hindsight.jobs.drift.group_split import Cutting
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.blobs import Blob
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.schemas import CLIENT_EVENT
-from hindsight.udfs.consumer.round_dates import on_dates
-from hindsight.udfs.diagnosis.log_processes import log_of
+from hindsight.udfs.consumer.round_dates import near, on_dates
+from hindsight.udfs.logs.rolled_logs import log_of
 from hindsight.udfs.rebalances.log_lines_of_groups import OF_LOG
 
 NAMELESS = "lines of no group"
+LOGGED_NAMELESS = "logged lines of no group"
 NAMELESS_SCHEMA = columns_of(CLIENT_EVENT, CLIENT_EVENT_COLUMNS)
 
 
@@ -36,8 +37,13 @@ class EventFile(NamedTuple):
 
 def cut_logs(task: EventFile) -> Iterator[Blob]:
     """Lines that name no group, by bucket (``NAMELESS``)."""
-    for cluster, rows in of_clusters(task, ("event_date", *CLIENT_EVENT_COLUMNS)):
+    for cluster, rows in of_clusters(task, ("event_date", *CLIENT_EVENT_COLUMNS, *LOGGED_SCHEMA.names[:-2])):
         wants = task.wants.get(cluster, {})
+        lines = rows.filter(pc.field("consumer_group").is_null())
+        lines = logged_lines(lines, near(task.by.dates[cluster], (-1, 0)))
+        of_logs = [wants.get(log_of(file), ()) for file in lines["source_file"].to_pylist()]
+        for key in sorted({next(iter(of)) for of in of_logs if len(of) == 1}):  # whose it is, no other bucket doubts
+            yield Blob(LOGGED_NAMELESS, key, 0, lines.filter(pa.array([[*of] == [key] for of in of_logs], pa.bool_())))
         own = rows.filter(pc.field("kind").isin(list(OF_LOG)) & pc.field("consumer_group").is_null())
         own = own.filter(pa.array(on_dates(own, task.by.dates[cluster]))).select(list(CLIENT_EVENT_COLUMNS))
         keys = [wants.get(log_of(file), ()) for file in own["source_file"].to_pylist()]

@@ -13,21 +13,10 @@ from hindsight.jobs.drift.drift_cut import cut_schema
 from hindsight.jobs.drift.drift_logs import NAMELESS, NAMELESS_SCHEMA
 from hindsight.jobs.drift.drift_tables import plain_rows
 from hindsight.jobs.engines.blobs import Given
-from hindsight.jobs.producers.producer_cut import midnight_of
+from hindsight.jobs.lake.cluster_dates import DAY_MS, midnight_of
 from hindsight.schemas import CLIENT_EVENT, MEMBERSHIP_EVENT, REBALANCE_EVENT, REBALANCE_RESULT, REBALANCE_STATE, Table
 from hindsight.udfs.consumer.group_rows import to_instant, to_ms
-from hindsight.udfs.producer.attempt_columns import DAY_MS
-from hindsight.udfs.rebalances.log_lines_of_groups import (
-    CHANGED_ROUTE,
-    CREATED,
-    STOPPED,
-    instant_of,
-    lines_by_group,
-    memberships_by_group,
-    nameless_line,
-    of_day,
-    of_logs,
-)
+from hindsight.udfs.rebalances.log_lines_of_groups import Told, lines_by_group, memberships_by_group, of_day, of_logs
 from hindsight.udfs.rebalances.rebalance_event import event_row
 from hindsight.udfs.rebalances.rebalance_fold import Day, RebalanceFold
 from hindsight.udfs.rebalances.round_shares import ShareRound
@@ -75,33 +64,15 @@ class Rebalances:
 
     def _days(self, day: date, shares: Shares) -> dict[str, Day]:
         """What is told of each group on a date."""
-        lines = lines_by_group(of_day(self._results, day), of_day(self._events, day))
-        members = memberships_by_group(of_day(self._members, day))
-        nameless = of_logs(of_day(self._nameless, day))
+        told = Told(
+            lines_by_group(of_day(self._results, day), of_day(self._events, day)),
+            of_logs(of_day(self._nameless, day)),
+            memberships_by_group(of_day(self._members, day)),
+        )
         rounds: dict[str, dict[str, Sequence[ShareRound]]] = defaultdict(dict)
         for (group, collector), of_collector in shares.items():
             rounds[group][collector] = of_collector
-        ends_at = midnight_of(day) + DAY_MS
-        found = {}
-        for group in {*lines, *members, *rounds}:
-            own = lines.get(group, [])
-            beside = [row for log in sorted({line.folder for line in own}) for row in nameless.get(log, ())]
-            met = [line for row in beside if (line := nameless_line(row)) is not None]
-            found[group] = Day(
-                ends_at=ends_at,
-                lines=[*own, *met],
-                created=_named(beside, CREATED, "client_id"),
-                stopped=_named(beside, STOPPED, "client_id"),
-                routes=_named(beside, CHANGED_ROUTE, "topic"),
-                memberships=members.get(group, ()),
-                rounds=rounds.get(group, {}),
-            )
-        return found
-
-
-def _named(rows: Sequence[Mapping[str, Any]], kind: str, column: str) -> list[tuple[str, int]]:
-    """What the lines of a kind name, and when."""
-    return [(row[column], instant_of(row)) for row in rows if row["kind"] == kind and row[column] is not None]
+        return told.days(midnight_of(day) + DAY_MS, rounds)
 
 
 def _last(day: Day) -> int:

@@ -11,15 +11,15 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.jobs.drift.drift_cut import columns_of, near_rounds, of_clusters, rounds_of, subscribed
-from hindsight.jobs.drift.group_split import Cutting
+from hindsight.jobs.drift.drift_cut import SIGNS_OF_SERVERS, columns_of, near_rounds, of_clusters, rounds_of, subscribed
+from hindsight.jobs.drift.group_split import Cutting, Split
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.blobs import Blob, copies
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.schemas import SNAPSHOT_CAPTURE, TOPIC_ROUTE, Table
-from hindsight.udfs.consumer.route_entries import entries_of, entries_schema
-from hindsight.udfs.consumer.topic_routes import ROUTE
+from hindsight.udfs.consumer.topic_routes import ROUTE, entries_of, entries_schema
 from hindsight.udfs.consumer.whole_names import BROKER, NAMED, TOPIC
+from hindsight.udfs.servers.server_signs import signs_of_routes
 from hindsight.udfs.values.arrays import chosen
 
 ROUTE_CAPTURES, ROUTE_ENTRIES, NAMES = "reads of routes", "entries of routes", "names"
@@ -61,14 +61,19 @@ class RouteFile(NamedTuple):
 
 
 def cut_routes(task: RouteFile) -> Iterator[Blob]:
-    """What routes say (``ROUTE_ENTRIES``), or their reads (``ROUTE_CAPTURES``), by bucket; and names (``NAMES``)."""
+    """What routes say (``ROUTE_ENTRIES``), or their reads (``ROUTE_CAPTURES``), by bucket; and names (``NAMES``).
+
+    What routes say of brokers (``SIGNS_OF_SERVERS``) goes to every bucket.
+    """
     is_reads = task.folder.table.name == SNAPSHOT_CAPTURE.name
-    more = ("consumer_group", "subscriptions", "source") if is_reads else ()
+    more = ("consumer_group", "subscriptions", "source") if is_reads else ("source_file", "source_line")
     for cluster, rows in of_clusters(task, (*(_ROUTE_READ if is_reads else _TOLD), *more)):
         own = near_rounds(rows, cluster, task.by) if is_reads else chosen(rows, rounds_of(rows, cluster, task.by))
         yield from _names(own, cluster, task)
-        routes = own.filter(pc.equal(own["kind"], ROUTE)).select(list(_ROUTE_READ)) if is_reads else own
-        routes = routes.drop_columns(list(_OF_CLUSTER))
+        if not is_reads:
+            yield from Split(cluster, task.by).to_all(SIGNS_OF_SERVERS, signs_of_routes(own))
+        routes = own.filter(pc.equal(own["kind"], ROUTE)) if is_reads else own
+        routes = routes.select([c for c in (_ROUTE_READ if is_reads else _TOLD) if c not in _OF_CLUSTER])
         if is_reads:
             yield from copies(ROUTE_CAPTURES, routes, _keys(cluster, task))
         else:

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.schemas import (
     ALLOCATION_DRIFT,
     BROKER_ASSIGNMENT,
@@ -22,6 +21,7 @@ from hindsight.schemas import (
     MEMBERSHIP_CHANGE,
     Table,
 )
+from hindsight.schemas.arrow_types import kernel_schema
 from hindsight.udfs.consumer.broker_rounds import ASSIGNMENT
 from hindsight.udfs.consumer.topic_facts import Expected, TopicFacts
 from hindsight.udfs.consumer.topic_routes import Queues
@@ -36,22 +36,16 @@ OF_KIND: Mapping[str, Table] = {
     CHANGE: MEMBERSHIP_CHANGE,
     STATE: GROUP_DRIFT_STATE,
 }
-_LINEAGE = ("computed_at", "run_id")
 
 
 def plain_rows(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Rows of a table as they are."""
-    return pa.Table.from_pylist(list(rows), schema=_bare(table))
-
-
-def _bare(table: Table) -> pa.Schema:
-    """A table's columns, any of them null, without those that say which run computed a row."""
-    return pa.schema([field.with_nullable(True) for field in arrow_schema(table) if field.name not in _LINEAGE])
+    return pa.Table.from_pylist(list(rows), schema=kernel_schema(table))
 
 
 def group_round_rows(place: Mapping[str, Any], judged: Sequence[tuple[tuple[str, str, str], JudgedTopic]]) -> pa.Table:
     """Rows of ``group_round``, by cluster, collector and group; ``place``: columns that all of them have."""
-    schema, rounds = _bare(GROUP_ROUND), [one for _, one in judged]
+    schema, rounds = kernel_schema(GROUP_ROUND), [one for _, one in judged]
     of_topics, which = _distinct([one.facts for one in rounds])
     columns: dict[str, Any] = {name: pa.repeat(pa.scalar(value), len(rounds)) for name, value in place.items()}
     columns |= {name: column.take(which) for name, column in _topic_columns(of_topics, schema).items()}
@@ -130,7 +124,7 @@ def _listed(sizes: Iterable[int | None], values: pa.Array) -> pa.Array:
 
 def expected_rows(place: Mapping[str, Any], of_groups: Sequence[tuple[str, Expected]]) -> pa.Table:
     """Rows of ``expected_allocation``, by group; ``place``: columns that all of them have."""
-    schema, expectations = _bare(EXPECTED_ALLOCATION), [one for _, one in of_groups]
+    schema, expectations = kernel_schema(EXPECTED_ALLOCATION), [one for _, one in of_groups]
     columns: dict[str, Any] = {name: pa.repeat(pa.scalar(value), len(expectations)) for name, value in place.items()}
     columns["consumer_group"] = pa.array([group for group, _ in of_groups], pa.string())
     for name in schema.names:

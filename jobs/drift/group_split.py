@@ -18,11 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.jobs.engines.blobs import Blob
-from hindsight.jobs.producers.producer_cut import Addresses
+from hindsight.jobs.lake.cluster_dates import Addresses
 from hindsight.udfs.consumer.nearest_captures import Nearest
 from hindsight.udfs.consumer.rows_of_rounds import microseconds
+from hindsight.udfs.servers.server_fold import SERVERS
 from hindsight.udfs.values.arrays import IntArray, chosen, order_of, with_dictionaries
-from hindsight.udfs.values.light_queues import lite_parent
+from hindsight.udfs.values.message_queues import lite_parent
 
 WANTS, LOGS = "wants", "logs"
 HOUR_US = 3_600_000_000
@@ -68,6 +69,13 @@ class Split:
             own = kept.slice(start, end - start)
             yield Blob(name, int(keys[start]), int(hours[start]), with_dictionaries(own) if sliced else own)
 
+    def to_all(self, name: str, rows: pa.Table) -> Iterator[Blob]:
+        """The rows as copies for each bucket."""
+        for key in self.by.addresses.keys(self.cluster) if rows.num_rows else ():
+            yield Blob(
+                name, key, 0, rows.drop_columns([c for c in ("cluster", "event_date") if c in rows.column_names])
+            )
+
     def _keys(self, rows: pa.Table) -> IntArray:
         groups = rows["consumer_group"].combine_chunks().dictionary_encode()
         buckets = [self.key(group) for group in groups.dictionary.to_pylist()]
@@ -106,7 +114,7 @@ def key_of(addresses: Addresses, cluster: str, consumer_group: str) -> int:
 
 @dataclass(frozen=True)
 class SplitOpening:
-    """How the rows of a closing table are brought to their groups' buckets."""
+    """How the rows of a closing table are brought to their groups' buckets; what is of servers, to every bucket."""
 
     name: str
     by: Cutting
@@ -115,7 +123,10 @@ class SplitOpening:
         """The rows by bucket."""
         for cluster in pc.unique(rows["cluster"]).to_pylist():
             if cluster in self.by.dates:
-                yield from Split(cluster, self.by)(self.name, of_cluster(rows, cluster))
+                split, own = Split(cluster, self.by), of_cluster(rows, cluster)
+                of_servers = pc.equal(own["consumer_group"], SERVERS)
+                yield from split.to_all(self.name, own.filter(of_servers))
+                yield from split(self.name, own.filter(pc.invert(of_servers)))
 
 
 def of_cluster(rows: pa.Table, cluster: str) -> pa.Table:

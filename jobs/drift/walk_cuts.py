@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from hindsight.jobs.drift.drift_ends import END_SCHEMA
 from hindsight.jobs.engines.blobs import Given
-from hindsight.udfs.consumer.shown_strategies import Sighting
+from hindsight.udfs.consumer.member_rules import Sighting
 from hindsight.udfs.consumer.topic_facts import Expected
 from hindsight.udfs.groups.group_fold import GroupFold
 from hindsight.udfs.rebalances.round_shares import ShareRound
+from hindsight.udfs.servers.server_fold import ServerFold
 
 KEPT_STATES, KEPT_TOLD = "kept states", "told so far"
 STATES = pa.schema(
@@ -48,7 +49,6 @@ TOLD = pa.schema(
 SHARE, EXPECTED, CHANGE, SHOWN_BY, UNCOLLECTED, END_OF_QUEUE, NOT_KEPT = (
     "share", "expected", "change", "shown", "uncollected", "end", "not kept",
 )  # fmt: skip
-_MOST_SHARES = 200  # of a group and date: what shares anew all day long is derived anew each time
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
 Group = tuple[str, str]  # consumer group, collector
@@ -115,7 +115,7 @@ class CutRows:
     def __init__(
         self,
         cluster: str,
-        folds: Sequence[GroupFold],
+        folds: Sequence[GroupFold | ServerFold],
         sightings: Mapping[str, Sequence[Sighting]],
         ends: pa.Table,
         from_us: int,
@@ -172,9 +172,6 @@ class CutRows:
 
     def _new_shares(self, shares: Mapping[Group, Sequence[ShareRound]]) -> Iterator[tuple[str, Group, Any]]:
         for of, rounds in shares.items():
-            if len(rounds) > _MOST_SHARES:
-                yield NOT_KEPT, of, "too many shares"
-                continue
             yield from ((SHARE, of, one.to_state()) for one in rounds[self._shares[of] :])
             self._shares[of] = len(rounds)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
-from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +12,7 @@ from deltalake import Schema
 from hindsight.jobs.engines.arrow_lake import Where
 from hindsight.jobs.lake.table_schema import stored_columns
 from hindsight.schemas import Table
+from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.schemas.column_types import StructType, of_json
 
 
@@ -28,16 +28,6 @@ def delta_schema(columns: StructType) -> Schema:
 def columns_of(found: Schema) -> StructType:
     """The same the other way."""
     return of_json(found.to_json())
-
-
-def arrow_schema(table: Table) -> pa.Schema:
-    """A contract's columns; instants are microseconds in UTC."""
-    return _arrow_schema(stored_columns(table).json())
-
-
-def row_schema(table: Table) -> pa.Schema:
-    """The same as rows have it that are not stored yet: null is for the writer to refuse."""
-    return pa.schema([field.with_nullable(True) for field in arrow_schema(table)])
 
 
 def with_comments(table: Table, stored: Schema) -> pa.Schema:
@@ -62,11 +52,6 @@ def _described(field: pa.Field, stored: pa.Field | None) -> pa.Field:
 
 def _field(of: pa.Schema | pa.StructType, name: str) -> pa.Field | None:
     return of.field(name) if name in of.names else None
-
-
-@cache
-def _arrow_schema(columns: str) -> pa.Schema:
-    return pa.schema([field.remove_metadata() for field in pa.schema(Schema.from_json(columns).to_arrow())])
 
 
 def conformed_rows(rows: pa.Table, table: Table, columns: Sequence[str] = ()) -> pa.Table:

@@ -144,6 +144,9 @@ class ArrowLake(Protocol):
     def files(self, table: Table, dates: Collection[date] | None = None) -> list[DataFile]:
         """The files of the latest version that hold rows of these dates; None: all."""
 
+    def files_since(self, table: Table, dates: Collection[date], column: str, since: datetime) -> list[DataFile]:
+        """Of these the ones that may hold a row whose ``column`` is not earlier than the instant."""
+
     def append(self, table: Table, rows: Any) -> None:
         """Add rows."""
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from hindsight.schemas import Table
-from hindsight.schemas.expectations import INVARIANTS
 
 OBSERVED_CHARS = 500
 _UNEXPECTED, _SELECTED = "unexpected_count", "observed_value"
@@ -39,7 +38,7 @@ def expectations(table: Table, quote: Callable[[str], str]) -> Iterator[Expectat
         known = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
         query = f"SELECT COUNT(*) FROM {{batch}} WHERE {quote(column)} NOT IN ({known})"
         yield Expectation(value_told(column), "critical", _UNEXPECTED, query)
-    for rule in INVARIANTS.get(table.name, ()):
+    for rule in table.rules:
         yield Expectation(rule.name, rule.severity, _SELECTED, f"SELECT COUNT(*) FROM ({rule.query})")
 
 
@@ -69,7 +68,7 @@ def results_of_table(table: Table, expected: Sequence[Expectation], ask: Ask) ->
     """The rows of ``quality_result``; ``ask`` is of this table's rows. What cannot be counted is a critical failure."""
     try:
         return [_result(table, each, count) for each, count in zip(expected, _asked(expected, ask), strict=True)]
-    except Exception:
+    except Exception:  # of one count, whatever it is: each by itself, to tell which
         return [_by_itself(table, each, ask) for each in expected]
 
 
@@ -80,7 +79,7 @@ def _asked(expected: Sequence[Expectation], ask: Ask) -> Sequence[int]:
 def _by_itself(table: Table, each: Expectation, ask: Ask) -> dict[str, Any]:
     try:
         return _result(table, each, *_asked([each], ask))
-    except Exception as error:
+    except Exception as error:  # a check that cannot be made has failed, and the gate refuses
         crashed = {"severity": "critical", "success": False, "observed": str(error)[:OBSERVED_CHARS]}
         return {"table": table.name, "expectation": each.told, **crashed}
 

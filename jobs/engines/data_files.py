@@ -10,21 +10,28 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from hindsight.jobs.engines.arrow_columns import arrow_schema, conformed_rows, no_rows, require_values
+from hindsight.jobs.engines.arrow_columns import conformed_rows, no_rows, require_values
 from hindsight.jobs.engines.arrow_lake import DataFile, Rows, StagedFile
 from hindsight.jobs.lake.lake_place import file_system
+from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
 from hindsight.schemas import Table
+from hindsight.schemas.arrow_types import row_schema
+
+if TYPE_CHECKING:
+    from hindsight.jobs.engines.local_lake import LocalLake
 
 _ROW_GROUP_BYTES = 64_000_000
 _FILE_BYTES = 512_000_000  # before they are packed
+_SAMPLE_ROWS = 4096
 _STATS_CHARS = 32
 _PIECE_ROWS = 250_000
 _MILLISECOND = timedelta(milliseconds=1)
@@ -115,7 +122,7 @@ class Staging:
 
     def _write(self, day: date | None) -> None:
         rows = pa.concat_tables(self._waiting.pop(day)).combine_chunks()
-        writing = self._open.get(day) or _Writing(self._folder, day)
+        writing = self._open.get(day) or _Writing(self._folder, day, rows)
         writing.write(rows)
         self._open[day] = writing
         if writing.bytes >= _FILE_BYTES:
@@ -129,16 +136,18 @@ class Staging:
 
 
 class _Writing:
-    def __init__(self, folder: TableFolder, day: date | None) -> None:
+    def __init__(self, folder: TableFolder, day: date | None, first: pa.Table) -> None:
         self._day, self.bytes = day, 0
         self._path = f"{f'event_date={day.isoformat()}/' if day else ''}part-{uuid4()}.parquet"
         self._system, self._place = folder._place(self._path)
-        schema = arrow_schema(folder.table)
+        schema = row_schema(folder.table)
         if day:
             schema = schema.remove(schema.get_field_index("event_date"))
-        self._schema = pa.schema([field.with_nullable(True) for field in schema])
+        self._schema = schema
         self._system.create_dir(self._place.rpartition("/")[0], recursive=True)
-        self._writer = pq.ParquetWriter(self._place, self._schema, filesystem=self._system, store_schema=False)
+        self._writer = pq.ParquetWriter(
+            self._place, schema, filesystem=self._system, store_schema=False, **_encodings(first.select(schema.names))
+        )
 
     def write(self, rows: pa.Table) -> None:
         self.bytes += rows.nbytes
@@ -149,6 +158,32 @@ class _Writing:
         size = self._system.get_file_info(self._place).size
         with pq.ParquetFile(self._place, filesystem=self._system) as written:
             return StagedFile(self._path, size, written.metadata.num_rows, self._day, _stats(written.metadata))
+
+
+def _encodings(first: pa.Table) -> dict[str, Any]:
+    """How columns are written: those of which few values come twice by their differences, all others by dictionaries.
+
+    ``first``: rows to go by. Spark, DuckDB, Polars and delta-rs read them.
+    """
+    some = first.slice(0, _SAMPLE_ROWS)
+    differences = {}
+    for field in first.schema:
+        is_number = pa.types.is_timestamp(field.type) or pa.types.is_integer(field.type)
+        if len(some) == _SAMPLE_ROWS and (is_number or pa.types.is_string(field.type)):
+            values = some[field.name].drop_null()
+            if 2 * pc.count_distinct(values).as_py() > len(values):
+                differences[field.name] = "DELTA_BINARY_PACKED" if is_number else "DELTA_BYTE_ARRAY"
+    repeated = [path for field in first.schema for path in _paths(field, field.name) if path not in differences]
+    return {"use_dictionary": repeated, "column_encoding": differences}
+
+
+def _paths(field: pa.Field, path: str) -> list[str]:
+    """Parquet's columns of an Arrow column."""
+    if pa.types.is_list(field.type):
+        return _paths(field.type.value_field, f"{path}.list.element")
+    if pa.types.is_struct(field.type):
+        return [each for own in field.type for each in _paths(own, f"{path}.{own.name}")]
+    return [path]
 
 
 def _groups_since(file: pq.FileMetaData, name: str, since: datetime) -> list[int]:
@@ -224,3 +259,28 @@ def rows_in(folder: TableFolder, files: Iterable[DataFile | StagedFile], columns
     """The rows of several files."""
     wanted = list(columns) or folder.table.schema.names
     return pa.concat_tables([no_rows(folder.table, wanted), *(folder.read(file, wanted) for file in files)])
+
+
+# Spark writes instants as Parquet's oldest kind.
+_PARQUET = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
+
+
+def scanned(
+    lake: LocalLake, table: Table, dates: DateRange = EVERY_DATE, *, as_of: int | datetime | None = None
+) -> ds.Dataset | pa.Table:
+    """The rows of some dates in the contract's columns; a column that is not stored yet is null.
+
+    A condition on ``event_date`` leaves files unread, one on another column parts of files.
+    Raises: WrongSchemaError: the table is of no earlier contract either.
+    """
+    files = [file for file in lake.files(table, as_of=as_of) if file.event_date is None or file.event_date in dates]
+    if not files:
+        return no_rows(table)
+    system, folder = file_system(f"{lake.root}/{table.name}")
+    return ds.FileSystemDataset(list(_fragments(files, system, folder)), row_schema(table), _PARQUET, system)
+
+
+def _fragments(files: list[DataFile], system: pa.fs.FileSystem, folder: str) -> Iterator[ds.Fragment]:
+    for file in files:
+        of_date = None if file.event_date is None else ds.field("event_date") == pa.scalar(file.event_date, pa.date32())
+        yield _PARQUET.make_fragment(f"{folder}/{file.path}", filesystem=system, partition_expression=of_date)

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from hindsight.jobs.engines.arrow_lake import Footprint, Where
-from hindsight.jobs.engines.kept_notes import KeptNotes
+from hindsight.jobs.engines.kept_between_runs import KeptNotes
 from hindsight.jobs.engines.spark_rows import SparkRows, frame_of, latest, sql_of
 from hindsight.jobs.engines.spark_sql import dates_sql, rows_of, sql_text
 from hindsight.jobs.lake.lake_place import for_hadoop

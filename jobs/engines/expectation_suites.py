@@ -13,7 +13,6 @@ from great_expectations.data_context.types.base import ProgressBarsConfig
 
 from hindsight.jobs.engines.counted_results import OBSERVED_CHARS
 from hindsight.schemas import Table
-from hindsight.schemas.expectations import INVARIANTS
 
 __all__ = ["BatchDefinition", "crash_of", "ephemeral_context", "expectations_of", "key_and_values", "outcome"]
 
@@ -30,7 +29,7 @@ def expectations_of(table: Table) -> list[Any]:
     """The table's key is unique, its closed columns hold known values, and its invariants hold."""
     invariants = [
         gxe.UnexpectedRowsExpectation(unexpected_rows_query=rule.query, description=rule.name, severity=rule.severity)
-        for rule in INVARIANTS.get(table.name, ())
+        for rule in table.rules
     ]
     return [*key_and_values(table), *invariants]
 

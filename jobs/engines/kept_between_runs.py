@@ -1,15 +1,24 @@
-"""What the runs of one process hand to the next: workers, and the lake with its open tables."""
+"""What the runs of one process hand to the next: workers, the lake with its open tables, when the page is due."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from contextvars import ContextVar
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from hindsight.jobs.lake.small_files import Store, store_at
+
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from hindsight.jobs.engines.local_lake import LocalLake
     from hindsight.jobs.engines.local_runner import Workers
 
+_DEAR_CPU_S = 2.0  # a page that costs less is made in each run
+_REST = 10  # a dear one then waits so many times as long as it cost
 
 _KEPT: ContextVar[KeptBetweenRuns | None] = ContextVar("kept between runs", default=None)
 
@@ -23,9 +32,14 @@ class KeptBetweenRuns:
     """Use it as a context: runs within it share these, and at its end the workers are gone.
 
     Workers that a run did not need end with it, and what a run that failed had open is opened anew.
+
+    Attributes:
+        owes_page: the page was not due in the last run.
     """
 
     def __init__(self) -> None:
+        self.owes_page = False
+        self._page_due_at = 0.0
         self._lake: LocalLake | None = None
         self._workers: Workers | None = None
 
@@ -54,3 +68,39 @@ class KeptBetweenRuns:
         self._lake = lake
         if self._workers is not None and not self._workers.worked:
             self._workers.end(at_once=False)
+
+    def page_is_due(self) -> bool:
+        """Whether the page, which is made of all that it shows each time, may be made anew; where not, it is owed."""
+        self.owes_page = time.monotonic() < self._page_due_at
+        return not self.owes_page
+
+    def page_made(self, cpu_s: float) -> None:
+        """The page cost so many seconds of CPU."""
+        self._page_due_at = time.monotonic() + (_REST * cpu_s if cpu_s > _DEAR_CPU_S else 0)
+
+
+NOTES = "_notes"  # their folder
+
+
+class KeptNotes:
+    """What a lake does with notes; ``confirm`` raises where it is no longer the run's, ``spark`` None: without it."""
+
+    root: str
+    spark: SparkSession | None
+    confirm: Callable[[], None]
+
+    def note(self, name: str, text: str | None) -> None:
+        """Keep a short text beside the tables until it is taken back (None)."""
+        self.confirm()
+        if text is None:
+            self._notes.delete(name)
+        else:
+            self._notes.write(name, text)
+
+    def noted(self, name: str) -> str | None:
+        """The text that was kept and not taken back."""
+        return self._notes.read(name)
+
+    @cached_property
+    def _notes(self) -> Store:
+        return store_at(self.spark, f"{self.root}/{NOTES}")

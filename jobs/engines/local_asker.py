@@ -16,8 +16,8 @@ import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 
 from hindsight.jobs.engines.asker import BadQueryError, no_column, no_table, only_read
+from hindsight.jobs.engines.data_files import scanned
 from hindsight.jobs.engines.local_lake import LocalLake
-from hindsight.jobs.engines.scanned import scanned
 from hindsight.jobs.engines.sql_views import View, views
 from hindsight.jobs.lake.what_ifs import supposed_in, what_if_root
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
@@ -71,6 +71,17 @@ class LocalAsker:
     def close(self) -> None:
         """End what reads in the background; nothing can be asked any more."""
         self._database.close()
+
+    def bound(self, megabytes: int) -> None:
+        """From now on so much memory, no file, no extension and no setting can be reached by a query."""
+        for setting in (f"memory_limit = '{megabytes}MB'", "python_enable_replacements = false"):
+            self._database.execute(f"SET {setting}")
+        self._database.execute("SET enable_external_access = false")
+        self._database.execute("SET lock_configuration = true")
+
+    def interrupt(self) -> None:
+        """End the query that runs, with an error for who waits; from another thread."""
+        self._database.interrupt()
 
     def answer(self, query: str, limit: int | None = None) -> pa.RecordBatchReader:
         """The rows of one query, piece by piece, or the first of them.

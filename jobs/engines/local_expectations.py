@@ -17,7 +17,7 @@ import pandas as pd
 from hindsight.jobs.engines.expectation_suites import crash_of, ephemeral_context, key_and_values, outcome
 from hindsight.jobs.engines.local_gate import BATCH, Given, as_duckdb, gate_database, quoted, seen
 from hindsight.schemas import Table
-from hindsight.schemas.expectations import INVARIANTS, Invariant
+from hindsight.schemas.table_contract import Invariant
 
 if TYPE_CHECKING:
     from hindsight.jobs.engines.local_lake import LocalLake
@@ -46,7 +46,7 @@ class _Checks:
         self._source = ephemeral_context().data_sources.add_pandas(job)
 
     def of(self, table: Table) -> list[dict[str, Any]]:
-        return self._key_and_values(table) + [self._rule(table, rule) for rule in INVARIANTS.get(table.name, ())]
+        return self._key_and_values(table) + [self._rule(table, rule) for rule in table.rules]
 
     def _key_and_values(self, table: Table) -> list[dict[str, Any]]:
         expected = key_and_values(table)

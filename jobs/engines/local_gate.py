@@ -12,14 +12,14 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from hindsight.jobs.engines.arrow_columns import arrow_schema, no_rows
+from hindsight.jobs.engines.arrow_columns import no_rows
 from hindsight.jobs.engines.arrow_lake import Rows, StagedFile
 from hindsight.jobs.engines.counted_results import expectations, results_of_table
-from hindsight.jobs.engines.data_files import rows_in
-from hindsight.jobs.engines.scanned import scanned
+from hindsight.jobs.engines.data_files import rows_in, scanned
 from hindsight.jobs.lake.lake_place import file_system
 from hindsight.schemas import TABLES, Table
-from hindsight.schemas.expectations import beside
+from hindsight.schemas.arrow_types import arrow_schema
+from hindsight.schemas.table_contract import beside
 
 if TYPE_CHECKING:
     from hindsight.jobs.engines.local_lake import LocalLake

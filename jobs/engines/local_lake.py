@@ -20,7 +20,6 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from hindsight.jobs.engines.arrow_columns import (
-    arrow_schema,
     chosen,
     columns_of,
     conformed_rows,
@@ -38,7 +37,7 @@ from hindsight.jobs.engines.arrow_lake import (
 )
 from hindsight.jobs.engines.changed_files import Rest, files_of, partition_of, too_many_small, updated, with_keys
 from hindsight.jobs.engines.data_files import TableFolder
-from hindsight.jobs.engines.kept_notes import KeptNotes
+from hindsight.jobs.engines.kept_between_runs import KeptNotes
 from hindsight.jobs.engines.local_candidates import LocalCandidates
 from hindsight.jobs.engines.stored_table import OpenTables, stored_table
 from hindsight.jobs.engines.table_changes import Change, changes_since
@@ -47,6 +46,7 @@ from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.lake_place import delta_options, file_system, for_others, is_local
 from hindsight.jobs.lake.table_schema import is_earlier, later_columns, stored_columns, tell_later
 from hindsight.schemas import Table
+from hindsight.schemas.arrow_types import arrow_schema
 
 RETENTIONS = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
 _AT_ONCE = 4

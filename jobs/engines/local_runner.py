@@ -26,6 +26,7 @@ from hindsight.jobs.engines.blobs import Blob, Entry, Given, Spool, packed
 from hindsight.jobs.engines.runner import Kernel, KernelFailedError, KeyKernel, RowKernel
 from hindsight.jobs.running.interrupts import STOPPING, undisturbed
 from hindsight.jobs.running.scratch_folder import ScratchFolder
+from hindsight.jobs.running.unseen import pandas_when_asked
 
 _FEW_BYTES = 4 << 20  # of blobs, for which no worker is started
 
@@ -85,7 +86,7 @@ class Workers:
         if self._pool is None:
             # A forked process would share the locks of this one's threads.
             context = get_context("spawn")
-            self._pool = ProcessPoolExecutor(self.most, mp_context=context, initializer=_end_with_parent)
+            self._pool = ProcessPoolExecutor(self.most, mp_context=context, initializer=_begin)
         return self._pool
 
 
@@ -151,8 +152,10 @@ class LocalRunner:
         return LocalBlobs(found)
 
 
-def _end_with_parent() -> None:
+def _begin() -> None:
     """Ends this process with the one that started it, of which a pipe tells; no signal tells of a SIGKILL."""
+    with pandas_when_asked():
+        pass  # Arrow is loaded
     parent = parent_process()
     assert parent is not None
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hindsight.conf.settings import Settings
-from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.engines.engine_choice import Engine
-from hindsight.jobs.engines.runner import Runner
 from hindsight.jobs.running.run_context import RunContext
+from hindsight.jobs.running.unseen import pandas_when_asked
+
+if TYPE_CHECKING:  # who finds that there is nothing to do opens none
+    from hindsight.jobs.engines.arrow_lake import ArrowLake
+    from hindsight.jobs.engines.runner import Runner
 
 
 class Opened(NamedTuple):
@@ -43,7 +46,8 @@ def opened(
 
         holding = opened_on_spark(lake_root, settings, context, name=name, master=master, wait_s=wait_s)
     else:
-        from hindsight.jobs.engines.local_run import opened_here
+        with pandas_when_asked():
+            from hindsight.jobs.engines.local_run import opened_here
 
         holding = opened_here(lake_root, settings, context, wait_s=wait_s)
     with holding as (lake, runner, held):

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from hindsight.jobs.engines.counted_results import expectations, results_of_table
 from hindsight.schemas import TABLES, Table
-from hindsight.schemas.expectations import beside
+from hindsight.schemas.table_contract import beside
 
 if TYPE_CHECKING:
     from hindsight.jobs.engines.spark_rows import FrameLake

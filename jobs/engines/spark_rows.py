@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import date, datetime
 from functools import reduce
 from typing import Any, Protocol
@@ -15,16 +15,40 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from hindsight.jobs.engines.arrow_columns import arrow_schema, conformed_rows
+from hindsight.jobs.engines.arrow_columns import conformed_rows
 from hindsight.jobs.engines.arrow_lake import EVERY_ROW, DataFile, Digests, Where, written_meanwhile
 from hindsight.jobs.engines.spark_gate import counted_results
 from hindsight.jobs.engines.spark_sql import dates_sql, in_dates, rows_of, sql_text
 from hindsight.jobs.engines.unseen_spark import seen_spark
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.table_schema import stored_schema
-from hindsight.jobs.running.spark_plans import interpreted_plans
 from hindsight.schemas import Table
+from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.values.date_digests import SUMMED, by_date, digests_of
+
+_COMPILED_FROM_LINES = 30_000  # somewhat below the 35,000 and 56,000 at which these lines cross
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
+@contextmanager
+def interpreted_plans(spark: SparkSession) -> Iterator[Callable[[int], None]]:
+    """Interpret what is planned within, until the function that this gives is told of many landed lines."""
+    usual = {name: str(spark.conf.get(name)) for name in _INTERPRETED}
+
+    def plan_for(lines: int) -> None:
+        if lines >= _COMPILED_FROM_LINES:
+            _configure(spark, usual)
+
+    _configure(spark, _INTERPRETED)
+    try:
+        yield plan_for
+    finally:
+        _configure(spark, usual)
+
+
+def _configure(spark: SparkSession, options: Mapping[str, str]) -> None:
+    for name, value in options.items():
+        spark.conf.set(name, value)
 
 
 class FrameLake(Protocol):
@@ -80,6 +104,12 @@ class SparkRows:
         ]
         of_dates = dates if table.dated else None
         return sorted((f for f in every if of_dates is None or f.event_date in of_dates), key=lambda file: file.path)
+
+    def files_since(
+        self: FrameLake, table: Table, dates: Collection[date], column: str, since: datetime
+    ) -> list[DataFile]:
+        """The same: statistics are not looked at."""
+        return SparkRows.files(self, table, dates)
 
     def gather(self: FrameLake, table: Table, rows: pa.Table) -> None:
         """Add rows: Spark's workers may read them next."""

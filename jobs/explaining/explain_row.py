@@ -7,11 +7,14 @@ the list of brokers; a drift row from the lists, rules and answers of its round.
 from __future__ import annotations
 
 from hindsight.jobs.engines.asker import Asker, BadQueryError, Record, records
-from hindsight.jobs.explaining.explained_assignment import explained_assignment
 from hindsight.jobs.explaining.explained_choice import explained_choice
-from hindsight.jobs.explaining.explained_drift import explained_drift
 from hindsight.jobs.explaining.explained_finding import explained_finding, explained_minute
-from hindsight.jobs.explaining.explained_incident import explained_change, explained_incident
+from hindsight.jobs.explaining.explained_incident import (
+    explained_assignment,
+    explained_change,
+    explained_drift,
+    explained_incident,
+)
 from hindsight.jobs.explaining.explained_inputs import (
     explained_allocation,
     explained_confirmation,
@@ -23,8 +26,7 @@ from hindsight.jobs.explaining.explained_inputs import (
 )
 from hindsight.jobs.explaining.explained_rebalance import explained_rebalance, explained_rebalances_of_date
 from hindsight.jobs.explaining.explained_release import explained_release
-from hindsight.jobs.explaining.explained_send import explained_send
-from hindsight.jobs.explaining.explained_window import explained_window
+from hindsight.jobs.explaining.explained_window import explained_send, explained_window
 from hindsight.jobs.explaining.explanation import MOST, Section
 from hindsight.schemas import DRIFT_INCIDENT, TABLES
 

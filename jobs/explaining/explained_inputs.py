@@ -157,6 +157,16 @@ def explained_state(asker: Asker, state: Record) -> Iterator[Section]:
         f"""SELECT incident_id, root_cause, cause_key, state, opened_at, last_seen_at, rounds_true FROM drift_incident
             WHERE {group} ORDER BY opened_at, incident_id LIMIT {MOST}""",
     )
+    if not state["consumer_group"]:
+        yield queried(
+            asker,
+            "The last questions to its servers (snapshot_capture)",
+            "The state of brokers and name servers is of no group: who answered, and who did not.",
+            f"""SELECT captured_at, kind, subject, broker_name, name_server, answered, error FROM snapshot_capture
+                WHERE {same(asker, state, "cluster", "event_date", "collector")}
+                ORDER BY captured_at DESC, kind, subject, broker_name, name_server LIMIT {MOST}""",
+        )
+        return
     yield queried(
         asker,
         "The group's last rounds (group_round)",

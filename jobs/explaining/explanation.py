@@ -7,7 +7,7 @@ from datetime import date, datetime
 from typing import Any
 
 from hindsight.jobs.engines.asker import Asker, Record, records
-from hindsight.jobs.running.terminal import legible
+from hindsight.jobs.running.terminal import legible, upright, width_of
 
 MOST = 60
 # The attempts that the replay went by: of some producers several sources tell.
@@ -24,16 +24,21 @@ class Section:
     words: str
     rows: list[Record]
 
-    def text(self) -> str:
-        """For a terminal; a single row stands upright."""
+    def text(self, width: int | None = None) -> str:
+        """For a terminal; a single row stands upright, and so do rows that are wider than ``width``."""
         head = f"== {self.title} ==" + (f"\n{self.words}" if self.words else "")
         if not self.rows:
             return f"{head}\n  (no row)"
         if len(self.rows) == 1:
             return "\n".join([head, *(f"  {name}: {shown(value)}" for name, value in self.rows[0].items())])
         lines = [list(self.rows[0]), *([shown(value) for value in row.values()] for row in self.rows)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        table = (" ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)) for line in lines)
+        widths = [max(map(width_of, column)) for column in zip(*lines, strict=True)]
+        if width is not None and sum(widths) + len(widths) > width:
+            return "\n".join([head, *upright(lines)])
+        table = (
+            " ".join(" " * (each - width_of(text)) + text for text, each in zip(line, widths, strict=True))
+            for line in lines
+        )
         return "\n".join([head, *table])
 
 

@@ -24,7 +24,6 @@ from typing import Any
 import pyarrow as pa
 
 from hindsight.conf.settings import Settings
-from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.engines.blobs import Blob
 from hindsight.jobs.engines.runner import Runner
@@ -33,13 +32,15 @@ from hindsight.jobs.intake.intake_reading import Beside
 from hindsight.jobs.intake.intake_rivals import Completed
 from hindsight.jobs.intake.read_options import read_options
 from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.landing.landing_root import NOTHING_KNOWN
 from hindsight.jobs.landing.landing_survey import LandingFile, survey
 from hindsight.jobs.landing.landing_tally import nothing_stored
 from hindsight.jobs.landing.ledger import ledger, named
 from hindsight.jobs.publishing.quality_gate import check
-from hindsight.jobs.running.run_context import EVERY_DATE, DateRange, RunContext
+from hindsight.jobs.running.run_context import EVERY_DATE, DateRange, IntakeResult, RunContext
 from hindsight.jobs.running.run_log import tell
 from hindsight.schemas import INGESTED_FILE, QUARANTINE, Table
+from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.landing.landed_rows import REFUSED, Reach
 
 _LINE_BYTES = 250  # of a producer hook's line, about; packed files hold ten times as many, which are counted once read
@@ -83,19 +84,6 @@ class Intake:
     complete: Callable[[LandingRead], Completed] | None = None
 
 
-@dataclass(frozen=True)
-class IntakeResult:
-    """What was read and what came of it, in lines; ``nothing_stored``: files of which no line is stored or known."""
-
-    files: int = 0
-    read: int = 0
-    stored: int = 0
-    duplicate: int = 0
-    ignored: int = 0
-    quarantined: int = 0
-    nothing_stored: int = 0
-
-
 def take_in(lake: ArrowLake, runner: Runner, settings: Settings, context: RunContext, intake: Intake) -> IntakeResult:
     """Take in the landing files that the ledger (``ingested_file``) does not have yet.
 
@@ -105,7 +93,7 @@ def take_in(lake: ArrowLake, runner: Runner, settings: Settings, context: RunCon
     with lake.plans() as plan_for:
         for table in (INGESTED_FILE, QUARANTINE):
             lake.create(table)
-        files = files_to_read(lake, context.landing, intake.formats, again=context.dates)
+        files = files_to_read(lake, context.landing, intake.formats, again=context.dates, at_rest=context.at_rest)
         if not files:
             return IntakeResult()
         size_bytes = sum(file.size_bytes for file in files)
@@ -128,10 +116,18 @@ def take_in(lake: ArrowLake, runner: Runner, settings: Settings, context: RunCon
 
 
 def files_to_read(
-    lake: ArrowLake, landing: str, formats: Sequence[str], *, again: DateRange = EVERY_DATE
+    lake: ArrowLake,
+    landing: str,
+    formats: Sequence[str],
+    *,
+    again: DateRange = EVERY_DATE,
+    at_rest: Mapping[str, int] = NOTHING_KNOWN,
 ) -> list[LandingFile]:
-    """Landing files that were never taken in, whose size has changed since, or with rows of the dates ``again``."""
-    listed = survey(landing, formats).files
+    """Landing files that were never taken in, whose size has changed since, or with rows of the dates ``again``.
+
+    ``at_rest``: folders that are not looked through.
+    """
+    listed = survey(landing, formats, at_rest).files
     rows = named(ledger(lake, formats), [file.file for file in listed])
     known = {
         tuple(row[name] for name in LandingFile._fields)
@@ -164,7 +160,7 @@ def _enter(lake: ArrowLake, rows: pa.Table, files: Sequence[LandingFile]) -> Non
     if len(named(ledger(lake, {file.format for file in files}), names)):
         lake.replace_files(INGESTED_FILE, rows, "file", names)
     else:
-        lake.append(INGESTED_FILE, rows)
+        lake.gather(INGESTED_FILE, rows)
 
 
 def _taken_in(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
-from hindsight.jobs.engines.arrow_columns import arrow_schema, row_schema
-from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.engines.arrow_lake import ArrowLake, DataFile
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.heaps import OfHeap, heaps
 from hindsight.jobs.engines.runner import Blobs, Runner
@@ -42,14 +41,15 @@ from hindsight.jobs.intake.intake_rivals import (
     Settling,
     find_rivals,
 )
-from hindsight.jobs.lake.table_keys import keyed_by
 from hindsight.jobs.landing.landing_lines import ENDS_FILE, ReadOptions
 from hindsight.jobs.landing.landing_survey import LandingFile
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import QUARANTINE, TABLES, Table
+from hindsight.schemas.arrow_types import arrow_schema, row_schema
 from hindsight.udfs.landing.landed_rows import COUNTS, REFUSED, Reach, Rules, TableShape
 from hindsight.udfs.landing.landing_formats import FORMATS
 from hindsight.udfs.landing.rival_rows import LineNumbers
+from hindsight.udfs.landing.rows_by_key import Keyed, RowPart, Term
 
 _BUCKET_BYTES = 64 << 20  # of landing files
 _MOST_BUCKETS = 200
@@ -72,7 +72,8 @@ class LandingRead(NamedTuple):
 
     Attributes:
         staged: the folders of the tables whose rows were staged when they were read.
-        rows: by table, how many, of tables that have any; ``dates``: those on which they fall.
+        rows: by table, how many, of tables that have any; ``dates``: those on which they fall; ``first``: the earliest
+            instant that dates one.
         counts: by file.
     """
 
@@ -83,6 +84,7 @@ class LandingRead(NamedTuple):
     blobs: Blobs
     rows: Mapping[Table, int]
     dates: Mapping[Table, frozenset[date]]
+    first: Mapping[Table, datetime]
     counts: Mapping[str, FileRead]
 
 
@@ -110,15 +112,19 @@ def read_landing(
     counted = [row for table in blobs.tables(COUNTS) for row in table.to_pylist()]
     rows: dict[Table, int] = defaultdict(int)
     dates: dict[Table, set[date]] = defaultdict(set)
+    first: dict[Table, datetime] = {}
     for of_file in counted:
         for of_table in of_file["tables"]:
             rows[TABLES[of_table["table"]]] += of_table["rows"]
             dates[TABLES[of_table["table"]]].update(of_table["own"])
+            if of_table["rows"]:
+                earliest = first.get(TABLES[of_table["table"]], of_table["first"])
+                first[TABLES[of_table["table"]]] = min(earliest, of_table["first"])
     numbers = LineNumbers({file.file: number for number, file in enumerate(files)})
     portion_of = [portion.number for portion in portions for _ in portion.files]
     frozen = {table: frozenset(days) for table, days in dates.items()}
     counts = {of_file["file"]: _file_read(of_file) for of_file in counted}
-    return LandingRead(buckets, staged, numbers, portion_of, blobs, rows, frozen, counts)
+    return LandingRead(buckets, staged, numbers, portion_of, blobs, rows, frozen, first, counts)
 
 
 def _folders(lake: ArrowLake, tables: Sequence[Table]) -> dict[str, TableFolder]:
@@ -168,8 +174,14 @@ def store_read(lake: ArrowLake, runner: Runner, read: LandingRead, completed: Co
 
 
 def _stored_files(lake: ArrowLake, read: LandingRead) -> list[StoredFile]:
-    """The files of the dates on which rows were read."""
-    folders = [(TableFolder(lake.root, t), lake.files(t, read.dates[t])) for t in read.rows]
+    """The files that may hold a row with the key of one that was read."""
+
+    def near(table: Table) -> list[DataFile]:
+        if table in read.first and table.date_of in table.key:
+            return lake.files_since(table, read.dates[table], table.date_of, read.first[table])
+        return lake.files(table, read.dates[table])
+
+    folders = [(TableFolder(lake.root, table), near(table)) for table in read.rows]
     files = [(folder, file) for folder, own in folders for file in own]
     return [StoredFile(number, folder, file) for number, (folder, file) in enumerate(files)]
 
@@ -207,3 +219,17 @@ def _store(
         dates,
         version,
     )
+
+
+def keyed_by(table: Table) -> Keyed:
+    """The key and parts of a table's rows, as plain values that travel to the workers."""
+    parts = (
+        RowPart(part.columns, tuple(_term(term.format(r="")) for term in part.order), part.line[1])
+        for part in table.row_parts
+    )
+    return Keyed(table.key, tuple(parts))
+
+
+def _term(sql: str) -> Term:
+    column = sql.removeprefix(".")
+    return Term(column.removesuffix(" IS NULL"), column.endswith(" IS NULL"))

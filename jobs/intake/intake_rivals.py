@@ -141,7 +141,7 @@ class Parted:
             return
         folder, key = self.staged[table], self.buckets.keyed[table].key
         for file in files_of_tables(given.tables(FRESH + table)):
-            for rows in folder.pieces(file, folder.table.columns.names):
+            for rows in folder.pieces(file, folder.table.schema.names):
                 yield rows.append_column(HASH, pa.array(row_hashes(rows, key)))
             folder.drop(file)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.jobs.engines.arrow_columns import chosen, conformed_rows, row_schema
+from hindsight.jobs.engines.arrow_columns import chosen, conformed_rows, meets
 from hindsight.jobs.engines.arrow_lake import DataFile, Where
 from hindsight.jobs.engines.blobs import Blob, Given
 from hindsight.jobs.engines.data_files import TableFolder
-from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.schemas import COLLECTION_ROUND, CONSUMER_HEARTBEAT, SNAPSHOT_CAPTURE, Table
+from hindsight.schemas.arrow_types import row_schema
 from hindsight.udfs.consumer.capture_rounds import (
     ASKED,
     CAPTURE,
@@ -133,17 +133,17 @@ class Placed:
 
 @dataclass(frozen=True)
 class Misplaced:
-    """Finds rows of a stored file whose round is no longer right."""
+    """Finds rows of a stored file, of captures that meet a condition, whose round is no longer right."""
 
     rounds: pa.Table
-    dates: Collection[ClusterDate]
+    where: Where
 
     def __call__(self, task: TableFile) -> Iterator[Blob]:
         """Their keys with the round that is."""
         table = task.folder.table
         columns = list(dict.fromkeys([*table.key, *CAPTURE, "event_date", "round_at"]))
         for place, piece in enumerate(task.folder.pieces(task.file, columns)):
-            rows = chosen(piece, Where(dates=self.dates))
+            rows = chosen(piece, self.where)
             yield from _moved(table, rows, with_rounds(rows, self.rounds), ["round_at"], task.number, place)
 
 
@@ -172,22 +172,23 @@ class ByMember:
     """Brings heartbeats and running infos with their rounds to the bucket of their member."""
 
     rounds: pa.Table
-    dates: Collection[ClusterDate]
+    where: Where
     buckets: int
 
     def __call__(self, task: TableFile) -> Iterator[Blob]:
-        """Heartbeats of the dates, with the round they had as ``before``; running infos of all."""
+        """Heartbeats that meet a condition, with the round they had as ``before``; running infos, of any date."""
         is_info = task.folder.table.name == SNAPSHOT_CAPTURE.name
         of_heartbeats = [*CONSUMER_HEARTBEAT.key, *CAPTURE, "consumer_group", "client_id", "event_date", "language"]
         columns = _OF_INFOS if is_info else list(dict.fromkeys([*of_heartbeats, *_WORDS]))
         for place, piece in enumerate(task.folder.pieces(task.file, columns)):
             if is_info:
                 rows = piece.filter(pc.and_(pc.equal(piece["kind"], _INFO), piece["answered"]))
+                rows = chosen(rows, Where(since=self.where.since))
                 rows = with_rounds(
                     rows.append_column("round_at", pa.nulls(len(rows), ROUNDS.field("round_at").type)), self.rounds
                 )
             else:
-                rows = chosen(piece, Where(dates=self.dates))
+                rows = chosen(piece, self.where)
             yield from self._split(INFOS if is_info else HEARTBEATS, rows, task.number, place)
 
     def _split(self, name: str, rows: pa.Table, number: int, place: int) -> Iterator[Blob]:
@@ -200,10 +201,11 @@ class ByMember:
 
 @dataclass(frozen=True)
 class Words:
-    """Finds heartbeats whose round, or member's own words, are no longer right."""
+    """Finds heartbeats, of rounds that meet a condition, whose round, or member's own words, are no longer right."""
 
     rounds: pa.Table
     proxies: pa.Table
+    where: Where
 
     def __call__(self, key: int, given: Given) -> Iterator[Blob]:
         """Their keys with what is."""
@@ -212,5 +214,8 @@ class Words:
         empty = pa.schema([schema.field(name) for name in [*_OF_INFOS, "round_at"]]).empty_table()
         told = pa.concat_tables([empty, *(rows.cast(empty.schema) for rows in infos)])
         for place, before in enumerate(given.tables(HEARTBEATS)):
-            now = with_own_words(with_rounds(before, self.rounds), told, self.proxies.cast(PROXY))
+            placed = with_rounds(before, self.rounds)
+            is_of_round = meets(placed, self.where)
+            before, placed = (rows.filter(is_of_round) if self.where.since else rows for rows in (before, placed))
+            now = with_own_words(placed, told, self.proxies.cast(PROXY))
             yield from _moved(CONSUMER_HEARTBEAT, before, now, _WORDS, key, place)

@@ -7,13 +7,17 @@ server come from the environment (``AWS_ACCESS_KEY_ID``, ``AWS_ENDPOINT_URL``, .
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from pyarrow import fs
-
 from hindsight.conf.failure import ExpectedError
+
+if TYPE_CHECKING:
+    from pyarrow import fs
+    from pyspark.sql import SparkSession
 
 _HADOOP, _OTHERS = "s3a://", "s3://"
 _LOCAL = ("", "file")
@@ -45,6 +49,8 @@ def file_system(place: str) -> tuple[fs.FileSystem, str]:
 
     Raises: NoLocalEngineError: a store that only Spark reaches.
     """
+    from pyarrow import fs  # which not everybody needs who has a place
+
     place = for_others(place)
     if "://" not in place:
         return fs.LocalFileSystem(), str(Path(place).absolute())
@@ -65,3 +71,21 @@ def delta_options(place: str) -> dict[str, str]:
 def server_of_s3() -> str:
     """The server that the environment names; empty: it names none, so it is that of AWS."""
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+
+
+def remove_folder(spark: SparkSession | None, folder: str) -> None:
+    """Remove a folder, if it is there; with Spark through its Hadoop client.
+
+    Raises: NoLocalEngineError: without Spark, and on a store that only Spark reaches.
+    """
+    if is_local(folder):
+        shutil.rmtree(for_others(folder), ignore_errors=True)
+    elif spark is None:
+        system, path = file_system(folder)
+        found = system.get_file_info(path)
+        if found.type.name != "NotFound":
+            system.delete_dir(path)
+    else:
+        jvm: Any = spark._jvm
+        place = jvm.org.apache.hadoop.fs.Path(for_hadoop(folder))
+        place.getFileSystem(spark._jsc.hadoopConfiguration()).delete(place, True)

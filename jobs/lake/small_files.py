@@ -13,6 +13,13 @@ from hindsight.jobs.lake.lake_place import file_system, for_hadoop, for_others, 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+PAGE = "report.html"
+
+
+def page_of(lake_root: str) -> str:
+    """Where the page of a lake stands."""
+    return f"{lake_root.rstrip('/')}/{PAGE}"
+
 
 def store_errors() -> tuple[type[Exception], ...]:
     """What the stores that are loaded fail with; of Hadoop's client also when the JVM is gone."""

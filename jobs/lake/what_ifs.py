@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hindsight.conf.failure import WRONG_USAGE, ExpectedError
-from hindsight.jobs.lake.removed_folders import remove_folder
+from hindsight.jobs.lake.lake_place import remove_folder
 from hindsight.jobs.lake.small_files import Store, store_at
 from hindsight.schemas import TABLES, Table
 

@@ -16,10 +16,9 @@ from pyarrow import parquet
 
 from hindsight.jobs.landing.landing_root import LandingRoot
 from hindsight.jobs.landing.landing_survey import LandingFile, folder_of
-from hindsight.udfs.formats.canonical_lines import lines_of_rows
-from hindsight.udfs.formats.mqadmin_lines import with_command
 from hindsight.udfs.formats.plain_rows import LineReader, LinesRead
 from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.landing.parsers import PARSERS, PLAIN
 from hindsight.udfs.limits.door import judged
 from hindsight.udfs.limits.door_rules import Severity
 from hindsight.udfs.lines.bounded_lines import Block, Form, Line, Refusal, read_blocks, read_lines
@@ -78,12 +77,12 @@ def parse_file(
 
 def read_file(file: LandingFile, options: ReadOptions, flagged_tables: frozenset[str]) -> Iterator[LinesRead]:
     """As ``parse_file``, plain lines read together where the file's format has such."""
-    plain = FORMATS[file.format].plain
+    plain = PLAIN.get(file.format)
     if plain is None or file.file.endswith(".parquet"):
         yield LinesRead(pa.table({}), parse_file(file, options, flagged_tables), 0)
     else:
         careful = _careful(file, options, _about(file, options))
-        yield from LineReader(plain, careful, options.severities, flagged_tables).read(_blocks(file.file, options))
+        yield from LineReader(plain(), careful, options.severities, flagged_tables).read(_blocks(file.file, options))
 
 
 Careful = Callable[[Iterable[Line]], Iterator[ParsedLine]]
@@ -93,13 +92,15 @@ def _careful(file: LandingFile, options: ReadOptions, about: LandedFile) -> Care
     zone = ZoneInfo(options.zones.get(file.cluster, options.default_zone))
     if not file.file.endswith(".parquet"):
         about = about._replace(look=partial(_lines, file.file, options, _encoding(file, options, about)))
-    return partial(FORMATS[file.format].parse, zone=zone, file=about)
+    return partial(PARSERS[file.format], zone=zone, file=about)
 
 
 def _about(file: LandingFile, options: ReadOptions) -> LandedFile:
     about = LandedFile(file.file.split("/", 2)[2])
     names = FORMATS[file.format].commands
     if names is not None:
+        from hindsight.udfs.formats.mqadmin_lines import with_command
+
         commands = f"{folder_of(file.file)}/{names}"
         listed = LandingRoot(options.landing).exists(commands)
         about = with_command(about, _lines(commands, options, GUESSED) if listed else ())
@@ -133,6 +134,8 @@ def _lines(file: str, options: ReadOptions, encoding: str = "utf-8", guess: Gues
 
 def _parquet_lines(file: str, options: ReadOptions) -> Iterator[Line]:
     """The rows of a Parquet file as lines; one that is damaged ends with a refused line."""
+    from hindsight.udfs.formats.canonical_lines import lines_of_rows
+
     number = 0
     try:
         with LandingRoot(options.landing).opened(file, seekable=True) as source:

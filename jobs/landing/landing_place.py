@@ -6,13 +6,13 @@ Nothing that stands there is passed over in silence.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
 from hindsight.conf.failure import WRONG_USAGE, ExpectedError
-from hindsight.jobs.landing.landing_root import LandingRoot, LeftAlone
+from hindsight.jobs.landing.landing_root import NOTHING_KNOWN, LandingRoot, LeftAlone
 from hindsight.jobs.landing.landing_survey import Survey, is_hidden, whole_survey
 from hindsight.jobs.running.run_log import tell
 from hindsight.udfs.landing.landing_formats import FORMATS
@@ -39,7 +39,7 @@ class LandingPlace(NamedTuple):
     @property
     def has_files(self) -> bool:
         """Whether there is a file that a job knows: then nothing is refused, whatever the lake holds."""
-        return bool(self.survey and self.survey.files)
+        return bool(self.survey and (self.survey.files or self.survey.at_rest))
 
     def require(self, *, lake_has_input: bool | None) -> None:
         """Refuse what cannot be meant; ``lake_has_input``: whether the lake has taken in files, None: not known yet.
@@ -79,12 +79,12 @@ class LandingPlace(NamedTuple):
         return [*self.survey.unknown, *self.survey.left_alone] if self.survey else []
 
 
-def look_at(landing: str) -> LandingPlace:
-    """What stands in the landing folder.
+def look_at(landing: str, known: Mapping[str, int] = NOTHING_KNOWN) -> LandingPlace:
+    """What stands in the landing folder; what is ``known`` to be at rest in it is not looked through.
 
     Raises: OSError: it cannot be listed.
     """
-    return LandingPlace(landing, whole_survey(landing) if LandingRoot(landing).is_folder() else None)
+    return LandingPlace(landing, whole_survey(landing, known) if LandingRoot(landing).is_folder() else None)
 
 
 def left_alone_told(others: Iterable[LeftAlone], most_paths: int) -> list[str]:

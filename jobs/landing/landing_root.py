@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
-
-import pyarrow as pa
-from pyarrow import fs
 
 from hindsight.jobs.lake.lake_place import for_others
 
@@ -25,7 +27,14 @@ _NO_LINK = os.O_NOFOLLOW | os.O_NONBLOCK  # without the second a pipe would be w
 _LONGEST_PATH = 4096
 _A_LINK = "a link, which is not followed"
 _LEADS_ELSEWHERE = frozenset({"", ".", ".."})  # an empty part is that of an absolute path, or of none
+# A folder that a date names, with or without an hour: 2026-11-27, date=20261127, 2026/11/27/13, 20261127T13.
+_OF_DATE = re.compile(r"(?:.+/)?(?:[a-z_]+=)?(\d{4})[-/]?(\d\d)[-/]?(\d\d)(?:[-T/](?:[a-z_]+=)?\d\d)?")
+_DATE_IS_OVER = timedelta(days=2)  # wherever it began
+_RESTED_S = 86_400
 _REPLACED = (errno.ELOOP, errno.ENOTDIR)  # what opening without following a link says of one
+
+
+NOTHING_KNOWN: Mapping[str, int] = MappingProxyType({})
 
 
 class Landed(NamedTuple):
@@ -48,22 +57,24 @@ class LeftAlone(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """The files below a folder, and what else there is: links, pipes, devices, unusable names."""
+    """The files below a folder, and what else there is: links, pipes, devices, unusable names.
+
+    ``at_rest``: folders of dates that are over, in which nothing has changed for a day, with when that was (ns).
+    """
 
     files: list[Landed]
     left_alone: list[LeftAlone]
+    at_rest: dict[str, int]
 
 
 class LandingRoot:
-    """The landing folder, as ``pyarrow.fs`` knows it."""
+    """The landing folder: one of this machine, or a store as ``pyarrow.fs`` knows it."""
 
     def __init__(self, landing: str) -> None:
-        if "://" in landing:
-            self._system, path = _system_of(landing)
-        else:
-            self._system, path = fs.LocalFileSystem(), landing
+        self._system: Any
+        self._system, path = _system_of(landing) if "://" in landing else (None, landing)
         self._path = path.rstrip("/") or path[:1]
-        self._is_local = isinstance(self._system, fs.LocalFileSystem)
+        self._is_local = self._system is None
 
     def is_folder(self) -> bool:
         """Whether the root is there; a store has a folder where something lies in it.
@@ -72,7 +83,7 @@ class LandingRoot:
         """
         if self._is_local:
             return Path(self._path).is_dir()
-        return bool(self._system.get_file_info(self._path).type == fs.FileType.Directory)
+        return _is_folder(self._system.get_file_info(self._path))
 
     def keeps_empty_folders(self) -> bool:
         """Whether a folder of which every file was deleted is still there, as it is not in a store."""
@@ -88,16 +99,16 @@ class LandingRoot:
             with os.scandir(place) as entries:
                 yield from ((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
         else:
-            for info in self._system.get_file_info(fs.FileSelector(place, allow_not_found=True)):
-                yield info.base_name, info.type == fs.FileType.Directory
+            for info in self._below(place):
+                yield info.base_name, _is_folder(info)
 
-    def list(self, folder: str) -> Listing:
-        """All below a folder of the root; an absent one holds nothing.
+    def list(self, folder: str, known: Mapping[str, int] = NOTHING_KNOWN) -> Listing:
+        """All below a folder of the root, but for what lies in folders ``known`` to be at rest; an absent one is empty.
 
         Raises: OSError: the folder does not lie below the root.
         """
         _refuse_elsewhere(folder)
-        return self._list_locally(folder) if self._is_local else self._list_store(folder)
+        return self._list_locally(folder, known) if self._is_local else self._list_store(folder)
 
     def exists(self, file: str) -> bool:
         """Whether there is such a file.
@@ -106,9 +117,9 @@ class LandingRoot:
         """
         _refuse_elsewhere(file)
         if self._is_local:
-            about = self._about(file)
+            about = _about(Path(self._path, file).lstat)
             return about is not None and stat.S_ISREG(about.st_mode)
-        return bool(self._system.get_file_info(f"{self._path}/{file}").type == fs.FileType.File)
+        return bool(self._system.get_file_info(f"{self._path}/{file}").is_file)
 
     @contextmanager
     def opened(self, file: str, *, seekable: bool = False) -> Iterator[Any]:
@@ -127,18 +138,10 @@ class LandingRoot:
         with opened:
             yield opened
 
-    def _about(self, path: str) -> os.stat_result | None:
-        """What a local path is, where it is a link the link; None where there is nothing, or no longer."""
-        try:
-            return Path(self._path, path).lstat()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-
     def _list_store(self, folder: str) -> Listing:
-        below = fs.FileSelector(f"{self._path}/{folder}", recursive=True, allow_not_found=True)
-        found = Listing([], [])
-        for info in self._system.get_file_info(below):
-            if info.type == fs.FileType.File:
+        found = Listing([], [], {})
+        for info in self._below(f"{self._path}/{folder}", recursive=True):
+            if info.is_file:
                 path = info.path.removeprefix(self._path).lstrip("/")
                 if _leads_elsewhere(path):  # to a store ".." is a name like any other
                     found.left_alone.append(LeftAlone(path, "a part of the path is empty, '.' or '..'"))
@@ -146,22 +149,41 @@ class LandingRoot:
                     found.files.append(Landed(path, info.size))
         return found
 
-    def _list_locally(self, folder: str) -> Listing:
-        found = Listing([], [])
-        paths = [folder]
-        while paths:
-            path = paths.pop()
+    def _below(self, place: str, *, recursive: bool = False) -> Any:
+        from pyarrow import fs
+
+        return self._system.get_file_info(fs.FileSelector(place, recursive=recursive, allow_not_found=True))
+
+    def _list_locally(self, folder: str, known: Mapping[str, int]) -> Listing:
+        found, folders, newest = Listing([], [], {}), dict[str, int](), dict[str, int]()
+        waiting: list[tuple[str, Callable[[], os.stat_result]]] = [(folder, Path(self._path, folder).lstat)]
+        while waiting:
+            path, look = waiting.pop()
             if not self._has_usable_name(path):
                 found.left_alone.append(LeftAlone(path, "the path is not UTF-8, or too long"))
-            elif about := self._about(path):
-                if stat.S_ISDIR(about.st_mode):
-                    paths += [f"{path}/{inside.name}" for inside in Path(self._path, path).iterdir()]
-                elif stat.S_ISREG(about.st_mode):
+            elif about := _about(look):
+                if stat.S_ISREG(about.st_mode):
                     found.files.append(Landed(path, about.st_size))
+                    within = path.rpartition("/")[0]
+                    newest[within] = max(newest.get(within, 0), about.st_mtime_ns)
+                elif stat.S_ISDIR(about.st_mode):
+                    folders[path] = about.st_mtime_ns
+                    if known.get(path) != about.st_mtime_ns:
+                        waiting += self._entries(path)
                 else:
                     is_link = stat.S_ISLNK(about.st_mode)
                     found.left_alone.append(LeftAlone(path, _A_LINK if is_link else "a pipe, a socket or a device"))
-        return found
+        outer = {path.rpartition("/")[0] for path in folders}
+        at_rest = {
+            path: at
+            for path, at in folders.items()
+            if known.get(path) == at or (path in newest and path not in outer and _rests(path, max(at, newest[path])))
+        }
+        return found._replace(at_rest=at_rest)
+
+    def _entries(self, folder: str) -> Iterator[tuple[str, Callable[[], os.stat_result]]]:
+        with os.scandir(f"{self._path}/{folder}") as entries:
+            yield from ((f"{folder}/{one.name}", partial(one.stat, follow_symlinks=False)) for one in entries)
 
     def _has_usable_name(self, path: str) -> bool:
         """Whether a path is UTF-8, which tables and queries can hold, and short enough for the system to open."""
@@ -189,17 +211,43 @@ class LandingRoot:
         return descriptor
 
 
-def _system_of(uri: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a URI, and the path in it.
+def _about(look: Callable[[], os.stat_result]) -> os.stat_result | None:
+    """What a local path is, where it is a link the link; None where there is nothing, or no longer."""
+    try:
+        return look()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _rests(folder: str, changed_ns: int) -> bool:
+    """Whether a date that is over names a folder of a cluster, and nothing in it has changed for a day."""
+    named = _OF_DATE.fullmatch(folder.split("/", 2)[2]) if folder.count("/") > 1 else None
+    if named is None or time.time() - changed_ns / 1e9 < _RESTED_S:
+        return False
+    try:
+        return datetime.now(UTC).date() - date(*map(int, named.groups())) >= _DATE_IS_OVER
+    except ValueError:  # 20261399 is no date
+        return False
+
+
+def _is_folder(info: Any) -> bool:
+    return bool(info.type.name == "Directory")
+
+
+def _system_of(uri: str) -> tuple[Any, str]:
+    """The store of a URI, as ``pyarrow.fs`` knows it (None: this machine), and the path in it.
 
     Raises: OSError: it cannot be read; Arrow's own message would repeat it, and with it a secret that it holds.
     """
+    import pyarrow as pa  # which a folder of this machine does not need
+    from pyarrow import fs
+
     try:
-        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(for_others(uri))
+        system, path = fs.FileSystem.from_uri(for_others(uri))
     except (pa.ArrowInvalid, NotImplementedError):
         said = "the URI of the landing folder names no store that Arrow knows, or is written wrongly; correct --landing"
         raise OSError(errno.EINVAL, said) from None
-    return found
+    return (None if isinstance(system, fs.LocalFileSystem) else system), path
 
 
 def _leads_elsewhere(path: str) -> bool:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from hindsight.jobs.landing.landing_root import LandingRoot, LeftAlone, Listing
+from hindsight.jobs.landing.landing_root import NOTHING_KNOWN, LandingRoot, LeftAlone, Listing
 from hindsight.udfs.landing.landing_formats import FORMATS, LandingFormat
 
 _CLUSTER_FOLDER = re.compile(r"cluster=([A-Za-z0-9_.\-]{1,255})")
@@ -36,31 +36,39 @@ class Survey(NamedTuple):
     """What stands in a landing folder, each list sorted.
 
     ``commands``: lists that say which command wrote the files beside them. ``left_alone``: in the folders of formats.
-    ``unknown``: what else stands in the root and is or holds a file; a folder's path ends in a slash.
+    ``unknown``: what else stands in the root and is or holds a file; a folder's path ends in a slash. ``at_rest``:
+    folders of dates that are over, of files that are all taken in or known: ``survey`` need not list them again.
     """
 
     files: list[LandingFile]
     commands: list[str]
     left_alone: list[LeftAlone]
     unknown: list[LeftAlone]
+    at_rest: Mapping[str, int] = NOTHING_KNOWN
 
 
-def survey(landing: str, formats: Iterable[str]) -> Survey:
+NOTHING_LANDED = Survey([], [], [], [])
+
+
+def survey(landing: str, formats: Iterable[str], known: Mapping[str, int] = NOTHING_KNOWN) -> Survey:
     """Look through the folders of ``formats``; an absent one holds nothing. ``unknown`` is not looked for.
+
+    ``known``: what was at rest; where that has not changed since, it is not looked through.
 
     Raises: OSError: a folder cannot be listed.
     """
     root = LandingRoot(landing)
-    found = [_sorted_out(FORMATS[name], root.list(name)) for name in formats]
+    found = [_sorted_out(FORMATS[name], root.list(name, known)) for name in formats]
     return Survey(
         sorted(file for each in found for file in each.files),
         sorted(path for each in found for path in each.commands),
         sorted(one for each in found for one in each.left_alone),
         [],
+        {path: at for each in found for path, at in each.at_rest.items()},
     )
 
 
-def whole_survey(landing: str) -> Survey:
+def whole_survey(landing: str, known: Mapping[str, int] = NOTHING_KNOWN) -> Survey:
     """Look through the folders of all formats, and at what stands beside them.
 
     Raises: OSError: a format's folder, or the root, cannot be listed.
@@ -72,7 +80,7 @@ def whole_survey(landing: str) -> Survey:
         for name, is_folder in others
         if not is_folder or _holds_a_file(root, name)
     ]
-    return survey(landing, FORMATS)._replace(unknown=unknown)
+    return survey(landing, FORMATS, known)._replace(unknown=unknown)
 
 
 def is_hidden(path: str) -> bool:
@@ -105,7 +113,9 @@ def _sorted_out(landing_format: LandingFormat, listing: Listing) -> Survey:
     with_commands = [
         file._replace(size_bytes=file.size_bytes + sizes.get(folder_of(file.file), 0)) for file in found.files
     ]
-    return found._replace(files=with_commands)
+    others = {folder_of(one.path) for one in found.left_alone}
+    at_rest = {path: at for path, at in listing.at_rest.items() if path not in others}
+    return found._replace(files=with_commands, at_rest=at_rest)
 
 
 def why_left_alone(landing_format: LandingFormat, path: str) -> str | None:
@@ -124,13 +134,13 @@ def why_left_alone(landing_format: LandingFormat, path: str) -> str | None:
 def _misplaced(landing_format: LandingFormat, path: str) -> str | None:
     """What is wrong with the folder that a file lies in."""
     folder, _, below = path.removeprefix(f"{landing_format.name}/").partition("/")
+    if below and _CLUSTER_FOLDER.fullmatch(folder):
+        return None
     expected = f"{landing_format.name}/cluster=<name>/"
     if path == landing_format.name:
         return "not a folder"
     if not below:
         return f"directly in {landing_format.name}/, not below {expected}"
-    if _CLUSTER_FOLDER.fullmatch(folder):
-        return None
     nearest = f"cluster={_as_cluster(folder)}"
     if folder.startswith("cluster="):
         return f"a cluster's name is 1 to {_LONGEST_CLUSTER} letters, digits, '_', '.' or '-'; nearest: {nearest}/"

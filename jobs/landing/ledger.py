@@ -1,7 +1,7 @@
 """The ledger of files taken in (``ingested_file``), asked by columns: which files it has, which bear on which dates.
 
-A run reads it once, and again after it has written to it. What is asked looks at columns as a whole: rows become
-objects only of files that stand in the landing folder.
+A run reads it once; what its jobs enter is written in one commit. What is asked looks at columns as a whole: rows
+become objects only of files that stand in the landing folder.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from hindsight.jobs.engines.arrow_columns import chosen
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.schemas.bookkeeping import INGESTED_FILE
+from hindsight.schemas import INGESTED_FILE
 
 _COLUMNS = ["cluster", "format", "file", "size_bytes", "read", "event_dates"]
 _read: WeakKeyDictionary[ArrowLake, tuple[int | None, pa.Table]] = WeakKeyDictionary()
@@ -34,10 +34,14 @@ class FilesOfDate(NamedTuple):
 
 def ledger(lake: ArrowLake, formats: Collection[str]) -> pa.Table:
     """The rows of files of these formats, in the columns that are asked for."""
-    version = lake.version(INGESTED_FILE)
-    if lake not in _read or _read[lake][0] != version:
-        _read[lake] = version, lake.rows(INGESTED_FILE, _COLUMNS).combine_chunks()
-    return chosen(_read[lake][1], Where(values={"format": formats}))
+    entered = lake.gathered(INGESTED_FILE)
+    if not len(entered):
+        version = lake.version(INGESTED_FILE)
+        if lake not in _read or _read[lake][0] != version:
+            _read[lake] = version, lake.rows(INGESTED_FILE, _COLUMNS).combine_chunks()
+    stored = _read[lake][1]
+    rows = pa.concat_tables([stored, entered.select(_COLUMNS).cast(stored.schema)])
+    return chosen(rows, Where(values={"format": formats}))
 
 
 def named(rows: pa.Table, files: Collection[str]) -> pa.Table:

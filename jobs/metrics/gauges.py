@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from prometheus_client.core import GaugeMetricFamily
 
 from hindsight.conf.settings import Metrics
-from hindsight.jobs.engines.asker import Asker, Record, as_records
-from hindsight.jobs.engines.sql_files import query
+from hindsight.jobs.engines.asker import Asker, Record, as_records, query
 from hindsight.jobs.publishing.publication_record import half_published
-from hindsight.schemas.drift import SEVERITIES
-from hindsight.udfs.metrics.bounded_series import Labels, bounded
+from hindsight.schemas import SEVERITIES
 
+Labels = tuple[str, ...]  # the cluster, the name, and what else there is
 Values = dict[Labels, float]
 
 
@@ -59,6 +58,9 @@ METRICS = {
     "hindsight_open_incidents": Metric(("cluster", "severity"), "incidents that are not resolved"),
     "hindsight_consumer_group_open_incidents": Metric(
         ("cluster", "consumer_group", "code", "severity"), "the same by each of their codes", sum
+    ),
+    "hindsight_server_open_incidents": Metric(
+        ("cluster", "server", "code", "severity"), "open incidents of a broker or name server by their codes", sum
     ),
     "hindsight_consumer_group_lag_seconds": Metric(
         ("cluster", "consumer_group", "bound"), "how long the oldest message waited at the group's last round", max
@@ -129,7 +131,12 @@ def _of_consumers(asker: Asker) -> Iterator[tuple[str, Values]]:
     none = {(cluster, severity): 0.0 for cluster in last for severity in SEVERITIES}
     yield "hindsight_open_incidents", none | _by(incidents, ("cluster", "severity"), "incidents")
     of_code = METRICS["hindsight_consumer_group_open_incidents"].labels
-    yield "hindsight_consumer_group_open_incidents", _by(codes, of_code, "incidents")
+    yield (
+        "hindsight_consumer_group_open_incidents",
+        _by([r for r in codes if r["consumer_group"]], of_code, "incidents"),
+    )
+    of_server = METRICS["hindsight_server_open_incidents"].labels
+    yield "hindsight_server_open_incidents", _by([r for r in codes if not r["consumer_group"]], of_server, "incidents")
     bounds: Values = {
         (row["cluster"], row["consumer_group"], bound): float(row[bound])
         for row in on_last_date(lags)
@@ -150,7 +157,10 @@ def _by_severity(labels: Labels, value: float) -> tuple[int, float]:
 
 
 # Which names are shown, where there are too many.
-_WEIGHTS = {"hindsight_consumer_group_open_incidents": _by_severity}
+_WEIGHTS = {
+    "hindsight_consumer_group_open_incidents": _by_severity,
+    "hindsight_server_open_incidents": _by_severity,
+}
 
 
 def _answers(asker: Asker, *names: str, of_dates: Iterable[date] = ()) -> list[list[Record]]:
@@ -178,3 +188,41 @@ def _family(name: str, values: Mapping[Labels, float]) -> GaugeMetricFamily:
     for labels, value in sorted(values.items()):
         family.add_metric(labels, value)
     return family
+
+
+OTHER = "other"
+
+
+class Bounded(NamedTuple):
+    """What is shown, and how many series were joined as ``OTHER``."""
+
+    series: dict[Labels, float]
+    left_out: int
+
+
+def bounded(
+    values: Mapping[Labels, float],
+    most: int,
+    joined: Callable[[Iterable[float]], float],
+    weight: Callable[[Labels, float], Any] = lambda labels, value: value,
+) -> Bounded:
+    """At most ``most`` series by name; what is left is joined as ``OTHER``, by cluster and further labels.
+
+    All series of a name stay together. Names with the highest ``weight`` come first, as long as there is room; equal
+    ones go by name, so the same values give the same series. A name that is called ``OTHER`` is joined too.
+    """
+    of_name: dict[Labels, list[Labels]] = {}
+    for labels in values:
+        of_name.setdefault(labels[:2], []).append(labels)
+    heaviest = {name: max(weight(each, values[each]) for each in of_name[name]) for name in of_name}
+    by_name = sorted(name for name in of_name if name[1] != OTHER)
+    series: dict[Labels, float] = {}
+    for name in sorted(by_name, key=heaviest.__getitem__, reverse=True):
+        if len(series) + len(of_name[name]) > most:
+            break
+        series |= {labels: values[labels] for labels in of_name[name]}
+    rest: dict[Labels, list[float]] = {}
+    for labels in sorted(values.keys() - series.keys()):
+        rest.setdefault((labels[0], OTHER, *labels[2:]), []).append(values[labels])
+    series |= {labels: joined(of_rest) for labels, of_rest in rest.items()}
+    return Bounded(dict(sorted(series.items())), sum(map(len, rest.values())))

@@ -7,13 +7,15 @@ brings something new.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.jobs.engines.arrow_columns import arrow_schema, chosen
+from hindsight.jobs.engines.arrow_columns import chosen
 from hindsight.jobs.engines.arrow_lake import ArrowLake, DataFile, Where
 from hindsight.jobs.engines.blobs import Blob
 from hindsight.jobs.engines.data_files import TableFolder
@@ -22,8 +24,48 @@ from hindsight.jobs.engines.runner import Runner
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.landing.ledger import ledger
 from hindsight.schemas import SEND_ATTEMPT, TOPIC_ROUTE
-from hindsight.udfs.formats.store_hosts import KnownAddress, StoreHosts
+from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.landing.landing_formats import TRACE
+
+VIP_OFFSET = 2  # a VIP channel's port is the broker's minus this (BrokerController, MixAll#brokerVIPChannel)
+
+
+class KnownAddress(NamedTuple):
+    """A route showed at ``seen_at`` (epoch ms) that ``broker_name`` has this address, ``host:port``."""
+
+    seen_at: int
+    address: str
+    broker_name: str
+
+
+class StoreHosts:
+    """Who had which address when. Addresses change hands only by redeployment: the nearest sighting decides."""
+
+    def __init__(self, known: Iterable[KnownAddress]) -> None:
+        self._seen: dict[str, list[tuple[int, str]]] = {}
+        for seen_at, address, broker_name in sorted(set(known)):
+            seen = self._seen.setdefault(address, [])
+            if not seen or seen[-1][1] != broker_name:  # what was shown before says as much
+                seen.append((seen_at, broker_name))
+
+    def broker_of(self, address: str, at: int) -> str | None:
+        """The broker with this address by the latest route at or before ``at``, else by the first after it.
+
+        An address that no route shows is tried as a VIP channel's: port + 2. Of two names in one instant the greater
+        wins, so that the answer does not depend on the order of arrival. None: unknown.
+        """
+        for candidate in (address, _behind_vip(address)):
+            seen = self._seen.get(candidate) if candidate else None
+            if seen:
+                return seen[max(0, bisect_right(seen, (at, "\U0010ffff")) - 1)][1]
+        return None
+
+
+def _behind_vip(address: str) -> str | None:
+    host, _, port = address.rpartition(":")
+    is_port = host and port.isascii() and port.isdigit() and len(port) <= 5
+    return f"{host}:{int(port) + VIP_OFFSET}" if is_port else None
+
 
 _NAMED, _DAYS = "named", "days"
 _CHANGED = [*SEND_ATTEMPT.key, "broker_name"]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.blobs import Blob, Given
 from hindsight.jobs.engines.data_files import TableFolder
-from hindsight.jobs.producers.producer_cut import Addresses, midnight_of
+from hindsight.jobs.lake.cluster_dates import Addresses, midnight_of
 from hindsight.jobs.publishing.row_lineage import Lineage
 from hindsight.schemas import WINDOW_CONFIRMATION
 from hindsight.udfs.producer.attempt_columns import DAY_MS, attempts_of, producers_of

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date as day_of_year
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from hindsight.jobs.engines.blobs import Blob, Given
+from hindsight.jobs.lake.cluster_dates import OPENING, Addresses, ClusterDate
 from hindsight.jobs.producers.confirmed_windows import Witnessed
-from hindsight.jobs.producers.producer_cut import BESIDE, Addresses, slices_of
+from hindsight.jobs.producers.producer_cut import BESIDE, slices_of
 from hindsight.jobs.producers.route_copies import DATED_ROUTES, NO_ROUTES, ROUTES
 from hindsight.jobs.publishing.row_lineage import Lineage
 from hindsight.schemas import (
@@ -28,21 +31,38 @@ from hindsight.schemas import (
 from hindsight.udfs.producer.attempt_columns import ATTEMPTS, DAY_MS
 from hindsight.udfs.producer.attempt_facts import FACTS
 from hindsight.udfs.producer.fleet_fold import Share, fleet_of, fleet_rows
-from hindsight.udfs.producer.held_stretches import NO_MINUTES
+from hindsight.udfs.producer.kept_fold import CannotGoOnError, Kept
+from hindsight.udfs.producer.minute_counts import MINUTE_MS, NO_MINUTES
 from hindsight.udfs.producer.producer_date import Date, Options, Rows, findings_of_date, fold_date
+from hindsight.udfs.producer.producer_finding import Thresholds
 from hindsight.udfs.producer.producer_findings import findings_of_fleet
+from hindsight.udfs.producer.producer_fold import END
 from hindsight.udfs.producer.producer_rows import Ends
 from hindsight.udfs.producer.producer_span import Before, Span, folded
 from hindsight.udfs.producer.producer_tables import ITEM_STATE, REPLAY
 from hindsight.udfs.producer.recorded_inputs import NO_LOSSES, told_of
 from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS
 from hindsight.udfs.producer.replayed_day import Day, day_of
+from hindsight.udfs.producer.return_rules import NOTHING_KNOWN, KnownSends
 
 # What the fold reads beside attempts and routes.
-OPENING, STARTS, LOSSES = "opening ", "starts", "losses"
+STARTS, LOSSES = "starts", "losses"
 SHARES = ("active", "by_broker", "queues")
 FOLDED = (PRODUCER_REPLAY, FAULT_ITEM_STATE, BROKER_AVAILABILITY_WINDOW, SEND_VERDICT, SEND_CALL, PRODUCER_RELEASE)
 OBSERVED, FLEET = "observed", "fleet"
+# Of a date that goes on: what was kept of a bucket, and of what it sent after stretches; and what is kept this time.
+WENT_ON, WATCHED = "went on", "watched so far"
+KEPT_FOLDS, KEPT_SENDS = "kept folds", "kept sends"
+APART, AGAIN = "told by their whole date", "to be folded whole"
+FOLDS = pa.schema(
+    [("cluster", pa.string()), ("event_date", pa.date32()), ("key", pa.int64())]
+    + [(name, pa.int64()) for name in ("until_us", "read_until_us", "longest_us")]
+    + [("topics", pa.list_(pa.string())), ("state", pa.large_binary())]
+)
+SENDS = pa.schema(
+    [("cluster", pa.string()), ("event_date", pa.date32()), ("key", pa.int64()), ("state", pa.large_binary())]
+)
+WHO = pa.schema([(name, pa.string()) for name in ("cluster", "producer_group", "client_id")])
 
 
 @dataclass(frozen=True)
@@ -58,11 +78,19 @@ class Fold:
     options: Options
     lineage: Lineage
     witnessed: Witnessed
+    keep_at: Mapping[ClusterDate, Sequence[int]] = field(default_factory=dict)
 
     def __call__(self, key: int, given: Given) -> Iterator[Blob]:
-        """Of each date (place: its midnight) rows of tables, its share of the fleet, what is observed and witnessed."""
+        """Of each date (place: its midnight) rows of tables, its share of the fleet, what is observed and witnessed;
+        or that the bucket is to be folded whole."""
+        try:
+            yield from self._folded(key, given)  # only a first date goes on: nothing is told before it
+        except CannotGoOnError:
+            yield _again(key)
+
+    def _folded(self, key: int, given: Given) -> Iterator[Blob]:
         cluster = self.addresses.cluster_of(key)
-        date_of = partial(recorded, cluster, given)
+        date_of = partial(recorded, cluster, given, self.keep_at)
         for date, rows in folded(self.spans[cluster], _opening(given), date_of, self.options):
             yield from _tables(self.lineage, key, date.midnight_ms, rows)
             yield from self.witnessed(key, date, rows.windows)
@@ -73,6 +101,29 @@ class Fold:
             yield Blob(OBSERVED, key, date.midnight_ms, pa.table({OBSERVED: pa.array([seen], pa.large_binary())}))
             windows = pa.table({"midnight_ms": [date.midnight_ms], "windows": [rows.windows.num_rows]})
             yield Blob("lasting", key, date.midnight_ms, windows.append_column("cluster", pa.array([cluster])))
+            yield from _kept(key, date, rows)
+
+
+def day_at(midnight_ms: int) -> day_of_year:
+    """The date that begins then."""
+    return day_of_year(1970, 1, 1) + timedelta(milliseconds=midnight_ms)
+
+
+def _again(key: int) -> Blob:
+    return Blob(AGAIN, 0, key, pa.table({"key": [key]}))
+
+
+def _kept(key: int, date: Date, rows: Rows) -> Iterator[Blob]:
+    place = {"cluster": date.cluster, "event_date": day_at(date.midnight_ms), "key": key}
+    never = dict.fromkeys(("read_until_us", "longest_us"), 0)
+    kept = [
+        place | never | {"until_us": (date.midnight_ms + at) * 1000, "topics": rows.observed.day.topics, "state": state}
+        for at in date.keep_at
+        for state in (rows.kept.get(at),)
+    ]
+    yield Blob(KEPT_FOLDS, 0, key, pa.Table.from_pylist(kept, FOLDS))
+    apart = [dict(zip(WHO.names, (date.cluster, *producer), strict=True)) for producer in sorted(rows.apart)]
+    yield Blob(APART, 0, key, pa.Table.from_pylist(apart, WHO))
 
 
 def _tables(lineage: Lineage, key: int, midnight_ms: int, rows: Rows) -> Iterator[Blob]:
@@ -81,19 +132,36 @@ def _tables(lineage: Lineage, key: int, midnight_ms: int, rows: Rows) -> Iterato
         yield lineage.of(table, key, midnight_ms, own)
 
 
-def recorded(cluster: str, given: Given, midnight_ms: int, before: Before, ends: Ends) -> Date:
-    """What the blobs of a bucket hold of a date."""
+def recorded(
+    cluster: str,
+    given: Given,
+    keep_at: Mapping[ClusterDate, Sequence[int]],
+    midnight_ms: int,
+    before: Before,
+    ends: Ends,
+) -> Date:
+    """What the blobs of a bucket hold of a date, from where it goes on."""
+    kept = Kept.of(_state(given, WENT_ON, midnight_ms)) if midnight_ms in given.places(WENT_ON) else None
+    own = keep_at.get(ClusterDate(cluster, day_at(midnight_ms)), ())
     return Date(
         cluster,
         midnight_ms,
-        partial(slices_of, given, midnight_ms),
+        partial(slices_of, given, midnight_ms, -END if kept is None else kept.until, own),
         _of_date(given, STARTS, midnight_ms, _STARTS),
         _of_date(given, ROUTES, midnight_ms, NO_ROUTES),
         *before,
         ends,
         _beside(given, midnight_ms),
         _losses(given, midnight_ms),
+        kept,
+        own,
     )
+
+
+def _state(given: Given, name: str, midnight_ms: int) -> bytes:
+    (table,) = given.tables(name, midnight_ms, midnight_ms + 1)
+    found: bytes = table["state"][0].as_py()
+    return found
 
 
 def _losses(given: Given, midnight_ms: int) -> pa.Table:
@@ -165,24 +233,50 @@ class Findings:
     options: Options
     lineage: Lineage
     kept: Mapping[str, Collection[int]]
+    keep_at: Mapping[ClusterDate, Sequence[int]] = field(default_factory=dict)
 
     def __call__(self, key: int, given: Given) -> Iterator[Blob]:
-        """Findings by date; rows of dates that only other buckets' windows last into."""
+        """Findings by date; rows of dates that only other buckets' windows last into. Or that the bucket is to be
+        folded whole."""
+        try:
+            yield from self._found(key, given)
+        except CannotGoOnError:
+            yield _again(key)
+
+    def _found(self, key: int, given: Given) -> Iterator[Blob]:
         cluster = self.addresses.cluster_of(key)
         before, span = _opening(given), self.spans[cluster]
         observed = set(given.places(OBSERVED))
         for midnight_ms in sorted({*self.kept[cluster], *observed}):
-            date = recorded(cluster, given, midnight_ms, before, span.ends(midnight_ms))
+            date = recorded(cluster, given, {}, midnight_ms, before, span.ends(midnight_ms))
             if midnight_ms in observed:
                 seen, chosen = _unpickled(given, OBSERVED, midnight_ms)
                 before = _rows_of(given, midnight_ms)
                 fleet = _unpickled(given, FLEET, midnight_ms)
-                found = findings_of_date(date, seen, chosen, fleet, self.options)
+                known = NOTHING_KNOWN
+                if date.kept is not None:
+                    known = pickle.loads(_state(given, WATCHED, midnight_ms))._replace(until=date.kept.until)
+                    known = known._replace(since=date.kept.until - watched_ms(self.options.limits))
+                    date = date._replace(slices=partial(slices_of, given, midnight_ms))
+                found, sends = findings_of_date(date, seen, chosen, fleet, self.options, known)
                 yield self.lineage.of(PRODUCER_FINDING, key, midnight_ms, found)
+                at = ClusterDate(cluster, day_at(midnight_ms))
+                if at in self.keep_at:
+                    yield Blob(KEPT_SENDS, 0, key, pa.Table.from_pylist([_told(key, at, sends)], SENDS))
             else:
                 rows = fold_date(date, self.options)
                 yield from _tables(self.lineage, key, midnight_ms, rows)
                 before = rows.replay, rows.items
+
+
+def watched_ms(limits: Thresholds) -> int:
+    """How far before the instant at which a date goes on its attempts are read again: as long as brokers are watched
+    after they came free, and the minutes in which that begins and ends."""
+    return int(1000 * limits.not_returning_within_s) + 2 * MINUTE_MS
+
+
+def _told(key: int, at: ClusterDate, sends: KnownSends) -> dict[str, Any]:
+    return {"cluster": at.cluster, "event_date": at.event_date, "key": key, "state": pickle.dumps(sends)}
 
 
 def _rows_of(given: Given, midnight_ms: int) -> Before:

@@ -5,11 +5,9 @@ A file of attempts is read by the task that cuts it, and never goes through the 
 
 from __future__ import annotations
 
-import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -20,16 +18,22 @@ import pyarrow.compute as pc
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.blobs import Blob, Given
 from hindsight.jobs.engines.data_files import TableFolder
-from hindsight.udfs.producer.attempt_columns import ATTEMPTS, DAY_MS, Attempts, attempts_of, encoded, producers_of
-from hindsight.udfs.producer.attempt_updates import calls_of
-from hindsight.udfs.producer.last_brokers import (
+from hindsight.jobs.lake.cluster_dates import Addresses, midnight_of
+from hindsight.udfs.producer.attempt_columns import (
+    ATTEMPTS,
+    DAY_MS,
     SEND,
+    Attempts,
+    attempts_of,
     brokers_before,
+    encoded,
     lacks_last_broker,
+    producers_of,
     sends_that_lack,
     with_last_brokers,
 )
-from hindsight.udfs.producer.nearest_source import NEEDED, nearest_attempts, nearest_of
+from hindsight.udfs.producer.attempt_facts import NEEDED, nearest_attempts, nearest_of
+from hindsight.udfs.producer.attempt_updates import calls_of
 from hindsight.udfs.producer.producer_date import Slice
 from hindsight.udfs.producer.producer_fold import END
 from hindsight.udfs.producer.send_calls import beside
@@ -38,45 +42,16 @@ from hindsight.udfs.values.arrays import BoolArray, IntArray
 CUT_ROWS = 50_000  # of a blob
 SLICE_ROWS = 250_000  # of what is folded at once
 SENT_TO = "sent to"
+LASTS = "last attempts"
+LAST = pa.schema(
+    [
+        *((name, pa.string()) for name in ("cluster", "producer_group", "client_id")),
+        *((name, pa.int64()) for name in ("midnight_ms", "last_ms")),
+    ]
+)
 _FIRST = "first_ms"  # of a cut attempt: its first instant, ms of the date
 BESIDE = "beside"  # attempts near a date, its midnight their place
 _SAMPLED = 1_000
-_DAYS = 1 << 20  # more than there are dates
-
-
-class Addresses(NamedTuple):
-    """Who folds what.
-
-    Attributes:
-        clusters: their names; the place of one is part of its keys.
-        buckets: of each cluster's producers.
-        dates: of each cluster, the midnights, epoch ms, whose attempts are wanted.
-    """
-
-    clusters: Sequence[str]
-    buckets: int
-    dates: Mapping[str, Sequence[int]]
-
-    def key(self, cluster: str, bucket: int) -> int:
-        """The key of a bucket."""
-        return self.clusters.index(cluster) * self.buckets + bucket
-
-    def cluster_of(self, key: int) -> str:
-        """The cluster of a bucket's key."""
-        return self.clusters[key // self.buckets]
-
-    def keys(self, cluster: str) -> range:
-        """The keys of a cluster's buckets."""
-        first = self.key(cluster, 0)
-        return range(first, first + self.buckets)
-
-    def of_date(self, cluster: str, midnight_ms: int) -> int:
-        """The key of a cluster's date."""
-        return self.clusters.index(cluster) * _DAYS + midnight_ms // DAY_MS
-
-    def date_of(self, key: int) -> tuple[str, int]:
-        """The cluster and midnight of a date's key."""
-        return self.clusters[key // _DAYS], key % _DAYS * DAY_MS
 
 
 class AttemptFile(NamedTuple):
@@ -86,6 +61,8 @@ class AttemptFile(NamedTuple):
         nearest: where several sources tell of producers, what ``nearest_of`` gives of all; else None.
         distances: of the sources.
         finds_brokers: a retry somewhere does not name its last broker: others are told what it may be.
+        since: by key, the midnight, epoch ms, of a date of which only what comes later is wanted, and from when on, ms
+            of the date.
     """
 
     folder: TableFolder
@@ -94,6 +71,12 @@ class AttemptFile(NamedTuple):
     nearest: tuple[pa.Table, pa.Table] | None
     distances: Mapping[str, int]
     finds_brokers: bool
+    since: Mapping[int, tuple[int, int]]
+
+    def lowest(self, cluster: str, midnight_ms: int) -> IntArray:
+        """By bucket, the first instant of attempts of the date that are wanted."""
+        of_keys = (self.since.get(key, (0, -END)) for key in self.addresses.keys(cluster))
+        return np.array([first if at == midnight_ms else -END for at, first in of_keys], np.int64)
 
 
 def look(task: AttemptFile) -> Iterator[Blob]:
@@ -124,8 +107,9 @@ def _of_cluster(rows: pa.Table, cluster: str, task: AttemptFile) -> Iterator[Blo
     buckets = None
     for midnight_ms in task.addresses.dates[cluster]:
         a = attempts_of(rows, midnight_ms)
-        buckets = _buckets(a, task.addresses.buckets) if buckets is None else buckets
-        wanted = _told_on_date(a)
+        buckets = _buckets(a, task.addresses, cluster) if buckets is None else buckets
+        wanted = _told_on_date(a) & (a.first_instant() >= task.lowest(cluster, midnight_ms)[buckets])
+        yield _lasts(a, wanted, cluster)
         for bucket, part, first in _in_order(a, buckets, wanted):
             key = task.addresses.key(cluster, bucket)
             timed = part.append_column(_FIRST, pa.array(first))
@@ -138,6 +122,16 @@ def _of_cluster(rows: pa.Table, cluster: str, task: AttemptFile) -> Iterator[Blo
         for bucket in np.unique(buckets).tolist():
             own = rows.select([*SEND, "attempt", "broker_name"]).filter(pa.array(buckets == bucket))
             yield Blob("sent", task.addresses.key(cluster, bucket), 0, own)
+
+
+def _lasts(a: Attempts, wanted: BoolArray, cluster: str) -> Blob:
+    """To the driver: of each producer the first instant, ms of the date, of its last attempt (``LASTS``)."""
+    whose = producers_of(a)
+    last = np.full(len(whose.names), -END)
+    np.maximum.at(last, whose.codes[wanted], a.first_instant()[wanted])
+    told = [(cluster, *name, a.midnight_ms, at) for name, at in zip(whose.names, last.tolist(), strict=True) if at >= 0]
+    rows = [dict(zip(LAST.names, row, strict=True)) for row in told]
+    return Blob(LASTS, 0, 0, pa.Table.from_pylist(rows, LAST))
 
 
 def _topics(topics: pa.ChunkedArray, keys: IntArray) -> Blob:
@@ -161,15 +155,10 @@ def _told_on_date(a: Attempts) -> BoolArray:
     return counts
 
 
-def _buckets(a: Attempts, buckets: int) -> IntArray:
+def _buckets(a: Attempts, addresses: Addresses, cluster: str) -> IntArray:
     producers = producers_of(a)
-    of_each = [bucket_of(group, client, buckets) for group, client in producers.names]
+    of_each = [addresses.bucket_of(cluster, name) for name in producers.names]
     return np.array(of_each, np.int64)[producers.codes]
-
-
-def bucket_of(producer_group: str, client_id: str, buckets: int) -> int:
-    """The bucket of a producer: the same in every run and on every machine."""
-    return zlib.crc32(f"{producer_group}\0{client_id}".encode("utf-8", "surrogatepass")) % buckets
 
 
 def _in_order(a: Attempts, buckets: IntArray, wanted: BoolArray) -> Iterator[tuple[int, pa.Table, IntArray]]:
@@ -194,12 +183,15 @@ def _compact(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def slices_of(given: Given, midnight_ms: int) -> Iterator[Slice]:
-    """The attempts of a bucket's date in parts of about ``SLICE_ROWS``, in the order of their first instants."""
+def slices_of(given: Given, midnight_ms: int, since: int = -END, cuts: Sequence[int] = ()) -> Iterator[Slice]:
+    """The attempts of a bucket's date in parts of about ``SLICE_ROWS``, in the order of their first instants.
+
+    ``since``: of the first ones; ``cuts``: where parts end besides.
+    """
     name = attempts_name(midnight_ms)
-    edges = _edges(given, name)
-    for since, until in zip([-END, *edges], [*edges, END], strict=True):
-        yield _between(given, name, since, until), until
+    edges = sorted({at for at in (*_edges(given, name), *cuts) if at > since})
+    for begin, until in zip([since, *edges], [*edges, END], strict=True):
+        yield _between(given, name, begin, until), until
 
 
 def _edges(given: Given, name: str) -> list[int]:
@@ -238,12 +230,7 @@ class Split:
         for place, (cluster, day, group, client) in enumerate(
             zip(*(rows[name].to_pylist() for name in columns), strict=True)
         ):
-            key = self.addresses.key(cluster, bucket_of(group, client, self.addresses.buckets))
+            key = self.addresses.key(cluster, self.addresses.bucket_of(cluster, (group, client)))
             places[key, midnight_of(day)].append(place)
         for (key, midnight_ms), own in sorted(places.items()):
             yield Blob(self.name, key, midnight_ms, rows.take(own))
-
-
-def midnight_of(day: date) -> int:
-    """Epoch ms with which a date begins."""
-    return (day - date(1970, 1, 1)).days * DAY_MS

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 
 from hindsight.conf.settings import Settings
 from hindsight.jobs.engines.arrow_lake import DataFile
+from hindsight.jobs.engines.blobs import Blob
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.heaps import OfHeap, file_heaps
 from hindsight.jobs.engines.runner import Blobs, Runner
-from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.lake.cluster_dates import OPENING, Addresses, ClusterDate, midnight_of
 from hindsight.jobs.producers.confirmed_windows import (
     DATES,
     LINES,
@@ -23,19 +25,20 @@ from hindsight.jobs.producers.confirmed_windows import (
     Witnessed,
     lines_of,
 )
+from hindsight.jobs.producers.kept_producers import Going, ProducerWalks, keep, keep_at
 from hindsight.jobs.producers.producer_buckets import (
+    AGAIN,
     FLEET,
     FOLDED,
     LOSSES,
     OBSERVED,
-    OPENING,
     SHARES,
     STARTS,
     Findings,
     FleetOfDates,
     Fold,
 )
-from hindsight.jobs.producers.producer_cut import SENT_TO, Addresses, AttemptFile, Split, cut, look, midnight_of
+from hindsight.jobs.producers.producer_cut import LASTS, SENT_TO, AttemptFile, Split, cut, look
 from hindsight.jobs.producers.route_copies import DATED_ROUTES, ROUTES, RouteFile, cut_routes
 from hindsight.jobs.publishing.publication import Stretch
 from hindsight.jobs.publishing.row_lineage import Lineage
@@ -52,7 +55,7 @@ from hindsight.schemas import (
     WINDOW_CONFIRMATION,
 )
 from hindsight.udfs.landing.landing_formats import distances, formats_of
-from hindsight.udfs.producer.nearest_source import merged_nearest
+from hindsight.udfs.producer.attempt_facts import merged_nearest
 from hindsight.udfs.producer.producer_date import Options
 from hindsight.udfs.producer.producer_finding import Thresholds
 from hindsight.udfs.producer.producer_span import Span
@@ -61,7 +64,9 @@ from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
 DERIVED = (*FOLDED, WINDOW_CONFIRMATION, FLEET_MINUTE, PRODUCER_FINDING)
 _BUCKET_ROWS = 500_000
 _MOST_BUCKETS = 200
-_DAY = timedelta(days=1)
+_MORE_BUCKETS = 4  # than before, by which a date that has grown so much is cut anew
+_DAY, _MS = timedelta(days=1), timedelta(milliseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Course(NamedTuple):
@@ -75,6 +80,7 @@ class Course(NamedTuple):
         lines: what clients' logs tell of their own fault tables.
         witnessed: the dates that these lines tell of.
         folded: what the fold gave: rows of the tables ``FOLDED``, and of each bucket its share of the fleet.
+        going: where walks went on; ``keep_at``: see there.
     """
 
     addresses: Addresses
@@ -87,16 +93,56 @@ class Course(NamedTuple):
     lines: Blobs
     witnessed: Witnessed
     folded: Blobs
+    going: Going
+    keep_at: Mapping[ClusterDate, Sequence[int]]
 
 
-def derive(stretch: Stretch[Any], settings: Settings, runner: Runner, premises: Premises = NOTHING_SUPPOSED) -> Blobs:
-    """Rows of the tables ``DERIVED``, blobs by name."""
-    course = fold(stretch, settings, runner, premises)
+def derive(
+    stretch: Stretch[Any],
+    settings: Settings,
+    runner: Runner,
+    premises: Premises = NOTHING_SUPPOSED,
+    walks: ProducerWalks | None = None,
+) -> Blobs:
+    """Rows of the tables ``DERIVED``, blobs by name.
+
+    ``walks``: where those of first dates go on, and what is kept of this run's; None: nothing is.
+    """
+    going = Going()
+    if walks is not None:
+        firsts = {
+            cluster: min(at.event_date for at in stretch.dates if at.cluster == cluster) for cluster in _of(stretch)
+        }
+        going = Going(walks.begin(stretch, firsts), keeps=True)
+    while True:
+        course = fold(stretch, settings, runner, premises, going)
+        again, made = _keys(course.folded), course.folded
+        if not again:
+            made = _with_fleet(course, settings, runner)
+            again = _keys(made)
+        if not again:
+            break
+        going = replace(course.going, whole=course.going.whole | again)
+    if walks is not None:
+        keep(walks, stretch.dates, course.going, course.addresses, made)
+    return made
+
+
+def _of(stretch: Stretch[Any]) -> list[str]:
+    return sorted({at.cluster for at in stretch.dates})
+
+
+def _keys(made: Blobs) -> frozenset[int]:
+    """The keys of buckets that are to be folded whole after all."""
+    return frozenset(key for table in made.tables(AGAIN) for key in table["key"].to_pylist())
+
+
+def _with_fleet(course: Course, settings: Settings, runner: Runner) -> Blobs:
     addresses, spans, options, lineage, folded = (*course[:4], course.folded)
     shares = folded.of(*SHARES)
     fleet = runner.by_key(FleetOfDates(addresses, options, lineage), shares, course.routes.of(DATED_ROUTES))
     closing = folded.of(OBSERVED, PRODUCER_REPLAY.name, FAULT_ITEM_STATE.name)
-    findings = Findings(addresses, spans, options, lineage, _kept(folded, spans))
+    findings = Findings(addresses, spans, options, lineage, _kept(folded, spans), course.keep_at)
     found = runner.by_key(findings, course.attempts, *course.beside, closing, fleet.of(FLEET))
     if not course.witnessed.dates:
         return runner.together(folded, fleet, found)
@@ -105,18 +151,35 @@ def derive(stretch: Stretch[Any], settings: Settings, runner: Runner, premises: 
     return runner.together(folded, fleet, found, confirmed)
 
 
-def fold(stretch: Stretch[Any], settings: Settings, runner: Runner, premises: Premises = NOTHING_SUPPOSED) -> Course:
-    """What single producers' attempts tell; the fleet, findings and confirmations come after it."""
-    lake, clusters = stretch.lake, sorted({at.cluster for at in stretch.dates})
+def fold(
+    stretch: Stretch[Any],
+    settings: Settings,
+    runner: Runner,
+    premises: Premises = NOTHING_SUPPOSED,
+    going: Going | None = None,
+) -> Course:
+    """What single producers' attempts tell; the fleet, findings and confirmations come after it.
+
+    ``going``: where walks go on (None: nowhere, and nothing is kept).
+    """
+    going = going or Going()
+    lake, clusters = stretch.lake, _of(stretch)
     spans = {cluster: span_of(stretch, cluster) for cluster in clusters}
     limits = Thresholds(**settings.producer_findings.model_dump())
     options = Options(**settings.replay.model_dump(), limits=limits, supposed=premises.producers)
     lineage = Lineage(stretch.context.started_at, stretch.context.run_id)
-    files = lake.files(SEND_ATTEMPT, {at.event_date + step * _DAY for at in stretch.dates for step in (-1, 0, 1)})
+    days = {at.event_date + step * _DAY for at in stretch.dates for step in (-1, 0, 1)}
+    files = lake.files(SEND_ATTEMPT, days)
     dates = {cluster: sorted(spans[cluster].recorded) for cluster in clusters}
-    addresses = Addresses(clusters, _buckets(files), dates)
-    attempts = runner.each(OfHeap(cut), file_heaps(_tasks(stretch, files, addresses, runner)))
-    route_files = _route_files(stretch, addresses, _sent_to(attempts, addresses))
+    going = _of_as_many(going, _buckets(files))
+    addresses = _addresses(clusters, dates, files, going)
+    files = _needed(stretch, files, days, addresses, going)
+    cut_files = _tasks(stretch, files, addresses, runner, going)
+    is_plain = not any(task.finds_brokers or task.nearest for task in cut_files)
+    if going.starts and not is_plain:
+        return fold(stretch, settings, runner, premises, replace(going, starts={}, whole=frozenset()))
+    attempts = runner.each(OfHeap(cut), file_heaps(cut_files))
+    route_files = _route_files(stretch, addresses, _sent_to(attempts, addresses, going))
     routes = runner.each(OfHeap(cut_routes), file_heaps(route_files))
     beside = (
         routes.of(ROUTES),
@@ -126,11 +189,49 @@ def fold(stretch: Stretch[Any], settings: Settings, runner: Runner, premises: Pr
             runner.over(Split(OPENING + table.name, addresses), stretch.opening(table))
             for table in (PRODUCER_REPLAY, FAULT_ITEM_STATE)
         ),
+        *([runner.each(_as_they_are, [list(going.blobs(addresses))])] if going.starts else ()),
     )
     lines = runner.each(OfHeap(lines_of), file_heaps(_event_files(stretch, addresses)))
     witnessed = Witnessed(addresses, _dates_of(lines))
-    folded = runner.by_key(Fold(addresses, spans, options, lineage, witnessed), attempts, *beside)
-    return Course(addresses, spans, options, lineage, attempts, beside, routes, lines, witnessed, folded)
+    is_kept = going.keeps and is_plain and not witnessed.dates
+    cuts = keep_at(attempts.tables(LASTS), dates, going.starts) if is_kept else {}
+    folded = runner.by_key(Fold(addresses, spans, options, lineage, witnessed, cuts), attempts, *beside)
+    return Course(addresses, spans, options, lineage, attempts, beside, routes, lines, witnessed, folded, going, cuts)
+
+
+def _as_they_are(blobs: Sequence[Blob]) -> Iterator[Blob]:
+    yield from blobs
+
+
+def _of_as_many(going: Going, buckets: int) -> Going:
+    """The walks that go on in as many buckets as others of the run, not in far fewer than there would be now."""
+    number = max((start.seen.number for start in going.starts.values()), default=0)
+    if buckets > _MORE_BUCKETS * number:
+        return replace(going, starts={}, whole=frozenset())
+    return replace(going, starts={c: start for c, start in going.starts.items() if start.seen.number == number})
+
+
+def _addresses(
+    clusters: Sequence[str], dates: Mapping[str, Sequence[int]], files: Collection[DataFile], going: Going
+) -> Addresses:
+    if not going.keeps:
+        return Addresses(clusters, _buckets(files), dates)
+    number = next((start.seen.number for start in going.starts.values()), _buckets(files) + 1)
+    return Addresses(clusters, number, dates, going.apart())
+
+
+def _needed(
+    stretch: Stretch[Any], files: list[DataFile], days: Collection[date], addresses: Addresses, going: Going
+) -> list[DataFile]:
+    """The files that may hold attempts that are wanted."""
+    since = going.since(addresses)
+    for cluster in addresses.clusters:
+        is_whole = not {*addresses.keys(cluster)[:-1]} <= {*since}
+        if not going.starts or is_whole or going.apart().get(cluster):
+            return files
+    first_ms = min(midnight_ms + first for midnight_ms, first in since.values())
+    found: list[DataFile] = stretch.lake.files_since(SEND_ATTEMPT, days, "begin_at", _EPOCH + first_ms * _MS)
+    return found
 
 
 def _and_next(dates: Collection[ClusterDate]) -> list[ClusterDate]:
@@ -155,11 +256,13 @@ def _buckets(files: Collection[DataFile]) -> int:
     return min(max(1, round(rows / _BUCKET_ROWS)), _MOST_BUCKETS)
 
 
-def _tasks(stretch: Stretch[Any], files: list[DataFile], addresses: Addresses, runner: Runner) -> list[AttemptFile]:
+def _tasks(
+    stretch: Stretch[Any], files: list[DataFile], addresses: Addresses, runner: Runner, going: Going
+) -> list[AttemptFile]:
     folder = TableFolder(stretch.lake.root, SEND_ATTEMPT)
     sources = stretch.formats.intersection(formats_of("producer"))
-    by_source = distances() if len(sources) > 1 else {}
-    tasks = [AttemptFile(folder, file, addresses, None, by_source, finds_brokers=False) for file in files]
+    by_source, since = distances() if len(sources) > 1 else {}, going.since(addresses)
+    tasks = [AttemptFile(folder, file, addresses, None, by_source, False, since) for file in files]
     seen = runner.each(OfHeap(look), file_heaps(tasks))
     finds_brokers = any(any(table["lacks"].to_pylist()) for table in seen.tables("lacks"))
     nearest = None
@@ -168,11 +271,14 @@ def _tasks(stretch: Stretch[Any], files: list[DataFile], addresses: Addresses, r
     return [task._replace(nearest=nearest, finds_brokers=finds_brokers) for task in tasks]
 
 
-def _sent_to(attempts: Blobs, addresses: Addresses) -> dict[str, dict[str, set[int]]]:
+def _sent_to(attempts: Blobs, addresses: Addresses, going: Going) -> dict[str, dict[str, set[int]]]:
     """By cluster and topic, the keys of the buckets whose producers send to it."""
     found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for pairs in attempts.tables(SENT_TO):
         for key, topic in zip(pairs["key"].to_pylist(), pairs["topic"].to_pylist(), strict=True):
+            found[addresses.cluster_of(key)][topic].add(key)
+    for key, kept in going.states(addresses).items():
+        for topic in kept["topics"]:
             found[addresses.cluster_of(key)][topic].add(key)
     return {cluster: dict(of) for cluster, of in found.items()}
 

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import pyarrow.compute as pc
 
-from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.blobs import Blob, copies
 from hindsight.jobs.engines.data_files import TableFolder
-from hindsight.jobs.producers.producer_cut import Addresses
+from hindsight.jobs.lake.cluster_dates import Addresses
 from hindsight.schemas import TOPIC_ROUTE
+from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS, entries_of
 
 # What the fold reads of routes: those of a bucket's topics, and of the fleet's date those of all.

@@ -9,23 +9,25 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from hindsight.conf.settings import Settings, fingerprint
 from hindsight.jobs.engines.engine_choice import Engine
-from hindsight.jobs.engines.kept_notes import NOTES
+from hindsight.jobs.engines.kept_between_runs import NOTES
 from hindsight.jobs.lake.small_files import LocalStore
-from hindsight.jobs.landing.landing_survey import survey
-from hindsight.schemas import INCIDENT_EVENT, SCHEMA_VERSION, TABLES
-from hindsight.schemas.bookkeeping import INGESTED_FILE
-from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.jobs.landing.landing_root import NOTHING_KNOWN
+from hindsight.jobs.landing.landing_survey import Survey, folder_of
+from hindsight.schemas import INCIDENT_EVENT, INGESTED_FILE, SCHEMA_VERSION, TABLES
 
-_NOTE = "run_pipeline"
+if TYPE_CHECKING:
+    from hindsight.jobs.engines.arrow_lake import ArrowLake
+
+_NOTE, _AT_REST = "run_pipeline", "landing"
 _OF_NO_ROW = ("spark", "events", "metrics")  # the sections of the settings that change none
 
 
@@ -62,13 +64,13 @@ class LastRun:
         }
 
 
-def last_run(lake: str, landing: str, settings: Settings, engine: Engine, master: str | None) -> LastRun | None:
-    """The last run on a lake, seen by one that is about to begin; None: the lake is not to be seen without Spark.
+def last_run(lake: str, landed: Survey, settings: Settings, engine: Engine, master: str | None) -> LastRun | None:
+    """The last run on a lake, seen by one that is about to begin and to take in what is new of what has landed.
 
-    Raises: OSError: the landing folder cannot be listed.
+    None: the lake is not to be seen without Spark.
     """
     folder = _on_this_machine(lake, engine, master)
-    return None if folder is None else LastRun(folder, given_to(landing, settings))
+    return None if folder is None else LastRun(folder, given_to(landed, settings))
 
 
 def holds_input(lake: str, engine: Engine, master: str | None) -> bool | None:
@@ -77,15 +79,27 @@ def holds_input(lake: str, engine: Engine, master: str | None) -> bool | None:
     return None if folder is None else any((folder / INGESTED_FILE.name).glob("*.parquet"))
 
 
-def given_to(landing: str, settings: Settings) -> str:
-    """A digest of what a run takes from outside its lake: files by name and size, settings, contracts.
+def folders_at_rest(lake: str, landing: str, engine: Engine, master: str | None) -> Mapping[str, int]:
+    """Folders of which the runs before have taken in every file, as ``note_at_rest`` noted; none: it cannot be seen."""
+    folder = _on_this_machine(lake, engine, master)
+    noted = {} if folder is None else _told(LocalStore(folder / NOTES).read(_AT_REST))
+    return noted.get("at_rest", NOTHING_KNOWN) if noted.get("landing") == landing else NOTHING_KNOWN
 
-    Raises: OSError: the landing folder cannot be listed.
-    """
-    files = survey(landing, FORMATS).files
+
+def note_at_rest(lake: ArrowLake, landing: str, at_rest: Mapping[str, int]) -> None:
+    """Note folders that were at rest when a run began that has taken in all that was new, and has written that down."""
+    text = json.dumps({"landing": landing, "at_rest": dict(at_rest)}, sort_keys=True)
+    noted = lake.noted(_AT_REST)
+    if text != noted and (at_rest or noted):
+        lake.note(_AT_REST, text)
+
+
+def given_to(landed: Survey, settings: Settings) -> str:
+    """A digest of what a run takes from outside its lake: files by name and size, settings, contracts."""
+    files = [file for file in landed.files if folder_of(file.file) not in landed.at_rest]
     sections = (getattr(settings, name) for name in type(settings).model_fields if name not in _OF_NO_ROW)
     contracts = [(table.name, table.schema.simpleString()) for table in TABLES.values()]
-    given = json.dumps([files, fingerprint(*sections), SCHEMA_VERSION, contracts])
+    given = json.dumps([files, sorted(landed.at_rest.items()), fingerprint(*sections), SCHEMA_VERSION, contracts])
     return hashlib.sha256(given.encode()).hexdigest()
 
 

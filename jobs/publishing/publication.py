@@ -21,7 +21,7 @@ from hindsight.jobs.landing.ledger import files_of_dates, ledger
 from hindsight.jobs.publishing.dates_to_compute import Progress, next_dates
 from hindsight.jobs.publishing.publication_record import begin_commits, computed_before, record
 from hindsight.jobs.publishing.quality_gate import check
-from hindsight.jobs.running.run_context import RunContext
+from hindsight.jobs.running.run_context import PublicationResult, RunContext
 from hindsight.jobs.running.run_log import tell
 from hindsight.schemas import Table
 
@@ -101,15 +101,6 @@ class Stretch(Generic[L]):
         """The rows of a closing table with which the stretch begins, as the lake's engine hands rows on."""
         before = {ClusterDate(cluster, day) for cluster, day in self.previous.items()}
         return self.lake.of_dates(table, stored=before - self.done, computed=before & self.done)
-
-
-@dataclass(frozen=True)
-class PublicationResult:
-    """What a derivation did: dates computed, rows written, and changed ones after those it was asked for."""
-
-    dates: int = 0
-    rows: int = 0
-    dates_left: int = 0
 
 
 def publish(lake: L, context: RunContext, derivation: Derivation[L]) -> PublicationResult:

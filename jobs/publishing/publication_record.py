@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.jobs.engines.arrow_lake import OPTIMIZE, SET_PROPERTIES, ArrowLake, Where
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.running.own_release import own_release
-from hindsight.schemas import SCHEMA_VERSION, TABLES
-from hindsight.schemas.bookkeeping import PUBLICATION
-from hindsight.udfs.logs.secret_ids import without_secrets
+from hindsight.schemas import PUBLICATION, SCHEMA_VERSION, TABLES
+from hindsight.schemas.arrow_types import arrow_schema
 
 
 class Computed(NamedTuple):
@@ -39,11 +39,25 @@ def computed_before(lake: ArrowLake, job: str) -> tuple[dict[ClusterDate, Comput
     A date whose commits were broken off is like none that was ever computed: some of its tables may hold what settings
     gave that are no longer the same, or rows that nothing else would remove.
     """
-    published = lake.rows(PUBLICATION, ["number", "published_at", "dates"], Where(values={"job": [job]})).to_pylist()
-    stored = {at: computed for row in in_order(published) for at, computed in dates_of(row)}
-    newest = max((row["number"] or 0 for row in published), default=0)
+    published = lake.rows(PUBLICATION, ["number", "published_at", "dates"], Where(values={"job": [job]}))
+    numbers = published["number"].fill_null(0)
+    stored = _last_of_dates(published.set_column(0, "number", numbers))
     stored |= dict.fromkeys(half_published(lake, job), _BROKEN_OFF)
-    return stored, newest
+    return stored, pc.max(numbers).as_py() or 0
+
+
+def _last_of_dates(published: pa.Table) -> dict[ClusterDate, Computed]:
+    """What the last of many publications remembers of each date; rows become objects only of these."""
+    published = published.sort_by([("number", "ascending"), ("published_at", "ascending")])
+    dates = published["dates"].combine_chunks()
+    of_dates = pa.Table.from_struct_array(pc.list_flatten(dates))
+    of_dates = of_dates.append_column("number", published["number"].take(pc.list_parent_indices(dates)))
+    placed = of_dates.append_column("place", pa.array(np.arange(len(of_dates))))
+    last = placed.group_by(["cluster", "event_date"]).aggregate([("place", "max")])["place_max"]
+    return {
+        ClusterDate(row["cluster"], row["event_date"]): _computed(row, row["number"])
+        for row in of_dates.take(last).to_pylist()
+    }
 
 
 def in_order(published: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -79,6 +93,8 @@ def record(
     settings: str | None = None,
 ) -> None:
     """Record what was published: the job's publication of that number, and the table versions that belong together."""
+    from hindsight.udfs.logs.secret_ids import without_secrets  # which readers need not
+
     row = {
         "run_id": run_id,
         "job": job,

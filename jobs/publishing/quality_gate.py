@@ -10,12 +10,11 @@ from typing import Any
 import pyarrow as pa
 
 from hindsight.conf.failure import GATE_FAILED, ExpectedError
-from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.running.run_context import RunContext, seconds_since
 from hindsight.jobs.running.run_log import tell
-from hindsight.schemas import Table
-from hindsight.schemas.bookkeeping import QUALITY_RESULT
+from hindsight.schemas import QUALITY_RESULT, Table
+from hindsight.schemas.arrow_types import arrow_schema
 
 
 class GateFailedError(ExpectedError):

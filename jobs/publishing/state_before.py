@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from hindsight.jobs.engines.arrow_lake import ArrowLake
-from hindsight.schemas import INCIDENT_EVENT, TABLES
-from hindsight.schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUALITY_RESULT, QUARANTINE
+from hindsight.schemas import INCIDENT_EVENT, INGESTED_FILE, PUBLICATION, QUALITY_RESULT, QUARANTINE, TABLES
 
 if TYPE_CHECKING:
     from hindsight.jobs.engines.local_lake import LocalLake

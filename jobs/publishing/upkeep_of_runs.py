@@ -12,8 +12,7 @@ from hindsight.conf.settings import Settings
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.engines.upkeep import Upkeep, upkeep_of
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.schemas import TABLES, Table
-from hindsight.schemas.bookkeeping import QUARANTINE
+from hindsight.schemas import QUARANTINE, TABLES, Table
 
 _NOTE = "upkeep"
 _TABLES_A_RUN = 2

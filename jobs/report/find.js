@@ -3,18 +3,24 @@
 (function () {
   const box = document.getElementById("find"), list = document.getElementById("found");
   if (!box) return;
-  const MOST = 12;
+  const MOST = 12, all = [...island.find, ...island.producers.map((p) => ["producer", p[2], p[1], "producers"])];
 
   function rank([what, name], text) {
     const at = name.toLowerCase().indexOf(text);
     return at < 0 ? 2 : at === 0 ? 0 : 1;
   }
 
+  // What an incident or a finding says, its evidence included.
+  function shownAt(anchor) {
+    const node = /^(incident|finding)-/.test(anchor) && document.getElementById(anchor);
+    return node ? node.textContent : "";
+  }
+
   function show() {
     const text = box.value.trim().toLowerCase();
     list.replaceChildren();
     if (!text) return;
-    const hits = island.find.filter(([, name, words]) => name.toLowerCase().includes(text) || words.toLowerCase().includes(text))
+    const hits = all.filter(([, name, words, anchor]) => [name, words, shownAt(anchor)].some((words) => words.toLowerCase().includes(text)))
       .sort((a, b) => rank(a, text) - rank(b, text));
     for (const [what, name, , anchor] of hits.slice(0, MOST)) {
       const item = document.createElement("li"), link = document.createElement("a"), kind = document.createElement("span");
@@ -35,7 +41,11 @@
   function unfold() {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
-    if (target) target.scrollIntoView();
+    if (!target) return;
+    target.hidden = false;
+    target.tabIndex = -1;
+    target.focus({ preventScroll: true });
+    target.scrollIntoView();
   }
   box.addEventListener("input", show);
   window.addEventListener("hashchange", unfold);

@@ -5,8 +5,7 @@
   if (!holder || !island.fleet.brokers.length) return;
   const told = document.getElementById("fleet-told");
   const { begin, step, brokers } = island.fleet, ROWS = 40, HEIGHT = 28, GAP = 4, RIGHT = 72, AXIS = 24, LETTERS = 34;
-  const minute = d3.utcFormat("%Y-%m-%d %H:%M"), percent = (n, of) => Math.round((100 * n) / of) + " %";
-  const cells = brokers.flatMap((b) => b[6]), first = d3.min(cells, (c) => c[0]), last = d3.max(cells, (c) => c[0]) + 1;
+  const minute = inZone("%Y-%m-%d %H:%M"), percent = (n, of) => Math.round((100 * n) / of) + " %";
   let width = 0, rows = ROWS;
 
   // Nobody of those who were active could be judged.
@@ -33,11 +32,12 @@
 
   function draw() {
     const narrow = width < 640, gutter = narrow ? 0 : 150, right = narrow ? 0 : RIGHT, top = narrow ? 18 : 0, row = HEIGHT + top + GAP;
-    const list = brokers.slice(0, rows), x = d3.scaleUtc([begin + first * step, begin + last * step], [gutter, width - right]);
+    const list = brokers.slice(0, rows), x = timeScale(gutter, width - right);
     const wide = x(begin + step) - x(begin), at = (cell) => x(begin + cell[0] * step), high = (cell) => Math.max(4, (HEIGHT * cell[1]) / cell[2]);
     d3.select(holder).selectAll("*").remove();
     const svg = d3.select(holder).append("svg").attr("width", width).attr("height", AXIS + list.length * row).attr("role", "group")
       .attr("aria-label", "Share of the active producers that refused each broker, over time");
+    svg.append("defs").append("clipPath").attr("id", "fleet-plot").append("rect").attr("x", gutter).attr("width", width - right - gutter).attr("height", HEIGHT);
     const hatch = svg.append("defs").append("pattern").attr("id", "not-judged").attr("width", 6).attr("height", 6)
       .attr("patternUnits", "userSpaceOnUse").attr("patternTransform", "rotate(45)");
     hatch.append("rect").attr("width", 6).attr("height", 6).attr("fill", "#fff");
@@ -50,8 +50,8 @@
       .text((b) => fitted(inCluster(b[0], b[1]), narrow ? width - 90 : gutter - 8)).append("title").text((b) => b[1]);
     label.append("text").attr("class", "sub").attr("x", width).attr("text-anchor", "end").attr("y", narrow ? 13 : HEIGHT / 2 + 4)
       .text((b) => (b[5] ? "up to " + percent(b[5][0], b[5][1]) : "none"));
-    const mark = lane.append("g").attr("transform", "translate(0," + top + ")").selectAll("g").data((b) => b[6].map((cell) => [b, cell])).join("g")
-      .attr("class", "mark").on("pointerenter click", (event, d) => { told.textContent = words(d); });
+    const mark = lane.append("g").attr("clip-path", "url(#fleet-plot)").attr("transform", "translate(0," + top + ")").selectAll("g").data((b) => b[6].filter(([n]) => begin + (n + 1) * step > time.from && begin + n * step < time.to).map((cell) => [b, cell])).join("g");
+    telling(mark.attr("class", "mark"), told, words);
     mark.append("rect").attr("x", ([, cell]) => at(cell)).attr("width", wide).attr("height", HEIGHT)
       .attr("class", ([, cell]) => (unsure(cell) ? null : "nobody")).attr("fill", "url(#not-judged)");
     const refused = mark.filter(([, cell]) => cell[1]);
@@ -62,11 +62,12 @@
         .attr("y", ([, cell]) => (share(cell) === "most" ? HEIGHT - 3 : HEIGHT - 3 - high(cell)))
         .attr("class", ([, cell]) => "on-" + share(cell)).text(([, cell]) => percent(cell[1], cell[2]));
     }
+    movable(holder, gutter, width - right);
     if (rows < brokers.length) {
       d3.select(holder).append("button").attr("type", "button").text("Show more: " + rows + " of " + brokers.length + " brokers are drawn")
-        .on("click", () => { rows += ROWS; draw(); });
+        .on("click", () => { rows += ROWS; draw(); roving(holder); });
     }
   }
 
-  onWidth(holder, (now) => { width = now; draw(); });
+  onChange(holder, (now) => { width = now; draw(); });
 })();

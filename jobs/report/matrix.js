@@ -10,7 +10,7 @@
   };
   const VERDICT = { ok: "✓", drift: "✗", unknown: "?" };
   const GUTTER = 108, ROW = 21, HEAD = 44, READABLE = 32, LEGIBLE = 16;
-  const hour = d3.utcFormat("%H:%M:%S");
+  const hour = inZone("%H:%M:%S");
   let shown = island.matrices[0], columns = null, width = 0;
 
   // A to Z, then A1, B1, ...
@@ -32,6 +32,11 @@
     return owners.length > 1 ? owners.length + "×" : "";
   }
 
+  // Cells as they are kept: a round, how many rounds from there on are alike, and what they show.
+  function each(cells) {
+    return cells.flatMap(([round, alike, expected, owners, found]) => Array.from({ length: alike }, (_, n) => [round + n, expected, owners, ...(shown.found[found] || [])]));
+  }
+
   function words([queue, cell]) {
     const [round, expected, owners, code, state] = cell, names = owners.map((n) => shown.members[n]);
     return queue + " of " + shown.topic + " in " + shown.consumer_group + ", round " + clock(shown.at[round]) + "\n"
@@ -42,7 +47,8 @@
   }
 
   function draw() {
-    const rounds = shown.at.length, fit = Math.max((width - GUTTER - 4) / rounds, 5);
+    const seen = shown.at.map((at, n) => n).filter((n) => shown.at[n] >= time.from && shown.at[n] <= time.to), place = new Map(seen.map((n, at) => [n, at]));
+    const rounds = Math.max(seen.length, 1), fit = Math.max((width - GUTTER - 4) / rounds, 5);
     const chosen = columns || (fit >= LEGIBLE ? "fit" : "wide");
     pressed(switches, switches.find((button) => button.dataset.columns === chosen));
     const pixels = chosen === "fit" ? Math.min(fit, 60) : Math.max(fit, READABLE);
@@ -50,22 +56,22 @@
     d3.select(holder).selectAll("*").remove();
     const svg = d3.select(holder).append("svg").attr("width", full).attr("height", height).attr("role", "group")
       .attr("aria-label", "Owners of the queues, round by round");
-    const x = (round) => GUTTER + round * pixels, every = Math.ceil(58 / pixels);
-    svg.append("g").selectAll("text").data(d3.range(0, rounds, every)).join("text").attr("class", "sub").attr("x", (r) => x(r) + 1).attr("y", 14).text((r) => hour(shown.at[r]));
-    svg.append("text").attr("class", "sub").attr("x", 0).attr("y", 34).text("verdict of round");
+    const x = (round) => GUTTER + place.get(round) * pixels, every = Math.ceil(58 / pixels);
+    svg.append("g").selectAll("text").data(seen.filter((n, at) => at % every === 0)).join("text").attr("class", "sub").attr("x", (r) => x(r) + 1).attr("y", 14).text((r) => hour(shown.at[r]));
+    svg.append("text").attr("class", "sub").attr("x", 0).attr("y", 34).text(seen.length ? "verdict of round" : "no round in this time");
     if (pixels >= 9) {
-      svg.append("g").selectAll("text").data(shown.verdicts).join("text").attr("x", (v, r) => x(r) + pixels / 2).attr("y", 34).attr("text-anchor", "middle").text((v) => VERDICT[v] || "·");
+      svg.append("g").selectAll("text").data(seen).join("text").attr("x", (r) => x(r) + pixels / 2).attr("y", 34).attr("text-anchor", "middle").text((r) => VERDICT[shown.verdicts[r]] || "·");
     }
     const row = svg.append("g").selectAll("g").data(shown.queues).join("g").attr("transform", (d, i) => "translate(0," + (HEAD + i * ROW) + ")");
     row.append("text").attr("x", 0).attr("y", ROW / 2 + 4).text((d) => fitted(d[0], GUTTER - 6)).append("title").text((d) => d[0]);
-    const mark = row.selectAll("g").data(([queue, cells]) => cells.map((cell) => [queue, cell, look(cell)])).join("g");
+    const mark = row.selectAll("g").data(([queue, cells]) => each(cells).filter((cell) => place.has(cell[0])).map((cell) => [queue, cell, look(cell)])).join("g");
     mark.append("rect").attr("x", ([, cell]) => x(cell[0]) + 0.5).attr("y", 1).attr("width", pixels - (pixels > 8 ? 1.5 : 0.5)).attr("height", ROW - 3)
       .attr("class", ([, cell, kind]) => "cell-" + kind + (cell[4] === "SUPPRESSED" ? " in-grace" : ""));
     if (pixels >= 9) {
       mark.append("text").attr("x", ([, cell]) => x(cell[0]) + pixels / 2).attr("y", ROW / 2 + 4)
         .attr("class", ([, cell, kind]) => "letter on-" + kind + (cell[4] === "SUPPRESSED" ? " on-grace" : "")).text(([, cell, kind]) => sign(cell, kind, pixels));
     }
-    mark.attr("class", "mark").on("pointerenter click", (event, d) => { told.textContent = words(d); });
+    telling(mark.attr("class", "mark"), told, words);
   }
 
   function members() {
@@ -77,9 +83,9 @@
 
   d3.select(select).selectAll("option").data(island.matrices).join("option").attr("value", (m, n) => n)
     .text((m) => m.consumer_group + " · " + m.topic + (manyClusters ? " (" + m.cluster + ")" : "") + (m.drift ? " — drift in " + m.drift + " of " + m.rounds + " rounds" : " — no drift in " + m.rounds + " rounds"));
-  select.addEventListener("change", () => { shown = island.matrices[+select.value]; members(); draw(); });
+  select.addEventListener("change", () => { shown = island.matrices[+select.value]; members(); draw(); roving(holder); });
   const switches = [...document.querySelectorAll("[data-columns]")];
-  for (const button of switches) button.addEventListener("click", () => { columns = button.dataset.columns; draw(); });
+  for (const button of switches) button.addEventListener("click", () => { columns = button.dataset.columns; draw(); roving(holder); });
   members();
-  onWidth(holder, (now) => { width = now; draw(); });
+  onChange(holder, (now) => { width = now; draw(); });
 })();

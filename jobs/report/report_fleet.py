@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-CELLS = 240
+CELLS = 160
 """Cells of a strip, at most; the setting ``brokers`` bounds the strips."""
 
 QUERIES = ("fleet_brokers", "fleet_cells", "producer_findings", "producer_finding_codes")

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from hindsight.jobs.asking.runbook import entry_of
-from hindsight.schemas.drift import SEVERITIES
+from hindsight.schemas import SEVERITIES
 
+SHOWN_EVIDENCE = 20  # lines of an incident
 _STILL_MS = 10 * 60_000  # a producer's finding that ended no longer than this before the last record goes on
 
 
@@ -39,12 +40,12 @@ def _incidents(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _findings(rows: list[dict[str, Any]], last: int) -> Iterator[dict[str, Any]]:
-    """One for each code and subject: the runs of a producer's finding are one trouble."""
+    """One for each code and subject: the runs of a producer's finding are one trouble; effects are the broker's."""
     seen: set[tuple[str, ...]] = set()
     for row in rows:
         key = (row["cluster"], row["code"], row["subject"])
         ended = row["to"] is not None and row["to"] < last - _STILL_MS
-        if row["severity"] not in SEVERITIES[:2] or ended or key in seen:
+        if row["severity"] not in SEVERITIES[:2] or ended or row.get("incident_id") or key in seen:
             continue
         seen.add(key)
         yield {
@@ -83,7 +84,12 @@ def as_of(data: dict[str, Any]) -> dict[str, int | None]:
 def to_find(data: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     """What the page's search finds: what it is, its name, more words that lead to it, and where it stands."""
     found = [
-        ("incident", f"{i['consumer_group']}: {i['root_cause']}", _words(i), f"incident-{i['incident_id']}")
+        (
+            "incident",
+            f"{i['consumer_group'] or i['cause_key']}: {i['root_cause']}",
+            _words(i),
+            f"incident-{i['incident_id']}",
+        )
         for i in data["incidents"]
     ]
     found += [
@@ -92,10 +98,13 @@ def to_find(data: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     ]
     found += [("broker", b["broker_name"], b["cluster"], "isolation") for b in data["brokers"]]
     found += [("broker", b["broker_name"], b["cluster"], "sends-by-broker") for b in data["send_totals"]]
-    found += [("producer", p["client_id"], p["producer_group"], "producers") for p in data["producers"]]
+    found += [
+        ("finding", f"{f['subject']}: {f['code']}", f["cluster"], f"finding-{place}")
+        for place, f in enumerate(data["producer_findings"])
+    ]
     return list(dict.fromkeys(found))
 
 
 def _words(incident: dict[str, Any]) -> str:
-    named = [incident["incident_id"], incident["cluster"], incident["cause_key"] or "", incident["sentence"]]
-    return " ".join([*named, *incident["codes"], *incident["evidence"]])
+    """What the page does not show of it; its script looks into the rest by itself."""
+    return " ".join([incident["cause_key"] or "", *incident["evidence"][SHOWN_EVIDENCE:]])

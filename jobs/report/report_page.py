@@ -25,9 +25,9 @@ from hindsight.jobs.report.report_fleet import fleet_strips
 from hindsight.jobs.report.report_now import as_of, to_find, unjudged, wrong_now
 from hindsight.jobs.report.report_queries import Rows
 
-# d3 7.9.0 of npm, unchanged (ISC licence beside it): axes, zoom and pinch in 280 kB. plotly.js would be 4.8 MB on every
-# page, reads markup in labels, and has neither the ownership matrix nor labels that fit a phone.
-_SCRIPTS = ("d3-7.9.0.min.js", "page.js", "find.js", "timeline.js", "matrix.js", "fleet.js", "sends.js")
+# The parts of d3 that are used, 77 of its 280 kB: elements, scales, axes and formats of time (ISC licence beside it).
+# plotly.js would be 4.8 MB on every page, reads markup in labels, and has no ownership matrix.
+_SCRIPTS = ("d3-parts.min.js", "time.js", "page.js", "find.js", "timeline.js", "matrix.js", "fleet.js", "sends.js")
 _GROUP = ("cluster", "collector", "consumer_group", "topic")
 _LISTED = (
     ("brokers", "brokers that were isolated"),
@@ -54,7 +54,7 @@ _LISTED = (
 
 def page(data: dict[str, Any]) -> str:
     """The whole HTML text. ``data``: what ``report_queries.report_data`` returns."""
-    scripts = [_asset(name) for name in _SCRIPTS]
+    start, drawings = _asset("start.js"), "\n".join(map(_asset, _SCRIPTS))
     return (
         _environment()
         .get_template("page.html.j2")
@@ -67,8 +67,9 @@ def page(data: dict[str, Any]) -> str:
             left_out=left_out(data),
             island=island(data),
             style=Markup(_asset("page.css")),
-            scripts=[Markup(text) for text in scripts],
-            hashes=[_digest(text) for text in scripts],
+            start=Markup(start),
+            drawings=Markup(drawings),
+            hashes=[_digest(start), _digest(drawings)],
         )
     )
 
@@ -85,6 +86,7 @@ def _environment() -> Environment:
         bytecode_cache=_compiled(),
     )
     environment.filters |= {"instant": instant, "count": count, "length_of": duration}
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     return environment
 
 
@@ -156,16 +158,15 @@ def island(data: dict[str, Any]) -> dict[str, Any]:
     brokers = {(b["cluster"], b["broker_name"]): n for n, b in enumerate(data["brokers"])}
     producers = {(p["cluster"], p["producer_group"], p["client_id"]): n for n, p in enumerate(data["producers"])}
     begin = data["stretch"]["begin"]
+    kinds: dict[tuple[str, ...], int] = {}
     windows = [
         [
             brokers[key],
             producers[who],
             w["window_start"] - begin,
             -1 if w["window_end"] is None else w["window_end"] - begin,
-            w["state"],
-            w["end_reason"],
-            f"{w['trigger_kind']} at {w['trigger_latency_ms']} ms",
-            w["certainty"],
+            kinds.setdefault((w["state"], w["end_reason"], w["trigger_kind"], w["certainty"]), len(kinds)),
+            w["trigger_latency_ms"],
         ]
         for w in data["windows"]
         if (key := (w["cluster"], w["broker_name"])) in brokers
@@ -188,6 +189,7 @@ def island(data: dict[str, Any]) -> dict[str, Any]:
         ],
         "replayed": {row["cluster"]: row["producers"] for row in data["replayed"]},
         "windows": windows,
+        "kinds": list(kinds),
         "strips": strips,
         "matrices": _matrices(data),
         "fleet": fleet_strips(data),
@@ -197,12 +199,14 @@ def island(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _matrices(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """Of each queue: a round, how many from there on are alike, who was expected, the owners, and what was found."""
     found = {
         tuple(g[n] for n in _GROUP): {
             **{name: g[name] for name in (*_GROUP, "message_model", "drift", "rounds")},
             "at": [],
             "verdicts": [],
             "members": {},
+            "found": {},
             "queues": {},
         }
         for g in data["groups"]
@@ -218,16 +222,19 @@ def _matrices(data: dict[str, Any]) -> list[dict[str, Any]]:
         members, queue = found[key]["members"], f"{row['broker_name']}:{row['queue_id']}"
         owners = [members.setdefault(client, len(members)) for client in row["observed"]]
         expected = row["expected_owner"]
-        cell = [
-            column[key][row["round_at"]],
-            -1 if expected is None else members.setdefault(expected, len(members)),
-            owners,
-            row["code"],
-            row["finding_state"],
-        ]
-        found[key]["queues"].setdefault(queue, []).append(cell if row["code"] else cell[:3])
+        said = found[key]["found"]
+        what = [said.setdefault((row["code"], row["finding_state"]), len(said))] if row["code"] else []
+        shown = [-1 if expected is None else members.setdefault(expected, len(members)), owners, *what]
+        cells = found[key]["queues"].setdefault(queue, [])
+        at = column[key][row["round_at"]]
+        if cells and cells[-1][0] + cells[-1][1] == at and cells[-1][2:] == shown:
+            cells[-1][1] += 1
+        else:
+            cells.append([at, 1, *shown])
     return [
-        {**m, "members": list(m["members"]), "queues": list(m["queues"].items())} for m in found.values() if m["queues"]
+        {**m, "members": list(m["members"]), "found": list(m["found"]), "queues": list(m["queues"].items())}
+        for m in found.values()
+        if m["queues"]
     ]
 
 
@@ -240,8 +247,10 @@ def _sends(rows: Rows) -> list[dict[str, Any]]:
 
 
 def instant(ms: int | None) -> str:
-    """An instant as people write it, UTC."""
-    return "" if ms is None else f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+    """An instant as people write it, UTC; the script tells it in another zone."""
+    if ms is None:
+        return ""
+    return Markup("<time>{}</time>").format(f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S}")
 
 
 def count(number: float | None) -> str:

@@ -12,14 +12,15 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from hindsight.conf.settings import Report
-from hindsight.jobs.engines.asker import Asker, Record, as_records, records
-from hindsight.jobs.engines.sql_files import query
+from hindsight.jobs.asking.open_drift import with_effects
+from hindsight.jobs.engines.asker import Asker, Record, as_records, query, records
 from hindsight.jobs.report import report_fleet
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
 
 Rows = list[Record]
 
 _NEVER = date(1970, 1, 1)
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 _BUCKETS = 240
 _SEND_BUCKETS = 120
 _MOST_FAMILIES = 8
@@ -99,6 +100,7 @@ def report_data(asker: Asker, bounds: Report, asked: DateRange = EVERY_DATE) -> 
     ]
     answers = asker.answers([query("queries", name).format(**values) for name in names])
     found = {name: as_records(rows) for name, rows in zip(names, answers, strict=True)}
+    found["incidents"] = with_effects(asker, found["incidents"])
     found |= {name: list(map(report_fleet.with_worst, found[name])) for name in report_fleet.OF_WORST_MINUTES}
     return {
         "dates": {"first": dates[0].isoformat(), "last": dates[1].isoformat()} if dates else None,
@@ -141,10 +143,13 @@ def _keep_matrices(asker: Asker, groups: Rows) -> None:
 
 def _plain(value: Any) -> Any:
     """A value as JSON can hold it."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
     if isinstance(value, datetime):
         return round(value.replace(tzinfo=UTC).timestamp() * 1000)
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+        # What is plain already is most of it.
+        return {name: each if type(each) in _PLAIN else _plain(each) for name, each in value.items()}
     return [_plain(each) for each in value] if isinstance(value, list) else value

@@ -6,10 +6,14 @@
   const told = document.getElementById("timeline-told");
   const { begin, end, step } = island.stretch;
   const PARENTS = 40, LANES = 40, HEIGHT = 24, AXIS = 26;
-  const byBroker = d3.group(island.windows, (w) => w[0]);
-  const byProducer = d3.group(island.windows, (w) => w[1]);
+  // A window: broker, producer, from, to (-1: not known), state, why it ended, what opened it, certainty.
+  const windows = island.windows.map(([broker, producer, from, to, kind, latency]) => {
+    const [state, end, opened, certainty] = island.kinds[kind];
+    return [broker, producer, from, to, state, end, opened + " at " + latency + " ms", certainty];
+  });
+  const byBroker = d3.group(windows, (w) => w[0]), byProducer = d3.group(windows, (w) => w[1]);
   const view = { rows: "broker", filter: "", parents: PARENTS, lanes: new Map(), open: new Set() };
-  let zoomed = d3.zoomIdentity, width = 0, redraw = () => {}, svg = null, zoom = null;
+  let width = 0;
 
   const producerName = (p) => p[2] + ", " + p[1];
   const openByItself = (parents) => {
@@ -109,9 +113,9 @@
   function draw() {
     const narrow = width < 640, gutter = narrow ? 0 : 300, top = narrow ? 18 : 0, laneHeight = HEIGHT + top;
     const list = rows(), height = AXIS + list.length * (laneHeight + 4) + 4;
-    const base = d3.scaleUtc([begin, end], [gutter, width - 1]);
+    const x = timeScale(gutter, width - 1), [from, to] = [time.from - begin, time.to - begin];
     d3.select(holder).selectAll("*").remove();
-    svg = d3.select(holder).append("svg").attr("width", width).attr("height", height).attr("role", "group")
+    const svg = d3.select(holder).append("svg").attr("width", width).attr("height", height).attr("role", "group")
       .attr("aria-label", "Isolation over time");
     const defs = svg.append("defs");
     defs.append("clipPath").attr("id", "plot").append("rect").attr("x", gutter).attr("width", width - gutter).attr("height", height);
@@ -130,27 +134,23 @@
       .text((d) => fitted((d.kind === "parent" ? (view.open.has(d.key) ? "▾ " : "▸ ") : "") + d.label, d.kind === "more" || narrow ? width - 20 : (d.kind === "parent" ? gutter - 24 - 6 * d.sub.length : gutter - 26)))
       .attr("class", (d) => (d.kind === "parent" ? "strong" : null)).append("title").text((d) => d.label);
     if (!narrow) row.filter((d) => d.kind === "parent").append("text").attr("class", "sub").attr("x", gutter - 8).attr("text-anchor", "end").attr("y", HEIGHT / 2 + 4).text((d) => d.sub);
-    row.filter((d) => d.kind === "parent" || d.act).attr("tabindex", 0).attr("role", "button").attr("aria-expanded", (d) => (d.kind === "parent" ? view.open.has(d.key) : null))
+    row.filter((d) => d.kind === "parent" || d.act).attr("tabindex", -1).attr("role", "button").attr("aria-label", (d) => d.label).attr("aria-expanded", (d) => (d.kind === "parent" ? view.open.has(d.key) : null))
       .on("click keydown", (event, d) => {
         if (event.type === "keydown" && event.key !== "Enter" && event.key !== " ") return;
         if (event.type === "keydown") event.preventDefault();
         if (d.act) d.act(); else if (!view.open.delete(d.key)) view.open.add(d.key);
         draw();
+        roving(holder);
+        const again = [...holder.querySelectorAll("g.row")][list.findIndex((row) => row.key === d.key)];
+        if (event.type === "keydown" && again && again.hasAttribute("tabindex")) again.focus();
       });
     const plot = row.append("g").attr("clip-path", "url(#plot)").append("g").attr("transform", "translate(0," + top + ")");
-    redraw = () => {
-      const x = zoomed.rescaleX(base), [from, to] = x.domain().map((t) => +t - begin);
-      axis.call(d3.axisTop(x).ticks(Math.max(2, (width - gutter) / 110)).tickSizeOuter(0).tickFormat(tick));
-      plot.each(function (d) {
-        if (d.kind === "parent") segments(d3.select(this), d.segments().filter((s) => s[1] > from && s[0] < to), d, x);
-        if (d.kind === "lane") bars(d3.select(this), d.windows.filter((w) => barEnd(w) >= from && w[2] <= to), x);
-      });
-    };
-    zoom = d3.zoom().scaleExtent([1, 5000]).extent([[gutter, 0], [width, height]]).translateExtent([[gutter, 0], [width, height]])
-      .filter((event) => (event.type === "wheel" ? event.ctrlKey || event.metaKey : event.type === "touchstart" ? event.touches.length > 1 : !event.button))
-      .on("zoom", (event) => { zoomed = event.transform; redraw(); });
-    svg.call(zoom).on("dblclick.zoom", null).style("touch-action", "pan-x pan-y").property("__zoom", zoomed);
-    redraw();
+    axis.call(d3.axisTop(x).ticks(Math.max(2, (width - gutter) / 110)).tickSizeOuter(0).tickFormat(tick));
+    plot.each(function (d) {
+      if (d.kind === "parent") segments(d3.select(this), d.segments().filter((s) => s[1] > from && s[0] < to), d, x);
+      if (d.kind === "lane") bars(d3.select(this), d.windows.filter((w) => barEnd(w) >= from && w[2] <= to), x);
+    });
+    movable(holder, gutter, width);
   }
 
   const at = (x, offset) => x(begin + offset);
@@ -189,13 +189,7 @@
       view.rows = button.dataset.rows; view.parents = PARENTS; pressed(switches, button); openByItself(parents()); draw();
     });
   }
-  for (const button of section.querySelectorAll("[data-zoom]")) {
-    button.addEventListener("click", () => {
-      const way = button.dataset.zoom;
-      if (way === "all") svg.call(zoom.transform, d3.zoomIdentity); else svg.call(zoom.scaleBy, way === "in" ? 2 : 0.5);
-    });
-  }
   document.getElementById("isolation-filter").addEventListener("input", (event) => { view.filter = event.target.value; view.parents = PARENTS; draw(); });
   openByItself(parents());
-  onWidth(holder, (now) => { width = now; zoomed = d3.zoomIdentity; draw(); });
+  onChange(holder, (now) => { width = now; draw(); });
 })();

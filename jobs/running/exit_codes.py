@@ -13,6 +13,19 @@ from hindsight.jobs.running.file_failures import of_files
 from hindsight.jobs.running.interrupts import was_interrupted
 from hindsight.jobs.running.terminal import legible, legible_lines
 
+# What is installed on request: its modules, its name, the extra, what a clone calls it, what is given instead.
+_EXTRAS = (
+    (
+        ("pyspark", "py4j", "delta"),
+        "Spark",
+        "spark",
+        "make demo ENGINE=spark",
+        "or leave out --engine spark and --master",
+    ),
+    (("great_expectations",), "Great Expectations", "gates", "make test", "or ask hindsight check"),
+)
+_ON_REQUEST = "{} is not installed here: install rocketmq-hindsight[{}] (in a clone: {}), {}."
+
 
 def exit_code(work: Callable[[], object]) -> int:
     """Do the work; what goes wrong is said on stderr in a sentence."""
@@ -37,10 +50,13 @@ def _sentence_and_code(error: BaseException) -> tuple[str, int]:
         return "interrupted; a rerun takes up where this run stopped", INTERRUPTED
     if isinstance(error, typer.TyperException):
         said = getattr(error, "format_message", error.__str__)()
-        return f"{said} (see hindsight --help)", WRONG_USAGE
+        asked = getattr(error, "ctx", None)
+        return f"{said or 'Which command?'} (see {asked.command_path if asked else 'hindsight'} --help)", WRONG_USAGE
     if isinstance(error, ExpectedError):
         return str(error), error.exit_code
-    if said := ("pyspark" in sys.modules and _of_spark(error)) or _of_the_machine(error):
+    if isinstance(error, ModuleNotFoundError) and (said := _not_installed(error.name or "")):
+        return said, WRONG_USAGE
+    if said := (sys.modules.get("pyspark") and _of_spark(error)) or _of_the_machine(error):
         return said, RUN_FAILED
     sys.stderr.write(legible_lines("".join(traceback.format_exception(error))))
     return f"the run failed: {type(error).__name__}: {error}", RUN_FAILED
@@ -51,6 +67,12 @@ def _was_interrupted(error: BaseException | None) -> bool:
     if error is None:
         return was_interrupted()
     return isinstance(error, (KeyboardInterrupt, typer.Abort)) or _was_interrupted(error.__context__)
+
+
+def _not_installed(module: str) -> str | None:
+    """What to do where a part of hindsight that is installed only on request was asked for."""
+    top = module.partition(".")[0]
+    return next((_ON_REQUEST.format(*said) for modules, *said in _EXTRAS if top in modules), None)
 
 
 def _of_the_machine(error: BaseException) -> str | None:

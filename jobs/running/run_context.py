@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -65,9 +65,32 @@ class Step:
 
 
 @dataclass(frozen=True)
+class IntakeResult:
+    """What was read and what came of it, in lines; ``nothing_stored``: files of which no line is stored or known."""
+
+    files: int = 0
+    read: int = 0
+    stored: int = 0
+    duplicate: int = 0
+    ignored: int = 0
+    quarantined: int = 0
+    nothing_stored: int = 0
+
+
+@dataclass(frozen=True)
+class PublicationResult:
+    """What a derivation did: dates computed, rows written, and changed ones after those it was asked for."""
+
+    dates: int = 0
+    rows: int = 0
+    dates_left: int = 0
+
+
+@dataclass(frozen=True)
 class RunContext:
     """One run: its id, its landing root, the dates it was asked for, and the instant that lineage columns carry.
 
+    ``at_rest``: folders below the landing root of which every file was taken in, and when they last changed (ns).
     ``confirm`` is called before each write, and raises where the lake is no longer this run's.
     """
 
@@ -75,6 +98,7 @@ class RunContext:
     dates: DateRange = EVERY_DATE
     run_id: str = field(default_factory=lambda: f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:8]}")
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    at_rest: Mapping[str, int] = field(default_factory=dict, compare=False)
     confirm: Callable[[], None] = field(default=lambda: None, compare=False)
 
     def lineage(self) -> list[Column]:

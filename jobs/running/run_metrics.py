@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Gauge
-from prometheus_client.openmetrics.exposition import generate_latest
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
-if TYPE_CHECKING:  # what works without Spark writes metrics too
     from hindsight.jobs.running.run_context import Step
 
 _PREFIX = "hindsight_job"
@@ -21,6 +20,8 @@ def write_metrics(path: Path, steps: Iterable[Step]) -> None:
 
     A run that fails writes nothing: the time of the last one that did not is what an alert looks at.
     """
+    from prometheus_client import CollectorRegistry, Gauge  # which most runs need not
+
     registry = CollectorRegistry()
     gauges: dict[str, Gauge] = {}
     for step in steps:
@@ -37,6 +38,8 @@ def write_metrics(path: Path, steps: Iterable[Step]) -> None:
 
 def replace_metrics(path: Path, registry: CollectorRegistry) -> None:
     """Write a registry as OpenMetrics text; a reader sees the old file or the new one. Raises: OSError."""
+    from prometheus_client.openmetrics.exposition import generate_latest
+
     # node_exporter reads every file whose name ends in .prom, hidden ones too.
     beside = path.with_name(f".{path.name}.new")
     beside.write_bytes(generate_latest(registry))

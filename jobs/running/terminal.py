@@ -5,6 +5,7 @@ Names and messages come from whoever wrote the input; an escape sequence in them
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -13,6 +14,9 @@ from collections.abc import Iterable
 # Control characters (C0 but for the tab, DEL, C1), line ends of Unicode, what turns the writing direction, and halves
 # of surrogate pairs, which no stream can write.
 _OBEYED = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+_COLOURS = {"CRITICAL": "1;31", "HIGH": "31", "MEDIUM": "33", "LOW": "36"}
+_SEVERITY = re.compile(rf"^ *(?:{'|'.join(_COLOURS)})\b")
 
 
 def legible(line: str) -> str:
@@ -26,8 +30,69 @@ def legible_lines(text: str) -> str:
 
 
 def write(lines: Iterable[str]) -> None:
-    """Print lines on stdout."""
-    sys.stdout.writelines(f"{legible(line)}\n" for line in lines)
+    """Print lines on stdout; how severe a thing is has a colour where somebody looks at it."""
+    is_seen = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    shown = (_SEVERITY.sub(_coloured, legible(line), count=1) if is_seen else legible(line) for line in lines)
+    sys.stdout.writelines(f"{line}\n" for line in shown)
+
+
+def _coloured(found: re.Match[str]) -> str:
+    return f"\x1b[{_COLOURS[found[0].strip()]}m{found[0]}\x1b[0m"
+
+
+def width_of(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def columns() -> int | None:
+    """How wide what people read may be: as the terminal is, or as COLUMNS says. None: into a pipe, lines stay whole."""
+    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
+        return None
+    return max(40, shutil.get_terminal_size().columns)
+
+
+def say(lines: Iterable[str]) -> None:
+    """Print lines for people: what is too long for their terminal goes on below, further in."""
+    write(part for line in lines for part in _fitting(line))
+
+
+def _fitting(line: str) -> list[str]:
+    width = columns()
+    if width is None or width_of(legible(line)) <= width:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip(" "))][: width // 2]
+    return wrapped(line.strip(" "), f"{indent}    ", first=indent)
+
+
+def widths_of(cells: list[list[str]]) -> list[int]:
+    """How wide the columns of such rows are, wide characters measured."""
+    return [max(3, *map(width_of, column)) for column in zip(*cells, strict=True)]
+
+
+def laid_out(cells: list[list[str]], widths: list[int], between: str = " ") -> list[str]:
+    """Rows of cells in columns."""
+    return [between.join(c + " " * (w - width_of(c)) for c, w in zip(row, widths, strict=True)) for row in cells]
+
+
+def upright(cells: list[list[str]]) -> list[str]:
+    """The same with a line for each cell, its column's name before it; long ones go on below."""
+    names, *rows = cells
+    indent = min(26, max(map(width_of, names))) + 2
+    lines = []
+    for number, row in enumerate(rows, 1):
+        lines.append(f"- {number} -")
+        for name, cell in zip(names, row, strict=True):
+            short = width_of(name) <= indent - 2
+            lines += [] if short else [name]
+            lines += wrapped(cell, " " * indent, first=name + " " * (indent - width_of(name)) if short else None) or [
+                name
+            ]
+    return lines
 
 
 def wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
@@ -39,6 +104,6 @@ def wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
     from rich.console import Console
     from rich.text import Text
 
-    columns = max(40, shutil.get_terminal_size().columns - len(indent))
-    lines = [line.plain.rstrip() for line in Text(legible(text)).wrap(Console(width=columns), columns)]
+    room = max(40, shutil.get_terminal_size().columns - len(indent))
+    lines = [line.plain.rstrip() for line in Text(legible(text)).wrap(Console(width=room), room)]
     return [(indent if place or first is None else first) + line for place, line in enumerate(lines)]

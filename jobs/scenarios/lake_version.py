@@ -22,8 +22,7 @@ from hindsight.jobs.engines.arrow_columns import no_rows
 from hindsight.jobs.engines.arrow_lake import EVERY_ROW, DataFile, Where
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.publishing.publication_record import in_order
-from hindsight.schemas import TABLES, Table
-from hindsight.schemas.bookkeeping import PUBLICATION
+from hindsight.schemas import PUBLICATION, TABLES, Table
 
 _OF_HISTORY = re.compile(
     r"(?P<place>.+)@(?:run:(?P<run>[\w-]+)|(?P<instant>\d{4}-\d\d-\d\d(?:[T ][\d:.]+(?:Z|[+-][\d:]+)?)?))"

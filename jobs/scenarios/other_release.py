@@ -16,9 +16,8 @@ from hindsight.conf.failure import ExpectedError
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.lake_place import for_others, is_local
 from hindsight.jobs.running.run_log import tell
-from hindsight.jobs.scenarios.lake_comparison import DERIVED
-from hindsight.schemas import TABLES
-from hindsight.schemas.bookkeeping import PUBLICATION, QUALITY_RESULT
+from hindsight.jobs.scenarios.table_differences import DERIVED
+from hindsight.schemas import PUBLICATION, QUALITY_RESULT, TABLES
 
 _DERIVING = ("rebuild-availability", "flag-allocation-drift")
 _OWN_PLACES = ("PYTHONPATH", "PYTHONHOME")  # they would show the other interpreter this release

@@ -11,10 +11,8 @@ import pyarrow.compute as pc
 
 from hindsight.jobs.engines.asker import as_records
 from hindsight.jobs.scenarios.difference_causes import Cause
-from hindsight.jobs.scenarios.lake_comparison import DateDifferences
-from hindsight.jobs.scenarios.table_differences import Change, counts
+from hindsight.jobs.scenarios.table_differences import Change, DateDifferences, counts
 from hindsight.schemas import Table
-from hindsight.schemas.verdicts import VERDICTS
 
 # In the order in which people want to see them.
 _WORDS: dict[Change, tuple[str, str]] = {
@@ -51,7 +49,7 @@ def told(answer: Answer) -> Iterator[str]:
     yield f"before: {answer.before}"
     yield f"after:  {answer.after}"
     yield _counted(pa.concat_arrays([chunk for one in answer.found for chunk in one.found["change"].chunks]))
-    for one in sorted(answer.found, key=lambda one: one.table.name not in VERDICTS):
+    for one in sorted(answer.found, key=lambda one: not one.table.verdicts):
         yield ""
         yield f"{one.table.name}, {one.day}: {_counted(one.found['change'])}"
         yield from _because(one)
@@ -87,7 +85,7 @@ def _because(one: DateDifferences) -> Iterator[str]:
 def _flipped(one: DateDifferences) -> Iterator[str]:
     """Each verdict that flips, from what to what, in how many rows."""
     rows = one.found.filter(pc.equal(one.found["change"], "flips"))
-    for name in VERDICTS.get(one.table.name, ()):
+    for name in one.table.verdicts:
         sides = {side: pc.struct_field(rows[side], name) for side in ("before", "after")}
         for pair in pa.table(sides).group_by(["before", "after"]).aggregate([([], "count_all")]).to_pylist():
             if pair["before"] != pair["after"]:

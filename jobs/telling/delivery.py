@@ -17,9 +17,8 @@ from typing import Any
 from hindsight.conf.settings import Events
 from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.lake.small_files import Store, store_at
-from hindsight.jobs.telling.event_stream import SinceError
-from hindsight.jobs.telling.posting import Answer, Patience, post
-from hindsight.jobs.telling.sinks import Sink
+from hindsight.jobs.telling.incident_noting import SinceError
+from hindsight.jobs.telling.sinks import Answer, Patience, Sink, post
 from hindsight.udfs.telling.event_forms import (
     alerts,
     as_values,

@@ -5,18 +5,21 @@ A run that ends before that commit has noted nothing, and the next one notes the
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hindsight.conf.failure import WRONG_USAGE, ExpectedError
 from hindsight.conf.settings import Events
 from hindsight.jobs.asking.open_drift import NothingJudgedError, require_published
-from hindsight.jobs.engines.arrow_columns import row_schema
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import (
+    ALLOCATION_DRIFT,
     BROKER_AVAILABILITY_WINDOW,
     DRIFT_INCIDENT,
     GROUP_ROUND,
@@ -24,17 +27,26 @@ from hindsight.schemas import (
     PRODUCER_FINDING,
     PRODUCER_REPLAY,
 )
-from hindsight.udfs.telling.event_rows import events_of, rows_of
+from hindsight.schemas.arrow_types import row_schema
+from hindsight.udfs.telling.event_forms import as_text, as_values, events_of, is_as_bad, rows_of
 from hindsight.udfs.telling.incident_news import Clock, Event, Incident, news, told_by
-from hindsight.udfs.telling.told_incidents import ISOLATION, drift_incidents, producer_incidents
+from hindsight.udfs.telling.told_incidents import (
+    ISOLATION,
+    drift_incidents,
+    effects_of,
+    producer_incidents,
+    with_incidents,
+    with_own_cause,
+)
 
 _OF_DRIFT = [
     *("event_date", "cluster", "collector", "consumer_group", "incident_id", "root_cause", "cause_key", "severity"),
-    *("opened_at", "last_seen_at", "resolved_at", "reopened", "codes", "sentence"),
+    *("first_seen_at", "opened_at", "last_seen_at", "resolved_at", "reopened", "codes", "sentence"),
 ]
+_OF_EFFECTS = ["cluster", "incident_id", "consumer_group", "topic", "broker_name", "queue_id"]
 _OF_FINDINGS = [
     *("event_date", "cluster", "code", "severity", "producer_group", "client_id", "started_at", "topic"),
-    *("broker_name", "from", "to", "sentence"),
+    *("broker_name", "broker_names", "from", "to", "sentence"),
 ]
 _OF_WINDOWS = [
     *("event_date", "cluster", "producer_group", "client_id", "started_at", "broker_name", "window_start"),
@@ -89,11 +101,24 @@ def standing_incidents(lake: ArrowLake, settings: Events) -> list[Incident]:
             lambda: lake.rows(PRODUCER_REPLAY, ["cluster", "last_attempt_at"]),
         ]
     )
-    found = findings.to_pylist()
+    incidents, found = drift.to_pylist(), findings.to_pylist()
     until = _recorded_until(replayed, found)
     continued = _continued_windows(lake, found, until)
     quiet = timedelta(minutes=settings.quiet_m)
-    return [*drift_incidents(drift.to_pylist()), *producer_incidents(found, continued, until, quiet)]
+    effects = _effects(lake, incidents, found)
+    found = with_own_cause(found, incidents)
+    return [*drift_incidents(incidents, effects), *producer_incidents(found, continued, until, quiet)]
+
+
+def _effects(lake: ArrowLake, incidents: list[dict[str, Any]], findings: list[dict[str, Any]]) -> dict[str, str]:
+    """What came of each incident of a server, as a sentence."""
+    servers = {row["incident_id"]: row["first_seen_at"] for row in incidents if not row["consumer_group"]}
+    if not servers:
+        return {}
+    of_servers = Where(values={"incident_id": sorted(servers)}, since={"judged_at": min(servers.values())})
+    of_groups = lake.rows(ALLOCATION_DRIFT, _OF_EFFECTS, of_servers).to_pylist()
+    joined = with_incidents(findings, incidents)
+    return effects_of(of_groups, ({**row, "incident_id": one["incident_id"]} for row, one in joined if one))
 
 
 def _recorded_until(replayed: pa.Table, findings: list[dict[str, Any]]) -> dict[str, datetime]:
@@ -124,3 +149,71 @@ def _continued_windows(
         found += rows
         lasting = {row["event_date"] for row in rows if row["end_reason"] == "cut_at_midnight"}
     return found
+
+
+LAST = "last"
+Numbered = tuple[int, Event]
+Start = int | datetime  # behind this number of the stream, or from this instant on
+
+
+class SinceError(ExpectedError):
+    """Raised where ``--since`` is neither a number, nor an instant, nor ``last``."""
+
+    exit_code = WRONG_USAGE
+
+
+def since_of(since: str) -> Start:
+    """What ``--since`` says: a number of the stream, or an instant in UTC. Raises: SinceError."""
+    if since.isdecimal():
+        return int(since)
+    try:
+        at = datetime.fromisoformat(since)
+    except ValueError:
+        raise SinceError(
+            f"--since {since!r}: give an instant, as 2026-11-21T09:30:00, a number of the stream, or last."
+        ) from None
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
+def require_reached(since: Start, events: Sequence[Event]) -> None:
+    """A number is one that the stream has reached. Raises: SinceError."""
+    if isinstance(since, int) and since > len(events):
+        raise SinceError(f"--since {since}: the stream has {len(events)} events.")
+
+
+def number_before(since: Start, events: Sequence[Event]) -> int:
+    """The number behind which all stands that is asked for: late records tell of earlier instants at higher numbers.
+
+    Raises: SinceError.
+    """
+    require_reached(since, events)
+    if isinstance(since, int):
+        return since
+    return next((place for place, event in enumerate(events) if event.at >= since), len(events))
+
+
+def wanted(events: Sequence[Event], since: Start, severity: str, *, with_backfill: bool) -> list[Numbered]:
+    """The events behind a number, or that happened at an instant or later, of that severity or a worse one."""
+    return [
+        (number, event)
+        for number, event in enumerate(events, 1)
+        if (number > since if isinstance(since, int) else event.at >= since)
+        and is_as_bad(event, severity)
+        and (with_backfill or not event.told.backfill)
+    ]
+
+
+def told(events: Sequence[Numbered], hidden: int) -> Iterator[str]:
+    """Lines for a person; ``hidden``: how many of history are left out."""
+    for number, event in events:
+        yield from as_text(number, event).split("\n")
+    if not events:
+        yield "no event"
+    if hidden:
+        yield f"and {hidden} of history (backfill), which --with-backfill shows"
+
+
+def as_json(events: Sequence[Numbered]) -> Iterator[str]:
+    """One JSON object a line."""
+    for number, event in events:
+        yield json.dumps(as_values(number, event), ensure_ascii=False)

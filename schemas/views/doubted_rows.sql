@@ -25,6 +25,9 @@ FROM (
   SELECT cluster, event_date, 'message_trace' AS table_name, source, EXPLODE(doubts) AS doubt, source_file, source_line
   FROM message_trace WHERE doubts IS NOT NULL
   UNION ALL
+  SELECT cluster, event_date, 'consumer_recording' AS table_name, source, EXPLODE(doubts) AS doubt, source_file, source_line
+  FROM consumer_recording WHERE doubts IS NOT NULL
+  UNION ALL
   SELECT cluster, event_date, 'snapshot_capture' AS table_name, source, EXPLODE(doubts) AS doubt, source_file, source_line
   FROM snapshot_capture WHERE doubts IS NOT NULL
   UNION ALL

@@ -18,10 +18,10 @@ CREATE OR REPLACE VIEW drift_with_incident (
   kind COMMENT 'Variant of the code; null: none',
   since_at COMMENT 'From when the condition is known to hold, UTC',
   root_cause COMMENT 'What it comes of',
-  cause_key COMMENT 'Which one: client, kind or topic; empty for the group',
+  cause_key COMMENT 'Which one: client, kind, topic, broker or name server; empty for the group',
   lag_now COMMENT 'Messages not consumed at the last valid reading; null: no valid reading',
   sentence COMMENT 'The finding in one plain sentence',
-  incident_id COMMENT 'Incident that explains it; null: none opened',
+  incident_id COMMENT 'Incident that explains it, of the group or of a server; null: none opened',
   state COMMENT 'State of that incident as it was last: OPEN, CLEARING, RESOLVED or FLAPPING',
   opened_at COMMENT 'When that incident first opened, UTC',
   last_seen_at COMMENT 'Last read that showed one of its findings, UTC',
@@ -32,9 +32,17 @@ CREATE OR REPLACE VIEW drift_with_incident (
 AS SELECT
   d.cluster, d.event_date, d.collector, d.consumer_group, d.round_at, d.code, d.severity, d.trust, d.finding_state,
   d.topic, d.broker_name, d.queue_id, d.client_id, d.kind, d.since_at, d.root_cause, d.cause_key, d.lag_now, d.sentence,
-  i.incident_id, i.state, i.opened_at, i.last_seen_at, i.resolved_at, i.rounds_true, i.rounds_informative
+  COALESCE(i.incident_id, s.incident_id) AS incident_id,
+  COALESCE(i.state, s.state) AS state,
+  COALESCE(i.opened_at, s.opened_at) AS opened_at,
+  COALESCE(i.last_seen_at, s.last_seen_at) AS last_seen_at,
+  COALESCE(i.resolved_at, s.resolved_at) AS resolved_at,
+  COALESCE(i.rounds_true, s.rounds_true) AS rounds_true,
+  COALESCE(i.rounds_informative, s.rounds_informative) AS rounds_informative
 FROM allocation_drift AS d
 LEFT JOIN drift_incident AS i
   ON d.cluster = i.cluster AND d.collector = i.collector AND d.consumer_group = i.consumer_group
   AND d.root_cause = i.root_cause AND d.cause_key = i.cause_key AND d.finding_state <> 'SUPPRESSED'
-  AND d.judged_at BETWEEN i.first_seen_at AND i.last_seen_at;
+  AND d.judged_at BETWEEN i.first_seen_at AND i.last_seen_at
+LEFT JOIN drift_incident AS s
+  ON d.cluster = s.cluster AND d.collector = s.collector AND s.consumer_group = '' AND d.incident_id = s.incident_id;

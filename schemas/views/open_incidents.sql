@@ -3,10 +3,10 @@
 -- Example: SELECT consumer_group, root_cause, severity, opened_at, sentence FROM open_incidents WHERE severity <> 'INFO';
 CREATE OR REPLACE VIEW open_incidents (
   cluster COMMENT 'RocketMQ cluster',
-  consumer_group COMMENT 'Consumer group',
+  consumer_group COMMENT 'Consumer group; empty: of a broker or name server',
   incident_id COMMENT 'Digest; the same on every run over the same input',
   root_cause COMMENT 'What it comes of; UNEXPLAINED: nothing that is known',
-  cause_key COMMENT 'Which one: client, kind or topic; empty for the group',
+  cause_key COMMENT 'Which one: client, kind, topic, broker or name server; empty for the group',
   state COMMENT 'OPEN, CLEARING or FLAPPING',
   severity COMMENT 'The worst so far: CRITICAL, HIGH, MEDIUM, LOW or INFO',
   trust COMMENT 'certain or possible',

@@ -24,7 +24,7 @@ AS WITH missing AS (
   UNION ALL
   SELECT cluster, event_date, DATE_TRUNC('minute', begin_at) AS minute, topic, CAST(NULL AS STRING) AS log_folder,
     client_id, 'send' AS said_by, COUNT(*) AS times, MIN(begin_at) AS first_at, MAX(begin_at) AS last_at
-  FROM send_attempt WHERE error LIKE 'No route info of this topic%'
+  FROM send_attempt WHERE error IS NOT NULL AND error LIKE 'No route info of this topic%'
   GROUP BY cluster, event_date, DATE_TRUNC('minute', begin_at), topic, client_id
 ),
 answers AS (

@@ -14,7 +14,8 @@ from hindsight.jobs.running.delta_jars import PACKAGES, SparkEnvironmentError, s
 from tests.audit.audit_locks import complaints, main
 
 ROOT = Path(__file__).parent.parent.parent
-LOCKS = sorted(path.relative_to(ROOT) for path in ROOT.rglob("requirements.lock") if ".venv" not in str(path))
+LOCKS = sorted(path.relative_to(ROOT) for path in ROOT.rglob("requirements*.lock") if ".venv" not in str(path))
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
 VULNERABLE = {"name": "jinja2", "version": "3.1.2", "vulns": [{"id": "PYSEC-2024-1", "fix_versions": ["3.1.3"]}]}
 SOUND = {"name": "typer", "version": "1.0", "vulns": []}
 SKIPPED = {"name": "rich", "skip_reason": "Dependency not found on PyPI and could not be audited: rich (1.0)"}
@@ -30,21 +31,32 @@ def test_every_package_of_a_lock_is_pinned_with_its_hashes(lock):
 
 
 def test_the_audit_and_the_locking_know_every_lock():
-    (listed,) = re.findall(r"^LOCKED := (.+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    assert sorted(Path(place, "requirements.lock") for place in listed.split()) == LOCKS
+    (listed,) = re.findall(r"^LOCKED := (.+)$", MAKEFILE, re.MULTILINE)
+    assert sorted(Path(name).with_suffix(".lock") for name in listed.split()) == LOCKS
+
+
+def test_a_package_of_several_extras_is_pinned_once():
+    pins = {}
+    for lock in LOCKS:
+        if len(lock.parts) == 1:
+            for pin in re.findall(r"^([\w.\-]+==[^\\\n]+)", (ROOT / lock).read_text(encoding="utf-8"), re.MULTILINE):
+                name, _, version = pin.strip().partition("==")
+                pins.setdefault((name, version.partition(" ; ")[2]), set()).add(version)
+    assert [pin for pin, versions in pins.items() if len(versions) > 1] == []
 
 
 def test_everything_is_installed_with_its_hashes():
-    installs = re.findall(r"^.*pip install .*$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    assert [
-        line for line in installs if not re.search(r"--require-hashes -r|--no-deps --no-build-isolation -e \.", line)
-    ] == []
-    assert len(installs) == len(LOCKS) + 1
+    installs = re.findall(r"^.*pip install .*$", MAKEFILE, re.MULTILINE)
+    own, with_hashes = "--no-deps --no-build-isolation -e .", "--require-hashes"
+    assert sorted(line.endswith(own) for line in installs) == [False, False, True]
+    assert all(line.endswith((own, with_hashes)) for line in installs)
+    used = "".join(re.findall(r"^\t.*\$\((?:INSTALL|FILL)\) .*$|^\$\(\w+_READY\): .*$", MAKEFILE, re.MULTILINE))
+    assert [str(lock) for lock in LOCKS if str(lock) not in used] == []
 
 
 def test_the_drawing_library_is_the_one_that_was_looked_at():
-    source = (ROOT / "jobs/report/d3-7.9.0.min.js").read_bytes()
-    assert hashlib.sha256(source).hexdigest() == "f2094bbf6141b359722c4fe454eb6c4b0f0e42cc10cc7af921fc158fceb86539"
+    source = (ROOT / "jobs/report/d3-parts.min.js").read_bytes()
+    assert hashlib.sha256(source).hexdigest() == "f0b50c5bbd1dc40993a81f8ea2337a1f88c5bfe766bcf5f3ce909150dd0b19a0"
 
 
 def test_the_delta_jars_of_the_release_are_pinned_and_no_others():

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.udfs.bundles.ordered_names import NoNameBetweenError, numbered, ordered_names
+from hindsight.udfs.bundles.new_names import NewNames, NoNameBetweenError, numbered, ordered_names
 from hindsight.udfs.values.java_strings import java_string_key
+from hindsight.udfs.values.message_queues import is_light, lite_parent
 
 NAMES = st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=40, unique=True)
 
@@ -40,3 +41,12 @@ def test_where_no_name_fits_it_is_said():
 def test_a_new_name_means_nothing_to_a_rule():
     found = ordered_names(["orders"], {}, "group", is_special=lambda name: name.startswith("group-"))
     assert not found["orders"].startswith("group-")
+
+
+def test_light_queues_are_named_after_the_new_name_of_their_parent_and_sort_as_before():
+    topics = ["%LMQ%$chat$b", "%LMQ%$chat$a", "%LMQ%$chats$a", "%LMQ%queue", "chat", "%RETRY%g"]
+    made = NewNames({"topic": topics, "group": ["g"]}).known("topic")
+    assert {lite_parent(made[f"%LMQ%$chat${lite}"]) for lite in "ab"} == {made["chat"]}
+    assert is_light(made["%LMQ%queue"]) and lite_parent(made["%LMQ%queue"]) is None
+    assert len({*made.values()}) == len(made) and not {"chat", "chats"} & {*made.values()}
+    assert [made[one] for one in in_java_s_order(topics)] == in_java_s_order([made[one] for one in topics])

@@ -15,15 +15,17 @@ from functools import partial
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsight.schemas import TABLES
-from hindsight.udfs.formats.canonical_contract import COLLECTOR
+from hindsight.udfs.formats.canonical_lines import COLLECTOR
 from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.landing.parsers import PARSERS
 from hindsight.udfs.limits.door import judged, severities
 from hindsight.udfs.lines.bounded_lines import read_lines
 from hindsight.udfs.lines.parsed_line import LandedFile
+from tests.random_examples import examples
 from tests.readers.line_checks import GOLDEN, check, check_bytes, check_each, damaged, lines_of, raw_lines
 
 CAPTURES = GOLDEN / "captures"
@@ -69,7 +71,7 @@ def varied(name: str, lines: list[bytes], most: int = 3) -> list[bytes]:
     """So many lines of each kind that the reader tells apart, and of those of which nothing comes."""
     found: dict[tuple, list[bytes]] = {}
     for line in lines:
-        (parsed,) = FORMATS[name].parse(read_lines([line], gzipped=False, max_line_bytes=1 << 20), UTC, about(name))
+        (parsed,) = PARSERS[name](read_lines([line], gzipped=False, max_line_bytes=1 << 20), UTC, about(name))
         rows = [(r.table, *map(r.row.get, ("kind", "mode", "phase", "exception"))) for r in parsed.records]
         found.setdefault((parsed.refusal, *dict.fromkeys(rows)), []).append(line)
     return [line for kind in found.values() for line in kind[:most]]
@@ -81,6 +83,7 @@ def about(name: str) -> LandedFile:
 
 LINES = {
     "producer_hook": varied("producer_hook", of_files("captures/producers/producer_*.jsonl.gz", 40)),
+    "consumer_hook": varied("consumer_hook", of_files("captures/consumer_hook/*.gz")),
     "trace_topic": varied("trace_topic", of_files("captures/trace_topic/trace_*.gz", 5)),
     "canonical_sends": of_rows(SEND, SEND | {"mode": "ASYNC"}, SEND | {"begin_at": "2026-11-21T09:18:11Z"}),
     "canonical_snapshots": of_rows(OWNED, OWNED | {"locked": True}),
@@ -98,10 +101,10 @@ def of_files_together(name: str, raws: list[bytes]) -> list[list[bytes]]:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=15, deadline=None)
+@examples(5, 15)
 @given(random=st.randoms(use_true_random=True))
 def test_damaged_lines_neither_raise_nor_get_lost(name, random):
-    parse = partial(FORMATS[name].parse, zone=UTC, file=about(name))
+    parse = partial(PARSERS[name], zone=UTC, file=about(name))
     raws = [damaged(random, LINES[name]) for _ in range(30 if name == "mqadmin" else 200)]
     for files in of_files_together(name, raws):
         parsed = check_each(parse, files, FORMATS[name].tables)
@@ -178,7 +181,7 @@ def changed(line):
 
 @pytest.mark.parametrize("name", [name for name, lines in LINES.items() if lines[0].startswith(b"{")])
 def test_lines_with_odd_values_neither_raise_nor_get_lost(name):
-    parse = partial(FORMATS[name].parse, zone=UTC, file=about(name))
+    parse = partial(PARSERS[name], zone=UTC, file=about(name))
     lines = [json.dumps(odd).encode() + b"\n" for odd in ODD]
     lines += [one for line in LINES[name] for one in changed(line)]
     assert len(check_each(parse, lines, FORMATS[name].tables)) == len(lines)
@@ -186,7 +189,7 @@ def test_lines_with_odd_values_neither_raise_nor_get_lost(name):
 
 @pytest.mark.parametrize("name", [name for name, lines in LINES.items() if not lines[0].startswith(b"{")])
 def test_text_with_numbers_beyond_java_neither_raises_nor_gets_lost(name):
-    parse = partial(FORMATS[name].parse, zone=UTC, file=about(name))
+    parse = partial(PARSERS[name], zone=UTC, file=about(name))
     raws = [
         line[: number.start()] + b"9" * length + line[number.end() :]
         for line in LINES[name]
@@ -202,23 +205,23 @@ BEGINNINGS = tuple(dict.fromkeys(line[:size] for lines in LINES.values() for lin
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=60, deadline=None)
+@examples(15, 60)
 @given(lines=st.lists(st.tuples(st.just(b"") | st.sampled_from(BEGINNINGS), st.binary(max_size=40)), max_size=4))
 def test_random_lines_neither_raise_nor_get_lost(name, lines):
     raw = b"".join(beginning + rest.replace(b"\n", b"") + b"\n" for beginning, rest in lines)
-    parsed = check_bytes(partial(FORMATS[name].parse, zone=UTC, file=about(name)), raw, FORMATS[name].tables)
+    parsed = check_bytes(partial(PARSERS[name], zone=UTC, file=about(name)), raw, FORMATS[name].tables)
     assert len(parsed) == raw.count(b"\n") or not raw  # that mqadmin printed nothing is told too
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=20, deadline=None)
+@examples(5, 20)
 @given(data=st.data())
 def test_of_a_cut_gzip_file_every_whole_line_is_read_and_the_rest_refused(name, data):
     raw = b"".join(data.draw(st.lists(st.sampled_from(LINES[name]), min_size=1, max_size=6)))
     packed = gzip.compress(raw, 1)
     packed = packed[: data.draw(st.integers(2, len(packed) - 1))]
     lines = list(read_lines([packed], gzipped=True, max_line_bytes=1 << 20))
-    *_, last = check(partial(FORMATS[name].parse, zone=UTC, file=about(name)), lines, FORMATS[name].tables)
+    *_, last = check(partial(PARSERS[name], zone=UTC, file=about(name)), lines, FORMATS[name].tables)
     assert last.refusal.code == "TRUNCATED_GZIP"
     assert len(lines) == zlib.decompressobj(31).decompress(packed).count(b"\n") + 1
 
@@ -243,7 +246,7 @@ def test_nothing_real_is_broken(name, path):
     landing_format = FORMATS[name]
 
     def parse(lines):
-        return judged(landing_format.parse(lines, UTC, LandedFile(path)), severities({}), FLAGGED)
+        return judged(PARSERS[name](lines, UTC, LandedFile(path)), severities({}), FLAGGED)
 
     parsed = check(parse, lines_of(GOLDEN / path), landing_format.tables)
     assert [p.refusal for p in parsed if p.refusal] == []

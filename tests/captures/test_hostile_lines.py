@@ -13,17 +13,18 @@ import pytest
 
 from hindsight.udfs.formats.mqadmin_lines import MOST_LINES, with_command
 from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.landing.parsers import PARSERS
 from hindsight.udfs.lines.bounded_lines import Line, read_lines
 from hindsight.udfs.lines.parsed_line import LandedFile
-from hindsight.udfs.logs import broker_log_lines, client_log_templates
-from hindsight.udfs.logs.held_lines import TRACE_LINES
+from hindsight.udfs.logs import broker_log_lines, client_log_events
+from hindsight.udfs.logs.client_log_lines import TRACE_LINES
 from tests.captures.test_damaged_lines import ABOUT, LINES
 
 MIB = 1 << 20
 
 
 def parsed(name, lines):
-    return FORMATS[name].parse(lines, UTC, ABOUT.get(name, LandedFile()))
+    return PARSERS[name](lines, UTC, ABOUT.get(name, LandedFile()))
 
 
 def first(name):
@@ -136,7 +137,7 @@ PIECES = (
 )
 TEMPLATES = {
     f"{one.kind} {number}": one
-    for number, one in enumerate((*client_log_templates.TEMPLATES, *broker_log_lines.TEMPLATES))
+    for number, one in enumerate((*client_log_events.TEMPLATES, *broker_log_lines.TEMPLATES))
 }
 
 

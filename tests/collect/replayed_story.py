@@ -6,7 +6,6 @@ import asyncio
 import gzip
 import json
 import re
-import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from hindsight.jobs.collect import server as server_module
 from hindsight.jobs.collect.collector import Collector, Plan
 from hindsight.jobs.collect.line_maker import LineMaker
 from hindsight.jobs.collect.server import Manners
+from tests.collect import virtual_time
 from tests.collect.fake_servers import (
     CLUSTER,
     CONFIG,
@@ -82,7 +82,7 @@ class Story:
 
     def next_round(self) -> None:
         sweep = next(self.sweeps)
-        self.begins_at, self.begun = sweep[0]["ts"], time.monotonic()
+        self.begins_at, self.begun = sweep[0]["ts"], asyncio.get_running_loop().time()
         for line in sweep[1:]:
             if line["kind"] == "consumerRunningInfo" or "broker" in line or "name_server" in line:
                 place = line.get("broker") or line.get("name_server") or ""
@@ -91,7 +91,7 @@ class Story:
                 self.known[line["kind"], line["subject"], ""] = line
 
     def now_ms(self) -> int:
-        return self.begins_at + int((time.monotonic() - self.begun) * 1000)
+        return self.begins_at + int((asyncio.get_running_loop().time() - self.begun) * 1000)
 
     def answer(self, address: str, request: Any) -> None:
         place, fields = BROKERS.get(address, address), request.fields
@@ -134,15 +134,16 @@ class Story:
 def tell_the_story(landing: Path, cluster: str, first: int = 0, last: int | None = None) -> None:
     """Collect sweeps of the story, from ``first`` up to ``last``, into a landing folder, as fast as it goes."""
     sweeps = rounds_of_the_capture()[:last]
-    story = Story(sweeps, first)
     mark = LineMaker.mark
 
-    def marked(self: LineMaker, kind: str, **facts: Any) -> None:
-        if kind == "round":
-            story.next_round()
-        mark(self, kind, **facts)
-
     async def run() -> None:
+        story = Story(sweeps, first)
+
+        def marked(self: LineMaker, kind: str, **facts: Any) -> None:
+            if kind == "round":
+                story.next_round()
+            mark(self, kind, **facts)
+
         servers: dict[str, FakeServer] = {}
         async with AsyncExitStack() as stack:
             for address in (*NAME_SERVERS, *BROKERS):
@@ -159,4 +160,4 @@ def tell_the_story(landing: Path, cluster: str, first: int = 0, last: int | None
                 )
                 await Collector(plan).run()
 
-    asyncio.run(run())
+    virtual_time.run(run())

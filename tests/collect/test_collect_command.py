@@ -18,9 +18,9 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from hindsight.jobs.collect.server import split_address
-from hindsight.jobs.command_line import _asked as asked
+from hindsight.jobs.command_line import asked
 from hindsight.jobs.running.exit_codes import exit_code
-from hindsight.udfs.remoting.remoting_acl import Credentials, signed_fields
+from hindsight.udfs.remoting.remoting_frames import Credentials, signed_fields
 from tests.collect.fake_servers import CONNECTIONS, GROUPS, IDS, INFO, STATS, FakeCluster, FakeServer
 
 ROOT = Path(__file__).parent.parent.parent

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import struct
-import time
 from contextlib import suppress
 
 import pytest
@@ -15,10 +14,11 @@ from hypothesis import strategies as st
 from hindsight.jobs.collect import server as server_module
 from hindsight.jobs.collect.cluster_view import Wanted
 from hindsight.jobs.collect.collector import Collector, Plan, run_collector
-from hindsight.jobs.collect.failures import CollectError
+from hindsight.jobs.collect.failures import CollectError, NoAnswerError
 from hindsight.jobs.collect.server import Manners
 from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
 from hindsight.udfs.lines.bounded_lines import read_lines
+from tests.collect import virtual_time
 from tests.collect.fake_servers import (
     CLUSTER,
     CONFIG,
@@ -51,12 +51,10 @@ def sweep(instead, tmp_path, *, manners=ONE_BY_ONE, **more):
     async def run():
         async with cluster.run():
             plan = Plan((cluster.name_server,), "c", tmp_path, rounds=1, manners=manners)
-            begun = time.monotonic()
-            lines = await collected(plan)
-            assert time.monotonic() - begun < 8
-            return cluster, lines
+            async with asyncio.timeout(8):
+                return cluster, await collected(plan)
 
-    return asyncio.run(run())
+    return virtual_time.run(run())
 
 
 def of_members(lines):
@@ -166,7 +164,7 @@ def test_a_broker_that_refuses_is_a_line_for_each_question_and_is_soon_left_alon
                 await closed.wait_closed()
                 return await collected(Plan((cluster.name_server,), "c", tmp_path, rounds=1))
 
-    told = [line for line in asyncio.run(run()) if line.get("broker") == "broker-b"]
+    told = [line for line in virtual_time.run(run()) if line.get("broker") == "broker-b"]
     assert {line["kind"] for line in told} >= {
         "subscriptionGroups",
         "topicStatus",
@@ -176,6 +174,22 @@ def test_a_broker_that_refuses_is_a_line_for_each_question_and_is_soon_left_alon
     errors = [line["error"] for line in told]
     assert all(e.startswith(f"{REMOTING}.RemotingConnectException: connect to <127.0.0.1:") for e in errors)
     assert errors[0].endswith("failed: Connection refused") and "next try in 0." in errors[-1]
+
+
+def test_a_sweep_that_begins_tries_a_server_anew_however_long_it_is_left_alone(monkeypatch):
+    async def run():
+        server, told = server_module.Server("127.0.0.1:1", Manners(), {}), []
+        server._failures = 6  # it has failed so often that it is left alone for many sweeps
+        for anew_s in (None, None, 1000.0, 0.0):
+            if anew_s is not None:
+                monkeypatch.setattr(server_module, "_ANEW_S", anew_s)
+                server.begin_sweep()
+            with pytest.raises(NoAnswerError) as failure:
+                await server.ask(1, {})
+            told.append("next try in" not in str(failure.value))
+        return told
+
+    assert asyncio.run(run()) == [True, False, False, True]
 
 
 def test_a_broker_that_answers_nothing_at_all_does_not_hold_the_sweep_for_long(tmp_path):
@@ -188,7 +202,7 @@ def test_a_broker_that_answers_nothing_at_all_does_not_hold_the_sweep_for_long(t
         async with cluster.run():
             return await collected(Plan((cluster.name_server,), "c", tmp_path, rounds=1, manners=QUICK))
 
-    lines = asyncio.run(run())
+    lines = virtual_time.run(run())
     assert lines[-1]["seconds"] < 3
     by_broker = [line["broker"] for line in lines if line["kind"] == "consumerConnection"]
     assert (by_broker.count("broker-a"), by_broker.count("broker-b")) == (40, 40)
@@ -212,7 +226,7 @@ def test_a_pause_between_tries_doubles_up_to_30_s_and_ends_with_the_first_answer
             await one.ask(CLUSTER, {})
             assert one._failures == 0
 
-    asyncio.run(run())
+    virtual_time.run(run())
     assert pauses == [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
 
 
@@ -225,12 +239,12 @@ def test_a_connection_that_idled_is_opened_anew_before_the_server_closes_it(monk
             await one.ask(CLUSTER, {})
             await one.ask(CLUSTER, {})
             assert cluster.servers[""].connections == 1
-            monkeypatch.setattr(server_module, "_IDLE_S", 0.0)
+            await asyncio.sleep(server_module._IDLE_S + 1)
             await one.ask(CLUSTER, {})
             assert cluster.servers[""].connections == 2
             one.close()
 
-    asyncio.run(run())
+    virtual_time.run(run())
 
 
 def test_a_server_that_closed_the_connection_between_sweeps_is_asked_on_a_new_one(tmp_path):
@@ -246,7 +260,7 @@ def test_a_server_that_closed_the_connection_between_sweeps_is_asked_on_a_new_on
             await task
             return lines_of(plan)
 
-    lines = asyncio.run(run())
+    lines = virtual_time.run(run())
     assert [line for line in lines if line.get("error")] == []
     assert [server.connections for server in cluster.servers.values()] == [2, 2, 2]
 
@@ -265,7 +279,7 @@ def test_a_dead_name_server_is_told_of_and_the_other_is_enough(tmp_path):
         async with cluster.run():
             return await collected(Plan(("127.0.0.1:1", cluster.name_server), "c", tmp_path, rounds=1))
 
-    lines = asyncio.run(run())
+    lines = virtual_time.run(run())
     of_dead = [line for line in lines if line.get("name_server") == "127.0.0.1:1"]
     assert [(line["kind"], bool(line["error"])) for line in of_dead] == [
         (kind, True) for kind in ("clusterInfo", "topicList", "topicRoute", "topicRoute")
@@ -285,7 +299,7 @@ def test_when_every_name_server_dies_the_brokers_that_were_known_are_still_asked
             await task
             return lines_of(plan)
 
-    lines = asyncio.run(run())
+    lines = virtual_time.run(run())
     second = lines[[i for i, line in enumerate(lines) if line["kind"] == "round"][1] :]
     assert {line["error"] is None for line in of_members(second).values()} == {True}
     assert [line["error"] is None for line in second if line["kind"] == "clusterInfo"] == [False]
@@ -339,7 +353,7 @@ def test_no_answer_whatever_breaks_a_sweep_or_a_reader_of_lines(tmp_path_factory
             plan = Plan((cluster.name_server,), "c", landing, rounds=1, wanted=wanted, manners=Manners(0.5))
             return await collected(plan)
 
-    lines = asyncio.run(run())
+    lines = virtual_time.run(run())
     told = of_members(lines)
     assert told.keys() == {"broker-a", "broker-b"}
     assert (told["broker-b"]["error"] is None) != (told["broker-b"]["raw"] is None)
@@ -375,7 +389,7 @@ def test_no_answer_of_any_shape_ends_the_collector(tmp_path_factory, shapes):
                 await Collector(plan).run()
             return lines_of(plan)
 
-    lines = asyncio.run(run())
+    lines = virtual_time.run(run())
     assert lines[-1]["kind"] == "sweepEnd"
     assert all((line["error"] is None) != (line["raw"] is None) for line in lines if "subject" in line)
 
@@ -395,7 +409,7 @@ def test_a_connection_that_breaks_once_costs_the_questions_that_were_under_way(t
         async with cluster.run():
             return await collected(Plan((cluster.name_server,), "c", tmp_path, rounds=1))
 
-    lines = asyncio.run(run())
+    lines = virtual_time.run(run())
     failed = [line for line in lines if line.get("error") and line["kind"] == "consumeStats"]
     assert 1 <= len(failed) <= 4
     assert cluster.servers["broker-b"].connections == 2

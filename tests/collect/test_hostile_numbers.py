@@ -16,9 +16,8 @@ from hindsight.jobs.collect import collector as collector_module
 from hindsight.jobs.collect.collector import Collector, Plan
 from hindsight.jobs.collect.server import Manners
 from hindsight.jobs.engines.local_lake import LocalLake
-from hindsight.jobs.run_pipeline import JOBS
-from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import GROUP_ROUND, SNAPSHOT_CAPTURE
+from tests.collect import virtual_time
 from tests.collect.fake_servers import (
     CLUSTER,
     CONNECTIONS,
@@ -33,7 +32,6 @@ from tests.collect.fake_servers import (
     compact,
     lines_of,
 )
-from tests.pipeline.lake_contents import contents
 from tests.pipeline.local_runs import OF_CONSUMERS, run_here
 
 SUBSCRIPTION = {
@@ -132,7 +130,8 @@ def test_a_sweep_is_bounded_in_time_memory_and_lines(make, count, longest_s, tmp
     assert any(line["kind"] == "consumerConnection" and line["broker"] == "broker-a" for line in lines)
 
 
-def test_what_one_sweep_leaves_is_asked_in_the_next_ones(tmp_path, monkeypatch):
+@pytest.mark.parametrize("per_second", [15, 20, 25, 37, 60])
+def test_what_one_sweep_leaves_is_asked_in_the_next_ones(per_second, tmp_path, monkeypatch):
     """Topics, their details, and members of one group: each once before one is asked a third time."""
     monkeypatch.setattr(collector_module, "LONGEST_SWEEP_S", 1.0)
     topics = {f"topic-{n:03}": ("broker-a",) for n in range(40)}
@@ -147,8 +146,8 @@ def test_what_one_sweep_leaves_is_asked_in_the_next_ones(tmp_path, monkeypatch):
 
     async def run():
         async with cluster.run():
-            manners = Manners(per_second=60)
-            plan = Plan((cluster.name_server,), "c", tmp_path, rounds=60, every_s=0.1, manners=manners)
+            manners = Manners(per_second=per_second)
+            plan = Plan((cluster.name_server,), "c", tmp_path, rounds=200, every_s=0.1, manners=manners)
             collector = Collector(plan)
             collecting = asyncio.create_task(collector.run())
             while not (are_all_asked() or collecting.done()):
@@ -158,7 +157,7 @@ def test_what_one_sweep_leaves_is_asked_in_the_next_ones(tmp_path, monkeypatch):
             await collecting
             return lines_of(plan)
 
-    lines = asyncio.run(run())
+    lines = virtual_time.run(run())
     assert are_all_asked()
     for code, name in ((ROUTE, "topic"), (STATUS, "topic"), (INFO, "clientId")):
         counts, before_a_third = Counter(), set()
@@ -181,7 +180,7 @@ def test_of_a_server_that_is_left_alone_so_many_questions_have_a_line_and_the_re
         async with cluster.run():
             return await collected(Plan((cluster.name_server,), "c", tmp_path, rounds=1, manners=Manners(0.2)))
 
-    lines = asyncio.run(run())
+    lines = virtual_time.run(run())
     of_dead = [line for line in lines if line.get("broker") == "broker-b" and line["kind"] != "notAsked"]
     (left,) = [line for line in lines if line["kind"] == "notAsked"]
     assert left["broker"] == "broker-b" and not lines[-1]["is_cut"]
@@ -194,7 +193,10 @@ def test_of_a_server_that_is_left_alone_so_many_questions_have_a_line_and_the_re
 
 @pytest.fixture(scope="module")
 def cut_landing(tmp_path_factory):
-    """Two sweeps in which there was no time for running infos; the lists, routes and offsets are there."""
+    """Two sweeps in which there was no time for running infos; the lists, routes and offsets are there.
+
+    Recorded of it: tests/golden/captures/cut_sweeps.jsonl, of which Spark says the same (test_change_of_engine.py).
+    """
     landing = tmp_path_factory.mktemp("cut")
 
     def instead(_name, request):
@@ -212,9 +214,14 @@ def cut_landing(tmp_path_factory):
         async with cluster.run():
             return await collected(Plan((cluster.name_server,), "c", landing, rounds=2, every_s=0.1))
 
+    def now_ms():
+        return 1_795_252_800_000 + round(asyncio.get_running_loop().time() * 1000)  # 2026-11-21 09:20
+
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(collector_module, "LONGEST_SWEEP_S", 2.0)
-        lines = asyncio.run(run())
+        for module in ("collector", "line_maker"):
+            patched.setattr(f"hindsight.jobs.collect.{module}.now_ms", now_ms)
+        lines = virtual_time.run(run())
     left = [line for line in lines if line["kind"] == "notAsked"]
     assert len(left) >= 2 and not any(line["kind"] == "consumerRunningInfo" for line in lines)
     return landing
@@ -230,12 +237,3 @@ def test_a_round_without_what_was_not_asked_is_unknown_and_says_so(cut_landing, 
     assert {row["broker_name"] for row in told} <= {"broker-a", "broker-b"} and told
     assert {(row["answered"], row["subject"]) for row in told} == {(False, "consumerRunningInfo")}
     assert {row["round_at"] for row in told} == {row["round_at"] for row in rounds}
-
-
-@pytest.mark.spark
-def test_spark_says_the_same_of_a_sweep_that_was_cut(cut_landing, spark, tmp_path):
-    settings = load_settings(None)
-    run_here(settings, cut_landing, tmp_path / "here", OF_CONSUMERS)
-    for job in OF_CONSUMERS:
-        JOBS[job].run(spark, settings, RunContext(str(cut_landing)), str(tmp_path / "spark"))
-    assert contents(tmp_path / "spark") == contents(tmp_path / "here")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import gzip
 import json
@@ -20,6 +19,7 @@ from hindsight.jobs.collect.server import Manners
 from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
 from hindsight.udfs.lines.bounded_lines import read_lines
 from hindsight.udfs.values.system_names import is_system_topic
+from tests.collect import virtual_time
 from tests.collect.fake_servers import FakeServer, collected
 from tests.collect.record_frames import OPAQUE
 
@@ -70,7 +70,7 @@ async def replayed(release, landing, monkeypatch):
 
 @pytest.fixture(params=RELEASES)
 def seen(request, tmp_path, monkeypatch):
-    plan, lines = asyncio.run(replayed(request.param, tmp_path, monkeypatch))
+    plan, lines = virtual_time.run(replayed(request.param, tmp_path, monkeypatch))
     return request.param, plan, lines
 
 

@@ -45,7 +45,9 @@ def test_it_builds_and_its_own_tests_pass_with_each_release(release, tmp_path):
 
 def test_it_is_short():
     lines = [line.strip() for file in (PROJECT / "src/main").rglob("*.java") for line in file.read_text().splitlines()]
-    assert len([line for line in lines if line and not line.startswith(("//", "/*", "*", "import "))]) < 300
+    assert (
+        len([line for line in lines if line and not line.startswith(("//", "/*", "*", "import "))]) < 400
+    )  # two recorders
 
 
 class Recorded:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hindsight.jobs.command_line import _asked as asked
+from hindsight.jobs.command_line import asked
 from hindsight.jobs.running.exit_codes import exit_code
 from tests.collect.fake_servers import FakeCluster
 from tests.collect.test_collect_command import clean, lines_of

@@ -10,7 +10,8 @@ from hindsight.jobs.collect.cluster_view import Wanted
 from hindsight.jobs.collect.collector import Collector, Plan
 from hindsight.jobs.collect.questions import READS
 from hindsight.jobs.collect.server import Manners
-from hindsight.udfs.consumer.round_reads import REVIVE_GROUP
+from hindsight.udfs.values.system_names import REVIVE_GROUP
+from tests.collect import virtual_time
 from tests.collect.fake_servers import (
     CLUSTER,
     CONFIG,
@@ -38,7 +39,7 @@ def sweep(cluster: FakeCluster, tmp_path, **more):
             plan = Plan((cluster.name_server,), "c", tmp_path, **{"rounds": 1, **more})
             return await collected(plan)
 
-    return asyncio.run(run())
+    return virtual_time.run(run())
 
 
 def test_only_these_codes_can_be_asked_and_all_of_them_are_reads():
@@ -208,7 +209,7 @@ def test_what_changes_seldom_is_asked_for_seldom_and_of_a_new_broker_at_once(tmp
                 cluster.servers["broker-b"] = later
                 await task
 
-    asyncio.run(run())
+    virtual_time.run(run())
     asked = Counter((name, code) for code in (GROUPS, STATUS, CLUSTER, TOPICS) for name, _ in cluster.asked(code))
     assert asked == {
         ("broker-a", GROUPS): 1,
@@ -251,7 +252,7 @@ def test_name_servers_are_asked_each_and_their_brokers_joined(tmp_path):
         async with one.run(), other.run():
             return await collected(Plan((one.name_server, other.name_server), "c", tmp_path, rounds=1))
 
-    lines = asyncio.run(run())
+    lines = virtual_time.run(run())
     routes = {(line["name_server"], line["subject"]) for line in lines if line["kind"] == "topicRoute"}
     topics = ("Orders", "Other", "%RETRY%g")
     assert routes == {(server, topic) for server in (one.name_server, other.name_server) for topic in topics}
@@ -272,7 +273,7 @@ def test_a_broker_that_died_is_told_of_though_no_name_server_lists_it_any_more(t
             await task
             return lines_of(plan)
 
-    lines = asyncio.run(run())
+    lines = virtual_time.run(run())
     second = lines[[i for i, line in enumerate(lines) if line["kind"] == "round"][1] :]
     told = [line for line in second if line.get("broker") == "broker-b"]
     assert {line["kind"] for line in told} >= {"consumerConnection", "consumerIdList", "consumeStats"}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.commands import command
 from tests.conftest import CAPTURES, GOLDEN
+from tests.diagnose.made_logs import A, beats, got, log
 from tests.diagnose.told_by_logs import unpacked
 from tests.without_spark import check_without_spark
 
@@ -24,9 +25,7 @@ PAGE = (ROOT / "docs/diagnose.md").read_text(encoding="utf-8")
 
 
 def diagnose(*arguments: object, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hindsight.jobs.command_line", "diagnose", *map(str, arguments)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, input=stdin, check=False)
-    return subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(), done.stderr.decode())
+    return command("diagnose", *arguments, given=stdin)
 
 
 def as_json(*arguments: object, stdin: bytes = b"") -> dict[str, list[dict]]:
@@ -132,7 +131,7 @@ def test_a_person_is_told_what_matters_first():
     assert "two clients owned one queue at once: g_view" in short
     assert "      01:17:13.0 to 01:22:00.0  broker-a:0-2; not known after\n" in said
     assert (
-        "    01:17:12.9  took 0.0 s  a member left (4 -> 3 members); left: 127.0.0.1@4.9.8_k1; woken by a broker;"
+        "    01:17:12.9  took 0.0 s  a member's connection broke or expired (4 -> 3 members); left: 127.0.0.1@4.9.8_k1;"
         in said
     )
     assert "allotted broker-a:0-3; unknown: it pulls, and may leave queues out" in said
@@ -165,13 +164,16 @@ def test_what_stands_in_the_lines_cannot_command_a_terminal(tmp_path):
     assert "\x1b" not in diagnose(tmp_path / "a.log").stdout
 
 
-def test_the_page_lists_every_kind_of_line_and_every_field():
+def test_the_page_lists_every_kind_of_line_and_every_field(tmp_path):
+    for name, pid in (("one.log", 7), ("other.log", 8)):  # one id in two processes
+        (tmp_path / name).write_bytes(log(*beats(0, 20), *got(pid, A, 0), pid=pid))
     by_kind: dict[str, set[str]] = {}
     for arguments in (
         [SCOPE / "client_log", SCOPE / "broker_log"],
         [CAPTURES / "consumers/client_logs"],
         [CAPTURES / "producers/client_logs"],
         [GOLDEN / "field_cases"],
+        [tmp_path],
     ):
         for kind, lines in as_json(*arguments).items():
             by_kind.setdefault(kind, set()).update(*(line.keys() for line in lines))

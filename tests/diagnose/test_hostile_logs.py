@@ -7,15 +7,16 @@ import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hindsight.jobs.diagnosis.diagnosis_lines import as_json
+from hindsight.jobs.commands.diagnose import as_json
 from hindsight.jobs.diagnosis.diagnosis_told import told as told_to_a_person
 from hindsight.udfs.diagnosis.log_findings import find_in_log
 from hindsight.udfs.lines.bounded_lines import Line
 from tests.conftest import GOLDEN
 from tests.diagnose.told_by_logs import CLUSTER, SCOPE, told, unpacked
+from tests.random_examples import examples
 
 CASES = [path for path in GOLDEN.glob("field_cases/*/*_log/**/*") if path.is_file() and path.suffix not in (".zip",)]
 LINES = [
@@ -49,7 +50,7 @@ def damaged_lines(draw):
     return bytes(line)
 
 
-@settings(max_examples=100)
+@examples(25, 100)
 @given(
     st.lists(st.lists(damaged_lines() | st.binary(max_size=60), max_size=20), min_size=1, max_size=3),
     st.booleans(),

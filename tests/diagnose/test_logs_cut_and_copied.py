@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hindsight.udfs.diagnosis.log_diagnosis import Diagnosis, diagnosis_of
 from hindsight.udfs.diagnosis.logged_ownership import PART_MISSING, STOPPED, UNKNOWN
 from tests.diagnose.told_by_logs import CLUSTER, SCOPE, found, told, unpacked
+from tests.random_examples import examples
 
 NAMES = {
     f"logs/{path.parent.name.replace('cluster=scope', '') or 'scope'}/{path.name.removesuffix('.gz')}": path
@@ -77,7 +78,7 @@ def told_alone(name: str) -> Diagnosis:
     return told({name: RAW[name]})
 
 
-@settings(max_examples=20)
+@examples(5, 20)
 @given(st.sampled_from(FEW), st.floats(0, 0.999), st.floats(0, 0.999), st.randoms(use_true_random=False))
 def test_a_part_of_a_log_says_nothing_that_the_whole_does_not(name, one, other, rng: Random):
     first, last = sorted((one, other))

@@ -6,7 +6,7 @@ from datetime import UTC
 
 import pytest
 
-from hindsight.udfs.lines.bounded_lines import read_lines
+from hindsight.udfs.lines.bounded_lines import Line, read_lines
 from hindsight.udfs.logs.broker_log_lines import broker_of, parse_broker_log
 from hindsight.udfs.logs.client_log_lines import parse_client_log
 from tests.conftest import GOLDEN
@@ -145,3 +145,51 @@ def test_a_log_s_own_name_is_no_broker_s(file, name):
 def test_a_cpp_client_s_locks_are_read_in_its_own_words_and_in_java_s(message, kind):
     (one,) = parsed(parse_client_log, f"[2026-11-20 18:10:10.123] [warning] {message}", "a.log")
     assert (one.records[0].row["kind"], one.records[0].row["language"]) == (kind, "CPP")
+
+
+IDENTITY = "BrokerIdentityInfo [clusterName=c, brokerAddr=10.1.0.11:10911]"
+REQUEST = (
+    "UnRegisterBrokerRequestHeader{brokerName='broker-a', brokerAddr='10.1.0.11:10911', clusterName='c', brokerId=0}"
+)
+AT_NAME_SERVER = [
+    ("new broker registered, 10.1.0.11:10911 HAServer: 10.1.0.11:10912", "broker_registered", "broker {} came"),
+    (f"new broker registered, {IDENTITY} HAService: 10.1.0.11:10912", "broker_registered", "broker {} came"),
+    ("unregisterBroker, remove from brokerLiveTable OK, 10.1.0.11:10911", "broker_unregistered", "broker {} left"),
+    (f"unregisterBroker, remove from brokerLiveTable OK, {IDENTITY}", "broker_unregistered", "broker {} left"),
+    ("The broker channel expired, 10.1.0.11:10911 120000ms", "broker_expired", "broker {} was silent for too long"),
+    (f"The broker channel expired, {IDENTITY} 120000ms", "broker_expired", "broker {} was silent for too long"),
+    (
+        "the broker's channel destroyed, 10.1.0.11:10911, clean it's data structure at once",
+        "broker_channel_destroyed",
+        "the connection of broker {} was closed",
+    ),
+    (
+        f"the broker's channel destroyed, submit the unregister request at once, broker info: {REQUEST}, submit "
+        "result: true",
+        "broker_channel_destroyed",
+        "the connection of broker {} was closed",
+    ),
+    (
+        "remove topic[order_event] all queue, from topicQueueTable, because channel destroyed",
+        "topic_unregistered",
+        "no broker has topic order_event any more",
+    ),
+    (
+        "removeTopicByBrokerName, remove the topic all queue order_event",
+        "topic_unregistered",
+        "no broker has topic order_event any more",
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "kind", "told"), AT_NAME_SERVER)
+def test_what_comes_and_goes_at_a_name_server_is_told_first(message, kind, told, tmp_path):
+    """RouteInfoManager of 4.3.0, 4.7.1, 5.3.3 and 5.5.0."""
+    text = f"2026-11-20 18:10:10 WARN NSScheduledThread1 - {message}"
+    (one,) = parse_broker_log([Line(1, 0, len(text), text, None)], zone=UTC, file="namesrv.log")
+    (record,) = one.records
+    assert record.row["kind"] == kind
+    assert record.row.get("broker_address") == (None if kind == "topic_unregistered" else "10.1.0.11:10911")
+    (tmp_path / "namesrv.log").write_text(f"{text}\n")
+    shown = " ".join("\n".join(diagnose(tmp_path / "namesrv.log").stdout.splitlines()[:10]).split())
+    assert told.format("10.1.0.11:10911") in shown and "name server " in shown

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from hindsight.udfs.diagnosis.log_processes import log_of
 from hindsight.udfs.diagnosis.logged_ownership import (
     LOG_BEGINS,
     LOG_ENDS,
@@ -19,6 +18,7 @@ from hindsight.udfs.diagnosis.logged_ownership import (
     UNKNOWN,
     WHOSE_NOT_SAID,
 )
+from hindsight.udfs.logs.rolled_logs import log_of
 from tests.diagnose.made_logs import A, B, beats, created, got, log, ms, queue
 from tests.diagnose.told_by_logs import held_at, told
 
@@ -88,6 +88,48 @@ def test_a_queue_that_could_not_be_taken_is_not_held_until_it_is(says):
     ]
     held = states(told({"a.log": log(*lines)}))
     assert (held[1][3], held[2][3]) == ((0,), (0, 1))
+
+
+def test_what_another_client_of_the_process_could_not_lock_stays_with_the_one_that_has_it():
+    refused = (20, f"doRebalance, g, add a new mq failed, {queue(1)}, because lock failed")
+    lines = [*beats(0, 60), *got(10, A, 1), refused, *got(20.1, B, 1, 5), *got(30, A, 1, 2)]
+    diagnosis = told({"a.log": log(*lines)})
+    assert [held[3] for held in states(diagnosis)[1:3]] == [(1,), (1, 2)]
+    assert states(diagnosis, B)[1][3] == (5,)
+    later = [*lines, (40, f"doRebalance, g, add a new mq, {queue(1)}"), *got(40.1, B, 1, 5)]
+    assert states(told({"a.log": log(*later)}), B)[2][3] == (1, 5)
+
+
+@pytest.mark.parametrize("stands", [1, 0])
+def test_a_queue_whose_offset_the_broker_lacks_is_dropped_until_it_is_taken_again(stands):
+    gone = (
+        f"the pull request offset illegal, PullRequest [consumerGroup=g, messageQueue={queue(1)}, nextOffset=145] "
+        "PullResult [pullStatus=OFFSET_ILLEGAL, nextBeginOffset=0, minOffset=0, maxOffset=146, msgFoundList=0]"
+    )
+    # A result of the queues that others are taken again with names it too.
+    lines = [*beats(0, 60), *got(10, A, 0, 1), (20, gone), *got(25, A, 0, 1, 2), *got(40, A, 0, 1, 2)]
+    lines += [(39, f"doRebalance, g, add a new mq, {queue(1)}")] * stands
+    held = [held[3] for held in states(told({"a.log": log(*lines)}))]
+    assert held == [LOG_BEGINS, (0, 1), (0,), (0, 2), *([(0, 1, 2)] * stands), LOG_ENDS]
+
+
+def test_a_client_that_never_had_a_queue_stops_and_nobody_else_does():
+    stop = [(20, f"the client factory [{B}] shutdown OK"), (20, "the consumer [g] shutdown OK")]
+    diagnosis = told({"a.log": log((0, created(B)), *beats(0, 60), *got(10, A, 0), *stop)})
+    assert states(diagnosis)[-2] == (10, 60, OWNED, (0,))
+
+
+def test_one_id_in_two_processes_is_told_with_both_and_while_both_ran():
+    one = log(*beats(0, 100), *got(10, A, 0), pid=7)
+    other = log(*beats(40, 80), *got(50, A, 0), (60, f"the client factory [{A}] shutdown OK"), pid=8)
+    (same,) = told({"one.log": one, "other.log": other}).same_ids
+    assert (same.client_id, same.consumer_groups) == (A, ("g",))
+    assert same.processes == (("one.log", 7), ("other.log", 8))
+    assert (same.since, same.until) == (ms(50), ms(60))
+    in_one = b"".join(sorted([*one.splitlines(True), *other.splitlines(True)]))
+    assert told({"both.log": in_one}).same_ids[0].processes == (("both.log", 7), ("both.log", 8))
+    after = log(*beats(101, 140), *got(110, A, 0), pid=8)
+    assert told({"one.log": one, "other.log": after}).same_ids == []  # it began anew
 
 
 def test_a_topic_that_is_no_longer_subscribed_is_given_up_queue_by_queue():

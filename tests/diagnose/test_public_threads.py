@@ -65,3 +65,29 @@ def test_the_time_out_of_one_attempt_ends_no_send(tmp_path):
     )
     told = diagnose(tmp_path / "app.log").stdout
     assert "1 send had 1 failed attempt" in told and "1 send failed" not in told
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (
+            "[2026-11-20 10:00:01.753692](info):lockBatchMQ fails of mq:MessageQueue [topic=T, brokerName=broker-a, "
+            "queueId=1][lockAll:99]",
+            "C++ client: a queue could not be locked, T broker-a:1, at 10:00:01.7",
+        ),
+        (
+            'time="2026-11-20T10:00:07+00:00" level=warning msg="do defaultConsumer, add a new mq failed, because lock '
+            'failed" MessageQueue="MessageQueue [topic=T, brokerName=broker-a, queueId=0]" consumerGroup=g',
+            "Go client: a queue could not be locked, g, T broker-a:0, at 10:00:07.0",
+        ),
+        (
+            "2026-11-20 10:00:00,123 [ERROR] send message exception, topic: T, e: connect to 10.1.0.1:8081 timed out",
+            "gRPC client: a send failed, T, connect to 10.1.0.1:8081 timed out, at 10:00:00.1",
+        ),
+    ],
+)
+def test_clients_of_other_languages_are_told_first_too(line, told, tmp_path):
+    (tmp_path / "rocketmq_client.log").write_text(f"{line}\n")
+    done = diagnose(tmp_path / "rocketmq_client.log")
+    assert told in " ".join("\n".join(done.stdout.splitlines()[:10]).split())
+    assert "Nothing of queues" not in done.stdout

@@ -140,11 +140,11 @@ def test_rebalances_are_those_that_were_provoked(diagnoses):
         if one.began_at > SCOPE_T0 + 30_000:
             at = (one.began_at - SCOPE_T0) / 1000
             told_of[one.consumer_group, round(at)] = (one.triggers[0], one.woken_by, one.left, one.took_ms)
-    assert told_of["g_push", 60] == ("member_left", "notification", ("127.0.0.1@4.9.8_k1",), 39)
+    assert told_of["g_push", 60] == ("member_died", "notification", ("127.0.0.1@4.9.8_k1",), 39)
     assert told_of["g_static", 82][:3] == ("member_left", "notification", ("127.0.0.1@5.3.3_s2",))
     assert told_of["g_rproxy", 80][:3] == ("member_left", "timer", ("127.0.0.1@5.3.3_y2",))  # through a proxy
     assert 10_000 < told_of["g_rproxy", 80][3] < 12_000
-    assert told_of["g_view", 101][:2] == ("member_left", "timer")
+    assert told_of["g_view", 40][:3] == ("member_died", "timer", ("127.0.0.1@5.3.3_v3",))  # at one broker; seen at 101
     assert told_of["g_view", 125][:2] == ("member_joined", "notification")
     groups = {group for group, _ in told_of}
     assert groups == {"g_push", "g_static", "g_rproxy", "g_view", "g_lite49", "g_lite53", "g_pop"}

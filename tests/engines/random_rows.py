@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.schemas import Table
+from hindsight.schemas.arrow_types import arrow_schema
 
 DAY = date(2026, 1, 5)
 DAYS = [DAY + timedelta(days=n) for n in range(3)]

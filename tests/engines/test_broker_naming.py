@@ -8,13 +8,12 @@ from datetime import UTC, date, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.jobs.producers.broker_naming import name_brokers
+from hindsight.jobs.producers.broker_naming import KnownAddress, StoreHosts, name_brokers
 from hindsight.schemas import SEND_ATTEMPT, TOPIC_ROUTE, Table
-from hindsight.udfs.formats.store_hosts import KnownAddress, StoreHosts
+from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.landing.landing_formats import HOOK, TRACE
 from tests.pipeline.test_quality_gate import sound
 

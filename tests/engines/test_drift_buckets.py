@@ -13,13 +13,12 @@ from bench.allocation_data import lake_of, prepare_lake
 from bench.consumer_tables import Population
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.drift import drift_buckets, drift_derivation
-from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.flag_allocation_drift import run_on
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.schemas import TABLES
-from hindsight.schemas.bookkeeping import INGESTED_FILE
+from hindsight.schemas import INGESTED_FILE, TABLES
+from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.consumer import captured_rounds
 from tests.random_groups import MIDNIGHT, TOPICS, RandomGroups
 

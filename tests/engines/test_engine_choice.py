@@ -11,9 +11,8 @@ from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.engines.engine_choice import chosen_engine
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_run import opened_here as opened
-from hindsight.jobs.lake.lake_lease import LakeHeldError, LeaseLostError, take
+from hindsight.jobs.lake.lake_lease import LakeHeldError, LeaseFolder, LeaseLostError, take
 from hindsight.jobs.lake.lake_place import NoLocalEngineError, for_hadoop, for_others
-from hindsight.jobs.lake.lease_folder import LeaseFolder
 from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import TOPIC_ROUTE

@@ -8,7 +8,9 @@ import os
 import pyarrow as pa
 import pytest
 
+from bench.day import land
 from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.commands.watch_command import run_pipeline
 from hindsight.jobs.engines.blobs import Blob
 from hindsight.jobs.engines.kept_between_runs import KeptBetweenRuns
 from hindsight.jobs.engines.local_run import opened_here
@@ -70,3 +72,26 @@ def test_what_a_run_that_failed_had_open_is_not_handed_on(tmp_path):
         assert alive() == before
         assert run(tmp_path)[0] is not first
     assert alive() == before
+
+
+def test_a_dear_page_rests_and_is_made_when_it_is_due_though_nothing_is_new(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("hindsight.jobs.engines.kept_between_runs._DEAR_CPU_S", -1)
+    monkeypatch.setattr("hindsight.jobs.engines.kept_between_runs._REST", 1e9)
+    landing, page = tmp_path / "landing", tmp_path / "lake" / "report.html"
+
+    def runs_over(number=None):
+        """Whether a run makes the page."""
+        if number is not None:
+            land(landing, number, 1, lines=5)
+        page.exists() and page.write_text("left")
+        assert run_pipeline(["--landing", str(landing), "--lake", str(tmp_path / "lake"), "--json"]) == 0
+        assert str(page) in capsys.readouterr().out
+        return page.read_text() != "left"
+
+    with KeptBetweenRuns() as kept:
+        assert runs_over(0)
+        assert not runs_over(1) and not runs_over()
+        kept.page_made(-1)
+        assert kept.page_is_due() and runs_over()
+        assert not kept.owes_page and not runs_over()
+    assert runs_over(2) and runs_over(3)

@@ -7,28 +7,33 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hindsight.conf.settings_file import load_settings
-from hindsight.jobs.drift import kept_walks
+from hindsight.jobs.drift import kept_groups
+from hindsight.jobs.drift.drift_ends import END_SCHEMA
+from hindsight.jobs.drift.walk_cuts import KEPT_TOLD, SHARE, CutRows
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.flag_allocation_drift import run_on
+from hindsight.jobs.publishing import kept_walks
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.schemas import TABLES
-from hindsight.schemas.bookkeeping import INGESTED_FILE, PUBLICATION
+from hindsight.schemas import INGESTED_FILE, PUBLICATION, TABLES
+from hindsight.udfs.rebalances.round_shares import ShareRound
 from tests import random_groups
 from tests.engines.test_drift_buckets import contents, filled
 from tests.pipeline.interrupted_lake import after_each_write
+from tests.random_examples import SOAKING
 from tests.random_groups import MIDNIGHT, RandomGroups
 
 OF_ROUNDS = (
     "snapshot_capture", "topic_route", "consumer_heartbeat", "queue_ownership", "queue_progress", "topic_status",
 )  # fmt: skip
-ROUNDS, BATCHES = 70, 8
+ROUNDS, BATCHES = 70, 8 if SOAKING else 5
 Batch = dict[str, list[dict[str, Any]]]
 SOAK = pytest.mark.soak
 SEEDS = [1, *(pytest.param(seed, marks=SOAK) for seed in range(2, 40))]
@@ -62,13 +67,13 @@ def lake_at(tmp_path):
 def went_on(monkeypatch) -> list[datetime]:
     """Where the walks of the test's runs went on."""
     found: list[datetime] = []
-    keep = kept_walks.Walks.keep
+    keep = kept_groups.Walks.keep
 
     def noted(self, *given) -> None:
         found.extend(self.since().values())
         keep(self, *given)
 
-    monkeypatch.setattr(kept_walks.Walks, "keep", noted)
+    monkeypatch.setattr(kept_groups.Walks, "keep", noted)
     return found
 
 
@@ -112,6 +117,17 @@ def in_one_run(lake: LocalLake, rows: Batch, settings) -> dict[str, list[str]]:
     return contents(lake)
 
 
+@pytest.fixture(scope="module")
+def whole_of(settings, tmp_path_factory):
+    """What one run over all that is drawn by a seed finds, worked out once."""
+
+    @cache
+    def found(seed: int) -> dict[str, list[str]]:
+        return in_one_run(LocalLake(str(tmp_path_factory.mktemp("whole")), retention_days=7), drawn(seed), settings)
+
+    return found
+
+
 def run_by_run(
     lake: LocalLake, arriving: Sequence[Batch], settings, run: Callable[[LocalLake, Any], None] = flag
 ) -> dict[str, list[str]]:
@@ -123,21 +139,21 @@ def run_by_run(
 
 @pytest.mark.parametrize("late", [pytest.param(0, marks=SOAK), 0.0005, pytest.param(0.003, marks=SOAK)])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_runs_that_go_on_find_what_one_run_finds(lake_at, settings, went_on, seed, late):
+def test_runs_that_go_on_find_what_one_run_finds(whole_of, lake_at, settings, went_on, seed, late):
     rows = drawn(seed)
-    whole = in_one_run(lake_at("whole"), rows, settings)
+    whole = whole_of(seed)
     assert not went_on and whole["group_round"] and whole["drift_incident"]
     assert run_by_run(lake_at("cut"), batches(rows, random.Random(seed), late), settings) == whole
     assert went_on or seed != 1
 
 
-def test_what_is_kept_may_be_damaged_or_gone(lake_at, settings, went_on):
+def test_what_is_kept_may_be_damaged_or_gone(whole_of, lake_at, settings, went_on):
     """As after a machine lost its power: a list that names files that are empty, or are not there."""
     rows, draw = drawn(1), random.Random(1)
-    whole = in_one_run(lake_at("whole"), rows, settings)
+    whole = whole_of(1)
 
     def damaged(lake: LocalLake, settings) -> None:
-        for file in Path(lake.root, kept_walks.FOLDER).rglob("*.arrow"):
+        for file in Path(lake.root, kept_groups.FOLDER).rglob("*.arrow"):
             if draw.random() < 0.5:
                 file.write_bytes(b"") if draw.random() < 0.5 else file.unlink()
         flag(lake, settings)
@@ -146,9 +162,11 @@ def test_what_is_kept_may_be_damaged_or_gone(lake_at, settings, went_on):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_runs_that_are_broken_off_between_two_writes_leave_no_state_that_counts(lake_at, settings, went_on, seed):
+def test_runs_that_are_broken_off_between_two_writes_leave_no_state_that_counts(
+    whole_of, lake_at, settings, went_on, seed
+):
     rows, draw = drawn(seed), random.Random(seed)
-    whole = in_one_run(lake_at("whole"), rows, settings)
+    whole = whole_of(seed)
 
     def broken_off_at_times(lake: LocalLake, settings) -> None:
         left = draw.randint(1, 60)
@@ -169,16 +187,18 @@ def test_runs_that_are_broken_off_between_two_writes_leave_no_state_that_counts(
     assert went_on
 
 
-def test_a_date_that_another_engine_or_other_settings_computed_is_walked_as_a_whole_once(lake_at, settings, went_on):
+def test_a_date_that_another_engine_or_other_settings_computed_is_walked_as_a_whole_once(
+    whole_of, lake_at, settings, went_on
+):
     rows = drawn(1)
-    whole = in_one_run(lake_at("whole"), rows, settings)
+    whole = whole_of(1)
     *before, last_but_one, last = batches(rows, random.Random(1), 0)
     lake = lake_at("cut")
     run_by_run(lake, before, settings)
     assert went_on
     went_on.clear()
     land(lake, last_but_one, 98)
-    list_of_date = Path(lake.root, kept_walks.FOLDER, "c", "2026-03-03", "kept.json")
+    list_of_date = Path(lake.root, kept_groups.FOLDER, "c", "2026-03-03", "kept.json")
     older = list_of_date.read_text()
     flag(lake, settings)
     assert went_on
@@ -205,3 +225,15 @@ def test_what_stands_before_the_first_new_round_is_not_written_again(lake_at, se
     stored = lake.rows(table, ["round_at", "run_id"]).to_pylist()
     newest = {row["run_id"] for row in stored if row["round_at"] == max(r["round_at"] for r in stored)}
     assert min(row["round_at"] for row in stored if row["run_id"] in newest) == went_on[-1]
+
+
+def test_a_group_that_shares_anew_all_day_long_is_kept():
+    every = [ShareRound(at, None, ("m",), {}, {}, None, True) for at in range(5760)]
+    rows = CutRows("c", [], {}, END_SCHEMA.empty_table(), 0, 60, {})
+    kept = [
+        table["kind"].to_pylist()
+        for until in (3000, 5760)
+        for name, table in rows.at(MIDNIGHT.date(), until, {("g", "c"): every[:until]}, [], [])
+        if name == KEPT_TOLD
+    ]
+    assert kept == [[SHARE] * 3000, [SHARE] * 2760]

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs import ingest_send_records
-from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.intake.ingestion import files_to_read
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.landing.ledger import files_of_dates, ledger, named
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.schemas.bookkeeping import INGESTED_FILE
+from hindsight.schemas import INGESTED_FILE
+from hindsight.schemas.arrow_types import arrow_schema
 
 COLUMNS = ["cluster", "format", "file", "size_bytes", "read", "event_dates"]
 SCHEMA = pa.schema([arrow_schema(INGESTED_FILE).field(name) for name in COLUMNS])
@@ -73,6 +73,7 @@ def test_a_run_reads_the_ledger_once_and_replaces_rows_only_of_files_that_it_has
         written.clear()
         with LocalRunner(1) as runner:
             ingest_send_records.run_on(lake, runner, load_settings(None), RunContext(str(landing)))
+        lake.write_gathered()
         assert read.count(INGESTED_FILE.name) <= 1
         return [how for name, how in written if name == INGESTED_FILE.name]
 

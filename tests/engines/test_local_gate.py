@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.publishing.quality_gate import GateFailedError, check, validated
@@ -19,11 +18,12 @@ from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import (
     ALLOCATION_DRIFT,
     BROKER_AVAILABILITY_WINDOW,
+    INVARIANTS,
     PUBLICATION,
     TABLES,
     Table,
 )
-from hindsight.schemas.expectations import INVARIANTS
+from hindsight.schemas.arrow_types import arrow_schema
 from tests.pipeline.test_quality_gate import (
     BROKEN,
     beside,

@@ -29,6 +29,7 @@ from hindsight.jobs.lake.table_schema import WrongSchemaError, stored_schema
 from hindsight.schemas import DRIFT_INCIDENT, INGESTED_FILE, PUBLICATION, QUARANTINE, TABLES, TOPIC_ROUTE
 from hindsight.schemas.column_types import ArrayType, StructField, StructType
 from tests.engines.random_rows import CLUSTERS, DAY, DAYS, HOSTILE, as_text, rows
+from tests.random_examples import examples
 
 AT = [ClusterDate(cluster, day) for cluster in CLUSTERS for day in DAYS]
 
@@ -54,7 +55,7 @@ def test_a_table_is_as_its_contract_says(lake, table):
 
 
 @given(st.data())
-@settings(max_examples=30)
+@examples(7, 30)
 @pytest.mark.parametrize("table", [TOPIC_ROUTE, DRIFT_INCIDENT, PUBLICATION, INGESTED_FILE], ids=lambda t: t.name)
 def test_rows_are_read_as_they_were_stored(table, data):
     with TemporaryDirectory() as root:
@@ -67,7 +68,7 @@ def test_rows_are_read_as_they_were_stored(table, data):
 
 
 @given(rows(TOPIC_ROUTE), rows(TOPIC_ROUTE), st.sets(st.sampled_from(AT)))
-@settings(max_examples=50)
+@examples(12, 50)
 def test_replacing_dates_of_clusters_leaves_all_others(before, after, dates):
     with TemporaryDirectory() as root:
         lake = LocalLake(root, retention_days=7)
@@ -84,7 +85,7 @@ def test_replacing_dates_of_clusters_leaves_all_others(before, after, dates):
 
 
 @given(rows(QUARANTINE), st.sets(st.sampled_from(HOSTILE)))
-@settings(max_examples=50)
+@examples(12, 50)
 def test_rows_of_hostile_names_are_found_replaced_and_deleted_and_no_others(drawn, names):
     with TemporaryDirectory() as root:
         lake = LocalLake(root, retention_days=7)

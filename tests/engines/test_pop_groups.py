@@ -27,6 +27,7 @@ from hindsight.jobs.report.report_queries import report_data
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import TABLES
 from tests.conftest import CAPTURES
+from tests.pipeline.undisturbed_runs import run_on_spark
 
 LINES = CAPTURES / "scope" / "admin_snapshots" / "cluster=scope"
 BROKERS = ("broker-a", "broker-b")
@@ -197,7 +198,7 @@ def test_both_engines_say_the_same(judged, spark, settings):
     judged(more)
     root = Path(judged.lake.root).parent
     for job in (ingest_consumer_snapshots, flag_allocation_drift):
-        job.run(spark, settings, RunContext(str(root / "landing")), str(root / "spark"))
+        run_on_spark(job, spark, settings, RunContext(str(root / "landing")), root / "spark")
     by_spark = LocalLake(str(root / "spark"), retention_days=7)
     for name in NAMES:
         found = [lake.rows(TABLES[name], TABLES[name].contract_columns).to_pylist() for lake in (judged.lake, by_spark)]

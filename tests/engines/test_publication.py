@@ -9,7 +9,6 @@ from itertools import product
 import pyarrow as pa
 import pytest
 
-from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.jobs.engines.arrow_lake import Where
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_upkeep import LocalUpkeep
@@ -20,6 +19,7 @@ from hindsight.jobs.publishing.publication_record import half_published, renew
 from hindsight.jobs.publishing.quality_gate import GateFailedError
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import GROUP_DRIFT_STATE, INGESTED_FILE, PUBLICATION, SEND_ATTEMPT, Table
+from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.landing.landing_formats import TRACE
 from tests.pipeline.test_quality_gate import sound
 

@@ -15,6 +15,7 @@ from hindsight.jobs.engines import blobs
 from hindsight.jobs.engines.blobs import Blob
 from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.engines.runner import KernelFailedError
+from tests.random_examples import examples
 
 TASKS = st.lists(
     st.lists(st.tuples(st.sampled_from("ab"), st.integers(-3, 3), st.integers(-3, 3), st.integers(0, 9))), max_size=4
@@ -63,7 +64,7 @@ def expected(tasks):
             }
 
 
-@settings(max_examples=20, deadline=None)
+@examples(5, 20)
 @given(tasks=TASKS)
 def test_all_blobs_of_a_key_meet_in_order_of_place_then_of_task(runner, tasks):
     gathered = runner.by_key(gather, runner.each(cut, tasks))

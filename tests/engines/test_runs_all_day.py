@@ -15,8 +15,7 @@ from hindsight.conf.failure import DONE
 from hindsight.jobs.commands.watch_command import run_pipeline
 from hindsight.jobs.engines.changed_files import MOST_SMALL_FILES
 from hindsight.jobs.engines.local_lake import LocalLake
-from hindsight.schemas import TABLES
-from hindsight.schemas.bookkeeping import QUALITY_RESULT
+from hindsight.schemas import INGESTED_FILE, QUALITY_RESULT, TABLES
 
 
 def played(place: Path, runs: int) -> LocalLake:
@@ -40,7 +39,7 @@ def test_a_run_commits_once_to_a_table_of_its_own_checks_and_to_no_table_that_st
     land(tmp_path / "landing", 2, 1, lines=20)
     run(tmp_path, "lake")
     made = {name: now - before[name] for name, now in versions(lake).items() if now > before[name]}
-    assert made[QUALITY_RESULT.name] == 1
+    assert made[QUALITY_RESULT.name] == made[INGESTED_FILE.name] == 1
     assert all(lake.files(TABLES[name]) for name in made)
     checks = lake.rows(QUALITY_RESULT, ["job", "number"]).to_pylist()
     assert len({row["job"] for row in checks}) == 4

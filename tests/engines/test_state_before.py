@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import hindsight
 from hindsight.conf.failure import DONE
 from hindsight.jobs import rebuild_availability
 from hindsight.jobs.commands.watch_command import run_pipeline
+from tests.commands import command
 from tests.engines.test_runs_all_day import land, run
 
 ROOT = Path(__file__).parent.parent.parent
@@ -26,8 +25,7 @@ COUNTS = (
 def seen(lake: Path) -> tuple[dict[str, int], str]:
     """What a question sees from Python and from the command, which agree; and what the command says beside."""
     (from_python,) = hindsight.Lake(lake).sql(COUNTS).arrow().to_pylist()
-    words = [sys.executable, "-m", "hindsight.jobs.command_line", "sql", "--lake", str(lake), COUNTS]
-    done = subprocess.run([*words, "--format", "json"], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = command("sql", "--lake", lake, COUNTS, "--format", "json")
     assert json.loads(done.stdout) == from_python
     return from_python, done.stderr
 

@@ -153,6 +153,62 @@ def test_a_group_that_catches_up_or_was_set_back_or_of_which_one_queue_lags_does
     assert "FALLS_BEHIND" not in codes(walk([(40, set_back, world)])[1])
 
 
+@pytest.mark.parametrize("pace", [(7, 4), (100, 20), (2, 1)])
+def test_a_group_that_falls_behind_is_told_before_messages_have_waited_a_minute(pace):
+    came, consumed = pace
+
+    def falls(second):
+        return 1000 + came * second, 1000 + came * min(second, 150) + consumed * max(second - 150, 0)
+
+    made, rounds = walk([(11, lambda s: (1000 + came * s,) * 2, world), (8, falls, world)])
+    assert incidents(made)["FALLS_BEHIND"].opened_at <= at(150 + 105)
+    told = [j.finding.sentence for one in rounds for j in one.judged if j.finding.code == "FALLS_BEHIND"]
+    assert "wait, the first for about " in told[0]
+
+
+def half_answered(now):
+    """A round in which only the owner of one queue of three answers."""
+    return world(now, {A0: (), A1: ()}, silent=("c1",))
+
+
+def test_one_queue_of_the_only_member_that_answers_is_not_the_topic():
+    def one(second):
+        return {queue: slower(second) if queue == B0 else (1000 + 8 * second,) * 2 for queue in QUEUES}
+
+    assert "FALLS_BEHIND" not in codes(walk([(40, one, half_answered)])[1])
+
+    def others_stand(second):
+        return {queue: slower(second) if queue == B0 else (1000 + 8 * second, 1000) for queue in QUEUES}
+
+    assert "FALLS_BEHIND" not in codes(walk([(40, others_stand, half_answered)])[1])
+
+
+def test_a_group_falls_behind_by_its_offsets_though_a_member_never_answers():
+    _, rounds = walk([(11, lambda s: (1000 + 8 * s,) * 2, half_answered), (20, slower, half_answered)])
+    assert "FALLS_BEHIND" in codes(rounds)
+
+
+@pytest.mark.parametrize(
+    "offsets",
+    [
+        lambda s: (1000 + 8 * s, 1000 + 8 * (s - s % 20)),  # commits come late
+        lambda s: (1000 + 8 * s, 1000 + 8 * s - min(max(s - 150, 0), 60)),  # a minute of a little more than it can
+        lambda s: (1000 + 8 * s, 999 + int(7.9 * s)),  # a little slower than messages come
+        lambda s: (1000 + 8 * s, 1000 + 8 * s - (4 * (s % 60) if s % 600 < 60 else 0)),  # bursts that it works off
+    ],
+)
+def test_what_waits_for_moments_is_no_falling_behind(offsets):
+    assert "FALLS_BEHIND" not in codes(walk([(45, offsets, world)])[1])
+
+
+def test_the_walk_of_a_group_that_falls_behind_can_be_cut_anywhere():
+    whole = walk([(11, lambda s: (1000 + 8 * s,) * 2, world), (9, slower, world)])[0].to_json()
+    for first in (12, 15, 17):
+        made, _ = walk([(11, lambda s: (1000 + 8 * s,) * 2, world), (first - 11, slower, world)])
+        again = GroupHistory.of_json(made.key, default_timing(), made.to_json(), (), made.ledger.evidence())
+        assert walk([(20 - first, slower, world)], again, first * STEP_S)[0].to_json() == whole
+
+
 # -- offsets and ends that cannot be ----------------------------------------
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsight.udfs.fault_tolerance import PROFILES, FaultTable, RouteBroker
@@ -17,6 +17,7 @@ from hindsight.udfs.producer.choice_readings import (
     route_readings,
 )
 from hindsight.udfs.producer.send_verdicts import Choice, KnownBroker, judge
+from tests.random_examples import examples
 
 TOPICS = {"orders": ("a", "b"), "bills": ("b", "c", "d"), "audit": ("d",)}
 BROKERS = ("a", "b", "c", "d")
@@ -66,7 +67,7 @@ def admissible(items, profile, topic, now, last):
     return FaultTable(profile, items=items).admissible(TOPICS[topic], route, now, last)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(37, 150)
 @given(seed=st.integers(0, 10**9), family=st.sampled_from(FALLBACK_FAMILIES))
 def test_verdicts_hold_for_every_table_that_the_client_can_have_had(seed, family):
     dice, profile = random.Random(seed), PROFILES[family]

@@ -123,6 +123,18 @@ def test_where_the_collector_loses_answers_a_lost_one_says_nothing_and_silence_t
     assert "UNREACHABLE_CLIENT" in incidents(made)
 
 
+@pytest.mark.parametrize(("silent_s", "lost_s", "opens"), [((0, 15, 30), 15, False), ((0, 15, 30), 30, True)])
+def test_a_silence_of_one_round_is_in_doubt_too_once_an_answer_is_lost_in_the_next(silent_s, lost_s, opens):
+    """Nothing was known of losses in the first round. What has opened stays open."""
+
+    def sweep(second):
+        silent = ("c2",) if second in silent_s else ()
+        return lambda now: replace(world(now, silent=silent), loses_answers=lost_s <= second)
+
+    made, rounds = walk([sweep(second) for second in range(0, 90, 15)])
+    assert ("UNREACHABLE_CLIENT" in incidents(made), "UNREACHABLE_CLIENT" in codes(rounds[2:3])) == (opens, opens)
+
+
 def test_a_queue_that_an_unreadable_client_may_hold_is_not_put_down_to_its_silence():
     history, rounds = walk([world] * 10)
     for n in range(10, 30):

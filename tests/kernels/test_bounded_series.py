@@ -7,7 +7,7 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.udfs.metrics.bounded_series import OTHER, bounded
+from hindsight.jobs.metrics.gauges import OTHER, bounded
 
 CLUSTERS, NAMES, KINDS = ("c", "d"), ("a", "b", "e", "f", OTHER), ("x", "y")
 LABELS = st.tuples(st.sampled_from(CLUSTERS), st.sampled_from(NAMES), st.sampled_from(KINDS))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hindsight.udfs.producer.minute_counts import NOT_STORE_OK
 from tests.folded import cut_at, folded, rows_of
+from tests.random_examples import examples
 
 DAY = datetime(2026, 3, 2, tzinfo=UTC)
 BUSY = {
@@ -82,7 +83,7 @@ def days(draw):
     return rows
 
 
-@settings(max_examples=30)
+@examples(7, 30)
 @given(days())
 def test_what_is_found_is_what_a_plain_count_finds(rows):
     found = refusals(rows)

@@ -9,8 +9,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from hindsight.jobs.engines.arrow_columns import row_schema
 from hindsight.schemas import CONSUMER_HEARTBEAT, SNAPSHOT_CAPTURE
+from hindsight.schemas.arrow_types import row_schema
 from hindsight.udfs.consumer.capture_rounds import (
     ASKED,
     MARKERS,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hindsight.udfs.clients.order_topic_conf import ordered_queues
+from hindsight.udfs.clients.client_kinds import ordered_queues
 from hindsight.udfs.producer.choice_readings import BrokerRecord, RouteEntry, route_readings
 from hindsight.udfs.producer.isolation_rules import writable_brokers
 from hindsight.udfs.producer.send_verdicts import Choice

@@ -5,13 +5,13 @@ import itertools
 import pytest
 
 from hindsight.udfs.client_families import CLIENT_FAMILIES
-from hindsight.udfs.turns.cpp_publish import PublishTable
-from hindsight.udfs.turns.family_sends import cpp_send, go_send
-from hindsight.udfs.turns.go_selectors import RoundRobin, place_by_hash
-from hindsight.udfs.turns.grpc_balancer import GrpcBalancer, siphash24
-from hindsight.udfs.turns.publish_lists import publish_queues
+from hindsight.udfs.turns.turn_rules import publish_queues
 from hindsight.udfs.values.message_queues import MessageQueue
 from tests.kernels.family_vectors import FOLDERS, profile_of, rows_of, vector_files
+from tests.turns.cpp_publish import PublishTable
+from tests.turns.family_sends import cpp_send, go_send
+from tests.turns.go_selectors import RoundRobin, place_by_hash
+from tests.turns.grpc_balancer import GrpcBalancer, siphash24
 
 
 def named(path):

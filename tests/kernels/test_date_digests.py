@@ -22,7 +22,7 @@ def columns(table):
 
 
 @STATES
-@examples(30, 100)
+@examples(10, 100)
 @given(st.data())
 def test_any_order_and_split_gives_the_digests_of_the_whole(table, data):
     drawn = data.draw(rows(table))
@@ -40,7 +40,7 @@ def test_any_order_and_split_gives_the_digests_of_the_whole(table, data):
 
 
 @STATES
-@examples(40, 100)
+@examples(13, 100)
 @given(st.data())
 def test_a_row_that_differs_in_one_column_gives_another_digest(table, data):
     drawn = data.draw(rows(table, min_size=1, max_size=1))

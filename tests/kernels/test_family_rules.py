@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from hindsight.udfs.consumer.client_balance import queues_pulled
-from hindsight.udfs.consumer.expected_allocation import MemberRule, expected_allocation
+from hindsight.udfs.consumer.expected_allocation import MemberRule, Shares, expected_allocation
 from hindsight.udfs.consumer.group_rows import group_round
-from hindsight.udfs.consumer.shares import Shares
 from hindsight.udfs.consumer.topic_routes import Queues
 from hindsight.udfs.drift.group_scope import scope_reasons
 from hindsight.udfs.drift.root_cause import causes, stalled_clients

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsight.udfs.fault_tolerance import (
@@ -16,6 +16,7 @@ from hindsight.udfs.fault_tolerance import (
     RouteBroker,
     compute_not_available_duration,
 )
+from tests.random_examples import examples
 
 BROKERS = ("a", "b", "c", "d", "e")
 PROFILE_IDS = st.sampled_from(sorted(PROFILES))
@@ -55,7 +56,7 @@ def table_after(profile_id: str, updates: list[Update]) -> FaultTable:
     return table
 
 
-@settings(max_examples=30, deadline=None)
+@examples(7, 30)
 @given(LADDERS, LADDERS, st.lists(st.tuples(LATENCIES, st.booleans()), min_size=1, max_size=6))
 def test_one_update_shuns_for_the_computed_duration_whatever_the_ladders(
     latency_max_ms: tuple[int, ...], not_available_ms: tuple[int, ...], sends: list[tuple[int, bool]]
@@ -74,7 +75,7 @@ def test_one_update_shuns_for_the_computed_duration_whatever_the_ladders(
             assert table.items() == {"b": FaultItem(latency_ms, 5 + int(one[0]), True)}
 
 
-@settings(max_examples=15, deadline=None)
+@examples(5, 15)
 @given(SINCE_5_1_4, UPDATES)
 def test_no_window_ends_earlier_than_an_update_before_it_said_since_5_1_4(
     profile_id: str, updates: list[Update]
@@ -86,7 +87,7 @@ def test_no_window_ends_earlier_than_an_update_before_it_said_since_5_1_4(
         ends[update.broker_name] = item.start_ms or 0
 
 
-@settings(max_examples=30, deadline=None)
+@examples(7, 30)
 @given(PROFILE_IDS, UPDATES, QUEUE_BROKERS, ROUTES, LAST, st.integers(0, 60_000))
 def test_a_choice_is_a_broker_of_the_list_or_one_with_write_queues(
     profile_id: str,

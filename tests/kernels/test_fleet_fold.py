@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsight.udfs.producer.fleet_fold import fleet_rows, share_of
-from hindsight.udfs.producer.held_stretches import CERTAINTIES, HeldMinutes
-from hindsight.udfs.producer.minute_counts import MINUTES, MinuteCounts, Tally
+from hindsight.udfs.producer.minute_counts import CERTAINTIES, MINUTES, HeldMinutes, MinuteCounts, Tally
 from tests.random_examples import examples
 
 BROKERS = ("broker-a", "broker-b")

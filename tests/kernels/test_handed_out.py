@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.udfs.consumer.broker_assignment import POP, PULL
-from hindsight.udfs.consumer.handed_out import AskedBroker, RequestMode, handed_out, request_mode
+from hindsight.udfs.consumer.broker_assignment import POP, PULL, AskedBroker, RequestMode, handed_out, request_mode
 from hindsight.udfs.values.java_strings import java_string_key
 from tests.conftest import GOLDEN
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsight.udfs.fault_tolerance import PROFILES, FaultItem
@@ -14,6 +14,7 @@ from hindsight.udfs.producer.send_verdicts import (
     RouteReading,
     judge,
 )
+from tests.random_examples import examples
 from tests.readings_by_tables import judged_by_tables
 
 BROKERS = ("a", "b", "c", "d")
@@ -37,7 +38,7 @@ def known_brokers(draw, held=ITEMS):
     return known
 
 
-@settings(max_examples=300)
+@examples(75, 300)
 @given(
     known_brokers(),
     st.sampled_from(BROKERS),
@@ -50,7 +51,7 @@ def test_both_ways_give_the_same_judgement(known, broker, last, family, enabled)
     assert judge(choice, known, profile, enabled=enabled) == judged_by_tables(choice, known, profile, enabled=enabled)
 
 
-@settings(max_examples=500)
+@examples(125, 500)
 @given(known_brokers(HELD), st.randoms(use_true_random=False), st.sampled_from(sorted(PROFILES)))
 def test_so_it_is_where_most_brokers_are_held(known, dice, family):
     last = dice.choice((None, None, dice.choice(BROKERS)))
@@ -58,15 +59,25 @@ def test_so_it_is_where_most_brokers_are_held(known, dice, family):
     assert judge(choice, known, profile, enabled=True) == judged_by_tables(choice, known, profile, enabled=True)
 
 
-@settings(max_examples=20)
-@given(known_brokers(), st.sampled_from(sorted(PROFILES)), st.integers(5, 8))
-def test_so_it_is_with_more_doubts_than_combinations_are_tried(known, family, more):
+CROWDED = {  # what is known of the brokers of a crowd: held and perhaps not, or free and perhaps not listed
+    "held": (ItemReading(FaultItem(700, 11, True)), ItemReading(None, "detector")),
+    "free": (ItemReading(None),),
+}
+
+
+@examples(10, 40)
+@given(
+    known_brokers(),
+    st.sampled_from(sorted(PROFILES)),
+    st.lists(st.sampled_from(sorted(CROWDED)), min_size=5, max_size=11),
+    st.none() | st.sampled_from(("x0", "x1")),
+)
+def test_so_it_is_with_more_doubts_than_combinations_are_tried(known, family, crowd, last):
     doubts = tuple(RouteReading(listed, 4, True, reason) for listed, reason in ((True, None), (False, "stale_route")))
-    held = FaultItem(700, 11, True)
-    crowd = [KnownBroker(f"x{n}", (ItemReading(held), ItemReading(None, "detector")), doubts) for n in range(more)]
-    choice, profile = Choice("a", None, 10), PROFILES[family]
-    every = [*known, *crowd]
-    assert judge(choice, every, profile, enabled=True) == judged_by_tables(choice, every, profile, enabled=True)
+    every = [*known, *(KnownBroker(f"x{n}", CROWDED[kind], doubts) for n, kind in enumerate(crowd))]
+    for broker in ("a", "x0"):
+        choice, profile = Choice(broker, last, 10), PROFILES[family]
+        assert judge(choice, every, profile, enabled=True) == judged_by_tables(choice, every, profile, enabled=True)
 
 
 def test_an_update_of_the_same_millisecond_leaves_a_choice_possible():

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsight.udfs.landing.landing_formats import distances
-from hindsight.udfs.producer.nearest_source import NEEDED, merged_nearest, nearest_attempts, nearest_of
+from hindsight.udfs.producer.attempt_facts import NEEDED, merged_nearest, nearest_attempts, nearest_of
 
 DAYS = date(2026, 11, 21), date(2026, 11, 22)
 MESSAGE, OTHER = "7F00000142CF5FFD2B270A1B2C3D0001", "7F00000142D05FFD2B270A1B2C3D0001"

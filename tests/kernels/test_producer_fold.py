@@ -9,6 +9,7 @@ import pytest
 
 from hindsight.udfs.producer.choice_readings import ROUTE_POLL_MS
 from tests.folded import comparable, cut_at, folded, history_of, rows_of
+from tests.random_examples import SOAKING
 from tests.random_producers import PRODUCERS, lines_of, name_of
 from tests.recorded_rows import attempt_rows, start_row
 from tests.restless_producers import DAY_MS, restless
@@ -25,8 +26,13 @@ FEW = {name_of(*producer) for producer in PRODUCERS[:8:3]}
 
 
 @pytest.fixture(scope="module")
-def rebuilt():
-    made = folded(RANDOM)
+def random_whole():
+    return folded(RANDOM)
+
+
+@pytest.fixture(scope="module")
+def rebuilt(random_whole):
+    made = random_whole
     wanted = ("send_verdict", "broker_availability_window", "fault_item_state")
     return {name: [SimpleNamespace(**row) for row in made[name].to_pylist()] for name in wanted}
 
@@ -58,15 +64,16 @@ def test_parts_of_dates_give_what_whole_dates_give(restless_whole, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_parts_as_short_as_a_tolerance_give_what_the_date_gives(seed):
-    whole = {name: comparable(table) for name, table in folded(RANDOM).items()}
+def test_parts_as_short_as_a_tolerance_give_what_the_date_gives(random_whole, seed):
+    whole = {name: comparable(table) for name, table in random_whole.items()}
     parts = folded(RANDOM, cut=cut_at(parts_of_an_hour(seed)))
     assert {name: comparable(table) for name, table in parts.items()} == whole
 
 
+@pytest.mark.random
 def test_producers_folded_apart_are_those_folded_together():
     """Nothing of one producer depends on another one."""
-    given = rows_of(*restless(count=12))
+    given = rows_of(*restless(count=12 if SOAKING else 6))
     dates = history_of(given).dates
     together = folded(given)
     apart = [
@@ -77,11 +84,13 @@ def test_producers_folded_apart_are_those_folded_together():
         assert sorted(row for made in apart for row in comparable(made[name])) == comparable(together[name])
 
 
+@pytest.mark.random
 def test_parts_that_end_a_route_poll_after_each_choice_give_what_the_date_gives():
     """Then what was near a choice lies on the other side of the cut."""
     few = {name: [row for row in rows if row.get("client_id") in FEW] for name, rows in RANDOM.items()}
     begins = {round(row["begin_at"].timestamp() * 1000) % DAY_MS for row in few["send_attempt"]}
-    parts = folded(few, cut=cut_at({begin + ROUTE_POLL_MS + more for begin in begins for more in (0, 1, 3)}))
+    some = sorted(begins)[:: 1 if SOAKING else 5]
+    parts = folded(few, cut=cut_at({begin + ROUTE_POLL_MS + more for begin in some for more in (0, 1, 3)}))
     assert {name: comparable(table) for name, table in parts.items()} == {
         name: comparable(table) for name, table in folded(few).items()
     }

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import gzip
 import json
+from typing import ClassVar
 
 import pytest
 
+from hindsight.udfs.producer import choice_fold, producer_date
+from hindsight.udfs.producer.choice_fold import ChoiceJudge
+from hindsight.udfs.producer.choice_readings import route_readings
 from hindsight.udfs.producer.producer_finding import DEFAULT_LIMITS
+from hindsight.udfs.producer.send_verdicts import KnownBroker, judge
 from tests.conftest import GOLDEN
 from tests.finding_cases import EAGER
 from tests.folded import OPTIONS, folded, rows_of
@@ -22,7 +27,7 @@ CASES = {"odd": (7, ()), "odd_overridden": (8, OVERRIDES)}
 
 def rows_made(case):
     seed, overrides = CASES[case]
-    return folded(rows_of(*odd(seed=seed)), OPTIONS._replace(limits=LIMITS, override=overrides))
+    return folded(rows_of(*odd(seed=seed, count=120)), OPTIONS._replace(limits=LIMITS, override=overrides))
 
 
 def as_texts(table, columns):
@@ -37,3 +42,29 @@ def test_rows_are_those_that_both_ways_gave(case):
     for name, (columns, rows) in expected.items():
         assert as_texts(made[name], columns) == rows, name
         assert len(rows) > 200
+
+
+class JudgedTwice(ChoiceJudge):
+    """Judges each choice also by an object for each broker and each thing that it may have been."""
+
+    seen: ClassVar[list[bool]] = []  # of each choice whether routes were recorded
+
+    def _first(self, n, process, own, columns):
+        settings, profile = self._day.processes[process].rules.settings, self._day.profile_of(process)
+        enabled, choice = bool(settings.latency_fault_enabled), columns.choice(n)
+        held = self._routes.held(columns.topics[n], choice.now_ms)
+        records = [columns.record(n, pair, enabled=enabled) for pair in own]
+        known = [
+            KnownBroker(r.broker_name, self._items(r, process, choice), route_readings(r, choice, profile))
+            for r in choice_fold._with_routes(records, held)
+        ]
+        judgement = super()._first(n, process, own, columns)
+        assert judgement == judge(choice, known, profile, enabled=enabled, tolerance_ms=self._tolerance_ms)
+        self.seen.append(bool(held))
+        return judgement
+
+
+def test_a_choice_is_judged_as_by_an_object_for_each_broker(monkeypatch):
+    monkeypatch.setattr(producer_date, "ChoiceJudge", JudgedTwice)
+    folded(rows_of(*odd(seed=9, count=40)))
+    assert min(JudgedTwice.seen.count(routed) for routed in (True, False)) > 50

@@ -9,19 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hindsight.schemas.findings import FINDING_SEVERITY, PRODUCER_FINDING
+from hindsight.schemas import PRODUCER_FINDING
 from hindsight.udfs.producer.attempt_columns import ATTEMPTS, attempts_of
 from hindsight.udfs.producer.attempt_facts import facts_of
 from hindsight.udfs.producer.fleet_fold import fleet_of, fleet_rows, share_of
-from hindsight.udfs.producer.held_stretches import held_minutes, held_of
-from hindsight.udfs.producer.minute_counts import minute_counts
+from hindsight.udfs.producer.minute_counts import held_minutes, held_of, minute_counts
 from hindsight.udfs.producer.producer_finding import DEFAULT_LIMITS, SEVERITY, Observed
 from hindsight.udfs.producer.producer_findings import FINDING, findings_of, findings_of_fleet
 from hindsight.udfs.producer.producer_lives import UNSEEN, Process
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.replay_rules import Recorded, Rules
 from hindsight.udfs.producer.replayed_day import day_of
-from hindsight.udfs.producer.watched_sends import sends_after, worth_watching
+from hindsight.udfs.producer.return_rules import sends_after, worth_watching
 from hindsight.udfs.release_profiles import PROFILES
 from tests.finding_cases import ATTEMPT, REPLAY, ROUTE, ROWS, TODAY, VERDICT, WINDOW
 from tests.finding_checks import *  # noqa: F403  the tests themselves
@@ -153,5 +152,5 @@ def test_of_nobody_nothing_is_found():
     assert told("nobody", TODAY, [], [], [], [], []) == ([], [])
 
 
-def test_each_code_has_the_severity_of_the_contract():
-    assert SEVERITY == FINDING_SEVERITY
+def test_each_code_of_the_contract_has_a_severity():
+    assert tuple(SEVERITY) == PRODUCER_FINDING.known("code")

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsight.udfs.rebalances.client_lines import RESULT, Line
-from hindsight.udfs.rebalances.rebalance_event import FAILED
-from hindsight.udfs.rebalances.rebalance_fold import Day, RebalanceFold
+from hindsight.udfs.rebalances.rebalance_event import FAILED, certainties, took
+from hindsight.udfs.rebalances.rebalance_fold import Day, Membership, RebalanceFold
 from tests.simulated_group import MIDNIGHT, SimulatedGroup
 
 seeds = st.integers(0, 10_000)
@@ -133,3 +133,77 @@ def test_a_client_that_is_created_anew_under_its_id_holds_nothing_of_before():
         result(0, 0, 1), result(60_000, 0, 1), created=[("me", MIDNIGHT - 500), ("me", MIDNIGHT + 59_000)]
     )
     assert (again.trigger.kind, len(again.gained), again.trigger.at) == ("start", 2, MIDNIGHT + 59_000)
+
+
+def refused(at, *queues):
+    return line(at, "lock_failed", topic="T", queues=frozenset(("b", q) for q in queues))
+
+
+def test_a_refusal_of_a_queue_that_the_client_has_is_another_client_s():
+    """Two clients of one log: what one cannot lock the other has, and goes on to have."""
+    mate = {"client_id": "mate"}
+    found = of_lines(result(0, 0, 1), refused(20_000, 1), result(20_010, 1, 5, **mate), result(40_000, 0, 1, 2))
+    assert [(one.client_id, len(one.gained), len(one.lost)) for one in found] == [
+        ("me", 2, 0),
+        ("mate", 1, 0),
+        ("me", 1, 0),
+    ]
+    assert found[-1].held == 3
+
+
+def test_a_lock_that_was_refused_long_ago_and_given_since_sets_nothing_off():
+    added = [line(at, "queue_added", topic="T", queues=frozenset({("b", 1)})) for at in (20_000, 90_000)]
+    found = of_lines(
+        *(result(0, 0), refused(10, 1), result(15, 0, 1), added[0], result(20_010, 0, 1)),
+        *(result(50_000, 0), added[1], result(90_010, 0, 1)),
+    )
+    assert [one.trigger.kind for one in found] == ["unknown", "lock_acquired", "timer", "timer"]
+    assert [sum(hand.lock_failures for hand in one.gained) for one in found] == [0, 1, 0, 0]
+
+
+def test_what_only_a_timer_found_began_at_a_time_that_is_not_known():
+    (_, given), taken = (of_lines(result(0, 0, 1), result(30_000, 0)), of_lines(result(0, 0), result(50_000, 0, 1))[1])
+    for one in (given, taken):
+        assert (one.trigger.kind, one.trigger.at, took(one)["took_ms"]) == ("timer", None, None)
+        assert list(certainties(one).values()) == ["trigger_unknown", "exact", "unknown", "unknown"]
+
+
+def test_a_result_of_what_the_client_had_is_no_rebalance_and_its_exceptions_wait():
+    met = line(29_000, "member_list_failed", exception="E")
+    (_, one) = of_lines(result(0, 0), met, result(30_000, 0), result(60_000, 0, 1))
+    assert (one.at - MIDNIGHT, [swallowed.exception for swallowed in one.exceptions]) == (60_000, ["E"])
+
+
+def test_a_queue_that_a_client_gave_up_for_a_moment_came_and_went():
+    (_, one) = of_lines(result(0, 0), result(30_000), result(30_500, 0))
+    assert ([(hand.queue, hand.unread_ms) for hand in one.gained], one.lost) == (
+        [(("T", "b", 0), 500)],
+        (("T", "b", 0),),
+    )
+    (_, taken) = of_lines(result(0, 0), result(30_000, 0, 1), result(30_500, 0))
+    assert (len(taken.gained), len(taken.lost), taken.held) == (1, 1, 1)
+
+
+def member(at, kind, client_id):
+    return Membership(MIDNIGHT + at, kind, client_id, client_id, None)
+
+
+def test_signs_of_long_before_are_candidates_where_the_client_was_told_of_another_change():
+    joined = member(4_000, "consumer_connected", "b")
+    notices = [line(at, "members_changed") for at in (4_500, 49_900)]
+    (_, one) = of_lines(result(0, 0), *notices, result(50_000, 0, 1), memberships=[joined])
+    assert (one.trigger.kind, one.trigger.subjects, one.trigger.also) == ("unknown", (), ("member_joined",))
+    assert took(one) == {"took_ms": 100, "took_at_least_ms": 100}  # since it was told
+    assert certainties(one)["trigger_certainty"] == "unknown" and certainties(one)["took_certainty"] == "exact"
+    died = member(49_800, "consumer_channel_expired", "c")
+    (_, one) = of_lines(result(0, 0), *notices, result(50_000, 0, 1), memberships=[joined, died])
+    assert (one.trigger.kind, one.trigger.subjects) == ("member_died", ("c",))
+
+
+def test_numbers_that_logs_of_brokers_do_not_explain_name_nobody():
+    """A broker that stood still lists the members that came again twice: 6 of 3, and nobody joined."""
+    lines = result(0, 0, members=3), result(300_000, 0, 1, members=6)
+    (_, counted) = of_lines(*lines)
+    assert (counted.trigger.kind, certainties(counted)["trigger_certainty"]) == ("member_joined", "counted")
+    (_, logged) = of_lines(*lines, memberships=[member(-5_000, "consumer_connected", "me")])
+    assert (logged.trigger.kind, logged.trigger.also) == ("unknown", ("member_gone", "member_joined"))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.schemas import TOPIC_ROUTE
+from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.producer.recorded_inputs import with_read_ms
 from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS, RecordedRoutes, entries_of
 

@@ -13,6 +13,9 @@ from tests.simulated_producer import DAY, recorded
 
 FAMILIES = ("P40", "P43", "P48", "P498", "P511", "P514", "P520", "P531")
 _HOUR = 3_600_000
+SOAK = pytest.mark.soak
+# Which producer: the others repeat it.
+SEEDS = [0, pytest.param(1, marks=SOAK)]
 
 
 def what_is(rows, family, *, enabled=True, detector=False):
@@ -26,14 +29,15 @@ def what_is(rows, family, *, enabled=True, detector=False):
     ]
 
 
-@pytest.mark.parametrize("lost", [0.0, 0.05])
+@pytest.mark.parametrize(
+    ("lost", "seed"), [(0.05, 1), *(pytest.param(*one, marks=SOAK) for one in ((0.05, 0), (0.0, 0), (0.0, 1)))]
+)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_what_a_producer_is_remains(family, lost):
-    for seed in range(2):
-        attempts = recorded(PROFILES[family], seed, lost=lost, seconds=150, threads=1 + seed * 2, brokers=2 + seed)
-        (own,) = what_is(folded(rows_of(attempts, []))["producer_release"].to_pylist(), family)
-        assert own["attempts"] > 100
-        assert own["state"] == "remains", (seed, own)
+def test_what_a_producer_is_remains(family, lost, seed):
+    attempts = recorded(PROFILES[family], seed, lost=lost, seconds=150, threads=1 + seed * 2, brokers=2 + seed)
+    (own,) = what_is(folded(rows_of(attempts, []))["producer_release"].to_pylist(), family)
+    assert own["attempts"] > 100
+    assert own["state"] == "remains", own
 
 
 @pytest.mark.parametrize("family", ["P514", "P533"])
@@ -43,7 +47,7 @@ def test_a_detector_that_runs_unseen_rules_nothing_true_out(family):
     assert [row["state"] for row in what_is(rows, family, detector=True)] == ["remains"]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_producer_without_the_switch_is_inferred(seed):
     attempts = recorded(PROFILES["P43"], seed, enabled=False, lost=0.02)
     made = folded(rows_of(attempts, []))
@@ -52,14 +56,19 @@ def test_a_producer_without_the_switch_is_inferred(seed):
     assert {row["state"] for row in what_is(made["producer_release"].to_pylist(), "P43", enabled=False)} == {"remains"}
 
 
-@pytest.mark.parametrize("factor", [0.1, 5])
-@pytest.mark.parametrize("family", ["P43", "P498", "P520"])
-def test_nothing_is_inferred_of_a_producer_with_a_ladder_that_nobody_named(family, factor):
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    ("family", "factor"),
+    [
+        *(("P43", 0.1), ("P498", 5), ("P520", 0.1)),
+        *(pytest.param(*one, marks=SOAK) for one in (("P43", 5), ("P498", 0.1), ("P520", 5))),
+    ],
+)
+def test_nothing_is_inferred_of_a_producer_with_a_ladder_that_nobody_named(family, factor, seed):
     profile = PROFILES[family]
     own = replace(profile, not_available_ms=tuple(int(ms * factor) for ms in profile.not_available_ms))
-    for seed in range(2):
-        (replay,) = folded(rows_of(recorded(own, seed), []))["producer_replay"].to_pylist()
-        assert (replay["verdict"], replay["certainty"]) == ("unknown", "certain")
+    (replay,) = folded(rows_of(recorded(own, seed), []))["producer_replay"].to_pylist()
+    assert (replay["verdict"], replay["certainty"]) == ("unknown", "certain")
 
 
 def test_a_ladder_that_the_settings_name_is_a_candidate():

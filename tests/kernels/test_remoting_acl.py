@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.udfs.remoting.remoting_acl import (
+from hindsight.udfs.remoting.remoting_frames import (
     Credentials,
     CredentialsError,
     credentials_of,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.udfs.consumer.repeated_questions import RETRY, rounds_of_runs
+from hindsight.udfs.consumer.capture_rounds import RETRY, rounds_of_runs
 
 GAP_S = 60
 T0 = datetime(2026, 11, 21, tzinfo=UTC)

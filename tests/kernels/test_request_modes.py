@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hindsight.udfs.consumer.broker_assignment import POP, PULL
-from hindsight.udfs.consumer.handed_out import RequestMode
-from hindsight.udfs.consumer.request_modes import RequestModes
+from hindsight.udfs.consumer.broker_assignment import POP, PULL, RequestMode, RequestModes
 
 S = 1_000_000
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hindsight.udfs.consumer.round_facts import Connection, Past
+from hindsight.udfs.consumer.round_facts import Connection, Past, Subscription
 from hindsight.udfs.drift.drift_rules import Finding
 from hindsight.udfs.drift.root_cause import Cause, causes, stalled_clients
 from tests.default_timing import findings
@@ -48,6 +48,24 @@ def test_what_nothing_explains_is_unexplained():
 def test_members_that_share_by_different_models_explain_a_queue(models, owners, code):
     reads = [read(c)._replace(message_model=model) for c, model in zip(("c1", "c2"), models, strict=True)]
     assert cause_of(code, group(topic(owners), reads=reads)) == Cause("SUBSCRIPTION_INCONSISTENT", "MODEL_DIFF")
+
+
+@pytest.mark.parametrize(
+    ("expressions", "stalled", "cause"),
+    [
+        (("TagA", "TagB"), (), Cause("SUBSCRIPTION_INCONSISTENT", "TAG_DIFF")),
+        (("TagA", "TagA"), (), Cause("QUEUE_LAGS_ALONE", "T")),
+        (("TagA", "TagB"), ("c1",), Cause("CLIENT_STALLED", "c1")),  # it does not consume what it holds
+    ],
+)
+def test_where_expressions_differ_a_queue_that_lags_comes_of_it(expressions, stalled, cause):
+    reads = [
+        read(client)._replace(subscriptions=(Subscription("T", "TAG", text, (text,)),))
+        for client, text in zip(("c1", "c2"), expressions, strict=True)
+    ]
+    made = group(topic(HEALTHY), reads=reads)
+    lags = Finding("QUEUE_LAGS_ALONE", "HIGH", "", topic="T", queue=A0, client_id="c1")
+    assert causes(lags, made, stalled)[0] == cause
 
 
 def test_one_message_model_explains_nothing():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsight.jobs.drift.drift_routes import ROUTE_ENTRIES, ROUTE_SCHEMAS
-from hindsight.udfs.consumer.route_entries import READ, entries_of, rounds_of, rows_of
+from hindsight.udfs.consumer.topic_routes import READ, entries_of, rounds_of, rows_of
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 SCHEMA = pa.schema([f.with_type(f.type.value_type) if f.name in READ else f for f in ROUTE_SCHEMAS[ROUTE_ENTRIES]])

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hindsight.udfs.clients.stated_releases import LANGUAGES, NOT_REPLAYED, stated_release, why_not_replayed
+from hindsight.udfs.clients.client_kinds import LANGUAGES, NOT_REPLAYED, stated_release, why_not_replayed
 from hindsight.udfs.formats.hook_lines import parse_hook_lines
 from hindsight.udfs.lines.bounded_lines import Line
 from hindsight.udfs.producer.replay_rules import Recorded, rules_of

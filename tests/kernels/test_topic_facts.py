@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.udfs.consumer.member_rules import Setting, Shown, setting_of
-from hindsight.udfs.consumer.shown_strategies import SHOWN, handed_on, telling
+from hindsight.udfs.consumer.member_rules import SHOWN, Setting, Shown, handed_on, setting_of, telling
 from hindsight.udfs.groups.group_fold import GroupFold
 from hindsight.udfs.groups.group_walk import WalkSettings
 from hindsight.udfs.groups.recorded_groups import FoldSettings, Recorded, Told
-from hindsight.udfs.values.list_digests import _xxh64, digest, list_digest
-from hindsight.udfs.values.value_hashes import value_hashes
+from hindsight.udfs.values.date_digests import _xxh64, digest, list_digest
+from hindsight.udfs.values.row_hashes import value_hashes
 from tests.default_timing import default_timing
 from tests.hostile_texts import HOSTILE
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import pyarrow.compute as pc
 import pytest
 
+from hindsight.udfs.producer.attempt_columns import instants
+from hindsight.udfs.producer.producer_fold import END
 from tests.hooked import REFUSED, TIMED_OUT, Hook, T, dropped, folded, route, start
 
 AB = [row for at in range(-10_000, 100_000, 10_000) for row in route(at, "ab")]
@@ -184,6 +189,16 @@ def test_nothing_is_impossible_or_certain_of_two_processes_in_one(lines):
     assert is_fine(made) and "certain" not in certainties(made)
 
 
+def test_each_of_two_processes_may_have_found_another_broker_unreachable():
+    """A retry takes the broker of before where it can reach no other; that the other process reaches one is not its."""
+    failed = {"exc": "org.apache.rocketmq.client.exception.MQBrokerException"}
+    one, other = (Hook(head, thread=thread) for head, thread in zip(HEADS, ("t0", "q0"), strict=True))
+    lines = [start(-50, "5.1.4"), *one.turns("ab", 0, 10), start(500, "5.1.4"), *other.turns("ab", 600, 10)]
+    lines += [one.attempt("b", 2_000, 1, **failed), other.attempt("b", 2_200, 3)]
+    lines += [one.attempt("a", 4_000, 1, msg="M", **failed), one.attempt("a", 4_002, 1, msg="M", last="a", **failed)]
+    assert is_fine(folded([*lines, *other.turns("b", 5_000, 9)], AB))
+
+
 def test_a_process_that_was_started_anew_is_certain():
     """Its ids say that it is another one, although its threads have the names of those before and it came soon."""
     one, other = Hook(), Hook("AC110002000218B4AAC2")
@@ -199,6 +214,32 @@ def test_ids_of_other_makers_tell_no_processes():
     ids = [f"{n:08x}-{n % 7:04x}-4000-8000-{n:012x}" for n in range(60)]
     lines = [{**line, "msgId": own} for line, own in zip(h.turns("ab", 0, 60), ids, strict=True)]
     assert certainties(folded([start(-50, "4.9.8"), *lines])) == {"certain"}
+
+
+def application_s(prefixes):
+    """Ids of an application's own, ten of each prefix in turn."""
+    return [f"{prefix}-{n:04d}-billing" for prefix in prefixes for n in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("ids", "certainty"),
+    [
+        (application_s("ABA"), "certain"),
+        (application_s("ABCDEFGHIJKLMA"), "certain"),
+        ([f"{'AB'[n // 10 % 2]}{n:012X}" for n in range(30)], "possible"),
+    ],
+)
+@pytest.mark.parametrize("cuts", [(), (1_000, 2_000), (500, 1_500, 2_500)])
+def test_ids_tell_the_same_of_processes_wherever_a_date_is_cut(ids, certainty, cuts):
+    def in_parts(table, midnight_ms):
+        begins = instants(table["begin_at"], midnight_ms) + midnight_ms - T
+        edges = (-(1 << 40), *cuts, 1 << 40)
+        for since, until in pairwise(edges):
+            own = pc.and_(pc.greater_equal(begins, since), pc.less(begins, until))
+            yield table.filter(own), END if until == edges[-1] else T + until - midnight_ms
+
+    lines = [{**line, "msgId": own} for line, own in zip(Hook().turns("ab", 0, len(ids)), ids, strict=True)]
+    assert certainties(folded([start(-50, "4.9.8"), *lines], cut=in_parts)) == {certainty}
 
 
 # -- rungs and near-equal latencies ----------------------------------------------------------------------------------
@@ -246,6 +287,97 @@ def test_the_fallback_orders_latencies_as_the_client_measured_them(other, verdic
     made = folded([*lines, h.attempt("b", 6_000, 5, msg="CHOICE")], route(-1_000, "ab") + route(5_000, "ab"))
     found = verdict_of(made, "CHOICE")
     assert found == (verdict, "near_latencies" if verdict == "possible" else None)
+
+
+@pytest.mark.parametrize(("latency", "found"), [(549, ("possible", "ladder_edge")), (540, ("impossible", None))])
+def test_a_rung_of_5_1_4_is_felt_however_many_quick_sends_follow(latency, found):
+    """The windows of 5.1.4 and later are only lengthened: the item's last update does not tell its rung."""
+    h = Hook()
+    lines = [start(-50, "5.3.3"), *h.turns("ab", 0, 10), h.attempt("b", 1_000, 2_000, thread="t1")]
+    lines += [h.attempt("a", 2_000, latency), h.attempt("a", 2_600, 5), h.attempt("b", 3_500, 5, msg="CHOICE")]
+    assert verdict_of(folded(lines, AB), "CHOICE") == found
+
+
+# -- updates so close together that either may be the last -----------------------------------------------------------
+
+
+def closely(until, thread):
+    """b is held; a time-out of a ends at 3,000 ms, and a send to a that is well soon after: then b is chosen."""
+    h = Hook()
+    return [
+        start(-2_050, "4.9.8"),
+        *h.turns("ab", -2_000, 10),
+        h.attempt("a", 0, 3_000, exc=TIMED_OUT),
+        h.attempt("b", 1_000, 2_500, thread="t2"),
+        h.attempt("a", until - 1, 1, thread=thread),
+        h.attempt("b", 6_000, 5, msg="CHOICE"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("until", "thread", "found"),
+    [
+        (3_001, "t1", ("possible", "clock_tolerance")),
+        (3_003, "t1", ("possible", "clock_tolerance")),
+        (3_004, "t1", ("impossible", None)),
+        (3_001, "t0", ("impossible", None)),  # one thread's updates come in order
+    ],
+)
+def test_of_updates_close_together_either_may_be_the_last(until, thread, found):
+    made = folded(closely(until, thread), AB)
+    assert verdict_of(made, "CHOICE") == found
+    is_doubted = found[0] == "possible"
+    assert certainties(made) == {"possible" if is_doubted else "certain"}
+    (window,) = [w for w in windows(made) if w[0] == "a"]
+    assert window[1:] == (3_000, until, "possible" if is_doubted else "certain", found[1])
+
+
+@pytest.mark.parametrize("cut", [2_999, 3_000, 3_001, 3_002, 5_998, 6_000])
+def test_updates_close_together_are_found_wherever_a_date_is_cut(cut):
+    def in_two(table, midnight_ms):
+        at = T + cut - midnight_ms
+        first = pc.less(instants(table["begin_at"], midnight_ms), at)
+        yield table.filter(first), at
+        yield table.filter(pc.invert(first)), END
+
+    lines = closely(3_001, "t1")
+    whole, parts = folded(lines, AB), folded(lines, AB, cut=in_two)
+    for name in ("send_verdict", "broker_availability_window", "producer_replay"):
+        assert parts[name] == whole[name]
+
+
+# -- lists that clients wrote anew, or polled ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "found"),
+    [("4.7.1", ("possible", "stale_route_or_rewritten_list")), ("4.9.8", ("impossible", None))],
+)
+def test_where_the_fallback_writes_into_the_list_a_broker_need_not_be_in_it(version, found):
+    """a is forgotten as another topic's send takes it; the retry then writes b into the list in a's place."""
+    h, more = Hook(), {"exc": TIMED_OUT}
+    lines = [
+        start(-50, version),
+        *h.turns("ab", 0, 10),
+        h.attempt("b", 2_000, 3_000, **more),
+        h.attempt("b", 4_900, 3_000, thread="t1", msg="M1", **more),
+        h.attempt("a", 4_950, 3),
+        h.attempt("b", 5_100, 3_000, topic="T2", thread="t2", **more),
+        h.attempt("b", 7_901, 0, thread="t1", msg="M1", last="b", **more),
+        h.attempt("b", 9_000, 3_000, msg="CHOICE", **more),
+        h.attempt("a", 15_000, 3),
+    ]
+    routes = [row for at in range(-10_000, 30_000, 10_000) for row in (*route(at, "ab"), *route(at, "b", topic="T2"))]
+    assert verdict_of(folded(lines, routes), "CHOICE") == found
+
+
+@pytest.mark.parametrize(("later", "found"), [("a", ("possible", "stale_route")), ("ab", ("impossible", None))])
+def test_a_client_may_have_polled_the_route_that_is_read_next(later, found):
+    h = Hook()
+    lines = [start(-50, "4.9.8"), *h.turns("ab", 0, 10), h.attempt("a", 2_000, 3_000, exc=TIMED_OUT)]
+    lines += [h.attempt("b", 6_000, 3), h.attempt("a", 8_000, 3_000, msg="CHOICE", exc=TIMED_OUT)]
+    made = folded(lines, route(-10_000, "ab") + route(0, "ab") + route(10_000, later))
+    assert verdict_of(made, "CHOICE") == found
 
 
 # -- a broker that was not in the route ------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from tests.metrics.read_gauges import told, values
 from tests.pipeline.random_tables import one_row
 
 AT = datetime(2026, 1, 5, 10, tzinfo=UTC)
+OF_SERVERS = "hindsight_server_open_incidents"
 DAY = {"cluster": "c", "event_date": AT.date()}
 
 
@@ -49,7 +50,7 @@ def rows(sampled) -> LakeRows:
 
 def test_every_gauge_has_a_series_of_the_samples(of_samples):
     assert [f"hindsight_{name}" for name in of_samples] == list(METRICS)
-    assert all(of_samples.values())
+    assert all(of for name, of in of_samples.items() if f"hindsight_{name}" != OF_SERVERS)
 
 
 def test_brokers_are_those_of_the_windows_at_the_last_record(of_samples, rows):
@@ -116,6 +117,8 @@ def test_the_newest_record_is_told_of_each_format_of_the_samples(of_samples, row
 def test_what_has_no_room_is_summed_up_and_counted(of_samples, sampled):
     few = told(sampled, most_series=2)
     for name, metric in METRICS.items():
+        if name == OF_SERVERS:  # no server of the samples is in trouble
+            continue
         series = few[name.removeprefix("hindsight_")]
         if metric.joined is not None:
             named = [labels for labels in series if labels[1] != "other"]
@@ -134,6 +137,15 @@ def test_groups_with_the_worst_incidents_stand_by_name(lake):
         ("c", "bad", "ORPHAN_QUEUE", "CRITICAL"): 1,
         ("c", "other", "ORPHAN_QUEUE", "LOW"): 3,
     }
+
+
+def test_incidents_of_servers_stand_by_the_server_and_under_no_group(lake):
+    lake.append(INGESTED_FILE, one_row(INGESTED_FILE, cluster="c", event_dates=[]))
+    of = {"consumer_group": "", "cause_key": "broker-b", "severity": "CRITICAL", "state": "OPEN"}
+    lake.append(DRIFT_INCIDENT, one_row(DRIFT_INCIDENT, **DAY, **of, codes=["BROKER_NOT_ANSWERING"], incident_id="1"))
+    found = told(lake.root)
+    assert found["server_open_incidents"] == {("c", "broker-b", "BROKER_NOT_ANSWERING", "CRITICAL"): 1}
+    assert not found["consumer_group_open_incidents"] and found["open_incidents"]["c", "CRITICAL"] == 1
 
 
 # -- what is not known -------------------------------------------------------------------------------------------------

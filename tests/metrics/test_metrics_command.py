@@ -21,6 +21,7 @@ from hindsight.conf.failure import WRONG_USAGE
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.metrics.gauges import METRICS
 from hindsight.schemas import DRIFT_INCIDENT, INGESTED_FILE
+from tests.commands import command
 from tests.metrics.read_gauges import told, values
 from tests.pipeline.random_tables import one_row
 from tests.without_spark import check_without_spark
@@ -30,8 +31,7 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 
 def hindsight(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hindsight.jobs.command_line", "metrics", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return command("metrics", *words)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Alert rules and the dashboard: of the shape that their tools take, and about gauges, labels and pages that exist.
 
-With Prometheus' promtool on the path, or named by HINDSIGHT_PROMTOOL, it checks the rules, their tests and a real text.
+With Prometheus' promtool on the path, or named by HINDSIGHT_PROMTOOL, it checks the rules, their tests and a real text;
+the prometheus beside it answers each query of the dashboard from such a text.
 """
 
 from __future__ import annotations
@@ -9,8 +10,13 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
-import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,7 +26,8 @@ from jsonschema import Draft7Validator
 from ruamel.yaml import YAML
 
 from hindsight.jobs.metrics.gauges import METRICS
-from hindsight.schemas.drift import DRIFT_CODES, SEVERITIES
+from hindsight.schemas import ALLOCATION_DRIFT, SEVERITIES
+from tests.commands import command
 from tests.page.test_documents import anchors
 
 ROOT = Path(__file__).parent.parent.parent
@@ -34,7 +41,7 @@ SELECTOR = re.compile(r"\b(hindsight_\w+)(?:\{([^}]*)\})?")
 MATCHER = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)\s*\"([^\"]*)\"")
 GROUPING = re.compile(r"\b(?:by|on|without|ignoring)\s*\(([^)]*)\)")
 TEMPLATE = re.compile(r"{{\s*(?:\$labels\.)?(\w+)")
-VALUES = {"severity": SEVERITIES, "code": DRIFT_CODES, "side": ("producers", "consumers")} | {
+VALUES = {"severity": SEVERITIES, "code": ALLOCATION_DRIFT.known("code"), "side": ("producers", "consumers")} | {
     "bound": ("at_least", "at_most"),
     "verdict": ("ok", "drift", "unknown", "replayed", "off", "not_applicable"),
 }
@@ -99,9 +106,9 @@ def test_every_gauge_is_on_the_dashboard():
 def test_an_alert_has_a_runbook_that_exists(rule):
     assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}
     assert rule["labels"]["severity"] in ("info", "warning", "critical")
-    assert set(rule["annotations"]) == {"summary", "description", "runbook"}
-    page, _, anchor = rule["annotations"]["runbook"].partition("#")
-    codes = DRIFT_CODES if "{{" in anchor else ("",)
+    assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
+    page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+    codes = ALLOCATION_DRIFT.known("code") if "{{" in anchor else ("",)
     assert "{{" not in anchor or anchor == "{{ $labels.code | toLower }}"
     for code in codes:
         assert not anchor or (code.lower() or anchor) in anchors(ROOT / page), (page, code or anchor)
@@ -151,7 +158,52 @@ def test_promtool_takes_the_rules_and_their_tests(words):
 
 @with_promtool
 def test_promtool_finds_nothing_to_say_of_a_real_text(sampled):
-    command = [sys.executable, "-m", "hindsight.jobs.command_line", "metrics", "--lake", str(sampled)]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    text = command("metrics", "--lake", sampled).stdout
     done = promtool("check", "metrics", given=text)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.fixture(scope="module")
+def asked_of_prometheus(sampled, tmp_path_factory) -> Iterator[Any]:
+    """A Prometheus that holds what `hindsight metrics` says: a function from a query to its series."""
+    folder, now = tmp_path_factory.mktemp("prometheus"), int(time.time())
+    said = command("metrics", "--lake", sampled).stdout.splitlines()
+    (folder / "said").write_text("".join(f"{line}{'' if line[0] == '#' else f' {now}'}\n" for line in said))
+    assert (
+        promtool("tsdb", "create-blocks-from", "openmetrics", str(folder / "said"), str(folder / "data")).returncode
+        == 0
+    )
+    (folder / "empty.yml").write_text("global: {}\n")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        host = f"127.0.0.1:{free.getsockname()[1]}"
+    options = {"config.file": folder / "empty.yml", "storage.tsdb.path": folder / "data", "web.listen-address": host}
+    server = [str(Path(PROMTOOL).with_name("prometheus")), *(f"--{name}={value}" for name, value in options.items())]
+
+    def series(query: str) -> list[Any]:
+        address = f"http://{host}/api/v1/query?" + urllib.parse.urlencode({"query": query, "time": now})
+        with urllib.request.urlopen(address, timeout=30) as answer:
+            return json.load(answer)["data"]["result"]
+
+    with subprocess.Popen(server, stderr=subprocess.DEVNULL) as running:
+        try:
+            for _ in range(600):
+                try:
+                    series("1")
+                    break
+                except (urllib.error.URLError, ConnectionError):
+                    time.sleep(0.1)
+            yield series
+        finally:
+            running.terminate()
+
+
+# of what the samples have none of: servers that do not answer, series without room
+NONE = ("hindsight_server_open_incidents", "hindsight_series_left_out > 0")
+
+
+@with_promtool
+@pytest.mark.soak
+@pytest.mark.parametrize("query", [of["expr"] for panel in panels() for of in panel["targets"]])
+def test_prometheus_answers_each_query_of_the_dashboard(asked_of_prometheus, query):
+    found = asked_of_prometheus(query.replace("$cluster", ".*"))
+    assert bool(found) != any(name in query for name in NONE), found

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hindsight.schemas import TABLES
+from hindsight.schemas import ALLOCATION_DRIFT, PRODUCER_FINDING, TABLES
 from hindsight.schemas.contract_page import contract_page
-from hindsight.schemas.drift import DRIFT_CODES
-from hindsight.schemas.findings import FINDING_SEVERITY
 from hindsight.udfs.drift.drift_rules import RULES
 
+CODES = [*ALLOCATION_DRIFT.known("code"), *PRODUCER_FINDING.known("code")]
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
 THREAT = re.compile(r"^\| (.+) \| (.*) \| (?:`(tests/[\w/]+\.py)::(test_\w+)`)? *\|$", re.MULTILINE)
@@ -25,10 +24,10 @@ def runbook() -> dict[str, str]:
 
 
 def test_every_code_has_an_entry_in_the_runbook_and_every_entry_a_code():
-    assert sorted(runbook()) == sorted({*RULES, *DRIFT_CODES, *FINDING_SEVERITY})
+    assert sorted(runbook()) == sorted({*RULES, *CODES})
 
 
-@pytest.mark.parametrize("code", [*DRIFT_CODES, *FINDING_SEVERITY])
+@pytest.mark.parametrize("code", CODES)
 def test_an_entry_says_what_the_code_means_what_to_check_and_what_to_do(code):
     for part in ("Means", "Check", "Do"):
         assert re.search(rf"^\*\*{part}\*\* [`\w]+", runbook()[code], re.MULTILINE), part
@@ -54,9 +53,15 @@ def test_each_threat_has_what_bounds_it_and_a_test_that_exists(threat, bound, fi
     assert re.search(rf"^def {test}\(", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
 
 
+def test_ruff_before_a_commit_is_the_one_that_is_pinned():
+    lock, hooks = (ROOT / name for name in ("requirements-checks.lock", ".pre-commit-config.yaml"))
+    pinned = re.search(r"^ruff==([\d.]+)", lock.read_text(encoding="utf-8"), re.MULTILINE)
+    assert f"rev: v{pinned[1]} " in hooks.read_text(encoding="utf-8")
+
+
 # -- README, and the pages of the manual -------------------------------------------------------------------------------
 
-PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")), *sorted(DOCS.rglob("*.md"))]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 PATH = re.compile(r"`((?:bench|collectors|conf|data_samples|docs|jobs|schemas|tests|udfs)/[\w./-]*)`")
@@ -97,7 +102,7 @@ def test_each_name_of_a_module_that_a_page_names_is_there(page):
 
 
 def test_the_readme_is_one_that_one_reads():
-    assert 8_000 < len((ROOT / "README.md").read_bytes()) < 10_240
+    assert 8_000 < len((ROOT / "README.md").read_bytes()) < 9_000
 
 
 def test_the_contents_name_every_page_of_the_manual():
@@ -113,3 +118,31 @@ def test_the_manual_names_every_table_view_and_setting():
         assert f"`{word}`" in results, word
     for section in re.findall(r"^\[(\w+)[\].]", (ROOT / "conf/default.toml").read_text(encoding="utf-8"), re.MULTILINE):
         assert f"`[{section}]`" in settings, section
+
+
+# -- pages in Chinese: what a reader copies, counts by or follows is as in English -----------------------------------
+
+TRANSLATED = {
+    "README.zh.md": "README.md",
+    "docs/zh/faq.md": "docs/faq.md",
+    "docs/zh/operators-questions.md": "docs/operators-questions.md",
+}
+TWINS = {ROOT / page for both in TRANSLATED.items() for page in both}
+
+
+def held(page: Path) -> tuple[list[str], list[str], list[str], list[Path]]:
+    """Blocks of code, code in sentences, numbers of sentences, and what links lead to, but for the other language."""
+    text = page.read_text(encoding="utf-8")
+    prose = CODE.sub("", text)
+    inline = re.findall(r"`[^`]+`", prose)
+    links = [to for link in LINK.findall(prose) if (to := (page.parent / link).resolve()) not in TWINS]
+    numbers = re.findall(r"\d+(?:\.\d+)*", LINK.sub("", re.sub(r"`[^`]+`|^\d\. ", "", prose, flags=re.MULTILINE)))
+    return CODE.findall(text), sorted(inline), sorted(numbers), sorted(links)
+
+
+@pytest.mark.parametrize("chinese", TRANSLATED)
+def test_commands_numbers_and_links_are_equal_in_both_languages(chinese):
+    of_both = zip(held(ROOT / chinese), held(ROOT / TRANSLATED[chinese]), strict=True)
+    for own, english in of_both:
+        assert own == english
+    assert re.search(r"[\u4e00-\u9fff]", (ROOT / chinese).read_text(encoding="utf-8"))

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.engines.asker import Asker
+from tests.commands import command
 from tests.conftest import CAPTURES
 from tests.lake_rows import LakeRows
 from tests.made_once import made_once
@@ -100,9 +100,7 @@ class Commanded:
 
 
 def _command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hindsight.jobs.command_line", *arguments]
-    given = {**os.environ, **environment}
-    return subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=False)
+    return command(*arguments, env={**os.environ, **environment})
 
 
 @pytest.fixture(scope="session")

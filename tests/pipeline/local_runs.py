@@ -8,10 +8,8 @@ from pathlib import Path
 from hindsight.conf.settings import Settings
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
-from hindsight.jobs.intake.ingestion import IntakeResult
-from hindsight.jobs.publishing.publication import PublicationResult
-from hindsight.jobs.run_pipeline import JOBS
-from hindsight.jobs.running.run_context import EVERY_DATE, DateRange, RunContext
+from hindsight.jobs.run_pipeline import JOBS, job_of
+from hindsight.jobs.running.run_context import EVERY_DATE, DateRange, IntakeResult, PublicationResult, RunContext
 
 Result = IntakeResult | PublicationResult
 OF_PRODUCERS = ("ingest_send_records", "rebuild_availability")
@@ -30,6 +28,6 @@ def run_here(
     done = []
     with LocalRunner(1) as runner:
         for job in jobs:
-            done.append(JOBS[job].run_on(stored, runner, settings, RunContext(str(landing), dates)))
+            done.append(job_of(job).run_on(stored, runner, settings, RunContext(str(landing), dates)))
             stored.write_gathered()  # as a run does at its end
     return done

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from hindsight.jobs.engines.arrow_columns import arrow_schema
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.schemas import TABLES, Table
+from hindsight.schemas.arrow_types import arrow_schema
 
 TEXTS = ("a", "b", "c", "o'brien", "x\\y")
 DAYS = (date(2026, 1, 5), date(2026, 1, 6))

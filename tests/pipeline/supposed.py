@@ -9,9 +9,9 @@ from pathlib import Path
 from hindsight.conf.premises_file import load_premises
 from hindsight.conf.settings import Settings
 from hindsight.jobs import rebuild_availability
+from hindsight.jobs.commands.what_if_command import made
 from hindsight.jobs.lake.what_ifs import drop
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.jobs.scenarios.what_if import made
 
 SHORT = "producer = {not_available_ms = [0, 0, 3000, 6000, 12000, 18000, 60000]}"
 

@@ -17,6 +17,10 @@ import pytest
 
 from hindsight.jobs import check_quality
 from hindsight.jobs.asking.asking import spark_asker
+from hindsight.jobs.asking.config_lint import lint
+from hindsight.jobs.asking.incident_story import story as told_story
+from hindsight.jobs.asking.message_life import messages
+from hindsight.jobs.asking.message_told import as_values, told
 from hindsight.jobs.asking.open_drift import NothingJudgedError, judged_until, open_incidents
 from hindsight.jobs.asking.run_summary import summary
 from hindsight.jobs.engines.asker import Asker, BadQueryError, as_records, records
@@ -97,6 +101,29 @@ def test_the_rest_of_the_page_is_the_same(pages):
 def test_the_summary_is_the_same(askers):
     told = {engine: list(summary(asker)) for engine, asker in askers.items()}
     assert told["local"] == told["spark"] and len(told["local"]) > 30
+
+
+def test_lint_finds_the_same(askers):
+    one, other = (lint(asker, ()) for asker in askers.values())
+    assert one == other and len({row["code"] for row in one}) > 3
+
+
+def test_the_life_of_a_message_is_told_alike(askers):
+    query = "SELECT msg_id FROM send_attempt WHERE outcome = 'SEND_OK' ORDER BY begin_at, msg_id LIMIT 1"
+    (picked,) = records(next(iter(askers.values())), query)
+    lives = {name: messages(asker, picked["msg_id"], by_key=False, late_s=60, days=1) for name, asker in askers.items()}
+    one, other = ([*map(as_values, found)] for found in lives.values())
+    assert one == other and one[0]["attempts"] and one[0]["groups"]
+    texts = [[line for each in lives[name] for line in told(each, asker)] for name, asker in askers.items()]
+    assert texts[0] == texts[1]
+
+
+def test_an_incident_s_story_is_the_same(askers):
+    of_each = []
+    for asker in askers.values():
+        incident, *_ = records(asker, "SELECT * FROM drift_incident ORDER BY opened_at, incident_id LIMIT 1")
+        of_each.append(list(told_story(asker, incident)))
+    assert of_each[0] == of_each[1] and len(of_each[0]) > 15
 
 
 @pytest.mark.parametrize("group", ["*", "g_s*", "g_idle"])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -13,17 +11,16 @@ import pytest
 
 from hindsight.jobs.bundling.bundle_file import BadBundleError, packed, unpacked
 from hindsight.jobs.bundling.made_bundle import DoesNotFollowError, made_bundle
-from hindsight.jobs.bundling.replayed_bundle import replayed
 from hindsight.jobs.bundling.subject import NothingToBundleError, subject_of
+from hindsight.jobs.commands.replay_command import replayed
 from hindsight.jobs.engines.asker import records
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.schemas import TABLES
 from tests.bundles.originals import left, originals
-from tests.pipeline.local_runs import run_here
+from tests.commands import command
 
 SAMPLES = Path(__file__).parent.parent.parent / "data_samples"
-JOBS = ("ingest_send_records", "ingest_consumer_snapshots", "rebuild_availability", "flag_allocation_drift")
 # A row of each table of producers, and how it is picked; ``{...}`` is of the first such row.
 PICKED = {
     "broker_availability_window": "client_id = '{client_id}' AND broker_name = '{broker_name}' AND window_start = "
@@ -34,10 +31,8 @@ PICKED = {
 
 
 @pytest.fixture(scope="module")
-def asker(settings, tmp_path_factory):
-    lake = tmp_path_factory.mktemp("samples") / "lake"
-    run_here(settings, SAMPLES, lake, JOBS)
-    opened = LocalAsker(LocalLake(str(lake), retention_days=7))
+def asker(sampled):
+    opened = LocalAsker(LocalLake(str(sampled), retention_days=7))
     yield opened
     opened.close()
 
@@ -53,8 +48,7 @@ def bundled(asker, settings, what, where=None):
 
 def told(*arguments, code=0):
     """What a command prints, with its exit code."""
-    command = [sys.executable, "-m", "hindsight.jobs.command_line", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = command(*arguments)
     assert done.returncode == code, done.stderr
     return done.stdout
 

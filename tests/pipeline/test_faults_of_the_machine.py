@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 
 from hindsight.conf.failure import DONE, LAKE_HELD, RUN_FAILED
 from hindsight.jobs.engines.local_lake import LocalLake
-from hindsight.jobs.run_pipeline import JOBS
+from hindsight.jobs.run_pipeline import job_of
 from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.run_context import RunContext
 from tests.pipeline.interrupted_lake import (
@@ -33,7 +33,7 @@ from tests.pipeline.interrupted_lake import (
 )
 from tests.pipeline.local_runs import OF_PRODUCERS, run_here
 from tests.pipeline.stepped_clock import AnHourBack
-from tests.pipeline.undisturbed_runs import is_healed_by_a_rerun, on_spark
+from tests.pipeline.undisturbed_runs import is_healed_by_a_rerun, on_spark, run_on_spark
 from tests.processes import processes
 
 ROOT = Path(__file__).parent.parent.parent
@@ -128,10 +128,10 @@ def test_a_killed_python_worker(spark, settings, producers, tmp_path, job):
     """
     lake, context = copied(producers.after_first, tmp_path / "lake"), RunContext(str(producers.landing))
     if job == "rebuild_availability":
-        JOBS["ingest_send_records"].run(spark, settings, context, str(lake))
+        run_on_spark(job_of("ingest_send_records"), spark, settings, context, lake)
     codes: list[int] = []
     run = threading.Thread(
-        target=lambda: codes.append(exit_code(lambda: JOBS[job].run(spark, settings, context, str(lake))))
+        target=lambda: codes.append(exit_code(lambda: run_on_spark(job_of(job), spark, settings, context, lake)))
     )
     reader, killed = Reader(lake, *producers.runs), 0
     run.start()

@@ -20,10 +20,9 @@ from pathlib import Path
 
 import pytest
 
-from hindsight.jobs.lake.lake_lease import take
-from hindsight.jobs.lake.lease_folder import LeaseFolder
+from hindsight.jobs.lake.lake_lease import LeaseFolder, take
 from hindsight.jobs.lake.small_files import LocalStore
-from tests.pipeline.interrupted_lake import Reader, is_published_whole, seen, without_empty
+from tests.pipeline.interrupted_lake import Reader, after_each_write, is_published_whole, seen, without_empty
 from tests.pipeline.local_runs import OF_PRODUCERS, run_here
 from tests.pipeline.undisturbed_runs import Run, Undisturbed, is_healed_by_a_rerun, on_spark
 
@@ -92,6 +91,23 @@ def test_a_sigkill_between_two_commits_while_somebody_reads(of_producers, produc
     assert is_healed_by_a_rerun(of_producers, producers, lake)
 
 
+def test_an_intake_on_spark_that_is_broken_off_between_two_commits(spark, settings, of_producers, producers, tmp_path):
+    """It leaves what a kill there leaves, and Spark takes the files in again; with its own JVM: the next one."""
+    lake = shutil.copytree(producers.after_first, tmp_path / "lake")
+    take_in, writes = on_spark(spark, settings, ["ingest_send_records"]), iter((False, True))
+
+    def break_off(*_: object) -> None:
+        if next(writes):
+            raise ZeroDivisionError
+
+    with after_each_write(break_off), pytest.raises(ZeroDivisionError):
+        take_in(producers.landing, lake)
+    assert seen(lake)["send_attempt"] == producers.runs[1]["send_attempt"] != producers.runs[0]["send_attempt"]
+    take_in(producers.landing, lake)
+    assert is_healed_by_a_rerun(of_producers, producers, lake)
+
+
+@pytest.mark.soak
 def test_a_sigkill_of_a_run_on_spark_between_two_commits(spark, settings, producers, killed_run):
     lake = killed_before_the_ledger(killed_run, producers, "spark")
     assert is_healed_by_a_rerun(on_spark(spark, settings, OF_PRODUCERS), producers, lake)

@@ -18,10 +18,7 @@ from hindsight.jobs.intake.ingestion import files_to_read
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.publishing.publication_record import Computed, computed_before, record
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.schemas import TABLES
-from hindsight.schemas.bookkeeping import INGESTED_FILE, PUBLICATION, QUARANTINE
-from hindsight.schemas.collection import TOPIC_ROUTE
-from hindsight.schemas.expectations import INVARIANTS
+from hindsight.schemas import INGESTED_FILE, INVARIANTS, PUBLICATION, QUARANTINE, TABLES, TOPIC_ROUTE
 from hindsight.udfs.landing.landing_formats import FORMATS
 from tests.pipeline.lake_contents import contents
 

@@ -29,8 +29,7 @@ from hindsight.jobs.publishing.quality_gate import GateFailedError, check, valid
 from hindsight.jobs.report.report_queries import report_data
 from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.schemas import ALLOCATION_DRIFT, BROKER_AVAILABILITY_WINDOW, INGESTED_FILE, TABLES, Table
-from hindsight.schemas.expectations import INVARIANTS
+from hindsight.schemas import ALLOCATION_DRIFT, BROKER_AVAILABILITY_WINDOW, INGESTED_FILE, INVARIANTS, TABLES, Table
 from tests.pipeline.stepped_clock import AnHourBack
 
 DAY = date(2026, 1, 5)

@@ -11,8 +11,7 @@ from hindsight.jobs import render_report
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.running.run_context import DateRange, RunContext
-from hindsight.schemas import SEND_ATTEMPT
-from hindsight.schemas.bookkeeping import QUALITY_RESULT
+from hindsight.schemas import QUALITY_RESULT, SEND_ATTEMPT
 
 LEFT = "left as it is"
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from hindsight.jobs import ingest_send_records, render_report
+from hindsight.jobs.engines import spark_rows
 from hindsight.jobs.engines.delta_tables import Lake
+from hindsight.jobs.engines.spark_rows import interpreted_plans
 from hindsight.jobs.intake import ingestion
 from hindsight.jobs.publishing import publication
-from hindsight.jobs.running import spark_plans
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.jobs.running.spark_plans import interpreted_plans
 from tests.pipeline.local_runs import OF_PRODUCERS
-from tests.pipeline.undisturbed_runs import is_healed_by_a_rerun, on_spark
+from tests.pipeline.undisturbed_runs import is_healed_by_a_rerun, on_spark, run_on_spark
 
 WHOLE_STAGE, FACTORY = "spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode"
 COMPILED, INTERPRETED = ("true", "CODEGEN_ONLY"), ("false", "NO_CODEGEN")
@@ -70,7 +70,7 @@ def watched(spark, monkeypatch, owner, name: str) -> list[tuple[str, str]]:
 @pytest.mark.soak
 def test_a_run_on_many_lines_stores_what_one_on_few_does(compiling, settings, producers, tmp_path, monkeypatch):
     """All other runs of the tests are interpreted throughout."""
-    monkeypatch.setattr(spark_plans, "_COMPILED_FROM_LINES", 1)
+    monkeypatch.setattr(spark_rows, "_COMPILED_FROM_LINES", 1)
     calls = (
         (ingestion, "read_landing"),
         (publication, "check"),
@@ -89,10 +89,10 @@ def test_plans_for_packed_files_are_compiled_once_rows_are_counted(
     compiling, settings, producers, tmp_path, monkeypatch
 ):
     """Their size tells of fewer lines than they hold."""
-    monkeypatch.setattr(spark_plans, "_COMPILED_FROM_LINES", 150)
+    monkeypatch.setattr(spark_rows, "_COMPILED_FROM_LINES", 150)
     monkeypatch.setattr(ingestion, "_LINE_BYTES", 1 << 30)
     parsing = watched(compiling, monkeypatch, ingestion, "read_landing")
     writing = watched(compiling, monkeypatch, Lake, "append")
-    ingest_send_records.run(compiling, settings, RunContext(str(producers.landing)), str(tmp_path / "lake"))
+    run_on_spark(ingest_send_records, compiling, settings, RunContext(str(producers.landing)), tmp_path / "lake")
     assert set(parsing) == {INTERPRETED}
     assert set(writing) == {COMPILED}

@@ -22,6 +22,7 @@ import pytest
 from hindsight.conf.failure import RUN_FAILED
 from tests.conftest import CAPTURES
 from tests.pipeline.lake_contents import contents
+from tests.pipeline.undisturbed_runs import run_on_spark
 from tests.processes import below
 from tests.stores.s3_server import S3Server, s3_server
 
@@ -48,12 +49,12 @@ def landing(tmp_path_factory):
 @pytest.fixture(scope="module")
 def in_one_process(spark, settings, landing, tmp_path_factory):
     """What the tables must hold: the contents of a lake that the tests' own session made."""
-    from hindsight.jobs.run_pipeline import JOBS
+    from hindsight.jobs.run_pipeline import JOBS, job_of
     from hindsight.jobs.running.run_context import RunContext
 
     lake = tmp_path_factory.mktemp("local") / "lake"
-    for job in JOBS.values():
-        job(spark, settings, RunContext(str(landing)), str(lake))
+    for job in map(job_of, JOBS):
+        run_on_spark(job, spark, settings, RunContext(str(landing)), lake)
     expected = contents(lake)
     assert any(json.loads(row).get("verdict") for row in expected["group_round"])
     return expected

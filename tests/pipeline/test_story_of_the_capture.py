@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
@@ -201,7 +202,12 @@ def test_incidents_and_findings_are_those_of_the_kernels_without_spark(rows):
     }
     for kind, (table, names) in tables.items():
         expected = sorted(repr([row[n] for n in names]) for k, row in made if k == kind)
-        assert sorted(repr([row[n] for n in names]) for row in rows(table)) == expected, table
+        # What clients' logs add is not the kernels'.
+        values = ([row[n] for n in names] for row in rows(table))
+        told = (
+            [re.sub(r" Its clients' logs: .*?\.(?= |$)", "", v) if isinstance(v, str) else v for v in o] for o in values
+        )
+        assert sorted(map(repr, told)) == expected, table
 
 
 def test_a_finding_comes_with_the_incident_that_explains_it(rows):
@@ -266,12 +272,13 @@ def test_the_closing_start_of_every_item_equals_the_clients_last_dump(rows):
 
 
 def test_the_detector_and_async_retries_are_unseen_and_their_windows_say_so(rows):
-    told = {(row.client_id, row.certainty) for row in rows("broker_availability_window")}
-    certainty = dict(told)
-    assert len(certainty) == len(told)
-    assert certainty["127.0.0.1@5.3.3_detect"] == "possible"
-    assert certainty["127.0.0.1@4.9.8_async"] == certainty["127.0.0.1@5.3.3_async"] == "partial"
-    assert certainty["127.0.0.1@4.7.1_laton"] == "certain"
+    told = [(row.client_id, row.certainty) for row in rows("broker_availability_window")]
+    certainty = {client: {one for of, one in told if of == client} for client, _ in told}
+    assert certainty["127.0.0.1@5.3.3_detect"] == {"possible"}
+    assert certainty["127.0.0.1@4.9.8_async"] == certainty["127.0.0.1@5.3.3_async"] == {"partial"}
+    # A broker that goes on answers several threads in one millisecond, and any update of theirs may be the last one.
+    several = [one for client, one in told if client in map("127.0.0.1@{}".format, SYNC_AND_ONEWAY)]
+    assert set(several) == {"certain", "possible"} and several.count("possible") < 0.2 * len(several)
     assert agreement(rows, "5.3.3_detect") >= 0.99
     # Most of what an ASYNC producer does is seen; the client's own retries are not.
     assert min(agreement(rows, p) for p in ("4.9.8_async", "5.3.3_async")) >= 0.80
@@ -300,7 +307,7 @@ def test_a_broker_that_stands_still_is_slow_for_the_fleet(findings):
         ("broker-a", "09:18", "09:20"): "possible",
         ("broker-c", "09:19", "09:20"): "certain",
         ("broker-a", "09:21", "09:23"): "certain",
-        ("broker-c", "09:22", "09:23"): "certain",
+        ("broker-c", "09:22", "09:23"): "possible",  # two more have updates of two threads too close to be told apart
     }
 
 

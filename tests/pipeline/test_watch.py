@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hindsight.jobs.lake.lake_lease import take
-from hindsight.jobs.lake.lease_folder import LeaseFolder
+from hindsight.jobs.lake.lake_lease import LeaseFolder, take
 from hindsight.jobs.lake.small_files import LocalStore
 from tests.collect.fake_servers import FakeCluster
 from tests.collect.test_collect_command import clean

@@ -7,11 +7,13 @@ import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from hindsight.conf.settings import Settings
-from hindsight.jobs.run_pipeline import JOBS
+from hindsight.jobs.engines.spark_run import lake_and_runner
+from hindsight.jobs.run_pipeline import JOBS, job_of
 from hindsight.jobs.running.run_context import RunContext
 from tests.conftest import CAPTURES
 from tests.pipeline.interrupted_lake import Seen, after_each_write, is_published_whole, published, seen, without_empty
@@ -83,12 +85,17 @@ def _land(landing: Path, name: str, content: bytes) -> None:
     path.write_bytes(content)
 
 
+def run_on_spark(job: Any, spark: SparkSession, settings: Settings, context: RunContext, lake: Path | str) -> Any:
+    """A job's module run on Spark; what it did."""
+    return job.run_on(*lake_and_runner(spark, settings, context, str(lake)), settings, context)
+
+
 def on_spark(spark: SparkSession, settings: Settings, jobs: Iterable[str] = tuple(JOBS)) -> Run:
     """The pipeline's jobs, or some, on Spark."""
 
     def run(landing: Path, lake: Path) -> None:
         for job in jobs:
-            JOBS[job].run(spark, settings, RunContext(str(landing)), str(lake))
+            run_on_spark(job_of(job), spark, settings, RunContext(str(landing)), lake)
 
     return run
 

@@ -7,10 +7,11 @@ from collections import deque
 from itertools import islice
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsight.udfs.lines.bounded_lines import Line, read_lines
+from tests.random_examples import examples
 
 BOM = b"\xef\xbb\xbf"
 
@@ -288,7 +289,7 @@ def assert_lines_are_in_order(lines, max_line_bytes):
         end = line.byte_end
 
 
-@settings(max_examples=30, deadline=None)
+@examples(7, 30)
 @given(contents, limits, st.integers(1, 9))
 def test_the_same_bytes_give_the_same_lines_however_they_are_cut(data, max_line_bytes, chunk_bytes):
     whole = lines_of(data, max_line_bytes=max_line_bytes)
@@ -298,7 +299,7 @@ def test_the_same_bytes_give_the_same_lines_however_they_are_cut(data, max_line_
         assert (line.byte_end - line.byte_start > max_line_bytes) == (code == "LINE_TOO_LONG")
 
 
-@settings(max_examples=50, deadline=None)
+@examples(12, 50)
 @given(gzip_files() | contents, limits, st.integers(1, 9))
 def test_any_file_named_gzip_gives_the_same_lines_however_it_is_cut(data, max_line_bytes, chunk_bytes):
     whole = lines_of(data, gzipped=True, max_line_bytes=max_line_bytes)
@@ -307,7 +308,7 @@ def test_any_file_named_gzip_gives_the_same_lines_however_it_is_cut(data, max_li
     assert not {"TRUNCATED_GZIP", "CORRUPT_GZIP", "NOT_GZIP"}.intersection(codes_of(whole[:-1]))
 
 
-@settings(max_examples=30, deadline=None)
+@examples(7, 30)
 @given(st.text(max_size=60) | st.lists(st.sampled_from(["\n", "\r\n", "a\r", "é"]), max_size=20).map("".join))
 def test_texts_and_terminators_give_back_the_bytes(text):
     data = text.encode()

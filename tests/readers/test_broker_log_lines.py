@@ -7,7 +7,7 @@ from time import process_time
 
 import pytest
 
-from hindsight.schemas.events import MEMBERSHIP_EVENT_KINDS
+from hindsight.schemas import MEMBERSHIP_EVENT
 from hindsight.udfs.landing.landing_formats import FORMATS
 from hindsight.udfs.logs.broker_log_lines import TEMPLATES, broker_of, parse_broker_log
 from tests.readers.line_checks import GOLDEN, check, check_bytes, counts, lines_of, raw_lines
@@ -184,7 +184,7 @@ def test_other_lines_and_traces_are_ignored():
 
 
 def test_every_kind_of_event_is_a_value_of_the_table():
-    assert {one.kind for one in TEMPLATES} == set(MEMBERSHIP_EVENT_KINDS)
+    assert {one.kind for one in TEMPLATES} == set(MEMBERSHIP_EVENT.known("kind"))
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from hindsight.schemas.events import CLIENT_EVENT_KINDS
+from hindsight.schemas import CLIENT_EVENT
 from hindsight.udfs.lines.bounded_lines import Line
-from hindsight.udfs.logs.client_log_lines import parse_client_log
-from hindsight.udfs.logs.client_log_templates import TEMPLATES
+from hindsight.udfs.logs.client_log_events import TEMPLATES
+from hindsight.udfs.logs.client_log_lines import TRACE_CHARS, TRACE_LINES, parse_client_log
 from hindsight.udfs.logs.grpc_client_logs import _EVENTS as GRPC_EVENTS
-from hindsight.udfs.logs.held_lines import TRACE_CHARS, TRACE_LINES
 
 SET = "[MessageQueue [topic=T, brokerName=broker-b, queueId=0], MessageQueue [topic=T, brokerName=broker-a, queueId=1]]"
 TEXT = (
@@ -323,4 +322,6 @@ def test_time_is_linear_in_the_length_of_a_line(hostile):
 
 
 def test_every_kind_of_event_is_a_value_of_the_table():
-    assert {template.kind for template in TEMPLATES} | {kind for kind, _ in GRPC_EVENTS} == set(CLIENT_EVENT_KINDS)
+    assert {template.kind for template in TEMPLATES} | {kind for kind, _ in GRPC_EVENTS} == set(
+        CLIENT_EVENT.known("kind")
+    )

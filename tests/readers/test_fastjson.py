@@ -6,10 +6,11 @@ from pathlib import Path
 
 import orjson
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hindsight.udfs.formats.fastjson import FastjsonError, ObjectKey, parse_fastjson
+from tests.random_examples import examples
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "fastjson"
 CAPTURES = [json.loads(line) for line in (GOLDEN / "captures.jsonl").read_text().splitlines()]
@@ -257,14 +258,14 @@ def parsed_or_refused(text):
         return None
 
 
-@settings(max_examples=30, deadline=None)
+@examples(7, 30)
 @given(values(names), st.booleans(), st.sampled_from([None, 1]))
 def test_strict_json_equals_json_loads(value, ascii_only, indent):
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
     assert parse_fastjson(text) == json.loads(text)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(7, 30)
 @given(values(names | longs | object_keys), st.sampled_from(["", " ", "\r\n\t"]))
 def test_what_is_written_in_the_dialect_is_read_back(value, space):
     assert parse_fastjson(written(value, space)) == value
@@ -276,7 +277,7 @@ def finite(literal):
     return float(literal)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(20, 80)
 @given(st.text(st.sampled_from('{}[]",:01-. "a\\unNe'), max_size=20) | st.text(max_size=20))
 def test_any_text_is_read_as_json_loads_would_or_refused(text):
     value = parsed_or_refused(text)
@@ -301,7 +302,7 @@ def read_by_the_walk(text):
 pieces = st.sampled_from(["{", "}", "[", "]", '"', ":", ",", " ", "\\", "#", "0", "1", "-", '"a"', "{}:1", '"#0"'])
 
 
-@settings(max_examples=200, deadline=None)
+@examples(50, 200)
 @given(st.lists(pieces, max_size=12).map("".join) | values(names | longs | object_keys).map(lambda v: written(v, "")))
 @example("{0:1,1:2}")
 @example('{0:{"#0":1}}')
@@ -316,7 +317,7 @@ def test_the_quick_reader_never_contradicts_the_walk(text):
     assert parsed_or_refused(text) == read_by_the_walk(text)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(10, 40)
 @given(st.sampled_from(CAPTURES), st.data())
 def test_a_damaged_answer_is_read_or_refused(capture, data):
     raw = capture["raw"]

@@ -170,6 +170,38 @@ NODE = "2026-01-05 10:15:00,123 WARN 77 {}"
 PYTHON = "2026-01-05 10:15:00,123 [ERROR] {}"
 
 
+def test_of_rusts_terminal_nobody_knows_the_year_and_phps_writes_none():
+    (one,) = parsed("Jan 05 10:15:00.123 ERRO[src/client.rs:160:29] send heartbeat failed: timeout, component: client")
+    assert one.refusal.code == "UNKNOWN_LOG_LAYOUT"
+
+
+SLOG = '{{"msg":"{}","level":"ERRO","ts":"2026-01-05T01:15:00.123456789Z","component":"client"}}'
+TRACING = "2026-01-05T01:15:00.123456Z ERROR rocketmq::client: {}"
+
+
+@pytest.mark.parametrize("layout", [SLOG, TRACING])
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        (
+            "send heartbeat failed: failed to send heartbeat rpc: timeout",
+            {"kind": "heartbeat_failed", "detail": "failed to send heartbeat rpc: timeout"},
+        ),
+        (
+            "query route for topic=T failed: error=no route",
+            {"kind": "route_read_failed", "topic": "T", "detail": "error=no route"},
+        ),
+        ("receive messages error: Some(Timeout)", {"kind": "pull_failed", "detail": "Some(Timeout)"}),
+    ],
+)
+def test_lines_of_rust_are_read_in_both_of_its_layouts_that_have_a_date(layout, message, told):
+    (one,) = parsed(layout.format(message))
+    (record,) = one.records
+    assert {name: record.row.get(name) for name in told} == told
+    assert record.row["logged_at"] == int(datetime(2026, 1, 5, 1, 15, 0, 123_000, UTC).timestamp() * 1000)
+    assert (record.row["language"], record.row["level"][:4]) == ("GRPC", "ERRO")
+
+
 @pytest.mark.parametrize(
     ("layout", "message", "told"),
     [

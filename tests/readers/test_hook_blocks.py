@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.jobs.engines.arrow_columns import row_schema
 from hindsight.schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, TABLES
+from hindsight.schemas.arrow_types import row_schema
 from hindsight.udfs.formats.hook_blocks import COLUMNS, HOOK_LINES, MEMBERS
 from hindsight.udfs.formats.hook_lines import parse_hook_lines
 from hindsight.udfs.formats.plain_rows import LINE_NUMBER, LineReader
 from hindsight.udfs.landing.landed_rows import TableShape, columns_read
-from hindsight.udfs.limits import column_door
-from hindsight.udfs.limits.door import judged, severities
+from hindsight.udfs.limits.door import _MASKS, _is_of_names, is_of_one_text, judged, severities
 from hindsight.udfs.limits.door_rules import RULES, SEVERITIES, Rule
 from hindsight.udfs.lines.archive_blocks import cut
 from hindsight.udfs.lines.bounded_lines import read_blocks, read_lines
@@ -84,7 +83,7 @@ def test_of_a_capture_every_attempt_is_read_together_and_nothing_differs(path):
     assert check(path.read_bytes(), gzipped=True, block_bytes=100_000) > 600
 
 
-@examples(30, 60)
+@examples(10, 60)
 @given(
     random=st.randoms(use_true_random=True),
     block_bytes=st.sampled_from([1, 700, 5_000, 1 << 20]),
@@ -177,7 +176,7 @@ LINE = st.one_of(
 OVERRIDES = st.dictionaries(st.sampled_from([rule.code for rule in RULES]), st.sampled_from(SEVERITIES), max_size=3)
 
 
-@examples(100, 400)
+@examples(33, 400)
 @given(
     lines=st.lists(LINE, max_size=12),
     overrides=OVERRIDES,
@@ -206,7 +205,7 @@ def test_as_many_objects_as_lines_are_not_taken_for_one_a_line(lines):
     assert check(b"\n".join([*lines, b""])) < len(lines)
 
 
-@examples(60, 200)
+@examples(20, 200)
 @given(line=made_lines(), others=st.lists(made_lines(), max_size=3))
 def test_beside_a_line_that_no_block_can_hold_the_plain_ones_are_still_read_together(line, others):
     plain = json.dumps(ATTEMPT).encode()
@@ -225,8 +224,8 @@ def test_every_rule_about_attempts_is_known_to_the_door_of_columns():
     none = {name: COLUMNS.empty_table().column(name) for name in COLUMNS.names}
     asked = [rule for rule in RULES if not rule.tables or SEND_ATTEMPT.name in rule.tables]
     of_attempts = [rule for rule in asked if set(rule.columns) <= set(COLUMNS.names)]
-    others = [rule for rule in of_attempts if not column_door._is_of_names(rule)]
-    assert {rule.code for rule in others if not column_door.is_of_one_text(rule, none)} <= column_door._MASKS.keys()
+    others = [rule for rule in of_attempts if not _is_of_names(rule)]
+    assert {rule.code for rule in others if not is_of_one_text(rule, none)} <= _MASKS.keys()
     assert {"BODY_LENGTH", "NAME_TOO_LONG"} <= {rule.code for rule in of_attempts}
 
 
@@ -237,7 +236,7 @@ def test_a_rule_about_one_more_text_is_asked_once_for_each(monkeypatch):
         asked.append(row["client_id"])
         return "an odd id" if row["client_id"] == "odd" else None
 
-    for door in ("hindsight.udfs.limits.door", "hindsight.udfs.limits.column_door"):
+    for door in ("hindsight.udfs.limits.door", "hindsight.udfs.limits.door"):
         monkeypatch.setattr(f"{door}.RULES", (*RULES, Rule("ODD_ID", odd_id, "flag", ("client_id",))))
     lines = [json.dumps(ATTEMPT | {"clientId": of}).encode() for of in ("a", "odd", "b", "a", "b", "a")]
     assert check(b"\n".join([*lines, b""])) == 5

@@ -142,3 +142,25 @@ def test_a_line_of_losses_that_does_not_say_whose_or_how_many_is_refused_as_any_
 def test_an_answer_of_another_broker_than_the_one_chosen_is_a_doubt():
     assert row(mode="ASYNC", answeredBy="broker-b")["doubts"] == ["ANSWERED_BY_ANOTHER"]
     assert "doubts" not in row(mode="ASYNC", answeredBy=None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, (None, None)),
+        ({"queueOffset": 17}, (17, "topic")),
+        ({"queueOffset": 17, "delayLevel": 0}, (17, "topic")),
+        ({"queueOffset": 17, "delayLevel": 3}, (17, "delay")),
+        ({"queueOffset": 17, "queueOffsetOf": "half"}, (17, "half")),
+        ({"queueOffsetOf": "half"}, (None, None)),
+    ],
+)
+def test_the_answers_offset_says_whose_it_is(changes, expected):
+    made = row(**changes)
+    assert (made["queue_offset"], made["queue_offset_of"]) == expected
+
+
+def test_a_batch_has_the_ids_of_its_messages():
+    assert row(batchMsgIds="A1,A2")["batch_msg_ids"] == ["A1", "A2"]
+    assert row()["batch_msg_ids"] is None
+    assert code(queueOffset=1, queueOffsetOf="elsewhere") == "UNKNOWN_VALUE"

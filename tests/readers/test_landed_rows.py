@@ -15,13 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from hindsight.jobs.lake.table_keys import keyed_by
+from hindsight.jobs.intake.intake_course import keyed_by
 from hindsight.jobs.lake.table_schema import stored_schema
 from hindsight.jobs.landing.landing_lines import ENDS_FILE
 from hindsight.schemas import MESSAGE_TRACE, PRODUCER_INSTANCE, QUARANTINE, SEND_ATTEMPT, Table
 from hindsight.udfs.formats.plain_rows import LineReader, LinesRead
 from hindsight.udfs.landing.landed_rows import COUNTS, HASH, REFUSED, Landed, Reach, Rules, TableShape, landed_rows
-from hindsight.udfs.landing.landing_formats import FORMATS, HOOK
+from hindsight.udfs.landing.landing_formats import HOOK
+from hindsight.udfs.landing.parsers import PARSERS, PLAIN
 from hindsight.udfs.landing.rival_rows import LineNumbers
 from hindsight.udfs.limits.door import judged, severities
 from hindsight.udfs.lines.archive_blocks import cut
@@ -79,20 +80,20 @@ def pieces_of(files: dict[str, bytes], block_bytes: int) -> Pieces:
 
 
 def read_of(name: str, raw: bytes, block_bytes: int) -> Iterator[LinesRead]:
-    of_format = FORMATS[name.partition("/")[0]]
+    of_format = name.partition("/")[0]
     gzipped = name.endswith(".gz")
-    careful = partial(of_format.parse, zone=UTC)
-    if of_format.plain is None:
+    careful = partial(PARSERS[of_format], zone=UTC)
+    if of_format not in PLAIN:
         lines = read_lines([raw], gzipped=gzipped, max_line_bytes=MOST)
         return iter([LinesRead(pa.table({}), judged(careful(lines), severities({}), FLAGGED), 0)])
     blocks = read_blocks(cut([raw], block_bytes), gzipped=gzipped, max_line_bytes=MOST, block_bytes=block_bytes)
-    return LineReader(of_format.plain, careful, severities({}), FLAGGED).read(blocks)
+    return LineReader(PLAIN[of_format](), careful, severities({}), FLAGGED).read(blocks)
 
 
 def lines_of(name: str, raw: bytes) -> list:
     """The same line by line."""
     lines = read_lines([raw], gzipped=name.endswith(".gz"), max_line_bytes=MOST)
-    return list(judged(FORMATS[name.partition("/")[0]].parse(lines, UTC), severities({}), FLAGGED))
+    return list(judged(PARSERS[name.partition("/")[0]](lines, UTC), severities({}), FLAGGED))
 
 
 def instant(ms: int) -> datetime:
@@ -144,7 +145,7 @@ def cut_gzip(draw, raw: bytes) -> bytes:
     return packed[: draw(st.sampled_from([len(packed), len(packed) - 9, 30]))]
 
 
-@examples(15, 150)
+@examples(5, 150)
 @given(
     files=landing(),
     block_bytes=st.sampled_from([400, 3_000, MOST]),

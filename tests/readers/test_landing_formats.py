@@ -6,6 +6,7 @@ import pytest
 
 from hindsight.schemas import TABLES
 from hindsight.udfs.landing.landing_formats import FORMATS, formats_of
+from hindsight.udfs.landing.parsers import PARSERS
 from hindsight.udfs.lines.bounded_lines import Line, Refusal
 
 LINES = [
@@ -18,7 +19,7 @@ LINES = [
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_counts_each_line_once_and_keeps_what_was_refused_before(name):
-    parsed = list(FORMATS[name].parse(LINES, UTC))
+    parsed = list(PARSERS[name](LINES, UTC))
     assert [one.line for one in parsed] == LINES
     assert parsed[2].refusal == LINES[2].refusal
     assert parsed[0].refusal is None and parsed[0].records == ()

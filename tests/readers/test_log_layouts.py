@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.landing.parsers import PARSERS
 from hindsight.udfs.lines.bounded_lines import Line
 from hindsight.udfs.lines.parsed_line import LandedFile
 from tests.readers.test_log_templates import BROKER, CLIENT, filled
@@ -28,7 +28,7 @@ LOCAL = datetime(2026, 11, 20, 10, 0, 26, 213000)
 
 def parse(*texts, format_name="client_log"):
     lines = [Line(i, 0, len(t), t, None) for i, t in enumerate(texts, 1)]
-    return list(FORMATS[format_name].parse(lines, ZONE, LandedFile("a/b.log")))
+    return list(PARSERS[format_name](lines, ZONE, LandedFile("a/b.log")))
 
 
 def row(text):

@@ -14,9 +14,8 @@ from hindsight.udfs.lines.bounded_lines import Line, read_lines
 from hindsight.udfs.lines.parsed_line import ClientLogLayout, RefusedLineError
 from hindsight.udfs.logs.client_log_layouts import check_layout, layout_of
 from hindsight.udfs.logs.client_log_lines import parse_client_log
-from hindsight.udfs.logs.log_dates import DayCount, date_in_name
-from hindsight.udfs.logs.log_patterns import declared_layout
-from hindsight.udfs.logs.pattern_dates import PatternError
+from hindsight.udfs.logs.log_patterns import PatternError, declared_layout
+from hindsight.udfs.logs.log_stamps import DayCount, date_in_name
 
 MESSAGE = "doRebalance, g, add a new mq, MessageQueue [topic=T, brokerName=b, queueId=3]"
 SHANGHAI = ZoneInfo("Asia/Shanghai")

@@ -8,13 +8,13 @@ from datetime import UTC
 
 import pytest
 
-from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.landing.parsers import PARSERS
 from hindsight.udfs.lines.bounded_lines import Line
 from hindsight.udfs.lines.parsed_line import LandedFile
 from hindsight.udfs.logs.broker_log_lines import TEMPLATES as BROKER_TEMPLATES
-from hindsight.udfs.logs.client_log_events import MESSAGES
-from hindsight.udfs.logs.client_log_templates import RESULTS
-from hindsight.udfs.logs.client_log_templates import TEMPLATES as CLIENT_TEMPLATES
+from hindsight.udfs.logs.broker_log_lines import is_server_s
+from hindsight.udfs.logs.client_log_events import MESSAGES, RESULTS
+from hindsight.udfs.logs.client_log_events import TEMPLATES as CLIENT_TEMPLATES
 from tests.readers.line_checks import GOLDEN
 
 MQ = "MessageQueue [topic=T, brokerName=b, queueId=3]"
@@ -387,6 +387,13 @@ NOT_LISTED = {
         " will be isolated for ",
         " is unreachable, ",
         " is reachable now, ",
+        # Of name servers: tests/diagnose/test_logs_of_servers.py
+        "new broker registered, ",
+        "unregisterBroker, remove from ",
+        "The broker channel expired, ",
+        "the broker's channel destroyed, ",
+        "remove topic[",
+        "removeTopicByBrokerName, ",
     ),
 }
 SECONDS_UNTIL = ("4.1.0", "4.2.0")
@@ -416,7 +423,7 @@ def filled(text, slots):
 
 
 def parsed(format_name, text):
-    (one,) = FORMATS[format_name].parse([Line(1, 0, len(text), text, None)], UTC, LandedFile("broker-a.log"))
+    (one,) = PARSERS[format_name]([Line(1, 0, len(text), text, None)], UTC, LandedFile("broker-a.log"))
     return one
 
 
@@ -478,3 +485,34 @@ def test_a_message_is_found_where_it_begins():
         assert MESSAGES.may_hold_one(message), message
         start, _ = MESSAGES.search("x - " + message)
         assert start == 4, message
+
+
+LAYOUTS = [json.loads(line) for line in (GOLDEN / "log_templates/layouts.jsonl").read_text().splitlines()]
+# Written without a thread or a level; none of their lines answers a question.
+OF_FIGURES = {"stats", "watermark", "protection", "commercial", "proxy_metric", "proxy_watermark"}
+PARTS = {"%m%n": "%s", "%p": "INFO", "%-5p": "INFO ", "%t": "Thread_1", "%pid": "77", "%logger{12}#%M:%L": "c.X#run:12"}
+PARTS |= {"%c{1}(%L)": "RocketmqClient(12)", "%defaultTopic{1}(%L)": "%PARSER_ERROR[defaultTopic](12)"}
+DATES = {"HH:mm:ss,GMT+8": "10:15:00", "HH:mm:ss.SSS,GMT+8": "10:15:00.000", r"HH\:mm\:ss,SSS": "10:15:00,000"}
+OF_CLIENT = "receive broker's notification[h:1], the consumer group: g changed, rebalance immediately"
+OF_BROKER = "unregister consumer ok, no any connection, and remove consumer group, g"
+
+
+@pytest.mark.parametrize("one", LAYOUTS, ids=lambda one: f"{one['artifact']} {one['log']} {one['pattern'][:24]}")
+def test_each_log_of_each_release_is_read_in_the_layout_of_its_own_configuration(one):
+    name, pattern, is_client = one["log"].removesuffix(".log"), one["pattern"], one["artifact"] == "client"
+    assert is_client or is_server_s(one["log"])
+    if name in OF_FIGURES:
+        return
+    for slot, written in (("%d{yyy-MM-dd ", "2026-01-05 "), *sorted(PARTS.items(), key=lambda part: -len(part[0]))):
+        pattern = pattern.replace(slot, written)
+    for slot, written in DATES.items():
+        pattern = pattern.replace(f"{slot}}}", written)
+    text = pattern.replace("%s", OF_CLIENT if is_client else OF_BROKER)
+    parse = PARSERS["client_log" if is_client else "broker_log"]
+    (parsed,) = parse([Line(1, 0, len(text), text, None)], zone=UTC, file=LandedFile(one["log"]))
+    if one["releases"] == "4.0.0":
+        assert parsed.refusal is not None  # it writes no instant: %PARSER_ERROR
+        return
+    (record,) = parsed.records
+    hours = 0 if "GMT+8" not in one["pattern"] else 8
+    assert record.row["logged_at"] == 1767608100000 - hours * 3_600_000, text

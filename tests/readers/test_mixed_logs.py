@@ -35,9 +35,15 @@ OTHERS = {
     "2026-01-05 10:15:00,123 WARN 77 Failed to send message, would attempt to resend right now, topic=T, "
     "endpoints=e:1, clientId=c": ("send_failed", "GRPC"),
     "2026-01-05 10:15:00,123 [ERROR] send message exception, topic: T, e: x": ("send_failed", "GRPC"),
+    "2026-01-05T01:15:00.123456Z ERROR rocketmq::client: send heartbeat failed: x": ("heartbeat_failed", "GRPC"),
+    '{"msg":"receive messages error: x","level":"ERRO","ts":"2026-01-05T01:15:00.123456Z"}': ("pull_failed", "GRPC"),
 }
 MESSAGES = {filled(text, slots): kind for text, (kind, slots) in CLIENT.items()}
-OF_BROKERS = {filled(text, slots): kind for text, (kind, slots) in BROKER.items()}
+OF_BROKERS = {filled(text, slots): kind for text, (kind, slots) in BROKER.items()} | {
+    "new broker registered, 10.1.0.11:10911 HAServer: 10.1.0.11:10912": "broker_registered",
+    "The broker channel expired, 10.1.0.11:10911 120000ms": "broker_expired",
+    "remove topic[T] all queue, from topicQueueTable, because channel destroyed": "topic_unregistered",
+}
 wanted = st.builds(
     lambda head, message: (head + message, MESSAGES[message]), st.sampled_from(JAVA), st.sampled_from([*MESSAGES])
 )
@@ -54,12 +60,12 @@ def kinds(parsed):
     return {one.line.number: record.row.get("kind", record.table) for one in parsed for record in one.records}
 
 
-@examples(60, 600)
+@examples(20, 600)
 @given(st.lists(st.one_of(wanted, of_others, of_brokers, nothing), max_size=30))
 def test_each_line_is_told_as_what_it_is_wherever_it_stands(mixed):
     texts = [text for text, _ in mixed]
     for parse, own in (
-        (parse_client_log, {*MESSAGES.values(), "send_failed", "queue_added"}),
+        (parse_client_log, {*MESSAGES.values(), *(kind for kind, _ in OTHERS.values())}),
         (parse_broker_log, {*OF_BROKERS.values()}),
     ):
         parsed = list(parse(lines(texts), zone=UTC, file="all.log"))

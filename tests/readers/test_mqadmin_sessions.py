@@ -7,13 +7,13 @@ from functools import partial
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.udfs.formats.mqadmin_lines import parse_mqadmin
-from hindsight.udfs.formats.terminal_text import as_shown, moves_over_screen
+from hindsight.udfs.formats.mqadmin_lines import as_shown, moves_over_screen, parse_mqadmin
 from hindsight.udfs.landing.landing_formats import FORMATS
 from hindsight.udfs.lines.parsed_line import LandedFile
+from tests.random_examples import examples
 from tests.readers.line_checks import check_bytes
 from tests.readers.mqadmin_printer import (
     MEMBERS,
@@ -226,7 +226,7 @@ def facts(parsed):
     return sorted(repr((table, row)) for table in (*TABLES, "snapshot_capture") for row in rows(parsed, table))
 
 
-@settings(max_examples=60)
+@examples(15, 60)
 @given(st.data())
 def test_of_outputs_below_prompts_none_is_lost_and_none_is_anothers(data):
     """Any outputs of any releases one below the other are what each is in a file of its own."""
@@ -245,7 +245,7 @@ def test_of_outputs_below_prompts_none_is_lost_and_none_is_anothers(data):
     assert facts(parsed) == sorted(dict.fromkeys(expected)) or refused(parsed)
 
 
-@settings(max_examples=60)
+@examples(15, 60)
 @given(st.data())
 def test_of_outputs_without_prompts_none_is_anothers(data):
     """What names itself is read; of all others no row stands, and each of their lines is refused or ignored."""

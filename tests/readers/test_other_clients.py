@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.landing.parsers import PARSERS
 from hindsight.udfs.limits.door import judged, severities
 from hindsight.udfs.lines.bounded_lines import Line
 from hindsight.udfs.lines.parsed_line import LandedFile
@@ -28,7 +29,7 @@ def parsed(path, zone=UTC):
     kind = next(format_name for part, format_name in FORMAT_OF.items() if f"sample_{part}_" in path.name)
     with gzip.open(path, "rt", encoding="utf-8", errors="replace", newline="\n") as text:
         lines = [Line(number, 0, 0, line.rstrip("\n"), None) for number, line in enumerate(text, 1)]
-    found = FORMATS[kind].parse(iter(lines), zone, LandedFile(path.name))
+    found = PARSERS[kind](iter(lines), zone, LandedFile(path.name))
     return list(judged(found, severities({}), FORMATS[kind].tables))
 
 
@@ -39,7 +40,7 @@ def rows(name, table):
 
 def read(*texts, zone=UTC):
     lines = [Line(number, 0, 0, text, None) for number, text in enumerate(texts, 1)]
-    return list(FORMATS["client_log"].parse(iter(lines), zone, LandedFile("a.log")))
+    return list(PARSERS["client_log"](iter(lines), zone, LandedFile("a.log")))
 
 
 def events(*texts, **options):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.landing.parsers import PARSERS
 from hindsight.udfs.lines.bounded_lines import Line
 from hindsight.udfs.lines.parsed_line import ClientLogLayout, LandedFile
 from hindsight.udfs.logs.padded_fractions import ENOUGH
@@ -31,7 +31,7 @@ LAYOUTS = (
 def parse(texts, layout=None, format_name="client_log"):
     lines = [Line(i, 0, len(text), text, None) for i, text in enumerate(texts, 1)]
     about = LandedFile("a/b.log", layout=layout, look=lambda: lines)
-    return list(FORMATS[format_name].parse(lines, UTC, about))
+    return list(PARSERS[format_name](lines, UTC, about))
 
 
 def millis(parsed):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
 from hindsight.udfs.formats.hook_lines import parse_hook_lines
 from hindsight.udfs.landing.landing_formats import FORMATS
 from hindsight.udfs.lines.parsed_line import RefusedLineError, json_object
+from tests.random_examples import examples
 from tests.readers.line_checks import check_bytes
 
 ATTEMPT = {
@@ -72,7 +73,7 @@ members = st.sampled_from(
 outside = st.sampled_from(["", " ", "\t\r\n", "\x0b", "x", "{}", ",", "}", "\ufeff"])
 
 
-@settings(max_examples=150, deadline=None)
+@examples(37, 150)
 @given(outside, members, outside)
 def test_a_json_line_is_read_and_refused_as_json_loads_does(before, inside, after):
     text = f"{before}{{{inside}}}{after}"

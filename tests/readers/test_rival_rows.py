@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from hindsight.jobs.lake.table_keys import keyed_by
+from hindsight.jobs.intake.intake_course import keyed_by
 from hindsight.jobs.lake.table_schema import stored_schema
 from hindsight.schemas import SEND_ATTEMPT
 from hindsight.udfs.landing.landing_formats import HOOK
@@ -194,7 +194,7 @@ def between_lines(draw, lines: list[dict]) -> list[list[dict]]:
     return [part for begin, end in pairwise([0, *cuts, len(lines)]) if (part := lines[begin:end])]
 
 
-@examples(60, 800)
+@examples(20, 800)
 @given(arrivals())
 def test_any_split_into_blocks_files_and_runs_stores_what_one_careful_pass_finds(arrived):
     files, runs = arrived
@@ -230,7 +230,7 @@ def lines_that_are_stored(stored: pa.Table, blocks: list[list[dict]]) -> Counter
     return Counter(file for file, _ in read & named)
 
 
-@examples(40, 100)
+@examples(13, 100)
 @given(arrivals())
 def test_what_is_stored_does_not_rest_on_hashes_that_differ(arrived):
     """Every row has every other one's hash: all are compared whole."""

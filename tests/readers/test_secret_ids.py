@@ -7,7 +7,7 @@ import json
 import pytest
 
 from hindsight.jobs.collect.landing_writer import LandingWriter
-from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.landing.parsers import PARSERS
 from hindsight.udfs.limits.door import judged, severities
 from hindsight.udfs.lines.bounded_lines import Line, Refusal
 from hindsight.udfs.logs.secret_ids import masked, without_secrets
@@ -63,7 +63,7 @@ def test_a_line_that_is_cut_within_an_id_shows_no_piece_of_the_secret(cut):
 def test_a_row_of_such_an_id_is_stored_with_a_doubt():
     raw = {"clientID": SPRING_ID, "consumerDataSet": [], "producerDataSet": [{"groupName": "p"}]}
     beat = json.dumps({"ts": 1795570271758, "broker": "a", "raw": json.dumps(raw)})
-    found = FORMATS["heartbeat"].parse(masked([Line(1, 0, 0, beat, None)]), None)
+    found = PARSERS["heartbeat"](masked([Line(1, 0, 0, beat, None)]), None)
     (one,) = judged(found, severities({}), ("client_heartbeat",))
     assert [(r.row["client_id"], r.row["doubts"]) for r in one.records] == [(MASKED_ID, ["SECRET_IN_ID"])]
 
@@ -73,7 +73,7 @@ def test_a_row_of_such_an_id_is_stored_with_a_doubt():
 )
 def test_a_running_info_is_of_the_whole_id_behind_the_group(subject):
     line = {"ts": 1795570271758, "kind": "consumerRunningInfo", "subject": subject, "error": "CODE: 1"}
-    (one,) = FORMATS["admin_snapshots"].parse([Line(1, 0, 0, json.dumps(line), None)], None)
+    (one,) = PARSERS["admin_snapshots"]([Line(1, 0, 0, json.dumps(line), None)], None)
     group, _, host = subject.partition("@")[0].rpartition("|")
     row = one.records[0].row
     assert (row["consumer_group"], row["client_id"]) == (group, subject.removeprefix(f"{group}|"))
@@ -141,7 +141,7 @@ def test_a_long_line_of_docker_is_stored_with_the_masked_id():
     )
     for whole in (long, long.replace("rebalanceResultSize=0", "rebalanceResultSize=9")):
         texts = [docker(whole[:limit], ends=False), docker(whole[limit:], ends=True)]
-        found = list(FORMATS["client_log"].parse(masked(numbered(texts)), None))
+        found = list(PARSERS["client_log"](masked(numbered(texts)), None))
         stored = " ".join(map(repr, found))
         assert not any(secret in stored for secret in (ACCESS, SECRET, SECRET[:5], SECRET[5:]))
         rows = [record.row for one in found for record in one.records]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hindsight.jobs.landing.landing_lines import ReadOptions
 from hindsight.jobs.landing.landing_survey import LandingFile
 from hindsight.jobs.landing.landing_tally import tally_of
-from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.landing.parsers import PARSERS
 from hindsight.udfs.limits.door import severities
 from hindsight.udfs.lines.bounded_lines import read_lines
 from hindsight.udfs.lines.parsed_line import LandedFile, TextEncoding
@@ -43,7 +43,7 @@ def log(said, lines=30):
 def parsed(raw, encoding=GUESSED, format_name="client_log", chunk=1 << 16, guess=None):
     chunks = [raw[i : i + chunk] for i in range(0, len(raw), chunk)]
     lines = read_lines(chunks, gzipped=False, max_line_bytes=1 << 20, encoding=encoding, guess=guess)
-    return list(FORMATS[format_name].parse(lines, ZONE, LandedFile("a.log", "consumerConnection -g g", 1795168800000)))
+    return list(PARSERS[format_name](lines, ZONE, LandedFile("a.log", "consumerConnection -g g", 1795168800000)))
 
 
 def rows(raw, *given, **more):
@@ -93,6 +93,8 @@ def test_two_parts_of_a_rolled_log_give_the_rows_of_one(at):
     assert rows(parts[0]) + rows(parts[1]) == EXPECTED
 
 
+# 0x82 of one character and 0xB5 of the next are no kana.
+@example(["一一一一一一一一", "一一一一一一一一", "一一一一一一亙亗", "一亙亙丗一一一亗"])
 @given(st.lists(st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FA5), min_size=8), min_size=4, max_size=9))
 def test_any_chinese_is_read(words):
     text = "".join(f"2026-11-20 10:00:00,123 INFO RocketmqClient - [{word}的] = {n}\n" for n, word in enumerate(words))

@@ -13,6 +13,7 @@ import pytest
 
 from hindsight.udfs.formats.mqadmin_lines import parse_mqadmin
 from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.landing.parsers import PARSERS
 from hindsight.udfs.lines.parsed_line import LandedFile
 from tests.readers.line_checks import check_bytes
 
@@ -26,7 +27,7 @@ def printed(text, file=None):
 
 
 def logged(text, format_name="client_log"):
-    parse = partial(FORMATS[format_name].parse, zone=SHANGHAI, file=LandedFile("app/a.log"))
+    parse = partial(PARSERS[format_name], zone=SHANGHAI, file=LandedFile("app/a.log"))
     return check_bytes(parse, text.encode(), FORMATS[format_name].tables)
 
 

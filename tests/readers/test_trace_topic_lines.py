@@ -6,8 +6,8 @@ from time import process_time
 
 import pytest
 
+from hindsight.jobs.producers.broker_naming import KnownAddress, StoreHosts
 from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
-from hindsight.udfs.formats.store_hosts import KnownAddress, StoreHosts
 from hindsight.udfs.formats.trace_topic_lines import MOST_RECORDS, parse_trace_topic
 from hindsight.udfs.landing.landing_formats import FORMATS
 from hindsight.udfs.lines.bounded_lines import Line

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from typing import Any
+
+from tests.commands import command
 
 SAME = "The derived tables hold the same.\n"
 
 
 def compare(*arguments: Any, code: int) -> subprocess.CompletedProcess[str]:
     """What it wrote, if it ended with this code; its input is no terminal."""
-    command = [sys.executable, "-m", "hindsight.jobs.command_line", "compare", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    done = command("compare", *arguments)
     assert done.returncode == code, done.stdout + done.stderr
     return done
 

@@ -1,4 +1,4 @@
-"""Lakes that what-ifs are made of: the samples of every format, and dates on both sides of a midnight."""
+"""Lakes that what-ifs are made of, beside that of the samples: dates on both sides of a midnight."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.made_once import made_once
 from tests.pipeline.local_runs import OF_CONSUMERS, run_here
 from tests.pipeline.sample_files import SAMPLES
 from tests.pipeline.test_incidents_over_midnight import PARTS
@@ -17,32 +18,27 @@ from tests.pipeline.test_midnight import DAYS
 
 
 @pytest.fixture(scope="session")
-def sampled(settings, tmp_path_factory) -> Path:
-    """Root of a lake of ``data_samples``."""
-    lake = tmp_path_factory.mktemp("sampled") / "lake"
-    run_here(settings, SAMPLES, lake)
-    return lake
-
-
-@pytest.fixture(scope="session")
 def of_groups(settings, tmp_path_factory) -> Path:
     """Root of a lake of the consumers of ``data_samples`` alone, for what asks nothing of producers."""
-    lake = tmp_path_factory.mktemp("of-groups") / "lake"
-    run_here(settings, SAMPLES, lake, OF_CONSUMERS)
-    return lake
+    made = made_once(
+        tmp_path_factory, "of-groups", lambda root: run_here(settings, SAMPLES, root / "lake", OF_CONSUMERS)
+    )
+    return made / "lake"
 
 
 @pytest.fixture(scope="session")
 def midnight(settings, tmp_path_factory) -> Path:
     """Root of a lake in which windows and an incident last over a midnight, each from its 5th to its 6th of January."""
-    root = tmp_path_factory.mktemp("midnight")
-    for folder, parts in (("producer_hook", DAYS), ("admin_snapshots", PARTS)):
-        own = root / "landing" / folder / "cluster=oracle"
-        own.mkdir(parents=True)
-        for name, lines in parts.items():
-            (own / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    run_here(settings, root / "landing", root / "lake")
-    return root / "lake"
+
+    def make(root: Path) -> None:
+        for folder, parts in (("producer_hook", DAYS), ("admin_snapshots", PARTS)):
+            own = root / "landing" / folder / "cluster=oracle"
+            own.mkdir(parents=True)
+            for name, lines in parts.items():
+                (own / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        run_here(settings, root / "landing", root / "lake")
+
+    return made_once(tmp_path_factory, "midnight", make) / "lake"
 
 
 @pytest.fixture(scope="session")
@@ -52,7 +48,7 @@ def release(tmp_path_factory) -> Callable[..., Path]:
     def made(changed: tuple[str, str] | None = None, of: str = "udfs/release_profiles.py") -> Path:
         folder = tmp_path_factory.mktemp("release")
         for name in ("hindsight", "conf", "docs", "schemas", "udfs", "jobs"):
-            ignored = shutil.ignore_patterns("__pycache__")
+            ignored = shutil.ignore_patterns("*.pyc.*")  # being written; what is compiled need not be again
             shutil.copytree(SAMPLES.parent / name, folder / name, symlinks=True, ignore=ignored)
         if changed:
             text = (folder / of).read_text()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from datetime import date
 
 import pyarrow as pa
@@ -16,6 +14,7 @@ from hindsight.jobs.engines.arrow_lake import Where
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.schemas import GROUP_ROUND
+from tests.commands import command
 from tests.pipeline.local_runs import OF_CONSUMERS, run_here
 from tests.pipeline.sample_files import SAMPLES
 from tests.scenarios.scenario_lakes import versions
@@ -24,8 +23,7 @@ DAY = date(2026, 11, 21)
 
 
 def run(*arguments, code):
-    command = [sys.executable, "-m", "hindsight.jobs.command_line", "compare", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = command("compare", *arguments)
     assert done.returncode == code, done.stderr
     return done.stdout
 

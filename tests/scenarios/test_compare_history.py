@@ -10,8 +10,7 @@ import pytest
 
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.engines.local_lake import LocalLake
-from hindsight.schemas import DRIFT_INCIDENT
-from hindsight.schemas.bookkeeping import PUBLICATION
+from hindsight.schemas import DRIFT_INCIDENT, PUBLICATION
 from tests.pipeline.local_runs import OF_CONSUMERS, run_here
 from tests.pipeline.sample_files import SAMPLES
 from tests.pipeline.test_incidents_over_midnight import PARTS

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from hindsight.jobs.engines.local_lake import LocalLake
-from hindsight.jobs.scenarios.lake_comparison import DERIVED
-from hindsight.schemas.bookkeeping import INGESTED_FILE
+from hindsight.jobs.scenarios.table_differences import DERIVED
+from hindsight.schemas import INGESTED_FILE
 from tests.conftest import CAPTURES
 from tests.pipeline.local_runs import run_here
 from tests.pipeline.undisturbed_runs import lines

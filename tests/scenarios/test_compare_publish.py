@@ -8,7 +8,7 @@ import subprocess
 
 from hindsight.conf.failure import GATE_FAILED
 from hindsight.jobs.engines.local_lake import LocalLake
-from hindsight.jobs.scenarios.lake_comparison import DERIVED
+from hindsight.jobs.scenarios.table_differences import DERIVED
 from tests.scenarios.compared import SAME, compare, rows_of
 from tests.scenarios.scenario_lakes import versions, whole_rows
 
@@ -51,7 +51,7 @@ def test_what_the_gate_refuses_is_listed_and_not_published(sampled, settings_fil
     shutil.copytree(sampled, lake)
     other.write_text(settings_file.read_text() + "\n[timing.opens]\nORPHAN_QUEUE = { rounds = 9, age_s = 0 }\n")
     command = release(
-        ("WHERE opened_at < first_seen_at", "WHERE opened_at >= first_seen_at"), of="schemas/expectations.py"
+        ("WHERE opened_at < first_seen_at", "WHERE opened_at >= first_seen_at"), of="schemas/tables/drift_incident.txt"
     )
     words = [command, "compare", lake, "--settings", other, "--publish", "--yes"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)

@@ -10,8 +10,7 @@ from hindsight.jobs import flag_allocation_drift, rebuild_availability
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.what_ifs import WhatIfNameError
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange, RunContext
-from hindsight.jobs.scenarios.derived_again import derive_again
-from hindsight.jobs.scenarios.scenario_place import PublishedTouchedError, opened_scenario
+from hindsight.jobs.scenarios.derived_again import PublishedTouchedError, derive_again, opened_scenario
 from hindsight.schemas import SEND_VERDICT, TABLES, Table
 from tests.scenarios.scenario_lakes import versions, whole_rows
 

@@ -12,6 +12,7 @@ import pytest
 
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.lake.what_ifs import table_prefix
+from hindsight.jobs.scenarios.planned_rollout import Asked, planned
 from hindsight.schemas import GROUP_ROUND
 from tests.conftest import CAPTURES
 from tests.pipeline.local_runs import OF_CONSUMERS, run_here
@@ -75,6 +76,18 @@ def test_each_change_is_predicted_from_the_round_before_it(captured, happened, s
         assert share["would_each"] == f"{0 if idle else min(held.values())} to {max(held.values())}"
         assert {move_to for _, _, move_to in map(dict.values, share["moves"])} <= held.keys()
         assert share["moved"] == len(share["moves"]) > 0
+
+
+def test_who_reads_while_a_member_is_away_is_what_the_others_showed_once_it_had_gone(captured, happened):
+    gone = [change for change in happened if change[4]]
+    assert gone
+    asker = LocalAsker(lake_of(captured))
+    for group, topic, at, _, (client_id,), owners in gone:
+        rows = planned(asker, Asked(group, order=[client_id], at=at.replace(tzinfo=None)))
+        (step,) = [row for row in rows if row["part"] == "step" and row["topic"] == topic and row["step"] == 1]
+        assert {(q["broker_name"], q["queue_id"]): q["away"] for q in step["owners"]} == owners
+        assert step["queues_moved"] == 0 and step["nobody"] == step["two"] == 0
+    asker.close()
 
 
 def changes(root):

@@ -13,16 +13,16 @@ from hindsight.conf.premises_file import PremiseError, load_premises
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs import flag_allocation_drift, rebuild_availability
 from hindsight.jobs.asking.asking import spark_asker
+from hindsight.jobs.commands import what_if_command as what_if
+from hindsight.jobs.commands.compare_command import derivations
+from hindsight.jobs.commands.what_if_command import effects, made
 from hindsight.jobs.engines.asker import BadQueryError
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.what_ifs import WhatIfNameError, drop, what_if_root, what_ifs
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange, NoSuchDatesError, RunContext
-from hindsight.jobs.scenarios import what_if
 from hindsight.jobs.scenarios.difference_causes import Causes, published_side
-from hindsight.jobs.scenarios.lake_comparison import compared
-from hindsight.jobs.scenarios.settings_comparison import derivations
-from hindsight.jobs.scenarios.what_if import effects, made
+from hindsight.jobs.scenarios.table_differences import compared
 from hindsight.schemas import (
     BROKER_AVAILABILITY_WINDOW,
     EXPECTED_ALLOCATION,

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
+
+from tests.commands import command
 
 CIRCLE = 'group = {consumer_group = "g_avg", strategy = "AVG_BY_CIRCLE"}'
 
 
 def run(*words, code=0):
-    command = [sys.executable, "-m", "hindsight.jobs.command_line", *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = command(*words)
     assert done.returncode == code, done.stderr
     return done.stdout if code == 0 else done.stderr
 

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from hindsight.conf.settings_file import load_settings
-from hindsight.jobs.running.command_list import app_of
+from hindsight.jobs.command_line import app_of
 from hindsight.jobs.running.spark_session import _local
 from tests.schedules.scheduled_commands import (
     SCHEDULED,

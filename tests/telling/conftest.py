@@ -9,16 +9,6 @@ from threading import Thread
 
 import pytest
 
-from tests.pipeline.local_runs import run_here
-from tests.pipeline.sample_files import SAMPLES
-
-
-@pytest.fixture(scope="session")
-def sampled(settings, tmp_path_factory):
-    lake = tmp_path_factory.mktemp("events") / "lake"
-    run_here(settings, SAMPLES, lake)
-    return lake
-
 
 @pytest.fixture
 def lake(sampled, tmp_path):

@@ -22,7 +22,7 @@ from hindsight.jobs.command_line import main
 from hindsight.jobs.commands import events_command
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake import lake_lease
-from hindsight.jobs.telling import incident_noting, posting
+from hindsight.jobs.telling import incident_noting, sinks
 from hindsight.jobs.telling.delivery import Cursors
 
 Pass = Callable[[str], None]
@@ -45,7 +45,7 @@ def points(passed: Pass) -> Iterator[None]:
             (incident_noting, "news", None, "derived"),
             (LocalLake, "_commit", "rows staged", "rows committed"),
             (lake_lease, "_end", None, "lease given back"),
-            (posting, "_asked", "to be sent", "answered"),
+            (sinks, "_asked", "to be sent", "answered"),
             (http.client.HTTPConnection, "getresponse", "sent", None),
             (Cursors, "move", None, "cursor moved"),
             (events_command, "write", None, "shown"),

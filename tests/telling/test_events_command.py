@@ -18,10 +18,10 @@ import pytest
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.telling import delivery
 from hindsight.jobs.telling.delivery import Cursors, deliver
-from hindsight.jobs.telling.event_stream import SinceError, number_before
-from hindsight.jobs.telling.posting import SinkError
-from hindsight.jobs.telling.sinks import Sink, sink_of
+from hindsight.jobs.telling.incident_noting import SinceError, number_before
+from hindsight.jobs.telling.sinks import Sink, SinkError, sink_of
 from hindsight.udfs.telling.incident_news import Clock, news, told_by
+from tests.commands import command
 from tests.pipeline.local_runs import run_here
 from tests.pipeline.sample_files import SAMPLES
 from tests.telling.test_incident_news import CLOCK, START, incident
@@ -45,11 +45,10 @@ def begun(*arguments, **environment):
 
 
 def run(*arguments, code=0, **environment):
-    process = begun(*arguments, **environment)
-    out, err = process.communicate()
-    assert process.returncode == code, err
-    assert SECRET not in out + err
-    return out, err
+    done = command("events", "--engine", "local", *arguments, env={**os.environ, **environment})
+    assert done.returncode == code, done.stderr
+    assert SECRET not in done.stdout + done.stderr
+    return done.stdout, done.stderr
 
 
 def test_a_lake_is_told_once_and_again_by_number_and_instant(lake, settings):
@@ -59,8 +58,8 @@ def test_a_lake_is_told_once_and_again_by_number_and_instant(lake, settings):
     assert {"opened", "resolved"} == {one["what"] for one in events}
     run_here(settings, SAMPLES, lake)
     assert run("--lake", lake, "--json", "--with-backfill")[0] == first
-    behind, _ = run("--lake", lake, "--json", "--with-backfill", "--since", "20")
-    assert behind.splitlines() == first.splitlines()[20:]
+    behind, _ = run("--lake", lake, "--json", "--with-backfill", "--since", "10")
+    assert behind.splitlines() == first.splitlines()[10:]
     since, _ = run("--lake", lake, "--json", "--with-backfill", "--since", "2026-11-21T09:32:00")
     assert [json.loads(line) for line in since.splitlines()] == [
         one for one in events if one["at"] >= "2026-11-21T09:32:00"
@@ -126,9 +125,9 @@ def test_a_folder_in_which_nothing_was_judged_is_not_without_events(tmp_path):
 def test_what_is_history_is_not_sent_and_a_cursor_of_another_stream_is_refused(lake, server):
     to = ("--lake", lake, "--sink", f"webhook:{server.url}/hook")
     out, _ = run(*to)
-    assert "0 request(s) taken, up to no. 23; 23 of history" in out and not server.taken
+    assert "0 request(s) taken, up to no. 14; 14 of history" in out and not server.taken
     shutil.rmtree(lake / "incident_event")
-    assert "stands at no. 23, and the stream has 0" in run(*to, "--read-only", code=64)[1]
+    assert "stands at no. 14, and the stream has 0" in run(*to, "--read-only", code=64)[1]
 
 
 def test_a_dead_sink_loses_nothing_and_the_next_run_begins_where_this_one_should_have(lake, server, quick):

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.udfs.telling.event_rows import events_of, rows_of
+from hindsight.jobs.telling.sinks import sink_of
+from hindsight.udfs.telling.event_forms import events_of, rows_of
 from hindsight.udfs.telling.incident_news import WITHDRAWN, Clock, Incident, Line, Standing, news, told_by
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -118,3 +119,12 @@ def test_what_was_over_long_ago_is_backfill_and_the_end_of_what_was_told_as_news
     later = Clock(CLOCK.now + timedelta(days=9), CLOCK.backfill_after)
     (end,) = news(told_by(opened), [incident(20, 25)], later)
     assert (old.told.backfill, opened[0].told.backfill, end.told.backfill) == (True, False, False)
+
+
+def test_a_server_s_text_keeps_its_words_and_loses_the_keys_of_the_address(monkeypatch):
+    monkeypatch.setenv("SHORT", "http://h/hook?access_token=abcdefgh1")
+    monkeypatch.setenv("SLACK", "https://h/services/T00000000/B00000000/XXXXXXXXXXXX")
+    short, slack = sink_of("webhook:env:SHORT", (), None), sink_of("slack:env:SLACK", (), None)
+    assert short.without_secrets("the hook is out; abcdefgh1; /hook") == "the hook is out; ***; ***"
+    assert slack.without_secrets("nothing at T00000000/XXXXXXXXXXXX") == "nothing at ***/***"
+    assert "XXXX" not in slack.without_secrets(f"no {slack.url}")

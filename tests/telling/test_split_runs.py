@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsight.udfs.drift.finding import SEVERITIES
-from hindsight.udfs.telling.event_rows import events_of, rows_of
+from hindsight.udfs.telling.event_forms import events_of, rows_of
 from hindsight.udfs.telling.incident_news import (
     CORRECTED,
     LASTING,
@@ -109,7 +109,7 @@ def standing(record, landed):
     findings, continued = producer_rows(record, slots)
     until = {"prod": at(max(slots, default=0) + 1)}
     quiet = SLOT * 1.5
-    return [*drift_incidents(drift_rows(record, slots)), *producer_incidents(findings, continued, until, quiet)]
+    return [*drift_incidents(drift_rows(record, slots), {}), *producer_incidents(findings, continued, until, quiet)]
 
 
 @st.composite
@@ -174,7 +174,7 @@ def by_incident(events):
     return found.values()
 
 
-@examples(150, 3000)
+@examples(50, 3000)
 @given(records, any_split(), delays)
 def test_each_event_changes_what_is_told_and_none_comes_twice(record, runs, delays):
     noted, stands = told(record, runs, delays)
@@ -201,7 +201,7 @@ def test_each_event_changes_what_is_told_and_none_comes_twice(record, runs, dela
             assert after.what == REOPENED or before.what != WITHDRAWN
 
 
-@examples(100, 2000)
+@examples(33, 2000)
 @given(records, any_split(), delays)
 def test_who_is_called_hears_a_beginning_first_and_then_each_end(record, runs, delays):
     noted, _ = told(record, runs, delays)
@@ -214,7 +214,7 @@ def test_who_is_called_hears_a_beginning_first_and_then_each_end(record, runs, d
             assert last is events[-1] or is_over
 
 
-@examples(100, 2000)
+@examples(33, 2000)
 @given(records, st.lists(st.integers(0, DAYS), max_size=4))
 def test_days_that_come_in_order_open_each_incident_once_however_they_are_split(record, cuts):
     noted, stands = told(record, in_order(cuts))

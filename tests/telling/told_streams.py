@@ -8,7 +8,7 @@ from typing import Any
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.telling.incident_noting import noted_rows
 from hindsight.schemas import INCIDENT_EVENT
-from hindsight.udfs.telling.event_rows import events_of
+from hindsight.udfs.telling.event_forms import events_of
 from hindsight.udfs.telling.incident_news import Event
 
 

@@ -17,7 +17,7 @@ from hindsight.jobs.engines.spark_asker import SparkAsker
 from hindsight.jobs.engines.spark_sql import sql_text
 from hindsight.jobs.explaining.explain_row import NotOneRowError, explain
 from hindsight.jobs.explaining.explanation import same
-from hindsight.schemas.bookkeeping import QUARANTINE
+from hindsight.schemas import QUARANTINE
 from tests.hostile_texts import HOSTILE
 
 

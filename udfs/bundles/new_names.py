@@ -8,19 +8,90 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from hindsight.udfs.allocation import NEARBY_PREFIX, STRATEGIES
-from hindsight.udfs.bundles.ordered_names import numbered, ordered_names
 from hindsight.udfs.clients.client_kinds import GRPC_CLIENT_ID, OTHER_CLASS
 from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX
 from hindsight.udfs.consumer.round_facts import RETRY_PREFIX
-from hindsight.udfs.diagnosis.log_processes import log_of
 from hindsight.udfs.formats.hook_lines import RESPONSE_CODE
 from hindsight.udfs.limits.unread_answers import UNREADABLE
+from hindsight.udfs.logs.rolled_logs import log_of
 from hindsight.udfs.producer.send_outcome import TOLD_BY_MESSAGE
+from hindsight.udfs.servers.server_signs import MARKS
 from hindsight.udfs.values.java_strings import java_string_key
+from hindsight.udfs.values.message_queues import LIGHT_PREFIX, is_light, lite_parent
 from hindsight.udfs.values.system_names import is_system_group, is_system_topic
+
+# Of what names are made where a plain label would stand at the wrong place.
+_LETTERS = "!-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~"
+
+
+class NoNameBetweenError(ValueError):
+    """Raised where no name sorts between two that stay."""
+
+
+def numbered(names: Iterable[str], form: Callable[[str, str], str]) -> dict[str, str]:
+    """Each name's new one: ``form`` of it and of its place in their order, digits of one width."""
+    ordered = sorted(set(names), key=java_string_key)
+    width = max(4, len(str(len(ordered))))
+    return {name: form(name, f"{place:0{width}}") for place, name in enumerate(ordered, 1)}
+
+
+def ordered_names(
+    names: Collection[str], fixed: Mapping[str, str], label: str, is_special: Callable[[str], bool] = lambda _: False
+) -> dict[str, str]:
+    """New names for ``names`` and those of ``fixed``, which have theirs already, that sort as the old ones do.
+
+    A new name is a lead, ``<label>-`` where it may be, and a number. ``is_special``: whether a name means something to
+    a rule: no new one does.
+
+    Raises: NoNameBetweenError: two of ``fixed`` leave no room between them, or do not sort as before.
+    """
+    ordered = sorted({*names, *fixed}, key=java_string_key)
+    width = max(4, len(str(len(ordered))))
+    found: dict[str, str] = {}
+    before: str | None = None
+    number = 0
+    for stretch, after in _stretches(ordered, fixed):
+        if before is not None and after is not None and java_string_key(before) >= java_string_key(after):
+            raise NoNameBetweenError(f"{before!r} and {after!r} do not sort as what they stand for.")
+        if stretch:
+            lead = _lead(before, after, label, is_special)
+            for name in stretch:
+                number += 1
+                found[name] = f"{lead}{number:0{width}}"
+        before = after
+    return found | dict(fixed)
+
+
+def _stretches(ordered: list[str], fixed: Mapping[str, str]) -> Iterator[tuple[list[str], str | None]]:
+    """The names between those that are fixed, with the new name after them."""
+    stretch: list[str] = []
+    for name in ordered:
+        if name in fixed:
+            yield stretch, fixed[name]
+            stretch = []
+        else:
+            stretch.append(name)
+    yield stretch, None
+
+
+def _lead(before: str | None, after: str | None, label: str, is_special: Callable[[str], bool]) -> str:
+    for lead in _leads(before or "", label):
+        above = before is None or (lead > before and not before.startswith(lead))
+        below = after is None or (lead < after and not after.startswith(lead))
+        if above and below and not is_special(f"{lead}0"):
+            return lead
+    raise NoNameBetweenError(f"no name sorts between {before!r} and {after!r}.")
+
+
+def _leads(before: str, label: str) -> Iterator[str]:
+    """What new names may begin with: the plainest first, then what stands ever nearer behind ``before``."""
+    yield from (f"{label}-", f"{label.capitalize()}-", f"{label.upper()}-")
+    for kept in range(len(before) + 1):
+        yield from (f"{before[:kept]}{letter}{label}-" for letter in _LETTERS)
+
 
 Found = Mapping[str, Collection[str]]
 
@@ -45,7 +116,8 @@ _GRPC_REST = re.compile(GRPC_CLIENT_ID.removeprefix("^[^@]+@").removesuffix("$")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_|]{0,59}")
 _RELEASE = re.compile(r"(?:[A-Z]{1,8} )?[vV]?\d{1,3}(?:[._-][0-9A-Za-z]{1,16}){1,6}|[A-Z]\d")
 _KNOWN_PACKAGES = re.compile(r"(?:org\.apache\.rocketmq|java|javax|io\.netty|io\.grpc)\.[\w.$]+")
-_MARKS = ("not online", "no consumer for this group")  # what rules look for in the error of a read
+# What rules look for in the error of a read.
+_MARKS = ("not online", "no consumer for this group", *MARKS)
 _TAIL = 12  # characters of a message id that tell the messages of one process apart
 _INFERRED_ROOMS = re.compile(r"MACHINE_ROOM\(machine_rooms=(.*)\)", re.DOTALL)
 
@@ -54,11 +126,11 @@ class NewNames:
     """The new name of each name that was found; a name that was not is refused (KeyError)."""
 
     def __init__(self, found: Found) -> None:
-        """``found``: names by kind (``column_kinds.NAMED``), and of kind ``word`` and ``told`` what else was met."""
+        """``found``: names by kind (``table_text.NAMES``), and of kind ``word`` and ``told`` what else was met."""
         self._found: dict[str, set[str]] = defaultdict(set, {kind: {*names} - {""} for kind, names in found.items()})
         self._every = [name for names in self._found.values() for name in names]
         self._take_apart()
-        plain = ("cluster", "collector", "name server", "thread", "tag", "expression", "log folder", "line")
+        plain = ("cluster", "collector", "name_server", "thread", "tag", "expression", "log_folder", "line")
         self._of: dict[str, Mapping[str, str]] = {kind: self._ordered(kind) for kind in plain}
         self._of["group"] = self._own_names("group", is_system_group)
         self._of["topic"] = self._topics()
@@ -77,7 +149,7 @@ class NewNames:
             "exception": self._exception,
             "strategy": self._strategy,
             "release": self._release,
-            "order conf": self._order_conf,
+            "order_conf": self._order_conf,
             "evidence": self._evidence,
             "detail": lambda _: "replaced",
             "chooser": lambda text: text if text == "client" else "other",
@@ -103,11 +175,14 @@ class NewNames:
         for text in found["told"]:
             for kind, name in _named_in(text):
                 found[kind].add(name)
+        light = {topic for topic in found["topic"] if is_light(topic)}
+        self._light = {topic: lite_parent(topic) for topic in light}
+        found["topic"] = (found["topic"] - light) | {parent for parent in self._light.values() if parent}
         for topic in found["topic"]:
             for prefix in (RETRY_PREFIX, DEAD_LETTER_PREFIX):
                 if topic.startswith(prefix) and topic != prefix:
                     found["group"].add(topic.removeprefix(prefix))
-        for conf in found["order conf"]:
+        for conf in found["order_conf"]:
             found["broker"] |= {entry.split(":")[0] for entry in conf.split(";")} - {""}
         for line in found["evidence"]:
             found["file"].add(line.rpartition(":")[0])
@@ -128,7 +203,7 @@ class NewNames:
 
     def _label(self, kind: str) -> str:
         """The kind itself, if no name holds it."""
-        label = kind.replace(" ", "-")
+        label = kind.replace("_", "-")
         while any(f"{label}-" in name.lower() for name in self._every):
             label += "x"
         return label
@@ -159,7 +234,11 @@ class NewNames:
             for prefix in (RETRY_PREFIX, DEAD_LETTER_PREFIX)
             if topic.startswith(prefix) and (group := topic.removeprefix(prefix))
         }
-        return self._own_names("topic", is_system_topic, of_groups)
+        made = self._own_names("topic", is_system_topic, of_groups)
+        # A light queue is named after its parent; of both parts the order stays.
+        lites = numbered(self._light, lambda _, place: f"lite-{place}")
+        named = {topic: f"${made[parent]}$" if parent else "" for topic, parent in self._light.items()}
+        return made | {topic: f"{LIGHT_PREFIX}{named[topic]}{lites[topic]}" for topic in self._light}
 
     def _client(self, name: str) -> str:
         host, at, instance = name.partition("@")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from hindsight.udfs.bundles.new_names import NewNames
-from hindsight.udfs.strategies.ring_positions import HashFunction
+from hindsight.udfs.strategies.consistent_hash import HashFunction
 from hindsight.udfs.values.message_queues import MessageQueue, java_to_string
 
 Recorded = Mapping[str, Mapping[str, int]]  # by hash, by text: the position

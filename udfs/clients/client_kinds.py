@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Any
 
 OTHER_CLASS = "class:"  # stands before the name of a strategy's class that is none of RocketMQ's own
@@ -66,3 +67,63 @@ def knows_logical_queues(client_version: str | None) -> bool:
 def _release(client_version: str | None) -> tuple[int, ...]:
     found = _RELEASE.match(client_version or "")
     return tuple(int(part) for part in found.groups()) if found else ()
+
+
+# Integer.parseInt takes the digits of every script, but no character beyond 16 bits.
+_PARSED_INT = re.compile(r"[+-]?0*(?:(?![\U00010000-\U0010ffff])\d){1,10}")
+_INTS = range(-(2**31), 2**31)
+
+
+@lru_cache(maxsize=1024)
+def ordered_queues(order_topic_conf: str) -> dict[str, int] | None:
+    """Queues by broker; None: the client throws on the text as a whole (``a:4;b``), and keeps the list that it has.
+
+    Each ``broker:queues`` counts as it stands, whatever the permission and the master of the broker.
+    Source: MQClientInstance#topicRouteData2TopicPublishInfo, 4.0.0 to 5.3.3.
+    """
+    queues: dict[str, int] = {}
+    written = order_topic_conf.rstrip(";")  # Java's split drops empty entries at the end
+    for entry in written.split(";") if written else ():
+        broker_name, *rest = entry.split(":")
+        if not rest or _PARSED_INT.fullmatch(rest[0]) is None or int(rest[0]) not in _INTS:
+            return None
+        queues[broker_name] = queues.get(broker_name, 0) + max(int(rest[0]), 0)
+    return queues
+
+
+JAVA = "JAVA"
+_NO_TABLE = "no release of it has a fault table"
+# Language codes of RocketMQ, and GRPC for gRPC clients in whatever language: why their sends are not replayed.
+NOT_REPLAYED = {
+    "GO": f"a Go client: {_NO_TABLE}",
+    "CPP": "a C++ client: it leaves out single queues after a failure, in active mode only, never brokers",
+    "GRPC": "a gRPC client: it isolates endpoints, and the proxy decides which queue stores a message",
+    **dict.fromkeys(
+        ("DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "PHP", "OMS", "RUST", "NODE_JS"),
+        "a client of another language: its rules are not known",
+    ),
+}
+LANGUAGES = (JAVA, *NOT_REPLAYED)
+_BY_TURNS = ("GO", "CPP")
+
+
+def stated_release(language: str | None, release: str | None) -> str | None:
+    """``4.9.8`` for Java, ``GO 2.1.2`` for others, ``GO`` where the release is not told."""
+    if language in (None, JAVA):
+        return release
+    return " ".join(filter(None, (language, release)))
+
+
+def why_not_replayed(stated: str | None) -> str | None:
+    """Why a client that stated this has no windows by its nature; None: it is a Java client, or nobody told."""
+    return NOT_REPLAYED.get((stated or "").partition(" ")[0])
+
+
+def takes_turns(stated: str | None) -> bool:
+    """Whether a client that stated this takes one queue after the other: its choices are judged by that."""
+    return (stated or "").partition(" ")[0] in _BY_TURNS
+
+
+def names_each_attempt(stated: str | None) -> bool:
+    """Whether a client that stated this makes a message id for each attempt, not for each send."""
+    return (stated or "").partition(" ")[0] == "CPP"

@@ -8,10 +8,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from hindsight.udfs.clients.client_kinds import OTHER_CLASS
-from hindsight.udfs.consumer.broker_assignment import BROKER_STRATEGIES
-from hindsight.udfs.consumer.handed_out import AskedBroker, handed_out, taken_by
+from hindsight.udfs.consumer.broker_assignment import (
+    BROKER_STRATEGIES,
+    Asked,
+    AskedBroker,
+    RequestModes,
+    handed_out,
+    taken_by,
+)
 from hindsight.udfs.consumer.owned_queues import Owned
-from hindsight.udfs.consumer.request_modes import Asked, RequestModes
 from hindsight.udfs.consumer.round_facts import Share
 from hindsight.udfs.consumer.topic_facts import TopicFacts
 

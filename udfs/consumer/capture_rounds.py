@@ -3,25 +3,55 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.udfs.clients.client_kinds import GRPC, GRPC_CLIENT_ID, OTHER, REMOTING_PROXY, UNKNOWN
-from hindsight.udfs.consumer.repeated_questions import rounds_of_runs
+from hindsight.udfs.values.arrays import IntArray
 from hindsight.udfs.values.row_hashes import row_hashes
 from hindsight.udfs.values.same_keys import have_keys_of, places_of_keys
+
+RETRY = timedelta(seconds=15)  # mqadmin waits 5 s for an answer, and takes up to 10 s to start
+
+_RUN = ("cluster", "collector", "run_at")
+
+
+def rounds_of_runs(captures: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Each capture with ``round_at``, an instant of its run at or before it.
+
+    ``captures``: run by run (``cluster``, ``collector``, ``run_at``) and by ``at`` in each, one row an instant:
+    ``asked`` holds the questions put then, ``unanswered`` those of them that got no answer at all.
+    """
+    for _, run in groupby(captures, key=lambda capture: [capture[name] for name in _RUN]):
+        round_at = None
+        so_far: set[int] = set()
+        before: dict[str, Any] | None = None
+        for capture in run:
+            again = so_far.intersection(capture["asked"])
+            if round_at is None or (again and not _is_retry(capture, before, again)):
+                round_at, so_far = capture["at"], set()
+            so_far.update(capture["asked"])
+            before = capture
+            yield {**capture, "round_at": round_at}
+
+
+def _is_retry(capture: dict[str, Any], before: dict[str, Any] | None, again: set[int]) -> bool:
+    return before is not None and again <= set(before["unanswered"]) and capture["at"] - before["at"] <= RETRY
+
 
 COLLECTOR = ("cluster", "collector")
 CAPTURE = (*COLLECTOR, "captured_at")
 QUESTION = ("kind", "subject", "broker_name", "name_server")  # what makes two captures ask the same
 MEMBER = (*COLLECTOR, "consumer_group", "client_id")
 _INSTANT = pa.timestamp("us", "UTC")
+_LONG_AGO = -(2**62)
 ASKED = pa.schema(
     [
         *((name, pa.string()) for name in COLLECTOR),
@@ -67,49 +97,67 @@ def capture_rounds(captures: Iterable[pa.Table], markers: pa.Table, limits: Roun
         captures: pieces of ``ASKED``; one without a ``kind`` puts no question.
         markers: of ``MARKERS``.
     """
-    marks = _by_collector(markers, "round_at")
-    found: list[dict[str, Any]] = []
-    for collector, instants in _instants(captures).items():
-        of_collector = sorted(marks.get(collector, ()))
-        loose = []
-        for instant in instants:
-            before = bisect_right(of_collector, instant.at)
-            marker = of_collector[before - 1] if before else None
-            if marker is not None and instant.at - marker <= timedelta(seconds=limits.max_round_s):
-                found.append(_round(collector, instant.at, marker, "marker"))
-            else:
-                loose.append(instant)
-        runs = _runs(collector, loose, limits)
-        found += [_round(collector, one["at"], one["round_at"], "gap") for one in rounds_of_runs(runs)]
-    return pa.Table.from_pylist(found, schema=ROUNDS)
+    marks = {collector: np.unique(_micros(rows["round_at"])) for collector, rows in _of_collectors(markers)}
+    begun: dict[tuple[str, str], list[IntArray]] = defaultdict(list)
+    loose: dict[tuple[str, str], list[pa.Table]] = defaultdict(list)
+    for piece in captures:
+        for collector, rows in _of_collectors(piece):
+            at = _micros(rows["captured_at"])
+            is_begun = at - _latest(marks.get(collector), at) <= limits.max_round_s * 1_000_000
+            begun[collector].append(np.unique(at[is_begun]))
+            loose[collector].append(rows.filter(pa.array(~is_begun)))
+    found = [ROUNDS.empty_table()]
+    for collector, instants in begun.items():
+        at = np.unique(np.concatenate(instants))
+        found.append(_of_markers(collector, at, _latest(marks.get(collector), at)))
+        runs = _runs(collector, _instants(loose[collector]), limits)
+        rounds = [_round(collector, one["at"], one["round_at"], "gap") for one in rounds_of_runs(runs)]
+        found.append(pa.Table.from_pylist(rounds, schema=ROUNDS))
+    return pa.concat_tables(found)
+
+
+def _latest(marks: IntArray | None, at: IntArray) -> IntArray:
+    """The latest marker at or before each instant, in microseconds; long ago where there is none."""
+    if marks is None:
+        return np.full(len(at), _LONG_AGO)
+    return np.concatenate([[_LONG_AGO], marks])[np.searchsorted(marks, at, side="right")]
+
+
+def _of_markers(collector: tuple[str, str], at: IntArray, round_at: IntArray) -> pa.Table:
+    texts = [pa.array([text] * len(at), pa.string()) for text in (*collector, "marker")]
+    instants = [pa.array(each, pa.int64()).cast(_INSTANT) for each in (at, round_at)]
+    return pa.table([*texts[:2], *instants, texts[2]], schema=ROUNDS)
 
 
 def _round(collector: tuple[str, str], captured_at: datetime, round_at: datetime, kind: str) -> dict[str, Any]:
     return dict(zip(ROUNDS.names, (*collector, captured_at, round_at, kind), strict=True))
 
 
-def _by_collector(rows: pa.Table, instant: str) -> dict[tuple[str, str], set[datetime]]:
-    found: dict[tuple[str, str], set[datetime]] = defaultdict(set)
-    for cluster, collector, at in zip(*(rows[name].to_pylist() for name in (*COLLECTOR, instant)), strict=True):
-        found[cluster, collector].add(at)
-    return found
+def _of_collectors(rows: pa.Table) -> Iterator[tuple[tuple[str, str], pa.Table]]:
+    for one in rows.select(COLLECTOR).group_by(COLLECTOR).aggregate([]).to_pylist():
+        is_own = [pc.equal(rows[name], one[name]) for name in COLLECTOR]
+        yield (one["cluster"], one["collector"]), rows.filter(pc.and_(*is_own))
 
 
-def _instants(captures: Iterable[pa.Table]) -> dict[tuple[str, str], list[_Instant]]:
-    """By collector, its instants in order."""
-    found: dict[tuple[str, str], dict[datetime, _Instant]] = defaultdict(dict)
+def _micros(instants: pa.ChunkedArray) -> IntArray:
+    micros: IntArray = instants.cast(_INSTANT).cast(pa.int64()).to_numpy()
+    return micros
+
+
+def _instants(captures: Iterable[pa.Table]) -> list[_Instant]:
+    """The instants of a collector in order."""
+    found: dict[datetime, _Instant] = {}
     for piece in captures:
         named = pa.table([piece[name].fill_null("") for name in QUESTION], list(QUESTION))
         is_silent = pc.and_(pc.invert(piece["answered"]), pc.is_null(piece["error_code"]))
         told = (row_hashes(named, QUESTION), piece["kind"].is_valid().to_pylist(), is_silent.to_pylist())
-        places = (piece[name].to_pylist() for name in CAPTURE)
-        for cluster, collector, at, question, is_asked, silent in zip(*places, *told, strict=True):
-            instant = found[cluster, collector].setdefault(at, _Instant(at, set(), set()))
+        for at, question, is_asked, silent in zip(piece["captured_at"].to_pylist(), *told, strict=True):
+            instant = found.setdefault(at, _Instant(at, set(), set()))
             if is_asked:
                 instant.asked.add(int(question))
             if is_asked and silent:
                 instant.unanswered.add(int(question))
-    return {collector: [of[at] for at in sorted(of)] for collector, of in found.items()}
+    return [found[at] for at in sorted(found)]
 
 
 def _runs(collector: tuple[str, str], loose: Sequence[_Instant], limits: RoundLimits) -> Iterator[dict[str, Any]]:

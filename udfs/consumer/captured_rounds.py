@@ -6,14 +6,14 @@ for the other.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.udfs.consumer.listed_members import ID_LIST, INFO, LISTING, OF_MEMBERS
-from hindsight.udfs.consumer.round_reads import OF_GROUPS, REVIVE_GROUP
+from hindsight.udfs.consumer.round_reads import OF_GROUPS
 from hindsight.udfs.consumer.rows_of_rounds import (
     NEVER,
     RowsOfRounds,
@@ -24,13 +24,13 @@ from hindsight.udfs.consumer.rows_of_rounds import (
     with_evidence,
 )
 from hindsight.udfs.values.arrays import BoolArray, IntArray, whole
-from hindsight.udfs.values.row_hashes import HashArray, mixed
-from hindsight.udfs.values.system_names import is_system_group
-from hindsight.udfs.values.value_hashes import sums, value_hashes
+from hindsight.udfs.values.row_hashes import HashArray, mixed, sums, value_hashes
+from hindsight.udfs.values.same_keys import have_keys_of, places_of_keys
+from hindsight.udfs.values.system_names import REVIVE_GROUP, is_system_group
 
 _ORDER = ("captured_at", "source_file", "source_line")
 _SHOWN = (
-    "kind", "broker_name", "name_server", "client_id", "answered", "error", "error_code", "client_version",
+    "kind", "name_server", "client_id", "answered", "error", "error_code", "client_version",
     "consume_type", "message_model", "consume_from_where", "consume_orderly", "client_rebalance", "client_started_at",
     "client_kind", "member_ids", "subscriptions",
 )  # fmt: skip
@@ -102,16 +102,21 @@ def _of_groups(captures: pa.Table) -> pa.Table:
 def _shows(captures: RowsOfRounds, connections: RowsOfRounds) -> HashArray:
     """A hash of each round's rows, in whatever order but for reads that failed: what is missing is told in theirs."""
     rows = captures.rows
-    hashes = value_hashes(rows, _SHOWN)
     number = captures.numbers()
     failed = np.flatnonzero(~is_true(rows, "answered"))
+    # Through which broker a client was asked says something beside reads that failed alone.
+    is_whole = np.ones(len(captures.starts), np.bool_)
+    is_whole[number[failed]] = False
+    through = value_hashes(rows, ("broker_name",))
+    through[_is_in(rows, "kind", (INFO,)) & is_whole[number]] = 0
+    hashes = mixed(value_hashes(rows, _SHOWN) + through)
     hashes[failed] = mixed(hashes[failed] + _places(number[failed]).astype(np.uint64))
     found = mixed(sums(hashes, captures.starts))
     if len(connections.starts):
         of_each = mixed(sums(value_hashes(connections.rows, _CONNECTED), connections.starts))
         own = np.array([captures.place_of.get(key, -1) for key in connections.place_of])
         found[own[own >= 0]] += of_each[own >= 0]
-    found[number[_asked_twice(captures)]] = 0
+    found[number[_asked_twice(captures, _repeats_connections(captures, connections))]] = 0
     found[_strays(captures, connections)] = 0
     return found
 
@@ -124,13 +129,46 @@ def _places(numbers: IntArray) -> IntArray:
     return np.arange(len(numbers)) - np.repeat(begins, np.diff(np.append(begins, len(numbers))))
 
 
-def _asked_twice(captures: RowsOfRounds) -> BoolArray:
-    """The rows that ask what another one of the round asks too: a place for its list, a client for its own words."""
+def _repeats_connections(captures: RowsOfRounds, connections: RowsOfRounds) -> BoolArray:
+    """The lists of ids that name whom their place's connections name: whichever is read last says the same."""
+    rows, number, answered = captures.rows, captures.numbers(), is_true(captures.rows, "answered")
+    listing, ids = (np.flatnonzero(_is_in(rows, "kind", (kind,)) & answered) for kind in (LISTING, ID_LIST))
+    named = whole(rows, "member_ids").take(pa.array(ids))
+    of_round = np.array([captures.place_of.get(key, -1) for key in connections.place_of], np.int64)
+    instants = pa.table(_instants(rows, number)).take(pa.array(listing))
+    connected = places_of_keys(
+        pa.table(_instants(connections.rows, of_round[connections.numbers()])), instants, instants.column_names
+    )
+    place = pc.coalesce(whole(rows, "broker_name"), whole(rows, "name_server"), "")
+    members = {
+        "listing": (connected, whole(connections.rows, "client_id")),
+        "ids": (pc.list_parent_indices(named).to_numpy(), pc.list_flatten(named)),
+    }
+    told = {}
+    for (name, (of, clients)), own in zip(members.items(), (listing, ids), strict=True):
+        sum_of = np.zeros(len(own) + 1, np.uint64)  # the last: of no list
+        np.add.at(sum_of, of, mixed(value_hashes(pa.table({"client": clients.cast(pa.string())}), ["client"])))
+        told[name] = pa.table(
+            {"round": number[own], "place": place.take(pa.array(own)), "members": sum_of[:-1].view(np.int64)}
+        )
+    found = np.zeros(len(number), np.bool_)
+    found[ids] = have_keys_of(told["ids"], told["listing"], told["ids"].column_names)
+    return found
+
+
+def _instants(rows: pa.RecordBatch, number: IntArray) -> dict[str, Any]:
+    broker = pc.coalesce(whole(rows, "broker_name"), "")
+    return {"round": number, "broker": broker, "at": microseconds(rows, "captured_at")}
+
+
+def _asked_twice(captures: RowsOfRounds, repeats: BoolArray) -> BoolArray:
+    """The rows that ask what another one of the round asks too: a place for its list, a client for its own words; those
+    that ``repeats`` names ask nothing of the others."""
     rows = captures.rows
     is_list, is_info = _is_in(rows, "kind", (LISTING, ID_LIST)), _is_in(rows, "kind", (INFO,))
     place = pa.table({"name": pc.coalesce(whole(rows, "broker_name"), whole(rows, "name_server"), "")})
     whom = np.where(is_list, ranks(place, "name"), ranks(rows, "client_id"))
-    question = np.stack([captures.numbers(), is_list + 2 * is_info, whom], axis=1)
+    question = np.stack([captures.numbers(), is_list + 2 * (is_info | repeats), whom], axis=1)
     order = np.lexsort(question.T[::-1])
     again = np.zeros(len(order), np.bool_)
     same = (question[order][1:] == question[order][:-1]).all(axis=1)

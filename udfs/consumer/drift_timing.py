@@ -30,6 +30,7 @@ class Timing:
     route_grace_s: float
     broker_death_s: float
     ordered_extra_s: float
+    critical_grace_s: float
     subscription_grace_s: float
     interval_rounds: int
     progress_valid_s: float
@@ -39,6 +40,7 @@ class Timing:
     flapping_changes: int
     flapping_rounds: int
     standstill_s: float
+    falling_s: float
     owner_changes: int
     owner_changes_s: float
     slow_handover_s: float

@@ -18,10 +18,10 @@ from hindsight.udfs.allocation import (
 )
 from hindsight.udfs.client_families import CLIENT_FAMILIES
 from hindsight.udfs.consumer.client_balance import sorted_as
-from hindsight.udfs.consumer.round_facts import BROADCASTING
-from hindsight.udfs.strategies.allocation_releases import profiles_that_differ
+from hindsight.udfs.consumer.round_facts import BROADCASTING, Queue
+from hindsight.udfs.strategies.allocation_request import profiles_that_differ
+from hindsight.udfs.strategies.consistent_hash import kept_answers
 from hindsight.udfs.strategies.member_families import alternatives, own_strategy
-from hindsight.udfs.strategies.ring_positions import kept_answers
 
 # Strategies whose result no log tells, by the beginning of their name, and the parameters that settings must give. What
 # computes the rooms of MACHINE_ROOM_NEARBY is the application's own code: settings name them, by shell patterns.
@@ -225,3 +225,24 @@ def _configured(
     queues = [MessageQueue(mq_all[0].topic, broker, int(queue_id)) for broker, _, queue_id in places]
     own = allocate_for("CONFIG", client_id, mq_all, cid_all, configured_queues=None if named is None else queues)
     return tuple(queue for queue in own or () if queue in mq_all)
+
+
+class Shares:
+    """What is expected of a topic's queues; rounds that expect the same share it.
+
+    Attributes:
+        queues: in RocketMQ's order.
+        owners: whose each is by the group's rule.
+        claimants: who takes it by its own rule.
+        takers: all of these.
+    """
+
+    def __init__(self, queues: Sequence[Queue], made: Expectation) -> None:
+        self.queues = tuple(queues)
+        self.owners = dict(zip(self.queues, made.owners, strict=True))
+        self.claimants = dict(zip(self.queues, map(frozenset, made.claimants), strict=True))
+        self.takers = {queue: self._takers(queue) for queue in self.queues}
+
+    def _takers(self, queue: Queue) -> frozenset[str]:
+        owner, claims = self.owners[queue], self.claimants[queue]
+        return claims if not owner or owner in claims else claims | {owner}

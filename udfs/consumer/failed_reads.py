@@ -11,8 +11,13 @@ with ``invoke consumer <group> <client> Exception``, as soon as its channel fail
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from datetime import date
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hindsight.udfs.consumer.listed_members import INFO, STATS
 from hindsight.udfs.limits.unread_answers import UNREADABLE
 
 Row = Mapping[str, Any]
@@ -23,7 +28,7 @@ LEFT_OUT = "left_out"  # it was not asked, as it had not answered before
 UNHEARD_MS = 120_000  # who gave no answer for so long is silent, though the collector loses answers
 
 _NOT_ASKED, _AGAIN = "not asked: ", "did not answer before"
-_OF_CHANNEL = "invoke consumer <"
+OF_CHANNEL = "invoke consumer <"
 # What the collector met on its own way to a server.
 _OWN_WAY = ("RemotingConnectException", "RemotingSendRequestException", "RemotingCommandException")
 
@@ -57,7 +62,7 @@ def said_by_failure(row: Row, lost: Losses, failed_at: Collection[str | None]) -
     error = row["error"] or ""
     if error.startswith(_NOT_ASKED):
         return LEFT_OUT if _AGAIN in error and _tells(error.partition("s: ")[2]) else NOTHING
-    if _OF_CHANNEL in error:
+    if OF_CHANNEL in error:
         return None if len(failed_at) > 1 else CHANNEL
     if not _tells(error, row["error_code"]) or (row["error_code"] is None and _broker(row) in lost.silent):
         return NOTHING
@@ -68,13 +73,13 @@ def channels_failed(infos: Iterable[Row]) -> dict[str, set[str | None]]:
     """By client, the brokers that named an error of their channel to it."""
     found: dict[str, set[str | None]] = {}
     for row in infos:
-        if not row["answered"] and _OF_CHANNEL in (row["error"] or ""):
+        if not row["answered"] and OF_CHANNEL in (row["error"] or ""):
             found.setdefault(row["client_id"], set()).add(_broker(row))
     return found
 
 
 def _tells(error: str, code: int | None = None) -> bool:
-    if error.startswith(UNREADABLE) or _OF_CHANNEL in error:
+    if error.startswith(UNREADABLE) or OF_CHANNEL in error:
         return False
     return code is not None or not any(name in error for name in _OWN_WAY)
 
@@ -86,3 +91,18 @@ def _is_lost(row: Row) -> bool:
 
 def _broker(row: Row) -> str | None:
     return row["broker_name"] or None
+
+
+NEEDED = ("collector", "event_date", "kind", "error_code", "broker_name")
+_NOT_SUPPORTED = 3  # ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+_EVERY_BROKER_ANSWERS = (INFO, STATS)
+
+
+def refusals(captures: pa.Table) -> set[tuple[str, date]]:
+    """Collectors and dates of a cluster on which a proxy was asked: it supports none of what every broker answers."""
+    refused = captures.filter(
+        (pc.field("error_code") == _NOT_SUPPORTED)
+        & pc.field("kind").isin(list(_EVERY_BROKER_ANSWERS))
+        & pc.field("broker_name").is_null()
+    )
+    return set(zip(refused["collector"].to_pylist(), refused["event_date"].to_pylist(), strict=True))

@@ -25,7 +25,7 @@ from hindsight.udfs.consumer.round_facts import (
     TopicRound,
 )
 from hindsight.udfs.strategies.member_families import is_of_other_language
-from hindsight.udfs.values.light_queues import lite_parent
+from hindsight.udfs.values.message_queues import lite_parent
 
 _NOT_FOR_HERE = frozenset({NOT_SUPPORTED, TOPIC_NOT_EXIST})
 
@@ -77,6 +77,12 @@ class GroupRound:
         for name in ("_judged_topics", "see_physical_queues"):  # they hold what is another's, and in its order
             made.__dict__.pop(name, None)
         return made
+
+    @cached_property
+    def brokers(self) -> frozenset[str]:
+        """The brokers that hold its queues, or are asked about it."""
+        asked = {listing.broker_name for listing in self.listings if listing.broker_name}
+        return frozenset(asked | {name for topic in self.topics for name in topic.brokers})
 
     @cached_property
     def client_ids(self) -> Mapping[str, None]:

@@ -85,7 +85,8 @@ def listed_members(captures: Iterable[Row], heartbeats: Iterable[Row]) -> Listed
 
 def listed_again(listed: Listed, captures: Iterable[Row]) -> Listed:
     """The list of a round that shows the same: only instants and lines are its own."""
-    own = {_place(row): row for row in captures if row["kind"] in (LISTING, ID_LIST)}
+    lists = [row for row in captures if row["kind"] in (LISTING, ID_LIST)]
+    own = {_place(row): row for row in sorted(lists, key=lambda row: (row["captured_at"], row["evidence"]))}
     return listed._replace(listings=[again(said, own[_place(said)]) for said in listed.listings])
 
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
 
 from hindsight.udfs.allocation import STRATEGIES
 from hindsight.udfs.clients.client_kinds import OTHER_CLASS
 from hindsight.udfs.consumer.listed_members import Row, nulls_first
+from hindsight.udfs.consumer.rows_of_rounds import microseconds, ranks
 from hindsight.udfs.strategies.member_families import Declared, has_no_choice, profile_of_member
-from hindsight.udfs.values.shell_patterns import is_like
+from hindsight.udfs.values.arrays import BoolArray, IntArray
+from hindsight.udfs.values.system_names import is_like
 
 CLIENT_LOG, RUNNING_INFO = "client_log", "running_info"
 
@@ -170,3 +176,63 @@ def setting_of(entries: Sequence[Mapping[str, Any]], cluster: str, consumer_grou
     own = [e for e in entries if is_like(cluster, e["cluster"]) and is_like(consumer_group, e["consumer_group"])]
     given = (next((e[name] for e in own if e.get(name) is not None), None) for name in Setting._fields)
     return Setting(*given)
+
+
+SHOWN = pa.schema(
+    [
+        ("consumer_group", pa.string()),
+        ("client_id", pa.string()),
+        ("source", pa.string()),
+        ("strategy", pa.string()),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+)
+_DAY_US = 86_400_000_000
+_EPOCH = date(1970, 1, 1)
+
+
+class Sighting(NamedTuple):
+    """A client showed its strategy in a source at an instant, epoch us."""
+
+    consumer_group: str
+    client_id: str
+    source: str
+    strategy: str
+    at: int
+
+
+def telling(shown: pa.Table) -> list[Sighting]:
+    """Of rows ``SHOWN``, sorted, those that tell of another strategy than the one before, and the last of each date."""
+    if not shown.num_rows:
+        return []
+    at = microseconds(shown, "at")
+    names = [ranks(shown, name) for name in ("consumer_group", "client_id", "source")]
+    strategy = ranks(shown, "strategy")
+    order = np.lexsort([strategy, at, *names[::-1]])
+    of_client = _changes(*(column[order] for column in names))
+    is_new = of_client | _changes(strategy[order])
+    is_last = np.append((of_client | _changes((at // _DAY_US)[order]))[1:], True)
+    rows = shown.take(pa.array(order[is_new | is_last]))
+    instants = microseconds(rows, "at").tolist()
+    texts = (rows[name].to_pylist() for name in SHOWN.names[:4])
+    return list(map(Sighting, *texts, instants))
+
+
+def _changes(*columns: IntArray) -> BoolArray:
+    """Where one of the columns differs from the row before; the first row does."""
+    found: BoolArray = np.append(True, np.logical_or.reduce([column[1:] != column[:-1] for column in columns]))
+    return found
+
+
+def handed_on(sightings: Sequence[Sighting], dates: Sequence[date], carry_days: int) -> Iterator[tuple[date, Sighting]]:
+    """Per date, client and source of a group's ``telling`` sightings the strategy last shown, while not older than
+    ``carry_days``."""
+    last: dict[tuple[str, str], list[tuple[date, Sighting]]] = {}
+    for one in sightings:
+        shown_on = _EPOCH + timedelta(days=one.at // _DAY_US)
+        last.setdefault((one.client_id, one.source), []).append((shown_on, one))
+    for of_client in last.values():
+        for day in dates:
+            before = [entry for entry in of_client if entry[0] <= day]
+            if before and day - before[-1][0] <= timedelta(days=carry_days):
+                yield day, before[-1][1]

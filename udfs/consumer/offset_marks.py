@@ -22,6 +22,7 @@ from hindsight.udfs.remoting.remoting_names import RETRY_PREFIX
 
 TopicQueue = tuple[str, str, int]  # topic, broker name, queue id
 LOGICAL = "__syslo__"  # before the scope of a static topic, in place of a broker: MixAll, 5.0 on
+_GROWN = 3  # readings on end that show more waiting each: not what comes between two commits
 _STATS_S = 50  # of the minute that consumeTps covers, what is surely covered though sampled every 10 s
 
 
@@ -144,6 +145,8 @@ class Mark:
     deleting: Deleting | None = None
     beyond_since: int | None = None  # first reading that shows the group's offset beyond the queue's end
     ended: Ended | None = None
+    grows_since: Read | None = None  # from which on each reading shows more messages waiting than the one before
+    grown: int = 0  # in how many readings
 
     @classmethod
     def of(cls, reading: Reading, top: int, ended: Ended | None = None) -> Mark:
@@ -189,6 +192,11 @@ class Mark:
             self.beyond_since = (self.beyond_since or at) if committed > broker else None
         if self.ended is not None:
             self._take_ended(self.ended, reading, timing)
+        last = self.last
+        if broker - committed <= last.broker_offset - last.consumer_offset:
+            self.grows_since, self.grown = None, 0
+        else:
+            self.grows_since, self.grown = self.grows_since or last, self.grown + 1
         self.last = reading
         if committed > self.top:
             self.top = committed
@@ -255,6 +263,7 @@ class OffsetMarks:
     marks: dict[TopicQueue, Mark] = field(default_factory=dict)
     speaking: set[TopicQueue] = field(default_factory=set)
     behind: dict[str, set[TopicQueue]] = field(default_factory=dict)  # by topic, queues that lag for long
+    growing: dict[str, set[TopicQueue]] = field(default_factory=dict)  # by topic, queues in which ever more waits
     retried: dict[TopicQueue, float] = field(default_factory=dict)  # messages a minute into retry queues
 
     def take(self, reading: Reading, timing: Timing) -> None:
@@ -283,12 +292,10 @@ class OffsetMarks:
         before, topic = mark.before, queue[0]
         if topic.startswith(RETRY_PREFIX):
             self._index_retry(queue, mark)
-        elif before is not None and mark.last.consumer_offset < before.broker_offset:
-            self.behind.setdefault(topic, set()).add(queue)
-        elif self.behind and queue in self.behind.get(topic, ()):
-            self.behind[topic].discard(queue)
-            if not self.behind[topic]:
-                del self.behind[topic]
+        else:
+            lags = before is not None and mark.last.consumer_offset < before.broker_offset
+            _keep(self.behind, topic, queue, lags)
+            _keep(self.growing, topic, queue, mark.grown >= _GROWN)
 
     def _index_retry(self, queue: TopicQueue, mark: Mark) -> None:
         came = 0 if mark.before is None else mark.last.broker_offset - mark.before.broker_offset
@@ -306,7 +313,7 @@ class OffsetMarks:
 
     def speak(self, timing: Timing) -> bool:
         """A rule may have something to say of the last readings."""
-        if self.speaking or self.behind:
+        if self.speaking or self.behind or self.growing:
             return True
         return any(rate >= timing.retries_a_minute for rate in self.retries_a_minute().values())
 
@@ -315,7 +322,7 @@ class OffsetMarks:
         return [
             [
                 *(*queue, _values(m.last), m.high, m.top, _values(m.later), _values(m.before)),
-                *(m.back, m.ahead, m.lost, m.deleting, m.beyond_since, m.ended),
+                *(m.back, m.ahead, m.lost, m.deleting, m.beyond_since, m.ended, _values(m.grows_since), m.grown),
             ]
             for queue, m in sorted(self.marks.items())
         ]
@@ -326,7 +333,7 @@ class OffsetMarks:
         made = cls()
         for topic, broker, queue_id, last, high, top, later, before, back, ahead, lost, *rest in state:
             # States of earlier releases end sooner.
-            deleting, beyond_since, ended = (*rest, None, None, None)[:3]
+            deleting, beyond_since, ended, grows_since, grown = (*rest, *(None,) * 5)[:5]
             mark = Mark(
                 Point(*last),
                 high,
@@ -339,10 +346,21 @@ class OffsetMarks:
                 Deleting(*deleting) if deleting else None,
                 beyond_since,
                 Ended(*ended) if ended else None,
+                Point(*grows_since) if grows_since else None,
+                grown or 0,
             )
             made.marks[topic, broker, queue_id] = mark
             made._index((topic, broker, queue_id), mark)
         return made
+
+
+def _keep(queues: dict[str, set[TopicQueue]], topic: str, queue: TopicQueue, is_one: bool) -> None:
+    if is_one:
+        queues.setdefault(topic, set()).add(queue)
+    elif queues and queue in queues.get(topic, ()):
+        queues[topic].discard(queue)
+        if not queues[topic]:
+            del queues[topic]
 
 
 def _ended(mark: Mark, reading: Reading) -> Ended:

@@ -47,8 +47,8 @@ def said_again(captures: pa.RecordBatch) -> tuple[dict[str, Said], dict[str | No
         if kind == INFO:
             reads[client_id] = at // 1000, line
         elif kind in (LISTING, ID_LIST):
-            lists[broker_name or None] = at // 1000, line
-    return reads, lists
+            lists[broker_name or None] = max((at, line), lists.get(broker_name or None, (at, line)))
+    return reads, {place: (at // 1000, line) for place, (at, line) in lists.items()}
 
 
 class _OwnersOf(Mapping[Queue, tuple[Owner, ...]]):

@@ -185,6 +185,17 @@ class TopicRound:
         return frozenset().union(*self.claimants.values())
 
 
+class Flip(NamedTuple):
+    """A subscription that went back and forth at a broker: two members subscribe differently. ``since``: epoch ms."""
+
+    topic: str
+    broker_name: str
+    expressions: tuple[str, ...]
+    changes: int
+    since: int
+    evidence: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Past:
     """What the rounds before say about this one: the walk over a group's rounds keeps it up to date."""
@@ -212,3 +223,5 @@ class Past:
     peopled_at: int = 0  # when a member was listed last, or nobody told who is
     empty_since: int = 0  # when first nobody was listed any more; 0: somebody is
     started_lately: bool = False  # a member has, and not every one has polled routes since
+    flips: tuple[Flip, ...] = ()  # subscriptions that went back and forth at a broker, by its log
+    held_back: Mapping[str, str] = field(default_factory=dict)  # brokers that do not let the group consume; the line

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from hindsight.udfs.consumer.failed_reads import channels_failed, losses, said_by_failure
 from hindsight.udfs.consumer.listed_members import INFO, OF_MEMBERS, STATS, STATUS, Row, again
 
-REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"  # PopAckConstants, 5.0 on: each broker's own, of messages popped in vain
 OF_GROUPS = (*OF_MEMBERS, STATS, STATUS)  # kinds of captures that say something of a group
 READ = (
     "client_id",
@@ -81,10 +80,11 @@ def reads_of(captures: Iterable[Row], *, was_cut: bool = False) -> Reads:
 
 
 def reads_again(reads: Reads, captures: Iterable[Row]) -> Reads:
-    """The reads of a round that shows the same, in its own order: only instants and lines are its own."""
-    said = {(read["client_id"], read["broker_name"]): read for read in reads.reads}
+    """The reads of a round that shows the same, in its own order; its own are instants, lines and brokers asked."""
+    said = {read["client_id"]: read for read in reads.reads}
     infos = [row for row in captures if row["kind"] == INFO]
-    return reads._replace(reads=[again(said[row["client_id"], row["broker_name"]], row) for row in infos])
+    own = [again(said[row["client_id"]], row) | {"broker_name": row["broker_name"]} for row in infos]
+    return reads._replace(reads=own)
 
 
 def broker_assigns(reads: Sequence[Row], model: str | None, ordered: bool | None) -> bool:

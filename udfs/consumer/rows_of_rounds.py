@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from hindsight.udfs.values.arrays import BoolArray, IntArray, is_text, order_of,
 
 RoundKey = tuple[str, str, int]  # group (or topic), collector, and the round's instant, epoch us
 NEVER = -(1 << 62)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class RowsOfRounds(NamedTuple):
@@ -84,6 +86,11 @@ def microseconds(rows: pa.Table | pa.RecordBatch, name: str) -> IntArray:
     column = whole(rows, name)
     found: IntArray = column.cast(pa.int64()).fill_null(NEVER).to_numpy(zero_copy_only=False)
     return found
+
+
+def instant(at_us: int) -> datetime:
+    """Epoch us as an instant."""
+    return EPOCH + timedelta(microseconds=at_us)
 
 
 def ranks(rows: pa.Table | pa.RecordBatch, name: str) -> IntArray:

@@ -9,15 +9,13 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from hindsight.udfs.consumer.expected_allocation import Expectation, MemberRule, expected_allocation
+from hindsight.udfs.consumer.expected_allocation import Expectation, MemberRule, Shares, expected_allocation
 from hindsight.udfs.consumer.listed_members import Listed, Row, listed_again
 from hindsight.udfs.consumer.member_rules import Rules
 from hindsight.udfs.consumer.missing_inputs import Inputs, not_asked, unanswered
 from hindsight.udfs.consumer.round_reads import Reads, broker_assigns, reads_again
-from hindsight.udfs.consumer.routed_topics import Route
-from hindsight.udfs.consumer.shares import Shares
-from hindsight.udfs.consumer.topic_routes import Queues
-from hindsight.udfs.values.list_digests import digest, list_digest
+from hindsight.udfs.consumer.topic_routes import Queues, Route
+from hindsight.udfs.values.date_digests import digest, list_digest
 
 
 class GroupFacts:

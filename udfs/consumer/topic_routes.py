@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from hindsight.udfs.allocation import java_string_key
 from hindsight.udfs.consumer.listed_members import Row, nulls_first
+from hindsight.udfs.consumer.rows_of_rounds import RowsOfRounds, microseconds, rows_of_rounds, with_evidence
 from hindsight.udfs.limits.door_rules import MOST_QUEUES
-from hindsight.udfs.values.list_digests import digest
+from hindsight.udfs.values.arrays import BoolArray, IntArray, chosen, whole
+from hindsight.udfs.values.date_digests import digest
+from hindsight.udfs.values.row_hashes import HashArray, mixed, sums, value_hashes
 
 ROUTE = "topicRoute"
 _READABLE = 4
@@ -137,3 +144,135 @@ def _view(captured_at: Any, rows: Sequence[Row] | None) -> _View:
 
 def _order(read: Row) -> list[tuple[bool, Any]]:
     return [nulls_first(read[name]) for name in ("answered", "captured_at", "error", "error_code", "evidence")]
+
+
+# Of a read: when, and in which round. Lists of them in an entry, one place a read in both.
+READ = ("captured_at", "round_at")
+Rounds = Mapping[str, IntArray]  # by collector their instants, epoch us, sorted
+
+
+def rounds_of(keys: Iterable[tuple[str, int]]) -> Rounds:
+    """Rounds, each named by its collector and instant, epoch us, as often as one likes."""
+    found: dict[str, set[int]] = {}
+    for collector, at in keys:
+        found.setdefault(collector, set()).add(at)
+    return {collector: np.array(sorted(own), np.int64) for collector, own in found.items()}
+
+
+def are_of(rows: pa.Table, rounds: Rounds) -> BoolArray:
+    """Which rows are of these rounds."""
+    at, found = microseconds(rows, "round_at"), np.zeros(rows.num_rows, np.bool_)
+    for collector, own in rounds.items():
+        is_own = np.asarray(pc.equal(rows["collector"], collector))
+        found[is_own] = np.isin(at[is_own], own)
+    return found
+
+
+def entries_schema(rows: pa.Schema) -> pa.Schema:
+    """The columns of entries, by those of rows."""
+    return pa.schema([f.with_type(pa.list_(f.type)) if f.name in READ else f for f in rows])
+
+
+def entries_of(rows: pa.Table) -> pa.Table:
+    """Each distinct entry once, with the lists of its reads, in the order of the rows."""
+    says = value_hashes(rows, [name for name in rows.column_names if name not in READ])
+    _, first, of = np.unique(says, return_index=True, return_inverse=True)
+    order = pa.array(np.argsort(of, kind="stable"))
+    offsets = pa.array(np.append(0, np.cumsum(np.bincount(of, minlength=len(first)))), pa.int32())
+    entries = rows.take(pa.array(first))
+    for name in READ:
+        lists = pa.ListArray.from_arrays(offsets, whole(rows, name).take(order))
+        entries = entries.set_column(entries.schema.get_field_index(name), name, lists)
+    return entries.cast(entries_schema(rows.schema))
+
+
+def rows_of(entries: pa.Table, rounds: Rounds) -> pa.Table:
+    """The rows that made the entries, as far as they are of these rounds."""
+    lists = {name: whole(entries, name) for name in READ}
+    parents = pc.list_parent_indices(lists["round_at"])
+    reads = pa.table({name: own.flatten() for name, own in lists.items()})
+    reads = reads.append_column("collector", whole(entries, "collector").take(parents))
+    wanted = pa.array(np.flatnonzero(are_of(reads, rounds)))
+    rows = entries.take(parents.take(wanted))
+    for name in READ:
+        rows = rows.set_column(rows.schema.get_field_index(name), name, reads[name].take(wanted))
+    return rows
+
+
+_READ = ("name_server", "answered", "error", "error_code")
+_TOLD = (
+    "name_server", "broker_name", "read_queue_nums", "perm", "logical_broker_name", "logical_queue_nums",
+    "logical_queues",
+)  # fmt: skip
+_DAY_US = 86_400_000_000
+
+
+class Route(NamedTuple):
+    """A topic's route, and a number for what it tells: equal for equal routes."""
+
+    number: int
+    told: TopicRoute
+
+
+class RoutedTopics:
+    """The routes of topics, by round."""
+
+    def __init__(
+        self, captures: pa.Table, routes: pa.Table, rounds: Rounds, collected: Iterable[tuple[str, str, int]] = ()
+    ) -> None:
+        """``captures``: of kind topicRoute; ``routes``: rows of ``topic_route``; ``rounds``: which may be asked for.
+
+        ``collected``: topics, collectors and days since 1970 of rounds that are not among them.
+        """
+        self._collected = _collected(captures) | set(collected)
+        captures, routes = (chosen(rows, are_of(rows, rounds)) for rows in (captures, routes))
+        self._captures = rows_of_rounds(with_evidence(captures), "topic", ("captured_at", "name_server"))
+        self._routes = rows_of_rounds(routes, "topic", ("captured_at", "name_server", "broker_name"))
+        self._shows = _ordered(self._captures, _READ)
+        self._told = _ordered(self._routes, _TOLD)
+        self._by_hash: dict[tuple[int, int], Route] = {}
+        self._numbers: dict[str, int] = {}
+
+    def is_collected(self, topic: str, collector: str, round_us: int) -> bool:
+        """Whether a collector asked for the topic's route on the date of a round."""
+        return (topic, collector, round_us // _DAY_US) in self._collected
+
+    def of(self, topic: str, collector: str, round_us: int) -> Route | None:
+        """The route of a topic in a round, epoch us; None: it was not asked for."""
+        key = (topic, collector, round_us)
+        place = self._captures.place_of.get(key)
+        if place is None:
+            return None
+        told = self._routes.place_of.get(key)
+        shows = int(self._shows[place]), 0 if told is None else int(self._told[told])
+        if shows not in self._by_hash:
+            read = topic_route(self._captures.of(key).to_pylist(), self._routes.of(key).to_pylist())
+            content = repr((read._replace(queues=None), read.queues and read.queues.list_hash))
+            self._by_hash[shows] = Route(self._numbers.setdefault(content, len(self._numbers)), read)
+        return self._by_hash[shows]
+
+    def evidence(self, topic: str, collector: str, round_us: int) -> str | None:
+        """The line of the read that counts; None: nobody asked."""
+        reads = self._captures.of((topic, collector, round_us))
+        if not len(reads):
+            return None
+        line: str = reads["evidence"][0].as_py() if len(reads) == 1 else last_read(reads.to_pylist())["evidence"]
+        return line
+
+
+def _collected(captures: pa.Table) -> set[tuple[str, str, int]]:
+    days = pa.array(microseconds(captures, "round_at") // _DAY_US)
+    each = captures.select(["topic", "collector"]).append_column("day", days)
+    each = each.group_by(["topic", "collector", "day"]).aggregate([])
+    return set(zip(*(each[name].to_pylist() for name in ("topic", "collector", "day")), strict=True))
+
+
+def _ordered(of: RowsOfRounds, columns: tuple[str, ...]) -> HashArray:
+    """A hash of each round's rows, with the order of the instants at which they were read."""
+    if not len(of.starts):
+        return np.zeros(0, np.uint64)
+    at, number = microseconds(of.rows, "captured_at"), of.numbers()
+    later = np.append(0, ((at[1:] != at[:-1]) & (number[1:] == number[:-1])).astype(np.int64))
+    step = np.cumsum(later)
+    place = (step - step[of.starts][number]).astype(np.uint64)
+    return sums(mixed(value_hashes(of.rows, columns) + mixed(place)), of.starts)

@@ -6,15 +6,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from hindsight.udfs.diagnosis.held_by_two import HeldByTwo, held_by_two
 from hindsight.udfs.diagnosis.log_findings import Event, LogFindings
 from hindsight.udfs.diagnosis.log_limits import CannotTell, limits_of_logs, limits_of_sends
-from hindsight.udfs.diagnosis.log_members import Member, members_of, of_nothing_said
+from hindsight.udfs.diagnosis.log_members import Member, SameId, members_of, of_nothing_said, same_ids, signs_of
 from hindsight.udfs.diagnosis.log_processes import consumes_of, processes_of, unique
 from hindsight.udfs.diagnosis.logged_by_brokers import ByBrokers, by_brokers
-from hindsight.udfs.diagnosis.logged_ownership import OWNED, SHARED, Key, Ownership, ProcessWalk, ownership_of
-from hindsight.udfs.diagnosis.logged_rebalances import Rebalance, rebalances_of, signs_of
-from hindsight.udfs.diagnosis.logged_troubles import Troubles, troubles_of
+from hindsight.udfs.diagnosis.logged_ownership import (
+    OWNED,
+    SHARED,
+    HeldByTwo,
+    Key,
+    Ownership,
+    ProcessWalk,
+    held_by_two,
+    ownership_of,
+)
+from hindsight.udfs.diagnosis.logged_rebalances import Rebalance, rebalances_of
+from hindsight.udfs.diagnosis.logged_troubles import Subject, Tally, Troubles, of_other_clients, troubles_of
 from hindsight.udfs.logs.broker_log_lines import broker_of
 
 SILENCE_MS = 30_000  # a client that holds queues writes every 5 s, and brokers wait 120 s before they drop it
@@ -28,9 +36,11 @@ class Diagnosis:
     members: list[Member]
     ownership: list[Ownership]
     held_by_two: list[HeldByTwo]
+    same_ids: list[SameId]
     rebalances: list[Rebalance]
     troubles: list[Troubles]
     by_brokers: ByBrokers
+    other_clients: dict[Subject, Tally]
     cannot_tell: list[CannotTell]
 
     def of_groups(self, pattern: str) -> Diagnosis:
@@ -40,6 +50,7 @@ class Diagnosis:
             members=[one for one in self.members if fnmatchcase(one.consumer_group, pattern)],
             ownership=[one for one in self.ownership if fnmatchcase(one.key.consumer_group, pattern)],
             held_by_two=[one for one in self.held_by_two if fnmatchcase(one.consumer_group, pattern)],
+            same_ids=[one for one in self.same_ids if any(fnmatchcase(name, pattern) for name in one.consumer_groups)],
             rebalances=[one for one in self.rebalances if fnmatchcase(one.consumer_group, pattern)],
         )
 
@@ -59,9 +70,11 @@ def diagnosis_of(logs: Iterable[LogFindings], silence_ms: int = SILENCE_MS) -> D
         members,
         sorted([*_without_contradiction(known), *of_nothing_said(members, known)], key=_in_order),
         held_by_two(known, consumes),
-        rebalances_of(walks, memberships),
+        same_ids(walks),
+        rebalances_of([walk.process for walk in walks], memberships),
         troubles,
         by_brokers(memberships),
+        of_other_clients(unique(event for log in logs for event in log.others)),
         [
             *limits_of_logs(logs, {path for walk in walks if walk.process.events for path in walk.process.paths}),
             *limits_of_sends(troubles),

@@ -5,6 +5,7 @@ Every line is read as a client's and as a broker's: which of the two a log is, i
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from sys import intern
 from typing import Any, Literal, NamedTuple
 
 from hindsight.udfs.diagnosis.log_life import Life
-from hindsight.udfs.lines.bounded_lines import Line, Refusal
+from hindsight.udfs.lines.bounded_lines import Line
 from hindsight.udfs.lines.parsed_line import ClientLogLayout, ParsedLine, is_instant
 from hindsight.udfs.logs.broker_log_lines import ISOLATIONS, is_server_s, parse_broker_log
 from hindsight.udfs.logs.client_log_layouts import reading_of
@@ -22,8 +23,57 @@ from hindsight.udfs.logs.client_log_lines import parse_client_log
 from hindsight.udfs.logs.log_layouts import LogReading, without_colours, written_at
 from hindsight.udfs.logs.log_wrappers import may_be_wrapped, unwrap
 from hindsight.udfs.logs.logged_lines import line_digest
-from hindsight.udfs.logs.ordinary_lines import NOTHING, Consumes, Ordinary, read_ordinary
 from hindsight.udfs.logs.padded_fractions import Look
+
+_OFFSETS = re.compile(r"\[persistAll\] Group: (?P<group>[^ ]++) ClientId: (?P<client_id>[^ ]++) updateConsume")
+_BEAT = re.compile(r"HeartbeatData \[clientID=(?P<client_id>[^,\[\]]++), producerDataSet=")
+_OF_GROUP = re.compile(
+    r"ConsumerData \[groupName=(?P<group>[^,\[\]]++), consumeType=(?P<consume_type>[A-Z_]++), "
+    r"messageModel=(?P<message_model>[A-Z_]++)"
+)
+_STOPPED = re.compile(r"the consumer \[(?P<group>[^\[\]]++)\] shutdown OK")
+
+
+class Consumes(NamedTuple):
+    """How a client says that it consumes in a group."""
+
+    client_id: str
+    consumer_group: str
+    consume_type: str
+    message_model: str
+
+
+class Ordinary(NamedTuple):
+    """What a line tells; ``client_id``: of the client that wrote it, ``stopped_group``: whose consumer it stopped."""
+
+    client_id: str | None = None
+    consumes: tuple[Consumes, ...] = ()
+    stopped_group: str | None = None
+
+
+NOTHING = Ordinary()
+
+
+def read_ordinary(text: str) -> Ordinary:
+    """What a line of a client log tells beside its events; most tell nothing."""
+    if "[persistAll] " in text:
+        found = _OFFSETS.search(text)
+        return Ordinary(found["client_id"]) if found else NOTHING
+    if "HeartbeatData [" in text:
+        found = _BEAT.search(text)
+        return _of_heartbeat(found["client_id"], text) if found else NOTHING
+    if "] shutdown OK" in text:
+        found = _STOPPED.search(text)
+        return Ordinary(stopped_group=found["group"]) if found else NOTHING
+    return NOTHING
+
+
+def _of_heartbeat(client_id: str, text: str) -> Ordinary:
+    consumes = tuple(
+        Consumes(client_id, one["group"], one["consume_type"], one["message_model"]) for one in _OF_GROUP.finditer(text)
+    )
+    return Ordinary(client_id, consumes)
+
 
 LogKind = Literal["client_log", "broker_log", "both", "neither"]
 CLIENT_LOG: LogKind = "client_log"
@@ -35,6 +85,7 @@ _FIRST_OF_PROCESS = ("InstanceIndex:0,", "FactoryIndex: 0 ", "FactoryIndex: 0,")
 # Of a row, what a diagnosis looks at.
 _KEPT = (
     "kind",
+    "language",
     "consumer_group",
     "client_group",
     "topic",
@@ -68,6 +119,9 @@ _KEPT = (
     "old_sub_string",
     "consume_type",
     "message_model",
+    "address",
+    "last_update_at",
+    "error",
 )
 # Events that come with each queue or each beat, and tell a diagnosis nothing that another line does not.
 _LEFT_OUT = frozenset(
@@ -105,7 +159,8 @@ class RefusedLine(NamedTuple):
 class LogFindings:
     """What one log holds; ``lives``: by process id (None: the layout writes none), ``own_lives``: by client id.
 
-    ``brokers``: the names that its lines give to a broker's address.
+    ``brokers``: the names that its lines give to a broker's address. ``others``: lines of Go, C++ and gRPC clients,
+    which own queues by other rules.
     """
 
     path: str
@@ -120,6 +175,7 @@ class LogFindings:
     consumes: set[Consumes] = field(default_factory=set)
     zone_assumed: bool = False
     brokers: dict[str, set[str]] = field(default_factory=dict)
+    others: list[Event] = field(default_factory=list)
 
     def wrote(self) -> tuple[int, int] | None:
         """When its first and its last word were written; None: no line says when."""
@@ -160,7 +216,7 @@ def find_in_log(
     finder = _Finder(path, reading_of(layout, zone, path, look), reading_of(layout, _ASSUMED, path, look), silence_ms)
     of_client, of_broker = tee(lines)
     pairs = zip(
-        judge(_of_java(parse_client_log(of_client, zone=zone, file=path, layout=layout, look=look))),
+        judge(parse_client_log(of_client, zone=zone, file=path, layout=layout, look=look)),
         judge(parse_broker_log(of_broker, zone=zone, file=path, look=look)),
         strict=True,
     )
@@ -197,6 +253,7 @@ class _Finder:
             found.memberships.clear()
         if found.kind == BROKER_LOG:
             found.events.clear()
+            found.others.clear()
             found.own_lives.clear()
             found.consumes.clear()
         readers = {BOTH: (CLIENT_LOG, BROKER_LOG), NEITHER: (CLIENT_LOG, BROKER_LOG)}.get(found.kind, (found.kind,))
@@ -242,6 +299,11 @@ class _Finder:
 
     def _keep(self, parsed: ParsedLine, row: dict[str, Any], pid: int | None) -> None:
         kind = row.get("kind", "rebalance_result")
+        if row.get("language") not in (None, "JAVA"):
+            if kind not in _LEFT_OUT:
+                at, number = row["logged_at"], parsed.line.number
+                self.found.others.append(Event(at, number, kind, row.get("pid"), _identity(row), _trimmed(row)))
+            return
         client_id = row.get("client_id")
         if client_id is not None:
             self._live(self.found.own_lives, client_id).hear(row["logged_at"])
@@ -274,7 +336,7 @@ def _inner(text: str) -> str:
 def _kind(found: LogFindings) -> LogKind:
     """What a log is by what was found in it: a broker's holds a client's lines of its own, but no consumer's."""
     of_both = {"route_changed"} | (ISOLATIONS if is_server_s(found.path) else set())
-    is_client = bool(found.own_lives) or any(one.kind not in of_both for one in found.events)
+    is_client = bool(found.own_lives or found.others) or any(one.kind not in of_both for one in found.events)
     if found.memberships:
         return "both" if is_client else "broker_log"
     return "client_log" if is_client or found.events else "neither"
@@ -313,12 +375,3 @@ def _trimmed(row: dict[str, Any]) -> dict[str, Any]:
     if row.get("kind") == "client_created":
         kept["is_first_of_process"] = any(mark in text for mark in _FIRST_OF_PROCESS)
     return kept
-
-
-def _of_java(parsed: Iterable[ParsedLine]) -> Iterator[ParsedLine]:
-    """What a Go, C++ or gRPC client logs follows other rules, which are not known here: its lines are refused."""
-    for line in parsed:
-        if any(row.get("language") not in (None, "JAVA") for _, row in line.records):
-            yield line._replace(records=(), refusal=Refusal("FOREIGN_CLIENT_LOG", "a line of a Go, C++ or gRPC client"))
-        else:
-            yield line

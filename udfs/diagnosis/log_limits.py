@@ -22,7 +22,8 @@ class CannotTell(NamedTuple):
 
 _NOTHING_FOUND = "no line tells of queues, members or sends; a client's log does at level INFO"
 _OF_A_SERVER = "a log that a broker, proxy, name server or controller writes; none of its lines answers a question here"
-_FOREIGN = "a log of the C++ or the Go client, whose lines are not read"
+_FOREIGN = "lines of a Go client in a layout that is not its own, which is not read"
+_OTHER = "a log of a Go, C++ or gRPC client: what it owned from when to when is not told here; a run has its rows"
 _UNKNOWN_LAYOUT = "no line could be read; [[ingest.client_log_layout]] of the settings can declare their layout"
 _KIND_UNCLEAR = "lines of clients and of a broker, read as both; --client-log or --broker-log says which it is"
 _ZONE_ASSUMED = "times without a zone, taken to be in that of the settings (UTC unless set); --zone gives another"
@@ -37,6 +38,8 @@ def limits_of_logs(logs: list[LogFindings], told: Container[str]) -> list[Cannot
         elif log.refused:
             codes = ", ".join(f"{code} {count:,}" for code, count in sorted(log.refused.items()))
             found.append(CannotTell("REFUSED_LINES", log.path, f"lines that could not be read: {codes}"))
+        if log.others:
+            found.append(CannotTell("OTHER_CLIENT", log.path, _OTHER))
         if log.kind == BOTH:
             found.append(CannotTell("KIND_UNCLEAR", log.path, _KIND_UNCLEAR))
         if log.zone_assumed and log.kind != NEITHER:

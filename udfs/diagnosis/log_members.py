@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from hindsight.udfs.diagnosis.log_processes import Process
+from hindsight.udfs.diagnosis.log_findings import Event
+from hindsight.udfs.diagnosis.log_processes import STAMPS_ERR_MS, Process
 from hindsight.udfs.diagnosis.logged_ownership import (
     NO_CLIENT_LOG,
     NO_RESULT,
@@ -15,7 +17,34 @@ from hindsight.udfs.diagnosis.logged_ownership import (
     Ownership,
     ProcessWalk,
 )
-from hindsight.udfs.diagnosis.logged_rebalances import Sign
+
+
+class Sign(NamedTuple):
+    """A member that came (``joined``) or went, as a broker's log tells."""
+
+    at: int
+    consumer_group: str
+    client_id: str
+    joined: bool
+    how: str
+    broker_name: str
+
+
+_SIGNS: Mapping[str, tuple[bool, str]] = {
+    "consumer_connected": (True, "connected"),
+    "consumer_unregistered": (False, "unregistered"),
+    "consumer_channel_closed": (False, "channel closed"),
+    "proxy_client_gone": (False, "forgotten by a proxy"),
+}
+
+
+def signs_of(memberships: Iterable[tuple[str, Event]]) -> list[Sign]:
+    """Members that came and went, as brokers' logs tell."""
+    return [
+        Sign(event.at, event.row["client_group"], event.row["client_id"], *_SIGNS[event.kind], broker_name)
+        for broker_name, event in memberships
+        if event.kind in _SIGNS and event.row.get("client_group")
+    ]
 
 
 class Member(NamedTuple):
@@ -52,6 +81,40 @@ def members_of(walks: list[ProcessWalk], consumes: Consumes, signs: list[Sign]) 
         for client_id in _named(walk):
             home[client_id] = walk  # of several the last: the order is by log and process id
     return [_member(*pair, home.get(pair[1]), consumes, signs) for pair in sorted(pairs)]
+
+
+class SameId(NamedTuple):
+    """A client id that two processes had at once, epoch ms; ``processes``: log and process id of each.
+
+    Brokers take them for one member: both get the same queues, and each message may be consumed twice.
+    """
+
+    client_id: str
+    consumer_groups: tuple[str, ...]
+    processes: tuple[tuple[str, int | None], ...]
+    since: int
+    until: int
+
+
+def same_ids(walks: list[ProcessWalk]) -> list[SameId]:
+    """Client ids that run in two processes at once, for longer than stamps may err."""
+    runs: dict[str, list[tuple[int, int, ProcessWalk]]] = {}
+    for walk in walks:
+        for client_id in _named(walk):
+            lives, stopped = walk.process.lives_of(client_id), walk.stopped.get(client_id)
+            first = min(one.at for one in walk.process.events if one.row.get("client_id") == client_id)
+            if lives:
+                runs.setdefault(client_id, []).append((first, stopped or lives[-1].end, walk))
+    found = []
+    for client_id, of_client in sorted(runs.items()):
+        for number, (since, until, walk) in enumerate(of_client):
+            for began, ended, other in of_client[number + 1 :]:
+                both = max(since, began), min(until, ended)
+                if both[1] - both[0] > STAMPS_ERR_MS:
+                    groups = {key.consumer_group for one in (walk, other) for key in one.said if key[2] == client_id}
+                    named = tuple((one.process.log, one.process.pid) for one in (walk, other))
+                    found.append(SameId(client_id, tuple(sorted(groups)), named, *both))
+    return found
 
 
 def _named(walk: ProcessWalk) -> set[str]:

@@ -15,12 +15,10 @@ from dataclasses import dataclass, field
 
 from hindsight.udfs.diagnosis.log_findings import BROKER_LOG, Event, LogFindings
 from hindsight.udfs.diagnosis.log_life import Stretch, joined
+from hindsight.udfs.logs.rolled_logs import log_of
 
-_ROTATED = re.compile(r"(?P<log>.*\.(?:log|LOG|out|txt))(?:[.-][0-9][0-9._-]*)?")
-_FOLDERS = frozenset({"otherdays", "other_days"})  # into which RocketMQ moves what it rolls
-_NUMBERED = re.compile(r"[.-][0-9][0-9._-]*(?=\.(?:log|LOG)\Z)")
 _OVERLAP_MS = 1000  # of parts that follow each other: threads write out of order, and stamps may be of whole seconds
-_STAMPS_ERR_MS = 2000
+STAMPS_ERR_MS = 2000
 _OF_PID = re.compile(r"(?P<address>[^@]+)@(?P<pid>[0-9]+)(?:#[0-9]+)?(?:@.*)?")
 
 
@@ -90,7 +88,7 @@ def _is_shared(events: list[Event]) -> bool:
 def _is_of_a_second(first: Event, events: list[Event]) -> bool:
     """Whether a process began, with its first client, when there had been another."""
     others = (one for one in events if one.row.get("client_id") not in (None, first.row["client_id"]))
-    return any(one.at < first.at - _STAMPS_ERR_MS or one.row.get("is_first_of_process") for one in others)
+    return any(one.at < first.at - STAMPS_ERR_MS or one.row.get("is_first_of_process") for one in others)
 
 
 def _in_order(logs: list[LogFindings]) -> list[Event]:
@@ -149,18 +147,6 @@ def _is_its_own(one: Event) -> bool:
     """Whether no other process can have written an equal line: it names its client, or a send's random number."""
     is_sent = one.kind == "send_failed" and not one.row.get("arguments_lost")
     return one.row.get("client_id") is not None or is_sent
-
-
-def log_of(path: str) -> str:
-    """``a/x.log`` for ``a/x.log.3.gz`` and ``a/x.log-20260105``, and for RocketMQ's own ``a/otherdays/x-3.log.gz``."""
-    path = path.removesuffix(".gz").removesuffix(".zip")
-    folder, cut, name = path.rpartition("/")
-    found = _ROTATED.fullmatch(name)
-    name = found["log"] if found else name
-    if folder.rpartition("/")[2] in _FOLDERS:
-        folder, cut = folder.rpartition("/")[0], "/"
-        name = _NUMBERED.sub("", name)
-    return f"{folder}{cut}{name}" if folder else name
 
 
 def consumes_of(logs: Iterable[LogFindings]) -> Mapping[tuple[str, str], tuple[str, str]]:

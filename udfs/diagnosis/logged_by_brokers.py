@@ -13,6 +13,9 @@ from hindsight.udfs.diagnosis.log_findings import Event
 from hindsight.udfs.diagnosis.logged_troubles import Isolation, Tally, isolations_of
 
 Memberships = Iterable[tuple[str, Event]]
+AT_NAME_SERVERS = (
+    "broker_expired", "broker_channel_destroyed", "broker_unregistered", "topic_unregistered", "broker_registered",
+)  # fmt: skip
 _ISOLATIONS = ("broker_isolated", "broker_unreachable", "broker_reachable")
 
 
@@ -51,6 +54,15 @@ class GoneClient(NamedTuple):
     at: int
 
 
+class AtNameServer(NamedTuple):
+    """A broker that came or went at a name server, or a topic that no broker has any more: ``what`` is the kind."""
+
+    name_server: str
+    what: str
+    subject: str
+    tally: Tally
+
+
 class ByBrokers(NamedTuple):
     """All of it, each list in order."""
 
@@ -58,12 +70,28 @@ class ByBrokers(NamedTuple):
     locks: list[RefusedLock]
     gone: list[GoneClient]
     isolations: list[tuple[str, Isolation]]
+    at_name_servers: list[AtNameServer]
 
 
 def by_brokers(memberships: Memberships) -> ByBrokers:
     """Bring together what brokers' and proxies' logs tell, in order of time."""
     memberships = list(memberships)
-    return ByBrokers(_subscriptions(memberships), _locks(memberships), _gone(memberships), _isolations(memberships))
+    return ByBrokers(
+        _subscriptions(memberships),
+        _locks(memberships),
+        _gone(memberships),
+        _isolations(memberships),
+        _at_name_servers(memberships),
+    )
+
+
+def _at_name_servers(memberships: Memberships) -> list[AtNameServer]:
+    seen: dict[tuple[str, str, str], Tally] = {}
+    for name_server, one in memberships:
+        if one.kind in AT_NAME_SERVERS:
+            subject = str(one.row.get("broker_address") or one.row.get("topic"))
+            seen.setdefault((name_server, one.kind, subject), Tally()).add(one.at, None)
+    return [AtNameServer(*key, tally) for key, tally in seen.items()]
 
 
 def _subscriptions(memberships: Memberships) -> list[SubscriptionChange]:

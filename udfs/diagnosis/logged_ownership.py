@@ -10,13 +10,14 @@ RebalancePushImpl#messageQueueChanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hindsight.udfs.diagnosis.log_findings import CONSUMER_STOPPED, Event
 from hindsight.udfs.diagnosis.log_life import Stretch, stretch_at
-from hindsight.udfs.diagnosis.log_processes import Process
+from hindsight.udfs.diagnosis.log_processes import STAMPS_ERR_MS, Process
+from hindsight.udfs.rebalances.client_lines import NOT_ADDED, NotTaken
 
 Queues = tuple[tuple[str, int], ...]
 OWNED, SHARED, STOPPED, UNKNOWN = "owned", "shared", "stopped", "unknown"
@@ -25,6 +26,7 @@ PULLS, NOT_SAID_WHETHER_PUSH, WHOSE_NOT_SAID = "PULLS", "NOT_SAID_WHETHER_PUSH",
 RESTARTED = "RESTARTED"
 NO_CLIENT_LOG, NO_RESULT = "NO_CLIENT_LOG", "NO_RESULT"
 _PUSH, _PULL = "CONSUME_PASSIVELY", "CONSUME_ACTIVELY"
+_BROADCASTING = "BROADCASTING"
 _APPLIED_WITHIN_MS = 1000
 _STOPS_WITHIN_MS = 2000
 
@@ -77,7 +79,7 @@ class ProcessWalk:
     created: dict[str, int] = field(default_factory=dict)
     stopped: dict[str, int] = field(default_factory=dict)
     is_push: set[tuple[str, str]] = field(default_factory=set)
-    _not_taken: dict[tuple[str, str], set[tuple[str, int]]] = field(default_factory=dict)
+    _not_taken: NotTaken = field(default_factory=NotTaken)
     _last_of_topic: dict[str, tuple[Key, int]] = field(default_factory=dict)
 
     def walk(self) -> ProcessWalk:
@@ -92,8 +94,7 @@ class ProcessWalk:
         """All queues of a client's topic, but for those that this pass could not lock."""
         row = event.row
         key = Key(row["consumer_group"], row["topic"], row["client_id"])
-        missing = self._not_taken.get(key[:2], set())
-        self._say(key, Said(event.at, tuple(sorted(set(row["queues"]) - missing))))
+        self._say(key, Said(event.at, self._taken(key, row["queues"])))
         self._last_of_topic[key.topic] = (key, event.at)
 
     def take_assignment(self, event: Event) -> None:
@@ -101,8 +102,7 @@ class ProcessWalk:
         row = event.row
         key = Key(row["consumer_group"], row["topic"], row["client_id"])
         state = SHARED if row.get("is_shared") else OWNED
-        missing = self._not_taken.get(key[:2], set())
-        self._say(key, Said(event.at, tuple(sorted(set(row["queues"]) - missing)), state))
+        self._say(key, Said(event.at, self._taken(key, row["queues"]), state))
         self.is_push.add((row["client_id"], key.consumer_group))
 
     def take_broadcast(self, event: Event) -> None:
@@ -119,22 +119,26 @@ class ProcessWalk:
         if key is not None and key.client_id is not None and event.at - at <= _APPLIED_WITHIN_MS:
             self.is_push.add((key.client_id, key.consumer_group))
 
-    def take_failure(self, event: Event) -> None:
-        """A queue that was allotted, and could not be taken."""
+    def take_attempt(self, event: Event) -> None:
+        """A queue that was allotted, and could be taken or not."""
         if event.row.get("detail"):
             row = event.row
-            self._not_taken.setdefault((row["consumer_group"], row["topic"]), set()).add(_queue(row))
-
-    def take_addition(self, event: Event) -> None:
-        """A queue that was taken, perhaps one that could not be before."""
-        row = event.row
-        self._not_taken.get((row["consumer_group"], row["topic"]), set()).discard(_queue(row))
+            self._not_taken.hear(row["consumer_group"], row["topic"], event.kind, {_queue(row)}, event.at)
 
     def take_removal(self, event: Event) -> None:
         """A queue of a topic that is no longer subscribed: no result follows."""
+        if (event.row.get("detail") or "").startswith("truncate"):
+            self._give_up(event)
+
+    def take_drop(self, event: Event) -> None:
+        """A queue of which the broker lacks the offset: the client drops it, and takes it again."""
         row = event.row
-        if not (row.get("detail") or "").startswith("truncate"):
-            return
+        if row.get("consumer_group") and row.get("queue_id") is not None:
+            self._give_up(event)
+            self._not_taken.hear(row["consumer_group"], row["topic"], NOT_ADDED, {_queue(row)}, event.at)
+
+    def _give_up(self, event: Event) -> None:
+        row = event.row
         holders = [key for key in self._of(row["consumer_group"], row["topic"]) if _queue(row) in self._held(key)]
         for key in holders:
             left = tuple(queue for queue in self._held(key) if queue != _queue(row))
@@ -166,16 +170,24 @@ class ProcessWalk:
         """A consumer stopped; the line names its group. Its client has said so just before, unless others use it."""
         group = event.row["consumer_group"]
         keys = [key for key in self.said if key.consumer_group == group]
-        ended = [self.said[key][-1] for key in keys]
-        if any(one.state == STOPPED and event.at - one.at <= _STOPS_WITHIN_MS for one in ended):
+        just_stopped = [client_id for client_id, at in self.stopped.items() if event.at - at <= _STOPS_WITHIN_MS]
+        if any(self._groups(client_id) <= {group} or group in self._groups(client_id) for client_id in just_stopped):
             return
-        still = [key for key, one in zip(keys, ended, strict=True) if one.state != STOPPED]
+        still = [key for key in keys if self.said[key][-1].state != STOPPED]
         is_alone = len({key.client_id for key in still}) == 1
         for key in still:
             self._say(key, Said(event.at, (), STOPPED) if is_alone else Said(event.at, None, reason=WHOSE_NOT_SAID))
 
+    def _taken(self, key: Key, given: Queues) -> Queues:
+        before = set(self._held(key)) if key in self.said else set()
+        return tuple(sorted(self._not_taken.taken(key.consumer_group, key.topic, set(given), before)))
+
     def _say(self, key: Key, said: Said) -> None:
         self.said.setdefault(key, []).append(said)
+
+    def _groups(self, client_id: str) -> set[str]:
+        named = {of_group for of_client, of_group in self.consumes if of_client == client_id}
+        return named | {key.consumer_group for key in self.said if key.client_id == client_id}
 
     def _of(self, group: str, topic: str) -> list[Key]:
         return [key for key in self.said if key[:2] == (group, topic)]
@@ -196,10 +208,11 @@ _TAKEN: Mapping[str, Callable[[ProcessWalk, Event], None]] = {
     "queues_assigned": ProcessWalk.take_assignment,
     "broadcast_queues_changed": ProcessWalk.take_broadcast,
     "rebalance_applied": ProcessWalk.take_applied,
-    "lock_failed": ProcessWalk.take_failure,
-    "queue_add_failed": ProcessWalk.take_failure,
-    "queue_added": ProcessWalk.take_addition,
+    "lock_failed": ProcessWalk.take_attempt,
+    "queue_add_failed": ProcessWalk.take_attempt,
+    "queue_added": ProcessWalk.take_attempt,
     "queue_removed": ProcessWalk.take_removal,
+    "offset_illegal": ProcessWalk.take_drop,
     "client_created": ProcessWalk.take_creation,
     "client_started": ProcessWalk.take_start,
     "client_stopped": ProcessWalk.take_stop,
@@ -290,3 +303,65 @@ def _queue(row: Mapping[str, object]) -> tuple[str, int]:
 
 def _by_name(key: Key) -> tuple[str, str, str]:
     return key.consumer_group, key.topic, key.client_id or ""
+
+
+class HeldByTwo(NamedTuple):
+    """Queues that several clients held at once, as they say themselves, epoch milliseconds."""
+
+    consumer_group: str
+    topic: str
+    client_ids: tuple[str, ...]
+    queues: Queues
+    since: int
+    until: int
+
+
+class _Hold(NamedTuple):
+    since: int
+    until: int
+    client_id: str
+
+
+def held_by_two(known: Iterable[Ownership], consumes: Consumes) -> list[HeldByTwo]:
+    """Where two clients of a group that shares its queues held one at once, for longer than stamps may err."""
+    found: dict[tuple[int, int, str, str, tuple[str, str]], list[tuple[str, int]]] = {}
+    for (group, topic, queue), holds in _by_queue(known, consumes).items():
+        for since, until, clients in _pairs_at_once(holds):
+            found.setdefault((since, until, group, topic, clients), []).append(queue)
+    return [
+        HeldByTwo(group, topic, clients, tuple(sorted(queues)), since, until)
+        for (since, until, group, topic, clients), queues in sorted(found.items())
+    ]
+
+
+def _by_queue(
+    known: Iterable[Ownership], consumes: Consumes
+) -> dict[tuple[str, str, tuple[str, int]], dict[str, list[_Hold]]]:
+    """Who held a queue when, each client's stretches that touch joined."""
+    found: dict[tuple[str, str, tuple[str, int]], dict[str, list[_Hold]]] = {}
+    for one in sorted(known, key=lambda one: one.since):
+        group, topic, client_id = one.key
+        if one.state != OWNED or client_id is None or one.until is None:
+            continue
+        if consumes.get((client_id, group), ("", ""))[1] == _BROADCASTING:
+            continue
+        for queue in one.queues:
+            holds = found.setdefault((group, topic, queue), {}).setdefault(client_id, [])
+            if holds and holds[-1].until == one.since:
+                holds[-1] = holds[-1]._replace(until=one.until)
+            else:
+                holds.append(_Hold(one.since, one.until, client_id))
+    return found
+
+
+def _pairs_at_once(holds: dict[str, list[_Hold]]) -> Iterator[tuple[int, int, tuple[str, str]]]:
+    """Stretches of two clients that overlap, each pair once, with when."""
+    running: list[_Hold] = []
+    for one in sorted(hold for of_client in holds.values() for hold in of_client):
+        running = [other for other in running if other.until - one.since > STAMPS_ERR_MS]
+        for other in running:
+            until = min(one.until, other.until)
+            if until - one.since > STAMPS_ERR_MS and other.client_id != one.client_id:
+                first, second = sorted((one.client_id, other.client_id))
+                yield one.since, until, (first, second)
+        running.append(one)

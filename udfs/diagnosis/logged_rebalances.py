@@ -1,49 +1,35 @@
-"""The results that clients printed in, the rebalances that they belong to out: what set each off, and how long it took.
+"""Walked processes and what brokers saw in, the rebalances of each group out: rows of ``rebalance_event`` in waves.
 
-Results of one group with one number of members, each soon after the one before,
-are one rebalance: a client that is not told of a change finds it at its next timer, 20 s later.
+The fold that makes the table makes them, date by date, so both say the same. Rows of one group and cause, each soon
+after the one before, are a wave: a client that is not told of a change finds it at its next timer, 20 s later.
 Source: RebalanceService, ClientRemotingProcessor#notifyConsumerIdsChanged, MQClientInstance#rebalanceImmediately.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from hindsight.udfs.diagnosis.log_findings import Event
-from hindsight.udfs.diagnosis.logged_ownership import STOPPED, ProcessWalk
-from hindsight.udfs.diagnosis.logged_results import (
-    JOINED,
-    LEFT,
-    NOT_SAID,
-    ONE_REBALANCE_MS,
-    REPLACED,
-    ROUTE,
-    STARTED,
-    WOKEN_WITHIN_MS,
-    Result,
-    ResultReader,
-)
+from hindsight.udfs.diagnosis.log_processes import Process
+from hindsight.udfs.rebalances.client_lines import REFUSED
+from hindsight.udfs.rebalances.log_lines_of_groups import OF_GROUP, OF_LOG, Told, line_of
+from hindsight.udfs.rebalances.rebalance_event import APPLIED
+from hindsight.udfs.rebalances.rebalance_event import Rebalance as OfClient
+from hindsight.udfs.rebalances.rebalance_fold import HOW, Membership, RebalanceFold
+from hindsight.udfs.rebalances.rebalance_triggers import BY_NOTICE, JOINED, REACTS_WITHIN_MS, START, UNKNOWN, WENT
 
-BY_NOTICE, BY_START, BY_TIMER = "notification", "start", "timer"
-_SECOND_MS = 1_000  # a broker's stamp may be as much too early
-
-
-class Sign(NamedTuple):
-    """A member that came (``joined``) or went, as a log tells; ``broker_name`` None: as it tells itself."""
-
-    at: int
-    consumer_group: str
-    client_id: str
-    joined: bool
-    how: str
-    broker_name: str | None
+NOT_SAID = "not_said"
+_DAY_MS = 86_400_000
+_KINDS = frozenset((*OF_LOG, *OF_GROUP, "rebalance_result"))
+_OF_MEMBERS = (START, JOINED, *WENT, UNKNOWN)
 
 
 class Rebalance(NamedTuple):
-    """``began_at``: of the first sign of it, ``ended_at``: of the last result. ``moved``: queues that somebody gained.
+    """``began_at``: of what set it off, else of the first result; ``ended_at``: of the last. ``moved``: queues gained.
 
+    ``took_ms`` None: no line tells when it was set off. ``also``: what matches too, or what it may have been.
     ``members_before`` and ``members_after``: as the clients counted. ``joined``, ``left``: whom a log names.
     """
 
@@ -51,7 +37,10 @@ class Rebalance(NamedTuple):
     topics: tuple[str, ...]
     began_at: int
     ended_at: int
+    took_ms: int | None
+    took_at_least_ms: int
     triggers: tuple[str, ...]
+    also: tuple[str, ...]
     woken_by: str
     members_before: int | None
     members_after: int | None
@@ -60,103 +49,76 @@ class Rebalance(NamedTuple):
     clients: tuple[str, ...]
     moved: int
 
-    @property
-    def took_ms(self) -> int:
-        """From its first sign to the last client's result."""
-        return self.ended_at - self.began_at
 
-
-def rebalances_of(walks: Iterable[ProcessWalk], memberships: Iterable[tuple[str, Event]]) -> list[Rebalance]:
+def rebalances_of(processes: Iterable[Process], memberships: Iterable[tuple[str, Event]]) -> list[Rebalance]:
     """All rebalances in order; ``memberships``: broker's name and what its log tells."""
-    walks = list(walks)
-    by_group: dict[str, list[Result]] = defaultdict(list)
-    for walk in walks:
-        for result in ResultReader(walk).read():
-            by_group[result.key.consumer_group].append(result)
-    signs = sorted({*signs_of(memberships), *_own_signs(walks)}, key=lambda sign: (sign.at, str(sign)))
-    found = []
-    for group, results in by_group.items():
-        of_group = [sign for sign in signs if sign.consumer_group == group]
-        found += [_rebalance(group, waves, of_group) for waves in _grouped(results)]
+    folds: dict[str, RebalanceFold] = defaultdict(RebalanceFold)
+    rows: dict[str, list[OfClient]] = defaultdict(list)
+    for day, told in sorted(_told(processes, memberships).items()):
+        for group, of_day in told.days((day + 1) * _DAY_MS, {}).items():
+            rows[group] += [one for _, one in folds[group].walk(of_day) if one.outcome == APPLIED]
+    found = [_rebalance(group, wave) for group, of_group in rows.items() for wave in _waves(of_group)]
     return sorted(found, key=lambda one: (one.began_at, one.consumer_group, one.ended_at, one.topics))
 
 
-_SIGNS: Mapping[str, tuple[bool, str]] = {
-    "consumer_connected": (True, "connected"),
-    "consumer_unregistered": (False, "unregistered"),
-    "consumer_channel_closed": (False, "channel closed"),
-    "proxy_client_gone": (False, "forgotten by a proxy"),
-}
+def _told(processes: Iterable[Process], memberships: Iterable[tuple[str, Event]]) -> dict[int, Told]:
+    """What is told on each day since 1970."""
+    found: dict[int, Told] = defaultdict(Told)
+    for process in processes:
+        log = f"{process.log} {process.pid}"
+        for number, event in enumerate(process.events):
+            row, told = event.row, found[event.at // _DAY_MS]
+            group = row.get("consumer_group")
+            is_told_twice = event.kind == REFUSED and "detail" not in row  # by whoever asks for the lock, too
+            if event.kind not in _KINDS or is_told_twice:
+                continue
+            line = line_of(row, event.kind, event.at, log, number, log, frozenset(row.get("queues", ())))
+            (told.nameless[log] if group is None else told.lines[group]).append(line)
+    for _, event in memberships:
+        if event.kind in HOW:
+            named = (event.row.get(name) for name in ("client_id", "address", "last_update_at"))
+            member = Membership(event.at, event.kind, *named)
+            found[event.at // _DAY_MS].memberships[event.row["client_group"]].append(member)
+    return found
 
 
-def signs_of(memberships: Iterable[tuple[str, Event]]) -> list[Sign]:
-    """Members that came and went, as brokers' logs tell."""
-    return [
-        Sign(event.at, event.row["client_group"], event.row["client_id"], *_SIGNS[event.kind], broker_name)
-        for broker_name, event in memberships
-        if event.kind in _SIGNS and event.row.get("client_group")
-    ]
-
-
-def _own_signs(walks: Iterable[ProcessWalk]) -> list[Sign]:
-    """Members that say themselves that they stopped."""
-    return [
-        Sign(said.at, key.consumer_group, key.client_id, False, "stopped", None)
-        for walk in walks
-        for key, all_said in walk.said.items()
-        for said in all_said
-        if said.state == STOPPED and key.client_id is not None
-    ]
-
-
-def _grouped(results: Iterable[Result]) -> list[list[Result]]:
-    """Results of one group, by the rebalance that they belong to."""
-    found: list[list[Result]] = []
-    current: dict[tuple[object, ...], list[Result]] = {}
-    for one in sorted(results, key=lambda result: (result.at, str(result.key))):
-        of = _what(one)
+def _waves(rows: Iterable[OfClient]) -> list[list[OfClient]]:
+    """Rows of a group, by what set them off: each soon after the one before."""
+    found: list[list[OfClient]] = []
+    current: dict[tuple[object, ...], list[OfClient]] = {}
+    for one in sorted(rows, key=lambda row: (row.began_at, row.at, row.client_id)):
+        kind, count = one.trigger.kind, one.members[1]
+        of = ("members", count) if kind in _OF_MEMBERS and count is not None else (kind, *one.topics)
         wave = current.get(of)
-        if wave is None or one.at - wave[-1].at > ONE_REBALANCE_MS:
+        if wave is None or one.began_at - max(row.at for row in wave) > REACTS_WITHIN_MS:
             wave = current[of] = []
             found.append(wave)
         wave.append(one)
     return found
 
 
-def _what(result: Result) -> tuple[object, ...]:
-    """What results of one rebalance share."""
-    if {JOINED, LEFT, STARTED, REPLACED} & set(result.causes) and result.member_count is not None:
-        return ("members", result.member_count)
-    if ROUTE in result.causes:
-        return (ROUTE, result.key.topic, result.queue_count)
-    return (*result.causes, result.key.topic)
-
-
-def _rebalance(group: str, wave: list[Result], signs: list[Sign]) -> Rebalance:
-    causes = {cause for one in wave for cause in one.causes}
-    woken = [one.woken_at for one in wave if one.woken_at is not None]
-    by_itself = BY_START if causes == {STARTED} else BY_TIMER if wave[0].is_log_whole else NOT_SAID
-    woken_by = BY_NOTICE if woken else by_itself
-    began, ended = min(one.began_at for one in wave), max(one.at for one in wave)
-    earliest = began - (ONE_REBALANCE_MS if woken_by in (BY_TIMER, NOT_SAID) else WOKEN_WITHIN_MS)
-    near = [sign for sign in signs if earliest - _SECOND_MS <= sign.at <= ended + _SECOND_MS]
-    before = [one.members_before for one in wave if one.members_before is not None]
-    after = [one.member_count for one in wave if one.member_count is not None]
-    left = {sign.client_id for sign in near if not sign.joined} if LEFT in causes or REPLACED in causes else set()
-    joined = {sign.client_id for sign in near if sign.joined} if {JOINED, REPLACED, STARTED} & causes else set()
-    joined |= {str(one.key.client_id) for one in wave if STARTED in one.causes}
-    own = [sign.at for sign in near if sign.broker_name is None and sign.client_id in left and sign.at <= ended]
+def _rebalance(group: str, wave: list[OfClient]) -> Rebalance:
+    triggers = [one.trigger for one in wave]
+    kinds = {one.kind for one in triggers}
+    told = [one.at for one in triggers if one.at is not None]
+    began, ended = min([*told, *(one.began_at for one in wave)]), max(one.at for one in wave)
+    woken = {one.woken_by for one in wave}
+    before = [one.members[0] for one in wave if one.members[0] is not None]
+    after = [one.members[1] for one in wave if one.members[1] is not None]
     return Rebalance(
         group,
-        tuple(sorted({one.key.topic for one in wave})),
-        min([began, *own]),
+        tuple(sorted({topic for one in wave for topic in one.topics})),
+        began,
         ended,
-        tuple(sorted(causes)),
-        woken_by,
+        ended - began if told else None,
+        ended - began,
+        tuple(sorted(kinds)),
+        tuple(sorted({kind for one in triggers for kind in one.also} - kinds)),
+        BY_NOTICE if BY_NOTICE in woken else max((by for by in woken if by), default=NOT_SAID),
         before[0] if before else None,
         after[-1] if after else None,
-        tuple(sorted(joined)),
-        tuple(sorted(left)),
-        tuple(sorted({str(one.key.client_id) for one in wave})),
-        len({(one.key.topic, queue) for one in wave for queue in one.gained}),
+        tuple(sorted({name for one in triggers if one.kind in (START, JOINED) for name in one.subjects})),
+        tuple(sorted({name for one in triggers if one.kind in WENT for name in one.subjects})),
+        tuple(sorted({one.client_id for one in wave})),
+        len({hand.queue for one in wave for hand in one.gained}),
     )

@@ -6,6 +6,7 @@ is printed is only ever extended, so those of one broker that overlap are one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -42,6 +43,7 @@ CONSUMING = (
     "offset_not_stored",
 )
 OFFSETS = ("offset_illegal", "offset_fixed", "offset_reset", "offset_went_back")
+_REASON = re.compile(r"\b(?:e|ex|err|error|exception|reason|cause|desc)[:=] ?", re.IGNORECASE)
 Subject = tuple[str | int | bool | tuple[str, ...] | None, ...]
 
 
@@ -149,6 +151,27 @@ def troubles_of(process: Process, brokers: Mapping[str, str]) -> Troubles:
         },
         [_offset_set(one) for one in events if one.kind in OFFSETS],
     )
+
+
+def of_other_clients(events: Iterable[Event]) -> dict[Subject, Tally]:
+    """What Go, C++ and gRPC clients tell.
+
+    By language, kind, group, topic, client, broker, its address or the endpoints, queue, response code and reason.
+    """
+    names = "consumer_group", "topic", "client_id", "broker_name", "broker_address", "queue_id", "response_code"
+    found: dict[Subject, Tally] = {}
+    for one in sorted(events, key=lambda one: one.at):
+        subject = (one.row["language"], one.kind, *_named(one, *names), _reason(one))
+        found.setdefault(subject, Tally()).add(one.at, one.row.get("latency_ms"))
+    return found
+
+
+def _reason(one: Event) -> str | None:
+    """Why: the exception, or what the line says of it; a gRPC client's detail is its whole line, with ids in it."""
+    detail = str(one.row.get("detail") or "")
+    said = _REASON.search(detail)
+    told = detail[said.end() :] if said else "" if one.row["language"] == "GRPC" else detail
+    return short_name(one.row.get("exception")) or told[:160] or None
 
 
 def isolations_of(events: Iterable[Event]) -> list[Isolation]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.group_round import GroupRound
-from hindsight.udfs.consumer.offset_marks import Mark
+from hindsight.udfs.consumer.offset_marks import Mark, Read
 from hindsight.udfs.consumer.round_facts import BROADCASTING, RETRY_PREFIX, Owner, Progress, Queue, TopicRound
 from hindsight.udfs.drift.finding import Finding, clock, evidence, read_at
 
@@ -58,25 +58,57 @@ def consumes_nothing(group: GroupRound, timing: Timing) -> Iterator[Finding]:
         )
 
 
+def consume_disabled(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """A broker that has queues of the group's topics does not let it consume (``consumeEnable``), by its own setting.
+
+    HIGH where messages wait there, as far as offsets were read.
+    """
+    del timing
+    for broker, place in sorted(group.past.held_back.items()):
+        topics = [one.topic for one in group.judged_topics() if any(name == broker for name, _ in one.queues or ())]
+        if not topics or not group.members:
+            continue
+        lag = sum(p.lag for (_, name, _), p in group.past.progress.items() if name == broker and p.lag > 0)
+        yield Finding(
+            "CONSUME_DISABLED",
+            "HIGH" if lag else "MEDIUM",
+            f"consumeEnable of the group is false at {broker}: {group.consumer_group} cannot consume there, nobody "
+            f"reads that broker's queues of {', '.join(topics)}" + (f", and {lag} messages wait." if lag else "."),
+            kind=broker,
+            evidence=(place, *group.evidence),
+            captured_at=group.at,
+        )
+
+
 def falls_behind(group: GroupRound, timing: Timing) -> Iterator[Finding]:
-    """Most queues of a topic that have owners are behind for longer than ``offset_slack_s``, and ever more so."""
+    """Messages come faster than they are consumed, in most queues of a topic that have owners, for a minute or more.
+
+    They are behind for longer than ``offset_slack_s``; or ever more waits in them for ``standstill_s``, and what waits
+    is what came in ``falling_s``: it is told before the first message has waited so long. Where a member shows no
+    queues, all may have owners, and those have that are consumed.
+    """
     if group.message_model == BROADCASTING:
         return
     for topic in _consumed_topics(group):
-        behind, marks = group.past.offsets.behind.get(topic.topic, set()), _marks(group, topic)
-        late = [queue for queue in marks if (topic.topic, *queue) in behind]
-        if not late or len(late) * 2 <= len(marks):
+        marks = _marks(group, topic)
+        late = [queue for queue in marks if (topic.topic, *queue) in group.past.offsets.behind.get(topic.topic, ())]
+        half = max(len(marks), len(topic.queues or ()) if group.hidden else 0) / 2
+        is_late = len(late) > half
+        growing = () if is_late else _growing(group, topic, marks, timing)
+        growing = growing if len(growing) > half else ()
+        pace = _pace((mark.grows_since, mark.last) for mark in growing) or _pace(_spans(marks.values()))
+        if not (is_late or growing) or pace is None or pace.consumed <= 0 or pace.came <= pace.consumed:
             continue
-        pace = _pace(marks.values())
-        if pace is None or pace.consumed <= 0 or pace.came <= pace.consumed:
+        lag = _lag(marks.values())
+        behind_s = max(marks[queue].behind_s for queue in late) if is_late else int(_lag(growing) / pace.came)
+        if not is_late and behind_s < timing.falling_s:
             continue
-        lag = sum(mark.last.broker_offset - mark.last.consumer_offset for mark in marks.values())
-        behind_s = max(marks[queue].behind_s for queue in late)
         yield Finding(
             "FALLS_BEHIND",
             "HIGH",
             f"{group.consumer_group} falls behind in {topic.topic}: {pace.came:.1f} messages a second come, and "
-            f"{pace.consumed:.1f} are consumed; {lag} wait, the first for {behind_s} s at least. {_until_lost(marks)}",
+            f"{pace.consumed:.1f} are consumed; {lag} wait, the first for {'' if is_late else 'about '}{behind_s} s"
+            f"{' at least' if is_late else ''}. {_until_lost(marks)}",
             topic=topic.topic,
             evidence=evidence(group, topic, group.reads),
             captured_at=max(mark.last.read_at for mark in marks.values()),
@@ -121,21 +153,46 @@ class _Pace(NamedTuple):
 
 def _marks(group: GroupRound, topic: TopicRound) -> dict[Queue, Mark]:
     """The marks of a topic's queues that have owners and valid readings, and were not set back."""
-    names = {queue: (topic.topic, *queue) for queue in topic.queues or () if topic.owners.get(queue)}
+    names = {queue: (topic.topic, *queue) for queue in topic.queues or ()}
     marks = group.past.offsets.marks
     return {
         queue: marks[name]
         for queue, name in names.items()
         if name in marks and name in group.past.progress and marks[name].back is None
+        if topic.owners.get(queue) or (group.hidden and _is_consumed(marks[name]))
     }
 
 
-def _pace(marks: Iterable[Mark]) -> _Pace | None:
-    """Of all queues together, over the minute or two since the readings before; None: there are none."""
+def _is_consumed(mark: Mark) -> bool:
+    return mark.before is not None and mark.last.consumer_offset > mark.before.consumer_offset
+
+
+def _growing(group: GroupRound, topic: TopicRound, marks: dict[Queue, Mark], timing: Timing) -> tuple[Mark, ...]:
+    """The marks of a topic's queues in which ever more has waited for a minute."""
+    names = group.past.offsets.growing.get(topic.topic, ())
+    return tuple(
+        mark
+        for queue, mark in marks.items()
+        if (topic.topic, *queue) in names
+        and mark.grows_since is not None
+        and mark.last.read_at - mark.grows_since.read_at >= timing.standstill_s * 1000
+    )
+
+
+def _lag(marks: Iterable[Mark]) -> int:
+    return sum(mark.last.broker_offset - mark.last.consumer_offset for mark in marks)
+
+
+def _spans(marks: Iterable[Mark]) -> Iterator[tuple[Read | None, Read]]:
+    """From the minute or two before to the last readings."""
+    return ((mark.before, mark.last) for mark in marks)
+
+
+def _pace(spans: Iterable[tuple[Read | None, Read]]) -> _Pace | None:
+    """Of all queues together; None: there are none."""
     came = consumed = 0.0
     found = False
-    for mark in marks:
-        before, last = mark.before, mark.last
+    for before, last in spans:
         if before is None or last.read_at <= before.read_at:
             continue
         seconds, found = (last.read_at - before.read_at) / 1000, True
@@ -148,7 +205,7 @@ def _until_lost(marks: dict[Queue, Mark]) -> str:
     """How long until retention takes messages that wait, if all goes on as it does."""
     left = []
     for mark in marks.values():
-        pace = _pace([mark])
+        pace = _pace(_spans([mark]))
         if mark.deleting is not None and pace is not None and pace.came > pace.consumed:
             left.append(max(mark.last.consumer_offset - mark.deleting.min_offset, 0) / (pace.came - pace.consumed))
     if not left:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.round_facts import Share, TopicRound
-from hindsight.udfs.consumer.round_reads import REVIVE_GROUP
 from hindsight.udfs.drift.finding import Finding, evidence, read_at, some
+from hindsight.udfs.values.system_names import REVIVE_GROUP
 
 _POP = "POP"
 

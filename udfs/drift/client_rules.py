@@ -2,20 +2,194 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.group_round import GroupRound
+from hindsight.udfs.consumer.mixed_clients import Disagreement
 from hindsight.udfs.consumer.round_facts import (
     BROADCASTING,
     CONSUMER_LIST,
     RETRY_PREFIX,
+    Flip,
+    Owner,
     Queue,
     Read,
     Subscription,
     TopicRound,
 )
-from hindsight.udfs.drift.finding import Finding, clock, evidence, read_at, rising, short
+from hindsight.udfs.drift.finding import Finding, assumptions, clock, evidence, queue_name, read_at, rising, short, some
+from hindsight.udfs.strategies.member_families import own_strategy, words
+
+
+def mixed_clients(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """Members of different client families cannot agree on a topic's queues, by rule and for ever."""
+    del timing
+    if group.message_model == BROADCASTING or group.shared or group.by_hand:
+        return
+    for topic in group.judged_topics():
+        found = group.disagreements.get(topic.topic)
+        if found is None:
+            continue
+        fits = _explains(topic)
+        taken = () if fits else _assumed(group, found)
+        yield Finding(
+            "MIXED_CLIENTS",
+            "HIGH" if fits else "MEDIUM",
+            f"the members of {group.consumer_group} cannot agree on {topic.topic}: {found.rule}. "
+            f"{found.first.client_id} is of {words(found.first.profile or '')}, {found.second.client_id} of "
+            f"{words(found.second.profile or '')}{_cost(topic)}. What ends it: {found.cure}.",
+            topic=topic.topic,
+            trust="possible" if taken else "certain",
+            evidence=evidence(group, topic, (found.first.client_id, found.second.client_id)) or group.evidence,
+            captured_at=group.listed_at,
+            assumptions=taken,
+        )
+
+
+def _explains(topic: TopicRound) -> bool:
+    """The members' own rules lead to what is seen, and that is not a share of each queue to one owner."""
+    shown = {queue: {owner.client_id for owner in topic.owners.get(queue, ())} for queue in topic.queues or ()}
+    as_claimed = all(topic.claimants.get(queue, frozenset()) == owners for queue, owners in shown.items())
+    return as_claimed and any(len(owners) != 1 for owners in shown.values())
+
+
+def _cost(topic: TopicRound) -> str:
+    """The queues that the members' own rules leave to nobody, and those that they give to two or more."""
+    claims = {queue: len(topic.claimants.get(queue, ())) for queue in topic.queues or ()}
+    nobody = [_name(queue) for queue, count in claims.items() if count == 0]
+    several = [_name(queue) for queue, count in claims.items() if count > 1]
+    left = f"; left without an owner: {some(nobody)}" if nobody else ""
+    return left + (f"; with two or more: {some(several)}" if several else "")
+
+
+def _name(queue: Queue) -> str:
+    return f"{queue[0]}:{queue[1]}"
+
+
+def _assumed(group: GroupRound, found: Disagreement) -> tuple[str, ...]:
+    """What the disagreement takes for granted: no record tells a Go client's strategy, nor always its release."""
+    rules = (found.first, found.second)
+    strategies = [
+        f"allocation strategy of {rule.client_id}: not known, {own_strategy(rule.profile, None)} assumed"
+        for rule in rules
+        if rule.client_id in group.unknown_strategies
+    ]
+    releases = [
+        f"release of {rule.client_id}: one of {words(rule.profile or '')}"
+        for rule in rules
+        if "|" in (rule.profile or "")
+    ]
+    return (*strategies, *releases)
+
+
+def lock_starved(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """An ordered consumer has held a queue without the broker's lock for too long (60 s)."""
+    if not group.ordered or group.message_model == BROADCASTING:
+        return
+    for topic, queue, owner in _held(group):
+        since = group.past.unlocked_since.get((owner.client_id, (topic.topic, *queue)))
+        if not owner.locked and since is not None and group.at - since > timing.lock_starved_s * 1000:
+            yield _stalled("LOCK_STARVED", group, topic, queue, owner, since, "has not had its lock")
+
+
+def pull_idle(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """A consumer has not pulled from a queue that it holds for too long (120 s)."""
+    for topic, queue, owner in _held(group):
+        asked = read_at(group, owner.client_id)
+        if owner.last_pull_at and asked and asked - owner.last_pull_at > timing.pull_idle_s * 1000:
+            yield _stalled("PULL_IDLE", group, topic, queue, owner, owner.last_pull_at, "has not been pulled from")
+
+
+def consume_blocked(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """A consumer holds messages of a queue and has not consumed any for too long (60 s)."""
+    for topic, queue, owner in _held(group):
+        asked, last = read_at(group, owner.client_id), owner.last_consume_at
+        if (owner.cached_messages or 0) > 0 and last and asked and asked - last > timing.consume_blocked_s * 1000:
+            what = f"has {owner.cached_messages} messages waiting in the client and none was consumed"
+            yield _stalled("CONSUME_BLOCKED", group, topic, queue, owner, last, what)
+
+
+def _held(group: GroupRound) -> Iterator[tuple[TopicRound, Queue, Owner]]:
+    for topic in group.judged_topics():
+        for queue, owners in sorted(topic.owners.items()):
+            for owner in owners:
+                yield topic, queue, owner
+
+
+def _stalled(
+    code: str, group: GroupRound, topic: TopicRound, queue: Queue, owner: Owner, since: int, what: str
+) -> Finding:
+    return Finding(
+        code,
+        "HIGH" if rising(group, topic.topic, (queue,)) else "LOW",
+        f"{queue_name(topic.topic, queue)} {what} since {clock(since)} by its owner {owner.client_id} in "
+        f"{group.consumer_group}.",
+        topic=topic.topic,
+        queue=queue,
+        client_id=owner.client_id,
+        observed=(owner,),
+        evidence=evidence(group, topic, (owner.client_id,)),
+        captured_at=read_at(group, owner.client_id),
+        since=since,
+    )
+
+
+def idle_consumer(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """A live subscriber owns none of the queues that the group's rule gives it."""
+    del timing
+    for topic, client_id, due in _idle(group):
+        if due:
+            rest = f"; {topic.strategy} gives it {due}."
+            yield _idle_finding("IDLE_CONSUMER", "MEDIUM", group, topic, client_id, rest, expected=(client_id,))
+
+
+def idle_by_design(group: GroupRound, timing: Timing) -> Iterator[Finding]:
+    """A live subscriber owns nothing because the group has more consumers than the topic has queues.
+
+    Retry topics, which have one queue a broker, have fewer than that in most groups: of them it is not said.
+    """
+    del timing
+    for topic, client_id, due in _idle(group):
+        if not due and not topic.topic.startswith(RETRY_PREFIX):
+            rest = f", as {topic.strategy} has it: {len(topic.queues or ())} queues, {len(group.members)} members."
+            yield _idle_finding("IDLE_BY_DESIGN", "INFO", group, topic, client_id, rest)
+
+
+def _idle(group: GroupRound) -> Iterator[tuple[TopicRound, str, int]]:
+    if group.message_model == BROADCASTING or not group.by_rule:
+        return
+    for topic in group.judged_topics():
+        if not topic.expects or group.doubted or group.may_lag(topic.topic):
+            continue
+        for client_id in group.subscribers(topic.topic):
+            if client_id not in topic.holders:
+                yield topic, client_id, topic.shares.get(client_id, 0)
+
+
+def _idle_finding(
+    code: str,
+    severity: str,
+    group: GroupRound,
+    topic: TopicRound,
+    client_id: str,
+    rest: str,
+    expected: tuple[str, ...] = (),
+) -> Finding:
+    taken = assumptions(group, topic)
+    return Finding(
+        code,
+        severity,
+        f"{client_id} owns no queue of {topic.topic} in {group.consumer_group}{rest}",
+        topic=topic.topic,
+        client_id=client_id,
+        trust="possible" if taken else "certain",
+        expected=expected,
+        evidence=evidence(group, topic, (client_id,)),
+        captured_at=read_at(group, client_id),
+        assumptions=taken,
+    )
+
 
 # Before the topic, in the kind of a divergence of routes.
 ROUTE_OF = "route of "
@@ -114,6 +288,27 @@ def subscription_inconsistent(group: GroupRound, timing: Timing) -> Iterator[Fin
             yield from _differing(group, reads, name, "TOPIC_MISSING", "CRITICAL", who)
         having = {c: s for c, s in own.items() if s is not None}
         yield from _differing_expressions(group, reads, name, having)
+    found = {
+        name for name in names if len({s.sub_string for r in reads for s in r.subscriptions if s.topic == name}) > 1
+    }
+    yield from (_flipping(group, flip) for flip in group.past.flips if flip.topic not in found)
+
+
+def _flipping(group: GroupRound, flip: Flip) -> Finding:
+    """By a broker's log: the newest subscription counts there, whichever member's it is."""
+    text = " and ".join(flip.expressions)
+    return Finding(
+        "SUBSCRIPTION_INCONSISTENT",
+        "HIGH",
+        f"the subscription of {flip.topic} by {group.consumer_group} went back and forth at {flip.broker_name} between "
+        f"{text}, {flip.changes} times since {clock(flip.since)}: members subscribe differently.",
+        topic=flip.topic,
+        kind="TAG_DIFF",
+        evidence=(*flip.evidence, *group.evidence),
+        captured_at=group.at,
+        since=flip.since,
+        difference=text,
+    )
 
 
 def mixed_strategy(group: GroupRound, timing: Timing) -> Iterator[Finding]:
@@ -224,19 +419,31 @@ def _differing_expressions(
     group: GroupRound, reads: list[Read], topic: str, having: dict[str, Subscription]
 ) -> Iterator[Finding]:
     """The worst difference between the expressions by which members subscribe one topic."""
-    types = {c: s.expression_type or "TAG" for c, s in having.items()}
-    tags = {c: " || ".join(s.tags) or s.sub_string or "*" for c, s in having.items()}
-    sql = {c: s.sub_string or "" for c, s in having.items()}
-    texts = {c: s.sub_string or "*" for c, s in having.items()}
-    if len(set(types.values())) > 1:
-        yield from _differing(group, reads, topic, "TYPE_DIFF", "HIGH", types)
-    elif set(types.values()) == {"TAG"} and len(set(tags.values())) > 1:
-        yield from _differing(group, reads, topic, "TAG_DIFF", "HIGH", texts)
-    elif set(types.values()) != {"TAG"} and len(set(sql.values())) > 1:
-        # Two texts of a SQL92 filter: whether they select the same is not decided here.
-        yield from _differing(group, reads, topic, "TAG_DIFF", "HIGH", texts)
-    elif len(set(texts.values())) > 1:
-        yield from _differing(group, reads, topic, "COSMETIC", "INFO", texts)
+    kind = differing_kind(having.values())
+    if kind is not None:
+        texts = {c: _type(s) if kind == "TYPE_DIFF" else s.sub_string or "*" for c, s in having.items()}
+        yield from _differing(group, reads, topic, kind, "INFO" if kind == "COSMETIC" else "HIGH", texts)
+
+
+def differing_kind(having: Iterable[Subscription]) -> str | None:
+    """How expressions of one topic differ at worst: TYPE_DIFF, TAG_DIFF, COSMETIC; None: they do not.
+
+    Two texts of a SQL92 filter are TAG_DIFF: whether they select the same is not decided here.
+    """
+    types, texts, tags = set(), set(), set()
+    for one in having:
+        types.add(_type(one))
+        texts.add(one.sub_string or "*")
+        tags.add(" || ".join(one.tags) or one.sub_string or "*")
+    if len(types) > 1:
+        return "TYPE_DIFF"
+    if len(tags if types == {"TAG"} else texts) > 1:
+        return "TAG_DIFF"
+    return "COSMETIC" if len(texts) > 1 else None
+
+
+def _type(one: Subscription) -> str:
+    return one.expression_type or "TAG"
 
 
 def _differing(

@@ -33,8 +33,9 @@ class Grace(NamedTuple):
 
 
 SUBSCRIPTION, ROLLOUT, MAINTENANCE = "subscription", "rollout", "maintenance"
+AGREE = "views_agree"  # brokers that listed different members list the same again
 _OF_SUBSCRIPTIONS = (SUBSCRIPTION, ROLLOUT)
-_OF_MEMBERS = ("join", "start", "leave")
+_OF_MEMBERS = ("join", "start", "leave", AGREE)
 
 
 # Seconds after each kind of disturbance, without the interval between rounds.
@@ -42,6 +43,7 @@ GRACE_S: dict[str, Callable[[Timing], float]] = {
     "join": lambda timing: timing.membership_grace_s,
     "start": lambda timing: timing.membership_grace_s,
     "leave": lambda timing: timing.membership_grace_s,
+    AGREE: lambda timing: timing.membership_grace_s,
     "new_broker": lambda timing: timing.broker_grace_s,
     "route_change": lambda timing: timing.route_grace_s,
     "broker_gone": lambda timing: timing.route_grace_s + timing.broker_death_s,
@@ -57,16 +59,26 @@ def interval_s(read_at: list[int], rounds: int) -> float:
 
 
 def grace_end(
-    disturbance: Disturbance, *, ordered: bool, interval: float, timing: Timing, topic: str | None = None
+    disturbance: Disturbance,
+    *,
+    ordered: bool,
+    interval: float,
+    timing: Timing,
+    topic: str | None = None,
+    is_critical: bool = False,
 ) -> int:
     """When the stretch after a disturbance is over, epoch milliseconds.
+
+    A finding that is CRITICAL waits for a lock to run off only as far as it is told in time all the same.
 
     ``topic``: of the finding. A member's first heartbeat makes the group's retry topic: its start changes that route.
     """
     makes_route = disturbance.kind == "start" and (topic or "").startswith(RETRY_PREFIX)
     seconds = GRACE_S["route_change" if makes_route else disturbance.kind](timing)
     if disturbance.kind not in _OF_SUBSCRIPTIONS:
-        seconds += interval + (timing.ordered_extra_s if ordered else 0)
+        seconds += interval
+        left = timing.critical_grace_s - seconds if is_critical else timing.ordered_extra_s
+        seconds += max(0, min(timing.ordered_extra_s, left)) if ordered else 0
     return disturbance.at + int(seconds * 1000)
 
 
@@ -89,7 +101,7 @@ def grace_of(
     if code == "DATA_GAP":
         return None
     ends = [
-        Grace(grace_end(d, ordered=ordered, interval=interval, timing=timing, topic=topic), d)
+        Grace(grace_end(d, ordered=ordered, interval=interval, timing=timing, topic=topic, is_critical=is_critical), d)
         for d in disturbances
         if (d.kind not in _OF_SUBSCRIPTIONS or code == "SUBSCRIPTION_INCONSISTENT")
         and not (d.kind == ROLLOUT and is_critical)

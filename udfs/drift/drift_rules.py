@@ -13,24 +13,26 @@ from typing import NamedTuple
 from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.round_facts import CONSUMER_LIST, RETRY_PREFIX, TopicRound
-from hindsight.udfs.consumer.round_reads import REVIVE_GROUP
-from hindsight.udfs.drift.backlog_rules import consumes_nothing, falls_behind
+from hindsight.udfs.drift.backlog_rules import consume_disabled, consumes_nothing, falls_behind
 from hindsight.udfs.drift.broker_rules import assignment_told, pop_assignment_differs, revive_lag
 from hindsight.udfs.drift.client_rules import (
     ROUTE_OF,
+    consume_blocked,
     data_gap,
     duplicate_client_id,
     ghost_owner,
     group_down,
+    idle_by_design,
+    idle_consumer,
+    lock_starved,
+    mixed_clients,
     mixed_strategy,
+    pull_idle,
     subscription_inconsistent,
     unreachable_client,
     view_divergence,
 )
-from hindsight.udfs.drift.family_rules import mixed_clients
 from hindsight.udfs.drift.finding import NO_OWNER, Finding, Subject, lower, some
-from hindsight.udfs.drift.hand_over_rules import slow_handover
-from hindsight.udfs.drift.idle_rules import idle_by_design, idle_consumer
 from hindsight.udfs.drift.offset_rules import (
     dead_letters,
     end_went_back,
@@ -47,11 +49,13 @@ from hindsight.udfs.drift.ownership_rules import (
     orphan_by_design,
     orphan_queue,
     rebalance_flap,
+    slow_handover,
     unserved_queue,
     wrong_owner,
 )
-from hindsight.udfs.drift.stall_rules import consume_blocked, lock_starved, pull_idle
-from hindsight.udfs.values.light_queues import is_light
+from hindsight.udfs.drift.told_beside import BESIDE_MS, FLIPS
+from hindsight.udfs.values.message_queues import is_light
+from hindsight.udfs.values.system_names import REVIVE_GROUP
 
 __all__ = ["BY_INSTANTS", "BY_READINGS", "BY_STANDING", "RULES", "Finding", "Rule", "absence_is_told", "findings"]
 
@@ -75,7 +79,7 @@ def findings(group: GroupRound, timing: Timing, codes: Collection[str] | None = 
 
     A round in which no running infos were read tells of what needs none: the list of members, and offsets.
     """
-    without = _without_infos(group)
+    without = _without_infos(group) | ({"SUBSCRIPTION_INCONSISTENT"} if group.past.flips else set())
     asked = tuple(RULES) if group.was_read else tuple(code for code in RULES if code in without)
     # RocketMQ's own consumer of what was popped in vain has no members that anybody could ask.
     asked = ("REVIVE_LAG",) if group.consumer_group == REVIVE_GROUP else asked
@@ -99,7 +103,7 @@ def _without_infos(group: GroupRound) -> frozenset[str]:
     by_lists = _BY_LISTS if group.listed else frozenset[str]()
     # Where nobody ever asks members what they hold, a queue that stands beside others that are read shows all the same.
     by_standing = {"UNSERVED_QUEUE"} if group.listed and not group.past.read_lately else set[str]()
-    return _BY_OFFSETS | {"DATA_GAP"} | by_lists | by_standing
+    return _BY_OFFSETS | {"DATA_GAP", "CONSUME_DISABLED"} | by_lists | by_standing
 
 
 # What a list that lacks a living member can fake.
@@ -118,6 +122,8 @@ def absence_is_told(group: GroupRound, subject: Subject, last_true_at: int) -> b
     ``last_true_at``: when it was last found, epoch milliseconds. False: an input is missing that could have shown it.
     """
     code = "UNSERVED_QUEUE" if subject.family == NO_OWNER else subject.family
+    if subject.family == FLIPS and not group.was_read:
+        return group.at - last_true_at >= BESIDE_MS
     if not group.was_read and code not in {*_without_infos(group), "REVIVE_LAG"}:
         return False
     if not group.was_read and subject.family in _BY_LISTS and group.past.read_lately:
@@ -264,6 +270,11 @@ def _retries_told(group: GroupRound, subject: Subject, last_true_at: int) -> boo
     return any(topic == subject.kind for topic, *_ in group.past.progress)
 
 
+def _held_back_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
+    """Whatever was asked: a broker's last word counts."""
+    return True
+
+
 def _dead_letters_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
     """Brokers were asked for the dead letter queue."""
     return group.dead_letters is not None
@@ -329,6 +340,7 @@ RULES: dict[str, Rule] = {
     "OFFSET_BEYOND_END": Rule(offset_beyond_end, _offset_told),
     "END_WENT_BACK": Rule(end_went_back, _offset_told),
     "CONSUMES_NOTHING": Rule(consumes_nothing, _backlog_told),
+    "CONSUME_DISABLED": Rule(consume_disabled, _held_back_told),
     "FALLS_BEHIND": Rule(falls_behind, _backlog_told),
     "RETRIES_GROW": Rule(retries_grow, _retries_told),
     "DEAD_LETTERS": Rule(dead_letters, _dead_letters_told),

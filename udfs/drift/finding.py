@@ -123,6 +123,12 @@ def times(count: int) -> str:
     return "twice" if count == 2 else f"{count} times"
 
 
+def begun(sentence: str, names: Iterable[str | None]) -> str:
+    """A sentence as one begins; a name with which it begins stays as it is."""
+    is_name = any(name and sentence.startswith(name) and not sentence[len(name) :][:1].isalnum() for name in names)
+    return sentence if is_name else sentence[:1].upper() + sentence[1:]
+
+
 def clock(at: int) -> str:
     """The UTC time of day."""
     return datetime.fromtimestamp(at / 1000, UTC).strftime("%H:%M:%S")

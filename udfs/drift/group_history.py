@@ -39,11 +39,13 @@ from hindsight.udfs.drift.group_memory import GroupMemory
 from hindsight.udfs.drift.group_scope import scope_reasons
 from hindsight.udfs.drift.incident import OPEN, Attached, Incident, Judgement, Seen
 from hindsight.udfs.drift.incidents import Ledger
-from hindsight.udfs.drift.root_cause import causes, stalled_clients
+from hindsight.udfs.drift.root_cause import Trouble, causes, effect_of, stalled_clients
 from hindsight.udfs.drift.strategy_inference import Inference
+from hindsight.udfs.drift.told_beside import Beside
 
 _BY_ROUND = ("DOUBLE_OWNED", "WRONG_OWNER")  # what reads that lie far apart can fake
 FOLDED = "FOLDED"
+_VIEWS = Subject("VIEW_DIVERGENCE", None, None, None, None, None)
 Signature = Any  # equal for rounds that show the same facts, instants and evidence aside; None: not known
 _SAMPLE = 5
 
@@ -82,11 +84,13 @@ class GroupHistory:
     memory: GroupMemory = field(default_factory=GroupMemory)
     churn: Churn = field(default_factory=Churn)
     inference: Inference = field(default_factory=Inference)
+    beside: Beside = field(default_factory=Beside)
     ledger: Ledger = field(init=False)
     hosts: Mapping[str, Mapping[Queue, TopicQueue]] = field(default_factory=dict, init=False)  # of static topics
     shown: Signature = field(default=None, init=False)  # what the last round showed that was judged by all rules
     said: frozenset[str] = field(default=frozenset(), init=False)  # the codes that it found
     settled: Signature = field(default=None, init=False)  # the same, if a repeat can find nothing but what it found
+    troubles: Sequence[Trouble] = field(default=(), init=False)  # of servers, that the next round may show effects of
     asked: frozenset[str] | None = field(default=None, init=False)  # all that the next round can find, a repeat
     last: tuple[Mapping[str, Any], GroupRound] | None = field(default=None, init=False)  # which a repeat shows again
 
@@ -120,6 +124,7 @@ class GroupHistory:
         is_late = any(o is not None and at - o > limit * 1000 for o, limit in zip(oldest, limits, strict=True))
         late = BY_INSTANTS if is_late else frozenset[str]()
         stuck = BY_STANDING if self.memory.standing.stuck else frozenset[str]()
+        late |= self.beside.speaks(at)
         return late | (BY_READINGS if self.memory.offsets.speak(self.timing) else stuck)
 
     def step(self, group: GroupRound, readings: Iterable[Reading] = (), signature: Signature = None) -> Round:
@@ -145,6 +150,7 @@ class GroupHistory:
 
     def _step(self, group: GroupRound, readings: Iterable[Reading]) -> Round:
         group = self.memory.with_earlier(group, self.timing)
+        self.memory.troubled = bool(self.troubles)
         walked = self._judged(group, self.memory.observe(group, readings, self.timing), None)
         group, scope = walked.group, scope_reasons(walked.group)
         if not group.was_read:
@@ -157,11 +163,12 @@ class GroupHistory:
     def _judged(self, group: GroupRound, past: Past, codes: Collection[str] | None) -> Round:
         """What the rules of these codes find, of all by default, and what becomes of what they found before."""
         past = replace(past, ownerless_since=self._ownerless(past))
+        past = replace(past, flips=self.beside.flips(group.at), held_back=self.beside.held_back(group.at))
         group = group.with_past(past, ordered=self.memory.ordered)
-        found = findings(group, self.timing, codes)
+        found = [self.beside.joined(one, group.at) for one in findings(group, self.timing, codes)]
         stalled, grace = stalled_clients(found), cache(partial(self._grace, group))
         seen = [
-            _seen(finding, group, stalled, grace(finding.code, finding.topic, finding.severity == "CRITICAL"))
+            self._seen(finding, group, stalled, grace(finding.code, finding.topic, finding.severity == "CRITICAL"))
             for finding in found
         ]
         disturbance = self.memory.last_disturbance
@@ -231,6 +238,16 @@ class GroupHistory:
             if subject.family == NO_OWNER and track.is_true and queue in since:
                 since[queue] = min(since[queue], track.since)
         return since
+
+    def _seen(self, finding: Finding, group: GroupRound, stalled: Collection[str | None], grace: Grace | None) -> Seen:
+        one = _seen(finding, group, stalled, grace)
+        track = self.ledger.tracks.get(one.subject)
+        views = self.ledger.tracks.get(_VIEWS)
+        views_of = views.causes[0] if views else None
+        trouble = effect_of(finding, group, self.troubles, track.first_seen_at if track else group.at, views_of)
+        if trouble is None or (track is not None and track.incident is not None):
+            return one
+        return one._replace(causes=[trouble.cause, *one.causes], effect_of=trouble.incident_id)
 
     def _grace(self, group: GroupRound, code: str, topic: str | None, is_critical: bool = False) -> Grace | None:
         """The grace that still mutes a finding of this code in this round."""

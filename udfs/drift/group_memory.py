@@ -24,6 +24,7 @@ from hindsight.udfs.consumer.round_facts import (
     TopicRound,
 )
 from hindsight.udfs.drift.disturbances import (
+    AGREE,
     ROLLOUT,
     SUBSCRIPTION,
     Disturbance,
@@ -84,6 +85,8 @@ class GroupMemory:
     offsets: OffsetMarks = field(default_factory=OffsetMarks)
     peopled_at: int = 0  # when a member was listed last, or nobody told who is
     empty_since: int = 0  # when first nobody was listed any more; 0: somebody is
+    diverged: bool = False  # brokers listed different members when they were asked last
+    troubled: bool = False  # a server is in trouble: not in the state
     changing: set[TopicQueue] = field(default_factory=set)  # changed their owner lately, and have one now
 
     def interval_s(self, timing: Timing) -> float:
@@ -97,8 +100,7 @@ class GroupMemory:
 
     def observe(self, group: GroupRound, readings: Iterable[Reading], timing: Timing) -> Past:
         """Take in a round and say what it needs of the past, itself included."""
-        self.last_at = max(self.last_at, group.at)
-        self.remade = {t: at for t, at in self.remade.items() if group.at - at <= timing.offset_shown_s * 1000}
+        self._pass(group.at, timing)
         if group.was_read:
             self.rounds_read += 1
             self.read_at = [*self.read_at, group.at][-(timing.interval_rounds + 1) :]
@@ -114,7 +116,7 @@ class GroupMemory:
 
     def repeat(self, at: int, timing: Timing) -> None:
         """Take in a round that shows what the last one did, but for its readings."""
-        self.last_at = max(self.last_at, at)
+        self._pass(at, timing)
         self.rounds_read += 1
         self.read_at = [*self.read_at, at][-(timing.interval_rounds + 1) :]
         self.absence.forget(at)
@@ -122,6 +124,10 @@ class GroupMemory:
             self._forget_changes(queue, at - int(timing.owner_changes_s * 1000))
         if self.members:
             self.peopled_at = at
+
+    def _pass(self, now: int, timing: Timing) -> None:
+        self.last_at = max(self.last_at, now)
+        self.remade = {t: at for t, at in self.remade.items() if now - at <= timing.offset_shown_s * 1000}
 
     @property
     def settled(self) -> bool:
@@ -161,6 +167,9 @@ class GroupMemory:
             if topic.queues is not None:
                 fresh += self._route_disturbances(topic, group.at)
         fresh += self._subscription_changes(group, [d for d in fresh if d.kind == "join"])
+        if self.diverged and group.listed and not group.views_differ:
+            fresh.append(Disturbance(AGREE, group.at, group.consumer_group))
+        self.diverged = group.views_differ if group.listed else self.diverged
         interval, ordered = self.interval_s(timing), bool(self.ordered)
         kept = [*self.disturbances, *fresh]
         # A disturbance that is over is forgotten: longer intervals later on do not bring it back.
@@ -215,7 +224,7 @@ class GroupMemory:
             self.by_hand = {c: by_hand for c, by_hand in self.by_hand.items() if c in listed}
             self.relived = {c: at for c, at in self.relived.items() if c in group.listed_twice}
             self._take_connections(group)
-        self.lost_at = group.at if group.loses_answers else self.lost_at
+        self._take_loss(group)
         for client_id, read in group.reads.items():
             if read.answered:
                 self.silent.pop(client_id, None)
@@ -237,6 +246,15 @@ class GroupMemory:
             since = self.unheard.setdefault(client_id, asked_at)
         if not self._loses_answers(at) or asked_at - since >= UNHEARD_MS:
             self.silent.setdefault(client_id, since)
+
+    def _take_loss(self, group: GroupRound) -> None:
+        """An answer was lost: who was silent in the one round before alone may have answered, too."""
+        if not group.loses_answers:
+            return
+        self.lost_at = group.at
+        earlier = [0, 0, *(at for at in self.read_at if at < group.at)][-2]  # an instant of a round is its last read's
+        for client_id in [client_id for client_id, since in self.silent.items() if since > earlier]:
+            self.unheard.setdefault(client_id, self.silent.pop(client_id))
 
     def _loses_answers(self, at: int) -> bool:
         return self.lost_at > 0 and at - self.lost_at < _LOSES_FOR_MS
@@ -323,7 +341,9 @@ class GroupMemory:
         if held is None:
             self.held[queue] = _Held(client_id, expected, ())
         elif held.client_id != client_id:
-            needless = (at,) if expected == held.expected else ()
+            # While lists differ, and until clients have taken note that they agree, queues go to and fro by them.
+            settled = not (self.diverged or self.troubled or any(d.kind == AGREE for d in self.disturbances))
+            needless = (at,) if expected == held.expected and settled else ()
             self.held[queue] = _Held(client_id, expected, (*held.changed_at, *needless))
         if held is not None and self.held[queue].changed_at:
             self.changing.add(queue)
@@ -407,6 +427,7 @@ class GroupMemory:
             "offsets": self.offsets.to_state(),
             "peopled_at": self.peopled_at,
             "empty_since": self.empty_since,
+            "diverged": self.diverged,
         }
 
     @classmethod
@@ -438,6 +459,7 @@ class GroupMemory:
             offsets=OffsetMarks.of_state(state.get("offsets", ())),
             peopled_at=state.get("peopled_at", 0),
             empty_since=state.get("empty_since", 0),
+            diverged=state.get("diverged", False),
         )
 
 

@@ -30,6 +30,7 @@ class Seen(NamedTuple):
     grace: Grace | None
     counts: bool = True  # False: the round is loose, it neither adds to the counts nor resets them
     opens: bool = True  # False: it belongs to an incident that another finding opened
+    effect_of: str | None = None  # the incident of a server that explains it: it opens none
     at_once: bool = False  # what the age of its code waits for is known already
     lag: int | None = None
     broker_offset: int | None = None
@@ -114,7 +115,7 @@ class Judgement(NamedTuple):
 
     state: str
     track: Track
-    incident: Incident | None
+    incident_id: str | None  # that it belongs to, or is an effect of
 
 
 def incident_id(group: tuple[str, str, str], cause: Cause, day: str, order: int) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 
 from hindsight.udfs.consumer.drift_timing import Opening, Timing
 from hindsight.udfs.drift.disturbances import Disturbance
-from hindsight.udfs.drift.finding import SEVERITIES, Subject
+from hindsight.udfs.drift.finding import SEVERITIES, Subject, begun
 from hindsight.udfs.drift.incident import (
     CLEARING,
     FLAPPING,
@@ -83,8 +83,10 @@ class Ledger:
         for _, incident in sorted(self.incidents.items()):
             self._settle(at, round_number, incident, told)
         return [
-            Judgement(track.state, track, self.incidents.get(track.incident) if track.incident else None)
-            for track in tracks
+            Judgement(
+                track.state, track, self.incidents[track.incident].incident_id if track.incident else one.effect_of
+            )
+            for one, track in zip(seen, tracks, strict=True)
         ]
 
     def _take(self, at: int, one: Seen) -> Track:
@@ -138,7 +140,7 @@ class Ledger:
 
     def _may_open(self, at: int, one: Seen, track: Track) -> bool:
         opening = self.timing.opens.get(track.code, Opening())
-        if track.state == SUPPRESSED or not one.counts or not one.opens:
+        if track.state == SUPPRESSED or not one.counts or not one.opens or one.effect_of:
             return False
         # A rolling deploy shows both subscriptions all along: only rounds after its grace count.
         past_grace_only = one.subject.family == "SUBSCRIPTION_INCONSISTENT"
@@ -177,6 +179,8 @@ class Ledger:
     def _attach(self, at: int, one: Seen, track: Track) -> None:
         """Let the finding belong to the open incident of its cause; once it does, it stays."""
         if track.incident is None:
+            if one.effect_of and track.state == PENDING:
+                track.state = OPEN
             incident = self.incidents.get(track.causes[0])
             if incident is None or incident.state == RESOLVED or track.state == SUPPRESSED:
                 return
@@ -232,8 +236,9 @@ class Ledger:
         causing = [t for t in self.tracks.values() if t.code == incident.cause.name and t.causes[0] == incident.cause]
         own = sorted(t.sentence for t in causing if t.is_true)
         rest = [t.sentence for t in ranked if t.code != incident.cause.name]
-        incident.cause_sentence = _joined(own[:3]) or incident.cause_sentence
-        incident.worst_sentence = _joined(rest[:1])
+        names = (self.group[2], *(s.client_id or "" for s in self.tracks))
+        incident.cause_sentence = _joined(own[:3], names) or incident.cause_sentence
+        incident.worst_sentence = _joined(rest[:1], names)
         lags = [t.lag_now for _, t in tracks if t.lag_now is not None]
         at_open = [t.lag_at_open for _, t in tracks if t.lag_at_open is not None]
         accrued = [t.accrued for _, t in tracks if t.accrued is not None]
@@ -309,8 +314,8 @@ def _total(messages: Sequence[int]) -> int | None:
     return min(max(sum(messages), -_MOST_MESSAGES), _MOST_MESSAGES) if messages else None
 
 
-def _joined(sentences: Sequence[str]) -> str:
-    return " ".join(dict.fromkeys(sentence[:1].upper() + sentence[1:] for sentence in sentences))
+def _joined(sentences: Sequence[str], names: Sequence[str]) -> str:
+    return " ".join(dict.fromkeys(begun(sentence, names) for sentence in sentences))
 
 
 def _by_text(entry: tuple[Subject, Any]) -> str:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.round_facts import Queue, TopicRound
+from hindsight.udfs.drift.client_rules import differing_kind
 from hindsight.udfs.drift.finding import Finding
 from hindsight.udfs.drift.ownership_rules import suspect
 from hindsight.udfs.strategies.member_families import is_of_other_language
@@ -20,6 +21,20 @@ UNEXPLAINED = "UNEXPLAINED"
 _UNHEARD_MS = 30_000  # a queue that stands is put down to who gave no answer for so long, though answers are lost
 _UNOWNED = ("ORPHAN_QUEUE", "UNSERVED_QUEUE")
 _OF_QUEUES = (*_UNOWNED, "DOUBLE_OWNED", "WRONG_OWNER")
+_OF_HELD_BACK = frozenset(
+    {"UNSERVED_QUEUE", "QUEUE_LAGS_ALONE", "CONSUMES_NOTHING", "FALLS_BEHIND", "MESSAGES_AT_RISK", "MESSAGES_LOST"}
+) | {"PULL_IDLE", "CONSUME_BLOCKED", "LOCK_STARVED"}
+_OF_REFUSED = ("QUEUE_LAGS_ALONE", "CONSUMES_NOTHING", "FALLS_BEHIND")
+BROKER_DOWN, NAME_SERVER_DOWN = "BROKER_NOT_ANSWERING", "NAME_SERVER_NOT_ANSWERING"
+# What troubles of a server may bring about: in groups that it serves; in topics of which it has queues.
+_OF_SHARING = (
+    *_OF_QUEUES, "IDLE_CONSUMER", "GHOST_OWNER", "DUPLICATE_CLIENT_ID", "VIEW_DIVERGENCE", "REBALANCE_FLAP",
+    "SLOW_HANDOVER", "DATA_GAP",
+)  # fmt: skip
+_OF_CONSUMING = (
+    "LOCK_STARVED", "PULL_IDLE", "CONSUME_BLOCKED", "QUEUE_LAGS_ALONE", "FALLS_BEHIND", "CONSUMES_NOTHING",
+    "RETRIES_GROW", "POP_ASSIGNMENT_DIFFERS", "REVIVE_LAG",
+)  # fmt: skip
 _STALLS = ("LOCK_STARVED", "PULL_IDLE", "CONSUME_BLOCKED")
 
 
@@ -28,6 +43,24 @@ class Cause(NamedTuple):
 
     name: str
     key: str
+
+
+class Trouble(NamedTuple):
+    """An incident of a server, and what it explains in groups. Instants are epoch milliseconds.
+
+    Attributes:
+        since: when the server was last known to be well.
+        settles: what is first seen later is no effect of it, unless lists differ that long because of it.
+        until: what still holds later has a cause of its own.
+        groups: whose it alone is; None: of all that the server serves.
+    """
+
+    cause: Cause
+    incident_id: str
+    since: int
+    settles: int
+    until: int
+    groups: tuple[str, ...] | None = None
 
 
 class _Case(NamedTuple):
@@ -90,6 +123,36 @@ def causes(finding: Finding, group: GroupRound, stalled: Collection[str | None])
     return matches or [Cause(UNEXPLAINED, finding.topic or finding.client_id or "")]
 
 
+def effect_of(
+    finding: Finding, group: GroupRound, troubles: Iterable[Trouble], first_seen_at: int, views_of: Cause | None = None
+) -> Trouble | None:
+    """The trouble of a server that explains a finding of the group, as it began after that; None: none does.
+
+    ``views_of``: what the group's lists differ by, as the rounds before had it.
+
+    A dead broker leaves its own queues unread, and while clients and brokers find each other again lists differ and
+    queues are shared anew, on whichever broker they are; a dead name server leaves routes unread. Nobody's being
+    there, and what became of offsets and messages, is never put down to a server.
+    """
+    for trouble in troubles:
+        settles = group.at if views_of == trouble.cause else trouble.settles
+        is_of_group = trouble.groups is None or group.consumer_group in trouble.groups
+        if is_of_group and trouble.since <= first_seen_at <= settles and _reaches(trouble.cause, finding, group):
+            return trouble
+    return None
+
+
+def _reaches(cause: Cause, finding: Finding, group: GroupRound) -> bool:
+    """Whether a trouble of a server may bring about what is found."""
+    server = cause.key
+    own = finding.queue is not None and finding.queue[0] == server
+    if finding.code in _OF_SHARING:
+        return own or cause.name == NAME_SERVER_DOWN or server in group.brokers
+    if cause.name != BROKER_DOWN or finding.code not in _OF_CONSUMING:
+        return False
+    return own or any(server in topic.brokers for topic in group.topics if topic.topic == finding.topic)
+
+
 def _data_gap(case: _Case) -> str | None:
     """The finding is that an input does not come."""
     return case.finding.kind if case.finding.code == "DATA_GAP" else None
@@ -98,6 +161,17 @@ def _data_gap(case: _Case) -> str | None:
 def _group_down(case: _Case) -> str | None:
     """The group has no live member."""
     return "" if case.finding.code == "GROUP_DOWN" else None
+
+
+def _consume_disabled(case: _Case) -> str | None:
+    """The broker does not let the group consume: of a topic, one of its brokers."""
+    held_back, finding = case.group.past.held_back, case.finding
+    if finding.code == "CONSUME_DISABLED":
+        return finding.kind
+    if not held_back or finding.code not in _OF_HELD_BACK:
+        return None
+    brokers = [finding.queue[0]] if finding.queue else [name for name, _ in (case.topic and case.topic.queues) or ()]
+    return next((name for name in brokers if name in held_back), None)
 
 
 def _duplicate_client_id(case: _Case) -> str | None:
@@ -114,10 +188,17 @@ def _duplicate_client_id(case: _Case) -> str | None:
 
 
 def _subscription(case: _Case) -> str | None:
-    """A member that takes the queue by rule does not subscribe its topic, or members share by different models."""
+    """A member that takes the queue by rule does not subscribe its topic, or members share by different models.
+
+    Or they subscribe it by different expressions, and what they ask for is refused, or filtered by another's.
+    """
     finding, group, topic = case.finding, case.group, case.topic
     if finding.code == "SUBSCRIPTION_INCONSISTENT":
         return finding.kind
+    if topic is not None and finding.code in _OF_REFUSED and finding.client_id not in case.stalled:
+        kind = differing_kind(s for read in group.reads.values() for s in read.subscriptions if s.topic == topic.topic)
+        flips = any(flip.topic == topic.topic for flip in group.past.flips)
+        return kind if kind not in (None, "COSMETIC") else "TAG_DIFF" if flips else None
     if topic is None or finding.code not in _OF_QUEUES:
         return None
     takers = case.claimants | set(finding.expected)
@@ -227,6 +308,7 @@ def _itself(code: str) -> Callable[[_Case], str | None]:
 CAUSES: dict[str, Callable[[_Case], str | None]] = {
     "DATA_GAP": _data_gap,
     "GROUP_DOWN": _group_down,
+    "CONSUME_DISABLED": _consume_disabled,
     "DUPLICATE_CLIENT_ID": _duplicate_client_id,
     "SUBSCRIPTION_INCONSISTENT": _subscription,
     "MIXED_CLIENTS": _mixed_clients,

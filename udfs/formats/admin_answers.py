@@ -14,7 +14,7 @@ from typing import Any
 
 from hindsight.udfs.allocation import java_string_key
 from hindsight.udfs.clients.client_kinds import OTHER_CLASS, kind_of_running_info
-from hindsight.udfs.formats.answer_parts import map_of, objects, queue_table, texts
+from hindsight.udfs.formats.answer_parts import map_of, objects, queue_table, texts, topic_route
 from hindsight.udfs.formats.broker_settings import (
     Answer,
     broker_config,
@@ -25,7 +25,6 @@ from hindsight.udfs.formats.broker_settings import (
     topic_config,
     topic_status,
 )
-from hindsight.udfs.formats.route_answers import topic_route
 from hindsight.udfs.lines.parsed_line import (
     Fields,
     RefusedLineError,

@@ -15,8 +15,8 @@ import re
 from typing import Any
 
 from hindsight.udfs.formats.admin_answers import ANSWERS, read_answer
+from hindsight.udfs.formats.answer_parts import UnansweredError, error_code, raw_list, raw_object, unwrapped
 from hindsight.udfs.formats.broker_settings import Answer
-from hindsight.udfs.formats.raw_answers import UnansweredError, error_code, raw_list, raw_object, unwrapped
 from hindsight.udfs.limits.unread_answers import NOT_ASKED, asked_in_vain
 from hindsight.udfs.lines.parsed_line import (
     ERROR_CHARS,

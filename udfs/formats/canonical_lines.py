@@ -12,24 +12,222 @@ Of an ASYNC attempt one row says both halves (``submit_end_at``; ``callback_end_
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import date
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from hindsight.udfs.formats.canonical_contract import COLLECTOR, checked
+from hindsight.schemas import TABLES, Table
+from hindsight.schemas.column_types import ArrayType, StructField, StructType
 from hindsight.udfs.formats.hook_lines import STATUSES
 from hindsight.udfs.lines.bounded_lines import SAMPLE_CHARS, Line, Refusal
 from hindsight.udfs.lines.parsed_line import (
+    ERROR_CHARS,
     Fields,
     LandedFile,
     ParsedLine,
     Record,
     RefusedLineError,
     each_line,
+    instant,
+    int32,
+    is_instant,
     json_object,
     lag_between,
+    optional_flag,
+    optional_rate,
+    queue_id,
+    text_field,
+    whole_number,
 )
+
+
+def instant_or_text(fields: Fields, name: str) -> int:
+    """Epoch ms, or ISO 8601 with a zone."""
+    value = fields[name]
+    if type(value) is int and is_instant(value):
+        return value
+    if not isinstance(value, str):
+        return instant(fields, name)
+    try:
+        at = datetime.fromisoformat(value)
+    except ValueError:
+        raise RefusedLineError("BAD_TIMESTAMP", f"{name!r} is {value!r:.60}, no ISO 8601 time") from None
+    if at.tzinfo is None:
+        raise RefusedLineError("BAD_TIMESTAMP", f"{name!r} is {value!r:.60}, which names no zone")
+    try:
+        return instant({name: int(at.timestamp() * 1000)}, name)
+    except (OverflowError, ValueError):
+        raise RefusedLineError("TIMESTAMP_OUT_OF_RANGE", f"{name!r} is {value!r:.60}") from None
+
+
+def one_of(*values: str) -> Callable[[Fields, str], str]:
+    """A reader of texts of which only these are known."""
+
+    def read(fields: Fields, name: str) -> str:
+        value = text_field(fields, name)
+        if value not in values:
+            raise RefusedLineError("UNKNOWN_VALUE", f"{name!r} is {value!r:.80} (known: {', '.join(values)})")
+        return value
+
+    return read
+
+
+def flag(fields: Fields, name: str) -> bool:
+    """A flag, as JSON or as Parquet has it."""
+    value = fields[name]
+    return value if type(value) is bool else bool(optional_flag(fields, name))
+
+
+def queue_or_all(fields: Fields, name: str) -> int:
+    """A queue id, or -1: all queues of the broker."""
+    return queue_id(fields, name, lowest=-1)
+
+
+def bounded_text(fields: Fields, name: str) -> str:
+    """A text, cut where an error's text is."""
+    return text_field(fields, name)[:ERROR_CHARS]
+
+
+def text_or_empty(fields: Fields, name: str) -> str:
+    """A text that may be empty."""
+    return "" if fields[name] == "" else text_field(fields, name)
+
+
+def texts(fields: Fields, name: str) -> list[str]:
+    """A list of texts."""
+    values = fields[name]
+    if not isinstance(values, list):
+        raise RefusedLineError("WRONG_TYPE", f"{name!r} is {values!r:.80}, expected a list of strings")
+    return [text_field({f"{name}[{i}]": value}, f"{name}[{i}]") for i, value in enumerate(values)]
+
+
+COLLECTOR = "canonical"
+
+
+class Column(NamedTuple):
+    """How a column is read; ``required``: a row without it is refused."""
+
+    read: Callable[[Fields, str], Any]
+    required: bool = False
+
+
+def _objects(fields: Fields, name: str, each: str) -> list[dict[str, Any]]:
+    values = fields[name]
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+        raise RefusedLineError("WRONG_TYPE", f"{name!r} is no list of objects")
+    return [checked(value, each) for value in values]
+
+
+def _subscriptions(fields: Fields, name: str) -> list[dict[str, Any]]:
+    return _objects(fields, name, "subscription")
+
+
+def _slaves(fields: Fields, name: str) -> list[dict[str, Any]]:
+    return sorted(_objects(fields, name, "slave"), key=lambda slave: int(slave["broker_id"]))
+
+
+def _logical_queues(fields: Fields, name: str) -> list[dict[str, Any]]:
+    return _objects(fields, name, "logical_queue")
+
+
+# What ingestion sets itself; also what an export of the tables holds besides.
+_PASSED_OVER = (
+    "cluster event_date round_at phase submit_file submit_line callback_file callback_line source source_file "
+    "source_line ingested_at run_id doubts"
+)
+# By table, the columns without which a stored row is never but somebody else's may be; and the other way round.
+_OPTIONAL = {
+    "send_attempt": {"broker_named_as", "latency_ms", "exceptions_observable"},
+    "consumer_heartbeat": {"collector", "address"},
+    "queue_ownership": {"collector", "locked", "dropped"},
+    "pop_assignment": {"collector", "dropped"},
+    "message_request_mode": {"collector"},
+    "topic_route": {"collector", "is_static_topic"},
+    "queue_progress": {"collector", "lag"},
+    "topic_status": {"collector"},
+}
+_REQUIRED = {"send_attempt": {"broker_name", "queue_id", "mode"}, "message_request_mode": {"broker_name"}}
+_NESTED = {"subscriptions": "subscription", "logical_queues": "logical_queue", "slaves": "slave"}
+_BY_TYPE: Mapping[str, Callable[[Fields, str], Any]] = {
+    "string": text_field,
+    "bigint": whole_number,
+    "int": int32,
+    "double": optional_rate,
+    "boolean": flag,
+    "timestamp": instant_or_text,
+    "array<string>": texts,
+}
+_BY_NAME: Mapping[str, Callable[[Fields, str], Any]] = {
+    "collector": text_or_empty,
+    "consumer_heartbeat.address": text_or_empty,
+    "error": bounded_text,
+    "queue_id": queue_id,
+    "pop_assignment.queue_id": queue_or_all,
+    "logical_id": queue_id,
+    "callback_outcome": one_of(*STATUSES, "EXCEPTION"),
+    "subscriptions": _subscriptions,
+    "slaves": _slaves,
+    "logical_queues": _logical_queues,
+}
+
+
+def _column(of: str, field: StructField, known: Mapping[str, Sequence[str]]) -> Column:
+    read = _BY_NAME.get(f"{of}.{field.name}") or _BY_NAME.get(field.name)
+    if read is None:
+        read = one_of(*known[field.name]) if field.name in known else _BY_TYPE[field.dataType.simpleString()]
+    stored = not field.nullable and field.name not in _OPTIONAL.get(of, ())
+    return Column(read, required=stored or field.name in _REQUIRED.get(of, ()))
+
+
+def _columns_of(table: Table) -> dict[str, Column]:
+    fields = [field for field in table.schema if field.name not in _PASSED_OVER.split()]
+    fields.sort(key=lambda field: field.name not in ("collector", "captured_at"))  # what these lack is said first
+    return {field.name: _column(table.name, field, dict(table.values)) for field in fields}
+
+
+def _parts_of(column: StructField) -> dict[str, Column]:
+    kind = column.dataType
+    assert isinstance(kind, ArrayType) and isinstance(kind.elementType, StructType)
+    return {field.name: _column(_NESTED[column.name], field, {}) for field in kind.elementType}
+
+
+CONTRACT = {name: _columns_of(TABLES[name]) for name in _OPTIONAL}
+_COLUMNS = CONTRACT | {
+    _NESTED[field.name]: _parts_of(field) for name in CONTRACT for field in TABLES[name].schema if field.name in _NESTED
+}
+
+
+def checked(fields: Fields, table: str) -> dict[str, Any]:
+    """The columns of a table's row, or of a ``subscription`` in one, those that are null left out."""
+    row = {}
+    for name, read in _readers(table, tuple(fields)):
+        if fields[name] is not None:
+            row[name] = read(fields, name)
+        elif _COLUMNS[table][name].required:
+            raise RefusedLineError("MISSING_FIELD", f"{name!r} is missing")
+    return row
+
+
+@lru_cache(maxsize=1024)
+def _readers(table: str, names: tuple[str, ...]) -> list[tuple[str, Callable[[Fields, str], Any]]]:
+    """How to read a row that has these columns: the same for most rows of a file."""
+    columns = _COLUMNS[table]
+    _refuse_unknown(names, columns)
+    for name, column in columns.items():
+        if column.required and name not in names:
+            raise RefusedLineError("MISSING_FIELD", f"{name!r} is missing")
+    return [(name, column.read) for name, column in columns.items() if name in names]
+
+
+def _refuse_unknown(names: Iterable[str], columns: Mapping[str, Column]) -> None:
+    for name in names:
+        if name not in columns and name not in _PASSED_OVER.split():
+            near = difflib.get_close_matches(str(name)[:80], columns, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise RefusedLineError("UNKNOWN_FIELD", f"no column {name!r:.80}{hint}")
 
 
 def parse_canonical_sends(lines: Iterable[Line]) -> Iterator[ParsedLine]:

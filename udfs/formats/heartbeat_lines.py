@@ -15,8 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from hindsight.udfs.formats.admin_answers import read_subscriptions
-from hindsight.udfs.formats.answer_parts import objects
-from hindsight.udfs.formats.raw_answers import raw_object
+from hindsight.udfs.formats.answer_parts import objects, raw_object
 from hindsight.udfs.lines.parsed_line import (
     Fields,
     Record,

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.formats.hook_lines import MODES, STATUSES
+from hindsight.udfs.formats.hook_lines import MODES, OFFSETS_OF, STATUSES
 from hindsight.udfs.formats.plain_rows import PlainFormat, PlainRows
-from hindsight.udfs.limits.column_door import numbers
+from hindsight.udfs.limits.door import numbers
 from hindsight.udfs.lines.parsed_line import EARLIEST_MS, ERROR_CHARS, LATEST_MS
 from hindsight.udfs.values.arrays import BoolArray
 
@@ -22,8 +22,10 @@ MEMBERS = pa.schema(
     [
         *((name, _TEXT) for name in ("type", "group", "clientId", "thread", "topic", "broker", "brokerAddr", "mode")),
         *((name, _WHOLE) for name in ("queueId", "times", "beginMs", "endMs", "bodyLength", "delayLevel")),
+        ("queueOffset", _WHOLE),
         *((name, _TEXT) for name in ("lastBrokerName", "queueSelectedBy", "msgId", "offsetMsgId", "key", "version")),
         *((name, _TEXT) for name in ("status", "exception", "error", "answeredBy")),
+        *((name, _TEXT) for name in ("queueOffsetOf", "batchMsgIds", "tag")),
         ("sendLatencyFaultEnable", pa.bool_()),
     ]
 )
@@ -39,7 +41,8 @@ COLUMNS = pa.schema(
         *((name, _WHOLE) for name in ("begin_at", "end_at", "latency_ms")),
         *((name, _TEXT) for name in ("outcome", "exception", "error")),
         ("response_code", pa.int32()),
-        *((name, _TEXT) for name in ("msg_id", "offset_msg_id", "message_key")),
+        *((name, _TEXT) for name in ("msg_id", "offset_msg_id", "queue_offset_of", "message_tag", "message_key")),
+        ("queue_offset", _WHOLE),
         *((name, pa.int32()) for name in ("body_length", "delay_level")),
         ("client_version", _TEXT),
         ("latency_fault_enabled", pa.bool_()),
@@ -69,6 +72,10 @@ def read_hook_lines(table: pa.Table) -> PlainRows:
         if column.type == _TEXT:
             members[name] = _none_where_empty(column)
     is_row &= ~_flags(pc.is_valid(members["answeredBy"]))  # a doubt
+    is_row &= ~_flags(pc.is_valid(members["batchMsgIds"]))
+    is_row &= _flags(pc.is_in(members["queueOffsetOf"], value_set=pa.array(OFFSETS_OF))) | ~_flags(
+        pc.is_valid(members["queueOffsetOf"])
+    )
     is_row &= _has_plain_numbers(members) & _has_plain_result(members)
     return PlainRows(is_row, is_ignored, _columns(members))
 
@@ -130,6 +137,9 @@ def _columns(members: Members) -> Members:
         "response_code": _response_code(error),
         "msg_id": members["msgId"],
         "offset_msg_id": members["offsetMsgId"],
+        "queue_offset": members["queueOffset"],
+        "queue_offset_of": _where(pc.is_valid(members["queueOffset"]), _offset_of(members)),
+        "message_tag": members["tag"],
         "message_key": members["key"],
         "body_length": _int32(members["bodyLength"]),
         "delay_level": _int32(members["delayLevel"]),
@@ -141,6 +151,11 @@ def _columns(members: Members) -> Members:
         "callback_end_at": _where(pa.array(phase == _CALLBACK), end),
         "callback_outcome": _where(pa.array(phase == _CALLBACK), given),
     }
+
+
+def _offset_of(members: Members) -> pa.Array:
+    is_delayed = pc.fill_null(pc.not_equal(members["delayLevel"], 0), False)
+    return pc.coalesce(members["queueOffsetOf"], pc.if_else(is_delayed, "delay", "topic"))
 
 
 def _response_code(error: pa.Array) -> pa.Array:

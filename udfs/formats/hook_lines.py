@@ -12,7 +12,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from hindsight.udfs.clients.stated_releases import JAVA, LANGUAGES, stated_release
+from hindsight.udfs.clients.client_kinds import JAVA, LANGUAGES, stated_release
 from hindsight.udfs.lines.parsed_line import (
     ERROR_CHARS,
     Fields,
@@ -33,6 +33,7 @@ from hindsight.udfs.lines.parsed_line import (
 
 MODES = ("SYNC", "ASYNC", "ONEWAY")
 STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
+OFFSETS_OF = ("topic", "half", "delay", "timer")
 ANSWERED_BY_ANOTHER = "ANSWERED_BY_ANOTHER"  # the client's own ASYNC retries went on to another broker: it failed here
 RESPONSE_CODE = re.compile(r"CODE: (-?\d{1,9})\b")
 
@@ -85,6 +86,10 @@ def _attempt(fields: Fields) -> dict[str, Any]:
         "latency_ms": end - begin,
         "msg_id": text_field(fields, "msgId"),
         "offset_msg_id": optional_text(fields, "offsetMsgId"),
+        "queue_offset": optional_number(fields, "queueOffset"),
+        "queue_offset_of": _queue_offset_of(fields),
+        "batch_msg_ids": (optional_text(fields, "batchMsgIds") or "").split(",") if fields.get("batchMsgIds") else None,
+        "message_tag": optional_text(fields, "tag"),
         "message_key": optional_text(fields, "key"),
         "body_length": optional_int32(fields, "bodyLength"),
         "delay_level": optional_int32(fields, "delayLevel"),
@@ -113,6 +118,16 @@ def _result(fields: Fields, mode: str) -> dict[str, Any]:
         "error": error[:ERROR_CHARS] if error else None,
         "response_code": int(code.group(1)) if code else None,
     }
+
+
+def _queue_offset_of(fields: Fields) -> str | None:
+    """Whose offset the answer's is: of the topic's queue, unless the line says otherwise."""
+    if fields.get("queueOffset") is None:
+        return None
+    told = optional_text(fields, "queueOffsetOf") or ("delay" if optional_int32(fields, "delayLevel") else "topic")
+    if told not in OFFSETS_OF:
+        raise RefusedLineError("UNKNOWN_VALUE", f"'queueOffsetOf' is {told!r:.80} (known: {', '.join(OFFSETS_OF)})")
+    return told
 
 
 def _half(mode: str, end: int, fields: Fields) -> dict[str, Any]:

@@ -32,10 +32,8 @@ from hindsight.udfs.formats.mqadmin_command import (
 )
 from hindsight.udfs.formats.mqadmin_failures import Failure, failed_whole, failure_in, unexplained
 from hindsight.udfs.formats.mqadmin_output import CUT_SHORT, Output, Rows, failed_read
-from hindsight.udfs.formats.mqadmin_outputs import reader_of
-from hindsight.udfs.formats.mqadmin_running_info import running_info
+from hindsight.udfs.formats.mqadmin_outputs import reader_of, running_info
 from hindsight.udfs.formats.mqadmin_sessions import ToldOutput, outputs_of
-from hindsight.udfs.formats.terminal_text import as_shown, moves_over_screen
 from hindsight.udfs.limits.unread_answers import UNREADABLE, asked_in_vain
 from hindsight.udfs.lines.bounded_lines import Line, Refusal
 from hindsight.udfs.lines.parsed_line import (
@@ -49,6 +47,74 @@ from hindsight.udfs.lines.parsed_line import (
     json_object,
     text_field,
 )
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+# Of what a program tells the terminal: one operation with its numbers, a title, a set of characters, a single letter.
+_SEQUENCE = re.compile(
+    r"\x1b\[(?P<numbers>[0-9;:?>=!]*+)[ -/]*+(?P<letter>[@-~])"
+    r"|\x1b[\]PX^_][^\x07\x1b]*+(?:\x07|\x1b\\)?|\x1b[()*+#%][ -~]|\x1b[ -~]?"
+)
+_OTHER_ROW = "ABEFdfST"
+_WRAPPED = re.compile(r"(?<=[^\r\n]{40}) \r(?=[^\r\n])")  # how a shell goes on in the next row
+_MOST_CHARS = 100_000
+_MOST_COLUMNS = 1_000  # of a terminal
+
+
+def as_shown(text: str) -> str:
+    """The line without what is no text of it; keys that were taken back are gone."""
+    if text.isprintable() or _CONTROLS.search(text) is None:
+        return text
+    line: list[str] = []
+    column = place = 0
+    text = _WRAPPED.sub("", text[:_MOST_CHARS]).rstrip("\r")
+    while place < len(text):
+        sequence = _SEQUENCE.match(text, place)
+        if sequence is not None:
+            column = _moved(line, column, sequence["letter"], sequence["numbers"] or "")
+            place = sequence.end()
+            continue
+        char = text[place]
+        place += 1
+        if char == "\r":
+            column = 0
+        elif char == "\b":
+            column = max(column - 1, 0)
+        elif char == "\t" or (char >= " " and char != "\x7f"):
+            line[column : column + 1] = [char]
+            column += 1
+    return "".join(line)
+
+
+def moves_over_screen(text: str) -> bool:
+    """Whether a program draws in other rows than the next."""
+    if "\x1b" not in text:
+        return False
+    return any(
+        sequence["letter"] and (sequence["letter"] in _OTHER_ROW or (sequence["letter"] == "H" and sequence["numbers"]))
+        for sequence in _SEQUENCE.finditer(text)
+    )
+
+
+def _moved(line: list[str], column: int, letter: str | None, numbers: str) -> int:
+    """Carry out an operation on the line; the column after it."""
+    count = int(numbers) if numbers.isdigit() and len(numbers) < 5 else 1
+    if letter == "C":
+        column = max(column, min(column + count, _MOST_COLUMNS))
+        line += [" "] * (column - len(line))
+        return column
+    if letter == "D":
+        return max(column - count, 0)
+    if letter == "K" and numbers in ("", "0"):
+        del line[column:]
+    elif letter == "P":
+        del line[column : column + count]
+    elif letter == "@":
+        line[column:column] = [" "] * count
+    elif letter == "H" or (letter == "J" and numbers in ("2", "3")):
+        line.clear()
+        return 0
+    return column
+
 
 MOST_LINES = 50_000  # of one output; a group of 1,000 queues has as many
 

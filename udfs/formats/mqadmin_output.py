@@ -7,9 +7,9 @@ from datetime import datetime, tzinfo
 from typing import Any, NamedTuple
 
 from hindsight.udfs.formats.admin_answers import read_answer
+from hindsight.udfs.formats.answer_parts import error_code
 from hindsight.udfs.formats.mqadmin_command import Command, Question
 from hindsight.udfs.formats.mqadmin_failures import Failure, is_noise
-from hindsight.udfs.formats.raw_answers import error_code
 from hindsight.udfs.lines.bounded_lines import Refusal
 from hindsight.udfs.lines.parsed_line import EARLIEST_MS, LATEST_MS, RefusedLineError
 

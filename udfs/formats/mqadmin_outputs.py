@@ -6,22 +6,200 @@ white space, which no name holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import tzinfo
+from typing import Any
 
-from hindsight.udfs.formats.mqadmin_command import Command, question_of_a_member
+from hindsight.udfs.formats.answer_parts import master_address, raw_object, slaves_of
+from hindsight.udfs.formats.cut_names import BROKER_MAYBE_CUT
+from hindsight.udfs.formats.fastjson import ObjectKey
+from hindsight.udfs.formats.mqadmin_command import Command, Question, question_of, question_of_a_member
 from hindsight.udfs.formats.mqadmin_connections import (
     SUBSCRIPTIONS,
     consumer_connection,
     is_client,
     producer_connection,
 )
-from hindsight.udfs.formats.mqadmin_failures import failure_in
-from hindsight.udfs.formats.mqadmin_output import Output, Reader, Rows, capture_row, failed_read
+from hindsight.udfs.formats.mqadmin_failures import failure_in, is_noise
+from hindsight.udfs.formats.mqadmin_output import (
+    Output,
+    Reader,
+    Row,
+    Rows,
+    as_answered,
+    capture_row,
+    each_line_of,
+    failed_read,
+    header_in,
+    must_hold,
+    no_subject,
+    place,
+    printed_time,
+    topic_of,
+)
 from hindsight.udfs.formats.mqadmin_progress import GROUP, broker_progress, is_header, progress
-from hindsight.udfs.formats.mqadmin_routes import route_json, route_list
-from hindsight.udfs.formats.mqadmin_running_info import running_info
-from hindsight.udfs.formats.mqadmin_topic_status import is_status, topic_status
 from hindsight.udfs.lines.bounded_lines import Refusal
+from hindsight.udfs.lines.parsed_line import Fields, RefusedLineError, java_number, text_field
+
+_SUBSCRIPTION_ROW = re.compile(r"\d{3,} +Topic: (\S++) +ClassFilter: \S++ +SubExpression: (.*+)")
+_QUEUE_ROW = re.compile(r"(\S++)\s++(\S++)\s++(-?\d{1,10})\s++(?:Pop)?ProcessQueueInfo \[([^\[\]]*+)\]\s*+")
+_QUEUE_SECTIONS = {"Consumer MQ Detail": "mqTable", "Consumer Pop Detail": "mqPopTable"}
+_LAST_SECTION = "#Consumer RT&TPS#"  # of those that every release writes
+_TIMES = ("lastLockTimestamp", "lastPullTimestamp", "lastConsumeTimestamp")
+_TIME_DIGITS = 17  # yyyyMMddHHmmssSSS
+
+
+def running_info(output: Output, refusals: dict[int, Refusal]) -> Rows:
+    """ConsumerRunningInfo#formatString, read back into what it was printed from."""
+    properties: dict[str, str] = {}
+    subscriptions: list[dict[str, Any]] = []
+    tables: dict[str, dict[ObjectKey, dict[str, Any]]] = {"mqTable": {}, "mqPopTable": {}}
+    section = ""
+    for index, text in enumerate(output.texts):
+        if text.startswith("#") and text.rstrip().endswith("#"):
+            section = text.strip().strip("#")
+        elif section == "Consumer Properties" and ": " in text:
+            name, _, told = text.partition(": ")
+            properties[name.rstrip()] = told
+        elif section == "Consumer Subscription" and (found := _SUBSCRIPTION_ROW.fullmatch(text)):
+            subscriptions.append({"topic": found[1], "subString": found[2].strip()})
+        elif section in _QUEUE_SECTIONS and not text.startswith("#") and text.strip():
+            try:
+                queue, process_queue = _queue_row(text, output.zone)
+                tables[_QUEUE_SECTIONS[section]][queue] = process_queue
+            except RefusedLineError as refused:
+                if not is_noise(text):
+                    refusals[index] = refused.refusal
+    group = text_field(properties, "consumerGroup")
+    must_hold(output, _LAST_SECTION)
+    client_id = output.command.client_id or output.name.removesuffix(".gz").removesuffix(".txt")
+    if not client_id:
+        raise no_subject("client")
+    raw = {"properties": properties, "subscriptionSet": subscriptions, **tables}
+    asked = {"consumer_group": group, "client_id": client_id}
+    return as_answered(output, refusals, Question("consumerRunningInfo", f"{group}|{client_id}", asked), raw)
+
+
+def _queue_row(text: str, zone: tzinfo) -> tuple[ObjectKey, dict[str, Any]]:
+    found = _QUEUE_ROW.fullmatch(text)
+    if found is None:
+        raise RefusedLineError("BAD_ROW", f"no queue and ProcessQueueInfo: {text[:120]!r}")
+    topic, broker_name, queue_id, printed = found.groups()
+    key = ObjectKey([("brokerName", broker_name), ("queueId", java_number(queue_id, 32)), ("topic", topic)])
+    value: dict[str, Any] = {}
+    for member in printed.split(", "):
+        name, _, told = member.replace(":", "=", 1).partition("=")  # POP's prints colons, and its time as a number
+        if name in _TIMES and len(told) == _TIME_DIGITS:
+            value[name] = printed_time(f"{told}000", "%Y%m%d%H%M%S%f", zone)
+        elif told in ("true", "false"):
+            value[name] = told == "true"
+        elif told:
+            value[name] = java_number(told, 64)
+    return key, value
+
+
+_COLUMNS = ("#Broker Name", "#QID", "#Min Offset", "#Max Offset")
+_BROKER_WIDTH = 32
+_PUT_TPS = "Topic Put TPS:"
+
+
+def is_status(text: str) -> bool:
+    """Whether a line is the header of a topic's queues."""
+    return text.startswith(_COLUMNS[0]) and all(column in text for column in _COLUMNS)
+
+
+def topic_status(output: Output, refusals: dict[int, Refusal]) -> Rows:
+    """The queues of one topic, all brokers together."""
+    topic = topic_of(output)
+    header = next(index for index, text in enumerate(output.texts) if is_status(text))
+
+    def read(text: str) -> Iterator[Row]:
+        if text.strip() and not text.startswith(_PUT_TPS):
+            yield "topic_status", {**place(output), "topic": topic, **_row(text.split(), output)}
+
+    rows = each_line_of(output, refusals, read, header=header)
+    subject = question_of(output.command._replace(name="topicStatus")).subject
+    return [capture_row(output, refusals, "topicStatus", subject, topic=topic), *rows]
+
+
+def _row(words: list[str], output: Output) -> dict[str, object]:
+    if len(words) not in (4, 6):
+        raise RefusedLineError("BAD_ROW", f"{len(words)} words, expected 4 and a time: {' '.join(words)[:120]!r}")
+    queue_id = java_number(words[1], 32)
+    if queue_id < 0:
+        raise RefusedLineError("NEGATIVE_QUEUE_ID", f"the queue id is {queue_id}; queue ids begin at 0")
+    last = " ".join(words[4:])
+    return {
+        "broker_name": words[0],
+        "queue_id": queue_id,
+        "min_offset": java_number(words[2], 64),
+        "max_offset": java_number(words[3], 64),
+        "last_update_at": printed_time(last, "%Y-%m-%d %H:%M:%S,%f", output.zone) if last else None,
+        "doubts": [BROKER_MAYBE_CUT] if len(words[0]) == _BROKER_WIDTH else None,
+    }
+
+
+_OF_JSON = re.compile(r"\s*+(?:[\"{}\[\]\d,:-]|true\b|false\b|null\b|$)")  # how a line of JSON can begin
+_MOST_STARTS = 8
+_ROUTE_ROW = re.compile(r"\S++\s++(\S++)\s++\{([^{}]*+)\}\s++(\d{1,9})\s++(\d{1,9})\s++(\d{1,9})\s*+")
+
+
+def route_list(output: Output, refusals: dict[int, Refusal]) -> Rows:
+    """The route as a list, a broker a line."""
+    topic = topic_of(output)
+    must_hold(output, "Total:")
+
+    def read(text: str) -> Iterator[Row]:
+        if not text.strip() or text.startswith(("#", "-", "Total:")):
+            return
+        row = _ROUTE_ROW.fullmatch(text)
+        if row is None:
+            raise RefusedLineError("BAD_ROW", f"no cluster, broker, addresses and counts: {text[:120]!r}")
+        addresses = dict(address.partition("=")[::2] for address in row[2].split(", ") if address)
+        master = master_address(addresses)
+        yield (
+            "topic_route",
+            {
+                **place(output),
+                "name_server": output.command.name_server,
+                "topic": topic,
+                "broker_name": row[1],
+                "read_queue_nums": int(row[3]),
+                "write_queue_nums": int(row[4]),
+                "perm": int(row[5]),
+                "has_master": master is not None,
+                "master_address": master,
+                "slaves": slaves_of(addresses),
+                "is_static_topic": False,
+            },
+        )
+
+    rows = each_line_of(output, refusals, read, header=header_in(output, "#ClusterName"))
+    return [capture_row(output, refusals, "topicRoute", topic, topic=topic), *rows]
+
+
+def route_json(output: Output, refusals: dict[int, Refusal]) -> Rows:
+    """The route as JSON; its records belong to the first line of it."""
+    first, raw = _object(output)
+    if not output.command.name and "queueDatas" not in raw:
+        return []
+    topic = topic_of(output)
+    rows = as_answered(output, refusals, Question("topicRoute", topic, {"topic": topic}), raw)
+    server = {"name_server": output.command.name_server}
+    return [(first, table, row | server if table == "topic_route" else row) for _, table, row in rows]
+
+
+def _object(output: Output) -> tuple[int, Fields]:
+    """The object, and the line where it begins: not always the first that could be one, as loggers write JSON too."""
+    texts = [text if _OF_JSON.match(text) and not is_noise(text) else "" for text in output.texts]
+    starts = [index for index, text in enumerate(texts) if text.lstrip().startswith("{")]
+    end = max((index for index, text in enumerate(texts) if text.rstrip().endswith("}")), default=len(texts) - 1) + 1
+    for start in starts[:_MOST_STARTS]:
+        with suppress(RefusedLineError):
+            return start, raw_object("\n".join(texts[start:end]))
+    return starts[0], raw_object("\n".join(texts[starts[0] : end]))
 
 
 def reader_of(texts: list[str], command: Command) -> Reader | None:

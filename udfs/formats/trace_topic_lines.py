@@ -94,6 +94,7 @@ def _pub(parts: list[str], place: Fields) -> Record:
         "outcome": "SEND_OK" if _flag(parts, 13 if len(parts) > 13 else 12) else "NOT_STORE_OK",
         "msg_id": msg_id,
         "offset_msg_id": _optional(parts, 12) if len(parts) > 13 else None,
+        "message_tag": _optional(parts, 6),
         "message_key": _optional(parts, 7),
         "message_type": _of(_MESSAGE_TYPES, parts, 11),
         "body_length": java_number(parts[9], 32),

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from functools import cache
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
@@ -32,20 +32,19 @@ from hindsight.udfs.consumer.offset_marks import Lag
 from hindsight.udfs.consumer.owned_queues import NOTHING_POPPED, Owned, OwnedQueues, PoppedQueues
 from hindsight.udfs.consumer.round_again import Again, said_again
 from hindsight.udfs.consumer.round_reads import NEEDED, NEEDED_AGAIN, reads_of
-from hindsight.udfs.consumer.routed_topics import Route
-from hindsight.udfs.consumer.rows_of_rounds import RoundKey
+from hindsight.udfs.consumer.rows_of_rounds import EPOCH, RoundKey, instant
 from hindsight.udfs.consumer.topic_facts import Expected, GroupFacts, TopicFacts
+from hindsight.udfs.consumer.topic_routes import Route
 from hindsight.udfs.drift.judged_topics import JudgedTopic, verdict
 from hindsight.udfs.groups.group_walk import DRIFT, SCOPE, close, new_history, opened, step
 from hindsight.udfs.groups.recorded_groups import FoldSettings, Recorded, Told
 from hindsight.udfs.rebalances.round_shares import SHARES
 from hindsight.udfs.rebalances.shown_shares import ShownShares
-from hindsight.udfs.values.light_queues import lite_parent
+from hindsight.udfs.values.message_queues import lite_parent
 from hindsight.udfs.values.system_names import is_system_topic
 
 K = TypeVar("K")
 V = TypeVar("V")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_US = 86_400_000_000
 _S = 1_000_000  # microseconds
 JUDGED = "judged"  # what a fold gives beside the rows of the walk
@@ -153,7 +152,7 @@ class GroupFold:
             at, place = self._rounds[self._next]
             self._next += 1
             brought = self._together(at, place, owned, popped)
-            if day is not None and at // _DAY_US == (day - _EPOCH.date()).days and at >= from_us:
+            if day is not None and at // _DAY_US == (day - EPOCH.date()).days and at >= from_us:
                 yield from self._judged(brought, day)
                 yield from self._shared(brought)
             self._pass_by(at, place)
@@ -304,6 +303,9 @@ class GroupFold:
     def _judged(self, brought: Round, day: date) -> Iterator[tuple[str, Any]]:
         if self._history is None:
             self._history = new_history(self.key, self._settings.walk)
+        self._history.beside = self._told.beside
+        at_ms = int(self._recorded.captured.at[brought.place]) // 1000
+        self._history.troubles = self._recorded.troubles(self.key[1], brought.key[2], at_ms)
         found, scopes = [], {}
         for kind, row in step(self._history, self._row(brought, day)):
             if kind == SCOPE:
@@ -356,6 +358,7 @@ class GroupFold:
                 repr(events),
                 dead,
                 brought.assigned.shows,
+                self._history and self._history.troubles,
             ),
             "oldest_pull_at": pulled,
             "oldest_consume_at": consumed,
@@ -437,8 +440,3 @@ def _keep(kept: dict[K, V], key: K, value: V, most: int = _MOST_KEPT) -> None:
     kept[key] = value
     if len(kept) > most:
         del kept[next(iter(kept))]
-
-
-def instant(at_us: int) -> datetime:
-    """Epoch us as an instant."""
-    return _EPOCH + timedelta(microseconds=at_us)

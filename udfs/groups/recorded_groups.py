@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
+from hindsight.udfs.consumer.broker_assignment import RequestModes
 from hindsight.udfs.consumer.captured_rounds import CapturedRounds
 from hindsight.udfs.consumer.member_rules import Setting, Shown
 from hindsight.udfs.consumer.member_signs import Heartbeats
 from hindsight.udfs.consumer.offset_marks import Lag
 from hindsight.udfs.consumer.queue_ends import QueueEnds
-from hindsight.udfs.consumer.request_modes import RequestModes
-from hindsight.udfs.consumer.routed_topics import RoutedTopics
 from hindsight.udfs.consumer.rows_of_rounds import RoundKey
+from hindsight.udfs.consumer.topic_routes import RoutedTopics
+from hindsight.udfs.drift.root_cause import Trouble
+from hindsight.udfs.drift.told_beside import NOTHING_BESIDE, Beside
 from hindsight.udfs.groups.group_walk import WalkSettings
 from hindsight.udfs.strategies.member_families import Declared
 
@@ -40,6 +42,7 @@ class Recorded(NamedTuple):
         cut_rounds: collectors, and their rounds, epoch us, in which they had no time to ask everything.
         ends: the first offsets of queues, and dead letters.
         modes: how brokers hand out queues to groups that let them.
+        troubles: of servers that a round may show effects of: by collector, the round, epoch us, and an instant, ms.
     """
 
     captured: CapturedRounds
@@ -51,6 +54,7 @@ class Recorded(NamedTuple):
     cut_rounds: frozenset[tuple[str, int]]
     ends: QueueEnds
     modes: RequestModes = NO_MODES
+    troubles: Callable[[str, int, int], Sequence[Trouble]] = lambda *_: ()
 
 
 class Told(NamedTuple):
@@ -60,6 +64,7 @@ class Told(NamedTuple):
         declared: what settings say of a member.
         heartbeats: of its members; None: no heartbeat was ever taken in.
         events: instants, epoch us, joins and leaves, and of whom; None: no broker's log was ever taken in.
+        beside: what logs and brokers' settings add to findings.
     """
 
     shown: Shown
@@ -67,3 +72,4 @@ class Told(NamedTuple):
     declared: Callable[[str], Declared]
     heartbeats: Heartbeats | None
     events: Sequence[tuple[int, str, str]] | None
+    beside: Beside = NOTHING_BESIDE

@@ -7,20 +7,93 @@ so what these would hold (``moved_owners``).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
+from hindsight.udfs.consumer.expected_allocation import Shares
 from hindsight.udfs.consumer.member_rules import Rules
 from hindsight.udfs.consumer.owned_queues import NOTHING_POPPED, Owned, OwnedQueues, PoppedQueues
-from hindsight.udfs.consumer.round_facts import OwnersByTopic
-from hindsight.udfs.consumer.shares import Shares
+from hindsight.udfs.consumer.round_facts import Owner, OwnersByTopic, Queue
 from hindsight.udfs.consumer.topic_facts import Expected, GroupFacts
 from hindsight.udfs.groups.group_fold import GroupFold, Round
-from hindsight.udfs.scenarios.moved_owners import Claims, Present, moved_owners
 from hindsight.udfs.scenarios.premises import GroupPremise
 from hindsight.udfs.strategies.member_families import has_no_choice
+
+_NOBODY: frozenset[str] = frozenset()
+
+
+class Claims(NamedTuple):
+    """What is expected of a topic as recorded, and as supposed; None: nothing can be."""
+
+    recorded: Shares | None
+    supposed: Shares | None
+
+
+class Present(NamedTuple):
+    """Who is there under the premises.
+
+    Attributes:
+        answering: clients that answer what they hold; others show nothing that they did not show.
+        left: members that are none any more; ``ordered``: they consume in order.
+    """
+
+    answering: Collection[str]
+    left: Collection[str]
+    ordered: bool
+
+
+def moved_owners(owners: OwnersByTopic, claims: Mapping[str, Claims], present: Present) -> OwnersByTopic:
+    """The owners of each topic's queues under the premises; of topics and queues where nothing differs, as they were.
+
+    Args:
+        claims: by topic of the round.
+    """
+    found: dict[str, Mapping[Queue, tuple[Owner, ...]]] = {}
+    for topic in dict.fromkeys([*owners, *claims]):
+        of_topic = _of_topic(owners.get(topic, {}), claims.get(topic, Claims(None, None)), present)
+        if of_topic:
+            found[topic] = of_topic
+    return found
+
+
+def _of_topic(
+    held: Mapping[Queue, tuple[Owner, ...]], claims: Claims, present: Present
+) -> Mapping[Queue, tuple[Owner, ...]]:
+    recorded, supposed = claims
+    if recorded is None or supposed is None:
+        kept = {queue: tuple(o for o in own if o.client_id not in present.left) for queue, own in held.items()}
+        return {queue: own for queue, own in kept.items() if own}
+    found: dict[Queue, tuple[Owner, ...]] = {}
+    for queue in dict.fromkeys([*held, *supposed.queues]):
+        own = held.get(queue, ())
+        if queue not in supposed.claimants:
+            # A queue that is no more is nobody's; one that no route ever told of is as it was.
+            moved = () if queue in recorded.claimants else own
+        else:
+            moved = _of_queue(own, recorded.claimants.get(queue, _NOBODY), supposed.claimants[queue], present)
+        if moved:
+            found[queue] = moved
+    return found
+
+
+def _of_queue(
+    own: tuple[Owner, ...], recorded: Collection[str], supposed: Collection[str], present: Present
+) -> tuple[Owner, ...]:
+    if not own and any(client_id in present.answering for client_id in recorded):
+        return own
+    showed = {owner.client_id: owner for owner in own}
+    holds = set()
+    for client_id in {*showed, *recorded, *supposed} - {*present.left}:
+        obeyed = (client_id in showed) == (client_id in recorded)
+        if client_id in (supposed if obeyed else showed) and (client_id in showed or client_id in present.answering):
+            holds.add(client_id)
+    if holds == showed.keys():
+        return own
+    model = own[0] if own else Owner("", present.ordered)
+    return tuple(showed.get(client_id, model._replace(client_id=client_id)) for client_id in sorted(holds))
+
 
 _HASH, _DEFAULT_NODES = "CONSISTENT_HASH", 10
 

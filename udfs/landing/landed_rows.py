@@ -84,7 +84,8 @@ def landed_rows(read: Iterable[tuple[Landed, Iterable[LinesRead]]], rules: Rules
 
     Rows have the table's columns and a column ``key_hash``. ``quarantine``: refused lines. ``file_counts``: one row a
     file: ``read``, ``ignored`` and ``quarantined`` lines, those ``with_records``, whether the file is ``complete``, and
-    by table the number of its ``rows``, the dates on which these fall (``own``) and those that they ``reached``.
+    by table the number of its ``rows``, the ``first`` of the instants that date them, the dates on which these fall
+    (``own``) and those that they ``reached``.
     """
     heap = _Heap(rules)
     counts = []
@@ -115,6 +116,7 @@ COUNTED = pa.schema(
                     {
                         "table": pa.string(),
                         "rows": pa.int64(),
+                        "first": pa.timestamp("us", "UTC"),
                         "own": pa.list_(pa.date32()),
                         "reached": pa.list_(pa.date32()),
                     }
@@ -169,6 +171,7 @@ class _File:
         self.read = self.ignored = self.quarantined = self.with_records = 0
         self.is_complete = True
         self.counts: dict[str, int] = defaultdict(int)
+        self.first: dict[str, datetime] = {}
         self.own: dict[str, set[date]] = defaultdict(set)
         self.reached: dict[str, set[date]] = defaultdict(set)
         self._forget()
@@ -234,6 +237,9 @@ class _File:
         self._forget()
 
     def _note_dates(self, name: str, rows: pa.Table) -> None:
+        if rows.num_rows:
+            first = pc.min(rows.column(self.rules.tables[name].date_of)).as_py()
+            self.first[name] = min(first, self.first.get(name, first))
         self.own[name].update(pc.unique(rows.column("event_date")).to_pylist())
         reach = self.rules.tables[name].reach
         if reach is not None:
@@ -244,7 +250,13 @@ class _File:
     def counted(self) -> dict[str, Any]:
         """What was counted, and the dates."""
         tables = [
-            {"table": name, "rows": rows, "own": sorted(self.own[name]), "reached": sorted(self.reached[name])}
+            {
+                "table": name,
+                "rows": rows,
+                "first": self.first.get(name),
+                "own": sorted(self.own[name]),
+                "reached": sorted(self.reached[name]),
+            }
             for name, rows in sorted(self.counts.items())
         ]
         tally = {name: getattr(self, name) for name in ("read", "ignored", "quarantined", "with_records")}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from hindsight.udfs.logs.secret_ids import is_masked
-from hindsight.udfs.values.light_queues import LIGHT_PREFIX
+from hindsight.udfs.values.message_queues import LIGHT_PREFIX
 
 Severity = Literal["quarantine", "flag", "ignore"]
 SEVERITIES: tuple[Severity, ...] = ("quarantine", "flag", "ignore")

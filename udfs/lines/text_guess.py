@@ -72,10 +72,11 @@ class Guess:
 
     def _count(self, line: bytes) -> None:
         counts = self._counts
-        counts["shift_jis"] += len(_KANA_OF_SHIFT_JIS.findall(line))
         for found in _PAIR.finditer(line):
             kind = found.lastgroup
             counts["kana"] += kind == "kana"
+            # Across two characters of GB18030 its bytes say nothing.
+            counts["shift_jis"] += _KANA_OF_SHIFT_JIS.fullmatch(found[0]) is not None
             counts["low"] += kind in ("low", "odd")
             counts["high"] += kind in ("four", "two")
             counts["korean"] += found[0] in _KOREAN

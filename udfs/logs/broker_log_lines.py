@@ -6,8 +6,9 @@ registered here is ignored, and so is what a stack trace quotes.
 The log does not say whose it is: the broker's name is the file's (``broker-a.log``), else its folder's.
 ``lock.log`` (who holds the lock of a queue) and ``proxy.log`` (clients that are gone) are read too; a line of a fault
 table is a proxy's own only in a file of a server's name. Of servers' other files no line answers a question.
-Source: ConsumerManager, ConsumerGroupInfo, ProducerManager, QueryAssignmentProcessor, RebalanceLockManager, 4.0.0 to
-5.5.0;
+Of a name server's log, brokers that came and went there, and topics that no broker has any more.
+Source: RouteInfoManager of name servers; ConsumerManager, ConsumerGroupInfo, ProducerManager, QueryAssignmentProcessor,
+RebalanceLockManager, 4.0.0 to 5.5.0;
 GrpcClientChannel, RemotingChannel, RemoteChannel and SimpleChannel of the proxy, its ClientActivity,
 ClientManagerActivity, DefaultReceiptHandleManager and TopicRouteService, 5.0.0 to 5.5.0.
 """
@@ -39,7 +40,8 @@ _GROUP = r"(?P<client_group>[^ ]++)"
 # A channel prints itself in its class's own way, which may hold anything: it ends where the rest of the info begins.
 _CHANNEL = (
     r"ClientChannelInfo \[channel=(?P<channel>"
-    r"(?:[^,C]|,(?! clientId=[^,\[\]]*+, language=)|C(?!lientChannelInfo \[))*+), clientId=(?P<client_id>[^,\[\]]++), "
+    r"[^,C]*+(?:(?:,(?! clientId=[^,\[\]]*+, language=)|C(?!lientChannelInfo \[))[^,C]*+)*), "
+    r"clientId=(?P<client_id>[^,\[\]]++), "
     r"language=(?P<language>[^,\[\]]++), version=(?P<client_version>\d{1,10}+), "
     r"lastUpdateTimestamp=(?P<last_update_at>\d{1,19}+)\]"
 )
@@ -260,7 +262,44 @@ _PROXY: tuple[Template, ...] = (
         r"(?P<isolated_broker>[^ ]++) is reachable now, then it can be used\.",
     ),
 )
-TEMPLATES += (*_locks(), *_PROXY)
+_AT_NAME_SERVER = r"(?:BrokerIdentityInfo \[clusterName=[^,\[\]]*+, brokerAddr=)?(?P<broker_address>[^, \[\]]++)\]?"
+# Of name servers: brokers that come and go there, and topics that no broker has any more.
+_NAME_SERVER: tuple[Template, ...] = (
+    template(
+        "broker_registered",
+        "new broker registered, ",
+        rf"new broker registered, {_AT_NAME_SERVER} HASer(?:ver|vice): (?P<ignored>.*+)",
+    ),
+    template(
+        "broker_unregistered",
+        "unregisterBroker, remove from brokerLiveTable OK, ",
+        rf"unregisterBroker, remove from brokerLiveTable OK, {_AT_NAME_SERVER}",
+    ),
+    template(
+        "broker_expired",
+        "The broker channel expired, ",
+        rf"The broker channel expired, {_AT_NAME_SERVER} (?P<duration_ms>\d{{1,18}}+)ms",
+    ),
+    template(
+        "broker_channel_destroyed",
+        "the broker's channel destroyed, ",
+        r"the broker's channel destroyed, "
+        r"(?:submit the unregister request at once, broker info: .{0,1000}?brokerAddr='?)?+"
+        r"(?P<broker_address>[^, '\[\]{}]++)(?P<ignored>.*+)",
+    ),
+    template(
+        "topic_unregistered",
+        "remove topic[",
+        r"remove topic\[(?P<topic>[^ \[\]]++)\] all queue, from topicQueueTable, because channel destroyed",
+        mark="] all queue, from topicQueueTable",
+    ),
+    template(
+        "topic_unregistered",
+        "removeTopicByBrokerName, remove the topic all queue ",
+        r"removeTopicByBrokerName, remove the topic all queue (?P<topic>[^ ]++)",
+    ),
+)
+TEMPLATES += (*_locks(), *_PROXY, *_NAME_SERVER)
 _NEEDLES = (
     "ockBatch",
     "anceLockManager#tryLock:",
@@ -275,6 +314,11 @@ _NEEDLES = (
     "AllClientId fail",
     "yLoad: no assignme",
     "ill be isolated for",
+    "roker registered, ",
+    "rokerLiveTable OK",
+    "roker channel expir",
+    " channel destroyed",
+    "he topic all queue",
 )
 _MESSAGES = TemplateIndex(TEMPLATES, _NEEDLES)
 # Netty's own channels and SimpleChannel of the proxy: ``[id: 0x1, L:/10.0.0.1:8080 - R:/10.0.0.2:5000]``;
@@ -283,7 +327,7 @@ _REMOTE = re.compile(r"\bremoteAddress=([^,}\]\s]*+)| R:([^ \]]*+)\]")
 _LOCAL = re.compile(r"\blocalAddress=([^,}\]\s]*+)| L:([^ \]]*+) ")
 # What RocketMQ calls the file itself: rmq.broker.logback.xml and the like, 4.0.0 to 5.5.0.
 _OWN_NAME = re.compile(
-    r"(?:broker(?:_default|_traffic|_metrics)?|auth_audit|coldctr|commercial|controller(?:_default|_traffic)?|dledger|"
+    r"(?:broker(?:_default|_traffic|_metrics?)?|auth_audit|coldctr|commercial|controller(?:_default|_traffic)?|dledger|"
     r"filter|jraft|lite|lock|namesrv(?:_default|_traffic)?|pop|protection|remoting|rocksdb|stats|store|storeerror|"
     r"tiered_store|transaction|watermark)(?:\.\d+)?"
 ).fullmatch

@@ -171,7 +171,8 @@ CONSUMING: tuple[Template, ...] = (
     template(
         "consume_failed",
         "consumeMessage exception: ",
-        rf"consumeMessage exception: (?P<thrown>(?:(?! Group: [^, ]++ Msgs: ).)*+) Group: {_G} Msgs: {_MESSAGES}",
+        r"consumeMessage exception: (?P<thrown>[^ ]*+(?: (?!Group: [^, ]++ Msgs: )[^ ]*+)*)"
+        rf" Group: {_G} Msgs: {_MESSAGES}",
         mark=" Msgs: ",
         traced=True,
     ),

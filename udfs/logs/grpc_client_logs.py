@@ -9,10 +9,15 @@ written in.
 - Python      ``2026-01-05 10:15:00,123 [INFO] text``, local
 - Node.js     ``2026-01-05 10:15:00,123 INFO pid text``, local
 - C++         ``2026-01-05 10:15:00.123 [I] [thread] text file:line``, local
+- Rust        ``2026-01-05T10:15:00.123456Z  WARN rocketmq::client: text`` of tracing; JSON of slog (``ts``, ``level``,
+              ``msg``)
+
+slog's terminal layout of Rust (``Jan 05 10:15:00.123``) has no year, and is refused. The PHP client writes no log.
 
 Source: ClientImpl, ProducerImpl and PushConsumerImpl of Java, golang/client.go, producer.go and push_consumer.go,
 Client.cs and Producer.cs, SendContext.cpp and ClientImpl.cpp of rocketmq-clients, 5.0.0 to master;
-rocketmq-python-client 5.1.2, rocketmq-client-nodejs 1.0.8 with egg-logger.
+rocketmq-python-client 5.1.2, rocketmq-client-nodejs 1.0.8 with egg-logger; client.rs and push_consumer.rs of Rust 5.0.0
+and master.
 """
 
 from __future__ import annotations
@@ -21,6 +26,8 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
+
+import orjson
 
 from hindsight.udfs.lines.parsed_line import RefusedLineError, java_number
 from hindsight.udfs.logs.log_layouts import LogHead, LogReading, read_head
@@ -37,6 +44,9 @@ GRPC_NEEDLES = (
     "process queue ",
     " send heartbeat to ",
     "end message exception",
+    "d heartbeat failed: ",
+    "query route for topic=",
+    "eceive messages error: ",
 )
 _EVENTS: Sequence[tuple[str, str]] = (
     ("endpoint_rejoined", r"[Rr]ejoin endpoints which (?:is|was) isolated before, "),
@@ -56,6 +66,10 @@ _EVENTS: Sequence[tuple[str, str]] = (
     ),
     ("flow_control", r"process queue total cached message(?:s| size) exceeds the threshold, "),
     ("queue_pull_expired", r"process queue is idle, idle_duration: "),
+    # Rust
+    ("heartbeat_failed", r"send heartbeat failed: (?P<reason>.{1,2000})"),
+    ("route_read_failed", r"query route for topic=(?P<topic>[^ ]++) failed: (?P<reason>error=.{1,2000})"),
+    ("pull_failed", r"receive messages error: (?P<reason>.{1,2000})"),
 )
 _UNNAMED = [re.sub("[?]P<[A-Za-z]+>", "?:", text) for _, text in _EVENTS]
 _ANY = re.compile("|".join(f"(?P<e{n}>{text})" for n, text in enumerate(_UNNAMED)))
@@ -74,6 +88,8 @@ _LOCAL_HEAD = re.compile(
     r"(?:\[([EWIDTC])\] \[ *+(\d++)\] |([A-Z]++) ++\[(\d{1,18})\] \[(\d++)\] \[[^\[\]#]*+\] "
     r"|([A-Z]++) (\d{1,18}) )"  # of Node.js
 )
+_SLOG = re.compile(r'\{(?=.{0,8192}"msg":)(?=.{0,8192}"ts":)', re.DOTALL)
+_RUST_HEAD = re.compile(r"(\d{4}-\d\d-\d\dT[\d:.]{8,18}Z) ++([A-Z]++) [\w:]++: ")
 _LEVELS = {"E": "error", "W": "warn", "I": "info", "D": "debug", "T": "trace", "C": "critical"}
 
 
@@ -90,7 +106,14 @@ def read_grpc(text: str, reading: LogReading) -> GrpcLine | None:
     found = _ANY.search(text) if may_be_grpc(text) else None
     if found is None:
         return None
-    head = _head(text, found.start(), reading)
+    slog = _SLOG.match(text)
+    if slog is not None and (told := _of_slog(text, reading)) is not None:
+        head, text = told
+        found = _ANY.match(text)
+        if found is None:
+            return None
+    else:
+        head = _head(text, found.start(), reading)
     message = text[found.start() : found.start() + _MOST_CHARS].partition("\t")[0].rstrip(" ")
     number = int((found.lastgroup or "e0")[1:])
     row = _row(_EVENTS[number][0], _PATTERNS[number], message)
@@ -107,6 +130,9 @@ def may_be_grpc(text: str) -> bool:
 
 def _head(text: str, start: int, reading: LogReading) -> LogHead:
     """Of a line in one of the clients' own layouts, or in any that logs are read in."""
+    rust = _RUST_HEAD.match(text)
+    if rust is not None and rust.end() == start:
+        return LogHead(_instant(rust[1], reading), 1, rust[2], None, None)
     go, local = _GO_HEAD.match(text), _LOCAL_HEAD.match(text)
     if go is not None and go.end() == start:
         return LogHead(_instant(go[1], reading), 1, go[2], None, None)
@@ -118,6 +144,18 @@ def _head(text: str, start: int, reading: LogReading) -> LogHead:
             return LogHead(at, 1, local[7], int(local[8]), None)
         return LogHead(at, 1, local[4], int(local[5]), local[6])
     return read_head(text, start, reading)
+
+
+def _of_slog(text: str, reading: LogReading) -> tuple[LogHead, str] | None:
+    """The head and message of a line in Rust's JSON; None: it is none."""
+    try:
+        told = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    stamp, level, message = (told.get(name) for name in ("ts", "level", "msg"))
+    if not (isinstance(stamp, str) and isinstance(level, str) and isinstance(message, str)):
+        return None
+    return LogHead(_instant(stamp, reading), 1, level, None, None), message
 
 
 def _instant(stamp: str, reading: LogReading) -> int:
@@ -137,7 +175,7 @@ def _row(kind: str, pattern: re.Pattern[str], message: str) -> dict[str, Any]:
         "topic": fields.get("topic"),
         "broker_address": fields.get("endpoints"),
         "msg_id": _only(fields.get("messageId")),
-        "detail": message if kind in ("send_failed", "assignments_empty") else None,
+        "detail": fields.get("reason") or (message if kind in ("send_failed", "assignments_empty") else None),
     }
     row: dict[str, Any] = {"kind": kind, "arguments_lost": False}
     row |= {name: value for name, value in named.items() if value} | _queue(fields)

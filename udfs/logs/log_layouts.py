@@ -21,9 +21,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from hindsight.udfs.lines.parsed_line import RefusedLineError
-from hindsight.udfs.logs.log_dates import DayCount
 from hindsight.udfs.logs.log_patterns import DeclaredLayout
 from hindsight.udfs.logs.log_stamps import (
+    DayCount,
     Stamp,
     epoch_ms,
     first_stamp,
@@ -41,7 +41,7 @@ _LEVELS = "TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|SEVERE"
 _LEVEL = tuple(re.compile(rf"(?<![\w.$-])(?:{names})(?![\w.$=-])") for names in (_LEVELS, _LEVELS.lower()))
 _TIME = r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"
 _OWN = {
-    " ": re.compile(_TIME + r" ++(?P<level>[A-Z]++) (?P<thread>(?![\[ ])(?:(?! - ).)*+) - ", re.DOTALL),
+    " ": re.compile(_TIME + r" ++(?P<level>[A-Z]++) (?P<thread>(?![\[ ])[^ ]*+(?: (?!- )[^ ]*+)*) - ", re.DOTALL),
     ",": re.compile(_TIME + r",(\d{3}) ++(?P<level>[A-Z]++) (?!\[)[^ ]++ - "),
     ".": re.compile(
         _TIME + r"\.(\d{3}) ++(?P<level>[A-Z]++) ++\[(?P<pid>\d{1,18})\] \[(?P<thread>.*)\] "

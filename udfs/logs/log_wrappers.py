@@ -21,7 +21,7 @@ from hindsight.udfs.lines.bounded_lines import Line
 _DOCKER_BYTES = 16 * 1024  # docker cuts a longer line; other collectors write no line ends at all
 _MOST_CHARS = 8 << 20  # of a line that lies in several entries; what goes beyond is a line of its own
 _FIRST_CHARS = 200  # of docker's entry, in which its text begins
-_DOCKER_LOG = re.compile(r'"log"\s*:\s*"((?:[^"\\]|\\.)*+)"')
+_DOCKER_LOG = re.compile(r'"log"\s*:\s*"([^"\\]*+(?:\\.[^"\\]*+)*)"')
 _DOCKER_STDERR = re.compile(r'"stream"\s*:\s*"stderr"')
 _STARTS = frozenset("{<JFMASOND")  # of JSON, of a priority, of a month
 _LEVEL = r"(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b"

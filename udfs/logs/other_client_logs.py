@@ -24,8 +24,8 @@ from hindsight.udfs.values.message_queues import MessageQueue, sort_queues
 
 GO, CPP = "GO", "CPP"
 _CPP_BYTES = 1023  # of a message, as written
-_GO_LINE = re.compile(r'time="([^"]*+)" level=([a-z]++) msg="((?:[^"\\]|\\.)*+)"(.*+)', re.DOTALL)
-_GO_PAIR = re.compile(r' ([A-Za-z]++)=(?:"((?:[^"\\]|\\.)*+)"|([^ "]*+))(?= |$)', re.DOTALL)
+_GO_LINE = re.compile(r'time="([^"]*+)" level=([a-z]++) msg="([^"\\]*+(?:\\.[^"\\]*+)*)"(.*+)', re.DOTALL)
+_GO_PAIR = re.compile(r' ([A-Za-z]++)=(?:"([^"\\]*+(?:\\.[^"\\]*+)*)"|([^ "]*+))(?= |$)', re.DOTALL)
 _CPP_LINE = re.compile(
     r"\[(\d{4})-(\d\d|[A-Z][a-z]{2})-(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{3})\d{0,6}\]"
     r"(?:\(([a-z]{4,7})\):| \[([a-z]{4,8})\] )(.*+)",

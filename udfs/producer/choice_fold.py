@@ -6,6 +6,7 @@ Each choice is judged by itself, in order, because a fallback may forget a broke
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,18 +17,43 @@ from hindsight.udfs.producer.attempt_columns import NEVER
 from hindsight.udfs.producer.choice_readings import (
     BrokerRecord,
     NearUpdate,
+    Other,
     Removal,
     Removals,
     item_readings,
+    other_readings,
     route_readings,
+    unlisted_readings,
     unseen_readings,
 )
-from hindsight.udfs.producer.choice_surroundings import Around, Pairs, pairs_of
+from hindsight.udfs.producer.choice_surroundings import (
+    Around,
+    Pairs,
+    is_in_use,
+    is_used_elsewhere,
+    items_of,
+    may_be_several,
+    pairs_of,
+)
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes, Route
 from hindsight.udfs.producer.replayed_day import Day
-from hindsight.udfs.producer.send_verdicts import Choice, Judgement, KnownBroker, judge
+from hindsight.udfs.producer.send_verdicts import (
+    Board,
+    Choice,
+    ItemReading,
+    Judgement,
+    KnownBroker,
+    RouteReading,
+    bit_of,
+    judge,
+    names_of,
+)
+from hindsight.udfs.producer.unseen_life import FORGOTTEN
+from hindsight.udfs.release_profiles import FaultProfile
 from hindsight.udfs.values.arrays import IntArray
 
+# How the client's list is known to have a broker.
+_SURE, _LIKELY, _ELSEWHERE = range(3)
 NO_SWITCH = "latency_fault_enabled is not recorded: with the switch off the choice would be impossible"
 
 
@@ -42,17 +68,23 @@ class Verdict(NamedTuple):
 
 
 class ChoiceJudge:
-    """Judges the doubtful choices of a date, given part by part in the order in which they began."""
+    """Judges the doubtful choices of a date, given part by part in the order in which they began.
+
+    ``removals``: what they made clients forget, by process.
+    """
 
     def __init__(self, day: Day, routes: RecordedRoutes, *, tolerance_ms: int) -> None:
         self._day, self._routes, self._tolerance_ms = day, routes, tolerance_ms
-        self._removals: dict[int, Removals] = {}
+        self.removals: dict[int, Removals] = {}
+        self._names = [*day.brokers]  # by place; brokers that only routes name come last
+        self._sets: dict[int, frozenset[str]] = {}
+        self._listings: dict[tuple[Any, ...], tuple[RouteReading, ...]] = {}
 
     def judged(self, rows: IntArray, around: Around) -> tuple[list[Verdict], list[tuple[int, Removal]]]:
         """Verdicts on the choices at these rows, and what they (perhaps) made clients forget: process, removal."""
         pairs = pairs_of(rows, around, self._day, tolerance_ms=self._tolerance_ms)
         edges = np.searchsorted(pairs.choice, np.arange(len(rows) + 1)).tolist()
-        columns = _Columns(rows, pairs, around, self._day)
+        columns = _Columns(rows, pairs, around, self._day, self._tolerance_ms)
         verdicts, removals = [], []
         for n, row in enumerate(rows.tolist()):
             process = int(around.process[row])
@@ -64,50 +96,97 @@ class ChoiceJudge:
     def _judge(
         self, n: int, row: int, process: int, own: range, columns: _Columns
     ) -> tuple[Verdict, Sequence[Removal]]:
-        day = self._day
-        rules = day.processes[process].rules
-        profile, enabled = day.profile_of(process), bool(rules.settings.latency_fault_enabled)
-        choice = columns.choice(n)
-        removals = self._removals.setdefault(process, Removals(self._tolerance_ms))
-        records = [columns.record(n, pair, enabled=enabled) for pair in own]
-        records = _with_routes(records, self._routes.held(columns.topics[n], choice.now_ms))
-        known = [
-            KnownBroker(
-                record.broker_name,
-                item_readings(
-                    record if enabled else record._replace(item=None, near=()),
-                    choice.now_ms,
-                    profile,
-                    tolerance_ms=self._tolerance_ms,
-                    detector_enabled=bool(rules.settings.detector_enabled),
-                    removal=removals.last(record.broker_name),
-                ),
-                route_readings(record, choice, profile),
-            )
-            for record in records
-        ]
-        judgement = judge(choice, known, profile, enabled=enabled, tolerance_ms=self._tolerance_ms)
+        settings = self._day.processes[process].rules.settings
+        enabled, choice, topic = bool(settings.latency_fault_enabled), columns.choice(n), columns.topics[n]
+        removals = self.removals.setdefault(process, Removals(self._tolerance_ms))
+        judgement = self._first(n, process, own, columns)
         if judgement.verdict == "impossible" and enabled:
-            judgement = self._with_unseen(choice, process, records, known) or judgement
-        fresh = removals.note(judgement, choice, records)
-        if judgement.verdict == "impossible" and rules.settings.latency_fault_enabled is None:
+            judgement = self._with_unseen(n, process, own, columns) or judgement
+        removals.note_rule(judgement, choice, topic)
+        forgotten = [pair for pair in own if columns.names[pair] in judgement.removable]
+        fresh = removals.note(judgement, choice, [columns.record(n, pair, enabled=enabled) for pair in forgotten])
+        if judgement.verdict == "impossible" and settings.latency_fault_enabled is None:
             # The client may have been switched on, and gone by a table of which no update is known.
             return Verdict(row, None, None, "unknown", NO_SWITCH), ()
         return _verdict(row, judgement), fresh
 
-    def _with_unseen(
-        self, choice: Choice, process: int, records: Sequence[BrokerRecord], known: Sequence[KnownBroker]
-    ) -> Judgement | None:
-        """What is said of a choice once updates that no line shows are read too; None: nothing hides any."""
-        profile, gaps = self._day.profile_of(process), self._day.processes[process].gaps
-        if not gaps:
-            return None
-        tolerance_ms = self._tolerance_ms
-        unseen = [unseen_readings(r, choice.now_ms, profile, gaps, tolerance_ms=tolerance_ms) for r in records]
-        if not any(unseen):
-            return None
-        both = [k._replace(items=(*k.items, *more)) for k, more in zip(known, unseen, strict=True)]
-        return judge(choice, both, profile, enabled=True, tolerance_ms=tolerance_ms)
+    def _first(self, n: int, process: int, own: range, columns: _Columns) -> Judgement:
+        """The judgement by what lines show. Objects are made only for items that may have been several things."""
+        choice, held = columns.choice(n), self._routes.held(columns.topics[n], columns.choice(n).now_ms)
+        profile = self._day.profile_of(process)
+        enabled = bool(self._day.processes[process].rules.settings.latency_fault_enabled)
+        removals, chosen = self.removals[process], bit_of(columns.brokers[n])
+        board = Board(choice, chosen, profile, enabled=enabled, tolerance_ms=self._tolerance_ms)
+        for pair in own:
+            name, place = columns.names[pair], columns.places[pair]
+            routes = self._listing(held, name, columns.listings[pair], profile)
+            if columns.is_several[pair]:
+                items = self._items(columns.record(n, pair, enabled=enabled), process, choice)
+                board.add(bit_of(place), KnownBroker(name, items, routes))
+                continue
+            rank = columns.ranks[pair]
+            states = [board.state(bit_of(place), name, rank, columns.reachable[pair])]
+            gone = None if rank is None else removals.last(name)
+            if gone is not None and columns.updated[pair] <= gone.at_ms + self._tolerance_ms:
+                without = board.state(bit_of(place), name, None, True, None if gone.surely else FORGOTTEN)
+                states = [without] if gone.surely else [*states, without]
+            board.add_states(bit_of(place), states, routes)
+        for name in _only_routed(held, {columns.names[pair] for pair in own}) if held else ():
+            routes = self._listing(held, name, _LIKELY, profile)
+            board.add(bit_of(self._place_of(name)), KnownBroker(name, (ItemReading(None),), routes))
+        return board.judgement(self._named)
+
+    def _items(self, record: BrokerRecord, process: int, choice: Choice) -> tuple[ItemReading, ...]:
+        return item_readings(
+            record,
+            choice.now_ms,
+            self._day.profile_of(process),
+            tolerance_ms=self._tolerance_ms,
+            detector_enabled=bool(self._day.processes[process].rules.settings.detector_enabled),
+            removal=self.removals[process].last(record.broker_name),
+        )
+
+    def _listing(self, held: Sequence[Route], name: str, how: int, profile: FaultProfile) -> tuple[RouteReading, ...]:
+        """``route_readings``, once for what is equal; ``how``: see ``_Columns.listings``."""
+        # The routes are the same objects all day.
+        key = (how, profile.mutates_queue_list, *((name, *map(id, held)) if held else ()))
+        if key not in self._listings:
+            entries = tuple(route.entry(name) for route in held) or None
+            record = BrokerRecord(name, None, 0 if how == _ELSEWHERE else None, (), None, None, entries)
+            self._listings[key] = route_readings(record, Choice(name if how == _SURE else "", None, 0), profile)
+        return self._listings[key]
+
+    def _place_of(self, name: str) -> int:
+        """Where the broker stands among the names; one that no attempt names is put at their end."""
+        if name not in self._names:
+            self._names.append(name)
+        return self._names.index(name)
+
+    def _named(self, found: int) -> frozenset[str]:
+        if found not in self._sets:
+            self._sets[found] = names_of(found, self._names)
+        return self._sets[found]
+
+    def _with_unseen(self, n: int, process: int, own: range, columns: _Columns) -> Judgement | None:
+        """What is said of a choice once all is read too that lines do not show, or not surely; None: there is none."""
+        profile, gaps, topic = self._day.profile_of(process), self._day.processes[process].gaps, columns.topics[n]
+        choice, tolerance_ms = columns.choice(n), self._tolerance_ms
+        now = choice.now_ms
+        records = _with_routes([columns.record(n, pair, enabled=True) for pair in own], self._routes.held(topic, now))
+        coming, fell_back = self._routes.coming(topic, now), self.removals[process].fell_back(topic)
+        known, is_more = [], False
+        for record, others in zip(records, chain(map(columns.others, own), repeat([])), strict=False):
+            items = (
+                *other_readings(record, now, others, tolerance_ms=tolerance_ms),
+                *unseen_readings(record, now, profile, gaps, tolerance_ms=tolerance_ms),
+            )
+            entry = coming.entry(record.broker_name) if coming else None
+            routes = unlisted_readings(record, choice, profile, fell_back, entry)
+            is_more = is_more or bool(items or routes)
+            items = (*self._items(record, process, choice), *items)
+            routes = (*route_readings(record, choice, profile), *routes)
+            known.append(KnownBroker(record.broker_name, items, routes))
+        return judge(choice, known, profile, enabled=True, tolerance_ms=tolerance_ms) if is_more else None
 
 
 def _verdict(row: int, judgement: Judgement) -> Verdict:
@@ -118,18 +197,23 @@ def _with_routes(records: list[BrokerRecord], routes: Sequence[Route]) -> list[B
     """The records with what the routes say of their brokers, and those of brokers that only a route names."""
     if not routes:
         return records
-    routed = {name for route in routes for name in route.brokers()} - {record.broker_name for record in records}
-    more = [BrokerRecord(name, None, None, (), None, None) for name in sorted(routed)]
+    routed = _only_routed(routes, {record.broker_name for record in records})
+    more = [BrokerRecord(name, None, None, (), None, None) for name in routed]
     return [
         record._replace(routes=tuple(route.entry(record.broker_name) for route in routes))
         for record in (*records, *more)
     ]
 
 
+def _only_routed(routes: Sequence[Route], known: set[str]) -> list[str]:
+    """The brokers that only the routes name."""
+    return sorted({name for route in routes for name in route.brokers()} - known)
+
+
 class _Columns:
     """The pairs of choices and brokers as the values that kernels take, instants in epoch ms."""
 
-    def __init__(self, rows: IntArray, pairs: Pairs, around: Around, day: Day) -> None:
+    def __init__(self, rows: IntArray, pairs: Pairs, around: Around, day: Day, tolerance_ms: int) -> None:
         self._day, self._around, self._midnight = day, around, day.midnight_ms
         a, u = around.attempts, around.updates
         of_choices = a.table.select(["last_broker_name", "topic", "thread", "msg_id"]).take(pa.array(rows))
@@ -138,10 +222,24 @@ class _Columns:
         )
         self.attempts = np.maximum(a.attempt[rows], 0).tolist()
         self.begins, self.brokers = a.begin[rows].tolist(), around.broker[rows].tolist()
-        self.names = [day.brokers[code] for code in (pairs.item % max(len(day.brokers), 1)).tolist()]
-        self.items = self._items(pairs)
+        place = pairs.item % max(len(day.brokers), 1)
+        self.places, self._of_items = place.tolist(), pairs.item.tolist()
+        self.names = [day.brokers[code] for code in self.places]
         self.low, self.high = (each.tolist() for each in pairs.near)
         self.used = [[None if ms == NEVER else ms + self._midnight for ms in each.tolist()] for each in pairs[5:]]
+        process, now = around.process[rows][pairs.choice], a.begin[rows][pairs.choice]
+        items, is_sure = items_of(pairs, around), (place == around.broker[rows][pairs.choice]) | is_in_use(pairs, now)
+        is_elsewhere = is_used_elsewhere(pairs, items, now, day)
+        # How it is known where no route is recorded that the broker is in the client's list.
+        self.listings = np.where(is_sure, _SURE, np.where(is_elsewhere, _ELSEWHERE, _LIKELY)).tolist()
+        self._is_there, self._latency, self._start, self.reachable, updated, self._doubted = (c.tolist() for c in items)
+        self.updated = [ms + self._midnight for ms in updated]
+        is_on = np.array([bool(p.rules.settings.latency_fault_enabled) for p in day.processes], np.bool_)[process]
+        is_held = (items.start > now) | (~items.reachable & day.gated[process])
+        ranks = zip(is_held.tolist(), self._latency, (self._epoch(ms) or 0 for ms in self._start), strict=True)
+        self.ranks = [rank if one else None for rank, one in zip(ranks, (items.is_there & is_on).tolist(), strict=True)]
+        several = is_on & may_be_several(pairs, items, process, now, day, tolerance_ms=tolerance_ms)
+        self.is_several = several.tolist()
         near = _places_within(*pairs.near)
         whose = a.table.select(["thread", "msg_id"]).take(pa.array(around.row[near]))
         facts = (
@@ -158,41 +256,22 @@ class _Columns:
 
     def record(self, n: int, pair: int, *, enabled: bool) -> BrokerRecord:
         """What is recorded of one broker around the n-th choice."""
-        item, updated, doubted = self.items[pair]
-        name, before, after = self.names[pair], self.used[0][pair], self.used[1][pair]
-        near = self._near(n, self.low[pair], self.high[pair]) if self.low[pair] < self.high[pair] else ()
+        doubted, name = self._epoch(self._doubted[pair]), self.names[pair]
+        before, after = self.used[0][pair], self.used[1][pair]
+        is_near = enabled and self.low[pair] < self.high[pair]
+        near = self._near(n, self.low[pair], self.high[pair]) if is_near else ()
+        item = updated = None
+        if self._is_there[pair]:
+            updated = self.updated[pair]
+            if enabled:
+                item = FaultItem(self._latency[pair], self._epoch(self._start[pair]), self.reachable[pair])
         removal = None if doubted is None else Removal(name, doubted, surely=False)
         return BrokerRecord(name, item, updated, near, before, after, None, removal)
 
-    def _items(self, pairs: Pairs) -> list[tuple[FaultItem | None, int | None, int | None]]:
-        """Of each pair the item before the choice, when it was last updated, and from when on it may be gone."""
-        u, heads = self._around.updates, self._around.items
-        fresh = pairs.update >= 0
-        there = fresh | (pairs.head >= 0)
-
-        def column(of_update: Any, of_head: Any) -> Any:
-            value = np.zeros(len(fresh), of_head.dtype)
-            value[fresh] = of_update[pairs.update[fresh]]
-            old = ~fresh & there
-            value[old] = of_head[pairs.head[old]]
-            return value.tolist()
-
-        never = np.full(len(u.at), NEVER)
-        columns = (
-            column(u.latency, heads.latency),
-            column(self._around.start, heads.start),
-            column(u.reachable, heads.reachable),
-            column(u.at, heads.updated),
-            column(never, heads.doubted),
-        )
-        found: list[tuple[FaultItem | None, int | None, int | None]] = []
-        for exists, latency, start, reachable, updated, doubted in zip(there.tolist(), *columns, strict=True):
-            if exists:
-                item = FaultItem(latency, self._epoch(start), reachable)
-                found.append((item, updated + self._midnight, self._epoch(doubted)))
-            else:
-                found.append((None, None, None))
-        return found
+    def others(self, pair: int) -> list[Other]:
+        """What the pair's item may have been otherwise, in epoch ms."""
+        own = self._around.others.get(self._of_items[pair], ())
+        return [one._replace(at=one.at + self._midnight, start=one.start + self._midnight) for one in own]
 
     def _epoch(self, ms: int) -> int | None:
         return None if ms == NEVER else ms + self._midnight

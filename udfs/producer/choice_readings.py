@@ -28,9 +28,8 @@ from typing import NamedTuple
 from hindsight.udfs.fault_tolerance import FaultItem, FaultProfile, FaultTable
 from hindsight.udfs.not_available_duration import not_available_duration
 from hindsight.udfs.producer.send_verdicts import SAME_MILLISECOND, Choice, ItemReading, Judgement, RouteReading
-from hindsight.udfs.producer.unseen_life import DETECTOR, FORGOTTEN, LADDER_EDGE, Gap, longest_ms
+from hindsight.udfs.producer.unseen_life import CLOCK_TOLERANCE, DETECTOR, FORGOTTEN, LADDER_EDGE, Gap, longest_ms
 
-CLOCK_TOLERANCE = "clock_tolerance"
 STALE_ROUTE = "stale_route"
 REWRITTEN_LIST = "stale_route_or_rewritten_list"
 
@@ -82,6 +81,20 @@ class RouteEntry(NamedTuple):
         if self.ordered_queues is not None:
             return self.ordered_queues > 0
         return self.writable and self.has_master and (self.write_queue_nums or 0) > 0
+
+
+class Other(NamedTuple):
+    """What an update at ``at`` may have made of an item instead of what the record's own order says, until ``start``.
+
+    Attributes:
+        at, start: in one clock; epoch ms, or ms of the date.
+        latency_ms: of the update that was the last one then; None: as recorded.
+    """
+
+    at: int
+    latency_ms: int | None
+    start: int
+    reason: str
 
 
 class BrokerRecord(NamedTuple):
@@ -149,7 +162,8 @@ def unseen_readings(
     """What the item may have been by updates that no line shows, where a gap bears on it; the likelier first.
 
     Through 5.1.3 an unseen update freed the broker, unless a recorded one followed it; in every release it may have
-    isolated the broker. What it measured is not known: the broker may be the slowest of all.
+    isolated the broker, from 5.1.4 on as one that cannot be reached. What it measured is not known: the broker may be
+    the slowest of all.
     """
     item, updated_ms = record.item, max((u.at_ms for u in record.near), default=record.updated_at_ms)
     found = []
@@ -159,10 +173,53 @@ def unseen_readings(
         if profile.extend_only:
             until = max(now_ms + 1, (item.start_ms or 0) if item else 0)
             found.append(ItemReading(item._replace(reachable=True) if item else None, gap.reason))
-            found.append(ItemReading(FaultItem(_SLOWEST_MS, until, True), gap.reason))
+            found += [ItemReading(FaultItem(_SLOWEST_MS, until, known), gap.reason) for known in (True, False)]
         elif updated_ms is None or updated_ms - tolerance_ms <= gap.until_ms:
             found.append(ItemReading(None, gap.reason))
             found.append(ItemReading(FaultItem(_SLOWEST_MS, now_ms + 1, True), gap.reason))
+    return tuple(found)
+
+
+def other_readings(
+    record: BrokerRecord, now_ms: int, others: Sequence[Other], *, tolerance_ms: int
+) -> tuple[ItemReading, ...]:
+    """What the item may have been by earlier updates: one reached the next rung, or two came in the other order.
+
+    Where windows are only lengthened, each that may last until the choice counts; else those of the last update.
+    """
+    item, found = record.item, []
+    for other in others:
+        if other.at > now_ms + tolerance_ms:
+            continue
+        if other.latency_ms is None:
+            if item is not None and other.start > max(item.start_ms or 0, now_ms):
+                found.append(ItemReading(item._replace(start_ms=other.start), other.reason))
+        elif record.updated_at_ms is None or other.at >= record.updated_at_ms:
+            found.append(ItemReading(FaultItem(other.latency_ms, other.start, True), other.reason))
+    return tuple(found)
+
+
+def unlisted_readings(
+    record: BrokerRecord,
+    choice: Choice,
+    profile: FaultProfile,
+    fell_back_ms: int | None,
+    coming: RouteEntry | None = None,
+) -> tuple[RouteReading, ...]:
+    """How a broker may not have been in the client's list that was used shortly before and after, or is in its route.
+
+    The fallback of some releases writes its pick into the list in another broker's place (``fell_back_ms``: when it did
+    so last); and a client may have polled the route that is read next (``coming``: its entry of the broker).
+    """
+    before = record.used_before_ms
+    if record.broker_name == choice.broker_name:
+        return ()
+    found, doubt = [], REWRITTEN_LIST if profile.mutates_queue_list else STALE_ROUTE
+    if profile.mutates_queue_list and None not in (fell_back_ms, before) and (fell_back_ms or 0) >= (before or 0):
+        known = next(iter(_recorded(record.routes)), RouteReading(True, 1, True))
+        found.append(known._replace(listed=False, reason=doubt))
+    if coming is not None:
+        found.append(RouteReading(coming.is_listed(), coming.write_queue_nums, coming.writable, doubt))
     return tuple(found)
 
 
@@ -294,10 +351,20 @@ class Removals:
     def __init__(self, tolerance_ms: int) -> None:
         self._tolerance_ms = tolerance_ms
         self._last: dict[str, Removal] = {}
+        self._fell_back: dict[str, int] = {}
 
     def last(self, broker_name: str) -> Removal | None:
         """The removal that an item of the broker may have fallen to."""
         return self._last.get(broker_name)
+
+    def fell_back(self, topic: str) -> int | None:
+        """When a choice of the topic was last made by the fallback, as far as is known."""
+        return self._fell_back.get(topic)
+
+    def note_rule(self, judgement: Judgement, choice: Choice, topic: str) -> None:
+        """Remember that a choice may have been made by the fallback."""
+        if judgement.rule not in ("available", "reachable") and judgement.verdict != "impossible":
+            self._fell_back[topic] = choice.now_ms
 
     def note(self, judgement: Judgement, choice: Choice, records: Sequence[BrokerRecord]) -> list[Removal]:
         """Remember what a choice (perhaps) forgot; returns what is new."""

@@ -6,11 +6,14 @@ near it and the broker's last and next use for the topic.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, Attempts
+from hindsight.udfs.producer.choice_readings import ROUTE_POLL_MS, Other
 from hindsight.udfs.producer.fault_fold import Items, Updates
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.values.arrays import BoolArray, IntArray
@@ -24,7 +27,7 @@ class Around(NamedTuple):
     Attributes:
         attempts, process, broker, topic: the attempts of the part, and the codes of each.
         updates: those of the part, by item and in order; ``row`` and ``phase`` of each, ``start`` of its item after it.
-        items: before all of these updates.
+        items: before all of these updates; ``others``: what they may have been otherwise, in ms of the date.
         uses: number and begin (``number * 2**28 + begin``) of each use of a broker in the part, in order.
         last_use: begin of the last use before the part, by place in ``Day.uses``; ``NEVER``: none.
     """
@@ -38,6 +41,7 @@ class Around(NamedTuple):
     phase: IntArray
     start: IntArray
     items: Items
+    others: Mapping[int, Sequence[Other]]
     uses: IntArray
     last_use: IntArray
 
@@ -80,6 +84,75 @@ def pairs_of(rows: IntArray, around: Around, day: Day, *, tolerance_ms: int) -> 
     there[there] = ~around.items.absent[head[there]]
     number = day.use_of(process[choice], around.topic[rows][choice], item % size)
     return Pairs(choice, item, update, np.where(there, head, -1), (low, high), *_uses(number, now, around, day))
+
+
+class PairItems(NamedTuple):
+    """The item of each pair before the choice and the updates near it; values without a meaning where there is none.
+
+    Attributes:
+        start, updated: ms; ``start`` ``NEVER``: never isolated.
+        doubted: from when on it may be gone, ms; ``NEVER``: it is there.
+    """
+
+    is_there: BoolArray
+    latency: IntArray
+    start: IntArray
+    reachable: BoolArray
+    updated: IntArray
+    doubted: IntArray
+
+
+def items_of(pairs: Pairs, around: Around) -> PairItems:
+    """The items of the pairs."""
+    u, heads = around.updates, around.items
+    is_fresh = pairs.update >= 0
+    is_there = is_fresh | (pairs.head >= 0)
+
+    def column(of_update: Any, of_head: Any) -> Any:
+        value = np.zeros(len(is_fresh), of_head.dtype)
+        value[is_fresh] = of_update[pairs.update[is_fresh]]
+        is_old = ~is_fresh & is_there
+        value[is_old] = of_head[pairs.head[is_old]]
+        return value
+
+    return PairItems(
+        is_there,
+        column(u.latency, heads.latency),
+        column(around.start, heads.start),
+        column(u.reachable, heads.reachable),
+        column(u.at, heads.updated),
+        column(np.full(len(u.at), NEVER), heads.doubted),
+    )
+
+
+def is_in_use(pairs: Pairs, now: IntArray) -> BoolArray:
+    """Where the broker was used for the topic shortly before and after the choice."""
+    before, after = pairs.used_before, pairs.used_after
+    found: BoolArray = (before != NEVER) & ((before == now) | ((after != NEVER) & (after - before < ROUTE_POLL_MS)))
+    return found
+
+
+def is_used_elsewhere(pairs: Pairs, items: PairItems, now: IntArray, day: Day) -> BoolArray:
+    """Where the broker was used by then on the date of the choice, but never for the topic."""
+    is_never = (pairs.used_before == NEVER) & (pairs.used_after == NEVER)
+    found: BoolArray = is_never & items.is_there & (items.updated >= now - (now + day.midnight_ms) % DAY_MS)
+    return found
+
+
+def may_be_several(
+    pairs: Pairs, items: PairItems, process: IntArray, now: IntArray, day: Day, *, tolerance_ms: int
+) -> BoolArray:
+    """Where ``item_readings`` may tell more than one thing of the item, apart from what choices of the date forgot."""
+    is_edge = (items.start != NEVER) & (np.abs(items.start - now) <= tolerance_ms) & (items.start != items.updated)
+    is_doubted: BoolArray = items.is_there & (is_edge | (items.doubted != NEVER))
+    for place, (profile, detects) in enumerate(day.rules):
+        own = items.is_there & (day.rule_of[process] == place)
+        rungs = [(0, 0), *zip(profile.latency_max_ms, profile.not_available_ms, strict=False)]
+        edges = [latency for (_, less), (latency, held) in pairwise(rungs) if held != less]
+        reached = (np.searchsorted(edges, items.latency + ms, side="right") for ms in (0, tolerance_ms))
+        is_doubted |= own & (detects | np.not_equal(*reached))
+    is_doubted |= pairs.near[1] > pairs.near[0]
+    return is_doubted
 
 
 def _is_at(keys: IntArray, places: IntArray, wanted: IntArray) -> BoolArray:

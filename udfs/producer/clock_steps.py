@@ -10,13 +10,13 @@ Numbers that go back all the time count something else, and say nothing.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.producer.attempt_columns import Attempts, attempts_of, producers_of
+from hindsight.udfs.producer.attempt_columns import Attempts, Producers, attempts_of, producers_of
 from hindsight.udfs.producer.attempt_facts import MIDNIGHT_ALONE, Cuts
 from hindsight.udfs.producer.producer_lives import Producer
 from hindsight.udfs.producer.unseen_life import CLOCK_STEP, Gap
@@ -32,51 +32,40 @@ _HEX = np.full(256, -1, np.int64)
 _HEX[[ord(c) for c in "0123456789ABCDEF"]] = np.arange(16)
 
 
-class Seen(NamedTuple):
-    """Of a producer: sends, those that went back, and the first and last instant, ms of the date, that they show."""
-
-    sends: int = 0
-    back: int = 0
-    since: int | None = None
-    until: int | None = None
-
-    def plus(self, sends: int, instants: IntArray) -> Seen:
-        """With more of both; ``instants``: two for each send that went back."""
-        every = [int(at) for at in (instants.min(), instants.max())] if len(instants) else []
-        known = [at for at in (self.since, self.until) if at is not None]
-        since, until = min([*every, *known], default=None), max([*every, *known], default=None)
-        return Seen(self.sends + sends, self.back + len(instants) // 2, since, until)
-
-
 class ClockSteps:
     """What the parts of a date have shown so far; they come in the order of their attempts."""
 
     def __init__(self, midnight_ms: int, cuts: Cuts) -> None:
         """``cuts``: of the date; a process that starts counts anew."""
         self._midnight_ms, self._cuts = midnight_ms, cuts
-        self._seen: dict[Producer, Seen] = {}
+        self._sends: dict[Producer, int] = {}
         self._last: dict[Producer, tuple[int, int]] = {}
+        self._back: dict[Producer, list[IntArray]] = {}  # both instants of sends that went back: two rows
+
+    def copied(self) -> ClockSteps:
+        """The same, to go on from."""
+        other = ClockSteps(self._midnight_ms, self._cuts)
+        other._sends, other._last = dict(self._sends), dict(self._last)
+        other._back = {name: list(parts) for name, parts in self._back.items()}
+        return other
 
     def add(self, table: pa.Table) -> None:
         """The next part."""
-        a = attempts_of(table, self._midnight_ms)
-        whose = producers_of(a)
-        number, counts = _numbers(a)
-        rows = np.flatnonzero(counts & a.on_date & (a.attempt <= 0))
+        whose, rows, begin, number = _sends_of(table, self._midnight_ms)
         # By producer, begin and number; of all three the row is left out, because hardly any is looked at.
-        keys = np.sort((whose.codes[rows] << 43) | (a.begin[rows] << 16) | (number[rows] % _WRAPS))
+        keys = np.sort((whose.codes[rows] << 43) | (begin << 16) | (number % _WRAPS))
         edges = np.searchsorted(keys >> 43, np.arange(len(whose.names) + 1)).tolist()
         for code, name in enumerate(whose.names):
             own = keys[edges[code] : edges[code + 1]]
-            instants = self._went_back(name, (own >> 16) & ((1 << 27) - 1), own % _WRAPS)
-            if len(instants):
-                instants = _without_repeats(instants, a, rows[whose.codes[rows] == code], number)
-            self._seen[name] = self._seen.get(name, Seen()).plus(len(own), instants)
+            back = self._went_back(name, (own >> 16) & ((1 << 27) - 1), own % _WRAPS)
+            if back.shape[1]:
+                self._back.setdefault(name, []).append(back)
+            self._sends[name] = self._sends.get(name, 0) + len(own)
 
     def _went_back(self, name: Producer, begin: IntArray, number: IntArray) -> IntArray:
         """Both instants of each pair of sends, one after the other, of which the later has the lower number."""
         if not len(begin):
-            return begin
+            return np.zeros((2, 0), np.int64)
         before = self._last.get(name, (int(begin[0]), int(number[0])))
         self._last[name] = int(begin[-1]), int(number[-1])
         begins, numbers = (np.append(first, each) for first, each in zip(before, (begin, number), strict=True))
@@ -85,26 +74,49 @@ class ClockSteps:
         if back.any():
             cuts = self._cuts.get(name, MIDNIGHT_ALONE)
             back &= np.diff(np.searchsorted(cuts, begins, side="right")) == 0
-        return np.concatenate([begins[:-1][back], begins[1:][back]])
+        return np.stack([begins[:-1][back], begins[1:][back]])
 
-    def gaps(self) -> dict[Producer, Gap]:
-        """When clocks stepped back, by producer."""
+    def doubtful(self) -> set[Producer]:
+        """The producers of whom some sends went back; also where that says nothing."""
+        return {*self._back}
+
+    def gaps(self, parts: Iterable[pa.Table]) -> dict[Producer, Gap]:
+        """When clocks stepped back, by producer; ``parts``: all that were added, looked at where some may have."""
         found = {}
-        for name, seen in self._seen.items():
-            if seen.since is not None and seen.until is not None and seen.back <= max(1, _MOST_BACK * seen.sends):
-                since, until = seen.since - _AROUND_MS, seen.until + _AROUND_MS
+        for name, repeated in (_repeats(parts, self._midnight_ms, self._back) if self._back else {}).items():
+            back = np.concatenate(self._back[name], axis=1)
+            back = back[:, ~np.isin(back[1], repeated)]
+            if back.shape[1] and back.shape[1] <= max(1, _MOST_BACK * self._sends[name]):
+                since, until = int(back.min()) - _AROUND_MS, int(back.max()) + _AROUND_MS
                 found[name] = Gap(since + self._midnight_ms, until + self._midnight_ms, CLOCK_STEP)
         return found
 
 
-def _without_repeats(instants: IntArray, a: Attempts, rows: IntArray, number: IntArray) -> IntArray:
-    """The pairs without those whose later send is of a message sent before: an application kept its id."""
-    order = rows[np.argsort(a.begin[rows], kind="stable")]
-    again = np.ones(len(order), np.bool_)
-    again[np.unique(number[order], return_index=True)[1]] = False
-    earlier, later = np.split(instants, 2)
-    kept = ~np.isin(later, a.begin[order[again]])
-    return np.concatenate([earlier[kept], later[kept]])
+def _repeats(parts: Iterable[pa.Table], midnight_ms: int, names: Collection[Producer]) -> dict[Producer, IntArray]:
+    """By producer when it sent messages that it had sent before: an application kept their ids."""
+    sent: dict[Producer, list[IntArray]] = {name: [] for name in names}
+    for table in parts:
+        whose, rows, begin, number = _sends_of(table, midnight_ms)
+        for code, name in enumerate(whose.names):
+            if name in sent:
+                own = whose.codes[rows] == code
+                sent[name].append(np.stack([begin[own], number[own]]))
+    found = {}
+    for name, of_parts in sent.items():
+        begin, number = np.concatenate(of_parts, axis=1)
+        order = np.argsort(begin, kind="stable")
+        again = np.ones(len(order), np.bool_)
+        again[np.unique(number[order], return_index=True)[1]] = False
+        found[name] = begin[order[again]]
+    return found
+
+
+def _sends_of(table: pa.Table, midnight_ms: int) -> tuple[Producers, IntArray, IntArray, IntArray]:
+    """Who made attempts; rows of the date's sends whose ids are numbers, with their begins and these numbers."""
+    a = attempts_of(table, midnight_ms)
+    number, counts = _numbers(a)
+    rows = np.flatnonzero(counts & a.on_date & (a.attempt <= 0))
+    return producers_of(a), rows, a.begin[rows], number[rows]
 
 
 def _numbers(a: Attempts) -> tuple[IntArray, BoolArray]:

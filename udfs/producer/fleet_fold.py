@@ -14,14 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.producer.held_stretches import HeldMinutes
 from hindsight.udfs.producer.isolation_rules import writable_brokers
-from hindsight.udfs.producer.minute_counts import MINUTE_MS, MINUTES, MinuteCounts, standing_of
+from hindsight.udfs.producer.minute_counts import MINUTE_MS, MINUTES, HeldMinutes, MinuteCounts, standing_of
 from hindsight.udfs.producer.producer_finding import Fleet, FleetMinute, Refusals
+from hindsight.udfs.producer.producer_tables import FLEET_MINUTE, INSTANT
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.values.arrays import BoolArray, IntArray
 
-_INSTANT = pa.timestamp("us", "UTC")
 ACTIVE = pa.schema(
     [("minute", pa.int64()), *((n, pa.int64()) for n in ("active", "doubtful", "active_unknown", "active_off"))]
 )
@@ -35,16 +34,6 @@ BY_BROKER = pa.schema(
     ]
 )
 QUEUES = pa.schema([("topic", pa.string()), ("broker_name", pa.string()), ("queues", pa.int64())])
-_COUNTS = ("active", "isolating", "isolating_at_least", "isolating_at_most", "active_unknown", "active_off", "attempts")
-FLEET_MINUTE = pa.schema(
-    [
-        ("cluster", pa.string()),
-        ("event_date", pa.date32()),
-        ("minute_at", _INSTANT),
-        ("broker_name", pa.string()),
-        *((name, pa.int64()) for name in _COUNTS),
-    ]
-)
 
 
 class Share(NamedTuple):
@@ -136,14 +125,14 @@ def fleet_rows(cluster: str, midnight_ms: int, shares: Sequence[Share]) -> pa.Ta
     # single windows may be doubted; it has no others.
     unseen = n["doubtful"] - n["isolating_doubtful"]
     n["isolating_at_most"] = n["isolating"] + unseen + n["active_unknown"]
-    at = pa.array((n["minute"] * MINUTE_MS + midnight_ms) * 1000).cast(_INSTANT)
+    at = pa.array((n["minute"] * MINUTE_MS + midnight_ms) * 1000).cast(INSTANT)
     head = [
         pa.repeat(pa.scalar(cluster), len(grid)),
         pa.repeat(pa.scalar(midnight_ms // 86_400_000, pa.int32()), len(grid)).cast(pa.date32()),
         at,
         grid["broker_name"],
     ]
-    return pa.table([*head, *(n[name] for name in _COUNTS)], schema=FLEET_MINUTE)
+    return pa.table([*head, *(n[name] for name in FLEET_MINUTE.names[len(head) :])], schema=FLEET_MINUTE)
 
 
 def _summed(tables: Sequence[pa.Table], keys: list[str]) -> pa.Table:

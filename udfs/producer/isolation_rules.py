@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from hindsight.udfs.clients.order_topic_conf import ordered_queues
-from hindsight.udfs.producer.held_stretches import Held, isolates, reasons_of
+from hindsight.udfs.clients.client_kinds import ordered_queues
+from hindsight.udfs.producer.minute_counts import Held, isolates, reasons_of
 from hindsight.udfs.producer.producer_finding import (
     Finding,
     Fleet,
@@ -148,6 +148,7 @@ def _at_once(
         f"{topic}, at {iso(given.day, since)}",
         sentence=f"{who} treated every broker of {topic} ({names}) as not available at once from {clock(since)} on, "
         f"{how_long}",
+        broker_names=tuple(brokers),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +24,17 @@ from hindsight.udfs.producer.doubtful_choices import not_available
 from hindsight.udfs.producer.family_verdicts import family_verdict_rows
 from hindsight.udfs.producer.fault_fold import Stretches, joined, no_stretches
 from hindsight.udfs.producer.fleet_fold import Share, share_of
-from hindsight.udfs.producer.held_stretches import NO_MINUTES, held_minutes, held_of
-from hindsight.udfs.producer.minute_counts import MinuteCounts, Tally
+from hindsight.udfs.producer.kept_fold import (
+    CannotGoOnError,
+    Kept,
+    Looked,
+    Told,
+    begun_from,
+    check_belief,
+    kept_at,
+    set_apart,
+)
+from hindsight.udfs.producer.minute_counts import NO_MINUTES, MinuteCounts, Tally, held_minutes, held_of
 from hindsight.udfs.producer.producer_finding import DEFAULT_LIMITS, Fleet, Observed, Thresholds
 from hindsight.udfs.producer.producer_findings import findings_of
 from hindsight.udfs.producer.producer_fold import END, State, first_state, fold
@@ -54,14 +64,15 @@ from hindsight.udfs.producer.recorded_inputs import (
     starts_of,
     with_epoch_ms,
 )
+from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.release_candidates import ladders_of
 from hindsight.udfs.producer.replay_rules import Override
 from hindsight.udfs.producer.replayed_day import Day, day_of
+from hindsight.udfs.producer.return_rules import NOTHING_KNOWN, KnownSends, known_sends, worth_watching
 from hindsight.udfs.producer.send_calls import SendParts, send_call_rows
 from hindsight.udfs.producer.settings_changes import changed_settings, explained, with_changes
 from hindsight.udfs.producer.two_processes import TRACES, merged_traces, overlaps_of, traces_of
 from hindsight.udfs.producer.unseen_life import Gap
-from hindsight.udfs.producer.watched_sends import sends_after, worth_watching
 from hindsight.udfs.producer.window_doubts import doubts_of, with_doubts
 
 # Attempts and the instant, ms of the date, before which their first instants lie; the last one is ``END``.
@@ -94,6 +105,8 @@ class Date(NamedTuple):
         ends: see there.
         beside: attempts near the date, of sends that may begin on it or go on on it (``send_calls.beside``).
         losses: rows of lost_lines of the date, and of what was told soon after it.
+        kept: where the fold goes on: ``slices`` gives what comes from there on.
+        keep_at: instants, ms of the date, at which what was folded is kept; parts end there.
     """
 
     cluster: str
@@ -106,6 +119,8 @@ class Date(NamedTuple):
     ends: Ends
     beside: pa.Table
     losses: pa.Table = NO_LOSSES
+    kept: Kept | None = None
+    keep_at: Sequence[int] = ()
 
 
 class Rows(NamedTuple):
@@ -114,6 +129,7 @@ class Rows(NamedTuple):
     Attributes:
         share: what the producers add to the fleet.
         observed: what is known of them, but for ``sends_after``; ``chosen`` says after which stretches they are read.
+        kept: what is kept, by instant; nothing where some producers are to be set ``apart`` first.
     """
 
     replay: pa.Table
@@ -125,15 +141,21 @@ class Rows(NamedTuple):
     share: Share
     observed: Observed
     chosen: Tally
+    kept: Mapping[int, bytes] = MappingProxyType({})
+    apart: frozenset[Producer] = frozenset()
 
 
 def fold_date(date: Date, options: Options) -> Rows:
-    """The rows of one date."""
+    """The rows of one date.
+
+    Raises: CannotGoOnError: what was kept of it does not hold any more.
+    """
     past = Past(starts_of(date.starts), handed_over(date.replay), losses_of(date.losses))
     cuts = past.cuts(date.midnight_ms)
-    tolerance_ms, limits = options.clock_tolerance_ms, options.limits
-    facts, gaps = _looked_through(date, cuts)
-    past = past._replace(gaps=gaps)
+    tolerance_ms, limits, kept = options.clock_tolerance_ms, options.limits, date.kept
+    looked = _looked_through(date, cuts)
+    facts = looked[END].facts
+    past = past._replace(gaps=_gaps(looked[END], date))
     routes = routes_of(date.routes, stale_s=options.route_stale_s, valid_s=options.route_valid_s)
     attempts, retries = (lambda: (table for table, _ in date.slices())), retries_of(date.starts)
     built = _processes_of(date, facts, past, options)
@@ -143,22 +165,21 @@ def fold_date(date: Date, options: Options) -> Rows:
     day = with_inferred(recorded, releases.inferred, built)
     items, at_most = items_of(date.items, day)
     day = day.with_items(items.item)
-    judge = ChoiceJudge(day, routes, tolerance_ms=tolerance_ms)
-    state = first_state(day, items, at_most)
-    held, down, longest = ([no_stretches(np.zeros(0, np.int64))] for _ in range(3))
-    verdicts, counts = [VERDICT.empty_table()], MinuteCounts()
-    sent = SendParts()
-    sent.add(date.beside)
-    for table, until in date.slices():
-        sent.add(table)
-        part, state = fold(day, judge, state, table, until, tolerance_ms=tolerance_ms, slow_ms=limits.fault_off_slow_ms)
-        held.append(part.held)
-        down.append(part.down)
-        longest.append(part.longest)
-        verdicts.append(verdict_rows(day, part))
-        counts = counts.plus(part.counts)
-    verdicts.append(family_verdict_rows(day, attempts, routes, retries, tolerance_ms=tolerance_ms))
-    judged = pa.concat_tables(verdicts)
+    if kept is not None:
+        check_belief(kept, day, routes)
+    walked = _walked(
+        date,
+        day,
+        ChoiceJudge(day, routes, tolerance_ms=tolerance_ms),
+        routes,
+        looked,
+        options,
+        first_state(day, items, at_most),
+    )
+    state, (held, down, longest, verdicts, counts), sent = walked.state, walked.told, walked.sent
+    judged = pa.concat_tables(
+        [*verdicts, family_verdict_rows(day, attempts, routes, retries, tolerance_ms=tolerance_ms)]
+    )
     struck = _impossible(day, judged)
     avoided = not_available(joined(*held), joined(*down), day)
     changes = changed_settings(day, struck, avoided, (table for table, _ in date.slices()))
@@ -168,7 +189,11 @@ def fold_date(date: Date, options: Options) -> Rows:
     minutes = held_minutes(observed.held, day.brokers)
     every_part = chain([date.beside], (table for table, _ in date.slices()))
     calls = send_call_rows(recorded, sent.with_all(every_part), tolerance_ms=tolerance_ms, is_last=date.ends.is_last)
-    differ = contradicted_releases(day, asked, contradicted(day, _doubted(day, struck, calls)))
+    doubted = _doubted(day, struck, calls)
+    apart = set_apart(day, doubted, sent.unnumbered(), looked[END].clocks)
+    if kept is not None and apart:
+        raise CannotGoOnError
+    differ = contradicted_releases(day, asked, contradicted(day, doubted))
     share = share_of(day, facts, counts, minutes, min_sends_per_minute=limits.min_sends_per_minute)
     return Rows(
         replay_rows(day),
@@ -182,25 +207,81 @@ def fold_date(date: Date, options: Options) -> Rows:
             isolating=share.isolating, releases=_with_process(differ.rows, day, _places(day), ("begin_at",))
         ),
         counts.chosen,
+        {} if apart else walked.kept,
+        apart,
     )
 
 
-def _looked_through(date: Date, cuts: Cuts) -> tuple[pa.Table, dict[Producer, list[Gap]]]:
-    """The facts of the date, and what its attempts show that they hide, by producer."""
-    facts, traces, clocks = (
-        [FACTS.empty_table()],
-        [TRACES.empty_table()],
-        ClockSteps(date.midnight_ms, cuts),
-    )
-    for table, _ in date.slices():
+class _Walked(NamedTuple):
+    """What the parts of a date gave. ``kept``: by instant."""
+
+    state: State
+    told: Told
+    sent: SendParts
+    kept: Mapping[int, bytes]
+
+
+def _walked(
+    date: Date,
+    day: Day,
+    judge: ChoiceJudge,
+    routes: RecordedRoutes,
+    looked: Mapping[int, Looked],
+    options: Options,
+    state: State,
+) -> _Walked:
+    """The date part by part; ``state``: with which it begins."""
+    nothing = [no_stretches(np.zeros(0, np.int64))]
+    told, sent = Told(nothing, nothing, nothing, [VERDICT.empty_table()], MinuteCounts()), SendParts()
+    since = 0
+    if date.kept is not None:
+        state, told, since = date.kept.state, date.kept.told, date.kept.until
+        judge.removals = dict(date.kept.removals)
+        sent.add(date.kept.sent)
+    sent.add(date.beside if date.kept is None else begun_from(date.beside, since, date.midnight_ms))
+    told = told._replace(held=[*told.held], down=[*told.down], longest=[*told.longest], verdicts=[*told.verdicts])
+    kept: dict[int, bytes] = {}
+    tolerance_ms, slow_ms = options.clock_tolerance_ms, options.limits.fault_off_slow_ms
+    for table, until in date.slices():
+        sent.add(table)
+        part, state = fold(day, judge, state, table, until, tolerance_ms=tolerance_ms, slow_ms=slow_ms)
+        told.held.append(part.held)
+        told.down.append(part.down)
+        told.longest.append(part.longest)
+        told.verdicts.append(verdict_rows(day, part))
+        told = told._replace(counts=told.counts.plus(part.counts))
+        if until in date.keep_at:
+            kept[until] = kept_at(until, day, routes, looked[until], judge, state, told, sent.taken())
+    return _Walked(state, told, sent, kept)
+
+
+def _looked_through(date: Date, cuts: Cuts) -> dict[int, Looked]:
+    """What the attempts show that must be known of the whole date: up to each instant that is kept, and of all."""
+    before = date.kept.looked if date.kept else None
+    facts, traces = [FACTS.empty_table()], [TRACES.empty_table()]
+    clocks = ClockSteps(date.midnight_ms, cuts)
+    if before is not None:
+        facts, traces, clocks = [before.facts], [before.traces], before.clocks.copied()
+    found: dict[int, Looked] = {}
+    for table, until in date.slices():
         facts.append(facts_of(table, date.midnight_ms, cuts))
         traces.append(traces_of(table, date.midnight_ms, cuts))
         clocks.add(table)
-    gaps = overlaps_of(merged_traces(traces), date.midnight_ms)
-    for producer, gap in clocks.gaps().items():
+        if until in (*date.keep_at, END):
+            facts, traces = [merged_facts(facts)], [merged_traces(traces)]
+            found[until] = Looked(facts[0], traces[0], clocks.copied())
+    return found
+
+
+def _gaps(looked: Looked, date: Date) -> dict[Producer, list[Gap]]:
+    """What the attempts of a date show that they hide, by producer."""
+    if date.kept is not None and looked.clocks.doubtful():
+        raise CannotGoOnError
+    gaps = overlaps_of(looked.traces, date.midnight_ms)
+    for producer, gap in looked.clocks.gaps(table for table, _ in date.slices()).items():
         if producer not in gaps:  # numbers of two processes go back all the time
             gaps[producer] = [gap]
-    return merged_facts(facts), gaps
+    return gaps
 
 
 def _windows(
@@ -215,18 +296,26 @@ def _windows(
     """Rows of the windows, and the date with its processes as certain as these leave them."""
     own = joined(*held)
     same = all(one is other for one, other in zip(held[1:], longest[1:], strict=True))
-    doubts = doubts_of(day, own, own if same else joined(*longest), state.doubted, tolerance_ms=tolerance_ms)
+    doubts = doubts_of(
+        day, own, own if same else joined(*longest), state.doubted, state.others, tolerance_ms=tolerance_ms
+    )
     return window_rows(day, own, joined(*down), doubts, ends), with_doubts(day, doubts)
 
 
-def findings_of_date(date: Date, observed: Observed, chosen: Tally, fleet: Fleet, options: Options) -> pa.Table:
-    """Findings about the date's producers (``Rows``); ``fleet``: of all of the cluster. The date may be read again."""
+def findings_of_date(
+    date: Date, observed: Observed, chosen: Tally, fleet: Fleet, options: Options, known: KnownSends = NOTHING_KNOWN
+) -> tuple[pa.Table, KnownSends]:
+    """Findings about the date's producers (``Rows``), and what was sent after stretches, for a fold that goes on.
+
+    ``fleet``: of all of the cluster; ``known``: where this one goes on. The date may be read again.
+    Raises: CannotGoOnError: what is known does not hold any more.
+    """
     limits = options.limits
     watched = worth_watching(observed.held, chosen, fleet.queues, limits)
     routes = routes_of(date.routes, stale_s=options.route_stale_s, valid_s=options.route_valid_s)
     parts = (table for table, _ in date.slices())
-    sends = sends_after(watched, parts, observed.day, fleet.queues, routes, limits) if watched else {}
-    return findings_of(observed._replace(sends_after=sends), fleet, limits)
+    sends = known_sends(watched, known, parts, observed.day, fleet.queues, routes, limits)
+    return findings_of(observed._replace(sends_after=sends.sends_after(watched)), fleet, limits), sends
 
 
 def _processes_of(date: Date, facts: pa.Table, past: Past, options: Options) -> Callable[[list[Process] | None], Day]:

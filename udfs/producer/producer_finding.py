@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from hindsight.udfs.producer.held_stretches import Held, HeldMinutes
-from hindsight.udfs.producer.minute_counts import MINUTE_MS, Tally
+from hindsight.udfs.producer.minute_counts import MINUTE_MS, Held, HeldMinutes, Tally
 from hindsight.udfs.producer.producer_lives import Process
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.unseen_life import sentence_of
@@ -158,6 +157,7 @@ class Finding(NamedTuple):
     subject: str
     evidence: str
     sentence: str
+    broker_names: tuple[str, ...] | None = None  # those of the topic, where it is about every one
 
     def row(self, day: Day) -> dict[str, Any]:
         """As the table has it; a doubt is told with the sentence."""
@@ -175,6 +175,7 @@ class Finding(NamedTuple):
             "started_at": None if started is None else started * 1000,
             "topic": self.topic,
             "broker_name": self.broker_name,
+            "broker_names": self.broker_names,
             "kind": self.kind,
             "from": (self.since + day.midnight_ms) * 1000,
             "to": None if self.until is None else (self.until + day.midnight_ms) * 1000,

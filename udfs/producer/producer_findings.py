@@ -6,18 +6,280 @@ by each date, but for LONG_ISOLATION, whose window knows when its whole stretch 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
-from hindsight.udfs.producer.fleet_rules import broker_refuses, fleet_slow, over_isolation
 from hindsight.udfs.producer.isolation_rules import all_isolated, long_isolation
-from hindsight.udfs.producer.producer_finding import Finding, Fleet, Observed, Thresholds
-from hindsight.udfs.producer.producer_tables import INSTANT, STRINGS
-from hindsight.udfs.producer.release_rules import release_differs
+from hindsight.udfs.producer.minute_counts import CERTAINTIES, MINUTE_MS, MINUTES
+from hindsight.udfs.producer.producer_finding import (
+    Finding,
+    Fleet,
+    Observed,
+    Run,
+    Thresholds,
+    clock,
+    iso_minute,
+    minute_clock,
+    producer_name,
+    runs,
+    window_doubt,
+)
+from hindsight.udfs.producer.producer_tables import FINDING
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.return_rules import not_returning
-from hindsight.udfs.producer.send_rules import fault_off_slow, impossible_choice
+
+
+def fault_off_slow(given: Observed, fleet: Fleet, limits: Thresholds) -> Iterable[Finding]:
+    """The switch is known to be off, and p99 of the latency of a broker was 550 ms or more in 5 minutes on end.
+
+    p99 is the value at rank ceil(0.99 n): it is so high exactly when more than 1 % of the attempts took so long, which
+    is counted, exactly and in any order. ONEWAY and submits do not count, they tell nothing of the broker. A minute
+    without attempts ends the run, as midnight does.
+    """
+    day, answered = given.day, dict(zip(*(column.tolist() for column in given.answered), strict=True))
+    minutes = [
+        (number // MINUTES, number % MINUTES, (slow, answered[number]))
+        for number, slow in zip(*(column.tolist() for column in given.slow), strict=True)
+        if slow * 100 > answered[number] * (100 - limits.fault_off_slow_percentile)
+    ]
+    for run in runs(minutes):
+        if run.end - run.first < limits.fault_off_slow_minutes:
+            continue
+        place, broker = run.key // len(day.brokers), day.brokers[run.key % len(day.brokers)]
+        process = day.processes[place]
+        who, partial = producer_name(process), process.certainty == "partial"
+        slow, every = (sum(each) for each in zip(*run.values, strict=True))
+        yield Finding(
+            "FAULT_OFF_SLOW",
+            process=place,
+            topic=None,
+            broker_name=broker,
+            kind=None,
+            since=run.first * MINUTE_MS,
+            until=run.end * MINUTE_MS,
+            certainty="partial" if partial else "certain",
+            doubt=window_doubt("partial") if partial else None,
+            subject=f"{who}, {broker}",
+            evidence=f"send_attempt: client_id={process.producer[1]}, broker_name={broker}, "
+            f"begin_at={iso_minute(day, run.first)} to {iso_minute(day, run.end)}",
+            sentence=f"{who} does not avoid slow brokers, and {slow} of its {every} attempts to {broker} between "
+            f"{minute_clock(run.first)} and {minute_clock(run.end)} took {limits.fault_off_slow_ms} ms or longer",
+        )
+
+
+def impossible_choice(given: Observed, fleet: Fleet, limits: Thresholds) -> Iterable[Finding]:
+    """A producer sent to a broker outside the admissible set: wrong profile, wrong clock, or a queue chosen by others.
+
+    Of Go and C++ producers: to a queue whose turn it was not, or once more when its client would not.
+
+    One finding per process, topic and broker of a date, with their number and the first of them: a wrong profile makes
+    one attempt in twenty impossible, which is one finding, not thousands.
+    """
+    by_pair: dict[tuple[int, str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in given.impossible:
+        by_pair[row["process"], row["topic"], row["broker_name"]].append(row)
+    for (place, topic, broker), rows in sorted(by_pair.items()):
+        process, who = given.day.processes[place], producer_name(given.day.processes[place])
+        first = min(rows, key=lambda r: (r["begin_at"], r["msg_id"], -1 if r["attempt"] is None else r["attempt"]))
+        admissible = ", ".join(sorted(first["admissible"])) or "none"
+        because = first["reason"] or f"when admissible were {admissible} (rule {first['rule']})"
+        yield Finding(
+            "IMPOSSIBLE_CHOICE",
+            process=place,
+            topic=topic,
+            broker_name=broker,
+            kind=None,
+            since=first["begin_at"],
+            until=max(row["begin_at"] for row in rows),
+            certainty="certain",
+            doubt=None,
+            subject=f"{who}, {topic} to {broker}",
+            evidence=f"send_verdict: client_id={process.producer[1]}, msg_id={first['msg_id']}",
+            sentence=f"{who} chose {broker} for {len(rows)} attempt(s) of {topic}, which its release could not: first "
+            f"at {clock(first['begin_at'])}, {because}",
+        )
+
+
+_MADE = {
+    "choices": "it chose brokers that it must have avoided",
+    "retries": "its retries went to brokers that it must not take",
+    "turns": "brokers did not get their turn",
+    "response_codes": "its sends did not go on after broker errors as they must",
+}
+
+
+def release_differs(given: Observed, fleet: Fleet, limits: Thresholds) -> Iterable[Finding]:
+    """A process's start, lines or settings tell a release, switch and ladder; what it chose rules all of that out.
+
+    One finding per process and date. It is told with what remains (table producer_release).
+    """
+    by_process: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in given.releases:
+        by_process[row["process"]].append(row)
+    for place, rows in sorted(by_process.items()):
+        stated = [row for row in rows if row["recorded"]]
+        if stated and all(row["state"] == "ruled_out" for row in stated):
+            yield _differs(given, place, stated[0], [row for row in rows if row["state"] == "remains"])
+
+
+def _differs(given: Observed, place: int, stated: Mapping[str, Any], remains: Sequence[Mapping[str, Any]]) -> Finding:
+    process = given.day.processes[place]
+    who, rules = producer_name(process), process.rules
+    switch = "on" if stated["latency_fault_enabled"] else "off"
+    others = "; ".join(dict.fromkeys(setup_of(row) for row in remains)) or "no known release with a named ladder"
+    since = stated["begin_at"] or 0
+    return Finding(
+        "RELEASE_DIFFERS",
+        process=place,
+        topic=None,
+        broker_name=None,
+        kind=None,
+        since=since,
+        until=None,
+        certainty="possible" if rules.detects else "certain",
+        doubt=window_doubt("possible") if rules.detects else None,
+        subject=f"{who}, {rules.settings.client_version}",
+        evidence=f"producer_release: client_id={process.producer[1]}, families={stated['families']}, "
+        f"ladder={stated['ladder']}, latency_fault_enabled={str(stated['latency_fault_enabled']).lower()}",
+        sentence=f"{who} is recorded as {rules.settings.client_version} with the switch {switch}, but "
+        f"{_MADE[stated['ruled_out_by']]} in {stated['against']} of {stated['chances']} cases, first at "
+        f"{clock(since)}; what remains: {others}",
+    )
+
+
+def setup_of(row: Mapping[str, Any]) -> str:
+    """A row of producer_release in a few words; the detector is left out."""
+    if not row["latency_fault_enabled"]:
+        return f"{row['families']} with the switch off"
+    return f"{row['families']} with the {row['ladder']} ladder"
+
+
+_FLEET = 2  # fewer active producers are none
+
+
+def over_isolation(given: Observed, fleet: Fleet, limits: Thresholds) -> Iterable[Finding]:
+    """A producer isolated a broker that at most 10 % of the active producers isolated, minute by minute.
+
+    Active: 30 sends in the minute or more, and replayed. Certain only if it holds whatever the producers did whose
+    windows are not certain or not known.
+    """
+    share = limits.over_isolation_max_percent
+    few = []
+    for process, broker, minute, word in zip(*(column.tolist() for column in given.isolating), strict=True):
+        name = given.day.brokers[broker]
+        at = fleet.minutes[name, minute]
+        if at.isolating * 100 <= at.active * share:
+            proven = at.isolating_at_most * 100 <= (at.active + at.active_unknown) * share
+            few.append(((process, name), minute, (CERTAINTIES[word], proven, (at.isolating, at.active))))
+    for run in runs(few):
+        yield _alone(given.day, run)
+
+
+def _alone(day: Day, run: Run) -> Finding:
+    (process, broker), who = run.key, producer_name(day.processes[run.key[0]])
+    weakest, proven = max(word for word, _, _ in run.values), all(proven for _, proven, _ in run.values)
+    isolating, active = max(most for _, _, most in run.values)
+    certainty = "possible" if not proven and weakest in ("certain", "inferred") else weakest
+    doubt = window_doubt(weakest, day.processes[process].doubts) or (
+        None if proven else "of other active producers too little is known"
+    )
+    return Finding(
+        "OVER_ISOLATION",
+        process=process,
+        topic=None,
+        broker_name=broker,
+        kind=None,
+        since=run.first * MINUTE_MS,
+        until=run.end * MINUTE_MS,
+        certainty=certainty,
+        doubt=doubt,
+        subject=f"{who}, {broker}",
+        evidence=_evidence(day, broker, run),
+        sentence=f"{who} held {broker} not available between {minute_clock(run.first)} and {minute_clock(run.end)}, "
+        f"when no more than {isolating} of {active} active producers did",
+    )
+
+
+def fleet_slow(day: Day, fleet: Fleet, limits: Thresholds) -> Iterable[Finding]:
+    """At least 50 % of the active producers held a broker not available, minute by minute: the broker is slow.
+
+    One that is active alone says nothing of the others: LONG_ISOLATION tells of it. Certain only if the certain windows
+    alone are so many, of all who were active and not off.
+    """
+    share = limits.fleet_slow_min_percent
+    many = [
+        (broker, minute, at)
+        for (broker, minute), at in sorted(fleet.minutes.items())
+        if at.active >= _FLEET and at.isolating > 0 and at.isolating * 100 >= at.active * share
+    ]
+    for run in runs(many):
+        proven = all(at.isolating_at_least * 100 >= (at.active + at.active_unknown) * share for at in run.values)
+        isolating, active = max((at.isolating, at.active) for at in run.values)
+        unknown = max(at.active_unknown for at in run.values)
+        others = f"; {unknown} more could not be judged" if unknown > 0 else ""
+        yield Finding(
+            "FLEET_SLOW",
+            process=None,
+            topic=None,
+            broker_name=run.key,
+            kind=None,
+            since=run.first * MINUTE_MS,
+            until=run.end * MINUTE_MS,
+            certainty="certain" if proven else "possible",
+            doubt=None if proven else "with the certain windows alone there are fewer",
+            subject=run.key,
+            evidence=_evidence(day, run.key, run),
+            sentence=f"up to {isolating} of {active} active producers treated {run.key} as not available between "
+            f"{minute_clock(run.first)} and {minute_clock(run.end)}{others}",
+        )
+
+
+def broker_refuses(day: Day, fleet: Fleet, limits: Thresholds) -> Iterable[Finding]:
+    """A broker was too busy for 5 % of a minute's attempts, and for ten or more; or did not store so many safely.
+
+    Too busy: SYSTEM_BUSY; not safely: another SendStatus than SEND_OK. What the hooks saw is counted, so the
+    finding is certain: what they did not see can only be more.
+    """
+    for kind, words in _REFUSALS.items():
+        many = [
+            (broker, minute, (getattr(at, kind), at.attempts))
+            for (broker, minute), at in fleet.refusals.items()
+            if getattr(at, kind) >= limits.broker_refuses_min_attempts
+            and getattr(at, kind) * 100 >= at.attempts * limits.broker_refuses_min_percent
+        ]
+        for run in runs(many):
+            refused, attempts = (sum(numbers) for numbers in zip(*run.values, strict=True))
+            yield Finding(
+                "BROKER_REFUSES",
+                process=None,
+                topic=None,
+                broker_name=run.key,
+                kind=kind,
+                since=run.first * MINUTE_MS,
+                until=run.end * MINUTE_MS,
+                certainty="certain",
+                doubt=None,
+                subject=run.key,
+                evidence=f"failed_attempts: broker_name={run.key}, minute={iso_minute(day, run.first)} to "
+                f"{iso_minute(day, run.end)}",
+                sentence=f"{run.key} answered {refused} of {attempts} attempts {words} between "
+                f"{minute_clock(run.first)} and {minute_clock(run.end)}",
+            )
+
+
+_REFUSALS = {
+    "busy": "with SYSTEM_BUSY",
+    "not_store_ok": "with another status than SEND_OK (stored, but not yet flushed or copied)",
+}
+
+
+def _evidence(day: Day, broker: str, run: Run) -> str:
+    since, until = iso_minute(day, run.first), iso_minute(day, run.end)
+    return f"fleet_minute: broker_name={broker}, minute_at={since} to {until}"
+
 
 Rule = Callable[[Observed, Fleet, Thresholds], Iterable[Finding]]
 # What is said of single producers; each rule with its code.
@@ -32,20 +294,6 @@ RULES: dict[str, Rule] = {
 }
 # What is said of brokers, by all producers together.
 FLEET_RULES = (fleet_slow, broker_refuses)
-FINDING = pa.schema(
-    [
-        ("cluster", pa.string()),
-        ("event_date", pa.date32()),
-        *((name, pa.string()) for name in ("code", "severity", "subject", "producer_group", "client_id")),
-        ("started_at", INSTANT),
-        *((name, pa.string()) for name in ("topic", "broker_name", "kind")),
-        ("from", INSTANT),
-        ("to", INSTANT),
-        ("certainty", pa.string()),
-        ("evidence", STRINGS),
-        ("sentence", pa.string()),
-    ]
-)
 
 
 def findings_of(given: Observed, fleet: Fleet, limits: Thresholds) -> pa.Table:

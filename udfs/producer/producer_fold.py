@@ -23,7 +23,7 @@ Memory: a part, half a minute more, one row per item.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,13 +33,14 @@ import pyarrow.compute as pc
 from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, Attempts, attempts_of
 from hindsight.udfs.producer.attempt_updates import Calls, calls_of, judged
 from hindsight.udfs.producer.choice_fold import ChoiceJudge, Verdict
-from hindsight.udfs.producer.choice_readings import ROUTE_POLL_MS
+from hindsight.udfs.producer.choice_readings import ROUTE_POLL_MS, Other
 from hindsight.udfs.producer.choice_readings import Removal as Forgotten
 from hindsight.udfs.producer.choice_surroundings import SHIFT, Around
 from hindsight.udfs.producer.doubtful_choices import Choices, choices_of, not_available
 from hindsight.udfs.producer.fault_fold import FAR, RESTARTED, Items, Stretches, Updates, Walked, joined, taken, walk
 from hindsight.udfs.producer.minute_counts import MinuteCounts, minute_counts
 from hindsight.udfs.producer.replayed_day import Day
+from hindsight.udfs.producer.unseen_life import CLOCK_TOLERANCE, LADDER_EDGE
 from hindsight.udfs.values.arrays import BoolArray, IntArray
 
 END = 1 << 40  # after every instant of a date
@@ -65,6 +66,7 @@ class State(NamedTuple):
         last_use: begin of the last use done, by place in ``Day.uses``.
         gone: sure removals ahead of ``walked_until``.
         doubted: by item, when the fallback may have forgotten it on the date.
+        others: by item, what it may have been otherwise on the date than as the record's own order has it.
     """
 
     carried: pa.Table | None
@@ -76,6 +78,7 @@ class State(NamedTuple):
     last_use: IntArray
     gone: tuple[Removal, ...]
     doubted: Mapping[int, Sequence[int]]
+    others: Mapping[int, Sequence[Other]]
 
 
 class Part(NamedTuple):
@@ -97,7 +100,11 @@ class Part(NamedTuple):
 
 def first_state(day: Day, items: Items, longest: Items | None = None) -> State:
     """With what a date begins; ``items``: as the date before handed them over, ``longest``: as they are at most."""
-    return State(None, 0, 0, items, items, longest or items, np.full(len(day.uses), NEVER), (), {})
+    most = items if longest is None else longest
+    longer = np.flatnonzero(day.extend_only[items.item // max(len(day.brokers), 1)] & (most.start > items.start))
+    starts = zip(items.item[longer].tolist(), most.start[longer].tolist(), strict=True)
+    others = {item: (Other(0, None, start, LADDER_EDGE),) for item, start in starts}
+    return State(None, 0, 0, items, items, most, np.full(len(day.uses), NEVER), (), {}, others)
 
 
 def fold(
@@ -118,7 +125,9 @@ def fold(
     judge_until = END if until == END else max(until - ROUTE_POLL_MS, state.judged_until)
     walk_until = END if until == END else max(judge_until - tolerance_ms, state.walked_until)
     chosen = (a.begin >= state.judged_until) & (a.begin < judge_until)
-    calls, updates, longest = _updates(a, process, broker, day, state.walked_until, tolerance_ms)
+    every_call = _updates(a, process, broker, day, state.walked_until - tolerance_ms, tolerance_ms)
+    others = _with_others(state.others, a, *every_call, day, tolerance_ms)
+    calls, updates, longest = _from(state.walked_until, *every_call)
     extend_only = day.extend_only[updates.item // max(len(day.brokers), 1)]
     ahead = walk(state.recorded, updates, extend_only)
     held = not_available(*lasting(day, ahead.held, ahead.down, ahead.items), day)
@@ -133,6 +142,7 @@ def fold(
         phase=calls.phase,
         start=ahead.start,
         items=state.recorded,
+        others=others,
         uses=_uses(a, process, broker, topic, day, a.begin >= state.judged_until, of=process[choices.doubtful]),
         last_use=state.last_use,
     )
@@ -147,7 +157,8 @@ def fold(
     if state.longest is not state.shown or longest is not updates.duration:
         at_most = _with_gone(state.longest, taken(updates._replace(duration=longest), done), now_gone, day)
     done_uses = _uses(a, process, broker, topic, day, chosen if until < END else np.zeros_like(chosen), of=None)
-    ahead_of_it = _is_ahead(a, calls, judge_until, walk_until)
+    # An update just before those that are ahead may have come after the first of them.
+    ahead_of_it = _is_ahead(a, every_call[0], judge_until, walk_until - tolerance_ms)
     counts = minute_counts(a, process, broker, chosen, day, slow_ms=slow_ms)
     over = _over(day, shown, until)
     most = over[0] if at_most is shown else _over(day, at_most, until)[0]
@@ -161,7 +172,57 @@ def fold(
         _last_use(state.last_use, done_uses, day),
         tuple(removal for removal in gone if removal.at >= walk_until),
         doubted,
+        others,
     )
+
+
+def _with_others(
+    known: Mapping[int, Sequence[Other]],
+    a: Attempts,
+    calls: Calls,
+    updates: Updates,
+    longest: IntArray,
+    day: Day,
+    tolerance_ms: int,
+) -> dict[int, Sequence[Other]]:
+    """What items may be otherwise: a rung that was just missed, two threads' updates in the other order."""
+    found = {item: dict.fromkeys(own) for item, own in known.items()}
+    extends, at = day.extend_only[updates.item // max(len(day.brokers), 1)], updates.at
+    for place in np.flatnonzero(extends & (longest > updates.duration)).tolist():
+        other = Other(int(at[place]), None, int(at[place] + longest[place]), LADDER_EDGE)
+        found.setdefault(int(updates.item[place]), {})[other] = None
+    for one, last in _close_by(updates, ~extends, tolerance_ms):
+        if not _is_in_order(a, calls, one, last):
+            until = int(at[last] + updates.duration[one])
+            other = Other(int(at[last]), int(updates.latency[one]), until, CLOCK_TOLERANCE)
+            found.setdefault(int(updates.item[one]), {})[other] = None
+    return {item: tuple(own) for item, own in found.items()}
+
+
+def _close_by(updates: Updates, which: BoolArray, tolerance_ms: int) -> Iterator[tuple[int, int]]:
+    """Places of updates of an item so close together that either may be the last, where it makes a difference."""
+    for step in range(1, len(updates.at)):
+        near = (updates.item[step:] == updates.item[:-step]) & (updates.at[step:] - updates.at[:-step] <= tolerance_ms)
+        if not near.any():
+            return
+        differ = near & which[step:] & (updates.duration[step:] != updates.duration[:-step])
+        yield from ((place, place + step) for place in np.flatnonzero(differ).tolist())
+
+
+def _is_in_order(a: Attempts, calls: Calls, one: int, last: int) -> bool:
+    """Whether one thread made both calls, one after the other."""
+    rows, phases = calls.row[[one, last]], calls.phase[[one, last]]
+    threads = a.texts("thread").codes[rows]
+    return bool(rows[0] == rows[1] or (threads[0] == threads[1] and threads[0] >= 0 and not phases.any()))
+
+
+def _from(since: int, calls: Calls, updates: Updates, longest: IntArray) -> tuple[Calls, Updates, IntArray]:
+    """Those from an instant on."""
+    own = updates.at >= since
+    if own.all():
+        return calls, updates, longest
+    later = taken(updates, own)
+    return calls.taken(own), later, later.duration if longest is updates.duration else longest[own]
 
 
 def _updates(

@@ -37,7 +37,7 @@ class Ends(NamedTuple):
 
     Attributes:
         is_last: no later date has records: a window that outlasts its producer's record is open.
-        endless_too: stretches without end are told of, as they are not on dates after the last one that is computed.
+        endless_too: stretches without end are told of, as they are not on dates after the last one with records.
     """
 
     is_last: bool

@@ -36,8 +36,8 @@ class Span(NamedTuple):
 
     def ends(self, midnight_ms: int) -> Ends:
         """How windows of a date end that outlast what is recorded."""
-        endless_too = self.following is not None or midnight_ms <= self.dates[-1]
-        return Ends(is_last=midnight_ms >= self.last_recorded, endless_too=endless_too)
+        # Whether a date is known already, or computed for the first time, changes nothing: only records do.
+        return Ends(is_last=midnight_ms >= self.last_recorded, endless_too=midnight_ms <= self.last_recorded)
 
 
 def folded(span: Span, before: Before, date_of: DateOf, options: Options) -> Iterator[tuple[Date, Rows]]:

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from hindsight.udfs.clients.order_topic_conf import ordered_queues
+from hindsight.udfs.clients.client_kinds import ordered_queues
 from hindsight.udfs.producer.choice_readings import RouteEntry
 from hindsight.udfs.values.arrays import IntArray
-from hindsight.udfs.values.row_hashes import mixed
-from hindsight.udfs.values.value_hashes import sums
+from hindsight.udfs.values.row_hashes import mixed, sums
 
 _WRITE = 2  # PermName.PERM_WRITE
 _SAID = ("broker_name", "write_queue_nums", "perm", "has_master", "order_topic_conf", "place_in_answer")
@@ -93,6 +92,14 @@ class RecordedRoutes:
         told = reads.told[max(replaced - 1, valid) : reads.at.searchsorted(now_ms, side="right")].tolist()
         return [reads.routes[n] for place, n in enumerate(told) if not place or told[place - 1] != n]
 
+    def coming(self, topic: str, now_ms: int) -> Route | None:
+        """The one that is read next, where it is another: a client may have polled it before it was recorded."""
+        reads = self._reads.get(topic)
+        place = 0 if reads is None else int(reads.at.searchsorted(now_ms, side="right"))
+        if reads is None or not 0 < place < len(reads.at) or reads.told[place - 1] == reads.told[place]:
+            return None
+        return reads.routes[int(reads.told[place])]
+
     def edges(self, topic: str) -> list[int]:
         """The instants, epoch ms in order, from which on other routes than before may be held.
 
@@ -105,6 +112,11 @@ class RecordedRoutes:
         first, last = reads.at[np.append(True, is_new)], reads.at[np.append(is_new, True)]
         edges: list[int] = np.unique([first, first + self._stale_ms, last + self._valid_ms + 1]).tolist()
         return edges
+
+    def told_before(self, topic: str, until_ms: int) -> list[tuple[int, list[tuple[Any, ...]]]]:
+        """What may be held from each of the ``edges`` before an instant on."""
+        edges = (at for at in self.edges(topic) if at < until_ms)
+        return [(at, [tuple(map(_content, r.entries.values())) for r in self.held(topic, at)]) for at in edges]
 
 
 def _reads(rows: list[Row]) -> _Reads:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from hindsight.udfs.clients.stated_releases import why_not_replayed
+from hindsight.udfs.clients.client_kinds import why_not_replayed
 from hindsight.udfs.release_profiles import FaultProfile, UnknownReleaseError, profile_for
-from hindsight.udfs.values.shell_patterns import is_like
+from hindsight.udfs.values.system_names import is_like
 
 # Producers may be given any long as a duration, Long.MAX_VALUE for "never again" too. What lasts longer than this is
 # told as lasting so long: no instant lies beyond what a timestamp holds, and no window has a row for each date to 9999.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from hindsight.udfs.clients.stated_releases import takes_turns
+from hindsight.udfs.clients.client_kinds import takes_turns
 from hindsight.udfs.producer.attempt_columns import NEVER, Attempts, producers_of
 from hindsight.udfs.producer.attempt_facts import Cuts, segments_of
 from hindsight.udfs.producer.producer_lives import Process, Producer

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from hindsight.udfs.producer.attempt_columns import ASYNC, ATTEMPTS, DAY_MS, NEVER, ONEWAY, SYNC, Attempts, attempts_of
 from hindsight.udfs.producer.producer_lives import Process
-from hindsight.udfs.producer.producer_tables import ATTEMPT_OF_CALL, SEND_CALL
+from hindsight.udfs.producer.producer_tables import SEND_CALL
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.retry_rules import (
     PRODUCER_ENDS,
@@ -121,12 +121,20 @@ class SendParts:
         They are told by their message id, where attempts have no number; elsewhere an attempt that is no retry begins
         a send, and is a striking one if another follows. ``parts`` is read only where there are such.
         """
-        kept = pa.concat_tables(self._kept)
-        sends = pc.unique(kept.filter(pa.array(_unnumbered(kept)))["msg_id"])
+        sends = pc.unique(self.unnumbered()["msg_id"])
         for table in parts if len(sends) else ():
             of_sends = np.asarray(pc.is_in(table["msg_id"].cast(pa.string()), sends))
             self._take(table, of_sends & _unnumbered(table) & ~striking(table))
         return pa.concat_tables(self._kept)
+
+    def taken(self) -> pa.Table:
+        """What was taken so far."""
+        return pa.concat_tables(self._kept)
+
+    def unnumbered(self) -> pa.Table:
+        """Of these, those whose sends are told by others too."""
+        kept = self.taken()
+        return kept.filter(pa.array(_unnumbered(kept)))
 
     def _take(self, table: pa.Table, which: BoolArray) -> None:
         if which.any():
@@ -261,7 +269,7 @@ def _us(ms: int, midnight_ms: int) -> int:
 
 def _as_struct(a: Attempt | Lost, midnight_ms: int) -> dict[str, Any]:
     if isinstance(a, Lost):
-        return {**dict.fromkeys(ATTEMPT_OF_CALL.names), "broker_name": a.broker_name}
+        return {"broker_name": a.broker_name}
     return {
         "begin_at": _us(a.begin_ms, midnight_ms),
         "end_at": _us(a.end_ms, midnight_ms),

@@ -25,22 +25,41 @@ If the slow send ended in the very millisecond of the choice, the client may not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import reduce
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import lru_cache, reduce
 from math import prod
 from operator import or_
-from typing import Literal, NamedTuple
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from hindsight.udfs.fault_tolerance import (
     FaultItem,
     FaultProfile,
     FaultTable,
-    RouteBroker,
-    brokers_with_write_queues,
+    better_half,
     fallen_back,
     is_available,
 )
-from hindsight.udfs.values.numbered_sets import NumberedSets
+
+T = TypeVar("T", bound=Hashable)
+
+
+class NumberedSets(Generic[T]):
+    """Gives each member that it meets the next free bit."""
+
+    def __init__(self) -> None:
+        self._bits: dict[T, int] = {}
+
+    def bits(self, members: Iterable[T]) -> int:
+        """The set of these members."""
+        found = 0
+        for member in members:
+            found |= self._bits.setdefault(member, 1 << len(self._bits))
+        return found
+
+    def members(self, bits: int) -> list[T]:
+        """Who is in the set, in the order in which they were met."""
+        return [member for member, bit in self._bits.items() if bit & bits]
+
 
 Rule = Literal["available", "reachable", "best_half", "round_robin", "pinned"]
 Verdict = Literal["consistent", "possible", "impossible"]
@@ -49,7 +68,6 @@ SAME_MILLISECOND = "same_millisecond"  # the one doubt that has no likelier side
 NEAR_LATENCIES = "near_latencies"  # the fallback sorts by latencies, which the client measured a little longer
 
 _MOST_READINGS = 1024
-_NOTHING = ""  # no broker's name
 
 
 class ItemReading(NamedTuple):
@@ -123,14 +141,14 @@ class Judgement(NamedTuple):
 
 
 class _Said(NamedTuple):
-    """What one reading says of a broker, or of all brokers together: sets as ``NumberedSets`` makes them.
+    """What one reading says of a broker, or of all brokers together, as sets: numbers with a bit for each member.
 
     Attributes:
         preferred: brokers that the release's rule takes before all others.
         second: those that it takes where none is preferred (``filter``, 5.1.4 on).
         listed: those with a queue in the client's list.
         queued: those for which the fallback finds write queues in the topic's route.
-        items: what the fault table holds, by broker name.
+        items: what the fault table holds.
         reasons: what has to be assumed.
     """
 
@@ -142,7 +160,38 @@ class _Said(NamedTuple):
     reasons: int
 
 
-_SAID_NOTHING = _Said(0, 0, 0, 0, 0, 0)
+class State(NamedTuple):
+    """What an item reading says of its broker.
+
+    Attributes:
+        item: a bit of its own; 0: the table holds none.
+        preferred, second: whether the rule takes the broker, if it is listed.
+        reason: see ``ItemReading``.
+    """
+
+    item: int
+    preferred: bool
+    second: bool
+    reason: str | None = None
+
+
+class _Options(NamedTuple):
+    """What each pair of a broker's readings says, the likeliest first.
+
+    ``always``: it is preferred in each; ``ever``: its bit, where it is in some.
+    """
+
+    said: tuple[_Said, ...]
+    always: bool
+    ever: int
+
+
+# Available first, then fast, then free early: FaultItem#compareTo.
+Rank = tuple[bool, int, int]
+
+_REASONS = NumberedSets[str]()
+_EITHER_WAY, _NEAR = (_REASONS.bits([reason]) for reason in (SAME_MILLISECOND, NEAR_LATENCIES))
+_NOBODY = 1  # the bit of no broker
 
 
 def judge(
@@ -158,76 +207,116 @@ def judge(
 
     Source: MQFaultStrategy#selectOneMessageQueue and TopicPublishInfo, 4.2.0 to 5.5.0.
     """
-    readings = _Readings(choice, brokers, profile, enabled, tolerance_ms)
-    return readings.among_preferred() or readings.one_by_one()
+    names = list(dict.fromkeys((choice.broker_name, *(broker.broker_name for broker in brokers))))
+    bits = {name: bit_of(place) for place, name in enumerate(names)}
+    board = Board(choice, bits[choice.broker_name], profile, enabled=enabled, tolerance_ms=tolerance_ms)
+    for broker in brokers:
+        board.add(bits[broker.broker_name], broker)
+    return board.judgement(lambda found: names_of(found, names))
 
 
-class _Readings:
-    """What the readings of one choice give."""
+def bit_of(place: int) -> int:
+    """The bit of the broker at a place."""
+    return 2 << place
 
-    def __init__(
-        self, choice: Choice, brokers: Sequence[KnownBroker], profile: FaultProfile, enabled: bool, tolerance_ms: int
-    ) -> None:
-        self._choice, self._profile, self._enabled, self._tolerance_ms = choice, profile, enabled, tolerance_ms
-        self._brokers = NumberedSets[str]()
-        self._items = NumberedSets[tuple[str, FaultItem | None]]()
-        self._reasons = NumberedSets[str]()
-        self._either_way = self._reasons.bits([SAME_MILLISECOND])
-        self._options = {broker.broker_name: self._said_of(broker) for broker in brokers}
-        self._near = self._reasons.bits([NEAR_LATENCIES])
-        self._picked: dict[tuple[int, bool], int] = {}
+
+def names_of(found: int, names: Sequence[str]) -> frozenset[str]:
+    """Who is in a set; ``names``: by place."""
+    return frozenset(name for place, name in enumerate(names) if found & bit_of(place))
+
+
+@lru_cache(maxsize=1 << 14)
+def _options_of(
+    own: int, states: tuple[State, ...], routes: tuple[RouteReading, ...], checks_permission: bool
+) -> _Options:
+    """Of one broker. Few of a date's brokers are in a state of their own."""
+    said = []
+    for item, preferred, second, reason in states:
+        for route in routes:
+            listed = own if route.listed else 0
+            # As ``brokers_with_write_queues`` has it.
+            is_queued = (route.writable or not checks_permission) and (route.write_queue_nums or 0) > 0
+            reasons = _REASONS.bits(each for each in (reason, route.reason) if each)
+            taken = (listed if preferred else 0, listed if second else 0)
+            said.append(_Said(*taken, listed, own if is_queued else 0, item, reasons))
+    return _Options(
+        tuple(said), all(each.preferred for each in said), own if any(each.preferred for each in said) else 0
+    )
+
+
+class Board:
+    """The brokers of one choice as they may have been, each with a bit; judges it by what their readings give."""
+
+    def __init__(self, choice: Choice, chosen: int, profile: FaultProfile, *, enabled: bool, tolerance_ms: int) -> None:
+        """Args: chosen: the bit of the broker chosen; others as of ``judge``."""
+        self._choice, self._chosen, self._profile, self._enabled = choice, chosen, profile, enabled
+        self._tolerance_ms = tolerance_ms
+        self._rule_of_last = profile.last_broker_rule if enabled else "not_equal"
+        self._looks_further = enabled and profile.last_broker_rule == "filter"
         self._falls_back = FaultTable(profile, enabled=enabled).falls_back()
+        self._options: list[_Options] = []
+        self._own: _Options | None = None
+        self._held: list[tuple[Rank, int, int]] = []
+        self._picked: dict[tuple[int, bool], int] = {}
 
-    def _said_of(self, broker: KnownBroker) -> list[_Said]:
-        """What each pair of the broker's readings says, the likeliest first."""
-        said, own = [], self._brokers.bits([broker.broker_name])
-        is_candidate = self._is_candidate(broker.broker_name)
-        looks_further = self._enabled and self._profile.last_broker_rule == "filter"
-        for item, doubt in broker.items:
-            preferred = second = 0
-            if is_candidate and (not self._enabled or is_available(item, self._choice.now_ms, self._profile)):
-                preferred = own
-            if is_candidate and looks_further and (item is None or item.reachable):
-                second = own
-            items = self._items.bits([(broker.broker_name, item)])
-            assumed = self._reasons.bits([doubt]) if doubt else 0
-            for route in broker.routes:
-                listed = own if route.listed else 0
-                queued = own if route.write_queue_nums is not None and self._has_write_queues(route) else 0
-                reasons = assumed | (self._reasons.bits([route.reason]) if route.reason else 0)
-                said.append(_Said(preferred & listed, second & listed, listed, queued, items, reasons))
-        return said
+    def add(self, own: int, broker: KnownBroker) -> None:
+        """A broker, whatever is known of it."""
+        states = []
+        for item, reason in broker.items:
+            rank = None
+            if item is not None:
+                is_held = not is_available(item, self._choice.now_ms, self._profile)
+                rank = is_held, item.current_latency_ms, item.start_ms or 0
+            states.append(self.state(own, broker.broker_name, rank, item is None or item.reachable, reason))
+        self.add_states(own, states, broker.routes)
 
-    def _has_write_queues(self, route: RouteReading) -> bool:
-        entry = RouteBroker("", route.write_queue_nums or 0, route.writable)
-        return bool(brokers_with_write_queues([entry], self._profile))
+    def state(self, own: int, name: str, rank: Rank | None, reachable: bool, reason: str | None = None) -> State:
+        """What a reading of the broker's item says; ``rank`` None: there is none."""
+        is_candidate, bit = self._is_candidate(name), 0
+        if rank is not None:
+            bit = 1 << len(self._held)
+            self._held.append((rank, own, bit))
+        is_open = not self._enabled or rank is None or not rank[0]
+        return State(bit, is_candidate and is_open, is_candidate and self._looks_further and reachable, reason)
+
+    def add_states(self, own: int, states: Iterable[State], routes: tuple[RouteReading, ...]) -> None:
+        """A broker of which these are the readings."""
+        options = _options_of(own, tuple(states), routes, self._profile.fallback_needs_write_perm)
+        self._options.append(options)
+        if own == self._chosen:
+            self._own = options
+
+    def judgement(self, names: Callable[[int], frozenset[str]]) -> Judgement:
+        """What is said of the choice; ``names``: who is in a set."""
+        return self._among_preferred(names) or self._one_by_one(names)
 
     def _is_candidate(self, name: str) -> bool:
         """Whether the release's rule may prefer the broker after the attempt before."""
-        last = self._choice.last_broker_name
-        rule = self._profile.last_broker_rule if self._enabled else "not_equal"
+        last, rule = self._choice.last_broker_name, self._rule_of_last
         if rule == "none" or (rule == "equals" and last is None):
             return True
         return (name == last) == (rule == "equals")
 
-    def among_preferred(self) -> Judgement | None:
+    def _among_preferred(self, names: Callable[[int], frozenset[str]]) -> Judgement | None:
         """The verdict where some broker is surely there to be preferred; None: there may be none.
 
         No reading looks further then, so each broker is judged by its own options: one is admissible if some option of
         it is preferred, and what the choice has to assume is what its own broker's likeliest such option does.
         """
-        if not any(all(said.preferred for said in options) for options in self._options.values()):
+        if not any(options.always for options in self._options):
             return None
-        admissible = reduce(or_, (said.preferred for options in self._options.values() for said in options))
-        own = self._options.get(self._choice.broker_name, [])
+        own = self._own.said if self._own else ()
         admitting = [said for said in own if said.preferred]
-        certain = all(said.preferred for said in own if self._is_first(said))
-        return self._judgement(admissible, admitting, certain, "available" if self._enabled else "round_robin")
+        certain = all(said.preferred for said in own if _is_first(said))
+        admissible = names(reduce(or_, (options.ever for options in self._options)))
+        return _judgement(admissible, admitting, certain, "available" if self._enabled else "round_robin")
 
-    def one_by_one(self) -> Judgement:
+    def _one_by_one(self, names: Callable[[int], frozenset[str]]) -> Judgement:
         """The verdict from what each combination of the brokers' options gives."""
-        chosen, or_none = (self._brokers.bits([name]) for name in (self._choice.broker_name, _NOTHING))
-        admissible, certain = 0, True
+        chosen = self._chosen
+        # Each option is part of some combination, and where one is preferred, all that are preferred may be taken.
+        admissible = reduce(or_, (options.ever for options in self._options), 0)
+        certain = True
         admitting, removals = [], []
         readings = [each for said in self._readings() for each in self._either_order(said)]
         for said in readings:
@@ -236,45 +325,56 @@ class _Readings:
             if chosen & could:
                 admitting.append(said)
                 # If the reading is right, the fallback forgot one of these; or none, if it can have kept its pick.
-                removals.append(removable | or_none if removable and chosen & kept else removable)
+                removals.append(removable | _NOBODY if removable and chosen & kept else removable)
             else:
-                certain = certain and not self._is_first(said)
+                certain = certain and not _is_first(said)
         likeliest = min(admitting, key=_doubts, default=readings[0])
-        judgement = self._judgement(admissible, admitting, certain, self._rule(likeliest))
+        judgement = _judgement(names(admissible), admitting, certain, self._rule(likeliest))
         removable = reduce(or_, removals, 0)
-        forgotten = self._names(removable & ~or_none)
-        is_sure = judgement.verdict == "consistent" and len(forgotten) == 1 and {*removals} == {removable & ~or_none}
+        forgotten = names(removable & ~_NOBODY)
+        is_sure = judgement.verdict == "consistent" and len(forgotten) == 1 and {*removals} == {removable & ~_NOBODY}
         return judgement._replace(removable=forgotten, surely_removed=next(iter(forgotten)) if is_sure else None)
 
-    def _judgement(self, admissible: int, admitting: Sequence[_Said], certain: bool, rule: Rule) -> Judgement:
-        """The verdict by the readings that admit the choice; ``certain``: so does each one without a doubt."""
-        names, none = self._names(admissible), frozenset[str]()
-        if not admitting:
-            return Judgement("impossible", rule, None, names, none, None)
-        likeliest = min(admitting, key=_doubts)
-        if certain and self._is_first(likeliest):
-            return Judgement("consistent", rule, None, names, none, None)
-        # What rests on a doubt is not sure, even where nothing else explains the choice.
-        reason = " + ".join(sorted(self._reasons.members(likeliest.reasons))) or SAME_MILLISECOND
-        return Judgement("possible", rule, reason, names, none, None)
-
     def _readings(self) -> list[_Said]:
-        """What the combinations say; what is said twice counts once."""
-        settled = reduce(_both, (options[0] for options in self._options.values() if len(options) == 1), _SAID_NOTHING)
-        doubtful = [options for options in self._options.values() if len(options) > 1]
+        """What the combinations say, as far as it makes a difference; what is said twice counts once."""
+        settled = _together(options.said[0] for options in self._options if len(options.said) == 1)
+        doubtful = [options.said for options in self._options if len(options.said) > 1]
         if prod(map(len, doubtful)) > _MOST_READINGS:
-            return list(dict.fromkeys(reduce(_both, each, settled) for each in _one_at_a_time(doubtful)))
-        readings = [settled]
+            return self._one_at_a_time(settled, doubtful)
+        readings = [self._shortened(settled)]
         for options in doubtful:
             # What begins the same goes on the same.
-            readings = list(dict.fromkeys(_both(said, option) for said in readings for option in options))
+            readings = list(
+                dict.fromkeys(self._shortened(_both(said, option)) for said in readings for option in options)
+            )
         return readings
+
+    def _shortened(self, said: _Said) -> _Said:
+        """The same without what no longer matters: where one is preferred, only whether the chosen one is too."""
+        if not said.preferred:
+            return said
+        return _Said(said.preferred & self._chosen | _NOBODY, 0, 0, 0, 0, said.reasons)
+
+    def _one_at_a_time(self, settled: _Said, doubtful: list[tuple[_Said, ...]]) -> list[_Said]:
+        """Of so many that not each is tried: the likeliest, those of one broker at a time, and all at once.
+
+        As long as another one is preferred, what a broker's other options say of the choice is what the likeliest does.
+        """
+        likeliest = _together([settled, *(options[0] for options in doubtful)])
+        found, own = [likeliest], self._own.said if self._own else ()
+        for options in doubtful:
+            first, *others = options
+            if likeliest.preferred & ~first.preferred and options is not own:
+                continue
+            rest = _Said(*(all_of ^ own_of for all_of, own_of in zip(likeliest, first, strict=True)))  # bits of its own
+            found += [_both(rest, other) for other in others]
+        return [*found, _together([settled, *(options[-1] for options in doubtful)])]
 
     def _either_order(self, said: _Said) -> list[_Said]:
         """The reading, and with its latencies in another order if the fallback is asked and may pick by that."""
         if said.preferred or said.second or not said.listed or not self._falls_back or not self._tolerance_ms:
             return [said]
-        other = said._replace(reasons=said.reasons | self._near)
+        other = said._replace(reasons=said.reasons | _NEAR)
         return [said] if self._picks(said) == self._picks(other) else [said, other]
 
     def _could(self, said: _Said) -> tuple[int, int, int]:
@@ -286,17 +386,14 @@ class _Readings:
 
     def _picks(self, said: _Said) -> int:
         """What the fallback may pick where the table holds the reading's items."""
-        is_near = bool(said.reasons & self._near)
+        is_near = bool(said.reasons & _NEAR)
         key = said.items, is_near
         if key not in self._picked:
-            within_ms = self._tolerance_ms if is_near else 0
-            picks = self._table(said.items).pick_one_at_least(self._choice.now_ms, within_ms=within_ms)
-            self._picked[key] = self._brokers.bits(picks)
+            self._held.sort()
+            held = [(rank, own) for rank, own, item in self._held if item & said.items]
+            picks = better_half(held, self._tolerance_ms if is_near else 0)
+            self._picked[key] = reduce(or_, picks, 0)
         return self._picked[key]
-
-    def _table(self, items: int) -> FaultTable:
-        held = {name: item for name, item in self._items.members(items) if item is not None}
-        return FaultTable(self._profile, enabled=self._enabled, items=held)
 
     def _rule(self, said: _Said) -> Rule:
         if not self._enabled:
@@ -305,14 +402,24 @@ class _Readings:
             return "available"
         if said.second:
             return "reachable"
-        chosen = self._brokers.bits([self._choice.broker_name])
-        return "best_half" if self._falls_back and chosen & self._picks(said) else "round_robin"
+        return "best_half" if self._falls_back and self._chosen & self._picks(said) else "round_robin"
 
-    def _is_first(self, said: _Said) -> bool:
-        return not said.reasons & ~self._either_way
 
-    def _names(self, brokers: int) -> frozenset[str]:
-        return frozenset(self._brokers.members(brokers))
+def _judgement(admissible: frozenset[str], admitting: Sequence[_Said], certain: bool, rule: Rule) -> Judgement:
+    """The verdict by the readings that admit the choice; ``certain``: so does each one without a doubt."""
+    none = frozenset[str]()
+    if not admitting:
+        return Judgement("impossible", rule, None, admissible, none, None)
+    likeliest = min(admitting, key=_doubts)
+    if certain and _is_first(likeliest):
+        return Judgement("consistent", rule, None, admissible, none, None)
+    # What rests on a doubt is not sure, even where nothing else explains the choice.
+    reason = " + ".join(sorted(_REASONS.members(likeliest.reasons))) or SAME_MILLISECOND
+    return Judgement("possible", rule, reason, admissible, none, None)
+
+
+def _is_first(said: _Said) -> bool:
+    return not said.reasons & ~_EITHER_WAY
 
 
 def _doubts(said: _Said) -> int:
@@ -321,22 +428,11 @@ def _doubts(said: _Said) -> int:
 
 def _both(one: _Said, other: _Said) -> _Said:
     """What readings of several brokers say together."""
-    preferred, second, listed, queued, items, reasons = one
-    return _Said(
-        preferred | other.preferred,
-        second | other.second,
-        listed | other.listed,
-        queued | other.queued,
-        items | other.items,
-        reasons | other.reasons,
-    )
+    return _Said(*map(or_, one, other))
 
 
-def _one_at_a_time(options: list[list[_Said]]) -> Iterator[tuple[_Said, ...]]:
-    """Of so many combinations that not each is tried: the likeliest, those of one broker at a time, and all at once."""
-    likeliest = tuple(each[0] for each in options)
-    yield likeliest
-    for i, each in enumerate(options):
-        for other in each[1:]:
-            yield (*likeliest[:i], other, *likeliest[i + 1 :])
-    yield tuple(each[-1] for each in options)
+def _together(each: Iterable[_Said]) -> _Said:
+    return _Said(*(reduce(or_, column) for column in zip(_SAID_NOTHING, *each, strict=True)))
+
+
+_SAID_NOTHING = _Said(0, 0, 0, 0, 0, 0)

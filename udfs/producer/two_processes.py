@@ -28,6 +28,7 @@ from hindsight.udfs.producer.unseen_life import TWO_PROCESSES, Gap
 _CLIENT_S_OWN = "[0-9A-F]{12}$"
 _TAIL = 12  # hexadecimal digits of a message id that tell the messages of one process apart
 _MOST_HEADS = 8  # more are no processes: ids that somebody else made
+_TOO_MANY = "*"  # in place of so many
 _GOES_ON_MS = 5_000  # sooner no process sends after the last send of the one before it
 _WHO = ("producer_group", "client_id")
 TRACES = pa.schema(
@@ -53,35 +54,35 @@ def traces_of(table: pa.Table, midnight_ms: int, cuts: Cuts) -> pa.Table:
 
 
 def _of_heads_sent(a: Attempts) -> pa.Table | None:
-    whose, ids = producers_of(a), a.table["msg_id"].cast(pa.string())
-    heads = texts(pc.utf8_slice_codeunits(ids, 0, -_TAIL).dictionary_encode().unify_dictionaries())
-    size = len(heads.values) + 1
-    if size > _MOST_HEADS * len(whose.names) + _MOST_HEADS:
+    """The heads of each producer; what is said of an attempt goes by its own id, so any cut of a date says the same."""
+    rows = np.flatnonzero(a.on_date)
+    if not len(rows):
         return None
-    place, distinct = compact(whose.codes * size + heads.codes + 1, len(whose.names) * size)
-    several = np.flatnonzero(np.bincount(distinct // size) > 1)
-    doubtful = np.flatnonzero(np.isin(whose.codes, several))
-    if len(doubtful):  # a head tells something only before what a client itself made
-        ends = pc.match_substring_regex(ids.take(pa.array(doubtful)), _CLIENT_S_OWN)
-        own_code = heads.codes.copy()
-        own_code[doubtful[~np.asarray(pc.fill_null(ends, False))]] = -1
-        place, distinct = compact(whose.codes * size + own_code + 1, len(whose.names) * size)
-    own = np.flatnonzero(a.on_date)
-    counted = pa.table({"place": place[own], "at": a.begin[own]}).group_by("place")
+    whose, ids = producers_of(a), a.table["msg_id"].take(pa.array(rows)).cast(pa.string())
+    # A head tells something only before what a client itself made.
+    is_own = pc.fill_null(pc.match_substring_regex(ids, _CLIENT_S_OWN), False)
+    named = pc.if_else(is_own, pc.utf8_slice_codeunits(ids, 0, -_TAIL), pa.scalar(None, pa.string()))
+    heads = texts(named.dictionary_encode().unify_dictionaries())
+    size = len(heads.values) + 1
+    place, distinct = compact(whose.codes[rows] * size + heads.codes + 1, len(whose.names) * size)
+    counted = pa.table({"place": place, "at": a.begin[rows]}).group_by("place")
     told = counted.aggregate([("at", "count"), ("at", "min"), ("at", "max")])
     found = distinct[told["place"].to_numpy()]
-    names = [whose.names[code] for code in (found // size).tolist()]
-    return pa.table(
+    of, head = found // size, pa.array([None, *heads.values], pa.string()).take(pa.array(found % size))
+    many = np.bincount(of[found % size > 0], minlength=len(whose.names))[of] > _MOST_HEADS
+    names = [whose.names[code] for code in of.tolist()]
+    made = pa.table(
         [
             [group for group, _ in names],
             [client for _, client in names],
-            pa.array([None, *heads.values], pa.string()).take(pa.array(found % size)),
+            pc.if_else(pa.array(many), _TOO_MANY, head),
             pa.nulls(len(found), pa.string()),
             np.zeros(len(found), np.int64),
             *(told[f"at_{how}"] for how in ("count", "min", "max")),
         ],
         names=TRACES.names,
     ).cast(TRACES)
+    return merged_traces([made])
 
 
 def _near_starts(a: Attempts, cuts: Cuts) -> pa.Table | None:
@@ -142,9 +143,10 @@ def _is_telling(traces: pa.Table) -> pa.ChunkedArray:
 
 def _of_heads(rows: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
     """Stretches in which two heads took turns; of each more than one attempt."""
-    own = sorted((row["first"], row["last"]) for row in rows if row["head"] and row["attempts"] > 1)
-    if len(own) > _MOST_HEADS:
+    heads = {row["head"] for row in rows if row["head"]}
+    if _TOO_MANY in heads or len(heads) > _MOST_HEADS:
         return []
+    own = sorted((row["first"], row["last"]) for row in rows if row["head"] and row["attempts"] > 1)
     return [
         (max(one[0], other[0]), min(one[1], other[1]))
         for place, one in enumerate(own)

@@ -29,6 +29,7 @@ TWO_PROCESSES = "two_processes"
 CLOCK_STEP = "clock_step"
 SETTINGS_CHANGED = "settings_changed"
 DETECTOR = "detector"
+CLOCK_TOLERANCE = "clock_tolerance"
 LADDER_EDGE = "ladder_edge"
 FORGOTTEN = "possibly_absent"
 INFERRED = "inferred"
@@ -41,6 +42,7 @@ SENTENCES = {
     CLOCK_STEP: "its host's clock stepped back",
     SETTINGS_CHANGED: "its switch or ladder was changed while it ran",
     DETECTOR: "its detector acts unseen",
+    CLOCK_TOLERANCE: "updates of several threads lie so close together that either may be the last",
     LADDER_EDGE: "the client's own measure of a send may have reached the next rung of its ladder",
     FORGOTTEN: "its fallback may have forgotten the broker",
     INFERRED: "its release and switch are inferred from what it chose",

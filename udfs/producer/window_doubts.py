@@ -16,10 +16,12 @@ import numpy as np
 
 from hindsight.udfs.landing.landing_formats import TRACE
 from hindsight.udfs.producer.attempt_columns import DAY_MS
+from hindsight.udfs.producer.choice_readings import Other
 from hindsight.udfs.producer.fault_fold import Stretches
 from hindsight.udfs.producer.producer_lives import Process
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.unseen_life import (
+    CLOCK_TOLERANCE,
     DETECTOR,
     FORGOTTEN,
     INFERRED,
@@ -47,13 +49,19 @@ class Doubts(NamedTuple):
 
 
 def doubts_of(
-    day: Day, held: Stretches, longest: Stretches, forgotten: Mapping[int, Sequence[int]], *, tolerance_ms: int
+    day: Day,
+    held: Stretches,
+    longest: Stretches,
+    forgotten: Mapping[int, Sequence[int]],
+    others: Mapping[int, Sequence[Other]],
+    *,
+    tolerance_ms: int,
 ) -> Doubts:
     """What is doubted.
 
     Args:
         held: stretches of the date; ``longest``: the first of them as they are at most, or these themselves.
-        forgotten: by item, when the fallback may have forgotten it.
+        forgotten: by item, when the fallback may have forgotten it; ``others``: what it may have been otherwise.
     """
     found: dict[int, list[str]] = defaultdict(list)
     of_process: dict[int, list[str]] = defaultdict(list)
@@ -65,12 +73,21 @@ def doubts_of(
         if ((marks >= held.since[place]) & (marks < held.until[place])).any():
             found[place].append(FORGOTTEN)
             of_process[int(held.item[place]) // size].append(FORGOTTEN)
+    swapped = {item: [one.at for one in own if one.latency_ms is not None] for item, own in others.items()}
+    swapped = {item: own for item, own in swapped.items() if own}
+    for item in swapped:
+        of_process[item // size].append(CLOCK_TOLERANCE)
+    for place in np.flatnonzero(np.isin(held.item, list(swapped))).tolist():
+        marks = np.array(swapped[int(held.item[place])])
+        edges = (held.since[place], held.until[place])
+        if any((np.abs(marks - edge) <= tolerance_ms).any() for edge in edges):
+            found[place].append(CLOCK_TOLERANCE)
     if longest is not held:
         unlike = ~_is_matched(held, longest, tolerance_ms)
         for place in np.flatnonzero(unlike).tolist():
             found[place].append(LADDER_EDGE)
-        others = longest.item[~_is_matched(longest, held, tolerance_ms)]
-        for process in np.unique(np.concatenate([held.item[unlike], others]) // size).tolist():
+        more = longest.item[~_is_matched(longest, held, tolerance_ms)]
+        for process in np.unique(np.concatenate([held.item[unlike], more]) // size).tolist():
             of_process[process].append(LADDER_EDGE)
     return Doubts(
         {place: tuple(dict.fromkeys(reasons)) for place, reasons in found.items()},

@@ -8,19 +8,20 @@ Source: RebalanceImpl#rebalanceByTopic, RebalancePushImpl, RebalanceImpl#lock, C
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from hindsight.udfs.consumer.round_facts import RETRY_PREFIX, TopicQueue
-from hindsight.udfs.rebalances.client_lines import EXPIRY, GRANTED, NOTICE, REFUSED, RESULT, SWALLOWED, Line
-from hindsight.udfs.rebalances.rebalance_event import APPLIED, BY_LOG, FAILED, Rebalance
+from hindsight.udfs.rebalances.client_lines import EXPIRY, GRANTED, NOTICE, REFUSED, RESULT, SWALLOWED, Line, NotTaken
+from hindsight.udfs.rebalances.rebalance_event import APPLIED, BY_LOG, FAILED, Rebalance, Swallowed
 from hindsight.udfs.rebalances.rebalance_triggers import (
     BY_NOTICE,
     BY_START,
     BY_TIMER,
     FORGOTTEN_MS,
     REACTS_WITHIN_MS,
+    SLACK_MS,
     START,
     TIMER,
     UNKNOWN,
@@ -30,14 +31,77 @@ from hindsight.udfs.rebalances.rebalance_triggers import (
     Trigger,
     trigger_of,
 )
-from hindsight.udfs.rebalances.result_bursts import Burst, Shared, begun, is_other_route, last_of
-from hindsight.udfs.rebalances.share_ledger import ShareLedger
-from hindsight.udfs.rebalances.swallowed_exceptions import MetExceptions
+from hindsight.udfs.rebalances.share_ledger import HandOver, ShareLedger
 
 ONE_REBALANCE_MS = 3_000
 _WOKEN_WITHIN_MS = 5_000  # from a notification to its first result
-_SLACK_MS = 2_000  # of stamps of whole seconds, and between two clocks
+_RETRY_WITHIN_MS = 60_000  # from a client's start to its retry topic, whose route it polls every 30 s
 _MOST_LINES = 5
+
+
+class Shared(NamedTuple):
+    """By what a client shared a topic last."""
+
+    queues: int | None
+
+
+@dataclass
+class Burst:
+    """Results of one client that belong together."""
+
+    lines: list[Line] = field(default_factory=list)
+    gained: dict[TopicQueue, HandOver] = field(default_factory=dict)
+    lost: set[TopicQueue] = field(default_factory=set)
+    held_twice_ms: int = 0
+    passing: dict[TopicQueue, HandOver] = field(default_factory=dict)  # that it had a moment only, or lacked
+    refused_at: list[int] = field(default_factory=list)  # locks of queues that it has now
+    before: dict[str, Shared | None] = field(default_factory=dict)
+
+
+class MetExceptions:
+    """Exceptions of a date that clients logged and went on after, and that no rebalance has yet.
+
+    ``clients_of``: the clients that may have written a line.
+    Source: RebalanceImpl#doRebalance and #rebalanceByTopic, MQClientInstance#findConsumerIdList: all catch and log.
+    """
+
+    def __init__(self, clients_of: Callable[[Line], Sequence[str]]) -> None:
+        self._clients_of = clients_of
+        self._met: dict[str, list[Line]] = defaultdict(list)  # by log
+
+    def add(self, line: Line) -> None:
+        """Take an exception."""
+        self._met[line.folder].append(line)
+
+    def of(self, client_id: str, folder: str, since: int, until: int) -> tuple[Swallowed, ...]:
+        """Those that a client met since the rebalance before; of several that may have met one each has it."""
+        found: list[Line] = []
+        left: list[Line] = []
+        for one in self._met[folder]:
+            clients = self._clients_of(one)
+            is_own = client_id in clients and since <= one.at <= until
+            if is_own:
+                found.append(one)
+            if not is_own or len(clients) > 1:
+                left.append(one)
+        # What several may have met is not waited for.
+        self._met[folder] = [o for o in left if len(self._clients_of(o)) < 2 or o.at >= until - FORGOTTEN_MS]
+        return tuple(self.swallowed(one) for one in found)
+
+    def swallowed(self, line: Line) -> Swallowed:
+        """An exception as a row has it."""
+        certain = line.names_group and len(self._clients_of(line)) == 1
+        return Swallowed(line.at, line.kind, line.exception, line.error, certain)
+
+    def left(self) -> Iterator[tuple[str, list[Line]]]:
+        """Those that are certainly a client's and that no rebalance has, by client; nothing is left then."""
+        found: dict[str, list[Line]] = defaultdict(list)
+        for one in (one for met in self._met.values() for one in met):
+            clients = self._clients_of(one)
+            if one.names_group and len(clients) == 1:
+                found[clients[0]].append(one)
+        self._met.clear()
+        yield from sorted(found.items())
 
 
 @dataclass
@@ -52,10 +116,9 @@ class LoggedShares:
     orders: bool = False  # a broker refused a lock
     _open: dict[str, Burst] = field(default_factory=dict)
     _heard: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))  # lately, by log
-    _refused: dict[tuple[str, str], set[TopicQueue]] = field(
-        default_factory=dict
-    )  # since a log's last result of a topic
+    _not_taken: NotTaken = field(default_factory=NotTaken)
     _met: MetExceptions = field(init=False)
+    _told: dict[str, int] = field(default_factory=dict)  # a client's last rebalance of the date that is a row
 
     def __post_init__(self) -> None:
         self._met = MetExceptions(self._of)
@@ -77,7 +140,7 @@ class LoggedShares:
                 yield from self._end(going.pop(0), signs, started)
             over = [c for c, burst in self._open.items() if line.at - burst.lines[-1].at > ONE_REBALANCE_MS]
             for client_id in sorted(over):
-                yield self._closed(client_id, signs, started)
+                yield from self._closed(client_id, signs, started)
             if line.kind == RESULT:
                 self._result(line, started)
             else:
@@ -85,22 +148,26 @@ class LoggedShares:
         for sign in going:
             yield from self._end(sign, signs, started)
         for client_id in sorted(self._open):
-            yield self._closed(client_id, signs, started)
+            yield from self._closed(client_id, signs, started)
         for client_id, of_client in self._met.left():
             yield self._failed(client_id, of_client)
         self._heard.clear()
-        self._refused.clear()
+        self._told.clear()
+        self._not_taken = NotTaken()  # who lacks a queue tries again, and logs it
         self.ledger.close_date()
 
     def _hear(self, line: Line) -> None:
         self.orders |= line.kind in (REFUSED, GRANTED)
+        self._not_taken.hear(line.folder, str(line.topic), line.kind, line.queues, line.at)
         if line.kind in SWALLOWED:
             self._met.add(line)
+        if line.kind not in (NOTICE, EXPIRY):
             return
-        if line.kind in (REFUSED, GRANTED):
-            queues = self._refused.setdefault((line.folder, str(line.topic)), set())
-            named = {(str(line.topic), *queue) for queue in line.queues}
-            queues.symmetric_difference_update(queues & named if line.kind == GRANTED else named - queues)
+        if line.kind == EXPIRY:  # it takes the queue again, if it can
+            for queue in ((str(line.topic), *queue) for queue in line.queues):
+                holders = [client_id for client_id in self._of(line) if client_id in self.ledger.holders.get(queue, {})]
+                for client_id in holders if len(holders) == 1 else ():
+                    self.ledger.give(client_id, queue, line.at, line.at)
         heard = self._heard[line.folder]
         heard.append(line)
         if heard[0].at < line.at - 2 * FORGOTTEN_MS:
@@ -108,7 +175,7 @@ class LoggedShares:
 
     def _end(self, sign: Sign, signs: Signs, started: Mapping[str, Sequence[int]]) -> Iterator[Rebalance]:
         if sign.subject in self._open:
-            yield self._closed(sign.subject, signs, started)
+            yield from self._closed(sign.subject, signs, started)
         self.ledger.leave(sign.subject, sign.earliest, sign.at)
 
     def _result(self, line: Line, started: Mapping[str, Sequence[int]]) -> None:
@@ -132,56 +199,71 @@ class LoggedShares:
             self.counted.pop(client_id, None)
 
     def _move(self, client_id: str, topic: str, line: Line, burst: Burst) -> None:
-        # A result names those too whose lock was refused right before.
-        now = {(topic, *queue) for queue in line.queues} - self._refused.pop((line.folder, topic), set())
         held = {queue for queue in self.ledger.held_by(client_id) if queue[0] == topic}
+        taken = self._not_taken.taken(line.folder, topic, line.queues, {queue[1:] for queue in held})
+        now = {(topic, *queue) for queue in taken}
         for queue in sorted(held - now):
             twice = self.ledger.give(client_id, queue, line.at, line.at)
             burst.held_twice_ms = max(burst.held_twice_ms, twice)
-            if burst.gained.pop(queue, None) is None:
+            made = burst.gained.pop(queue, None)
+            if made is None:
                 burst.lost.add(queue)
+            else:
+                burst.passing[queue] = made
         for queue in sorted(now - held):
             made = self.ledger.take(client_id, queue, line.at, line.at)
+            refused = self._not_taken.refused_at(line.folder, topic, queue[1:])
+            made.lock_failures = len(refused)
+            burst.refused_at += refused[:1]
             if queue in burst.lost:
                 burst.lost.discard(queue)
+                burst.passing[queue] = made
             else:
                 burst.gained[queue] = made
 
-    def _closed(self, client_id: str, signs: Signs, started: Mapping[str, Sequence[int]]) -> Rebalance:
+    def _closed(self, client_id: str, signs: Signs, started: Mapping[str, Sequence[int]]) -> Iterator[Rebalance]:
+        """The rebalance that has ended; none where no queue came or went, be it for a moment."""
         burst = self._open.pop(client_id)
         first, last = burst.lines[0], burst.lines[-1]
         before = self.last.get(client_id)
-        since = max(before or 0, last.at - FORGOTTEN_MS) - _SLACK_MS
+        since = max(before or 0, last.at - FORGOTTEN_MS) - SLACK_MS
         heard = self._heard[first.folder]
         near = [one for one in heard if since <= one.at <= last.at and client_id in self._of(one)]
-        woken = [o.at for o in near if o.kind == NOTICE and first.at - _WOKEN_WITHIN_MS <= o.at]
-        refused = self._refusals(near, burst)
+        notices = [one.at for one in near if one.kind == NOTICE]
+        woken = [at for at in notices if first.at - _WOKEN_WITHIN_MS <= at]
         members = self._counted(client_id, burst)
         around = Around(
             client_id,
             last.at,
             since,
-            started_at=begun(burst, started.get(client_id, ()), first.at),
+            started_at=_begun(burst, started.get(client_id, ()), first.at),
             members=members,
-            other_queues=[t for t, was in burst.before.items() if is_other_route(was, last_of(burst, t))],
+            other_queues=[t for t, was in burst.before.items() if _is_other_route(was, _last_of(burst, t))],
             other_topics=self._other_topics(burst, before),
-            refused_at=min((one.at for one in refused), default=None),
+            refused_at=min(burst.refused_at, default=None),
             expired_at=min((one.at for one in near if one.kind == EXPIRY), default=None),
             woken_at=min(woken, default=None),
-            likely_since=(*(at - _SLACK_MS for at in woken[:1]), first.at - REACTS_WITHIN_MS),
+            told_before=len(notices) > len(woken),
+            likely_since=(*(at - SLACK_MS for at in woken[:1]), first.at - REACTS_WITHIN_MS),
             default=UNKNOWN if before is None else TIMER,
         )
         self.last[client_id] = last.at
         trigger = trigger_of(around, signs)
-        return Rebalance(
+        if not (burst.gained or burst.lost):
+            burst.gained, burst.lost = burst.passing, set(burst.passing)
+        if not burst.gained and not burst.lost:
+            return
+        exceptions = self._met.of(client_id, first.folder, self._told.get(client_id, 0) - SLACK_MS, last.at)
+        self._told[client_id] = last.at
+        yield Rebalance(
             client_id=client_id,
             after=None,
             began_at=first.at,
             at=last.at,
             told_by=BY_LOG,
             outcome=APPLIED,
-            trigger=trigger._replace(at=first.at) if trigger.kind == TIMER and trigger.at is None else trigger,
-            woken_by=BY_START if trigger.kind == START else BY_NOTICE if woken else BY_TIMER,
+            trigger=trigger,
+            woken_by=BY_START if trigger.kind == START else BY_NOTICE if woken else BY_TIMER if before else None,
             results=len(burst.lines),
             topics=tuple(sorted(burst.before)),
             members=members or (None, last.member_count),
@@ -189,28 +271,17 @@ class LoggedShares:
             lost=tuple(sorted(burst.lost)),
             held=len(self.ledger.held_by(client_id)),
             held_twice_ms=burst.held_twice_ms,
-            exceptions=self._met.of(client_id, first.folder, since, last.at),
+            exceptions=exceptions,
             ordered=True if self.orders else None,
             evidence=tuple(f"{one.file}:{one.number}" for one in burst.lines[:_MOST_LINES]),
         )
 
     def _counted(self, client_id: str, burst: Burst) -> tuple[int, int] | None:
         """Members as it counted them before and last; None: it does not tell."""
-        before = self.counted.get(client_id)
         after = [line.member_count for line in burst.lines if line.member_count is not None]
+        before = self.counted.get(client_id, after[0] if len(set(after)) > 1 else None)
         self.counted |= {client_id: after[-1]} if after else {}
         return (before, after[-1]) if before is not None and after else None
-
-    def _refusals(self, heard: Sequence[Line], burst: Burst) -> list[Line]:
-        """The refusals of locks that it has now, each counted for its queue."""
-        found = []
-        for one in heard:
-            for queue in one.queues if one.kind == REFUSED else ():
-                made = burst.gained.get((str(one.topic), *queue))
-                if made is not None:
-                    made.lock_failures += 1
-                    found.append(one)
-        return found
 
     def _other_topics(self, burst: Burst, before: int | None) -> list[str]:
         """Topics that a client which had shared others had not shared. Its retry topic is nobody's choice."""
@@ -233,13 +304,8 @@ class LoggedShares:
             outcome=FAILED,
             trigger=Trigger(UNKNOWN),
             woken_by=None,
-            results=0,
             topics=tuple(sorted({one.topic for one in lines if one.topic})),
-            members=(None, None),
-            gained=(),
-            lost=(),
             held=len(self.ledger.held_by(client_id)),
-            held_twice_ms=0,
             exceptions=tuple(self._met.swallowed(one) for one in lines),
             ordered=True if self.orders else None,
             evidence=tuple(f"{one.file}:{one.number}" for one in lines[:_MOST_LINES]),
@@ -279,3 +345,22 @@ class LoggedShares:
             {folder: list(clients) for folder, clients in state["folders"].items()},
             state["orders"],
         )
+
+
+def _begun(burst: Burst, started: Sequence[int], first_at: int) -> int | None:
+    """When the client was created, if these are its first results of their topics, shortly after."""
+    since = max((s for s in started if s <= first_at), default=None)
+    if since is None or any(was is not None for was in burst.before.values()):
+        return None
+    of_retries = all(topic.startswith(RETRY_PREFIX) for topic in burst.before)
+    return since if first_at - since <= (_RETRY_WITHIN_MS if of_retries else REACTS_WITHIN_MS) else None
+
+
+def _last_of(burst: Burst, topic: str) -> Line:
+    """The last result of a topic."""
+    return next(line for line in reversed(burst.lines) if line.topic == topic)
+
+
+def _is_other_route(was: Shared | None, now: Line) -> bool:
+    """Whether a topic has more or fewer queues than the client shared before."""
+    return was is not None and None not in (was.queues, now.queue_count) and was.queues != now.queue_count

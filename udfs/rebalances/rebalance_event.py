@@ -19,6 +19,7 @@ from hindsight.udfs.rebalances.rebalance_triggers import (
     START,
     SUBSCRIPTION,
     TIMER,
+    UNKNOWN,
     Trigger,
 )
 from hindsight.udfs.rebalances.share_ledger import HandOver
@@ -56,16 +57,16 @@ class Rebalance(NamedTuple):
     outcome: str
     trigger: Trigger
     woken_by: str | None
-    results: int
     topics: tuple[str, ...]
-    members: tuple[int | None, int | None]
-    gained: tuple[HandOver, ...]
-    lost: tuple[TopicQueue, ...]
     held: int
-    held_twice_ms: int
-    exceptions: tuple[Swallowed, ...]
     ordered: bool | None
     evidence: tuple[str, ...]
+    results: int = 0
+    members: tuple[int | None, int | None] = (None, None)
+    gained: tuple[HandOver, ...] = ()
+    lost: tuple[TopicQueue, ...] = ()
+    held_twice_ms: int = 0
+    exceptions: tuple[Swallowed, ...] = ()
 
 
 def event_row(place: Mapping[str, Any], made: Rebalance) -> dict[str, Any]:
@@ -85,8 +86,8 @@ def event_row(place: Mapping[str, Any], made: Rebalance) -> dict[str, Any]:
         "trigger_after": to_instant(trigger.after),
         "also": list(trigger.also),
         "woken_by": made.woken_by,
-        **_took(made),
-        "certainty": _certainty(made),
+        **took(made),
+        **certainties(made),
         "results": made.results,
         "topics": list(made.topics),
         "members_before": made.members[0],
@@ -111,7 +112,7 @@ def event_row(place: Mapping[str, Any], made: Rebalance) -> dict[str, Any]:
     }
 
 
-def _took(made: Rebalance) -> dict[str, int | None]:
+def took(made: Rebalance) -> dict[str, int | None]:
     """From the trigger to the client's new queues, at most and at least."""
     if made.trigger.at is None or made.outcome == FAILED:
         return {"took_ms": None, "took_at_least_ms": None}
@@ -120,11 +121,19 @@ def _took(made: Rebalance) -> dict[str, int | None]:
     return {"took_ms": max(0, made.at - first), "took_at_least_ms": max(0, sure - made.trigger.at)}
 
 
-def _certainty(made: Rebalance) -> str:
-    """Whether both ends are logged, lie between two reads, or what set it off is not known."""
-    if made.trigger.at is None:
-        return "trigger_unknown"
-    return "exact" if made.after is None and made.trigger.after is None else "interval"
+def certainties(made: Rebalance) -> dict[str, str]:
+    """What is certain of a rebalance: of all of it, of when it was, of what set it off, of how long it took."""
+    trigger = made.trigger
+    changed = "exact" if made.after is None else "interval"
+    begun = "unknown" if trigger.at is None else "exact" if trigger.after is None else "interval"
+    is_named = trigger.at is not None and (trigger.subjects or trigger.kind in (LOCKED, EXPIRED))
+    named = "unknown" if trigger.kind in (UNKNOWN, TIMER) else begun if is_named else "counted"
+    return {
+        "certainty": "trigger_unknown" if "unknown" in (named, begun) else max(changed, begun),
+        "changed_certainty": changed,
+        "trigger_certainty": named,
+        "took_certainty": "unknown" if made.outcome == FAILED else max(changed, begun),  # in order of the alphabet
+    }
 
 
 def _hand_over(one: HandOver) -> dict[str, Any]:
@@ -156,14 +165,19 @@ _WHY = {
 
 
 def _sentence(consumer_group: str, made: Rebalance) -> str:
-    why = _WHY.get(made.trigger.kind, "nothing recorded says why")
+    why = _WHY.get(made.trigger.kind) or _maybe(made.trigger)
     who = f" ({some(made.trigger.subjects)})" if made.trigger.subjects and made.trigger.kind != START else ""
     if made.outcome == FAILED:
         return f"{made.client_id} of {consumer_group} failed to rebalance at {clock(made.at)}: {_first_error(made)}."
     moved = f"+{len(made.gained)} and -{len(made.lost)} queues, {made.held} held"
-    took = _took(made)["took_ms"]
-    within = "" if took is None else f", {'' if _certainty(made) == 'exact' else 'at most '}{took / 1000:.1f} s later"
+    took_ms, is_exact = took(made)["took_ms"], certainties(made)["took_certainty"] == "exact"
+    within = "" if took_ms is None else f", {'' if is_exact else 'at most '}{took_ms / 1000:.1f} s later"
     return f"{made.client_id} of {consumer_group} rebalanced at {clock(made.at)}: {why}{who}{within}; {moved}."
+
+
+def _maybe(trigger: Trigger) -> str:
+    told = "it was told that members changed" if trigger.at is not None else "nothing recorded says why"
+    return f"{told}; perhaps {' or '.join(_WHY[kind] for kind in trigger.also)}" if trigger.also else told
 
 
 def _first_error(made: Rebalance) -> str:

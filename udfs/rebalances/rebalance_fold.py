@@ -50,7 +50,7 @@ class Day(NamedTuple):
     rounds: Mapping[str, Sequence[ShareRound]] = {}
 
 
-_HOW = {
+HOW = {
     "consumer_connected": JOINED,
     "consumer_unregistered": LEFT,
     "consumer_channel_closed": DIED,
@@ -111,8 +111,8 @@ class RebalanceFold:
                 self.addresses[line.address] = line.client_id
             subject = line.client_id or self.addresses.get(line.address or "") or line.address
             if subject is not None:
-                told.append(Sign(line.at, _HOW[line.kind], subject))
-                if _HOW[line.kind] != JOINED:
+                told.append(Sign(line.at, HOW[line.kind], subject))
+                if HOW[line.kind] != JOINED:
                     self.addresses.pop(line.address or "", None)
                 silent_since = _silent_since(line)
                 if silent_since is not None:
@@ -155,7 +155,7 @@ class RebalanceFold:
 
 def _silent_since(line: Membership) -> int | None:
     """When a member that went had its last heartbeat, if it missed one: its process may have stood still since."""
-    if _HOW[line.kind] != DIED:
+    if HOW[line.kind] != DIED:
         return None
     if line.heard_at is None:
         return line.at - EXPIRED_MS if line.kind == "consumer_channel_expired" else None

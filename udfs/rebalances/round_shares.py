@@ -198,7 +198,7 @@ class Moved(NamedTuple):
         slow = LOCK_LIFE_MS if self.ordered else 0
         since = self.after - REACTS_WITHIN_MS - slow
         # A list may show a change right before a client has acted on it.
-        likely = self.after + 1, self.after, self.after - _ACTS_WITHIN_MS
+        likely = self.after + 1, self.after, self.after - _ACTS_WITHIN_MS, since
         around = Around(self.client_id, self.answer.at, since, started_at=self.started_at, likely_since=likely)
         return Rebalance(
             client_id=self.client_id,
@@ -209,14 +209,12 @@ class Moved(NamedTuple):
             outcome=APPLIED,
             trigger=trigger_of(around, signs),
             woken_by=None,
-            results=0,
             topics=tuple(sorted({queue[0] for queue in (*(one.queue for one in self.gained), *self.lost)})),
             members=(None, members),
             gained=self.gained,
             lost=self.lost,
             held=len(self.answer.queues),
             held_twice_ms=self.held_twice_ms,
-            exceptions=(),
             ordered=self.ordered,
             evidence=(self.answer.evidence,),
         )

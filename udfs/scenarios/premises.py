@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hindsight.udfs.producer.replay_rules import Override
-from hindsight.udfs.values.shell_patterns import is_like
+from hindsight.udfs.values.system_names import is_like
 
 ALWAYS = -(1 << 62)  # before every instant, epoch us
 

@@ -18,7 +18,7 @@ from hindsight.udfs.consumer.rows_of_rounds import microseconds
 from hindsight.udfs.release_profiles import stated_number
 from hindsight.udfs.scenarios.premises import ALWAYS, GroupPremise, TopicPremise
 from hindsight.udfs.values.arrays import BoolArray, IntArray
-from hindsight.udfs.values.shell_patterns import is_like
+from hindsight.udfs.values.system_names import is_like
 
 SUPPOSED = "what-if"  # the file from which the row of a member that joins comes
 _ROUND = ("consumer_group", "collector", "round_at")

@@ -3,15 +3,65 @@
 import hashlib
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from hindsight.udfs.strategies.allocation_releases import hashes_in_platform_charset
-from hindsight.udfs.strategies.allocation_request import AllocationError, AllocationRequest, Answer, is_member
-from hindsight.udfs.strategies.ring_positions import HashFunction, hash_or_given
+from hindsight.udfs.strategies.allocation_request import (
+    AllocationError,
+    AllocationRequest,
+    Answer,
+    hashes_in_platform_charset,
+    is_member,
+)
 from hindsight.udfs.values.java_strings import java_encoder
 from hindsight.udfs.values.message_queues import MessageQueue, java_to_string
+
+HashFunction = Callable[[str], int]
+# Name of the hash, the hash itself, and the text that it is asked for: the position.
+Positions = Callable[[str, HashFunction, str], int]
+F = TypeVar("F", bound=Callable[..., Any])
+
+_given: list[Positions] = []
+_kept: list[Callable[[], None]] = []
+
+
+def hash_or_given(name: str, own: HashFunction) -> HashFunction:
+    """The hash itself, or what is given in its place."""
+    if not _given:
+        return own
+    positions = _given[-1]
+    return lambda text: positions(name, own, text)
+
+
+@contextmanager
+def given_positions(positions: Positions) -> Iterator[None]:
+    """Let rings be built by these positions, in this process; answers that were kept are forgotten before and after."""
+    _forget()
+    _given.append(positions)
+    try:
+        yield
+    finally:
+        _given.pop()
+        _forget()
+
+
+def kept_answers(most: int) -> Callable[[F], F]:
+    """``lru_cache`` for what may rest on a ring."""
+
+    def keeping(answer: F) -> F:
+        kept = lru_cache(maxsize=most)(answer)
+        _kept.append(kept.cache_clear)
+        return kept  # type: ignore[return-value]
+
+    return keeping
+
+
+def _forget() -> None:
+    for clear in _kept:
+        clear()
+
 
 _TEXTS_KEPT = 65_536
 

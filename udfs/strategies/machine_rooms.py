@@ -5,12 +5,16 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple, TypeVar
 
-from hindsight.udfs.strategies.allocation_releases import (
+from hindsight.udfs.strategies.allocation_request import (
+    AllocationError,
+    AllocationRequest,
+    Answer,
+    Strategy,
+    is_member,
     machine_room_checks_arguments,
     machine_room_hands_out_any_queue,
     machine_room_refuses_blank_ids,
 )
-from hindsight.udfs.strategies.allocation_request import AllocationError, AllocationRequest, Answer, Strategy, is_member
 from hindsight.udfs.values.java_strings import java_is_blank, java_split, java_string_key
 from hindsight.udfs.values.message_queues import MessageQueue, java_to_string
 

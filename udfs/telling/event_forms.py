@@ -5,13 +5,24 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 from hindsight.udfs.drift.finding import SEVERITIES
-from hindsight.udfs.telling.incident_news import CORRECTED, OPENED, RESOLVED, WITHDRAWN, WORSENED, Event
+from hindsight.udfs.telling.incident_news import (
+    CORRECTED,
+    OPENED,
+    RESOLVED,
+    WITHDRAWN,
+    WORSENED,
+    Event,
+    Incident,
+    Line,
+    Standing,
+    Told,
+)
 
 _MARKS = {OPENED: "🔴", WORSENED: "🔺", RESOLVED: "✅", WITHDRAWN: "↩", CORRECTED: "✎"}
 _ALERT_NAMES = {"drift": "HindsightDrift", "producer": "HindsightProducers"}
@@ -149,3 +160,43 @@ def _alert(event: Event, severity: str, ends: datetime) -> dict[str, Any]:
 def hold(now: datetime, minutes: float) -> datetime:
     """Until when an alert that is not sent again stays."""
     return now + timedelta(minutes=minutes)
+
+
+_LINE, _STANDING = Line._fields, Standing._fields
+
+
+def rows_of(events: Iterable[Event], first: int) -> list[dict[str, Any]]:
+    """The rows, numbered from ``first``; what tells of the run is left to the caller."""
+    return [_row(event, number) for number, event in enumerate(events, first)]
+
+
+def _row(event: Event, number: int) -> dict[str, Any]:
+    told, incident = event.told, event.told.incident
+    return {
+        "number": number,
+        "event_id": event.event_id,
+        "what": event.what,
+        "incident_key": told.key,
+        "incident_id": incident.incident_id,
+        **incident.line._asdict(),
+        **incident.standing._asdict(),
+        "codes": list(incident.standing.codes),
+        "severity_before": event.severity_before,
+        "at": event.at,
+        "backfill": told.backfill,
+        "sentence": incident.sentence,
+    }
+
+
+def events_of(rows: Sequence[Mapping[str, Any]]) -> list[Event]:
+    """The events of rows, which come in the order in which they were noted."""
+    counts: dict[str, int] = {}
+    events = []
+    for row in rows:
+        key = row["incident_key"]
+        counts[key] = counts.get(key, 0) + 1
+        standing = Standing(**{**{name: row[name] for name in _STANDING}, "codes": tuple(row["codes"])})
+        incident = Incident(Line(**{name: row[name] for name in _LINE}), standing, row["incident_id"], row["sentence"])
+        told = Told(key, incident, counts[key], row["what"] == WITHDRAWN, row["backfill"])
+        events.append(Event(row["event_id"], row["what"], row["at"], row["severity_before"], told))
+    return events

@@ -2,7 +2,8 @@
 
 Drift incidents are what they are. Findings of producers speak of single processes and minutes: those of one producer
 group, code, topic and broker with pauses of ``quiet`` at most between them are one incident, and it is open until the
-cluster's producers have been recorded for so long after its end.
+cluster's producers have been recorded for so long after its end. Of one that has lasted less than a minute, a fifth of
+that is enough: a fault that comes soon after a flutter is another one.
 """
 
 from __future__ import annotations
@@ -13,25 +14,110 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NamedTuple
 
-from hindsight.udfs.drift.finding import SEVERITIES
+from hindsight.udfs.drift.finding import SEVERITIES, begun
+from hindsight.udfs.drift.root_cause import BROKER_DOWN
 from hindsight.udfs.telling.incident_news import Incident, Line, Standing
 
-ISOLATION = "LONG_ISOLATION"
+ISOLATION, FLEET, ALL = "LONG_ISOLATION", "FLEET_SLOW", "ALL_ISOLATED"
+_EFFECTS = (FLEET, ISOLATION, "OVER_ISOLATION")
+# Minutes of the fleet are whole, and sweeps come later; see the view producer_finding_with_incident.
+_FLUTTER = timedelta(minutes=1)
+_BEFORE, _AFTER = timedelta(minutes=2), timedelta(minutes=1)
 Row = Mapping[str, Any]
 
 
-def drift_incidents(rows: Iterable[Row]) -> list[Incident]:
-    """Incidents of drift_incident; of one that stands on two dates, as while dates wait, that of the later one."""
+def drift_incidents(rows: Iterable[Row], effects: Mapping[str, str]) -> list[Incident]:
+    """Incidents of drift_incident; of one that stands on two dates, as while dates wait, that of the later one.
+
+    ``effects``: by incident of a server, what came of it, as a sentence.
+    """
     latest = {row["incident_id"]: row for row in sorted(rows, key=lambda row: row["event_date"])}
-    return [_drift(row) for row in latest.values()]
+    return [_drift(row, effects.get(row["incident_id"], "")) for row in latest.values()]
 
 
-def _drift(row: Row) -> Incident:
+def _drift(row: Row, effects: str) -> Incident:
     line = Line("drift", row["cluster"], row["collector"], row["consumer_group"], row["root_cause"], row["cause_key"])
     standing = Standing(
         row["opened_at"], row["resolved_at"], row["last_seen_at"], row["severity"], tuple(row["codes"]), row["reopened"]
     )
-    return Incident(line, standing, row["incident_id"], row["sentence"])
+    return Incident(line, standing, row["incident_id"], f"{row['sentence']} {effects}".rstrip())
+
+
+def with_own_cause(findings: Iterable[Row], servers: Iterable[Row]) -> list[Row]:
+    """The findings of producers that are no effect of another one.
+
+    Isolations of a broker that is down are effects of its incident; those of single producers, of the fleet's, which
+    says that the broker is slow.
+
+    Args:
+        findings: rows of producer_finding.
+        servers: rows of drift_incident, those of groups too.
+    """
+    own = [row for row, incident in with_incidents(findings, servers) if incident is None]
+    slow: defaultdict[tuple[str, str], list[tuple[datetime, datetime]]] = defaultdict(list)
+    for row in own:
+        if row["code"] == FLEET:
+            end = row["to"] or datetime.max.replace(tzinfo=UTC)
+            slow[row["cluster"], row["broker_name"]].append((row["from"] - _AFTER, end))
+    return [row for row in own if row["code"] != ISOLATION or not _is_within(row, slow)]
+
+
+def with_incidents(findings: Iterable[Row], servers: Iterable[Row]) -> list[tuple[Row, Row | None]]:
+    """Each finding of producers with the incident of the broker whose effect it is; None: of none.
+
+    As the view producer_finding_with_incident has it.
+    """
+    down: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in sorted(servers, key=lambda one: one["first_seen_at"]):
+        if not row["consumer_group"] and row["root_cause"] == BROKER_DOWN:
+            down[row["cluster"]].append(row)
+    return [
+        (row, next((one for one in down.get(row["cluster"], ()) if _is_effect(row, one)), None)) for row in findings
+    ]
+
+
+def _is_effect(row: Row, incident: Row) -> bool:
+    broker = incident["cause_key"]
+    if not incident["first_seen_at"] - _BEFORE <= row["from"] <= incident["last_seen_at"] + _AFTER:
+        return False
+    if row["code"] == ALL:
+        return broker in (row["broker_names"] or ())
+    return row["code"] in _EFFECTS and row["broker_name"] == broker
+
+
+def effects_of(of_groups: Iterable[Row], of_producers: Iterable[Row]) -> dict[str, str]:
+    """By incident of a server, how much came of it, as a sentence.
+
+    Args:
+        of_groups: rows of allocation_drift, those of servers themselves too.
+        of_producers: findings of producers, each with the ``incident_id`` whose effect it is.
+    """
+    groups, queues, producers = (defaultdict[str, set[tuple[Any, ...]]](set) for _ in range(3))
+    for row in of_groups:
+        if row["consumer_group"]:
+            groups[row["incident_id"]].add((row["cluster"], row["consumer_group"]))
+            if row["queue_id"] is not None:
+                queues[row["incident_id"]].add((row["topic"], row["broker_name"], row["queue_id"]))
+    for row in of_producers:
+        if row["producer_group"]:
+            producers[row["incident_id"]].add((row["producer_group"], row["client_id"]))
+    return {one: _told(*(len(kind[one]) for kind in (groups, queues, producers))) for one in {*groups, *producers}}
+
+
+def _told(groups: int, queues: int, producers: int) -> str:
+    of_queues = f" ({_count(queues, 'queue')})" if queues else ""
+    told = [f"{_count(groups, 'group')}{of_queues}"] if groups else []
+    told += [_count(producers, "producer")] if producers else []
+    return f"It showed in {' and '.join(told)}."
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}{'s' if number > 1 else ''}"
+
+
+def _is_within(row: Row, spans: Mapping[tuple[str, str], Iterable[tuple[datetime, datetime]]]) -> bool:
+    own = spans.get((row["cluster"], row["broker_name"]), ())
+    return any(begin <= row["from"] <= end for begin, end in own)
 
 
 class Stretch(NamedTuple):
@@ -51,6 +137,10 @@ class _Episode:
     severity: str
     sentence: str
     who: set[tuple[str | None, ...]] = field(default_factory=set)
+
+    def pause(self, quiet: timedelta) -> timedelta:
+        """How long it must be quiet to be over: a flutter is so soon, and a fault after it is told by itself."""
+        return quiet if self.end - self.start >= _FLUTTER else quiet / 5
 
     def take(self, stretch: Stretch, end: datetime) -> None:
         self.end = max(self.end, end)
@@ -113,7 +203,7 @@ def _episodes(
     now: _Episode | None = None
     for start, is_continued, stretch in sorted(begins, key=lambda each: (each[0], each[1], str(each[2]))):
         end = until if stretch.end is None else stretch.end
-        goes_on = now is not None and start <= now.end + quiet
+        goes_on = now is not None and start <= now.end + now.pause(quiet)
         if now is not None and goes_on and (not is_continued or stretch.who in now.who):
             now.take(stretch, end)
         elif not is_continued:
@@ -125,7 +215,7 @@ def _episodes(
 
 
 def _incident(line: Line, episode: _Episode, until: datetime, quiet: timedelta) -> Incident:
-    is_over = episode.end + quiet <= until
+    is_over = episode.end + episode.pause(quiet) <= until
     standing = Standing(
         episode.start,
         episode.end if is_over else None,
@@ -136,5 +226,6 @@ def _incident(line: Line, episode: _Episode, until: datetime, quiet: timedelta) 
     )
     others = len(episode.who) - 1
     more = f" The same of {others} more producer{'s' if others > 1 else ''} of the group." if others > 0 else ""
-    sentence = episode.sentence[:1].upper() + episode.sentence[1:].rstrip(".") + "."
+    names = (line.group_name, *line.subject.split(", "), *(client_id for client_id, _ in episode.who))
+    sentence = begun(episode.sentence, names).rstrip(".") + "."
     return Incident(line, standing, None, f"{sentence}{more}")

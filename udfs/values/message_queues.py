@@ -44,3 +44,19 @@ def java_to_string(queue: MessageQueue) -> str:
 
 def _queue_key(queue: MessageQueue) -> tuple[bytes, bytes, int]:
     return java_string_key(queue.topic), java_string_key(queue.broker_name), queue.queue_id
+
+
+LIGHT_PREFIX = "%LMQ%"
+_LITE_PREFIX = "%LMQ%$"
+
+
+def is_light(topic: str | None) -> bool:
+    """Whether a topic is a light queue."""
+    return topic is not None and topic.startswith(LIGHT_PREFIX)
+
+
+def lite_parent(topic: str) -> str | None:
+    """The parent of a Lite topic; None: it is none."""
+    parent, found, lite = topic.removeprefix(_LITE_PREFIX).partition("$")
+    is_lite = topic.startswith(_LITE_PREFIX) and parent and found and lite and "$" not in lite
+    return parent if is_lite else None

@@ -6,8 +6,10 @@ of clusters and brokers, which join them at run time, are not among them.
 
 from __future__ import annotations
 
-from functools import lru_cache
+import re
+from functools import cache, lru_cache
 
+REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"  # PopAckConstants, 5.0 on: each broker's own, of messages popped in vain
 HEARTBEAT_SYNCER = "DefaultHeartBeatSyncerTopic"  # the proxies' own
 _TOPICS = frozenset(
     {
@@ -46,3 +48,13 @@ def is_system_topic(topic: str) -> bool:
 def is_system_group(consumer_group: str) -> bool:
     """Whether a group is RocketMQ's own."""
     return consumer_group in _GROUPS or consumer_group.startswith(_GROUP_PREFIXES)
+
+
+def is_like(text: str, pattern: str) -> bool:
+    """Whether a shell pattern matches: ``*`` and ``?`` alone mean something."""
+    return _compiled(pattern).fullmatch(text) is not None
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile("".join({"*": ".*", "?": "."}.get(c, re.escape(c)) for c in pattern), re.DOTALL)

@@ -4,7 +4,9 @@ SELECT cluster, source AS format, MAX(newest_at) AS newest_at
 FROM (
   SELECT cluster, source, MAX(begin_at) AS newest_at FROM send_attempt WHERE {of_dates} GROUP BY cluster, source
   UNION ALL
-  SELECT cluster, source, MAX(traced_at) FROM message_trace WHERE {of_dates} GROUP BY cluster, source
+  SELECT cluster, source, MAX(COALESCE(traced_at, born_at)) FROM message_trace WHERE {of_dates} GROUP BY cluster, source
+  UNION ALL
+  SELECT cluster, source, MAX(told_at) FROM consumer_recording WHERE {of_dates} GROUP BY cluster, source
   UNION ALL
   SELECT cluster, source, MAX(captured_at) FROM snapshot_capture WHERE {of_dates} GROUP BY cluster, source
   UNION ALL

@@ -4,6 +4,7 @@ Reads the string constants of the classes that the readers of logs name as their
 """
 
 import json
+import re
 import struct
 import sys
 import zipfile
@@ -46,7 +47,34 @@ def constants(code: bytes) -> list[str]:
     return [texts[number] for number in strings]
 
 
+def layouts(jars: Path) -> None:
+    """The layout of each log that a program's own configuration names (``rmq.*.logback.xml`` and those of clients)."""
+    found = defaultdict(set)
+    for path in jars.glob("rocketmq-*.jar"):
+        artifact, _, release = path.stem.removeprefix("rocketmq-").partition("-")
+        with zipfile.ZipFile(path) as jar:
+            for name in jar.namelist():
+                text = jar.read(name).decode() if re.fullmatch(r"[\w.]*log(?:back|4j2?)[\w.]*\.xml", name) else ""
+                for part in re.findall(r"<appender .*?</appender>|<RollingFile .*?</RollingFile>", text, re.DOTALL):
+                    log = re.search(r"([\w-]+\.log)\b", part.replace("-%d", ".%d").replace("%i.log", ""))
+                    pattern = re.search(r'<pattern>(.*?)</pattern>|attern"?(?: value)?="(.*?)"', part, re.DOTALL)
+                    if log and pattern:
+                        found[artifact, log[1], (pattern[1] or pattern[2]).strip()].add(
+                            release.removesuffix("-incubating")
+                        )
+    with Path(__file__).with_name("layouts.jsonl").open("w") as out:
+        for (artifact, log, pattern), held in sorted(found.items()):
+            line = {
+                "artifact": artifact,
+                "log": log,
+                "pattern": pattern,
+                "releases": " ".join(r for r in RELEASES if r in held),
+            }
+            out.write(json.dumps(line) + "\n")
+
+
 def main(jars: Path) -> None:
+    layouts(jars)
     for artifact, names in CLASSES.items():
         classes = names.split()
         found = defaultdict(set)

@@ -9,9 +9,10 @@ import java.util.*;
 import java.util.concurrent.*;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.LongFunction;
+import java.util.function.Supplier;
 
 /**
- * Lines in, files out, by a thread of its own: {@code sends-*.jsonl.part}, renamed when full, old, after a third of
+ * Lines in, files out, by a thread of its own: {@code sends-*.jsonl.part} or {@code consumes-*}, renamed when full, old, after a third of
  * that age without a line, or at the end. Lines
  * that find the queue full or the disk unwilling are lost; the next line on disk says how many. What a killed process
  * left behind is finished by the next one, up to its last whole line.
@@ -19,26 +20,30 @@ import java.util.function.LongFunction;
 final class LineFiles {
     private static final Set<Path> OPEN = ConcurrentHashMap.newKeySet(); // closing a second channel would end the lock
     final AtomicLong dropped = new AtomicLong(); // lines
+    private final String prefix;
     private final Path folder;
     private final long mostBytes, longestMs;
     private final BlockingQueue<String> waiting;
-    private final Thread thread = new Thread(this::run, "hindsight-send-recorder");
+    private final Thread thread = new Thread(this::run, "hindsight-recorder");
     private volatile boolean isClosed;
     volatile LongFunction<String> loss; // a line that says how many were lost
     volatile String start; // the line that comes first; without it, nothing is written
+    volatile Supplier<String> sign = () -> null; // asked by the thread all the time for a line of its own
+    volatile Supplier<String> last = () -> null; // the line that comes last
     private FileChannel file;
     private Path part;
     private long size, lines, openedAt, writtenAt, told, toldBefore; // told: losses, as far as the disk knows of them
     private boolean isStartTold;
 
-    LineFiles(Path folder, long mostBytes, long longestMs, int waitingLines) {
+    LineFiles(String prefix, Path folder, long mostBytes, long longestMs, int waitingLines) {
+        this.prefix = prefix;
         this.folder = folder.toAbsolutePath();
         this.mostBytes = mostBytes;
         this.longestMs = longestMs;
         this.waiting = new ArrayBlockingQueue<>(waitingLines);
         thread.setDaemon(true);
         thread.start();
-        Runtime.getRuntime().addShutdownHook(new Thread(this::close, "hindsight-send-recorder-end"));
+        Runtime.getRuntime().addShutdownHook(new Thread(this::close, "hindsight-recorder-end"));
     }
 
     void write(String line) {
@@ -46,6 +51,8 @@ final class LineFiles {
     }
 
     void close() {
+        String line = isClosed ? null : last.get();
+        if (line != null) write(line);
         isClosed = true;
         try {
             thread.join(10_000);
@@ -59,10 +66,12 @@ final class LineFiles {
         List<String> batch = new ArrayList<>();
         for (boolean isLast = false; !isLast; batch.clear()) {
             try {
+                String own = sign.get();
                 String first = waiting.poll(isClosed ? 0 : 200, TimeUnit.MILLISECONDS);
                 isLast = first == null && isClosed;
                 if (first != null) batch.add(first);
                 waiting.drainTo(batch, 1_024);
+                if (own != null) batch.add(own);
                 if (!store(batch) && !isClosed) Thread.sleep(1_000);
             } catch (InterruptedException nobodyDoes) {
                 isClosed = true;
@@ -109,7 +118,7 @@ final class LineFiles {
 
     private void open() throws IOException {
         Files.createDirectories(folder);
-        part = folder.resolve("sends-" + System.currentTimeMillis() + "-" + UUID.randomUUID() + ".jsonl.part");
+        part = folder.resolve(prefix + System.currentTimeMillis() + "-" + UUID.randomUUID() + ".jsonl.part");
         OPEN.add(part);
         openedAt = writtenAt = System.nanoTime();
         size = lines = 0;
@@ -136,7 +145,7 @@ final class LineFiles {
     }
 
     private void finishLeftBehind() {
-        try (DirectoryStream<Path> left = Files.newDirectoryStream(folder, "sends-*.jsonl.part")) {
+        try (DirectoryStream<Path> left = Files.newDirectoryStream(folder, prefix + "*.jsonl.part")) {
             for (Path one : left) if (!OPEN.contains(one)) finishLeftBehind(one);
         } catch (IOException | RuntimeException notThere) { } // the next process that starts here tries again
     }

@@ -11,8 +11,9 @@ import org.apache.rocketmq.common.message.*;
 
 /**
  * Records a producer's attempts to send: {@code SendRecorder.attach(producer, folder)}, once, before the first send.
- * The sending thread makes a line and hands it over: it never waits for a disk, and no send fails for a line. Body,
- * keys and properties of a message are not recorded. One class file serves clients 4.7.1 to 5.5.0.
+ * The sending thread makes a line and hands it over: it never waits for a disk, and no send fails for a line. Body and
+ * properties of a message are not recorded; its tag is, by which brokers filter, and its keys are after {@link #withKeys}.
+ * One class file serves clients 4.7.1 to 5.5.0.
  */
 public final class SendRecorder implements SendMessageHook, AutoCloseable {
     private final DefaultMQProducer producer;
@@ -20,6 +21,7 @@ public final class SendRecorder implements SendMessageHook, AutoCloseable {
     private final LineFiles files;
     private final long attachedAt = System.currentTimeMillis();
     private final ThreadLocal<Map<String, String>> latest = new ThreadLocal<>(); // SYNC attempt of this thread
+    private volatile boolean hasKeys;
     private volatile String clientId; // null until the first attempt: the producer's start may change it
 
     /**
@@ -38,7 +40,7 @@ public final class SendRecorder implements SendMessageHook, AutoCloseable {
     public static SendRecorder attach(DefaultMQProducer producer, Path folder, Set<String> topicsWithSelector,
             long fileBytes, long fileMillis, int waitingLines) {
         SendRecorder recorder = new SendRecorder(
-            producer, topicsWithSelector, new LineFiles(folder, fileBytes, fileMillis, waitingLines));
+            producer, topicsWithSelector, new LineFiles("sends-", folder, fileBytes, fileMillis, waitingLines));
         producer.getDefaultMQProducerImpl().registerSendMessageHook(recorder);
         return recorder;
     }
@@ -50,6 +52,12 @@ public final class SendRecorder implements SendMessageHook, AutoCloseable {
     }
 
     @Override public String hookName() { return "hindsight"; }
+
+    /** Keys of the messages are recorded too: {@code SendRecorder.attach(producer, folder).withKeys()}. */
+    public SendRecorder withKeys() {
+        hasKeys = true;
+        return this;
+    }
 
     /** Lines lost so far, for the application's own metrics. */
     public long dropped() { return files.dropped.get(); }
@@ -104,14 +112,34 @@ public final class SendRecorder implements SendMessageHook, AutoCloseable {
             .add("queueSelectedBy", topicsWithSelector.contains(topic) ? "application" : null)
             .add("lastBrokerName", own.get("last")).add("times", Integer.valueOf(own.get("times")))
             .add("beginMs", Long.valueOf(own.get("begin"))).add("endMs", System.currentTimeMillis())
-            .add("msgId", own.get("msgId"));
+            .add("msgId", own.get("msgId")).add("tag", context.getMessage().getTags())
+            .add("key", hasKeys ? context.getMessage().getKeys() : null);
         if (handsOver || thrown == null && result == null) return json.end();
         if (thrown != null) return json.add("exception", thrown.getClass().getName()).add("error", thrown.getMessage()).end();
         own.put("status", result.getSendStatus().name());
         String answering = result.getMessageQueue() == null ? null : result.getMessageQueue().getBrokerName();
         // Where another than the one chosen answered, ASYNC tried again: all that a hook sees of it.
         return json.add("answeredBy", broker.equals(answering) ? null : answering)
-            .add("status", own.get("status")).add("offsetMsgId", result.getOffsetMsgId()).end();
+            .add("status", own.get("status")).add("offsetMsgId", result.getOffsetMsgId())
+            .add("queueOffset", result.getQueueOffset()).add("queueOffsetOf", queueOffsetOf(context.getMessage()))
+            .add("batchMsgIds", batchMsgIds(context.getMessage())).end();
+    }
+
+    /** Half messages and delayed ones are kept in queues of RocketMQ's own: the answer's offset is of these. */
+    private static String queueOffsetOf(Message message) {
+        if ("true".equals(message.getProperty("TRAN_MSG"))) return "half";
+        if (message.getDelayTimeLevel() > 0) return "delay";
+        for (String timer : new String[] {"TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"})
+            if (message.getProperty(timer) != null) return "timer";
+        return "topic";
+    }
+
+    /** Of a batch, the ids of its messages in order: they are stored one behind the other. */
+    private static String batchMsgIds(Message message) {
+        if (!(message instanceof MessageBatch)) return null;
+        StringJoiner ids = new StringJoiner(",");
+        for (Message one : (MessageBatch) message) ids.add(msgId(one));
+        return ids.toString();
     }
 
     private synchronized void start() {
@@ -141,35 +169,16 @@ public final class SendRecorder implements SendMessageHook, AutoCloseable {
     }
 
     /** Looked up at run time: a compiler copies the number of the release that it compiles against. */
-    private static String version() throws ReflectiveOperationException {
+    static String version() throws ReflectiveOperationException {
         int ordinal = MQVersion.class.getField("CURRENT_VERSION").getInt(null);
         return MQVersion.getVersionDesc(ordinal).substring(1).replace('_', '.');
     }
 
-    private static Object orNull(Callable<?> ofSomeReleases) {
+    static Object orNull(Callable<?> ofSomeReleases) {
         try {
             return ofSomeReleases.call();
         } catch (Exception none) {
             return null;
         }
-    }
-
-    /** One JSON object, field by field; null is left out. */
-    private static final class Json {
-        private final StringBuilder out = new StringBuilder(512);
-
-        Json add(String name, Object value) {
-            if (value == null) return this;
-            out.append(out.length() == 0 ? "{\"" : ",\"").append(name).append("\":");
-            String text = value instanceof long[] ? Arrays.toString((long[]) value) : value.toString();
-            if (value instanceof String) out.append('"');
-            for (char c : text.toCharArray())
-                if (c < ' ') out.append(String.format("\\u%04x", (int) c));
-                else out.append(c == '"' || c == '\\' ? "\\" : "").append(c);
-            if (value instanceof String) out.append('"');
-            return this;
-        }
-
-        String end() { return out.append('}').toString(); }
     }
 }

@@ -166,6 +166,19 @@ public class SendRecorderTest {
         assertEquals(Collections.singletonList("java.lang.IllegalStateException"), each(attempts(), "exception"));
     }
 
+    @Test public void anAnswersOffsetSaysWhoseItIs() throws IOException {
+        for (String[] property : new String[][] {{"x", "y"}, {"TRAN_MSG", "true"}, {"DELAY", "3"}, {"TIMER_DELAY_SEC", "9"}}) {
+            SendMessageContext context = begun(CommunicationMode.SYNC, "A" + property[0], "a");
+            MessageAccessor.putProperty(context.getMessage(), property[0], property[1]);
+            context.setSendResult(stored(SendStatus.SEND_OK, "a"));
+            context.getSendResult().setQueueOffset(7);
+            recorder.sendMessageAfter(context);
+        }
+        List<String> lines = attempts();
+        assertEquals(Arrays.asList("topic", "half", "delay", "timer"), each(lines, "queueOffsetOf"));
+        assertEquals(Arrays.asList("7", "7", "7", "7"), each(lines, "queueOffset"));
+    }
+
     @Test public void theStartComesFirstAndOnce() throws IOException {
         for (int i = 0; i < 5; i++) send("A" + i, "a", SendStatus.SEND_OK);
         recorder.close();

@@ -1,0 +1,101 @@
+"""`hindsight top`: what keys do, what a hostile name shows, and the whole of it on a terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import struct
+import subprocess
+import sys
+import termios
+from io import StringIO
+from pathlib import Path
+
+from rich.cells import cell_len
+from rich.console import Console
+
+from hindsight.jobs.commands.top_command import PANELS, Panel, Top
+from hindsight.jobs.running.terminal import legible
+from tests.test_asking_commands import INCIDENT, hindsight, lake  # noqa: F401  (a fixture)
+from tests.test_terminal import NAME
+
+ROOT = Path(__file__).parent.parent
+ROWS = [["HIGH", "g_one", "a"], ["LOW", f"[bold red]{NAME}消费组", "b"]]
+
+
+def view() -> Top:
+    made = Top(lambda incident: [f"opened {incident}", NAME])
+    made.panels["Incidents of groups"] = Panel(["severity", "group", "incident_id"], ROWS)
+    made.panels["Groups by lag"] = Panel(["group", "messages"], [["g_one", "7"]])
+    return made
+
+
+def drawn(top: Top, width: int = 80) -> list[str]:
+    page = StringIO()
+    Console(file=page, width=width, color_system=None).print(top.shown(24))
+    return page.getvalue().splitlines()
+
+
+def test_names_are_text_and_every_line_fits():
+    top = view()
+    assert any("[bold red]" in line and "\\u001b" in line for line in drawn(top, 200))
+    for keys in ("", "j", "\n"):
+        for key in keys:
+            top.press("open" if key == "\n" else key)
+        assert all(cell_len(line) <= 80 and line == legible(line) for line in drawn(top))
+
+
+def test_keys_choose_a_panel_filter_rows_and_open_one():
+    top = view()
+    for key in ("/", "O", "N", "E", "x", "erase", "open"):
+        top.press(key)
+    assert top.rows() == ROWS[:1] and any("Filter: ONE" in line for line in drawn(top))
+    top.press("open")
+    assert any("opened a" in line for line in drawn(top))
+    top.press("back")
+    assert top.filter == "ONE" and not any("opened" in line for line in drawn(top))
+    top.press("back")
+    assert top.rows() == ROWS
+    top.press("j")
+    top.press("open")
+    assert any("opened b" in line for line in drawn(top))
+    top.press("3")
+    top.press("open")
+    assert any("messages: 7" in line for line in drawn(top))
+    top.press("tab")
+    top.press("open")
+    assert any("nothing" in line for line in drawn(top))
+    assert not top.ended
+    top.press("q")
+    assert top.ended
+
+
+def test_into_a_pipe_it_is_printed_once(lake):  # noqa: F811
+    done = hindsight("top", "--lake", lake.root)
+    assert done.returncode == 0, done.stderr
+    assert [name for name in PANELS if f"{name}: " not in done.stdout] == []
+    assert INCIDENT["sentence"] in done.stdout
+
+
+def test_on_a_terminal_keys_open_an_incident_and_end_it(lake):  # noqa: F811
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    before = termios.tcgetattr(theirs)
+    command = [sys.executable, "-m", "hindsight.jobs.command_line", "top", "--lake", lake.root]
+    with subprocess.Popen(command, cwd=ROOT, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE) as process:
+        said = b""
+        for awaited, key in ((b"Incidents of groups (1)", b"\r"), (b"drift_incident", b"\x1b"), (b"severity", b"q")):
+            while awaited not in said:
+                assert process.poll() is None, said
+                said += os.read(ours, 4096) if select.select([ours], [], [], 1)[0] else b""
+            said = b""
+            os.write(ours, key)
+        while process.poll() is None:
+            if select.select([ours], [], [], 0.1)[0]:
+                os.read(ours, 4096)
+        assert process.returncode == 0, process.stderr.read()
+    assert termios.tcgetattr(theirs) == before
+    os.close(ours)
+    os.close(theirs)
