@@ -69,7 +69,7 @@ test: $(CHECKS_READY) $(if $(JAVA),$(SPARK_READY))  ## run the tests, in two pro
 	$(BIN)/python -m pytest -n auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder
 
 soak: $(CHECKS_READY) $(SPARK_READY) $(SCHEDULERS_READY) $(STORES_READY) $(MANUAL_READY)  ## run the long tests that `make test` leaves out
-	HINDSIGHT_SOAK=1 $(BIN)/python -m pytest -m "soak or random"
+	HINDSIGHT_SOAK=1 $(BIN)/python -m pytest --timeout 7200 -m "soak or random"
 
 $(PEERS_READY): bench/requirements.lock
 	$(PYTHON) -m venv $(PEERS)
