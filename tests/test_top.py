@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.cells import cell_len
 from rich.console import Console
 
-from hindsight.jobs.commands.top_command import PANELS, Panel, Top
+from hindsight.jobs.commands.top_command import PANELS, Panel, Top, _keys
 from hindsight.jobs.running.terminal import legible
 from tests.test_asking_commands import INCIDENT, hindsight, lake  # noqa: F401  (a fixture)
 from tests.test_terminal import NAME
@@ -99,3 +99,14 @@ def test_on_a_terminal_keys_open_an_incident_and_end_it(lake):  # noqa: F811
     assert termios.tcgetattr(theirs) == before
     os.close(ours)
     os.close(theirs)
+
+
+def test_keys_that_come_together_are_pressed_one_by_one(monkeypatch):
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, encoding="utf-8") as typed:
+        monkeypatch.setattr(sys, "stdin", typed)
+        with _keys() as next_key:
+            os.write(ours, b"/1\r\x1b[B\x1b\x1b[Aq\t")
+            assert [next_key(10) for _ in range(8)] == ["/", "1", "open", "j", "back", "k", "q", "tab"]
+            assert next_key(0) is None
+    os.close(ours)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, NamedTuple
@@ -48,6 +50,7 @@ PANELS = {
 }
 _COLOURS = {"CRITICAL": "bold red", "HIGH": "red", "MEDIUM": "yellow", "LOW": "cyan"}
 _KEYS = "1-4 or Tab: panel   j k or arrows: row   Enter: open   /: filter   Esc: back   q: end"
+_KEY = re.compile(r"\x1b\[[A-Z]|.", re.DOTALL)
 _NAMES = {"\x1b[A": "k", "\x1b[B": "j", "\t": "tab", "\r": "open", "\n": "open", "\x1b": "back", "\x7f": "erase"}
 
 
@@ -211,12 +214,16 @@ def _keys() -> Iterator[Callable[[float], str | None]]:
         raise typer.BadParameter("keys are read as POSIX does it, which this system has not; try --once.") from None
     handle = sys.stdin.fileno()
     before = termios.tcgetattr(handle)
+    read: deque[str] = deque()
 
     def next_key(seconds: float) -> str | None:
-        if not select.select([handle], [], [], seconds)[0]:
+        if not read and select.select([handle], [], [], seconds)[0]:
+            # Keys that are pressed while a view is drawn come together.
+            read.extend(_KEY.findall(os.read(handle, 1024).decode(errors="replace")))
+        if not read:
             return None
-        read = os.read(handle, 32).decode(errors="replace")
-        return _NAMES.get(read, read[:1])
+        key = read.popleft()
+        return _NAMES.get(key, key)
 
     try:
         tty.setcbreak(handle)
