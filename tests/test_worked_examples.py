@@ -24,7 +24,7 @@ RUN = (
     "hindsight.udfs.formats.fastjson",
     "hindsight.udfs.producer.fault_fold",
     "hindsight.udfs.producer.release_candidates",
-    "hindsight.udfs.producer.release_counts",
+    "hindsight.udfs.producer.release_turns",
     "hindsight.udfs.producer.release_counted",
     "hindsight.udfs.producer.send_verdicts",
     "hindsight.udfs.producer.send_verdicts",

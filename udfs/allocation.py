@@ -9,14 +9,16 @@ from collections.abc import Mapping, Sequence
 from typing import Unpack
 
 from hindsight.udfs.client_families import CLIENT_FAMILIES
-from hindsight.udfs.strategies.allocation_request import (
+from hindsight.udfs.strategies.allocation_strategies import (
     AllocationError,
     AllocationParameters,
     AllocationRequest,
     Answer,
     Strategy,
+    average,
+    average_by_circle,
+    configured,
 )
-from hindsight.udfs.strategies.allocation_strategies import average, average_by_circle, configured
 from hindsight.udfs.strategies.consistent_hash import consistent_hash
 from hindsight.udfs.strategies.family_strategies import FAMILY_STRATEGIES
 from hindsight.udfs.strategies.machine_rooms import machine_room, machine_room_nearby

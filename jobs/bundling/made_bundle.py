@@ -58,7 +58,7 @@ from hindsight.udfs.bundles.ring_record import Recorded, RingRecorder
 from hindsight.udfs.consumer.failed_reads import refusals
 from hindsight.udfs.consumer.listed_members import INFO
 from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX
-from hindsight.udfs.consumer.round_dates import near, of_rounds, on_dates
+from hindsight.udfs.consumer.rows_of_rounds import near, of_rounds, on_dates
 from hindsight.udfs.consumer.topic_routes import ROUTE
 from hindsight.udfs.consumer.whole_names import BROKER, TOPIC, KnownNames, printed_names
 from hindsight.udfs.drift.told_beside import LOGGED_KINDS

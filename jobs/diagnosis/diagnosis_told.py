@@ -6,8 +6,9 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from hindsight.jobs.diagnosis.diagnosis_brokers import brokers_in_short, brokers_told
 from hindsight.jobs.diagnosis.diagnosis_consuming import (
+    brokers_in_short,
+    brokers_told,
     consuming_in_short,
     consuming_told,
     given_up_in_short,
@@ -18,9 +19,8 @@ from hindsight.jobs.diagnosis.diagnosis_consuming import (
 )
 from hindsight.jobs.diagnosis.diagnosis_groups import group_told
 from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, few, some, wrapped
-from hindsight.udfs.diagnosis.log_diagnosis import Diagnosis
+from hindsight.udfs.diagnosis.log_diagnosis import CannotTell, Diagnosis
 from hindsight.udfs.diagnosis.log_findings import BROKER_LOG, LogFindings
-from hindsight.udfs.diagnosis.log_limits import CannotTell
 from hindsight.udfs.diagnosis.logged_calls import LoggedAttempt, LoggedCall
 from hindsight.udfs.diagnosis.logged_ownership import LOG_ENDS, LOG_SILENT, NO_CLIENT_LOG
 from hindsight.udfs.diagnosis.logged_troubles import Subject, Tally, Troubles

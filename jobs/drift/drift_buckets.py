@@ -61,8 +61,7 @@ from hindsight.udfs.drift.judged_topics import JudgedTopic
 from hindsight.udfs.drift.root_cause import Trouble
 from hindsight.udfs.drift.told_beside import Beside, Setting
 from hindsight.udfs.groups.group_fold import JUDGED, GroupFold
-from hindsight.udfs.groups.group_walk import CHANGE
-from hindsight.udfs.groups.recorded_groups import FoldSettings, Recorded, Told
+from hindsight.udfs.groups.group_walk import CHANGE, FoldSettings, Recorded, Told
 from hindsight.udfs.groups.supposed_fold import SupposedFold
 from hindsight.udfs.logs.rolled_logs import log_of
 from hindsight.udfs.rebalances.round_shares import SHARES, ShareRound

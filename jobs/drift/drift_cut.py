@@ -37,11 +37,18 @@ from hindsight.udfs.consumer.failed_reads import refusals
 from hindsight.udfs.consumer.listed_members import INFO
 from hindsight.udfs.consumer.member_rules import CLIENT_LOG, RUNNING_INFO, SHOWN
 from hindsight.udfs.consumer.member_signs import EVENTS
-from hindsight.udfs.consumer.nearest_captures import NEEDED, are_nearest, nearest_of
 from hindsight.udfs.consumer.owned_queues import LAG, OWNER, POPPED
-from hindsight.udfs.consumer.round_dates import near, of_rounds, on_dates
 from hindsight.udfs.consumer.round_reads import OF_GROUPS
-from hindsight.udfs.consumer.rows_of_rounds import instant, microseconds
+from hindsight.udfs.consumer.rows_of_rounds import (
+    NEEDED_OF_CAPTURES,
+    are_nearest,
+    instant,
+    microseconds,
+    near,
+    nearest_of,
+    of_rounds,
+    on_dates,
+)
 from hindsight.udfs.consumer.topic_routes import ROUTE
 from hindsight.udfs.consumer.whole_names import printed_names
 from hindsight.udfs.drift.told_beside import CHANGED, LOGGED_KINDS
@@ -155,7 +162,7 @@ class GroupFile(NamedTuple):
 
 def look(task: GroupFile) -> Iterator[Blob]:
     """Of a file of captures, the distances of the nearest sources (``NEAREST``)."""
-    for cluster, rows in of_clusters(task, ("event_date", *NEEDED)):
+    for cluster, rows in of_clusters(task, ("event_date", *NEEDED_OF_CAPTURES)):
         own = chosen(rows, rounds_of(rows, cluster, task.by))
         found = nearest_of(own, task.by.distances)
         yield Blob(NEAREST, 0, 0, pa.Table.from_pylist([_near(*item) for item in found.items()], schema=_NEAREST))

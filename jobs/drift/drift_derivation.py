@@ -73,11 +73,8 @@ from hindsight.schemas import (
     Table,
 )
 from hindsight.udfs.consumer.drift_timing import Timing
-from hindsight.udfs.consumer.nearest_captures import merged_nearest
-from hindsight.udfs.consumer.round_dates import near
-from hindsight.udfs.consumer.rows_of_rounds import microseconds
-from hindsight.udfs.groups.group_walk import WalkSettings
-from hindsight.udfs.groups.recorded_groups import FoldSettings
+from hindsight.udfs.consumer.rows_of_rounds import merged_nearest, microseconds, near
+from hindsight.udfs.groups.group_walk import FoldSettings, WalkSettings
 from hindsight.udfs.landing.landing_formats import FORMATS, distances
 from hindsight.udfs.logs.rolled_logs import log_of
 from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises

@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 
 from hindsight.jobs.engines.blobs import Blob
 from hindsight.jobs.lake.cluster_dates import Addresses
-from hindsight.udfs.consumer.nearest_captures import Nearest
-from hindsight.udfs.consumer.rows_of_rounds import microseconds
+from hindsight.udfs.consumer.rows_of_rounds import Nearest, microseconds
 from hindsight.udfs.servers.server_fold import SERVERS
 from hindsight.udfs.values.arrays import IntArray, chosen, order_of, with_dictionaries
 from hindsight.udfs.values.message_queues import lite_parent

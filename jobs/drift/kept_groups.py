@@ -18,7 +18,7 @@ from hindsight.jobs.drift.walk_cuts import NOT_KEPT, STATES, TOLD, UNCOLLECTED
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.publishing.kept_walks import Cut, Kept, KeptWalks, Start
 from hindsight.schemas import CLIENT_EVENT, CLIENT_HEARTBEAT, MEMBERSHIP_EVENT, REBALANCE_RESULT, Table
-from hindsight.udfs.consumer.round_dates import near
+from hindsight.udfs.consumer.rows_of_rounds import near
 
 FOLDER = "_walks"
 OF_LOGS = (REBALANCE_RESULT, CLIENT_EVENT, CLIENT_HEARTBEAT, MEMBERSHIP_EVENT)

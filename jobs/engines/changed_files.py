@@ -16,7 +16,7 @@ from hindsight.jobs.engines.arrow_columns import meets
 from hindsight.jobs.engines.arrow_lake import DataFile, StagedFile, Where
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.udfs.values.arrays import BoolArray
-from hindsight.udfs.values.same_keys import have_keys_of, places_of_keys
+from hindsight.udfs.values.row_hashes import have_keys_of, places_of_keys
 
 SMALL_BYTES = 2 << 20
 MOST_SMALL_FILES = 16  # of a partition

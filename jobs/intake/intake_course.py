@@ -48,8 +48,7 @@ from hindsight.schemas import QUARANTINE, TABLES, Table
 from hindsight.schemas.arrow_types import arrow_schema, row_schema
 from hindsight.udfs.landing.landed_rows import COUNTS, REFUSED, Reach, Rules, TableShape
 from hindsight.udfs.landing.landing_formats import FORMATS
-from hindsight.udfs.landing.rival_rows import LineNumbers
-from hindsight.udfs.landing.rows_by_key import Keyed, RowPart, Term
+from hindsight.udfs.landing.rival_rows import Keyed, LineNumbers, RowPart, Term
 
 _BUCKET_BYTES = 64 << 20  # of landing files
 _MOST_BUCKETS = 200

@@ -20,7 +20,7 @@ from hindsight.jobs.landing.landing_lines import ReadOptions, read_file
 from hindsight.jobs.landing.landing_survey import LandingFile
 from hindsight.udfs.formats.plain_rows import LinesRead
 from hindsight.udfs.landing.landed_rows import COUNTS, HASH, REFUSED, Landed, Rules, landed_rows
-from hindsight.udfs.landing.rows_by_key import Keyed
+from hindsight.udfs.landing.rival_rows import Keyed
 from hindsight.udfs.values.arrays import IntArray
 from hindsight.udfs.values.row_hashes import HashArray, row_hashes
 

@@ -17,7 +17,7 @@ from hindsight.jobs.lake.cluster_dates import Addresses, ClusterDate, midnight_o
 from hindsight.jobs.producers.producer_buckets import APART, FOLDS, KEPT_FOLDS, KEPT_SENDS, SENDS, WATCHED, WENT_ON
 from hindsight.jobs.publishing.kept_walks import Cut, Kept, KeptWalks, Start, cuts_of, midnight_us
 from hindsight.schemas import CLIENT_EVENT, SEND_ATTEMPT
-from hindsight.udfs.consumer.round_dates import near
+from hindsight.udfs.consumer.rows_of_rounds import near
 from hindsight.udfs.producer.producer_lives import Producer
 
 

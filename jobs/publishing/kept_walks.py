@@ -31,8 +31,7 @@ from hindsight.schemas import (
     SNAPSHOT_CAPTURE,
     Table,
 )
-from hindsight.udfs.consumer.round_dates import near
-from hindsight.udfs.consumer.rows_of_rounds import NEVER, instant, microseconds
+from hindsight.udfs.consumer.rows_of_rounds import NEVER, instant, microseconds, near
 
 HOUR_US = 3_600_000_000
 _DAY_US = 24 * HOUR_US

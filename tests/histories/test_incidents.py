@@ -17,7 +17,7 @@ from hindsight.udfs.drift import drift_rules
 from hindsight.udfs.drift.drift_rules import RULES
 from hindsight.udfs.drift.group_history import GroupHistory, fold_attached
 from hindsight.udfs.drift.group_memory import Reading
-from hindsight.udfs.drift.incident import incident_id
+from hindsight.udfs.drift.incidents import incident_id
 from hindsight.udfs.drift.root_cause import Cause, Trouble
 from tests.default_timing import OPENS, default_timing
 from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, NO_GRACE, owner, read, topic, world

@@ -13,7 +13,7 @@ from hindsight.udfs.allocation import (
     allocate_for,
 )
 from hindsight.udfs.release_profiles import PROFILES
-from hindsight.udfs.strategies.allocation_request import KNOWN_PROFILES
+from hindsight.udfs.strategies.allocation_strategies import KNOWN_PROFILES
 
 CHECKED = ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM_NEARBY-AVG"]
 ROOM_FUNCTIONS = {"room_of_queue": lambda mq: mq.broker_name, "room_of_client": lambda _: "broker-a"}

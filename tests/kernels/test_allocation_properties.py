@@ -11,7 +11,7 @@ from hindsight.udfs.allocation import (
     sort_client_ids,
     sort_queues,
 )
-from hindsight.udfs.strategies.allocation_request import KNOWN_PROFILES
+from hindsight.udfs.strategies.allocation_strategies import KNOWN_PROFILES
 
 few = settings(max_examples=25, deadline=None, database=None, derandomize=True)
 

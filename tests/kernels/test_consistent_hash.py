@@ -4,7 +4,7 @@ import pytest
 
 from hindsight.udfs.allocation import AllocationError, MessageQueue, allocate, allocate_for
 from hindsight.udfs.strategies import consistent_hash
-from hindsight.udfs.strategies.allocation_request import KNOWN_PROFILES
+from hindsight.udfs.strategies.allocation_strategies import KNOWN_PROFILES
 from hindsight.udfs.strategies.consistent_hash import hash_ring, md5_hash
 
 UTF_8_ONLY = ["P500", "P510", "P511", "P514", "P520", "P530", "P531", "P533"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hindsight.udfs.allocation import MessageQueue, allocate
 from hindsight.udfs.consumer.expected_allocation import MemberRule, expected_allocation
-from hindsight.udfs.strategies.allocation_request import KNOWN_PROFILES
+from hindsight.udfs.strategies.allocation_strategies import KNOWN_PROFILES
 
 QUEUES = [("broker-a", q) for q in range(8)]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from hindsight.udfs.allocation import AllocationError, MessageQueue, allocate, allocate_for
-from hindsight.udfs.strategies.allocation_request import KNOWN_PROFILES
+from hindsight.udfs.strategies.allocation_strategies import KNOWN_PROFILES
 
 FIXED_MACHINE_ROOM = [profile for profile in KNOWN_PROFILES if profile not in ("P40", "P43")]
 UNCHECKED_MACHINE_ROOM = ["P40", "P43", "P48", "P49a", "P49b"]

@@ -7,8 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from hindsight.udfs.consumer.nearest_captures import are_nearest, merged_nearest, nearest_of
-from hindsight.udfs.consumer.round_dates import of_rounds
+from hindsight.udfs.consumer.rows_of_rounds import are_nearest, merged_nearest, nearest_of, of_rounds
 from hindsight.udfs.landing.landing_formats import distances
 
 FIRST = date(2026, 3, 1)

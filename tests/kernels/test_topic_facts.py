@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from hindsight.udfs.consumer.member_rules import SHOWN, Setting, Shown, handed_on, setting_of, telling
 from hindsight.udfs.groups.group_fold import GroupFold
-from hindsight.udfs.groups.group_walk import WalkSettings
-from hindsight.udfs.groups.recorded_groups import FoldSettings, Recorded, Told
+from hindsight.udfs.groups.group_walk import FoldSettings, Recorded, Told, WalkSettings
 from hindsight.udfs.values.date_digests import _xxh64, digest, list_digest
 from hindsight.udfs.values.row_hashes import value_hashes
 from tests.default_timing import default_timing

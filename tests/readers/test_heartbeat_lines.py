@@ -8,7 +8,7 @@ import pytest
 
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.schemas import CLIENT_HEARTBEAT
-from hindsight.udfs.formats.heartbeat_lines import parse_heartbeats
+from hindsight.udfs.formats.admin_snapshot_lines import parse_heartbeats
 from hindsight.udfs.landing.landing_formats import FORMATS
 from tests.lake_rows import LakeRows
 from tests.pipeline.random_tables import one_row

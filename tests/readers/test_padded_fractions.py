@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hindsight.udfs.landing.parsers import PARSERS
 from hindsight.udfs.lines.bounded_lines import Line
 from hindsight.udfs.lines.parsed_line import ClientLogLayout, LandedFile
-from hindsight.udfs.logs.padded_fractions import ENOUGH
+from hindsight.udfs.logs.log_stamps import ENOUGH
 
 MESSAGE = "doRebalance, g, add a new mq, MessageQueue [topic=T, brokerName=b, queueId=3]"
 BEAT = "the client of the application is up and well"

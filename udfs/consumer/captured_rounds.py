@@ -24,8 +24,7 @@ from hindsight.udfs.consumer.rows_of_rounds import (
     with_evidence,
 )
 from hindsight.udfs.values.arrays import BoolArray, IntArray, whole
-from hindsight.udfs.values.row_hashes import HashArray, mixed, sums, value_hashes
-from hindsight.udfs.values.same_keys import have_keys_of, places_of_keys
+from hindsight.udfs.values.row_hashes import HashArray, have_keys_of, mixed, places_of_keys, sums, value_hashes
 from hindsight.udfs.values.system_names import REVIVE_GROUP, is_system_group
 
 _ORDER = ("captured_at", "source_file", "source_line")

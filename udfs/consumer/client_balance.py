@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 from hindsight.udfs.allocation import allocate_for
 from hindsight.udfs.client_families import CLIENT_FAMILIES, CPP
-from hindsight.udfs.strategies.allocation_request import AllocationError, AllocationParameters
+from hindsight.udfs.strategies.allocation_strategies import AllocationError, AllocationParameters
 from hindsight.udfs.values.java_strings import utf8_key
 from hindsight.udfs.values.message_queues import MessageQueue, sort_client_ids, sort_queues
 

@@ -19,7 +19,7 @@ from hindsight.udfs.allocation import (
 from hindsight.udfs.client_families import CLIENT_FAMILIES
 from hindsight.udfs.consumer.client_balance import sorted_as
 from hindsight.udfs.consumer.round_facts import BROADCASTING, Queue
-from hindsight.udfs.strategies.allocation_request import profiles_that_differ
+from hindsight.udfs.strategies.allocation_strategies import profiles_that_differ
 from hindsight.udfs.strategies.consistent_hash import kept_answers
 from hindsight.udfs.strategies.member_families import alternatives, own_strategy
 

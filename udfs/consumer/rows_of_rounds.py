@@ -1,9 +1,15 @@
-"""Rows of many groups' rounds in; sorted by group, collector and round, and where each round's rows stand, out."""
+"""Rows of many groups' rounds in; sorted by group, collector and round, and where each round's rows stand, out.
+
+Captures that several sources took of one group in, those of the source nearest to it out.
+
+The others stay rows of their tables: they confirm, or contradict (view ``source_contradiction``), and are not computed
+with. Rows are never merged: what came of that would depend on which arrived first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +22,11 @@ from hindsight.udfs.values.arrays import BoolArray, IntArray, is_text, order_of,
 RoundKey = tuple[str, str, int]  # group (or topic), collector, and the round's instant, epoch us
 NEVER = -(1 << 62)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = date(1970, 1, 1)
+_DAY_S = 86_400
+NEEDED_OF_CAPTURES = ("cluster", "consumer_group", "round_at", "source")
+_DAY_US = 86_400_000_000
+Nearest = Mapping[tuple[str, str, int], int]  # by cluster, group and date (its number since 1970): a distance
 
 
 class RowsOfRounds(NamedTuple):
@@ -147,3 +158,65 @@ def with_evidence(rows: pa.Table) -> pa.Table:
     """Rows with the line that each comes from, ``file:line``."""
     line = pc.binary_join_element_wise(rows["source_file"], rows["source_line"].cast(pa.string()), ":")
     return rows.append_column("evidence", line)
+
+
+def of_rounds(rows: pa.Table, dates: Collection[date], lookback_s: int) -> BoolArray:
+    """Which rows have a ``round_at`` on one of the dates, or so long before one at most."""
+    at = microseconds(rows, "round_at")
+    days = np.array(sorted((day - _EPOCH).days for day in dates))
+    # Steps of a day at most: with a longer one a round might pass over its date.
+    steps = [*range(0, lookback_s, _DAY_S), lookback_s]
+    found = np.logical_or.reduce([np.isin((at + step * 1_000_000) // (_DAY_S * 1_000_000), days) for step in steps])
+    wanted: BoolArray = found & (at != NEVER)
+    return wanted
+
+
+def near(dates: Collection[date], steps: Collection[int] = (-1, 0, 1)) -> list[date]:
+    """The dates and those beside them."""
+    return sorted({day + timedelta(days=step) for day in dates for step in steps})
+
+
+def on_dates(rows: pa.Table, dates: Collection[date]) -> BoolArray:
+    """Which rows have one of the dates as ``event_date``."""
+    found = pc.is_in(rows["event_date"].combine_chunks(), pa.array(sorted(dates), pa.date32()))
+    kept: BoolArray = found.to_numpy(zero_copy_only=False)
+    return kept
+
+
+def nearest_of(captures: pa.Table, distances: Mapping[str, int]) -> dict[tuple[str, str, int], int]:
+    """Per cluster, consumer group and date of the rounds, the distance of the nearest source."""
+    found: dict[tuple[str, str, int], int] = {}
+    for (cluster, group, day, source), _ in _counted(captures):
+        if group is not None and source in distances:
+            key = cluster, group, day
+            found[key] = min(distances[source], found.get(key, distances[source]))
+    return found
+
+
+def merged_nearest(parts: Sequence[Nearest]) -> dict[tuple[str, str, int], int]:
+    """What several parts of the captures give, as the whole gives it."""
+    found: dict[tuple[str, str, int], int] = {}
+    for part in parts:
+        for key, distance in part.items():
+            found[key] = min(distance, found.get(key, distance))
+    return found
+
+
+def are_nearest(captures: pa.Table, nearest: Nearest, distances: Mapping[str, int]) -> BoolArray:
+    """Which captures are of the nearest source of their group and date, or of no group."""
+    kept: BoolArray = np.ones(captures.num_rows, np.bool_)
+    for (cluster, group, day, source), places in _counted(captures):
+        least = nearest.get((cluster, group, day))
+        if least is not None:
+            kept[places] = source in distances and distances[source] <= least
+    return kept
+
+
+def _counted(captures: pa.Table) -> list[tuple[tuple[str, str, int, str], list[int]]]:
+    """Each cluster, group, date and source, and where its rows are."""
+    days = (microseconds(captures, "round_at") // _DAY_US).tolist()
+    names = (captures[name].to_pylist() for name in ("cluster", "consumer_group", "source"))
+    found: dict[tuple[str, str, int, str], list[int]] = {}
+    for place, (cluster, group, source, day) in enumerate(zip(*names, days, strict=True)):
+        found.setdefault((cluster, group, day, source), []).append(place)
+    return list(found.items())

@@ -1,11 +1,14 @@
 """The lines of one log in, what is found in them out: the little that a diagnosis goes by, in memory of its size.
 
 Every line is read as a client's and as a broker's: which of the two a log is, its lines tell, not its name.
+
+Instants at which somebody wrote in, the stretches in which nobody was silent for long out.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -14,16 +17,14 @@ from itertools import tee
 from sys import intern
 from typing import Any, Literal, NamedTuple
 
-from hindsight.udfs.diagnosis.log_life import Life
 from hindsight.udfs.lines.bounded_lines import Line
 from hindsight.udfs.lines.parsed_line import ClientLogLayout, ParsedLine, is_instant
 from hindsight.udfs.logs.broker_log_lines import ISOLATIONS, is_server_s, parse_broker_log
 from hindsight.udfs.logs.client_log_layouts import reading_of
 from hindsight.udfs.logs.client_log_lines import parse_client_log
-from hindsight.udfs.logs.log_layouts import LogReading, without_colours, written_at
+from hindsight.udfs.logs.log_layouts import LogReading, line_digest, without_colours, written_at
+from hindsight.udfs.logs.log_stamps import Look
 from hindsight.udfs.logs.log_wrappers import may_be_wrapped, unwrap
-from hindsight.udfs.logs.logged_lines import line_digest
-from hindsight.udfs.logs.padded_fractions import Look
 
 _OFFSETS = re.compile(r"\[persistAll\] Group: (?P<group>[^ ]++) ClientId: (?P<client_id>[^ ]++) updateConsume")
 _BEAT = re.compile(r"HeartbeatData \[clientID=(?P<client_id>[^,\[\]]++), producerDataSet=")
@@ -32,6 +33,7 @@ _OF_GROUP = re.compile(
     r"messageModel=(?P<message_model>[A-Z_]++)"
 )
 _STOPPED = re.compile(r"the consumer \[(?P<group>[^\[\]]++)\] shutdown OK")
+_MOST = 10_000  # stretches that are remembered; of a log that jumps about more often, what comes later is not known
 
 
 class Consumes(NamedTuple):
@@ -375,3 +377,58 @@ def _trimmed(row: dict[str, Any]) -> dict[str, Any]:
     if row.get("kind") == "client_created":
         kept["is_first_of_process"] = any(mark in text for mark in _FIRST_OF_PROCESS)
     return kept
+
+
+class Stretch(NamedTuple):
+    """From the first to the last word, epoch milliseconds, both inclusive."""
+
+    start: int
+    end: int
+
+
+class Life:
+    """The stretches of one writer, in bounded memory; ``silence_ms``: what is no longer a pause."""
+
+    def __init__(self, silence_ms: int) -> None:
+        self.silence_ms = silence_ms
+        self._done: list[Stretch] = []
+        self._start = self._end = -1
+        self._is_full = False
+
+    def hear(self, at: int) -> None:
+        """Take in an instant; they come nearly in order."""
+        if self._end < 0:
+            self._start = self._end = at
+        elif self._start - self.silence_ms <= at <= self._end + self.silence_ms:
+            self._start, self._end = min(self._start, at), max(self._end, at)
+        elif self._has_room():
+            self._done.append(Stretch(self._start, self._end))
+            self._start = self._end = at
+
+    def stretches(self) -> list[Stretch]:
+        """In order, with more than ``silence_ms`` between any two."""
+        now = [Stretch(self._start, self._end)] if self._end >= 0 else []
+        return joined([*self._done, *now], self.silence_ms)
+
+    def _has_room(self) -> bool:
+        if len(self._done) >= _MOST and not self._is_full:
+            self._done = joined(self._done, self.silence_ms)
+            self._is_full = len(self._done) > _MOST // 2
+        return not self._is_full
+
+
+def joined(stretches: Iterable[Stretch], silence_ms: int) -> list[Stretch]:
+    """The stretches in order, those joined between which nobody was silent for longer."""
+    found: list[Stretch] = []
+    for one in sorted(stretches):
+        if found and one.start - found[-1].end <= silence_ms:
+            found[-1] = Stretch(found[-1].start, max(found[-1].end, one.end))
+        else:
+            found.append(one)
+    return found
+
+
+def stretch_at(stretches: list[Stretch], at: int) -> Stretch | None:
+    """Which of them, in order and apart, holds an instant."""
+    place = bisect_right(stretches, at, key=lambda one: one.start) - 1
+    return stretches[place] if place >= 0 and at <= stretches[place].end else None

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hindsight.udfs.diagnosis.log_findings import CONSUMER_STOPPED, Event
-from hindsight.udfs.diagnosis.log_life import Stretch, stretch_at
+from hindsight.udfs.diagnosis.log_findings import CONSUMER_STOPPED, Event, Stretch, stretch_at
 from hindsight.udfs.diagnosis.log_processes import STAMPS_ERR_MS, Process
 from hindsight.udfs.rebalances.client_lines import NOT_ADDED, NotTaken
 

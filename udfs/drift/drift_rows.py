@@ -15,7 +15,7 @@ from hindsight.udfs.consumer.round_facts import Owner
 from hindsight.udfs.drift.churn import Change
 from hindsight.udfs.drift.disturbances import Disturbance
 from hindsight.udfs.drift.group_history import Judged, Round, fold_attached
-from hindsight.udfs.drift.incident import Incident
+from hindsight.udfs.drift.incidents import Incident
 from hindsight.udfs.drift.root_cause import UNEXPLAINED
 
 _ROUND_KEY = ("cluster", "event_date", "collector", "consumer_group", "round_at")

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from hindsight.udfs.formats.mqadmin_command import question_of
-from hindsight.udfs.formats.mqadmin_failures import is_noise
 from hindsight.udfs.formats.mqadmin_output import (
     Output,
     Row,
@@ -20,6 +19,7 @@ from hindsight.udfs.formats.mqadmin_output import (
     capture_row,
     each_line_of,
     header_in,
+    is_noise,
     must_hold,
     place,
 )

@@ -30,8 +30,16 @@ from hindsight.udfs.formats.mqadmin_command import (
     question_of,
     question_of_a_member,
 )
-from hindsight.udfs.formats.mqadmin_failures import Failure, failed_whole, failure_in, unexplained
-from hindsight.udfs.formats.mqadmin_output import CUT_SHORT, Output, Rows, failed_read
+from hindsight.udfs.formats.mqadmin_output import (
+    CUT_SHORT,
+    Failure,
+    Output,
+    Rows,
+    failed_read,
+    failed_whole,
+    failure_in,
+    unexplained,
+)
 from hindsight.udfs.formats.mqadmin_outputs import reader_of, running_info
 from hindsight.udfs.formats.mqadmin_sessions import ToldOutput, outputs_of
 from hindsight.udfs.limits.unread_answers import UNREADABLE, asked_in_vain

@@ -22,7 +22,6 @@ from hindsight.udfs.formats.mqadmin_connections import (
     is_client,
     producer_connection,
 )
-from hindsight.udfs.formats.mqadmin_failures import failure_in, is_noise
 from hindsight.udfs.formats.mqadmin_output import (
     Output,
     Reader,
@@ -32,7 +31,9 @@ from hindsight.udfs.formats.mqadmin_output import (
     capture_row,
     each_line_of,
     failed_read,
+    failure_in,
     header_in,
+    is_noise,
     must_hold,
     no_subject,
     place,

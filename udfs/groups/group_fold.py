@@ -36,8 +36,17 @@ from hindsight.udfs.consumer.rows_of_rounds import EPOCH, RoundKey, instant
 from hindsight.udfs.consumer.topic_facts import Expected, GroupFacts, TopicFacts
 from hindsight.udfs.consumer.topic_routes import Route
 from hindsight.udfs.drift.judged_topics import JudgedTopic, verdict
-from hindsight.udfs.groups.group_walk import DRIFT, SCOPE, close, new_history, opened, step
-from hindsight.udfs.groups.recorded_groups import FoldSettings, Recorded, Told
+from hindsight.udfs.groups.group_walk import (
+    DRIFT,
+    SCOPE,
+    FoldSettings,
+    Recorded,
+    Told,
+    close,
+    new_history,
+    opened,
+    step,
+)
 from hindsight.udfs.rebalances.round_shares import SHARES
 from hindsight.udfs.rebalances.shown_shares import ShownShares
 from hindsight.udfs.values.message_queues import lite_parent

@@ -76,7 +76,7 @@ PARSERS: Mapping[str, Parser] = {
     OWN_SNAPSHOTS: _canonical_snapshots,
     "admin_snapshots": _by_itself("admin_snapshot_lines", "parse_admin_snapshots"),
     "mqadmin": _mqadmin,
-    "heartbeat": _by_itself("heartbeat_lines", "parse_heartbeats"),
+    "heartbeat": _by_itself("admin_snapshot_lines", "parse_heartbeats"),
     "client_log": _client_log,
     "broker_log": _broker_log,
 }

@@ -30,11 +30,10 @@ from hindsight.udfs.lines.parsed_line import (
     instant_or_never,
     java_number,
 )
-from hindsight.udfs.logs.log_layouts import LogReading, continues_trace, read_head, without_colours
+from hindsight.udfs.logs.log_layouts import LogReading, Occurrences, continues_trace, read_head, stamp, without_colours
+from hindsight.udfs.logs.log_stamps import Fractions, Look
 from hindsight.udfs.logs.log_templates import Reader, Template, TemplateIndex, read_message, template
 from hindsight.udfs.logs.log_wrappers import Unwrapper, may_be_wrapped
-from hindsight.udfs.logs.logged_lines import Occurrences, stamp
-from hindsight.udfs.logs.padded_fractions import Fractions, Look
 
 _GROUP = r"(?P<client_group>[^ ]++)"
 # A channel prints itself in its class's own way, which may hold anything: it ends where the rest of the info begins.

@@ -17,10 +17,10 @@ from typing import Any
 
 from hindsight.udfs.lines.parsed_line import ERROR_CHARS, java_number
 from hindsight.udfs.logs.consuming_templates import CONSUMING
-from hindsight.udfs.logs.foreign_client_logs import may_be_foreign
 from hindsight.udfs.logs.grpc_client_logs import GRPC_NEEDLES
 from hindsight.udfs.logs.log_templates import Reader, Template, TemplateIndex, holds_any, read_message, template
 from hindsight.udfs.logs.log_wrappers import may_be_wrapped
+from hindsight.udfs.logs.other_client_logs import may_be_foreign
 
 _G = r"(?P<consumer_group>[^, ]++)"
 

@@ -14,8 +14,7 @@ from hindsight.udfs.lines.parsed_line import ClientLogLayout, TextEncoding
 from hindsight.udfs.lines.text_guess import GUESSED, is_wide
 from hindsight.udfs.logs.log_layouts import LogReading
 from hindsight.udfs.logs.log_patterns import declared_layout
-from hindsight.udfs.logs.log_stamps import DayCount, date_in_name
-from hindsight.udfs.logs.padded_fractions import Fractions, Look
+from hindsight.udfs.logs.log_stamps import DayCount, Fractions, Look, date_in_name
 
 _ASCII = bytes(range(32, 127))
 

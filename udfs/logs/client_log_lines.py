@@ -33,22 +33,31 @@ from hindsight.udfs.lines.parsed_line import (
 from hindsight.udfs.logs.client_log_events import MESSAGES, is_plain, read_event, tell_nothing, tells_nothing
 from hindsight.udfs.logs.client_log_layouts import reading_of
 from hindsight.udfs.logs.consuming_templates import GIVEN_UP
-from hindsight.udfs.logs.foreign_client_logs import refuse_foreign
 from hindsight.udfs.logs.grpc_client_logs import GRPC, GrpcLine, read_grpc
 from hindsight.udfs.logs.log_layouts import (
     LogReading,
+    Occurrences,
     begins_record,
     continues_trace,
+    identify,
+    line_digest,
     read_head,
+    stamp,
     time_of_line,
     without_colours,
     written_at,
 )
+from hindsight.udfs.logs.log_stamps import Look
 from hindsight.udfs.logs.log_templates import Template
 from hindsight.udfs.logs.log_wrappers import Unwrapper
-from hindsight.udfs.logs.logged_lines import Occurrences, identify, line_digest, stamp
-from hindsight.udfs.logs.other_client_logs import CPP, head_of_cpp, is_other_client, queues_below, read_other
-from hindsight.udfs.logs.padded_fractions import Look
+from hindsight.udfs.logs.other_client_logs import (
+    CPP,
+    head_of_cpp,
+    is_other_client,
+    queues_below,
+    read_other,
+    refuse_foreign,
+)
 
 TRACE_CHARS = 4000  # of a stack trace, as stored
 TRACE_LINES = 100  # that are held until their end is seen; those after them are only counted

@@ -11,6 +11,8 @@ RocketMQ's own layouts are known by their form as a whole:
 Any other layout is read if it has a stamp with a date, a level, and before the message a mark or a logger's name; the
 rest is noise. Its times are in the offset they carry, else in the JVM's zone, never in GMT+8 by themselves; what a
 fraction of more than three digits is, tells the file (``padded_fractions``).
+
+A line of a log in; what its row holds whatever it tells out: instant, level, thread, text, identity.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ from __future__ import annotations
 import re
 from datetime import timedelta, timezone, tzinfo
 from functools import lru_cache
-from typing import NamedTuple
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
 from hindsight.udfs.lines.parsed_line import RefusedLineError
 from hindsight.udfs.logs.log_patterns import DeclaredLayout
 from hindsight.udfs.logs.log_stamps import (
     DayCount,
+    Fractions,
     Stamp,
     epoch_ms,
     first_stamp,
@@ -32,7 +36,6 @@ from hindsight.udfs.logs.log_stamps import (
     time_of_day,
     whole_second_ms,
 )
-from hindsight.udfs.logs.padded_fractions import Fractions
 
 GMT8 = timezone(timedelta(hours=8))
 _MOST_CHARS = 2048  # before a message; a longer head is none
@@ -65,6 +68,8 @@ _OF_TRACE = re.compile(
     r"\s*+(?:at [\w$.<>/@-]++\(|\.\.\. \d|(?:Caused by|Suppressed|Wrapped by): "
     r"|(?:Exception in thread \"[^\"]*+\" )?(?:[A-Za-z_][\w$]*+\.)++[\w$]*(?:Exception|Error|Throwable)(?::|\Z))"
 )
+_TEXT_CHARS = 1000  # of an event's own line, as stored
+_REMEMBERED_LINES = 50_000  # that are told from their repetitions
 
 
 class LogHead(NamedTuple):
@@ -224,3 +229,48 @@ def _declared_head(text: str, start: int, log: LogReading) -> LogHead | None:
             raise RefusedLineError("UNKNOWN_LOG_LAYOUT", "the declared pattern writes no date")
         stamp = stamp._replace(date=log.days.date_of(stamp.day_ms))
     return LogHead(epoch_ms(stamp, log.zone), stamp.resolution_ms, level, pid, thread)
+
+
+class Occurrences:
+    """Numbers equal lines of a file, in bounded memory.
+
+    Equal lines are of one instant, and near each other: threads write out of order by some milliseconds.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[bytes, int] = {}
+        self._before: dict[bytes, int] = {}
+
+    def count(self, digest: bytes) -> int:
+        """1 for the first such line; of lines further apart than the memory reaches, for each."""
+        number = self._seen.get(digest, self._before.get(digest, 0)) + 1
+        if len(self._seen) >= _REMEMBERED_LINES:
+            self._seen, self._before = {}, self._seen
+        self._seen[digest] = number
+        return number
+
+
+def line_digest(text: str) -> bytes:
+    """What tells a line from others of its instant."""
+    return blake2b(text.encode(), digest_size=12).digest()
+
+
+def stamp(row: dict[str, Any], head: LogHead, text: str, message: str, occurrences: Occurrences | None) -> None:
+    """Put into an event's row what its line says by its place and form; ``text``: the whole line.
+
+    ``occurrences``: None leaves out what tells it from other lines, which is known later (``identify``).
+    """
+    row["logged_at"] = head.at_ms
+    row["resolution_ms"] = head.resolution_ms
+    row["level"] = head.level
+    row["thread"] = head.thread
+    row["text"] = message[:_TEXT_CHARS]
+    if occurrences is not None:
+        identify(row, text, occurrences)
+
+
+def identify(row: dict[str, Any], text: str, occurrences: Occurrences) -> None:
+    """Put into an event's row what tells it from others of its instant."""
+    digest = line_digest(text)
+    row["line_digest"] = digest.hex()
+    row["occurrence"] = occurrences.count(digest)

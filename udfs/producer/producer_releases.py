@@ -24,8 +24,8 @@ from hindsight.udfs.producer.producer_tables import RELEASE
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.release_candidates import RECORDED_LADDER, Candidate, Ladder, candidates_of, is_whole
 from hindsight.udfs.producer.release_counted import Counted, Evidence
-from hindsight.udfs.producer.release_counts import NONE, AfterCode, Count, after_codes, count_of
 from hindsight.udfs.producer.release_looked import STRIKES_MS, Looked, looked_at, sample_of
+from hindsight.udfs.producer.release_turns import NONE, AfterCode, Count, after_codes, count_of
 from hindsight.udfs.producer.replay_rules import Recorded, Rules
 from hindsight.udfs.producer.replayed_day import Day, day_of
 from hindsight.udfs.producer.unseen_life import SETTINGS_CHANGED

@@ -25,9 +25,8 @@ from hindsight.udfs.producer.attempt_columns import DAY_MS
 from hindsight.udfs.producer.fault_fold import EXPIRED, Stretches, taken
 from hindsight.udfs.producer.producer_fold import Part
 from hindsight.udfs.producer.release_candidates import Candidate
-from hindsight.udfs.producer.release_counts import MISREAD, NONE, Count
 from hindsight.udfs.producer.release_looked import Looked
-from hindsight.udfs.producer.release_turns import LISTED_MS, Reason, Turns, turns_of
+from hindsight.udfs.producer.release_turns import LISTED_MS, MISREAD, NONE, Count, Reason, Turns, turns_of
 from hindsight.udfs.values.arrays import BoolArray, IntArray
 
 Rule = Literal["next", "any", "all"]

@@ -28,8 +28,7 @@ import pyarrow as pa
 from hindsight.udfs.consumer.group_rows import to_instant
 from hindsight.udfs.drift.drift_rows import incident_row
 from hindsight.udfs.drift.finding import Finding, Subject, clock
-from hindsight.udfs.drift.incident import RESOLVED, Seen
-from hindsight.udfs.drift.incidents import Ledger
+from hindsight.udfs.drift.incidents import RESOLVED, Ledger, Seen
 from hindsight.udfs.drift.root_cause import BROKER_DOWN, NAME_SERVER_DOWN, Cause, Trouble
 from hindsight.udfs.groups.group_walk import INCIDENT, STATE, WalkSettings
 from hindsight.udfs.servers.server_signs import (

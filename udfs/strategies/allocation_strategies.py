@@ -1,7 +1,172 @@
-"""One group's request in, each client's queues out: the strategies that look at places in the lists only."""
+"""One group's request in, each client's queues out: the strategies that look at places in the lists only.
 
-from hindsight.udfs.strategies.allocation_request import AllocationRequest, Answer, is_member
+The lists and parameters of one allocation in, what a strategy is asked, answers and refuses out.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Protocol, TypedDict
+
+from hindsight.udfs.client_families import CLIENT_FAMILIES
+from hindsight.udfs.release_profiles import PROFILES, FaultProfile
 from hindsight.udfs.values.message_queues import MessageQueue
+
+KNOWN_PROFILES = tuple(PROFILES)
+
+
+def require_known_profile(profile: str) -> None:
+    """Refuse a profile id that is neither one of Java's nor one of the other clients'.
+
+    Raises: ValueError: naming the ids that are known.
+    """
+    if profile not in PROFILES and profile not in CLIENT_FAMILIES:
+        raise ValueError(
+            f"profile {profile!r} has no allocation rules (known: {', '.join((*KNOWN_PROFILES, *CLIENT_FAMILIES))}). "
+            "Pass the id of the client's release, or add the new family to PROFILES in udfs/release_profiles.py or "
+            "to CLIENT_FAMILIES in udfs/client_families.py."
+        )
+
+
+def machine_room_hands_out_any_queue(profile: str) -> bool:
+    """Whether MACHINE_ROOM counts the room's queues but takes them from the whole list: a bug through 4.7.1.
+
+    Source: AllocateMessageQueueByMachineRoom#allocate, 4.7.1 and 4.8.0.
+    """
+    return not PROFILES[profile].machine_room_fixed
+
+
+def machine_room_checks_arguments(profile: str) -> bool:
+    """Whether MACHINE_ROOM refuses empty arguments: since 4.9.3 and 5.0.0-ALPHA; before, nobody got anything.
+
+    Source: AllocateMessageQueueByMachineRoom#allocate, 4.9.2 and 4.9.3.
+    """
+    return PROFILES[profile].machine_room_check != "none"
+
+
+def machine_room_refuses_blank_ids(profile: str) -> bool:
+    """Whether MACHINE_ROOM counts a client id of blanks as empty: 4.9.3 and 5.0.0-ALPHA alone.
+
+    Source: AllocateMessageQueueByMachineRoom#allocate, 4.9.3 (isBlank) and 4.9.4 (isEmpty in the base class).
+    """
+    return PROFILES[profile].machine_room_check == "blank"
+
+
+def hashes_in_platform_charset(profile: str) -> bool:
+    """Whether CONSISTENT_HASH hashes the bytes of the JVM's default charset; always UTF-8 since 5.0.0.
+
+    Source: ConsistentHashRouter.MD5Hash#hash, 4.9.8 and 5.0.0.
+    """
+    return PROFILES[profile].hash_charset == "platform"
+
+
+@cache
+def profiles_that_differ(strategy: str) -> tuple[str, ...]:
+    """One profile for each rule that the releases have for a strategy; of most strategies they have one.
+
+    Whoever does not know a client's release asks them all. Which charset a JVM has by default no record tells: with
+    UTF-8 CONSISTENT_HASH is the same in all of them.
+    """
+
+    def rule(profile: FaultProfile) -> tuple[object, ...]:
+        return (profile.machine_room_fixed, profile.machine_room_check) if strategy == "MACHINE_ROOM" else ()
+
+    return tuple({rule(profile): name for name, profile in PROFILES.items()}.values())
+
+
+class AllocationError(Exception):
+    """Raised when RocketMQ's client would throw: the Java class's simple name and RocketMQ's own message.
+
+    As text it reads like the client's log: ``IllegalArgumentException: currentCID is empty``. The message of a
+    NullPointerException is the JVM's own and differs between JVMs; it is the text ``null`` here, as through Java 13.
+    A Go client panics (``panic: runtime error: integer divide by zero``), C++'s exceptions begin with ``msg``.
+    """
+
+    def __init__(self, java_exception: str, message: str) -> None:
+        super().__init__(java_exception, message)
+        self.java_exception = java_exception
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.java_exception}: {self.message}"
+
+
+class AllocationParameters(TypedDict, total=False):
+    """What a strategy's constructor or setters take in Java; each strategy reads its own and ignores the rest."""
+
+    virtual_node_count: int
+    machine_rooms: Collection[str] | None
+    room_of_queue: Callable[[MessageQueue], str | None]
+    room_of_client: Callable[[str], str | None]
+    configured_queues: Sequence[MessageQueue] | None
+    charset: str
+
+
+@dataclass(frozen=True)
+class AllocationRequest:
+    """One group's lists on one topic, as every member is given them, and the strategy's parameters.
+
+    mq_all: q queues; cid_all: c client ids, repeated where a broker lists two channels. Both as given, never sorted.
+    machine_rooms and configured_queues are None where the client never set them, as in Java.
+
+    Raises: ValueError: for an unknown profile id, or machine rooms given as one text instead of a set of texts.
+    """
+
+    mq_all: tuple[MessageQueue, ...]
+    cid_all: tuple[str, ...]
+    profile: str
+    virtual_node_count: int = 10
+    machine_rooms: Collection[str] | None = None
+    room_of_queue: Callable[[MessageQueue], str | None] | None = None
+    room_of_client: Callable[[str], str | None] | None = None
+    configured_queues: Sequence[MessageQueue] | None = None
+    charset: str = "UTF-8"
+
+    def __post_init__(self) -> None:
+        require_known_profile(self.profile)
+        if isinstance(self.machine_rooms, str):
+            raise ValueError(
+                f"machine_rooms is the text {self.machine_rooms!r}, of which every piece would count as a room. "
+                f"Pass a set of room names, such as {{{self.machine_rooms!r}}}."
+            )
+
+    @cached_property
+    def first_places(self) -> dict[str, int]:
+        """Place of each distinct client id in ``cid_all``, from 0; the first one of a repeated id (List#indexOf)."""
+        places: dict[str, int] = {}
+        for place, cid in enumerate(self.cid_all):
+            places.setdefault(cid, place)
+        return places
+
+
+Answer = Callable[[str], list[MessageQueue] | None]
+
+
+class Strategy(Protocol):
+    """An allocation strategy: takes one group's request, gives back each client's own answer.
+
+    The call stands for Java's constructor and may refuse parameters as it does. The answer stands for
+    ``allocate``: it takes one client id, checks the arguments in the strategy's own order, and returns a fresh list
+    or None. What all clients share (ring, rooms) is built once per request, at the first answer that needs it.
+    """
+
+    def __call__(self, request: AllocationRequest, /) -> Answer:
+        """The answer function for this group's lists."""
+
+
+def is_member(request: AllocationRequest, current_cid: str) -> bool:
+    """The argument check before an allocation; a client that its group's list leaves out gets nothing.
+
+    Raises: AllocationError: for an empty id, no queues or no ids, in this order.
+    Source: AbstractAllocateMessageQueueStrategy#check since 4.9.4 and 5.0.0, the same lines in each class before.
+    """
+    if not current_cid:
+        raise AllocationError("IllegalArgumentException", "currentCID is empty")
+    if not request.mq_all:
+        raise AllocationError("IllegalArgumentException", "mqAll is null or mqAll empty")
+    if not request.cid_all:
+        raise AllocationError("IllegalArgumentException", "cidAll is null or cidAll empty")
+    return current_cid in request.first_places
 
 
 def average(request: AllocationRequest) -> Answer:

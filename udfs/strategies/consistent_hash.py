@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeVar
 
-from hindsight.udfs.strategies.allocation_request import (
+from hindsight.udfs.strategies.allocation_strategies import (
     AllocationError,
     AllocationRequest,
     Answer,

@@ -12,8 +12,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from hindsight.udfs.strategies.allocation_request import AllocationError, AllocationRequest, Answer, Strategy
-from hindsight.udfs.strategies.allocation_strategies import average_share, circle_share, configured
+from hindsight.udfs.strategies.allocation_strategies import (
+    AllocationError,
+    AllocationRequest,
+    Answer,
+    Strategy,
+    average_share,
+    circle_share,
+    configured,
+)
 from hindsight.udfs.strategies.consistent_hash import hash_or_given
 from hindsight.udfs.values.java_strings import utf8_key
 from hindsight.udfs.values.message_queues import MessageQueue, java_to_string

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple, TypeVar
 
-from hindsight.udfs.strategies.allocation_request import (
+from hindsight.udfs.strategies.allocation_strategies import (
     AllocationError,
     AllocationRequest,
     Answer,

@@ -164,3 +164,22 @@ def _lists(values: pa.Array) -> HashArray:
     starts = np.cumsum(sizes) - sizes
     places = (np.arange(len(own)) - np.repeat(starts, sizes)).astype(np.uint64)
     return sums(mixed(own + places * _PLACE), starts) + mixed(sizes.astype(np.uint64))
+
+
+def places_of_keys(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> IntArray:
+    """For each of ``rows`` the place of a row of ``others`` with the same key, -1: there is none; null equals null.
+
+    Of several with that key, the last.
+    """
+    both = pa.concat_tables([rows.select(list(key)), others.select(list(key))], promote_options="default")
+    group = groups_of(both, key).of_row
+    of_group: IntArray = np.full(int(group.max()) + 1 if len(group) else 0, -1, dtype=np.int64)
+    of_group[group[len(rows) :]] = np.arange(len(others))
+    found: IntArray = of_group[group[: len(rows)]]
+    return found
+
+
+def have_keys_of(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> BoolArray:
+    """For each of ``rows``, whether one of ``others`` has the same key."""
+    found: BoolArray = places_of_keys(rows, others, key) >= 0
+    return found
