@@ -6,8 +6,7 @@ from typing import Any
 
 from hindsight.conf.settings import Settings, as_text, fingerprint
 from hindsight.jobs.command_line import main
-from hindsight.jobs.drift.declared_clients import declared_clients
-from hindsight.jobs.drift.drift_derivation import derive
+from hindsight.jobs.drift.drift_derivation import declared_clients, derive
 from hindsight.jobs.drift.kept_groups import Walks
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.engines.runner import Runner

@@ -22,11 +22,19 @@ from hindsight.udfs.producer.attempt_columns import (
     with_last_brokers,
 )
 from hindsight.udfs.producer.fleet_fold import fleet_of, fleet_rows
-from hindsight.udfs.producer.producer_date import Date, Options, Rows, Slice, findings_of_date, sliced
+from hindsight.udfs.producer.producer_date import (
+    Before,
+    Date,
+    Options,
+    Rows,
+    Slice,
+    Span,
+    findings_of_date,
+    folded,
+    sliced,
+)
 from hindsight.udfs.producer.producer_findings import findings_of_fleet
-from hindsight.udfs.producer.producer_rows import Ends
-from hindsight.udfs.producer.producer_span import Before, Span, folded
-from hindsight.udfs.producer.producer_tables import ITEM_STATE, REPLAY
+from hindsight.udfs.producer.producer_rows import ITEM_STATE, REPLAY, Ends
 from hindsight.udfs.producer.recorded_inputs import NO_LOSSES, told_of
 from hindsight.udfs.producer.send_calls import beside
 

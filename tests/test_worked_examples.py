@@ -23,7 +23,7 @@ RUN = (
     "hindsight.udfs.producer.family_choices",
     "hindsight.udfs.formats.fastjson",
     "hindsight.udfs.producer.fault_fold",
-    "hindsight.udfs.producer.release_candidates",
+    "hindsight.udfs.producer.release_counted",
     "hindsight.udfs.producer.release_turns",
     "hindsight.udfs.producer.release_counted",
     "hindsight.udfs.producer.send_verdicts",

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from hindsight.jobs.engines.asker import Asker, Record, records
 from hindsight.jobs.explaining.explanation import at_instant, on_date, same
-from hindsight.udfs.telling.message_ids import days_of, is_offset_id, may_be_of
 from hindsight.udfs.telling.message_verdicts import (
     MOST_RETRIES,
     READ,
@@ -23,6 +22,9 @@ from hindsight.udfs.telling.message_verdicts import (
     Seen,
     Subscription,
     Verdict,
+    days_of,
+    is_offset_id,
+    may_be_of,
     passed,
     recorded,
     send_verdict,

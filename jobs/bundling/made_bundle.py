@@ -53,16 +53,15 @@ from hindsight.schemas import (
     Table,
 )
 from hindsight.schemas.arrow_types import arrow_schema
-from hindsight.udfs.bundles.new_names import NewNames
-from hindsight.udfs.bundles.ring_record import Recorded, RingRecorder
+from hindsight.udfs.bundles.new_names import NewNames, Recorded, RingRecorder
 from hindsight.udfs.consumer.failed_reads import refusals
 from hindsight.udfs.consumer.listed_members import INFO
 from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX
+from hindsight.udfs.consumer.round_reads import BROKER, TOPIC, KnownNames, printed_names
 from hindsight.udfs.consumer.rows_of_rounds import near, of_rounds, on_dates
 from hindsight.udfs.consumer.topic_routes import ROUTE
-from hindsight.udfs.consumer.whole_names import BROKER, TOPIC, KnownNames, printed_names
 from hindsight.udfs.drift.told_beside import LOGGED_KINDS
-from hindsight.udfs.logs.rolled_logs import log_of
+from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.producer.send_calls import REACH_MS
 from hindsight.udfs.producer.window_confirmations import tells_of_faults
 from hindsight.udfs.rebalances.log_lines_of_groups import OF_GROUP, OF_LOG

@@ -197,8 +197,7 @@ def metrics_command(
     master: Master = None,
 ) -> None:
     """Say as OpenMetrics gauges how things stood at the last record: windows, incidents, delays, rebalances."""
-    from hindsight.jobs.metrics import exposition
-    from hindsight.jobs.metrics.gauges import gauges
+    from hindsight.jobs.metrics.gauges import as_text, gauges, serve, write_file
     from hindsight.schemas import INGESTED_FILE
 
     if listen and (output or chosen_engine(engine, master) == "spark"):
@@ -208,16 +207,16 @@ def metrics_command(
         if not asker.lake.exists(INGESTED_FILE):
             raise typer.BadParameter(f"{lake!r} has taken in no file yet; run `hindsight run-pipeline` first.")
         if output:
-            exposition.write_file(output, lambda: gauges(asker, loaded.metrics))
+            write_file(output, lambda: gauges(asker, loaded.metrics))
         elif not address:
-            write(exposition.as_text(lambda: gauges(asker, loaded.metrics)).rstrip("\n").split("\n"))
+            write(as_text(lambda: gauges(asker, loaded.metrics)).rstrip("\n").split("\n"))
 
     def ask() -> Iterator[GaugeMetricFamily]:
         with asked(absolute(lake), loaded, "local", name="metrics", master=None) as asker:
             yield from gauges(asker, loaded.metrics)
 
     if address:
-        exposition.serve(*address, ask)
+        serve(*address, ask)
 
 
 def _address(listen: str) -> tuple[str, int]:

@@ -34,13 +34,15 @@ from hindsight.jobs.scenarios.lake_version import LakeAsOf, lake_version
 from hindsight.jobs.scenarios.other_release import command_of, derived_by
 from hindsight.jobs.scenarios.table_differences import (
     DERIVED,
+    Answer,
     DateDifferences,
     LakesDifferError,
     NothingComparedError,
+    as_json,
     compared,
     days_of,
+    told,
 )
-from hindsight.jobs.scenarios.told_differences import Answer, as_json, told
 
 # What derives a job's tables, of which it is told with the settings and what runs kernels.
 Derives = Callable[[Settings, Runner], Derivation[Any]]

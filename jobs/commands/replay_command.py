@@ -20,7 +20,7 @@ from hindsight.jobs.engines.arrow_columns import NullInColumnError
 from hindsight.jobs.engines.runner import KernelFailedError
 from hindsight.jobs.running.terminal import say, write
 from hindsight.schemas import Table
-from hindsight.udfs.bundles.ring_record import GivenRing
+from hindsight.udfs.bundles.new_names import GivenRing
 
 Row = Mapping[str, Any]
 

@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.jobs.drift.drift_cut import LOGGED, LOGGED_SCHEMA, SHOWS, SIGNS_OF_SERVERS, cut_schema
-from hindsight.jobs.drift.drift_ends import END_SCHEMA, ENDS
 from hindsight.jobs.drift.drift_logs import LOGGED_NAMELESS
 from hindsight.jobs.drift.drift_rebalances import Rebalances
-from hindsight.jobs.drift.drift_routes import NAMES, ROUTE_ENTRIES, ROUTE_SCHEMAS
+from hindsight.jobs.drift.drift_routes import END_SCHEMA, ENDS, NAMES, ROUTE_ENTRIES, ROUTE_SCHEMAS
 from hindsight.jobs.drift.drift_tables import OF_KIND, expected_rows, group_round_rows, plain_rows
 from hindsight.jobs.drift.group_split import HOUR_US
 from hindsight.jobs.drift.walk_cuts import NO_CUTS, CutRows, Cuts, KeptSoFar, change_key
@@ -49,21 +48,19 @@ from hindsight.udfs.consumer.captured_rounds import CapturedRounds, captured_rou
 from hindsight.udfs.consumer.group_rows import to_ms
 from hindsight.udfs.consumer.member_rules import SHOWN, Shown, Sighting, handed_on, setting_of, telling
 from hindsight.udfs.consumer.member_signs import EVENTS, Heartbeats
-from hindsight.udfs.consumer.named_brokers import with_names_of_brokers
 from hindsight.udfs.consumer.offset_marks import Lag
 from hindsight.udfs.consumer.owned_queues import Lags, OwnedQueues, PoppedQueues, reading_instants
 from hindsight.udfs.consumer.queue_ends import QueueEnds
+from hindsight.udfs.consumer.round_reads import NAMED, KnownNames
 from hindsight.udfs.consumer.rows_of_rounds import NEVER, RoundKey, microseconds, rows_of_rounds
-from hindsight.udfs.consumer.topic_facts import Expected
-from hindsight.udfs.consumer.topic_routes import RoutedTopics, rounds_of, rows_of
-from hindsight.udfs.consumer.whole_names import NAMED, KnownNames
-from hindsight.udfs.drift.judged_topics import JudgedTopic
+from hindsight.udfs.consumer.topic_facts import Expected, JudgedTopic
+from hindsight.udfs.consumer.topic_routes import RoutedTopics, rounds_of, rows_of, with_names_of_brokers
 from hindsight.udfs.drift.root_cause import Trouble
 from hindsight.udfs.drift.told_beside import Beside, Setting
 from hindsight.udfs.groups.group_fold import JUDGED, GroupFold
 from hindsight.udfs.groups.group_walk import CHANGE, FoldSettings, Recorded, Told
 from hindsight.udfs.groups.supposed_fold import SupposedFold
-from hindsight.udfs.logs.rolled_logs import log_of
+from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.rebalances.round_shares import SHARES, ShareRound
 from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
 from hindsight.udfs.scenarios.supposed_rows import supposed_captures, supposed_connections, supposed_routes

@@ -38,7 +38,7 @@ from hindsight.udfs.consumer.listed_members import INFO
 from hindsight.udfs.consumer.member_rules import CLIENT_LOG, RUNNING_INFO, SHOWN
 from hindsight.udfs.consumer.member_signs import EVENTS
 from hindsight.udfs.consumer.owned_queues import LAG, OWNER, POPPED
-from hindsight.udfs.consumer.round_reads import OF_GROUPS
+from hindsight.udfs.consumer.round_reads import OF_GROUPS, printed_names
 from hindsight.udfs.consumer.rows_of_rounds import (
     NEEDED_OF_CAPTURES,
     are_nearest,
@@ -50,7 +50,6 @@ from hindsight.udfs.consumer.rows_of_rounds import (
     on_dates,
 )
 from hindsight.udfs.consumer.topic_routes import ROUTE
-from hindsight.udfs.consumer.whole_names import printed_names
 from hindsight.udfs.drift.told_beside import CHANGED, LOGGED_KINDS
 from hindsight.udfs.limits.unread_answers import NOT_ASKED
 from hindsight.udfs.rebalances.log_lines_of_groups import OF_GROUP

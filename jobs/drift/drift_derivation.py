@@ -1,4 +1,7 @@
-"""Captures of a stretch of dates in, rows of the consumers' derived tables out, whichever engine runs the kernels."""
+"""Captures of a stretch of dates in, rows of the consumers' derived tables out, whichever engine runs the kernels.
+
+The settings in, what they say of single members of consumer groups out, checked.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.conf.settings import Settings
-from hindsight.jobs.drift.declared_clients import declared_clients
+from hindsight.conf.settings_file import SettingsError
 from hindsight.jobs.drift.drift_buckets import ClusterDates, DriftFold, DriftOptions
 from hindsight.jobs.drift.drift_cut import (
     ASKED_PROXY,
@@ -28,9 +31,17 @@ from hindsight.jobs.drift.drift_cut import (
     look,
     needed_since,
 )
-from hindsight.jobs.drift.drift_ends import ENDS, EndCopies, cut_ends
 from hindsight.jobs.drift.drift_logs import LOGGED_NAMELESS, NAMELESS, EventFile, cut_logs
-from hindsight.jobs.drift.drift_routes import NAMES, ROUTE_CAPTURES, ROUTE_ENTRIES, RouteFile, cut_routes
+from hindsight.jobs.drift.drift_routes import (
+    ENDS,
+    NAMES,
+    ROUTE_CAPTURES,
+    ROUTE_ENTRIES,
+    EndCopies,
+    RouteFile,
+    cut_ends,
+    cut_routes,
+)
 from hindsight.jobs.drift.group_split import LOGS, WANTS, Cutting, SplitOpening
 from hindsight.jobs.drift.kept_groups import (
     NOTHING_SEEN,
@@ -45,8 +56,7 @@ from hindsight.jobs.drift.kept_groups import (
 from hindsight.jobs.drift.walk_cuts import END_OF_QUEUE, KEPT_STATES, KEPT_TOLD, Cuts, ends_of
 from hindsight.jobs.engines.arrow_lake import DataFile, Where
 from hindsight.jobs.engines.data_files import TableFolder
-from hindsight.jobs.engines.heaps import OfHeap, file_heaps
-from hindsight.jobs.engines.runner import Blobs, Runner
+from hindsight.jobs.engines.runner import Blobs, OfHeap, Runner, file_heaps
 from hindsight.jobs.lake.cluster_dates import OPENING, Addresses, ClusterDate
 from hindsight.jobs.publishing.kept_walks import Start, cuts_of
 from hindsight.jobs.publishing.publication import Stretch
@@ -76,8 +86,9 @@ from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.rows_of_rounds import merged_nearest, microseconds, near
 from hindsight.udfs.groups.group_walk import FoldSettings, WalkSettings
 from hindsight.udfs.landing.landing_formats import FORMATS, distances
-from hindsight.udfs.logs.rolled_logs import log_of
+from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
+from hindsight.udfs.strategies.member_families import Declaration, check_family
 
 _OF_GROUPS = (
     SNAPSHOT_CAPTURE,
@@ -364,3 +375,18 @@ def _options(settings: Settings, premises: Premises, *, hears: bool, has_logs: b
         has_logs,
         premises,
     )
+
+
+def declared_clients(settings: Settings) -> tuple[Declaration, ...]:
+    """The entries of ``[[drift.client_family]]``.
+
+    Raises: SettingsError: there is no such family.
+    """
+    entries = tuple(Declaration(**entry.model_dump()) for entry in settings.drift.client_family)
+    for number, entry in enumerate(entries):
+        try:
+            if entry.family is not None:
+                check_family(entry.family)
+        except ValueError as error:
+            raise SettingsError(f"drift.client_family.{number}: {error}") from error
+    return entries

@@ -18,7 +18,7 @@ from hindsight.jobs.engines.blobs import Blob
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.schemas import CLIENT_EVENT
 from hindsight.udfs.consumer.rows_of_rounds import near, on_dates
-from hindsight.udfs.logs.rolled_logs import log_of
+from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.rebalances.log_lines_of_groups import OF_LOG
 
 NAMELESS = "lines of no group"

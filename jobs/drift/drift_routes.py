@@ -1,24 +1,28 @@
 """Kernels that bring what is of a cluster, not of a group, to the workers that fold its groups, as copies.
 
 A topic's routes go to each bucket in which a group has that topic; names only where some name was cut.
+
+The kernel that brings what brokers say of queues' ends to the buckets whose groups consume them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.jobs.drift.drift_cut import SIGNS_OF_SERVERS, columns_of, near_rounds, of_clusters, rounds_of, subscribed
-from hindsight.jobs.drift.group_split import Cutting, Split
+from hindsight.jobs.drift.group_split import Cutting, Split, key_of
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.blobs import Blob, copies
 from hindsight.jobs.engines.data_files import TableFolder
-from hindsight.schemas import SNAPSHOT_CAPTURE, TOPIC_ROUTE, Table
+from hindsight.schemas import SNAPSHOT_CAPTURE, TOPIC_ROUTE, TOPIC_STATUS, Table
+from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX, END
+from hindsight.udfs.consumer.round_reads import BROKER, NAMED, TOPIC
 from hindsight.udfs.consumer.topic_routes import ROUTE, entries_of, entries_schema
-from hindsight.udfs.consumer.whole_names import BROKER, NAMED, TOPIC
 from hindsight.udfs.servers.server_signs import signs_of_routes
 from hindsight.udfs.values.arrays import chosen
 
@@ -33,6 +37,8 @@ _TOLD = (
     "master_address", "slaves",
 )  # fmt: skip
 _OF_CLUSTER = ("cluster", "event_date")
+ENDS = TOPIC_STATUS.name
+END_SCHEMA = columns_of(TOPIC_STATUS, END)
 
 
 def _of(table: Table, columns: Sequence[str]) -> pa.Schema:
@@ -107,3 +113,28 @@ def _names(rows: pa.Table, cluster: str, task: RouteFile) -> Iterator[Blob]:
         columns |= {"column": pa.repeat(pa.scalar(column), len(kept)), "name": kept[column]}
         for key in task.by.addresses.keys(cluster):
             yield Blob(NAMES, key, 0, pa.table(columns).cast(NAMED))
+
+
+def cut_ends(task: RouteFile) -> Iterator[Blob]:
+    """The rows of a file of ``topic_status`` by bucket; dead letter queues by their group."""
+    for cluster, rows in of_clusters(task, ("event_date", "round_at", *END)):
+        own = chosen(rows, rounds_of(rows, cluster, task.by)).select(list(END))
+        yield from EndCopies(cluster, task.by, task.wants.get(cluster, {}))(own)
+
+
+@dataclass(frozen=True)
+class EndCopies:
+    """Brings rows of a cluster's ``topic_status`` to the buckets that want them; ``wants``: by topic."""
+
+    cluster: str
+    by: Cutting
+    wants: Mapping[str, Collection[int]]
+
+    def __call__(self, rows: pa.Table) -> Iterator[Blob]:
+        """The rows by bucket."""
+        return copies(ENDS, rows, self._keys)
+
+    def _keys(self, topic: str) -> list[int]:
+        if topic.startswith(DEAD_LETTER_PREFIX):
+            return [key_of(self.by.addresses, self.cluster, topic.removeprefix(DEAD_LETTER_PREFIX))]
+        return list(self.wants.get(topic, ()))

@@ -23,9 +23,8 @@ from hindsight.schemas import (
 )
 from hindsight.schemas.arrow_types import kernel_schema
 from hindsight.udfs.consumer.broker_rounds import ASSIGNMENT
-from hindsight.udfs.consumer.topic_facts import Expected, TopicFacts
+from hindsight.udfs.consumer.topic_facts import Expected, JudgedTopic, TopicFacts
 from hindsight.udfs.consumer.topic_routes import Queues
-from hindsight.udfs.drift.judged_topics import JudgedTopic
 from hindsight.udfs.groups.group_walk import CHANGE, DRIFT, INCIDENT, STATE
 
 T = TypeVar("T")

@@ -39,8 +39,7 @@ from hindsight.jobs.engines.changed_files import Rest, files_of, partition_of, t
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.kept_between_runs import KeptNotes
 from hindsight.jobs.engines.local_candidates import LocalCandidates
-from hindsight.jobs.engines.stored_table import OpenTables, stored_table
-from hindsight.jobs.engines.table_changes import Change, changes_since
+from hindsight.jobs.engines.stored_table import Change, OpenTables, changes_since, stored_table
 from hindsight.jobs.engines.unseen_spark import unseen_spark
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.lake_place import delta_options, file_system, for_others, is_local

@@ -17,11 +17,14 @@ An example: each task gives the attempts of a file, by bucket of producers. Then
 [{'bucket': 1, 'rows': 1}]
 
 ``SparkRunner`` does the same with a shuffle between the two steps.
+
+Many small tasks in a few heaps: a worker takes one at a time, and a small input is one heap.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -34,6 +37,7 @@ Kernel = Callable[[Any], Iterator[Blob]]
 RowKernel = Callable[[pa.Table], Iterator[Blob]]
 # Of one key, with all blobs that have it.
 KeyKernel = Callable[[int, Given], Iterator[Blob]]
+_BYTES, _TASKS = 8 << 20, 200
 
 
 class KernelFailedError(RuntimeError):
@@ -70,3 +74,34 @@ class Runner(Protocol):
 
     def by_key(self, kernel: KeyKernel, *given: Any) -> Blobs:
         """Run a kernel for each key of some blobs; all blobs of a key meet."""
+
+
+@dataclass(frozen=True)
+class OfHeap:
+    """Runs a kernel for each task of a heap."""
+
+    kernel: Kernel
+
+    def __call__(self, heap: Sequence[Any]) -> Iterator[Blob]:
+        """What it gives for one after the other."""
+        for task in heap:
+            yield from self.kernel(task)
+
+
+def heaps(tasks: Sequence[Any], size_of: Callable[[Any], int]) -> list[Sequence[Any]]:
+    """The tasks in their order: a large one by itself, small ones together; ``size_of`` says of how many bytes."""
+    found: list[list[Any]] = []
+    room = 0
+    for task in tasks:
+        size = size_of(task)
+        if not found or len(found[-1]) == _TASKS or size > room:
+            found.append([])
+            room = _BYTES
+        found[-1].append(task)
+        room -= size
+    return list(found)
+
+
+def file_heaps(tasks: Sequence[Any]) -> list[Sequence[Any]]:
+    """The same of tasks that each read one ``file`` of a table."""
+    return heaps(tasks, lambda task: task.file.size)

@@ -1,19 +1,27 @@
 """Versions of Delta tables, opened without a JVM: a place in, delta-rs's table out, or why not.
 
 Opening a table reads its log from the last checkpoint on; an open table reads only what has been committed since.
+
+The commits of a table since a version in; the files whose rows they added or took away, out.
+
+Files that were only brought together are left out (``dataChange`` false): their rows are as they were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from hindsight.conf.failure import ExpectedError
-from hindsight.jobs.lake.lake_place import NoLocalEngineError
+from hindsight.jobs.engines.arrow_lake import DataFile
+from hindsight.jobs.lake.lake_place import NoLocalEngineError, file_system
 
 _READER, _WRITER = 1, 2  # Delta's protocol of a table without any feature that shuts others out
 _COMMITS_OF_CHECKPOINT = 10
@@ -128,3 +136,34 @@ class OpenTables:
         made = self.latest(place)
         if made is not None and made.version() % _COMMITS_OF_CHECKPOINT == 0:
             made.create_checkpoint()
+
+
+class Change(NamedTuple):
+    """A file whose rows were added, or taken away."""
+
+    file: DataFile
+    is_added: bool
+
+
+def changes_since(root: str, table: str, first: int, last: int) -> list[Change] | None:
+    """What the commits after the version ``first``, up to ``last``, changed; None: not all of them are there."""
+    system, folder = file_system(f"{root}/{table}/_delta_log")
+    found: list[Change] = []
+    for version in range(first + 1, last + 1):
+        try:
+            with system.open_input_stream(f"{folder}/{version:020}.json") as stream:
+                found += _changes(stream.read().decode())
+        except FileNotFoundError:
+            return None
+    return found
+
+
+def _changes(commit: str) -> Iterator[Change]:
+    for line in commit.splitlines():
+        action: dict[str, Any] = json.loads(line) if line.strip() else {}
+        for kind in ("add", "remove"):
+            told = action.get(kind)
+            if told is not None and told.get("dataChange", True):
+                day = (told.get("partitionValues") or {}).get("event_date")
+                file = DataFile(unquote(told["path"]), told.get("size") or 0, None, day and date.fromisoformat(day))
+                yield Change(file, kind == "add")

@@ -14,6 +14,8 @@ from hindsight.jobs.explaining.explained_incident import (
     explained_change,
     explained_drift,
     explained_incident,
+    explained_rebalance,
+    explained_rebalances_of_date,
 )
 from hindsight.jobs.explaining.explained_inputs import (
     explained_allocation,
@@ -24,10 +26,8 @@ from hindsight.jobs.explaining.explained_inputs import (
     explained_state,
     explained_strategy,
 )
-from hindsight.jobs.explaining.explained_rebalance import explained_rebalance, explained_rebalances_of_date
-from hindsight.jobs.explaining.explained_release import explained_release
 from hindsight.jobs.explaining.explained_window import explained_send, explained_window
-from hindsight.jobs.explaining.explanation import MOST, Section
+from hindsight.jobs.explaining.explanation import MOST, Section, explained_release
 from hindsight.schemas import DRIFT_INCIDENT, TABLES
 
 __all__ = ["EXPLAINED", "NotOneRowError", "Section", "explain", "incident_named", "the_row"]

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 from hindsight.jobs.engines.asker import Asker, Record
-from hindsight.jobs.explaining.explained_release import candidates
 from hindsight.jobs.explaining.explanation import (
     MOST,
     REPLAYED,
     Section,
     at_instant,
+    candidates,
     on_date,
     queried,
     rules_in_force,

@@ -6,8 +6,16 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from hindsight.jobs.engines.asker import Asker, Record
-from hindsight.jobs.explaining.explained_release import candidates
-from hindsight.jobs.explaining.explanation import MOST, Section, at_instant, on_date, queried, rules_in_force, same
+from hindsight.jobs.explaining.explanation import (
+    MOST,
+    Section,
+    at_instant,
+    candidates,
+    on_date,
+    queried,
+    rules_in_force,
+    same,
+)
 
 _PROCESS = ("cluster", "event_date", "producer_group", "client_id", "started_at")
 _PRODUCER = ("cluster", "producer_group", "client_id")

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from hindsight.jobs.engines.arrow_lake import ArrowLake, DataFile
 from hindsight.jobs.engines.data_files import TableFolder
-from hindsight.jobs.engines.heaps import OfHeap, heaps
-from hindsight.jobs.engines.runner import Blobs, Runner
+from hindsight.jobs.engines.runner import Blobs, OfHeap, Runner, heaps
 from hindsight.jobs.intake.intake_reading import (
     FRESH,
     MADE,

@@ -7,7 +7,7 @@ from hindsight.conf.settings_file import SettingsError
 from hindsight.jobs.landing.landing_lines import ReadOptions
 from hindsight.udfs.limits.door import severities
 from hindsight.udfs.lines.parsed_line import ClientLogLayout, TextEncoding
-from hindsight.udfs.logs.client_log_layouts import check_encoding, check_layout
+from hindsight.udfs.logs.log_layouts import check_encoding, check_layout
 
 
 def read_options(landing: str, settings: Settings) -> ReadOptions:

@@ -16,8 +16,7 @@ from hindsight.conf.settings import Settings, fingerprint
 from hindsight.jobs.engines.arrow_columns import chosen
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.engines.data_files import TableFolder
-from hindsight.jobs.engines.heaps import OfHeap, heaps
-from hindsight.jobs.engines.runner import Blobs, Kernel, Runner
+from hindsight.jobs.engines.runner import Blobs, Kernel, OfHeap, Runner, heaps
 from hindsight.jobs.intake.intake_course import LandingRead
 from hindsight.jobs.intake.round_kernels import (
     CAPTURES,

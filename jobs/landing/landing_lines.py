@@ -25,7 +25,7 @@ from hindsight.udfs.lines.bounded_lines import Block, Form, Line, Refusal, read_
 from hindsight.udfs.lines.parsed_line import ERROR_CHARS, ClientLogLayout, LandedFile, ParsedLine, TextEncoding
 from hindsight.udfs.lines.text_guess import GUESSED, Guess
 from hindsight.udfs.lines.zipped_lines import read_zip_lines
-from hindsight.udfs.logs.client_log_layouts import encoding_of, layout_of
+from hindsight.udfs.logs.log_layouts import encoding_of, layout_of
 from hindsight.udfs.logs.secret_ids import masked
 
 _CHUNK_BYTES = 1 << 20

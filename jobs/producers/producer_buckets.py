@@ -1,4 +1,7 @@
-"""Kernels that fold buckets of producers into rows of the derived tables: fold, then fleet, then findings."""
+"""Kernels that fold buckets of producers into rows of the derived tables: fold, then fleet, then findings.
+
+Kernels around window confirmations: lines of clients' logs by date, who may write them, the rows of their table.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,16 @@ from dataclasses import dataclass, field
 from datetime import date as day_of_year
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.blobs import Blob, Given
-from hindsight.jobs.lake.cluster_dates import OPENING, Addresses, ClusterDate
-from hindsight.jobs.producers.confirmed_windows import Witnessed
-from hindsight.jobs.producers.producer_cut import BESIDE, slices_of
-from hindsight.jobs.producers.route_copies import DATED_ROUTES, NO_ROUTES, ROUTES
+from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.lake.cluster_dates import OPENING, Addresses, ClusterDate, midnight_of
+from hindsight.jobs.producers.producer_cut import BESIDE, DATED_ROUTES, NO_ROUTES, ROUTES, slices_of
 from hindsight.jobs.publishing.row_lineage import Lineage
 from hindsight.schemas import (
     BROKER_AVAILABILITY_WINDOW,
@@ -27,23 +31,31 @@ from hindsight.schemas import (
     PRODUCER_REPLAY,
     SEND_CALL,
     SEND_VERDICT,
+    WINDOW_CONFIRMATION,
 )
-from hindsight.udfs.producer.attempt_columns import ATTEMPTS, DAY_MS
+from hindsight.udfs.producer.attempt_columns import ATTEMPTS, DAY_MS, attempts_of, producers_of
 from hindsight.udfs.producer.attempt_facts import FACTS
 from hindsight.udfs.producer.fleet_fold import Share, fleet_of, fleet_rows
 from hindsight.udfs.producer.kept_fold import CannotGoOnError, Kept
 from hindsight.udfs.producer.minute_counts import MINUTE_MS, NO_MINUTES
-from hindsight.udfs.producer.producer_date import Date, Options, Rows, findings_of_date, fold_date
+from hindsight.udfs.producer.producer_date import Before, Date, Options, Rows, Span, findings_of_date, fold_date, folded
 from hindsight.udfs.producer.producer_finding import Thresholds
 from hindsight.udfs.producer.producer_findings import findings_of_fleet
 from hindsight.udfs.producer.producer_fold import END
-from hindsight.udfs.producer.producer_rows import Ends
-from hindsight.udfs.producer.producer_span import Before, Span, folded
-from hindsight.udfs.producer.producer_tables import ITEM_STATE, REPLAY
+from hindsight.udfs.producer.producer_rows import ITEM_STATE, REPLAY, Ends
 from hindsight.udfs.producer.recorded_inputs import NO_LOSSES, told_of
 from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS
 from hindsight.udfs.producer.replayed_day import Day, day_of
 from hindsight.udfs.producer.return_rules import NOTHING_KNOWN, KnownSends
+from hindsight.udfs.producer.window_confirmations import (
+    LINE,
+    NO_WINDOWS,
+    OWN_THREAD,
+    WRITER,
+    tells_of_faults,
+    window_confirmations,
+    windows_of_writers,
+)
 
 # What the fold reads beside attempts and routes.
 STARTS, LOSSES = "starts", "losses"
@@ -63,6 +75,7 @@ SENDS = pa.schema(
     [("cluster", pa.string()), ("event_date", pa.date32()), ("key", pa.int64()), ("state", pa.large_binary())]
 )
 WHO = pa.schema([(name, pa.string()) for name in ("cluster", "producer_group", "client_id")])
+LINES, DATES, WINDOWS, WRITERS = "lines", "dates of lines", "windows of writers", "writers"
 
 
 @dataclass(frozen=True)
@@ -296,3 +309,86 @@ _STARTS = pa.table(
         "started_at": pa.array([], pa.timestamp("us", "UTC")),
     }
 )
+
+
+class EventFile(NamedTuple):
+    """A file of client_event, of which the rows of these dates are wanted; ``dates``: by cluster."""
+
+    folder: TableFolder
+    file: DataFile
+    addresses: Addresses
+    dates: Mapping[str, Collection[day_of_year]]
+
+
+def lines_of(task: EventFile) -> Iterator[Blob]:
+    """The lines of a file that tell of a fault table, each with its cluster's date; and of which dates there are."""
+    for piece in task.folder.pieces(task.file, LINE):
+        lines = tells_of_faults(piece)
+        for cluster, days in task.dates.items():
+            of_cluster = lines.filter(pc.equal(lines["cluster"], cluster))
+            for day in sorted(set(pc.unique(of_cluster["event_date"]).to_pylist()) & {*days}):
+                midnight_ms = midnight_of(day)
+                own = of_cluster.filter(pc.equal(of_cluster["event_date"], day))
+                yield Blob(LINES, task.addresses.of_date(cluster, midnight_ms), midnight_ms, own)
+                yield Blob(DATES, 0, 0, pa.table({"cluster": [cluster], "midnight_ms": [midnight_ms]}))
+
+
+@dataclass(frozen=True)
+class Witnessed:
+    """What lines are held against, for each date that has some, and for the dates beside it: instants differ a little.
+
+    Attributes:
+        dates: by cluster, the midnights of dates on which clients' logs tell of their own tables.
+    """
+
+    addresses: Addresses
+    dates: Mapping[str, Collection[int]]
+
+    def __call__(self, key: int, date: Date, windows: pa.Table) -> Iterator[Blob]:
+        """The windows and writers of a bucket's date, for every date whose lines may be of them."""
+        near = [date.midnight_ms + step for step in (-DAY_MS, 0, DAY_MS)]
+        wanted = [midnight_ms for midnight_ms in near if midnight_ms in self.dates.get(date.cluster, ())]
+        if wanted:
+            own, writers = windows_of_writers(windows), writers_of(date)
+            for midnight_ms in wanted:
+                to = self.addresses.of_date(date.cluster, midnight_ms)
+                yield Blob(WINDOWS, to, key, own)
+                yield Blob(WRITERS, to, key, writers)
+
+
+@dataclass(frozen=True)
+class Confirm:
+    """The rows of window_confirmation of a cluster's date."""
+
+    addresses: Addresses
+    within_ms: int
+    lineage: Lineage
+
+    def __call__(self, key: int, given: Given) -> Iterator[Blob]:
+        """Of the date's lines, and of what may have written them."""
+        _, midnight_ms = self.addresses.date_of(key)
+        lines = list(given.tables(LINES))
+        if lines:
+            rows = window_confirmations(
+                pa.concat_tables(lines),
+                pa.concat_tables([NO_WINDOWS, *given.tables(WINDOWS)]),
+                pa.concat_tables([WRITER.empty_table(), *given.tables(WRITERS)]),
+                within_ms=self.within_ms,
+            )
+            yield self.lineage.of(WINDOW_CONFIRMATION, key, midnight_ms, rows)
+
+
+def writers_of(date: Date) -> pa.Table:
+    """Per producer, the threads that may write its lines: those that send, and the client's own ('') for callbacks."""
+    found: set[tuple[str, str, str]] = set()
+    for table, _ in date.slices():
+        a = attempts_of(table, date.midnight_ms)
+        producers, thread = producers_of(a), a.texts("thread")
+        own = a.on_date & (a.texts("broker_name").codes >= 0)
+        rows = zip(producers.codes[own].tolist(), thread.codes[own].tolist(), a.is_async[own].tolist(), strict=True)
+        for producer, code, is_async in set(rows):
+            if code >= 0:
+                found.add((*producers.names[producer], thread.values[code]))
+            if is_async or code < 0:
+                found.add((*producers.names[producer], OWN_THREAD))
+    return pa.Table.from_pylist([dict(zip(WRITER.names, each, strict=True)) for each in sorted(found)], WRITER)

@@ -1,13 +1,16 @@
 """Kernels that bring rows of tables to the workers that fold producers: each producer to one bucket, in time order.
 
 A file of attempts is read by the task that cuts it, and never goes through the driver.
+
+Kernels that bring recorded routes to the workers that fold producers: a topic's to each bucket that sends to it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -16,9 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.jobs.engines.arrow_lake import DataFile
-from hindsight.jobs.engines.blobs import Blob, Given
+from hindsight.jobs.engines.blobs import Blob, Given, copies
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.lake.cluster_dates import Addresses, midnight_of
+from hindsight.schemas import TOPIC_ROUTE
+from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.producer.attempt_columns import (
     ATTEMPTS,
     DAY_MS,
@@ -36,6 +41,7 @@ from hindsight.udfs.producer.attempt_facts import NEEDED, nearest_attempts, near
 from hindsight.udfs.producer.attempt_updates import calls_of
 from hindsight.udfs.producer.producer_date import Slice
 from hindsight.udfs.producer.producer_fold import END
+from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS, entries_of
 from hindsight.udfs.producer.send_calls import beside
 from hindsight.udfs.values.arrays import BoolArray, IntArray
 
@@ -52,6 +58,10 @@ LAST = pa.schema(
 _FIRST = "first_ms"  # of a cut attempt: its first instant, ms of the date
 BESIDE = "beside"  # attempts near a date, its midnight their place
 _SAMPLED = 1_000
+# What the fold reads of routes: those of a bucket's topics, and of the fleet's date those of all.
+ROUTES, DATED_ROUTES = "routes", "routes of a date"
+_SAID = ("captured_at", *ENTRY_COLUMNS)
+NO_ROUTES = entries_of(arrow_schema(TOPIC_ROUTE).empty_table().select(list(_SAID)))
 
 
 class AttemptFile(NamedTuple):
@@ -234,3 +244,34 @@ class Split:
             places[key, midnight_of(day)].append(place)
         for (key, midnight_ms), own in sorted(places.items()):
             yield Blob(self.name, key, midnight_ms, rows.take(own))
+
+
+class RouteFile(NamedTuple):
+    """A file of topic_route.
+
+    Attributes:
+        midnight_ms: of its date.
+        clusters: whose routes of the date are wanted.
+        sent_to: by cluster and topic, the keys of the buckets whose producers send to it.
+    """
+
+    folder: TableFolder
+    file: DataFile
+    addresses: Addresses
+    midnight_ms: int
+    clusters: Collection[str]
+    sent_to: Mapping[str, Mapping[str, Collection[int]]]
+
+    def keys(self, cluster: str, topic: str) -> Collection[int]:
+        """Who gets the routes of a topic."""
+        return self.sent_to.get(cluster, {}).get(topic, ())
+
+
+def cut_routes(task: RouteFile) -> Iterator[Blob]:
+    """What the file's routes say, each thing once (``entries_of``), by bucket and by date; the place: the midnight."""
+    for piece in task.folder.pieces(task.file, ["cluster", *_SAID]):
+        for cluster in pc.unique(piece["cluster"]).to_pylist():
+            if cluster in task.clusters:
+                told = entries_of(piece.filter(pc.equal(piece["cluster"], cluster)))
+                yield from copies(ROUTES, told, partial(task.keys, cluster), task.midnight_ms)
+                yield Blob(DATED_ROUTES, task.addresses.of_date(cluster, task.midnight_ms), task.midnight_ms, told)

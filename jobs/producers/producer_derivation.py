@@ -12,34 +12,41 @@ from hindsight.conf.settings import Settings
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.blobs import Blob
 from hindsight.jobs.engines.data_files import TableFolder
-from hindsight.jobs.engines.heaps import OfHeap, file_heaps
-from hindsight.jobs.engines.runner import Blobs, Runner
+from hindsight.jobs.engines.runner import Blobs, OfHeap, Runner, file_heaps
 from hindsight.jobs.lake.cluster_dates import OPENING, Addresses, ClusterDate, midnight_of
-from hindsight.jobs.producers.confirmed_windows import (
-    DATES,
-    LINES,
-    WINDOWS,
-    WRITERS,
-    Confirm,
-    EventFile,
-    Witnessed,
-    lines_of,
-)
 from hindsight.jobs.producers.kept_producers import Going, ProducerWalks, keep, keep_at
 from hindsight.jobs.producers.producer_buckets import (
     AGAIN,
+    DATES,
     FLEET,
     FOLDED,
+    LINES,
     LOSSES,
     OBSERVED,
     SHARES,
     STARTS,
+    WINDOWS,
+    WRITERS,
+    Confirm,
+    EventFile,
     Findings,
     FleetOfDates,
     Fold,
+    Witnessed,
+    lines_of,
 )
-from hindsight.jobs.producers.producer_cut import LASTS, SENT_TO, AttemptFile, Split, cut, look
-from hindsight.jobs.producers.route_copies import DATED_ROUTES, ROUTES, RouteFile, cut_routes
+from hindsight.jobs.producers.producer_cut import (
+    DATED_ROUTES,
+    LASTS,
+    ROUTES,
+    SENT_TO,
+    AttemptFile,
+    RouteFile,
+    Split,
+    cut,
+    cut_routes,
+    look,
+)
 from hindsight.jobs.publishing.publication import Stretch
 from hindsight.jobs.publishing.row_lineage import Lineage
 from hindsight.schemas import (
@@ -56,9 +63,8 @@ from hindsight.schemas import (
 )
 from hindsight.udfs.landing.landing_formats import distances, formats_of
 from hindsight.udfs.producer.attempt_facts import merged_nearest
-from hindsight.udfs.producer.producer_date import Options
+from hindsight.udfs.producer.producer_date import Options, Span
 from hindsight.udfs.producer.producer_finding import Thresholds
-from hindsight.udfs.producer.producer_span import Span
 from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
 
 DERIVED = (*FOLDED, WINDOW_CONFIRMATION, FLEET_MINUTE, PRODUCER_FINDING)

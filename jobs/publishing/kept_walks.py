@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.data_files import TableFolder
-from hindsight.jobs.engines.table_changes import Change
+from hindsight.jobs.engines.stored_table import Change
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.lake_place import file_system
 from hindsight.jobs.running.own_release import own_release

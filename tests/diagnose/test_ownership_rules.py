@@ -18,7 +18,7 @@ from hindsight.udfs.diagnosis.logged_ownership import (
     UNKNOWN,
     WHOSE_NOT_SAID,
 )
-from hindsight.udfs.logs.rolled_logs import log_of
+from hindsight.udfs.logs.log_wrappers import log_of
 from tests.diagnose.made_logs import A, B, beats, created, got, log, ms, queue
 from tests.diagnose.told_by_logs import held_at, told
 

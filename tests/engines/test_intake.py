@@ -89,7 +89,7 @@ def runner() -> Iterator[LocalRunner]:
 def small_portions(files: int, buckets: int) -> Iterator[None]:
     """So many files to a worker, so many buckets."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hindsight.jobs.engines.heaps._TASKS", files)
+        patch.setattr("hindsight.jobs.engines.runner._TASKS", files)
         patch.setattr("hindsight.jobs.intake.intake_course._BUCKET_BYTES", 1)
         patch.setattr("hindsight.jobs.intake.intake_course._MOST_BUCKETS", buckets)
         patch.setattr("hindsight.jobs.intake.ingestion.check", lambda *_: None)

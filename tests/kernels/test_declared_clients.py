@@ -3,7 +3,7 @@
 import pytest
 
 from hindsight.conf.settings_file import SettingsError, load_settings
-from hindsight.jobs.drift.declared_clients import declared_clients
+from hindsight.jobs.drift.drift_derivation import declared_clients
 from hindsight.udfs.client_families import CLIENT_FAMILIES
 from hindsight.udfs.consumer.member_rules import Setting, Shown, member_rules
 from hindsight.udfs.release_profiles import PROFILES

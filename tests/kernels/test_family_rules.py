@@ -11,8 +11,8 @@ from hindsight.udfs.consumer.client_balance import queues_pulled
 from hindsight.udfs.consumer.expected_allocation import MemberRule, Shares, expected_allocation
 from hindsight.udfs.consumer.group_rows import group_round
 from hindsight.udfs.consumer.topic_routes import Queues
-from hindsight.udfs.drift.group_scope import scope_reasons
 from hindsight.udfs.drift.root_cause import causes, stalled_clients
+from hindsight.udfs.drift.strategy_inference import scope_reasons
 from hindsight.udfs.values.message_queues import sort_client_ids
 from tests.capture_rounds import owners_by_topic
 from tests.default_timing import findings

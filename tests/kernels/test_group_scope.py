@@ -9,7 +9,7 @@ import pytest
 from hindsight.udfs.consumer.round_facts import Listing, Past, Progress
 from hindsight.udfs.drift.drift_rules import absence_is_told
 from hindsight.udfs.drift.finding import Subject
-from hindsight.udfs.drift.group_scope import scope_reasons
+from hindsight.udfs.drift.strategy_inference import scope_reasons
 from tests.default_timing import default_timing, findings
 from tests.kernels.test_drift_rules import A0, A1, B0, HEALTHY, group, read, topic
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.udfs.telling.message_ids import days_of, is_offset_id, may_be_of
 from hindsight.udfs.telling.message_verdicts import (
     Delivery,
     Life,
@@ -19,6 +18,9 @@ from hindsight.udfs.telling.message_verdicts import (
     Recorded,
     Seen,
     Subscription,
+    days_of,
+    is_offset_id,
+    may_be_of,
     passed,
     recorded,
     send_verdict,

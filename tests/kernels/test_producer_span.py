@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hindsight.udfs.producer.attempt_columns import DAY_MS
-from hindsight.udfs.producer.producer_span import Span
+from hindsight.udfs.producer.producer_date import Span
 
 DAY = 20_000 * DAY_MS
 NEXT = DAY + DAY_MS

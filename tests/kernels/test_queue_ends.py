@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.jobs.drift.drift_ends import END_SCHEMA
+from hindsight.jobs.drift.drift_routes import END_SCHEMA
 from hindsight.udfs.consumer.queue_ends import QueueEnds
 
 S = 1_000_000

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from hindsight.udfs.consumer.whole_names import KnownNames, printed_names
-from hindsight.udfs.formats.cut_names import BROKER_MAYBE_CUT, CUT_MARK, TOPIC_MAYBE_CUT
+from hindsight.udfs.consumer.round_reads import KnownNames, printed_names
+from hindsight.udfs.formats.mqadmin_command import BROKER_MAYBE_CUT, CUT_MARK, TOPIC_MAYBE_CUT
 
 T0 = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 CUT = "order_event_payment_confirmed_v1"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.udfs.producer.producer_tables import WINDOW
+from hindsight.udfs.producer.producer_rows import WINDOW
 from hindsight.udfs.producer.window_confirmations import (
     LINE,
     NO_WINDOWS,

@@ -77,7 +77,7 @@ def test_a_file_is_replaced_whole_and_nothing_else_looks_like_one(lake, tmp_path
 def test_what_is_written_beside_the_file_does_not_end_as_it_does(lake, tmp_path, monkeypatch):
     beside: list[Path] = []
     monkeypatch.setattr(Path, "replace", lambda self, target: beside.append(self))
-    from hindsight.jobs.metrics.exposition import write_file
+    from hindsight.jobs.metrics.gauges import write_file
 
     write_file(tmp_path / "hindsight.prom", list)
     assert [path.suffix == ".prom" for path in beside] == [False]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from hindsight.udfs.lines.bounded_lines import Line, read_lines
 from hindsight.udfs.lines.parsed_line import ClientLogLayout, RefusedLineError
-from hindsight.udfs.logs.client_log_layouts import check_layout, layout_of
 from hindsight.udfs.logs.client_log_lines import parse_client_log
+from hindsight.udfs.logs.log_layouts import check_layout, layout_of
 from hindsight.udfs.logs.log_patterns import PatternError, declared_layout
 from hindsight.udfs.logs.log_stamps import DayCount, date_in_name
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hindsight.udfs.formats.cut_names import BROKER_MAYBE_CUT, TOPIC_MAYBE_CUT
+from hindsight.udfs.formats.mqadmin_command import BROKER_MAYBE_CUT, TOPIC_MAYBE_CUT
 from hindsight.udfs.formats.mqadmin_lines import parse_mqadmin, with_command
 from hindsight.udfs.landing.landing_formats import FORMATS
 from hindsight.udfs.lines.parsed_line import ERROR_CHARS, LandedFile

@@ -17,8 +17,15 @@ from hindsight.jobs.intake.intake_course import keyed_by
 from hindsight.jobs.lake.table_schema import stored_schema
 from hindsight.schemas import SEND_ATTEMPT
 from hindsight.udfs.landing.landing_formats import HOOK
-from hindsight.udfs.landing.rival_rows import Keyed, LineNumbers, are_among, rival_hashes, settled, without
-from hindsight.udfs.landing.send_halves import halves_joined
+from hindsight.udfs.landing.rival_rows import (
+    Keyed,
+    LineNumbers,
+    are_among,
+    halves_joined,
+    rival_hashes,
+    settled,
+    without,
+)
 from hindsight.udfs.values.row_hashes import row_hashes
 from tests.random_examples import examples
 

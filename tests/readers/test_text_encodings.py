@@ -16,7 +16,7 @@ from hindsight.udfs.limits.door import severities
 from hindsight.udfs.lines.bounded_lines import read_lines
 from hindsight.udfs.lines.parsed_line import LandedFile, TextEncoding
 from hindsight.udfs.lines.text_guess import GUESSED, Guess
-from hindsight.udfs.logs.client_log_layouts import check_encoding
+from hindsight.udfs.logs.log_layouts import check_encoding
 from tests.readers.mqadmin_printer import RELEASES, connection
 
 ZONE = ZoneInfo("Asia/Shanghai")

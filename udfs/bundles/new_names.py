@@ -2,6 +2,8 @@
 
 New names sort as the old ones. A retry topic's name is made of its group's new one, a client id of its host's, a
 broker's of its room's. RocketMQ's own names, and words of its errors that rules look for, stay.
+
+Positions on CONSISTENT_HASH's ring: those of the old names, taken down under the new ones, and given again later.
 """
 
 from __future__ import annotations
@@ -16,15 +18,19 @@ from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX
 from hindsight.udfs.consumer.round_facts import RETRY_PREFIX
 from hindsight.udfs.formats.hook_lines import RESPONSE_CODE
 from hindsight.udfs.limits.unread_answers import UNREADABLE
-from hindsight.udfs.logs.rolled_logs import log_of
+from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.producer.send_outcome import TOLD_BY_MESSAGE
 from hindsight.udfs.servers.server_signs import MARKS
+from hindsight.udfs.strategies.consistent_hash import HashFunction
 from hindsight.udfs.values.java_strings import java_string_key
-from hindsight.udfs.values.message_queues import LIGHT_PREFIX, is_light, lite_parent
+from hindsight.udfs.values.message_queues import LIGHT_PREFIX, MessageQueue, is_light, java_to_string, lite_parent
 from hindsight.udfs.values.system_names import is_system_group, is_system_topic
 
 # Of what names are made where a plain label would stand at the wrong place.
 _LETTERS = "!-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~"
+Recorded = Mapping[str, Mapping[str, int]]  # by hash, by text: the position
+
+_QUEUE = re.compile(r"MessageQueue \[topic=(.*), brokerName=(.*), queueId=(-?\d+)\]", re.DOTALL)
 
 
 class NoNameBetweenError(ValueError):
@@ -381,3 +387,45 @@ def _room_of(broker: str) -> str | None:
     """``room@`` of ``room@rest``; None: the name says no room."""
     room, at, rest = broker.partition("@")
     return room + at if room and rest and "@" not in rest else None
+
+
+class RingRecorder:
+    """Gives each new name the position of the old one, and remembers it."""
+
+    def __init__(self, names: NewNames) -> None:
+        self._old = {
+            kind: {new: old for old, new in names.known(kind).items()} for kind in ("client", "topic", "broker")
+        }
+        self.positions: dict[str, dict[str, int]] = {}
+
+    def __call__(self, name: str, own: HashFunction, text: str) -> int:
+        """The position of the text that stands behind ``text``."""
+        told = self.positions.setdefault(name, {})
+        if text not in told:
+            told[text] = own(self._old_text(text))
+        return told[text]
+
+    def _old_text(self, text: str) -> str:
+        queue = _QUEUE.fullmatch(text)
+        if queue:
+            topic, broker = self._old["topic"][queue[1]], self._old["broker"][queue[2]]
+            return java_to_string(MessageQueue(topic, broker, int(queue[3])))
+        client, dash, replica = text.rpartition("-")
+        if client in self._old["client"]:
+            return f"{self._old['client'][client]}{dash}{replica}"  # Java counts behind the id
+        digits = len(text) - len(text.lstrip("0123456789"))
+        cuts = (cut for cut in range(1, digits + 1) if text[cut:] in self._old["client"])
+        cut = next(cuts)  # Go counts before it
+        return f"{text[:cut]}{self._old['client'][text[cut:]]}"
+
+
+class GivenRing:
+    """Positions as they were taken down; of a text that was not, its own hash."""
+
+    def __init__(self, positions: Recorded) -> None:
+        self._positions = positions
+
+    def __call__(self, name: str, own: HashFunction, text: str) -> int:
+        """The position of a text."""
+        given = self._positions.get(name, {}).get(text)
+        return own(text) if given is None else given

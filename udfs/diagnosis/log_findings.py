@@ -20,9 +20,8 @@ from typing import Any, Literal, NamedTuple
 from hindsight.udfs.lines.bounded_lines import Line
 from hindsight.udfs.lines.parsed_line import ClientLogLayout, ParsedLine, is_instant
 from hindsight.udfs.logs.broker_log_lines import ISOLATIONS, is_server_s, parse_broker_log
-from hindsight.udfs.logs.client_log_layouts import reading_of
 from hindsight.udfs.logs.client_log_lines import parse_client_log
-from hindsight.udfs.logs.log_layouts import LogReading, line_digest, without_colours, written_at
+from hindsight.udfs.logs.log_layouts import LogReading, line_digest, reading_of, without_colours, written_at
 from hindsight.udfs.logs.log_stamps import Look
 from hindsight.udfs.logs.log_wrappers import may_be_wrapped, unwrap
 

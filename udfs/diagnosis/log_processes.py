@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hindsight.udfs.diagnosis.log_findings import BROKER_LOG, Event, LogFindings, Stretch, joined
-from hindsight.udfs.logs.rolled_logs import log_of
+from hindsight.udfs.logs.log_wrappers import log_of
 
 _OVERLAP_MS = 1000  # of parts that follow each other: threads write out of order, and stamps may be of whole seconds
 STAMPS_ERR_MS = 2000

@@ -13,8 +13,14 @@ from typing import NamedTuple
 from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.round_facts import CONSUMER_LIST, RETRY_PREFIX, TopicRound
-from hindsight.udfs.drift.backlog_rules import consume_disabled, consumes_nothing, falls_behind
-from hindsight.udfs.drift.broker_rules import assignment_told, pop_assignment_differs, revive_lag
+from hindsight.udfs.drift.backlog_rules import (
+    assignment_told,
+    consume_disabled,
+    consumes_nothing,
+    falls_behind,
+    pop_assignment_differs,
+    revive_lag,
+)
 from hindsight.udfs.drift.client_rules import (
     ROUTE_OF,
     consume_blocked,

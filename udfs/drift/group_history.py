@@ -36,10 +36,9 @@ from hindsight.udfs.drift.disturbances import Disturbance, Grace, grace_of
 from hindsight.udfs.drift.drift_rules import BY_INSTANTS, BY_READINGS, BY_STANDING, absence_is_told, findings
 from hindsight.udfs.drift.finding import NO_OWNER, SEVERITIES, Finding, Subject, queue_name, subject_of
 from hindsight.udfs.drift.group_memory import GroupMemory
-from hindsight.udfs.drift.group_scope import scope_reasons
 from hindsight.udfs.drift.incidents import OPEN, Attached, Incident, Judgement, Ledger, Seen
 from hindsight.udfs.drift.root_cause import Trouble, causes, effect_of, stalled_clients
-from hindsight.udfs.drift.strategy_inference import Inference
+from hindsight.udfs.drift.strategy_inference import Inference, scope_reasons
 from hindsight.udfs.drift.told_beside import Beside
 
 _BY_ROUND = ("DOUBLE_OWNED", "WRONG_OWNER")  # what reads that lie far apart can fake

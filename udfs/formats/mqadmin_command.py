@@ -2,13 +2,18 @@
 
 Options as the commands of 4.0.0 to 5.4.0 know them. A read that failed stands under the question that its command put:
 ``consumerStatus`` without ``-i`` first reads the group's connections, and it is this read that fails it as a whole.
+
+A name that may have been cut, and the names that are known, in; the whole name, or one that is nobody's, out.
+
+mqadmin cuts names without a mark (UtilAll#frontStringAtLeast): a name that fills its column may be whole, or the
+beginning of a longer one. Readers flag such names; here they are resolved.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from hindsight.udfs.lines.parsed_line import LandedFile, RefusedLineError
@@ -41,6 +46,9 @@ _OF_TOPICS = ("topicRoute", "topicStatus")
 _FAILED_CLASS = re.compile(r"\b([A-Z]\w{1,40}?)SubComm(?:and|ad) command failed")
 _GROUP_OF_ERROR = re.compile(r"\bgroup ?\[([^\[\]]{1,255})\]")
 _TOPIC_OF_ERROR = re.compile(r"\bfor th[ei]s? topic: ?([^\s,]{1,255})")
+# Doubts about a row of queue_progress whose names fill their columns.
+TOPIC_MAYBE_CUT, BROKER_MAYBE_CUT = "TOPIC_MAYBE_CUT", "BROKER_MAYBE_CUT"
+CUT_MARK = "..."  # no topic may hold a dot, and no broker is named so: what ends with it is nobody's name
 
 
 class Command(NamedTuple):
@@ -173,3 +181,16 @@ def _of_name(name: str) -> Command:
         return Command(named[1], group or None, topic or None)
     asked: dict[str, Any] = {_SUBJECTS[named[1]]: subject}
     return Command(named[1], **asked)
+
+
+def whole_name(printed: str, *known: Collection[str]) -> str:
+    """The name that was printed; ``known``: names by how near they are told, the first that knows any of it decides.
+
+    The one known name that is it or begins with it. Where several do, it is nobody's: the name with ``CUT_MARK``. One
+    of which nothing is known stays as it was printed.
+    """
+    for names in known:
+        found = {name for name in names if name.startswith(printed)}
+        if found:
+            return found.pop() if len(found) == 1 else printed + CUT_MARK
+    return printed

@@ -13,9 +13,14 @@ from datetime import tzinfo
 from typing import Any
 
 from hindsight.udfs.formats.answer_parts import master_address, raw_object, slaves_of
-from hindsight.udfs.formats.cut_names import BROKER_MAYBE_CUT
 from hindsight.udfs.formats.fastjson import ObjectKey
-from hindsight.udfs.formats.mqadmin_command import Command, Question, question_of, question_of_a_member
+from hindsight.udfs.formats.mqadmin_command import (
+    BROKER_MAYBE_CUT,
+    Command,
+    Question,
+    question_of,
+    question_of_a_member,
+)
 from hindsight.udfs.formats.mqadmin_connections import (
     SUBSCRIPTIONS,
     consumer_connection,

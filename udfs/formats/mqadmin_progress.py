@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
-from hindsight.udfs.formats.cut_names import BROKER_MAYBE_CUT, TOPIC_MAYBE_CUT
-from hindsight.udfs.formats.mqadmin_command import question_of
+from hindsight.udfs.formats.mqadmin_command import BROKER_MAYBE_CUT, TOPIC_MAYBE_CUT, question_of
 from hindsight.udfs.formats.mqadmin_output import Output, Row, Rows, capture_row, each_line_of, place, printed_time
 from hindsight.udfs.lines.bounded_lines import Refusal
 from hindsight.udfs.lines.parsed_line import RefusedLineError, java_number, lag_between

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.udfs.formats.plain_rows import LINE_NUMBER, LinesRead
-from hindsight.udfs.landing.send_halves import halves_joined
+from hindsight.udfs.landing.rival_rows import halves_joined
 from hindsight.udfs.lines.bounded_lines import Line, Refusal
 from hindsight.udfs.lines.parsed_line import ParsedLine
 from hindsight.udfs.values.row_hashes import row_hashes

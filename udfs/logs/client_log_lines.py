@@ -31,7 +31,6 @@ from hindsight.udfs.lines.parsed_line import (
     java_number,
 )
 from hindsight.udfs.logs.client_log_events import MESSAGES, is_plain, read_event, tell_nothing, tells_nothing
-from hindsight.udfs.logs.client_log_layouts import reading_of
 from hindsight.udfs.logs.consuming_templates import GIVEN_UP
 from hindsight.udfs.logs.grpc_client_logs import GRPC, GrpcLine, read_grpc
 from hindsight.udfs.logs.log_layouts import (
@@ -42,6 +41,7 @@ from hindsight.udfs.logs.log_layouts import (
     identify,
     line_digest,
     read_head,
+    reading_of,
     stamp,
     time_of_line,
     without_colours,

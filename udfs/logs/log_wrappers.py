@@ -6,6 +6,8 @@
 - journald, ``-o json``     ``{"MESSAGE":"...", ...}``
 
 What the collector noted of itself, its stamp above all, says nothing of the line that it carried.
+
+The name of a file in, the log out of which it was rolled.
 """
 
 from __future__ import annotations
@@ -29,6 +31,9 @@ _CRI = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:?\d\d) (stdout|std
 _STAMPED = r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?|\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:?\d\d))"
 _NAME = rf"(?!{_LEVEL})[^\s\[\]():]{{1,255}}"  # of a host or a unit
 _SYSLOG = re.compile(rf"(?:<\d{{1,3}}>)?{_STAMPED} {_NAME} {_NAME}(?:\[\d{{1,10}}\])?:(?: |\Z)")
+_ROTATED = re.compile(r"(?P<log>.*\.(?:log|LOG|out|txt))(?:[.-][0-9][0-9._-]*)?")
+_FOLDERS = frozenset({"otherdays", "other_days"})  # into which RocketMQ moves what it rolls
+_NUMBERED = re.compile(r"[.-][0-9][0-9._-]*(?=\.(?:log|LOG)\Z)")
 
 
 class Unwrapped(NamedTuple):
@@ -148,3 +153,15 @@ def _of_bytes(message: list[object]) -> str | None:
     """journald writes what is not plain UTF-8 text as a list of bytes."""
     numbers = [byte for byte in message if isinstance(byte, int) and 0 <= byte < 256]
     return bytes(numbers).decode(errors="backslashreplace") if len(numbers) == len(message) else None
+
+
+def log_of(path: str) -> str:
+    """``a/x.log`` for ``a/x.log.3.gz`` and ``a/x.log-20260105``, and for RocketMQ's own ``a/otherdays/x-3.log.gz``."""
+    path = path.removesuffix(".gz").removesuffix(".zip")
+    folder, cut, name = path.rpartition("/")
+    found = _ROTATED.fullmatch(name)
+    name = found["log"] if found else name
+    if folder.rpartition("/")[2] in _FOLDERS:
+        folder, cut = folder.rpartition("/")[0], "/"
+        name = _NUMBERED.sub("", name)
+    return f"{folder}{cut}{name}" if folder else name

@@ -18,8 +18,7 @@ from hindsight.udfs.producer.attempt_columns import ASYNC, ATTEMPTS, NEVER, Atte
 from hindsight.udfs.producer.family_choices import Attempt, Ended, Verdict, producer_families, verdicts_of
 from hindsight.udfs.producer.family_choices import Producer as Sender
 from hindsight.udfs.producer.producer_lives import Producer
-from hindsight.udfs.producer.producer_rows import told_rows
-from hindsight.udfs.producer.producer_tables import VERDICT
+from hindsight.udfs.producer.producer_rows import VERDICT, told_rows
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.turns.turn_rules import Sent

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from hindsight.udfs.producer.isolation_rules import writable_brokers
 from hindsight.udfs.producer.minute_counts import MINUTE_MS, MINUTES, HeldMinutes, MinuteCounts, standing_of
 from hindsight.udfs.producer.producer_finding import Fleet, FleetMinute, Refusals
-from hindsight.udfs.producer.producer_tables import FLEET_MINUTE, INSTANT
+from hindsight.udfs.producer.producer_rows import FLEET_MINUTE, INSTANT
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.values.arrays import BoolArray, IntArray
 

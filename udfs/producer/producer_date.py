@@ -2,11 +2,16 @@
 
 The date is read twice, part by part: once for what must be known of all of it (``attempt_facts``), then attempt by
 attempt (``producer_fold``). Dates follow each other: one begins with what the one before it closed with.
+
+What is recorded of some producers in, date by date; the rows of dates that follow each other out.
+
+Each date begins with what the one before it closed with. A date without records is folded too while windows last into
+it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -19,7 +24,7 @@ from hindsight.udfs.producer.attempt_columns import DAY_MS, attempts_of
 from hindsight.udfs.producer.attempt_facts import FACTS, Cuts, facts_of, merged_facts
 from hindsight.udfs.producer.attempt_updates import calls_of
 from hindsight.udfs.producer.choice_fold import ChoiceJudge
-from hindsight.udfs.producer.clock_steps import ClockSteps
+from hindsight.udfs.producer.clock_steps import ClockSteps, changed_settings, explained, with_changes
 from hindsight.udfs.producer.doubtful_choices import not_available
 from hindsight.udfs.producer.family_verdicts import family_verdict_rows
 from hindsight.udfs.producer.fault_fold import Stretches, joined, no_stretches
@@ -38,14 +43,7 @@ from hindsight.udfs.producer.minute_counts import NO_MINUTES, MinuteCounts, Tall
 from hindsight.udfs.producer.producer_finding import DEFAULT_LIMITS, Fleet, Observed, Thresholds
 from hindsight.udfs.producer.producer_findings import findings_of
 from hindsight.udfs.producer.producer_fold import END, State, first_state, fold
-from hindsight.udfs.producer.producer_lives import (
-    Past,
-    Process,
-    Producer,
-    Settings,
-    activity_of,
-    processes_of,
-)
+from hindsight.udfs.producer.producer_lives import Past, Process, Producer, Settings, activity_of, processes_of
 from hindsight.udfs.producer.producer_releases import (
     Asked,
     contradicted,
@@ -53,8 +51,15 @@ from hindsight.udfs.producer.producer_releases import (
     unknown_releases,
     with_inferred,
 )
-from hindsight.udfs.producer.producer_rows import Ends, item_rows, items_of, replay_rows, verdict_rows, window_rows
-from hindsight.udfs.producer.producer_tables import VERDICT
+from hindsight.udfs.producer.producer_rows import (
+    VERDICT,
+    Ends,
+    item_rows,
+    items_of,
+    replay_rows,
+    verdict_rows,
+    window_rows,
+)
 from hindsight.udfs.producer.recorded_inputs import (
     NO_LOSSES,
     handed_over,
@@ -65,18 +70,19 @@ from hindsight.udfs.producer.recorded_inputs import (
     with_epoch_ms,
 )
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
-from hindsight.udfs.producer.release_candidates import ladders_of
+from hindsight.udfs.producer.release_counted import ladders_of
 from hindsight.udfs.producer.replay_rules import Override
 from hindsight.udfs.producer.replayed_day import Day, day_of
 from hindsight.udfs.producer.return_rules import NOTHING_KNOWN, KnownSends, known_sends, worth_watching
 from hindsight.udfs.producer.send_calls import SendParts, send_call_rows
-from hindsight.udfs.producer.settings_changes import changed_settings, explained, with_changes
 from hindsight.udfs.producer.two_processes import TRACES, merged_traces, overlaps_of, traces_of
 from hindsight.udfs.producer.unseen_life import Gap
 from hindsight.udfs.producer.window_doubts import doubts_of, with_doubts
 
 # Attempts and the instant, ms of the date, before which their first instants lie; the last one is ``END``.
 Slice = tuple[pa.Table, int]
+Before = tuple[pa.Table, pa.Table]  # rows of producer_replay and fault_item_state of the date before
+DateOf = Callable[[int, Before, Ends], "Date"]
 
 
 class Options(NamedTuple):
@@ -410,3 +416,48 @@ def _by_process(facts: pa.Table, midnight_ms: int) -> list[Mapping[str, Any]]:
         row | {name: None if row[name] is None else row[name] + midnight_ms for name in instants}
         for row in merged.to_pylist()
     ]
+
+
+class Span(NamedTuple):
+    """Dates of one cluster; each by epoch ms of its midnight.
+
+    Attributes:
+        dates: those that are asked for, in order; windows may last into dates after each of them.
+        following: the known date after them; None: there is none.
+        recorded: those of them with records.
+        last_recorded: the last date of all with records.
+    """
+
+    dates: Sequence[int]
+    following: int | None
+    recorded: Collection[int]
+    last_recorded: int
+
+    def ends(self, midnight_ms: int) -> Ends:
+        """How windows of a date end that outlast what is recorded."""
+        # Whether a date is known already, or computed for the first time, changes nothing: only records do.
+        return Ends(is_last=midnight_ms >= self.last_recorded, endless_too=midnight_ms <= self.last_recorded)
+
+
+def folded(span: Span, before: Before, date_of: DateOf, options: Options) -> Iterator[tuple[Date, Rows]]:
+    """The rows of each date, of one without records as long as some window lasts into it.
+
+    Windows are followed for at most ``carry_days`` after a date that is asked for.
+
+    Args:
+        before: what the known date before the first one handed over.
+        date_of: gives what is recorded of a date, from its midnight, what the date before it closed with, and its ends.
+    """
+    midnight_ms, lasts, followed_until = span.dates[0], True, 0
+    while midnight_ms != span.following and (lasts or midnight_ms <= span.dates[-1]):
+        if midnight_ms in span.dates:
+            followed_until = midnight_ms + options.carry_days * DAY_MS
+        lasts &= midnight_ms <= followed_until
+        if lasts or midnight_ms in span.recorded:
+            date = date_of(midnight_ms, before, span.ends(midnight_ms))
+            rows = fold_date(date, options)
+            lasts = rows.windows.num_rows > 0 or midnight_ms in span.recorded
+            if lasts:
+                yield date, rows
+                before = rows.replay, rows.items
+        midnight_ms += DAY_MS

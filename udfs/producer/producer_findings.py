@@ -27,7 +27,7 @@ from hindsight.udfs.producer.producer_finding import (
     runs,
     window_doubt,
 )
-from hindsight.udfs.producer.producer_tables import FINDING
+from hindsight.udfs.producer.producer_rows import FINDING
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.return_rules import not_returning
 

@@ -20,10 +20,17 @@ from hindsight.udfs.producer.doubtful_choices import not_available
 from hindsight.udfs.producer.fault_fold import new_items
 from hindsight.udfs.producer.producer_fold import END, first_state, fold
 from hindsight.udfs.producer.producer_lives import Process
-from hindsight.udfs.producer.producer_tables import RELEASE
+from hindsight.udfs.producer.producer_rows import RELEASE
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
-from hindsight.udfs.producer.release_candidates import RECORDED_LADDER, Candidate, Ladder, candidates_of, is_whole
-from hindsight.udfs.producer.release_counted import Counted, Evidence
+from hindsight.udfs.producer.release_counted import (
+    RECORDED_LADDER,
+    Candidate,
+    Counted,
+    Evidence,
+    Ladder,
+    candidates_of,
+    is_whole,
+)
 from hindsight.udfs.producer.release_looked import STRIKES_MS, Looked, looked_at, sample_of
 from hindsight.udfs.producer.release_turns import NONE, AfterCode, Count, after_codes, count_of
 from hindsight.udfs.producer.replay_rules import Recorded, Rules

@@ -1,4 +1,10 @@
-"""What the fold of a date gives in, rows of the derived tables out; and rows of closing items back in."""
+"""What the fold of a date gives in, rows of the derived tables out; and rows of closing items back in.
+
+The tables that the producer fold gives, as Arrow schemas: the contracts' columns but for those of the run.
+
+Windows carry two more, which the findings need: ``opened_at``, when the whole stretch opened, and ``last_attempt_at``
+of the process.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hindsight.schemas import TABLES
+from hindsight.schemas.arrow_types import kernel_schema
 from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, instants, timestamps
 from hindsight.udfs.producer.doubtful_choices import NO_LAST
 from hindsight.udfs.producer.fault_fold import (
@@ -25,11 +33,21 @@ from hindsight.udfs.producer.fault_fold import (
 )
 from hindsight.udfs.producer.producer_fold import Part, State
 from hindsight.udfs.producer.producer_lives import Life, Process
-from hindsight.udfs.producer.producer_tables import INSTANT, ITEM_STATE, OF_ATTEMPT, REPLAY, VERDICT, WINDOW
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.unseen_life import Gap
 from hindsight.udfs.producer.window_doubts import Doubts, base_reasons, weakened
 from hindsight.udfs.values.arrays import BoolArray, IntArray
+
+INSTANT = pa.timestamp("us", "UTC")
+REPLAY = kernel_schema(TABLES["producer_replay"])
+WINDOW = kernel_schema(TABLES["broker_availability_window"], opened_at=INSTANT, last_attempt_at=INSTANT)
+ITEM_STATE = kernel_schema(TABLES["fault_item_state"])
+VERDICT = kernel_schema(TABLES["send_verdict"])
+SEND_CALL = kernel_schema(TABLES["send_call"])
+RELEASE = kernel_schema(TABLES["producer_release"])
+FINDING = kernel_schema(TABLES["producer_finding"])
+FLEET_MINUTE = kernel_schema(TABLES["fleet_minute"])
+OF_ATTEMPT = ("topic", "thread", "msg_id", "mode", "attempt", "broker_name", "queue_id", "begin_at", "last_broker_name")
 
 
 class Ends(NamedTuple):

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from hindsight.udfs.producer.attempt_columns import ASYNC, ATTEMPTS, DAY_MS, NEVER, ONEWAY, SYNC, Attempts, attempts_of
 from hindsight.udfs.producer.producer_lives import Process
-from hindsight.udfs.producer.producer_tables import SEND_CALL
+from hindsight.udfs.producer.producer_rows import SEND_CALL
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.retry_rules import (
     PRODUCER_ENDS,

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.udfs.producer.attempt_columns import DAY_MS, instants
-from hindsight.udfs.producer.producer_tables import WINDOW
+from hindsight.udfs.producer.producer_rows import WINDOW
 from hindsight.udfs.release_profiles import PROFILES
 from hindsight.udfs.values.arrays import BoolArray, IntArray
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from hindsight.udfs.consumer.group_rows import to_ms
 from hindsight.udfs.consumer.rows_of_rounds import microseconds
-from hindsight.udfs.logs.rolled_logs import log_of
+from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.rebalances.client_lines import HEARD, REFUSED, RESULT, SWALLOWED, Line
 from hindsight.udfs.rebalances.rebalance_fold import Day, Membership
 from hindsight.udfs.rebalances.round_shares import ShareRound
