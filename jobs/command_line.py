@@ -93,6 +93,11 @@ COMMANDS = {
         "Answer programs by the Model Context Protocol on stdin and stdout: read-only, bounded; needs the extra `mcp`.",
         _ASK,
     ),
+    "serve": Listed(
+        f"{_OTHER}serve_command",
+        "Answer programs of this machine over HTTP with JSON: read-only, bounded, GET alone; for dashboards.",
+        _ASK,
+    ),
     "bundle": Listed(
         _ASKING,
         "Write the inputs of one incident, window or verdict into a file to hand on: with other names, and proved.",

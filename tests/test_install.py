@@ -179,6 +179,7 @@ IN_ORDER = (
 REFUSED = {
     ("message", "--key", "none", "--lake", "lake"): (64, "no send and no consumption is recorded"),
     ("mcp", "--lake", "lake"): (64, "rocketmq-hindsight[mcp]"),
+    ("serve", "--lake", "nowhere"): (64, "there is no lake at 'nowhere'"),
     ("collect", "--name-server", "127.0.0.1:9", "--cluster", "c", "--landing", "l", "--once"): (3, "ever answered"),
     ("watch", "--name-server", "127.0.0.1:9", "--cluster", "c", "--landing", "l", "--lake", "new", "--rounds", "1"): (
         3,

@@ -18,6 +18,7 @@ from tests.commands import command
 from tests.conftest import CAPTURES
 from tests.lake_rows import LakeRows
 from tests.made_once import made_once
+from tests.pipeline.asked_lake import asked_lake  # noqa: F401  (a fixture)
 from tests.pipeline.damaged_files import write_damaged_files
 from tests.pipeline.local_runs import OF_PRODUCERS, run_here
 from tests.pipeline.sample_files import SAMPLES, SETTINGS, write_samples

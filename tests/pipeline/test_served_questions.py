@@ -1,0 +1,153 @@
+"""`hindsight serve`: its questions by a plain HTTP client, and who is not answered."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.client import HTTPConnection
+from pathlib import Path
+from threading import BoundedSemaphore, Event, Semaphore, Thread
+from urllib.parse import urlencode
+
+import pytest
+
+from hindsight.jobs.commands.serve_command import _Handler, _Server
+from tests.pipeline.asked_lake import ORDERS
+
+ENDLESS = "SELECT COUNT(*) FROM range(1000000000000) a, range(1000000) b"
+
+
+class Server:
+    """One that runs; ``ask`` is a request to it."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def ask(self, question: str, /, *, method: str = "GET", headers: dict[str, str] | None = None, **words: object):
+        """The status and the fields of the answer."""
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
+        own = {"Host": f"localhost:{self.port}"} | (headers or {})
+        try:
+            connection.request(method, f"/{question}?{urlencode(words)}", headers=own)
+            answer = connection.getresponse()
+            text = answer.read().decode()
+            assert not [one for one in answer.headers if one.lower().startswith("access-control")]
+            return answer.status, json.loads(text) if answer.headers["Content-Type"].startswith(
+                "application/json"
+            ) else {}
+        finally:
+            connection.close()
+
+
+@contextmanager
+def served(folder: Path, *options: str) -> Iterator[Server]:
+    command = [sys.executable, "-m", "hindsight.jobs.command_line", "serve", "--port", "0", *options]
+    command += ["--lake", str(folder / "lake")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout and process.stderr
+            said = process.stdout.readline()
+            yield Server(int(said.split("/ names")[0].rpartition(":")[2]))
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert (process.wait(timeout=60), process.stderr.read()) == (0, "")
+
+
+@pytest.fixture(scope="module")
+def server(asked_lake) -> Iterator[Server]:
+    with served(asked_lake) as found:
+        yield found
+
+
+def test_each_question_answers_in_fields(server):
+    status, named = server.ask("")
+    assert status == 200 and named["questions"]["message"] == ["name", "by_key"]
+    status, wrong = server.ask("wrong_now")
+    assert [(one["incident_id"], one["sentence"]) for one in wrong["incidents"]] == [("abc", ORDERS)]
+    assert server.ask("explain", incident_id="abc")[1]["row_of"]["table"] == "drift_incident"
+    assert any("incident_id=abc" in line for line in server.ask("story", incident_id="abc")[1]["markdown"])
+    assert server.ask("message", name="m1", by_key="false")[0] == 200
+    assert server.ask("tables", table="send_attempt")[1]["table"] == "send_attempt"
+    status, rows = server.ask("sql", query="SELECT range AS n FROM range(9)", most=2)
+    assert (status, rows["rows"], rows["cut"]) == (200, [{"n": 0}, {"n": 1}], {"rows": "the first 2"})
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "status", "said"),
+    [
+        ("nothing", {}, 404, "there are wrong_now"),
+        ("what_if", {"premises": ""}, 404, "no such question"),
+        ("message", {}, 400, "name"),
+        ("message", {"name": "m1", "late": "1"}, 400, "late"),
+        ("sql", {"query": "SELECT 1", "most": "many"}, 400, "most"),
+        ("sql", {"query": "COPY (SELECT 1) TO 'out.csv'"}, 400, ""),
+        ("sql", {"query": "SELECT * FROM read_text('/etc/hostname')"}, 400, ""),
+        ("story", {"incident_id": "none"}, 400, "no such incident"),
+        ("ladder", {"first": "2026-02-01", "last": "2026-01-01"}, 400, "is after"),
+        ("ladder", {"first": "yesterday"}, 400, "yesterday"),
+    ],
+)
+def test_what_has_no_answer_says_why(server, name, words, status, said):
+    found, answer = server.ask(name, **words)
+    assert found == status and said in answer["error"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "evil.example:8090"},
+        {"Host": "127.0.0.1"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_pages_of_others_are_not_answered(server, headers):
+    status, answer = server.ask("wrong_now", headers=headers)
+    assert status == 403 and answer.keys() == {"error"}
+
+
+def test_a_browser_that_was_given_the_address_is(server):
+    assert server.ask("wrong_now", headers={"Sec-Fetch-Site": "none"})[0] == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "HEAD"])
+def test_only_get_is_known(server, method):
+    assert server.ask("wrong_now", method=method)[0] == 501
+
+
+def test_a_question_is_cut(asked_lake):
+    with served(asked_lake, "--seconds", "1") as server:
+        status, answer = server.ask("sql", query=ENDLESS)
+        assert status == 400 and answer["error"].startswith("cut after 1 s")
+        assert server.ask("tables")[0] == 200
+
+
+def test_few_are_answered_at_once():
+    begun, end, found = Semaphore(0), Event(), []
+
+    def waits() -> str:
+        begun.release()
+        return json.dumps({"ended": end.wait(60)})
+
+    with _Server(("127.0.0.1", 0), partial(_Handler, {"waits": waits}, BoundedSemaphore(2))) as running:
+        Thread(target=running.serve_forever).start()
+        server = Server(running.server_port)
+        asking = [Thread(target=lambda: found.append(server.ask("waits"))) for _ in range(2)]
+        for one in asking:
+            one.start()
+            assert begun.acquire(timeout=60)
+        assert server.ask("waits")[0] == 503
+        end.set()
+        for one in asking:
+            one.join()
+        assert server.ask("waits") == (200, {"ended": True})
+        running.shutdown()
+    assert found == [(200, {"ended": True})] * 2
