@@ -124,18 +124,17 @@ def test_the_manual_names_every_table_view_and_setting():
 
 TRANSLATED = {
     "README.zh.md": "README.md",
-    "docs/zh/faq.md": "docs/faq.md",
-    "docs/zh/operators-questions.md": "docs/operators-questions.md",
+    **{f"docs/zh/{page.name}": f"docs/{page.name}" for page in sorted((DOCS / "zh").glob("*.md"))},
 }
-TWINS = {ROOT / page for both in TRANSLATED.items() for page in both}
+IN_ENGLISH = {str(ROOT / own): str(ROOT / english) for own, english in TRANSLATED.items()}
 
 
-def held(page: Path) -> tuple[list[str], list[str], list[str], list[Path]]:
-    """Blocks of code, code in sentences, numbers of sentences, and what links lead to, but for the other language."""
+def held(page: Path) -> tuple[list[str], list[str], list[str], list[str]]:
+    """Blocks of code, code in sentences, numbers of sentences, and what links lead to, of pages in English."""
     text = page.read_text(encoding="utf-8")
     prose = CODE.sub("", text)
     inline = re.findall(r"`[^`]+`", prose)
-    links = [to for link in LINK.findall(prose) if (to := (page.parent / link).resolve()) not in TWINS]
+    links = [IN_ENGLISH.get(to := str((page.parent / link).resolve()), to) for link in LINK.findall(prose)]
     numbers = re.findall(r"\d+(?:\.\d+)*", LINK.sub("", re.sub(r"`[^`]+`|^\d\. ", "", prose, flags=re.MULTILINE)))
     return CODE.findall(text), sorted(inline), sorted(numbers), sorted(links)
 
