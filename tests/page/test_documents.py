@@ -126,7 +126,14 @@ TRANSLATED = {
     "README.zh.md": "README.md",
     **{f"docs/zh/{page.name}": f"docs/{page.name}" for page in sorted((DOCS / "zh").glob("*.md"))},
 }
-IN_ENGLISH = {str(ROOT / own): str(ROOT / english) for own, english in TRANSLATED.items()}
+IN_ENGLISH = {ROOT / own: ROOT / english for own, english in TRANSLATED.items()}
+
+
+def leads_to(page: Path, link: str) -> str:
+    """The page in English, and its heading but where pages in two languages name it differently."""
+    path, _, heading = link.partition("#")
+    target = (page.parent / path).resolve()
+    return str(IN_ENGLISH.get(target, target)) + ("" if target in {*IN_ENGLISH, *IN_ENGLISH.values()} else heading)
 
 
 def held(page: Path) -> tuple[list[str], list[str], list[str], list[str]]:
@@ -134,7 +141,7 @@ def held(page: Path) -> tuple[list[str], list[str], list[str], list[str]]:
     text = page.read_text(encoding="utf-8")
     prose = CODE.sub("", text)
     inline = re.findall(r"`[^`]+`", prose)
-    links = [IN_ENGLISH.get(to := str((page.parent / link).resolve()), to) for link in LINK.findall(prose)]
+    links = [leads_to(page, link) for link in LINK.findall(prose)]
     numbers = re.findall(r"\d+(?:\.\d+)*", LINK.sub("", re.sub(r"`[^`]+`|^\d\. ", "", prose, flags=re.MULTILINE)))
     return CODE.findall(text), sorted(inline), sorted(numbers), sorted(links)
 
