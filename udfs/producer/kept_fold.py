@@ -117,7 +117,7 @@ def kept_at(
         held=[one],
         down=[joined(*told.down)],
         longest=[one if is_same else joined(*told.longest)],
-        verdicts=[pa.concat_tables(told.verdicts)],
+        verdicts=[pa.concat_tables(told.verdicts).combine_chunks()],
     )
     begun = instants(sent["begin_at"], day.midnight_ms) < until
     gaps = [process.gaps for process in day.processes]
