@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from hindsight.udfs.fault_tolerance import FaultTable, profile_for
 from hindsight.udfs.not_available_duration import not_available_duration
+from hindsight.udfs.producer.attempt_updates import fault_update
 from hindsight.udfs.producer.choice_readings import (
     BrokerRecord,
     NearUpdate,
@@ -21,7 +22,6 @@ from hindsight.udfs.producer.choice_readings import (
     unlisted_readings,
     unseen_readings,
 )
-from hindsight.udfs.producer.send_outcome import fault_update
 from hindsight.udfs.producer.send_verdicts import Choice, KnownBroker, judge
 from hindsight.udfs.producer.unseen_life import CLOCK_TOLERANCE, LADDER_EDGE, UNSEEN_RETRIES, Gap
 from tests.conftest import CAPTURES

@@ -11,7 +11,7 @@ import random
 from datetime import UTC, datetime, timedelta
 
 from hindsight.udfs.fault_tolerance import FaultTable
-from hindsight.udfs.producer.send_outcome import fault_update
+from hindsight.udfs.producer.attempt_updates import fault_update
 
 DAY = datetime(2026, 1, 5, tzinfo=UTC)
 TIMEOUT = "org.apache.rocketmq.remoting.exception.RemotingTimeoutException"

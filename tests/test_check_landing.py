@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.jobs.landing.landing_tally import Tally, nothing_stored
+from hindsight.jobs.landing.landing_lines import Tally, nothing_stored
 from hindsight.udfs.landing.landing_formats import FORMATS
 from hindsight.udfs.lines.bounded_lines import Line, Refusal
 from hindsight.udfs.lines.parsed_line import ParsedLine, Record

@@ -15,8 +15,7 @@ from hindsight.conf.failure import DONE
 from hindsight.jobs.commands.watch_command import run_pipeline
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.landing import landing_root
-from hindsight.jobs.landing.landing_place import look_at
-from hindsight.jobs.landing.landing_survey import survey
+from hindsight.jobs.landing.landing_survey import look_at, survey
 from hindsight.schemas import INGESTED_FILE
 
 HOOK = "producer_hook"

@@ -13,7 +13,7 @@ from pyarrow import fs
 
 from hindsight.jobs.commands import job_commands
 from hindsight.jobs.landing import landing_root
-from hindsight.jobs.landing.landing_place import NotALandingError, look_at
+from hindsight.jobs.landing.landing_survey import NotALandingError, look_at
 from hindsight.jobs.run_pipeline import JOBS, READ_LANDING
 from tests.commands import command
 

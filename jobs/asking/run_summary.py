@@ -7,7 +7,7 @@ from itertools import groupby
 
 from hindsight.jobs.asking.open_drift import told_of, unjudged
 from hindsight.jobs.engines.asker import Asker, Record, query, records
-from hindsight.jobs.landing.landing_tally import nothing_stored
+from hindsight.jobs.landing.landing_lines import nothing_stored
 
 _MOST = 10
 _MOST_SENTENCES = 5

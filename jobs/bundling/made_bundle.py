@@ -54,10 +54,9 @@ from hindsight.schemas import (
 )
 from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.bundles.new_names import NewNames, Recorded, RingRecorder
-from hindsight.udfs.consumer.failed_reads import refusals
 from hindsight.udfs.consumer.listed_members import INFO
 from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX
-from hindsight.udfs.consumer.round_reads import BROKER, TOPIC, KnownNames, printed_names
+from hindsight.udfs.consumer.round_reads import BROKER, TOPIC, KnownNames, printed_names, refusals
 from hindsight.udfs.consumer.rows_of_rounds import near, of_rounds, on_dates
 from hindsight.udfs.consumer.topic_routes import ROUTE
 from hindsight.udfs.drift.told_beside import LOGGED_KINDS

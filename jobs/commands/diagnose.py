@@ -26,9 +26,8 @@ from hindsight.udfs.diagnosis.log_diagnosis import SILENCE_MS, Diagnosis, diagno
 from hindsight.udfs.diagnosis.log_findings import BROKER_LOG, CLIENT_LOG, LogFindings, LogKind, find_in_log
 from hindsight.udfs.diagnosis.log_members import Member
 from hindsight.udfs.diagnosis.logged_by_brokers import ByBrokers
-from hindsight.udfs.diagnosis.logged_calls import LoggedCall
 from hindsight.udfs.diagnosis.logged_ownership import UNKNOWN, Ownership, Queues
-from hindsight.udfs.diagnosis.logged_troubles import Subject, Tally, Troubles
+from hindsight.udfs.diagnosis.logged_troubles import LoggedCall, Subject, Tally, Troubles
 from hindsight.udfs.landing.landing_formats import FORMATS
 from hindsight.udfs.limits.door import judged
 from hindsight.udfs.lines.bounded_lines import Form, Line, Refusal, read_lines

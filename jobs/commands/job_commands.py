@@ -26,9 +26,8 @@ from hindsight.jobs.commands.command_options import (
 )
 from hindsight.jobs.engines.engine_choice import chosen_engine
 from hindsight.jobs.engines.opened import Opened, opened
-from hindsight.jobs.landing.landing_place import LandingPlace, look_at
 from hindsight.jobs.landing.landing_root import NOTHING_KNOWN
-from hindsight.jobs.landing.landing_survey import NOTHING_LANDED
+from hindsight.jobs.landing.landing_survey import NOTHING_LANDED, LandingPlace, look_at
 from hindsight.jobs.publishing.last_run import folders_at_rest, holds_input, last_run
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import RunContext, Step

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from hindsight.jobs.diagnosis.diagnosis_consuming import consuming_told
 from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, few, queues_told, some, wrapped
-from hindsight.udfs.diagnosis.log_diagnosis import Diagnosis
+from hindsight.udfs.diagnosis.log_diagnosis import Diagnosis, Rebalance
 from hindsight.udfs.diagnosis.log_members import Member
 from hindsight.udfs.diagnosis.logged_ownership import (
     LOG_BEGINS,
@@ -25,7 +25,6 @@ from hindsight.udfs.diagnosis.logged_ownership import (
     WHOSE_NOT_SAID,
     Ownership,
 )
-from hindsight.udfs.diagnosis.logged_rebalances import Rebalance
 from hindsight.udfs.diagnosis.logged_troubles import Tally
 from hindsight.udfs.rebalances.rebalance_triggers import (
     BY_NOTICE,

@@ -21,9 +21,8 @@ from hindsight.jobs.diagnosis.diagnosis_groups import group_told
 from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, few, some, wrapped
 from hindsight.udfs.diagnosis.log_diagnosis import CannotTell, Diagnosis
 from hindsight.udfs.diagnosis.log_findings import BROKER_LOG, LogFindings
-from hindsight.udfs.diagnosis.logged_calls import LoggedAttempt, LoggedCall
 from hindsight.udfs.diagnosis.logged_ownership import LOG_ENDS, LOG_SILENT, NO_CLIENT_LOG
-from hindsight.udfs.diagnosis.logged_troubles import Subject, Tally, Troubles
+from hindsight.udfs.diagnosis.logged_troubles import LoggedAttempt, LoggedCall, Subject, Tally, Troubles
 from hindsight.udfs.rebalances.rebalance_triggers import START
 
 _MOST_CALLS = 10  # of one process, that are told one by one

@@ -19,8 +19,8 @@ from hindsight.jobs.drift.drift_routes import END_SCHEMA, ENDS, NAMES, ROUTE_ENT
 from hindsight.jobs.drift.drift_tables import OF_KIND, expected_rows, group_round_rows, plain_rows
 from hindsight.jobs.drift.group_split import HOUR_US
 from hindsight.jobs.drift.walk_cuts import NO_CUTS, CutRows, Cuts, KeptSoFar, change_key
-from hindsight.jobs.engines.blobs import Blob, Given
 from hindsight.jobs.engines.rare_collections import rare_collections
+from hindsight.jobs.engines.runner import Blob, Given
 from hindsight.jobs.lake.cluster_dates import DAY_MS, OPENING, Addresses, midnight_of
 from hindsight.jobs.publishing.row_lineage import Lineage
 from hindsight.schemas import (
@@ -46,8 +46,16 @@ from hindsight.schemas import (
 from hindsight.udfs.consumer.broker_assignment import RequestModes
 from hindsight.udfs.consumer.captured_rounds import CapturedRounds, captured_rounds
 from hindsight.udfs.consumer.group_rows import to_ms
-from hindsight.udfs.consumer.member_rules import SHOWN, Shown, Sighting, handed_on, setting_of, telling
-from hindsight.udfs.consumer.member_signs import EVENTS, Heartbeats
+from hindsight.udfs.consumer.member_rules import (
+    EVENTS,
+    SHOWN,
+    Heartbeats,
+    Shown,
+    Sighting,
+    handed_on,
+    setting_of,
+    telling,
+)
 from hindsight.udfs.consumer.offset_marks import Lag
 from hindsight.udfs.consumer.owned_queues import Lags, OwnedQueues, PoppedQueues, reading_instants
 from hindsight.udfs.consumer.queue_ends import QueueEnds

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from hindsight.jobs.drift.group_split import Cutting, Split, of_cluster
 from hindsight.jobs.engines.arrow_lake import DataFile
-from hindsight.jobs.engines.blobs import Blob
 from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.runner import Blob
 from hindsight.schemas import (
     CLIENT_EVENT,
     CLIENT_HEARTBEAT,
@@ -33,12 +33,10 @@ from hindsight.schemas import (
 )
 from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.consumer.broker_assignment import NEEDED as MODES
-from hindsight.udfs.consumer.failed_reads import refusals
 from hindsight.udfs.consumer.listed_members import INFO
-from hindsight.udfs.consumer.member_rules import CLIENT_LOG, RUNNING_INFO, SHOWN
-from hindsight.udfs.consumer.member_signs import EVENTS
+from hindsight.udfs.consumer.member_rules import CLIENT_LOG, EVENTS, RUNNING_INFO, SHOWN
 from hindsight.udfs.consumer.owned_queues import LAG, OWNER, POPPED
-from hindsight.udfs.consumer.round_reads import OF_GROUPS, printed_names
+from hindsight.udfs.consumer.round_reads import OF_GROUPS, printed_names, refusals
 from hindsight.udfs.consumer.rows_of_rounds import (
     NEEDED_OF_CAPTURES,
     are_nearest,

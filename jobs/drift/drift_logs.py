@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from hindsight.jobs.drift.drift_cut import CLIENT_EVENT_COLUMNS, LOGGED_SCHEMA, columns_of, logged_lines, of_clusters
 from hindsight.jobs.drift.group_split import Cutting
 from hindsight.jobs.engines.arrow_lake import DataFile
-from hindsight.jobs.engines.blobs import Blob
 from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.runner import Blob
 from hindsight.schemas import CLIENT_EVENT
 from hindsight.udfs.consumer.rows_of_rounds import near, on_dates
 from hindsight.udfs.logs.log_wrappers import log_of

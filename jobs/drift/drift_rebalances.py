@@ -12,7 +12,7 @@ import pyarrow as pa
 from hindsight.jobs.drift.drift_cut import cut_schema
 from hindsight.jobs.drift.drift_logs import NAMELESS, NAMELESS_SCHEMA
 from hindsight.jobs.drift.drift_tables import plain_rows
-from hindsight.jobs.engines.blobs import Given
+from hindsight.jobs.engines.runner import Given
 from hindsight.jobs.lake.cluster_dates import DAY_MS, midnight_of
 from hindsight.schemas import CLIENT_EVENT, MEMBERSHIP_EVENT, REBALANCE_EVENT, REBALANCE_RESULT, REBALANCE_STATE, Table
 from hindsight.udfs.consumer.group_rows import to_instant, to_ms

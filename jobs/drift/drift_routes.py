@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from hindsight.jobs.drift.drift_cut import SIGNS_OF_SERVERS, columns_of, near_rounds, of_clusters, rounds_of, subscribed
 from hindsight.jobs.drift.group_split import Cutting, Split, key_of
 from hindsight.jobs.engines.arrow_lake import DataFile
-from hindsight.jobs.engines.blobs import Blob, copies
 from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.runner import Blob, copies
 from hindsight.schemas import SNAPSHOT_CAPTURE, TOPIC_ROUTE, TOPIC_STATUS, Table
 from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX, END
 from hindsight.udfs.consumer.round_reads import BROKER, NAMED, TOPIC

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.jobs.engines.blobs import Blob
+from hindsight.jobs.engines.runner import Blob
 from hindsight.jobs.lake.cluster_dates import Addresses
 from hindsight.udfs.consumer.rows_of_rounds import Nearest, microseconds
 from hindsight.udfs.servers.server_fold import SERVERS

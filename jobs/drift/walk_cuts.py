@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from hindsight.jobs.drift.drift_routes import END_SCHEMA
-from hindsight.jobs.engines.blobs import Given
+from hindsight.jobs.engines.runner import Given
 from hindsight.udfs.consumer.member_rules import Sighting
 from hindsight.udfs.consumer.topic_facts import Expected
 from hindsight.udfs.groups.group_fold import GroupFold

@@ -35,10 +35,17 @@ from hindsight.jobs.engines.arrow_lake import (
     Where,
     written_meanwhile,
 )
-from hindsight.jobs.engines.changed_files import Rest, files_of, partition_of, too_many_small, updated, with_keys
+from hindsight.jobs.engines.changed_files import (
+    LocalCandidates,
+    Rest,
+    files_of,
+    partition_of,
+    too_many_small,
+    updated,
+    with_keys,
+)
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.kept_between_runs import KeptNotes
-from hindsight.jobs.engines.local_candidates import LocalCandidates
 from hindsight.jobs.engines.stored_table import Change, OpenTables, changes_since, stored_table
 from hindsight.jobs.engines.unseen_spark import unseen_spark
 from hindsight.jobs.lake.cluster_dates import ClusterDate

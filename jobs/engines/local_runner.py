@@ -22,8 +22,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from hindsight.jobs.engines.blobs import Blob, Entry, Given, Spool, packed
-from hindsight.jobs.engines.runner import Kernel, KernelFailedError, KeyKernel, RowKernel
+from hindsight.jobs.engines.runner import (
+    Blob,
+    Entry,
+    Given,
+    Kernel,
+    KernelFailedError,
+    KeyKernel,
+    RowKernel,
+    Spool,
+    packed,
+)
 from hindsight.jobs.running.interrupts import STOPPING, undisturbed
 from hindsight.jobs.running.scratch_folder import ScratchFolder
 from hindsight.jobs.running.unseen import pandas_when_asked

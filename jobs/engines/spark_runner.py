@@ -15,8 +15,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from hindsight.jobs.engines.blobs import Blob, Entry, Given, Packed, Spool, packed, unpacked
-from hindsight.jobs.engines.runner import Kernel, KeyKernel, RowKernel
+from hindsight.jobs.engines.runner import (
+    Blob,
+    Entry,
+    Given,
+    Kernel,
+    KeyKernel,
+    Packed,
+    RowKernel,
+    Spool,
+    packed,
+    unpacked,
+)
 from hindsight.jobs.engines.spark_sql import staged
 from hindsight.jobs.running.scratch_folder import ScratchFolder
 

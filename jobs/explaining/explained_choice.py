@@ -19,7 +19,7 @@ from hindsight.jobs.explaining.explanation import (
 )
 from hindsight.udfs.fault_tolerance import FaultItem, FaultTable
 from hindsight.udfs.not_available_duration import not_available_duration
-from hindsight.udfs.producer.send_outcome import fault_update
+from hindsight.udfs.producer.attempt_updates import fault_update
 from hindsight.udfs.release_profiles import PROFILES, FaultProfile, profile_named
 
 _ORDER = ("at", "begin_at", "thread", "msg_id")

@@ -25,16 +25,15 @@ import pyarrow as pa
 
 from hindsight.conf.settings import Settings
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
-from hindsight.jobs.engines.blobs import Blob
-from hindsight.jobs.engines.runner import Runner
+from hindsight.jobs.engines.runner import Blob, Runner
 from hindsight.jobs.intake.intake_course import LandingRead, read_landing, store_read
 from hindsight.jobs.intake.intake_reading import Beside
 from hindsight.jobs.intake.intake_rivals import Completed
 from hindsight.jobs.intake.read_options import read_options
 from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.landing.landing_lines import nothing_stored
 from hindsight.jobs.landing.landing_root import NOTHING_KNOWN
 from hindsight.jobs.landing.landing_survey import LandingFile, survey
-from hindsight.jobs.landing.landing_tally import nothing_stored
 from hindsight.jobs.landing.ledger import ledger, named
 from hindsight.jobs.publishing.quality_gate import check
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange, IntakeResult, RunContext

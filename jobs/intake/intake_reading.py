@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from hindsight.jobs.engines.arrow_lake import DataFile, StagedFile
-from hindsight.jobs.engines.blobs import Blob
 from hindsight.jobs.engines.data_files import Staging, TableFolder
+from hindsight.jobs.engines.runner import Blob
 from hindsight.jobs.landing.landing_lines import ReadOptions, read_file
 from hindsight.jobs.landing.landing_survey import LandingFile
 from hindsight.udfs.formats.plain_rows import LinesRead

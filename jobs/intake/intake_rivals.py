@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from hindsight.jobs.engines.blobs import Blob, Given
 from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.runner import Blob, Given
 from hindsight.jobs.intake.intake_reading import (
     FRESH,
     READ,

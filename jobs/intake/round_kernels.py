@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from hindsight.jobs.engines.arrow_columns import chosen, conformed_rows, meets
 from hindsight.jobs.engines.arrow_lake import DataFile, Where
-from hindsight.jobs.engines.blobs import Blob, Given
 from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.runner import Blob, Given
 from hindsight.schemas import COLLECTION_ROUND, CONSUMER_HEARTBEAT, SNAPSHOT_CAPTURE, Table
 from hindsight.schemas.arrow_types import row_schema
 from hindsight.udfs.consumer.capture_rounds import (

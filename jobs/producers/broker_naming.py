@@ -17,9 +17,8 @@ import pyarrow.compute as pc
 
 from hindsight.jobs.engines.arrow_columns import chosen
 from hindsight.jobs.engines.arrow_lake import ArrowLake, DataFile, Where
-from hindsight.jobs.engines.blobs import Blob
 from hindsight.jobs.engines.data_files import TableFolder
-from hindsight.jobs.engines.runner import OfHeap, Runner, heaps
+from hindsight.jobs.engines.runner import Blob, OfHeap, Runner, heaps
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.landing.ledger import ledger
 from hindsight.schemas import SEND_ATTEMPT, TOPIC_ROUTE

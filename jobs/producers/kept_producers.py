@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.jobs.engines.blobs import Blob
-from hindsight.jobs.engines.runner import Blobs
+from hindsight.jobs.engines.runner import Blob, Blobs
 from hindsight.jobs.lake.cluster_dates import Addresses, ClusterDate, midnight_of
 from hindsight.jobs.producers.producer_buckets import APART, FOLDS, KEPT_FOLDS, KEPT_SENDS, SENDS, WATCHED, WENT_ON
 from hindsight.jobs.publishing.kept_walks import Cut, Kept, KeptWalks, Start, cuts_of, midnight_us

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from hindsight.jobs.engines.arrow_columns import conformed_rows
-from hindsight.jobs.engines.blobs import Blob
+from hindsight.jobs.engines.runner import Blob
 from hindsight.schemas import Table
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from hindsight.udfs.fault_tolerance import FaultTable, profile_for
-from hindsight.udfs.producer.send_outcome import fault_update
+from hindsight.udfs.producer.attempt_updates import fault_update
 from tests.conftest import CAPTURES
 
 SYNC_AND_ONEWAY = ("4.7.1_laton", "4.7.1_short", "4.9.8_short", "5.3.3_laton", "4.7.1_oneway", "5.3.3_oneway")

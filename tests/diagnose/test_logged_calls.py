@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hindsight.udfs.diagnosis.logged_calls import NO_TIME_MS
+from hindsight.udfs.diagnosis.logged_troubles import NO_TIME_MS
 from tests.conftest import GOLDEN
 from tests.diagnose.made_logs import log
 from tests.diagnose.test_diagnose_command import as_json, diagnose

@@ -11,10 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark import cloudpickle
 
-from hindsight.jobs.engines import blobs
-from hindsight.jobs.engines.blobs import Blob
 from hindsight.jobs.engines.local_runner import LocalRunner
-from hindsight.jobs.engines.runner import KernelFailedError
+from hindsight.jobs.engines.runner import Blob, KernelFailedError
 from tests.random_examples import examples
 
 TASKS = st.lists(
@@ -91,7 +89,7 @@ def test_a_table_of_parts_with_dictionaries_of_their_own_comes_whole(runner):
 
 
 def test_a_large_blob_goes_in_parts(runner, monkeypatch):
-    monkeypatch.setattr(blobs, "_MOST_BYTES", 800)
+    monkeypatch.setattr("hindsight.jobs.engines.runner._MOST_BYTES", 800)
     rows = pa.table({"n": list(range(1_000))})
     parts = list(runner.each(echo, [rows]).tables("echo"))
     assert len(parts) == 10

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hindsight.udfs.allocation import MessageQueue, allocate
-from hindsight.udfs.drift.churn import Moves, moves
+from hindsight.udfs.drift.disturbances import Moves, moves
 from tests.default_timing import default_timing
 from tests.histories.test_incidents import allocated, at, history
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from hindsight.udfs.consumer.failed_reads import CHANNEL, LEFT_OUT, NOTHING
 from hindsight.udfs.consumer.round_facts import Connection
-from hindsight.udfs.consumer.round_reads import NEEDED, reads_of
+from hindsight.udfs.consumer.round_reads import CHANNEL, LEFT_OUT, NEEDED, NOTHING, reads_of
 from hindsight.udfs.drift.group_history import GroupHistory
 from hindsight.udfs.drift.group_memory import Reading
 from hindsight.udfs.limits.unread_answers import UNREADABLE

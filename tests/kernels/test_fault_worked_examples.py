@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hindsight.udfs.fault_tolerance import PROFILES, FaultTable, RouteBroker, compute_not_available_duration
-from hindsight.udfs.producer.send_outcome import fault_update
+from hindsight.udfs.producer.attempt_updates import fault_update
 
 TIMEOUT = "org.apache.rocketmq.remoting.exception.RemotingTimeoutException"
 WAIT_TIMEOUT = "org.apache.rocketmq.client.exception.MQClientException"

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from hindsight.udfs.producer.retry_rules import CODES, Attempt, judge
-from hindsight.udfs.producer.send_results import ends_async_send, may_be_stored, once_result, sync_result, twice_because
+from hindsight.udfs.producer.retry_rules import (
+    CODES,
+    Attempt,
+    ends_async_send,
+    judge,
+    may_be_stored,
+    once_result,
+    sync_result,
+    twice_because,
+)
 from tests.send_call_vectors import BY_TEST, HELD_BACK, vectors
 
 RELEASES = 17

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.udfs.producer.retry_rules import Attempt, SendSettings, judge
-from hindsight.udfs.producer.send_results import may_be_stored, sync_result, twice_because
+from hindsight.udfs.producer.retry_rules import Attempt, SendSettings, judge, may_be_stored, sync_result, twice_because
 from hindsight.udfs.release_profiles import PROFILES
 from tests.folded import epoch_ms
 from tests.sent_producer import BROKER, CONNECT, TIMEOUT, Producer, at, over_midnight

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hindsight.udfs.producer.send_outcome import FaultUpdate, fault_update
+from hindsight.udfs.producer.attempt_updates import FaultUpdate, fault_update
 from hindsight.udfs.release_profiles import PROFILES, FaultProfile
 
 REMOTING = "org.apache.rocketmq.remoting.exception."

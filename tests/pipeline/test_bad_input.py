@@ -12,8 +12,8 @@ import pytest
 
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.intake.read_options import read_options
+from hindsight.jobs.landing.landing_lines import tally_of
 from hindsight.jobs.landing.landing_survey import survey
-from hindsight.jobs.landing.landing_tally import tally_of
 from hindsight.udfs.landing.landing_formats import FORMATS
 from tests.lake_rows import LakeRows
 from tests.pipeline.damaged_files import CLUSTER, HOSTILE_NAME

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from hindsight.schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, TABLES
 from hindsight.schemas.arrow_types import row_schema
-from hindsight.udfs.formats.hook_blocks import COLUMNS, HOOK_LINES, MEMBERS
-from hindsight.udfs.formats.hook_lines import parse_hook_lines
+from hindsight.udfs.formats.hook_lines import COLUMNS, HOOK_LINES, MEMBERS, parse_hook_lines
 from hindsight.udfs.formats.plain_rows import LINE_NUMBER, LineReader
 from hindsight.udfs.landing.landed_rows import TableShape, columns_read
 from hindsight.udfs.limits.door import _MASKS, _is_of_names, is_of_one_text, judged, severities

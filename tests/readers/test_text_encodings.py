@@ -8,9 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hindsight.jobs.landing.landing_lines import ReadOptions
+from hindsight.jobs.landing.landing_lines import ReadOptions, tally_of
 from hindsight.jobs.landing.landing_survey import LandingFile
-from hindsight.jobs.landing.landing_tally import tally_of
 from hindsight.udfs.landing.parsers import PARSERS
 from hindsight.udfs.limits.door import severities
 from hindsight.udfs.lines.bounded_lines import read_lines

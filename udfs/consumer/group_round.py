@@ -10,7 +10,6 @@ from typing import Any
 
 from hindsight.udfs.clients.client_kinds import GRPC, OTHER, knows_logical_queues, pulls, shows_queues
 from hindsight.udfs.consumer.expected_allocation import MemberRule
-from hindsight.udfs.consumer.failed_reads import LEFT_OUT
 from hindsight.udfs.consumer.mixed_clients import Disagreement, Lists, disagreement
 from hindsight.udfs.consumer.round_facts import (
     NOT_SUPPORTED,
@@ -24,6 +23,7 @@ from hindsight.udfs.consumer.round_facts import (
     Read,
     TopicRound,
 )
+from hindsight.udfs.consumer.round_reads import LEFT_OUT
 from hindsight.udfs.strategies.member_families import is_of_other_language
 from hindsight.udfs.values.message_queues import lite_parent
 

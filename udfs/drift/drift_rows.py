@@ -12,8 +12,7 @@ from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.group_rows import Row, to_instant
 from hindsight.udfs.consumer.round_facts import Owner
-from hindsight.udfs.drift.churn import Change
-from hindsight.udfs.drift.disturbances import Disturbance
+from hindsight.udfs.drift.disturbances import Change, Disturbance
 from hindsight.udfs.drift.group_history import Judged, Round, fold_attached
 from hindsight.udfs.drift.incidents import Incident
 from hindsight.udfs.drift.root_cause import UNEXPLAINED

@@ -27,12 +27,11 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 from hindsight.udfs.consumer.drift_timing import Maintenance, Timing
-from hindsight.udfs.consumer.failed_reads import LEFT_OUT
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.offset_marks import Reading
 from hindsight.udfs.consumer.round_facts import Past, Queue, TopicQueue
-from hindsight.udfs.drift.churn import Change, Churn
-from hindsight.udfs.drift.disturbances import Disturbance, Grace, grace_of
+from hindsight.udfs.consumer.round_reads import LEFT_OUT
+from hindsight.udfs.drift.disturbances import Change, Churn, Disturbance, Grace, grace_of
 from hindsight.udfs.drift.drift_rules import BY_INSTANTS, BY_READINGS, BY_STANDING, absence_is_told, findings
 from hindsight.udfs.drift.finding import NO_OWNER, SEVERITIES, Finding, Subject, queue_name, subject_of
 from hindsight.udfs.drift.group_memory import GroupMemory

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from hindsight.udfs.consumer.absent_members import Absence
 from hindsight.udfs.consumer.drift_timing import Timing
-from hindsight.udfs.consumer.failed_reads import UNHEARD_MS
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.offset_marks import OffsetMarks, Reading
 from hindsight.udfs.consumer.round_facts import (
@@ -23,6 +22,7 @@ from hindsight.udfs.consumer.round_facts import (
     TopicQueue,
     TopicRound,
 )
+from hindsight.udfs.consumer.round_reads import UNHEARD_MS
 from hindsight.udfs.drift.disturbances import (
     AGREE,
     ROLLOUT,

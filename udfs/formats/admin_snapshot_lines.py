@@ -25,9 +25,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from hindsight.udfs.formats.admin_answers import ANSWERS, read_answer, read_subscriptions
+from hindsight.udfs.formats.admin_answers import ANSWERS, Answer, read_answer, read_subscriptions
 from hindsight.udfs.formats.answer_parts import UnansweredError, error_code, objects, raw_list, raw_object, unwrapped
-from hindsight.udfs.formats.broker_settings import Answer
 from hindsight.udfs.limits.unread_answers import NOT_ASKED, asked_in_vain
 from hindsight.udfs.lines.parsed_line import (
     ERROR_CHARS,

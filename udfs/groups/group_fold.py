@@ -26,14 +26,12 @@ from typing import Any, NamedTuple, TypeVar
 from hindsight.udfs.consumer.broker_rounds import ASSIGNMENT, NOT_ASSIGNED, Assigned, BrokerAssignments
 from hindsight.udfs.consumer.group_rows import Again, said_again
 from hindsight.udfs.consumer.listed_members import Row, listed_members
-from hindsight.udfs.consumer.member_rules import Rules, member_rules
-from hindsight.udfs.consumer.member_signs import member_events
-from hindsight.udfs.consumer.missing_inputs import Inputs
+from hindsight.udfs.consumer.member_rules import Rules, member_events, member_rules
 from hindsight.udfs.consumer.offset_marks import Lag
 from hindsight.udfs.consumer.owned_queues import NOTHING_POPPED, Owned, OwnedQueues, PoppedQueues
 from hindsight.udfs.consumer.round_reads import NEEDED, NEEDED_AGAIN, reads_of
 from hindsight.udfs.consumer.rows_of_rounds import EPOCH, RoundKey, instant
-from hindsight.udfs.consumer.topic_facts import Expected, GroupFacts, JudgedTopic, TopicFacts, verdict
+from hindsight.udfs.consumer.topic_facts import Expected, GroupFacts, Inputs, JudgedTopic, TopicFacts, verdict
 from hindsight.udfs.consumer.topic_routes import Route
 from hindsight.udfs.groups.group_walk import (
     DRIFT,

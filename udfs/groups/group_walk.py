@@ -17,8 +17,7 @@ from hindsight.udfs.consumer.captured_rounds import CapturedRounds
 from hindsight.udfs.consumer.drift_timing import Maintenance, Timing
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.group_rows import again, group_round, hosts_of, readings, to_instant, to_ms
-from hindsight.udfs.consumer.member_rules import Setting, Shown
-from hindsight.udfs.consumer.member_signs import Heartbeats
+from hindsight.udfs.consumer.member_rules import Heartbeats, Setting, Shown
 from hindsight.udfs.consumer.offset_marks import Lag
 from hindsight.udfs.consumer.queue_ends import QueueEnds
 from hindsight.udfs.consumer.rows_of_rounds import RoundKey

@@ -39,7 +39,7 @@ def _by_itself(module: str, name: str) -> Parser:
 
 
 def _hook_rows() -> PlainFormat:
-    from hindsight.udfs.formats.hook_blocks import HOOK_LINES
+    from hindsight.udfs.formats.hook_lines import HOOK_LINES
 
     return HOOK_LINES
 

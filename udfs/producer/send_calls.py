@@ -23,12 +23,16 @@ from hindsight.udfs.producer.retry_rules import (
     RECORD_ENDS,
     Attempt,
     Judgement,
+    Result,
     SendSettings,
     after,
+    ends_async_send,
     judge,
+    once_result,
+    sync_result,
+    twice_because,
     used_up_by,
 )
-from hindsight.udfs.producer.send_results import Result, ends_async_send, once_result, sync_result, twice_because
 from hindsight.udfs.producer.unseen_life import LOST_LINES
 from hindsight.udfs.release_profiles import FaultProfile
 from hindsight.udfs.values.arrays import BoolArray

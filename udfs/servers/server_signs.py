@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.consumer.failed_reads import OF_CHANNEL
 from hindsight.udfs.consumer.listed_members import INFO
+from hindsight.udfs.consumer.round_reads import OF_CHANNEL
 from hindsight.udfs.consumer.rows_of_rounds import microseconds
 from hindsight.udfs.consumer.topic_routes import ROUTE
 from hindsight.udfs.limits.unread_answers import NOT_ASKED, UNREADABLE

@@ -37,7 +37,7 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from hindsight.udfs.producer.send_outcome import failure_of
+from hindsight.udfs.producer.attempt_updates import failure_of
 
 # How long after its last sign a process that is seen no more may have lived: recorders give one every 30 s.
 SIGN = timedelta(seconds=35)
