@@ -15,6 +15,8 @@ BROKERS, PRODUCERS = 200, 2000
 COLUMNS = """CURRENT_TIMESTAMP() AS computed_at, 'r' AS run_id, 'c' AS cluster, DATE'2026-11-21' AS event_date,
     'pg' AS producer_group, CONCAT('10.0.', p DIV 250, '.', p % 250, '@producer-', p) AS client_id,
     TIMESTAMP'2026-11-21 00:00:00' AS started_at, 'P498' AS profile, 'certain' AS certainty"""
+# what is written on, in px of CSS: a centimetre of margin at each side
+SHEETS = {"A4": 718, "Letter": 740}
 in_chromium = pytest.mark.skipif(chromium() is None, reason=NO_CHROMIUM)
 
 
@@ -98,6 +100,21 @@ def test_axe_finds_nothing_serious(hostile, scheme):
     for width in WIDTHS.values():
         with looked_at(hostile, width, scheme=scheme) as (tab, _):
             assert violations(tab) == []
+
+
+@in_chromium
+@pytest.mark.parametrize("sheet", SHEETS.values(), ids=SHEETS)
+def test_on_paper_nothing_runs_off_the_sheet_and_what_colour_says_stays(hostile, sheet):
+    beyond = f"n => n.getBoundingClientRect().right > {sheet}"
+    with looked_at(hostile, 1440) as (tab, _):
+        tab.emulate_media(media="print")
+        tab.set_viewport_size({"width": sheet, "height": 1000})
+        tab.wait_for_timeout(300)
+        tables = "document.querySelectorAll('table')"
+        assert tab.evaluate(f"{tables}.length") > 10
+        assert tab.evaluate(f"[...{tables}].filter({beyond}).map(n => n.closest('section').id)") == []
+        assert tab.evaluate("document.documentElement.scrollWidth") == sheet
+        assert tab.evaluate("getComputedStyle(document.querySelector('.severity')).printColorAdjust") == "exact"
 
 
 @in_chromium
