@@ -6,68 +6,16 @@ from typing import Any
 
 from hindsight.conf.settings import Settings, as_text, fingerprint
 from hindsight.jobs.command_line import main
-from hindsight.jobs.drift.drift_derivation import declared_clients, derive
+from hindsight.jobs.drift.drift_derivation import CLOSING, DERIVED, INPUTS, declared_clients, derive
 from hindsight.jobs.drift.kept_groups import Walks
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.engines.runner import Runner
 from hindsight.jobs.publishing.publication import Derivation, Stretch, publish
 from hindsight.jobs.running.run_context import PublicationResult, RunContext
-from hindsight.schemas import (
-    ALLOCATION_DRIFT,
-    BROKER_ASSIGNMENT,
-    CLIENT_EVENT,
-    CLIENT_HEARTBEAT,
-    CLIENT_STRATEGY_STATE,
-    CONSUMER_HEARTBEAT,
-    DRIFT_INCIDENT,
-    EXPECTED_ALLOCATION,
-    GROUP_DRIFT_STATE,
-    GROUP_ROUND,
-    MEMBERSHIP_CHANGE,
-    MEMBERSHIP_EVENT,
-    MESSAGE_REQUEST_MODE,
-    POP_ASSIGNMENT,
-    QUEUE_OWNERSHIP,
-    QUEUE_PROGRESS,
-    REBALANCE_EVENT,
-    REBALANCE_RESULT,
-    REBALANCE_STATE,
-    SNAPSHOT_CAPTURE,
-    SUBSCRIPTION_GROUP,
-    TOPIC_ROUTE,
-    TOPIC_STATUS,
-)
+from hindsight.schemas import ALLOCATION_DRIFT, DRIFT_INCIDENT, GROUP_ROUND
 from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.landing.landing_formats import formats_of
 from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
-
-_INPUTS = (
-    SNAPSHOT_CAPTURE,
-    CONSUMER_HEARTBEAT,
-    QUEUE_OWNERSHIP,
-    POP_ASSIGNMENT,
-    QUEUE_PROGRESS,
-    MESSAGE_REQUEST_MODE,
-    SUBSCRIPTION_GROUP,
-    TOPIC_ROUTE,
-    TOPIC_STATUS,
-    REBALANCE_RESULT,
-    CLIENT_EVENT,
-    CLIENT_HEARTBEAT,
-    MEMBERSHIP_EVENT,
-)
-_TABLES = (
-    CLIENT_STRATEGY_STATE,
-    GROUP_DRIFT_STATE,
-    REBALANCE_STATE,
-    EXPECTED_ALLOCATION,
-    BROKER_ASSIGNMENT,
-    ALLOCATION_DRIFT,
-    MEMBERSHIP_CHANGE,
-    REBALANCE_EVENT,
-    DRIFT_INCIDENT,
-    GROUP_ROUND,
-)
 
 
 def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunContext) -> PublicationResult:
@@ -81,13 +29,13 @@ def derivation(settings: Settings, runner: Runner, premises: Premises = NOTHING_
     Raises: SettingsError: the settings name a client family that there is not.
     """
     declared_clients(settings)  # refused before anything is read
-    walks = Walks(_INPUTS, settings.drift.lookback_s, settings.drift.progress_valid_s)
+    walks = Walks(INPUTS, settings.drift.lookback_s, settings.drift.progress_valid_s)
     return Derivation(
         job="flag_allocation_drift",
         formats=formats_of("consumer"),
-        inputs=_INPUTS,
-        tables=_TABLES,
-        closing=(CLIENT_STRATEGY_STATE, GROUP_DRIFT_STATE, REBALANCE_STATE),
+        inputs=INPUTS,
+        tables=DERIVED,
+        closing=CLOSING,
         settings_fingerprint=fingerprint(settings.drift, settings.rounds, settings.timing),
         settings=as_text(drift=settings.drift, rounds=settings.rounds, timing=settings.timing),
         compute=lambda stretch: _compute(stretch, settings, runner, premises, walks),
@@ -103,7 +51,7 @@ def _compute(
 ) -> dict[str, Any]:
     is_kept = stretch.lake.spark is None and premises == NOTHING_SUPPOSED
     made = derive(stretch, settings, runner, premises, walks if is_kept else None)
-    return {table.name: made.rows(table.name, arrow_schema(table)) for table in _TABLES}
+    return {table.name: made.rows(table.name, arrow_schema(table)) for table in DERIVED}
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import hindsight.schemas as schemas
 from hindsight.conf.failure import ExpectedError
 from hindsight.conf.settings import Settings
 from hindsight.jobs.bundling.derived_again import KnownDates, Side, derived_again, known_dates, own_rows
@@ -28,30 +29,7 @@ from hindsight.jobs.engines.arrow_columns import no_rows
 from hindsight.jobs.engines.arrow_lake import Where
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.schemas import (
-    CLIENT_EVENT,
-    CLIENT_HEARTBEAT,
-    CLIENT_STRATEGY_STATE,
-    CONSUMER_HEARTBEAT,
-    FAULT_ITEM_STATE,
-    GROUP_DRIFT_STATE,
-    LOST_LINES,
-    MEMBERSHIP_EVENT,
-    MESSAGE_REQUEST_MODE,
-    POP_ASSIGNMENT,
-    PRODUCER_INSTANCE,
-    PRODUCER_REPLAY,
-    QUEUE_OWNERSHIP,
-    QUEUE_PROGRESS,
-    REBALANCE_RESULT,
-    REBALANCE_STATE,
-    SEND_ATTEMPT,
-    SNAPSHOT_CAPTURE,
-    SUBSCRIPTION_GROUP,
-    TOPIC_ROUTE,
-    TOPIC_STATUS,
-    Table,
-)
+from hindsight.schemas import Table
 from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.bundles.new_names import NewNames, Recorded, RingRecorder
 from hindsight.udfs.consumer.listed_members import INFO
@@ -68,9 +46,9 @@ from hindsight.udfs.servers.server_fold import SERVERS
 from hindsight.udfs.servers.server_signs import ANSWERED, said_of_servers
 
 Rows = dict[Table, pa.Table]
-_OF_ROUNDS = (CONSUMER_HEARTBEAT, QUEUE_OWNERSHIP, POP_ASSIGNMENT, QUEUE_PROGRESS)
+_OF_ROUNDS = (schemas.CONSUMER_HEARTBEAT, schemas.QUEUE_OWNERSHIP, schemas.POP_ASSIGNMENT, schemas.QUEUE_PROGRESS)
 _ABOUT = ("consumer_group", "client_id", "topic", "producer_group", "strategy", "subscriptions", "member_ids")
-OPENING = (CLIENT_STRATEGY_STATE, GROUP_DRIFT_STATE, REBALANCE_STATE)
+OPENING = (schemas.CLIENT_STRATEGY_STATE, schemas.GROUP_DRIFT_STATE, schemas.REBALANCE_STATE)
 
 
 class GroupSlice:
@@ -84,25 +62,25 @@ class GroupSlice:
     def rows(self) -> Rows:
         """By table."""
         found = {table: self._judged(self._own(table)) for table in _OF_ROUNDS}
-        captures = self._own(SNAPSHOT_CAPTURE)
-        found[QUEUE_PROGRESS] = self._with_whole_names(found[QUEUE_PROGRESS])
+        captures = self._own(schemas.SNAPSHOT_CAPTURE)
+        found[schemas.QUEUE_PROGRESS] = self._with_whole_names(found[schemas.QUEUE_PROGRESS])
         topics = self._topics(self._judged(captures), found)
         of_cluster = [*self._cluster_s_captures(topics), self._of_servers(topics)]
-        found[SNAPSHOT_CAPTURE] = pa.concat_tables([self._of_captures(captures), *of_cluster])
+        found[schemas.SNAPSHOT_CAPTURE] = pa.concat_tables([self._of_captures(captures), *of_cluster])
         of_topics = (
             {} if self._group == SERVERS else {"topic": topics}
         )  # any route tells whether a broker takes messages
-        found[TOPIC_ROUTE] = self._judged(self._all(TOPIC_ROUTE, **of_topics))
+        found[schemas.TOPIC_ROUTE] = self._judged(self._all(schemas.TOPIC_ROUTE, **of_topics))
         dead = f"{DEAD_LETTER_PREFIX}{self._group}"
-        found[TOPIC_STATUS] = self._judged(self._all(TOPIC_STATUS, topic=[*topics, dead]))
-        modes = self._judged(self._all(MESSAGE_REQUEST_MODE))
+        found[schemas.TOPIC_STATUS] = self._judged(self._all(schemas.TOPIC_STATUS, topic=[*topics, dead]))
+        modes = self._judged(self._all(schemas.MESSAGE_REQUEST_MODE))
         of_group = pc.or_kleene(pc.is_null(modes["consumer_group"]), pc.equal(modes["consumer_group"], self._group))
-        found[MESSAGE_REQUEST_MODE] = modes.filter(of_group)
-        results = self._own(REBALANCE_RESULT)
-        found[SUBSCRIPTION_GROUP] = self._judged(self._own(SUBSCRIPTION_GROUP))
-        found[REBALANCE_RESULT] = results.filter(pa.array(on_dates(results, near(self._dates, (-1, 0)))))
-        found[CLIENT_EVENT] = self._events(found[REBALANCE_RESULT])
-        for table in (CLIENT_HEARTBEAT, MEMBERSHIP_EVENT):
+        found[schemas.MESSAGE_REQUEST_MODE] = modes.filter(of_group)
+        results = self._own(schemas.REBALANCE_RESULT)
+        found[schemas.SUBSCRIPTION_GROUP] = self._judged(self._own(schemas.SUBSCRIPTION_GROUP))
+        found[schemas.REBALANCE_RESULT] = results.filter(pa.array(on_dates(results, near(self._dates, (-1, 0)))))
+        found[schemas.CLIENT_EVENT] = self._events(found[schemas.REBALANCE_RESULT])
+        for table in (schemas.CLIENT_HEARTBEAT, schemas.MEMBERSHIP_EVENT):
             found[table] = self._all(table, client_group=[self._group])
         return found
 
@@ -131,8 +109,8 @@ class GroupSlice:
 
     def _cluster_s_captures(self, topics: Sequence[str]) -> Iterable[pa.Table]:
         """Reads of routes; and of the reads that tell of a proxy one a collector and date."""
-        yield self._judged(self._all(SNAPSHOT_CAPTURE, topic=topics, kind=[ROUTE]))
-        others = self._judged(self._all(SNAPSHOT_CAPTURE, error_code=[3]))
+        yield self._judged(self._all(schemas.SNAPSHOT_CAPTURE, topic=topics, kind=[ROUTE]))
+        others = self._judged(self._all(schemas.SNAPSHOT_CAPTURE, error_code=[3]))
         for place in range(len(others)):
             one = others.slice(place, 1)
             told = refusals(one)
@@ -143,7 +121,7 @@ class GroupSlice:
         """What shows how servers were, without who was asked about: all that was lost, and of each server and sweep the
         last answer.
         """
-        rows = self._judged(self._all(SNAPSHOT_CAPTURE)).sort_by("captured_at")
+        rows = self._judged(self._all(schemas.SNAPSHOT_CAPTURE)).sort_by("captured_at")
         place = ["collector", "round_at", "broker_name", "name_server"]
         told = rows.select(place).append_column("said", said_of_servers(rows))
         told = told.append_column("last", pa.array(range(len(rows)), pa.int64()))
@@ -166,7 +144,8 @@ class GroupSlice:
 
     def _events(self, results: pa.Table) -> pa.Table:
         events = self._lake.rows(
-            CLIENT_EVENT, where=Where(dates=[ClusterDate(self._cluster, day) for day in near(self._dates, (-1, 0))])
+            schemas.CLIENT_EVENT,
+            where=Where(dates=[ClusterDate(self._cluster, day) for day in near(self._dates, (-1, 0))]),
         )
         kinds = [*OF_GROUP, *LOGGED_KINDS]
         own = events.filter((pc.field("consumer_group") == self._group) & pc.field("kind").isin(kinds))
@@ -175,7 +154,7 @@ class GroupSlice:
         of_logs = [log_of(file) in logs for file in nameless["source_file"].to_pylist()]
         logged = events.filter(pc.field("consumer_group").is_null() & pc.field("kind").isin(list(LOGGED_KINDS)))
         others = pc.field("consumer_group") != self._group  # whose lines in a log leave open of whom it says this
-        every = (events.filter(others), self._all(REBALANCE_RESULT).filter(others))
+        every = (events.filter(others), self._all(schemas.REBALANCE_RESULT).filter(others))
         shared = {log_of(file) for rows in every for file in pc.unique(rows["source_file"]).to_pylist()}
         of_one = [log_of(file) in logs - shared for file in logged["source_file"].to_pylist()]
         found = (own, nameless.filter(pa.array(of_logs, pa.bool_())), logged.filter(pa.array(of_one, pa.bool_())))
@@ -185,7 +164,10 @@ class GroupSlice:
         """Names that mqadmin cut are made whole here: new names do not begin as the old ones did."""
         if not printed_names(progress):
             return progress
-        routes, captures = self._judged(self._all(TOPIC_ROUTE)), self._judged(self._all(SNAPSHOT_CAPTURE))
+        routes, captures = (
+            self._judged(self._all(schemas.TOPIC_ROUTE)),
+            self._judged(self._all(schemas.SNAPSHOT_CAPTURE)),
+        )
         topics = subscribed(captures, ("collector", "round_at"))
         told = [(routes, TOPIC), (routes, BROKER), (topics, TOPIC)]
         named = [
@@ -203,7 +185,7 @@ class GroupSlice:
 
 def no_doubts(rows: pa.Table) -> pa.Array:
     """Nobody doubts these rows."""
-    return pa.nulls(len(rows), no_rows(QUEUE_PROGRESS)["doubts"].type)
+    return pa.nulls(len(rows), no_rows(schemas.QUEUE_PROGRESS)["doubts"].type)
 
 
 _REACH = max(timedelta(hours=1), timedelta(milliseconds=REACH_MS))
@@ -214,15 +196,15 @@ def producer_rows(lake: LocalLake, cluster: str, of: Mapping[str, str], dates: S
     """By table; ``of``: producer group and client id, empty: all producers of the cluster."""
     own = {name: [value] for name, value in of.items()}
     on, beside = ([ClusterDate(cluster, day) for day in days] for days in (dates, near(dates)))
-    attempts = _near(lake.rows(SEND_ATTEMPT, where=Where(dates=beside, values=own)), dates)
+    attempts = _near(lake.rows(schemas.SEND_ATTEMPT, where=Where(dates=beside, values=own)), dates)
     topics = pc.unique(attempts["topic"]).to_pylist()
-    events = lake.rows(CLIENT_EVENT, where=Where(dates=[] if of else on))
+    events = lake.rows(schemas.CLIENT_EVENT, where=Where(dates=[] if of else on))
     return {
-        SEND_ATTEMPT: attempts,
-        PRODUCER_INSTANCE: lake.rows(PRODUCER_INSTANCE, where=Where(dates=on, values=own)),
-        LOST_LINES: lake.rows(LOST_LINES, where=Where(dates=beside, values=own)),
-        TOPIC_ROUTE: lake.rows(TOPIC_ROUTE, where=Where(dates=on, values={"topic": topics})),
-        CLIENT_EVENT: events.filter(pc.is_in(events["kind"], pc.unique(tells_of_faults(events)["kind"]))),
+        schemas.SEND_ATTEMPT: attempts,
+        schemas.PRODUCER_INSTANCE: lake.rows(schemas.PRODUCER_INSTANCE, where=Where(dates=on, values=own)),
+        schemas.LOST_LINES: lake.rows(schemas.LOST_LINES, where=Where(dates=beside, values=own)),
+        schemas.TOPIC_ROUTE: lake.rows(schemas.TOPIC_ROUTE, where=Where(dates=on, values={"topic": topics})),
+        schemas.CLIENT_EVENT: events.filter(pc.is_in(events["kind"], pc.unique(tells_of_faults(events)["kind"]))),
     }
 
 
@@ -231,7 +213,7 @@ def producer_opening(lake: LocalLake, cluster: str, of: Mapping[str, str], previ
     if previous is None:
         return {}
     where = Where(dates=[ClusterDate(cluster, previous)], values={name: [value] for name, value in of.items()})
-    return {table: lake.rows(table, where=where) for table in (PRODUCER_REPLAY, FAULT_ITEM_STATE)}
+    return {table: lake.rows(table, where=where) for table in (schemas.PRODUCER_REPLAY, schemas.FAULT_ITEM_STATE)}
 
 
 def _near(attempts: pa.Table, dates: Sequence[date]) -> pa.Table:

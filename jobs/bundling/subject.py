@@ -7,39 +7,28 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
+import hindsight.schemas as schemas
 from hindsight.conf.failure import WRONG_USAGE, ExpectedError
 from hindsight.jobs.engines.asker import Asker
 from hindsight.jobs.explaining.explain_row import incident_named, the_row
-from hindsight.schemas import (
-    ALLOCATION_DRIFT,
-    BROKER_ASSIGNMENT,
-    BROKER_AVAILABILITY_WINDOW,
-    DRIFT_INCIDENT,
-    EXPECTED_ALLOCATION,
-    FLEET_MINUTE,
-    GROUP_ROUND,
-    MEMBERSHIP_CHANGE,
-    PRODUCER_FINDING,
-    PRODUCER_REPLAY,
-    REBALANCE_EVENT,
-    SEND_CALL,
-    SEND_VERDICT,
-    TABLES,
-    WINDOW_CONFIRMATION,
-    Table,
-)
+from hindsight.schemas import Table
 
 OF_GROUPS = (
-    DRIFT_INCIDENT,
-    ALLOCATION_DRIFT,
-    GROUP_ROUND,
-    EXPECTED_ALLOCATION,
-    MEMBERSHIP_CHANGE,
-    REBALANCE_EVENT,
-    BROKER_ASSIGNMENT,
+    schemas.DRIFT_INCIDENT,
+    schemas.ALLOCATION_DRIFT,
+    schemas.GROUP_ROUND,
+    schemas.EXPECTED_ALLOCATION,
+    schemas.MEMBERSHIP_CHANGE,
+    schemas.REBALANCE_EVENT,
+    schemas.BROKER_ASSIGNMENT,
 )
-_OF_ONE_PRODUCER = (BROKER_AVAILABILITY_WINDOW, SEND_VERDICT, SEND_CALL, PRODUCER_REPLAY)
-OF_ALL_PRODUCERS = (*_OF_ONE_PRODUCER, PRODUCER_FINDING, FLEET_MINUTE, WINDOW_CONFIRMATION)
+_OF_ONE_PRODUCER = (
+    schemas.BROKER_AVAILABILITY_WINDOW,
+    schemas.SEND_VERDICT,
+    schemas.SEND_CALL,
+    schemas.PRODUCER_REPLAY,
+)
+OF_ALL_PRODUCERS = (*_OF_ONE_PRODUCER, schemas.PRODUCER_FINDING, schemas.FLEET_MINUTE, schemas.WINDOW_CONFIRMATION)
 # Findings that follow from one producer's record alone.
 _OWN_FINDINGS = ("LONG_ISOLATION", "FAULT_OFF_SLOW", "IMPOSSIBLE_CHOICE")
 BUNDLED = tuple(table.name for table in (*OF_GROUPS, *OF_ALL_PRODUCERS))
@@ -94,7 +83,7 @@ def subject_of(asker: Asker, what: str, where: str | None, first: date | None) -
         what, where = named
     if what not in BUNDLED:
         raise NothingToBundleError(f"a row of {what!r} cannot be bundled; one of {', '.join(BUNDLED)} can.")
-    row, table = the_row(asker, what, where), TABLES[what]
+    row, table = the_row(asker, what, where), schemas.TABLES[what]
     last = row["event_date"]
     return Subject(table, row, row["cluster"], _of(table, row), _claimed(table, row), first or _first(row, last), last)
 
@@ -107,7 +96,7 @@ def _first(row: dict[str, Any], last: date) -> date:
 def _of(table: Table, row: dict[str, Any]) -> dict[str, str]:
     if table in OF_GROUPS:
         return {"consumer_group": row["consumer_group"]}
-    if table in _OF_ONE_PRODUCER or (table == PRODUCER_FINDING and row["code"] in _OWN_FINDINGS):
+    if table in _OF_ONE_PRODUCER or (table == schemas.PRODUCER_FINDING and row["code"] in _OWN_FINDINGS):
         return {name: row[name] for name in ("producer_group", "client_id")}
     return {}
 
@@ -117,9 +106,9 @@ def _claimed(table: Table, row: dict[str, Any]) -> Sequence[Table]:
         return OF_GROUPS
     if not _of(table, row):
         return OF_ALL_PRODUCERS
-    return (*_OF_ONE_PRODUCER, PRODUCER_FINDING) if table == PRODUCER_FINDING else _OF_ONE_PRODUCER
+    return (*_OF_ONE_PRODUCER, schemas.PRODUCER_FINDING) if table == schemas.PRODUCER_FINDING else _OF_ONE_PRODUCER
 
 
 def is_claimed(table: Table, of: Mapping[str, str], row: Mapping[str, Any]) -> bool:
     """Whether a bundle claims a derived row: of one producer only the findings that others do not bear on."""
-    return not (table == PRODUCER_FINDING and of and row["code"] not in _OWN_FINDINGS)
+    return not (table == schemas.PRODUCER_FINDING and of and row["code"] not in _OWN_FINDINGS)

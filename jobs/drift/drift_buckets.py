@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import hindsight.schemas as schemas
 from hindsight.jobs.drift.drift_cut import LOGGED, LOGGED_SCHEMA, SHOWS, SIGNS_OF_SERVERS, cut_schema
 from hindsight.jobs.drift.drift_logs import LOGGED_NAMELESS
 from hindsight.jobs.drift.drift_rebalances import Rebalances
@@ -23,26 +24,7 @@ from hindsight.jobs.engines.rare_collections import rare_collections
 from hindsight.jobs.engines.runner import Blob, Given
 from hindsight.jobs.lake.cluster_dates import DAY_MS, OPENING, Addresses, midnight_of
 from hindsight.jobs.publishing.row_lineage import Lineage
-from hindsight.schemas import (
-    CLIENT_EVENT,
-    CLIENT_HEARTBEAT,
-    CLIENT_STRATEGY_STATE,
-    CONSUMER_HEARTBEAT,
-    EXPECTED_ALLOCATION,
-    GROUP_DRIFT_STATE,
-    GROUP_ROUND,
-    MEMBERSHIP_CHANGE,
-    MEMBERSHIP_EVENT,
-    MESSAGE_REQUEST_MODE,
-    POP_ASSIGNMENT,
-    QUEUE_OWNERSHIP,
-    QUEUE_PROGRESS,
-    REBALANCE_RESULT,
-    REBALANCE_STATE,
-    SNAPSHOT_CAPTURE,
-    SUBSCRIPTION_GROUP,
-    Table,
-)
+from hindsight.schemas import Table
 from hindsight.udfs.consumer.broker_assignment import RequestModes
 from hindsight.udfs.consumer.captured_rounds import CapturedRounds, captured_rounds
 from hindsight.udfs.consumer.group_rows import to_ms
@@ -151,7 +133,7 @@ class _Bucket:
         names = _rows(given, NAMES, NAMED)
         self._names = KnownNames(zip(*(column.to_pylist() for column in names.columns), strict=True))
         told = _rows(given, ROUTE_ENTRIES, ROUTE_SCHEMAS[ROUTE_ENTRIES])
-        asked = (_of_table(given, table.name) for table in (SNAPSHOT_CAPTURE, CONSUMER_HEARTBEAT))
+        asked = (_of_table(given, table.name) for table in (schemas.SNAPSHOT_CAPTURE, schemas.CONSUMER_HEARTBEAT))
         self._read = [with_names_of_brokers(rows, told) for rows in asked]
         self._captured = captured_rounds(*self._read)
         self._rounds = _rounds_of_groups(self._captured)
@@ -159,7 +141,7 @@ class _Bucket:
         self._slices = list(self._sliced())
         self._sightings = self._shown()
         # Where the walk goes on from a cut, what the date began with is in what was kept there.
-        opening = [] if cuts.from_us else self._opening(GROUP_DRIFT_STATE)
+        opening = [] if cuts.from_us else self._opening(schemas.GROUP_DRIFT_STATE)
         self._states = {(row["consumer_group"], row["collector"]): row for row in opening}
         self._servers = self._server_folds()
 
@@ -173,7 +155,7 @@ class _Bucket:
         begun: list[int] = []
         rows = 0
         for hour in hours:
-            more = sum(table.num_rows for table in self._given.tables(QUEUE_OWNERSHIP.name, hour, hour + 1))
+            more = sum(table.num_rows for table in self._given.tables(schemas.QUEUE_OWNERSHIP.name, hour, hour + 1))
             if begun and (begun[0] // HOURS != hour // HOURS or rows + more > _SLICE_ROWS):
                 yield _Slice(days.get(begun[0] // HOURS), begun[0], begun[-1] + 1)
                 begun, rows = [], 0
@@ -184,7 +166,10 @@ class _Bucket:
 
     def _shown(self) -> dict[str, list[Sighting]]:
         renamed = {"known_since": "at", "strategy_source": "source"}
-        kept = [{renamed.get(n, n): value for n, value in row.items()} for row in self._opening(CLIENT_STRATEGY_STATE)]
+        kept = [
+            {renamed.get(n, n): value for n, value in row.items()}
+            for row in self._opening(schemas.CLIENT_STRATEGY_STATE)
+        ]
         told = [pa.Table.from_pylist(rows, schema=SHOWN) for rows in (kept, self._kept.sightings())]
         shown = [_rows(self._given, SHOWS, SHOWN), *told]
         found: dict[str, list[Sighting]] = defaultdict(list)
@@ -194,14 +179,14 @@ class _Bucket:
 
     def tables(self) -> Iterator[tuple[Table | str, pa.Table]]:
         """Rows of the tables, date by date; and rows that are kept at cuts, by name."""
-        yield CLIENT_STRATEGY_STATE, self._strategy_states()
+        yield schemas.CLIENT_STRATEGY_STATE, self._strategy_states()
         ends = QueueEnds(_rows(self._given, ENDS, END_SCHEMA), self._options.fold.lookback_s)
         slices, from_us = deque(self._slices), self._cuts.from_us
         # Servers first: groups ask what they explain. One bucket of the cluster tells of them.
         servers, groups = list(self._servers.values()), self._folds(ends)
         folds: list[GroupFold | ServerFold] = [*servers, *groups]
         carry_days = self._options.fold.walk.carry_days
-        rebalances = Rebalances(self._cluster, self._given, self._opening(REBALANCE_STATE), carry_days)
+        rebalances = Rebalances(self._cluster, self._given, self._opening(schemas.REBALANCE_STATE), carry_days)
         made = self._going_on(self._of.dates[0][0])
         shares = {of: len(own) for of, own in made.shares.items()}
         told = folds if self._tells_of_servers else groups
@@ -226,8 +211,8 @@ class _Bucket:
         self, one: _Slice, folds: Sequence[GroupFold | ServerFold], made: _Made, cuts: deque[int], kept: CutRows
     ) -> Iterator[tuple[Table | str, pa.Table]]:
         """Walk a slice, cut by cut."""
-        owned = OwnedQueues(_of_table(self._given, QUEUE_OWNERSHIP.name, one.first, one.last))
-        popped = PoppedQueues(_of_table(self._given, POP_ASSIGNMENT.name, one.first, one.last))
+        owned = OwnedQueues(_of_table(self._given, schemas.QUEUE_OWNERSHIP.name, one.first, one.last))
+        popped = PoppedQueues(_of_table(self._given, schemas.POP_ASSIGNMENT.name, one.first, one.last))
         end = one.last * HOUR_US
         while cuts and cuts[0] < end:
             for fold in folds:
@@ -240,9 +225,9 @@ class _Bucket:
     def _going_on(self, day: date) -> _Made:
         """What the first date has made so far, as it was kept."""
         expected, changes = self._kept.expected(), self._kept.changes()
-        stored = self._opening(EXPECTED_ALLOCATION) if expected else []
+        stored = self._opening(schemas.EXPECTED_ALLOCATION) if expected else []
         kept_expected = [row for row in stored if (row["consumer_group"], *(row[n] for n in _NAMING)) in expected]
-        stored = self._opening(MEMBERSHIP_CHANGE) if changes else []
+        stored = self._opening(schemas.MEMBERSHIP_CHANGE) if changes else []
         of_groups = [((row["consumer_group"], row["collector"], *change_key(row)), row) for row in stored]
         kept_changes = [row for key, row in of_groups if key in changes]
         return _Made(self._cluster, day, Stored(self._kept.shares(), kept_expected, expected, kept_changes))
@@ -262,7 +247,7 @@ class _Bucket:
             for sightings in self._sightings.values()
             for day, one in handed_on(sightings, days, self._options.strategy_carry_days)
         ]
-        return plain_rows(CLIENT_STRATEGY_STATE, rows)
+        return plain_rows(schemas.CLIENT_STRATEGY_STATE, rows)
 
     def _folds(self, ends: QueueEnds) -> list[GroupFold]:
         recorded = Recorded(
@@ -339,7 +324,7 @@ class _Bucket:
         return reads, rows_of(entries, self._read_in)
 
     def _modes(self) -> RequestModes:
-        rows = rows_of_rounds(_of_table(self._given, MESSAGE_REQUEST_MODE.name), "consumer_group").rows
+        rows = rows_of_rounds(_of_table(self._given, schemas.MESSAGE_REQUEST_MODE.name), "consumer_group").rows
         return RequestModes(rows.to_pylist(), self._options.fold.lookback_s)
 
     def _told(self, group: str, beats: Iterable[tuple[str, int]], events: Sequence[tuple[int, str, str]]) -> Told:
@@ -354,14 +339,14 @@ class _Bucket:
         )
 
     def _beats(self) -> dict[str, list[tuple[str, int]]]:
-        rows, found = _of_table(self._given, CLIENT_HEARTBEAT.name), defaultdict(list)
+        rows, found = _of_table(self._given, schemas.CLIENT_HEARTBEAT.name), defaultdict(list)
         texts = (rows[name].to_pylist() for name in ("consumer_group", "client_id"))
         for group, client, at in zip(*texts, microseconds(rows, "received_at").tolist(), strict=True):
             found[group].append((client, at))
         return found
 
     def _events(self) -> dict[str, list[tuple[int, str, str]]]:
-        rows, found = _of_table(self._given, MEMBERSHIP_EVENT.name), defaultdict(list)
+        rows, found = _of_table(self._given, schemas.MEMBERSHIP_EVENT.name), defaultdict(list)
         instants = microseconds(rows, "logged_at").tolist()
         for row, at in zip(rows.drop_columns(["logged_at"]).to_pylist(), instants, strict=True):
             subject = next(row[n] for n in ("client_id", "address", "consumer_group") if row[n] is not None)
@@ -373,7 +358,10 @@ class _Bucket:
         lines = _rows(self._given, LOGGED, LOGGED_SCHEMA)
         nameless = _rows(self._given, LOGGED_NAMELESS, LOGGED_SCHEMA)
         groups: dict[str, set[str]] = defaultdict(set)
-        for rows in (lines, *(_of_table(self._given, name) for name in (REBALANCE_RESULT.name, CLIENT_EVENT.name))):
+        for rows in (
+            lines,
+            *(_of_table(self._given, name) for name in (schemas.REBALANCE_RESULT.name, schemas.CLIENT_EVENT.name)),
+        ):
             pairs = zip(rows["source_file"].to_pylist(), rows["consumer_group"].to_pylist(), strict=True)
             for file, group in set(pairs) if nameless.num_rows else ():
                 groups[log_of(file)].add(group)
@@ -389,7 +377,7 @@ class _Bucket:
 
     def _settings(self) -> dict[tuple[str, str], list[Setting]]:
         """What brokers told of the groups that one of them does not let consume, by group and collector."""
-        rows = _of_table(self._given, SUBSCRIPTION_GROUP.name)
+        rows = _of_table(self._given, schemas.SUBSCRIPTION_GROUP.name)
         refused = pc.unique(rows.filter(pc.invert(rows["consume_enable"]))["consumer_group"])
         found: dict[tuple[str, str], list[Setting]] = defaultdict(list)
         for row in rows.filter(pc.is_in(rows["consumer_group"], refused)).to_pylist():
@@ -400,8 +388,8 @@ class _Bucket:
 
     def _readings(self) -> dict[tuple[str, str], list[tuple[int, int]]]:
         found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
-        for hour in self._given.places(QUEUE_PROGRESS.name):
-            progress = _of_table(self._given, QUEUE_PROGRESS.name, hour, hour + 1)
+        for hour in self._given.places(schemas.QUEUE_PROGRESS.name):
+            progress = _of_table(self._given, schemas.QUEUE_PROGRESS.name, hour, hour + 1)
             for (group, collector, round_us), at in reading_instants(progress):
                 found[group, collector].append((at, round_us))
         return {key: sorted(readings) for key, readings in found.items()}
@@ -419,7 +407,7 @@ class _Offsets:
         hour = key[2] // HOUR_US
         own = next((s for s in self._slices if s.first <= hour < s.last), _Slice(None, hour, hour + 1))
         if own not in self._kept:
-            rows = _of_table(self._given, QUEUE_PROGRESS.name, own.first, own.last)
+            rows = _of_table(self._given, schemas.QUEUE_PROGRESS.name, own.first, own.last)
             self._kept = dict([*self._kept.items()][-1:]) | {own: Lags(self._names.with_whole_names(rows))}
         return self._kept[own].of(key)
 
@@ -487,17 +475,20 @@ class _Made:
         for kind, rows in self._rows.items():
             yield OF_KIND[kind], plain_rows(OF_KIND[kind], rows)
         if self._rounds:
-            yield GROUP_ROUND, group_round_rows(self._place, self._rounds)
+            yield schemas.GROUP_ROUND, group_round_rows(self._place, self._rounds)
         self._rows.clear()
         self._rounds.clear()
 
     def of_date(self) -> Iterator[tuple[Table, pa.Table]]:
         """Rows that are left when the date closes."""
         yield from self.of_slice()
-        for table, rows in ((MEMBERSHIP_CHANGE, self._stored.changes), (EXPECTED_ALLOCATION, self._stored.expected)):
+        for table, rows in (
+            (schemas.MEMBERSHIP_CHANGE, self._stored.changes),
+            (schemas.EXPECTED_ALLOCATION, self._stored.expected),
+        ):
             yield table, plain_rows(table, [{**row, **self._place} for row in rows])
         if expected := self._new_expected():
-            yield EXPECTED_ALLOCATION, expected_rows(self._place, expected)
+            yield schemas.EXPECTED_ALLOCATION, expected_rows(self._place, expected)
 
 
 def _rows(given: Given, name: str, schema: pa.Schema) -> pa.Table:

@@ -12,25 +12,12 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import hindsight.schemas as schemas
 from hindsight.jobs.drift.group_split import Cutting, Split, of_cluster
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.runner import Blob
-from hindsight.schemas import (
-    CLIENT_EVENT,
-    CLIENT_HEARTBEAT,
-    CONSUMER_HEARTBEAT,
-    MEMBERSHIP_EVENT,
-    MESSAGE_REQUEST_MODE,
-    POP_ASSIGNMENT,
-    QUEUE_OWNERSHIP,
-    QUEUE_PROGRESS,
-    REBALANCE_RESULT,
-    SNAPSHOT_CAPTURE,
-    SUBSCRIPTION_GROUP,
-    TABLES,
-    Table,
-)
+from hindsight.schemas import Table
 from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.consumer.broker_assignment import NEEDED as MODES
 from hindsight.udfs.consumer.listed_members import INFO
@@ -72,28 +59,30 @@ _CONNECTED = (
 # What lines add to findings (``told_beside``), of both tables of logs.
 LOGGED = "logged"
 _ADDS = {
-    CLIENT_EVENT.name: (
+    schemas.CLIENT_EVENT.name: (
         "kind", "logged_at", "topic", "broker_name", "queue_id", "response_code", "exception", "detail", "offset",
         "new_offset", "min_offset", "max_offset", "broker_address", "source_file", "source_line",
     ),
-    MEMBERSHIP_EVENT.name: ("topic", "broker_name", "sub_string", "old_sub_string", "source_file", "source_line"),
+    schemas.MEMBERSHIP_EVENT.name: (
+        "topic", "broker_name", "sub_string", "old_sub_string", "source_file", "source_line",
+    ),
 }  # fmt: skip
 _LINE = ("consumer_group", "client_id", "topic", "logged_at", "source_file", "source_line")
 CLIENT_EVENT_COLUMNS = (*_LINE, "kind", "broker_name", "queue_id", "queues", "detail", "exception", "error")
 _OF_DAYS = {
-    REBALANCE_RESULT.name: (*_LINE, "strategy", "queue_count", "member_count", "queues"),
-    CLIENT_EVENT.name: CLIENT_EVENT_COLUMNS,
-    CLIENT_HEARTBEAT.name: ("role", "client_group", "client_id", "received_at"),
-    MEMBERSHIP_EVENT.name: ("kind", "client_group", "client_id", "address", "logged_at", "last_update_at"),
+    schemas.REBALANCE_RESULT.name: (*_LINE, "strategy", "queue_count", "member_count", "queues"),
+    schemas.CLIENT_EVENT.name: CLIENT_EVENT_COLUMNS,
+    schemas.CLIENT_HEARTBEAT.name: ("role", "client_group", "client_id", "received_at"),
+    schemas.MEMBERSHIP_EVENT.name: ("kind", "client_group", "client_id", "address", "logged_at", "last_update_at"),
 }
 _COLUMNS = {
-    SNAPSHOT_CAPTURE.name: (*_OF_ROUND, *_READ, "strategy", "source"),
-    CONSUMER_HEARTBEAT.name: (*_OF_ROUND, *_CONNECTED),
-    QUEUE_OWNERSHIP.name: (*_OF_ROUND, *OWNER, "captured_at", "dropped"),
-    POP_ASSIGNMENT.name: (*_OF_ROUND, *POPPED, "captured_at", "dropped"),
-    QUEUE_PROGRESS.name: (*_OF_ROUND, *LAG, "doubts"),
-    SUBSCRIPTION_GROUP.name: (*_OF_ROUND, *_SETTING),
-    MESSAGE_REQUEST_MODE.name: (*_OF_ROUND, *(name for name in MODES if name != "consumer_group")),
+    schemas.SNAPSHOT_CAPTURE.name: (*_OF_ROUND, *_READ, "strategy", "source"),
+    schemas.CONSUMER_HEARTBEAT.name: (*_OF_ROUND, *_CONNECTED),
+    schemas.QUEUE_OWNERSHIP.name: (*_OF_ROUND, *OWNER, "captured_at", "dropped"),
+    schemas.POP_ASSIGNMENT.name: (*_OF_ROUND, *POPPED, "captured_at", "dropped"),
+    schemas.QUEUE_PROGRESS.name: (*_OF_ROUND, *LAG, "doubts"),
+    schemas.SUBSCRIPTION_GROUP.name: (*_OF_ROUND, *_SETTING),
+    schemas.MESSAGE_REQUEST_MODE.name: (*_OF_ROUND, *(name for name in MODES if name != "consumer_group")),
 } | {name: ("cluster", "event_date", *columns) for name, columns in _OF_DAYS.items()}
 _NEAREST = pa.schema(
     [("cluster", pa.string()), ("consumer_group", pa.string()), ("day", pa.int64()), ("distance", pa.int64())]
@@ -110,13 +99,13 @@ SEEN_SCHEMA = pa.schema(
     ]
 )
 _DAY_US = 86_400_000_000
-_SLICED = (QUEUE_OWNERSHIP.name, POP_ASSIGNMENT.name, QUEUE_PROGRESS.name)
+_SLICED = (schemas.QUEUE_OWNERSHIP.name, schemas.POP_ASSIGNMENT.name, schemas.QUEUE_PROGRESS.name)
 
 
 def cut_schema(name: str) -> pa.Schema:
     """The columns of what ``cut`` gives by the name of a table."""
-    left = {"cluster", "event_date", *(("strategy", "source") if name == SNAPSHOT_CAPTURE.name else ())}
-    fields = columns_of(TABLES[name], [column for column in _COLUMNS[name] if column not in left])
+    left = {"cluster", "event_date", *(("strategy", "source") if name == schemas.SNAPSHOT_CAPTURE.name else ())}
+    fields = columns_of(schemas.TABLES[name], [column for column in _COLUMNS[name] if column not in left])
     return pa.schema([f.with_name("consumer_group") if f.name == "client_group" else f for f in fields])
 
 
@@ -127,8 +116,8 @@ def columns_of(table: Table, columns: Sequence[str]) -> pa.Schema:
 
 LOGGED_SCHEMA = pa.unify_schemas(
     [
-        columns_of(CLIENT_EVENT, ("consumer_group", *_ADDS[CLIENT_EVENT.name])),
-        columns_of(MEMBERSHIP_EVENT, ("sub_string", "old_sub_string")),
+        columns_of(schemas.CLIENT_EVENT, ("consumer_group", *_ADDS[schemas.CLIENT_EVENT.name])),
+        columns_of(schemas.MEMBERSHIP_EVENT, ("sub_string", "old_sub_string")),
     ]
 )
 
@@ -180,16 +169,16 @@ def cut(task: GroupFile) -> Iterator[Blob]:
         split = Split(cluster, task.by)
         if table in _OF_DAYS:
             yield from _of_days(table, rows, split)
-        elif table == SNAPSHOT_CAPTURE.name:
+        elif table == schemas.SNAPSHOT_CAPTURE.name:
             yield from _captures(rows, split)
-        elif table == MESSAGE_REQUEST_MODE.name:
+        elif table == schemas.MESSAGE_REQUEST_MODE.name:
             yield from _modes(chosen(rows, rounds_of(rows, cluster, task.by)), split)
         else:
             own = chosen(rows, rounds_of(rows, cluster, task.by))
             yield from split(table, own, sliced=table in _SLICED)
             if "topic" in own.column_names:
                 yield from split.wants(own)
-            if table == QUEUE_PROGRESS.name:
+            if table == schemas.QUEUE_PROGRESS.name:
                 printed = [(cluster, *name) for name in sorted(printed_names(own))]
                 yield Blob(PRINTED, 0, 0, _texts(("cluster", "column", "name"), printed))
 
@@ -208,7 +197,7 @@ def needed_since(table: Table, by: Cutting) -> tuple[str, datetime] | None:
     if by.since.keys() < by.dates.keys() or "round_at" not in table.schema.names:
         return None
     # What clients show of their strategies counts whichever round it is of.
-    return "captured_at" if table.name == SNAPSHOT_CAPTURE.name else "round_at", instant(min(by.since.values()))
+    return "captured_at" if table.name == schemas.SNAPSHOT_CAPTURE.name else "round_at", instant(min(by.since.values()))
 
 
 def rounds_of(rows: pa.Table, cluster: str, by: Cutting) -> BoolArray:
@@ -233,7 +222,7 @@ def _captures(rows: pa.Table, split: Split) -> Iterator[Blob]:
     left_out = own.filter(pc.equal(own["kind"], NOT_ASKED)).select(["cluster", "collector", "round_at"])
     yield Blob(CUT_ROUNDS, 0, 0, left_out.group_by(left_out.column_names).aggregate([]))
     of_groups = own.filter(pc.is_in(own["kind"], pa.array(OF_GROUPS)))
-    yield from split(SNAPSHOT_CAPTURE.name, of_groups.drop_columns(["strategy", "source"]))
+    yield from split(schemas.SNAPSHOT_CAPTURE.name, of_groups.drop_columns(["strategy", "source"]))
     yield from split.wants(subscribed(of_groups, ("consumer_group",)))
 
 
@@ -253,8 +242,8 @@ def _seen(captures: pa.Table, cluster: str) -> pa.Table:
 
 def _modes(rows: pa.Table, split: Split) -> Iterator[Blob]:
     """Modes of a group go to its bucket, what holds for all groups to every one."""
-    yield from split(MESSAGE_REQUEST_MODE.name, rows)
-    yield from split.to_all(MESSAGE_REQUEST_MODE.name, rows.filter(pc.is_null(rows["consumer_group"])))
+    yield from split(schemas.MESSAGE_REQUEST_MODE.name, rows)
+    yield from split.to_all(schemas.MESSAGE_REQUEST_MODE.name, rows.filter(pc.is_null(rows["consumer_group"])))
 
 
 def near_rounds(rows: pa.Table, cluster: str, by: Cutting) -> pa.Table:
@@ -279,23 +268,27 @@ def _shown(rows: pa.Table, at: str, source: str) -> pa.Table:
 
 def _of_days(table: str, rows: pa.Table, split: Split) -> Iterator[Blob]:
     dates = split.by.dates[split.cluster]
-    if table == REBALANCE_RESULT.name:
+    if table == schemas.REBALANCE_RESULT.name:
         # Go's clients do not write theirs.
         own = chosen(rows, on_dates(rows, near(dates, (-1, 0)))).filter(pc.field("strategy") != "")
         yield from split(SHOWS, _shown(own, "logged_at", CLIENT_LOG))
-    if table in (REBALANCE_RESULT.name, CLIENT_EVENT.name):
+    if table in (schemas.REBALANCE_RESULT.name, schemas.CLIENT_EVENT.name):
         own = chosen(rows, on_dates(rows, dates))
-        if table == CLIENT_EVENT.name:
+        if table == schemas.CLIENT_EVENT.name:
             yield from split(LOGGED, logged_lines(rows, near(dates, (-1, 0))))
             own = own.filter(pc.field("kind").isin(list(OF_GROUP)))
         own = own.select(["cluster", "event_date", *_OF_DAYS[table]])
         yield from split(table, own)
         yield from split.logs(own)
         return
-    if table == MEMBERSHIP_EVENT.name:
+    if table == schemas.MEMBERSHIP_EVENT.name:
         yield from split(LOGGED, logged_lines(rows, near(dates, (-1, 0))))
     own = chosen(rows, on_dates(rows, near(dates))).select(["cluster", "event_date", *_OF_DAYS[table]])
-    of_table = pc.field("role") == "consumer" if table == CLIENT_HEARTBEAT.name else pc.field("kind").isin(list(EVENTS))
+    of_table = (
+        pc.field("role") == "consumer"
+        if table == schemas.CLIENT_HEARTBEAT.name
+        else pc.field("kind").isin(list(EVENTS))
+    )
     own = own.filter(of_table)
     names = ["consumer_group" if name == "client_group" else name for name in own.column_names]
     yield from split(table, own.rename_columns(names))

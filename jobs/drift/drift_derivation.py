@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import hindsight.schemas as schemas
 from hindsight.conf.settings import Settings
 from hindsight.conf.settings_file import SettingsError
 from hindsight.jobs.drift.drift_buckets import ClusterDates, DriftFold, DriftOptions
@@ -61,27 +62,7 @@ from hindsight.jobs.lake.cluster_dates import OPENING, Addresses, ClusterDate
 from hindsight.jobs.publishing.kept_walks import Start, cuts_of
 from hindsight.jobs.publishing.publication import Stretch
 from hindsight.jobs.publishing.row_lineage import Lineage
-from hindsight.schemas import (
-    CLIENT_EVENT,
-    CLIENT_HEARTBEAT,
-    CLIENT_STRATEGY_STATE,
-    CONSUMER_HEARTBEAT,
-    EXPECTED_ALLOCATION,
-    GROUP_DRIFT_STATE,
-    MEMBERSHIP_CHANGE,
-    MEMBERSHIP_EVENT,
-    MESSAGE_REQUEST_MODE,
-    POP_ASSIGNMENT,
-    QUEUE_OWNERSHIP,
-    QUEUE_PROGRESS,
-    REBALANCE_RESULT,
-    REBALANCE_STATE,
-    SNAPSHOT_CAPTURE,
-    SUBSCRIPTION_GROUP,
-    TOPIC_ROUTE,
-    TOPIC_STATUS,
-    Table,
-)
+from hindsight.schemas import Table
 from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.rows_of_rounds import merged_nearest, microseconds, near
 from hindsight.udfs.groups.group_walk import FoldSettings, WalkSettings
@@ -91,16 +72,29 @@ from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
 from hindsight.udfs.strategies.member_families import Declaration, check_family
 
 _OF_GROUPS = (
-    SNAPSHOT_CAPTURE,
-    CONSUMER_HEARTBEAT,
-    QUEUE_OWNERSHIP,
-    POP_ASSIGNMENT,
-    QUEUE_PROGRESS,
-    MESSAGE_REQUEST_MODE,
-    SUBSCRIPTION_GROUP,
-    REBALANCE_RESULT,
+    schemas.SNAPSHOT_CAPTURE,
+    schemas.CONSUMER_HEARTBEAT,
+    schemas.QUEUE_OWNERSHIP,
+    schemas.POP_ASSIGNMENT,
+    schemas.QUEUE_PROGRESS,
+    schemas.MESSAGE_REQUEST_MODE,
+    schemas.SUBSCRIPTION_GROUP,
+    schemas.REBALANCE_RESULT,
 )
-_IF_FED = (CLIENT_HEARTBEAT, MEMBERSHIP_EVENT, CLIENT_EVENT)
+_IF_FED = (schemas.CLIENT_HEARTBEAT, schemas.MEMBERSHIP_EVENT, schemas.CLIENT_EVENT)
+_OF_LOGS = (schemas.REBALANCE_RESULT, schemas.CLIENT_EVENT, schemas.CLIENT_HEARTBEAT, schemas.MEMBERSHIP_EVENT)
+INPUTS = (*_OF_GROUPS[:-1], schemas.TOPIC_ROUTE, schemas.TOPIC_STATUS, *_OF_LOGS)  # as publication names them
+CLOSING = (schemas.CLIENT_STRATEGY_STATE, schemas.GROUP_DRIFT_STATE, schemas.REBALANCE_STATE)
+DERIVED = (
+    *CLOSING,
+    schemas.EXPECTED_ALLOCATION,
+    schemas.BROKER_ASSIGNMENT,
+    schemas.ALLOCATION_DRIFT,
+    schemas.MEMBERSHIP_CHANGE,
+    schemas.REBALANCE_EVENT,
+    schemas.DRIFT_INCIDENT,
+    schemas.GROUP_ROUND,
+)
 _BUCKET_ROWS = 500_000
 _MOST_BUCKETS = 200
 
@@ -165,14 +159,14 @@ def _cut(
     starts: Mapping[str, Start],
 ) -> _CutRows:
     fed = [table for table in _IF_FED if _is_fed(stretch, table)]
-    tables = (*_OF_GROUPS, *fed, TOPIC_ROUTE, TOPIC_STATUS)
+    tables = (*_OF_GROUPS, *fed, schemas.TOPIC_ROUTE, schemas.TOPIC_STATUS)
     every = near({at.event_date for at in stretch.dates})
     since = {cluster: start.since_us for cluster, start in starts.items()}
     by = Cutting(Addresses(sorted(dates), 1, {}), dates, settings.drift.lookback_s, None, _distances(stretch), since)
     files = {table: _files(stretch, table, every, by) for table in tables}
     by = by._replace(addresses=Addresses(sorted(dates), _buckets(files), {}))
     if by.distances:
-        by = by._replace(nearest=_nearest(runner, _tasks(stretch, files, (SNAPSHOT_CAPTURE,), by)))
+        by = by._replace(nearest=_nearest(runner, _tasks(stretch, files, (schemas.SNAPSHOT_CAPTURE,), by)))
     rows = runner.each(OfHeap(cut), file_heaps(_tasks(stretch, files, (*_OF_GROUPS, *fed), by)))
     asked = [of for table in rows.tables(ASKED_PROXY) for of in _values(table)]
     seen = list(rows.tables(SEEN))
@@ -203,16 +197,18 @@ def _folded(
         tasks = _tasks(stretch, of.files, tables, by)
         return [RouteFile(task.folder, task.file, by, wants, of.printed) for task in tasks]
 
-    routed = runner.each(OfHeap(cut_routes), file_heaps(copied(SNAPSHOT_CAPTURE, TOPIC_ROUTE)))
+    routed = runner.each(OfHeap(cut_routes), file_heaps(copied(schemas.SNAPSHOT_CAPTURE, schemas.TOPIC_ROUTE)))
     routes = routed.of(ROUTE_CAPTURES, ROUTE_ENTRIES, NAMES, SIGNS_OF_SERVERS)
-    ends = runner.each(OfHeap(cut_ends), file_heaps(copied(TOPIC_STATUS))).of(ENDS)
+    ends = runner.each(OfHeap(cut_ends), file_heaps(copied(schemas.TOPIC_STATUS))).of(ENDS)
     logs = runner.each(OfHeap(cut_logs), file_heaps(_logs(stretch, of.files, by, rows))).of(NAMELESS, LOGGED_NAMELESS)
     openings = [
         runner.over(SplitOpening(OPENING + table.name, by), stretch.opening(table))
-        for table in (CLIENT_STRATEGY_STATE, GROUP_DRIFT_STATE, REBALANCE_STATE)
+        for table in (schemas.CLIENT_STRATEGY_STATE, schemas.GROUP_DRIFT_STATE, schemas.REBALANCE_STATE)
     ]
     openings += _kept_before(stretch, runner, by, wants, starts)
-    options = _options(settings, premises, hears=CLIENT_HEARTBEAT in of.fed, has_logs=MEMBERSHIP_EVENT in of.fed)
+    options = _options(
+        settings, premises, hears=schemas.CLIENT_HEARTBEAT in of.fed, has_logs=schemas.MEMBERSHIP_EVENT in of.fed
+    )
     lineage = Lineage(stretch.context.started_at, stretch.context.run_id)
     cuts = _cuts(stretch, of, starts) if keeps else {}
     fold = DriftFold(by.addresses, _clusters(stretch, of, starts), options, lineage, cuts)
@@ -235,7 +231,7 @@ def _kept_before(
             found.append(runner.over(SplitOpening(name, by), kept))
         told_ends = ends_of(start.told.filter(pc.equal(start.told["kind"], END_OF_QUEUE)))
         found.append(runner.over(EndCopies(cluster, by, wants.get(cluster, {})), told_ends))
-        for table in (EXPECTED_ALLOCATION, MEMBERSHIP_CHANGE):
+        for table in (schemas.EXPECTED_ALLOCATION, schemas.MEMBERSHIP_CHANGE):
             stored = stretch.lake.rows(table, where=Where(dates=[start.at]))
             found.append(runner.over(SplitOpening(OPENING + table.name, by), stored))
     return found
@@ -285,13 +281,15 @@ def _is_fed(stretch: Stretch[Any], table: Table) -> bool:
 
 def _distances(stretch: Stretch[Any]) -> Mapping[str, int]:
     """The distances of sources, where several may tell of groups."""
-    capturing = {name for name, of in FORMATS.items() if SNAPSHOT_CAPTURE.name in of.tables}
+    capturing = {name for name, of in FORMATS.items() if schemas.SNAPSHOT_CAPTURE.name in of.tables}
     return distances() if len(capturing & stretch.formats) > 1 else {}
 
 
 def _buckets(files: Mapping[Table, Collection[DataFile]]) -> int:
     # Of events only few rows are kept.
-    rows = sum(file.rows or 0 for table, of_table in files.items() if table != CLIENT_EVENT for file in of_table)
+    rows = sum(
+        file.rows or 0 for table, of_table in files.items() if table != schemas.CLIENT_EVENT for file in of_table
+    )
     return min(max(1, round(rows / _BUCKET_ROWS)), _MOST_BUCKETS)
 
 
@@ -325,10 +323,12 @@ def _logs(
     stretch: Stretch[Any], files: Mapping[Table, Collection[DataFile]], by: Cutting, rows: Blobs
 ) -> list[EventFile]:
     """The files whose lines name no group, with who wants those of which log."""
-    if CLIENT_EVENT not in files:
+    if schemas.CLIENT_EVENT not in files:
         return []
     wants = _wants(rows.tables(LOGS), by.addresses, log_of)
-    return [EventFile(task.folder, task.file, by, wants) for task in _tasks(stretch, files, (CLIENT_EVENT,), by)]
+    return [
+        EventFile(task.folder, task.file, by, wants) for task in _tasks(stretch, files, (schemas.CLIENT_EVENT,), by)
+    ]
 
 
 def _printed(rows: Blobs) -> dict[str, list[tuple[str, str]]]:

@@ -11,16 +11,8 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from hindsight.schemas import (
-    ALLOCATION_DRIFT,
-    BROKER_ASSIGNMENT,
-    DRIFT_INCIDENT,
-    EXPECTED_ALLOCATION,
-    GROUP_DRIFT_STATE,
-    GROUP_ROUND,
-    MEMBERSHIP_CHANGE,
-    Table,
-)
+import hindsight.schemas as schemas
+from hindsight.schemas import Table
 from hindsight.schemas.arrow_types import kernel_schema
 from hindsight.udfs.consumer.broker_rounds import ASSIGNMENT
 from hindsight.udfs.consumer.topic_facts import Expected, JudgedTopic, TopicFacts
@@ -29,11 +21,11 @@ from hindsight.udfs.groups.group_walk import CHANGE, DRIFT, INCIDENT, STATE
 
 T = TypeVar("T")
 OF_KIND: Mapping[str, Table] = {
-    ASSIGNMENT: BROKER_ASSIGNMENT,
-    DRIFT: ALLOCATION_DRIFT,
-    INCIDENT: DRIFT_INCIDENT,
-    CHANGE: MEMBERSHIP_CHANGE,
-    STATE: GROUP_DRIFT_STATE,
+    ASSIGNMENT: schemas.BROKER_ASSIGNMENT,
+    DRIFT: schemas.ALLOCATION_DRIFT,
+    INCIDENT: schemas.DRIFT_INCIDENT,
+    CHANGE: schemas.MEMBERSHIP_CHANGE,
+    STATE: schemas.GROUP_DRIFT_STATE,
 }
 
 
@@ -44,7 +36,7 @@ def plain_rows(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 def group_round_rows(place: Mapping[str, Any], judged: Sequence[tuple[tuple[str, str, str], JudgedTopic]]) -> pa.Table:
     """Rows of ``group_round``, by cluster, collector and group; ``place``: columns that all of them have."""
-    schema, rounds = kernel_schema(GROUP_ROUND), [one for _, one in judged]
+    schema, rounds = kernel_schema(schemas.GROUP_ROUND), [one for _, one in judged]
     of_topics, which = _distinct([one.facts for one in rounds])
     columns: dict[str, Any] = {name: pa.repeat(pa.scalar(value), len(rounds)) for name, value in place.items()}
     columns |= {name: column.take(which) for name, column in _topic_columns(of_topics, schema).items()}
@@ -123,7 +115,7 @@ def _listed(sizes: Iterable[int | None], values: pa.Array) -> pa.Array:
 
 def expected_rows(place: Mapping[str, Any], of_groups: Sequence[tuple[str, Expected]]) -> pa.Table:
     """Rows of ``expected_allocation``, by group; ``place``: columns that all of them have."""
-    schema, expectations = kernel_schema(EXPECTED_ALLOCATION), [one for _, one in of_groups]
+    schema, expectations = kernel_schema(schemas.EXPECTED_ALLOCATION), [one for _, one in of_groups]
     columns: dict[str, Any] = {name: pa.repeat(pa.scalar(value), len(expectations)) for name, value in place.items()}
     columns["consumer_group"] = pa.array([group for group, _ in of_groups], pa.string())
     for name in schema.names:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import hindsight.schemas as schemas
 from hindsight.conf.settings import Settings, fingerprint
 from hindsight.jobs.engines.arrow_columns import chosen
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
@@ -38,45 +39,26 @@ from hindsight.jobs.intake.round_kernels import (
 )
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.running.own_release import own_release
-from hindsight.schemas import (
-    CLIENT_EVENT,
-    CLIENT_HEARTBEAT,
-    COLLECTION_ROUND,
-    CONSUMER_HEARTBEAT,
-    MEMBERSHIP_EVENT,
-    MESSAGE_REQUEST_MODE,
-    POP_ASSIGNMENT,
-    PRODUCER_CONNECTION,
-    QUEUE_OWNERSHIP,
-    QUEUE_PROGRESS,
-    REBALANCE_RESULT,
-    SCHEDULE_PROGRESS,
-    SNAPSHOT_CAPTURE,
-    SUBSCRIPTION_GROUP,
-    TOPIC_CONFIG,
-    TOPIC_ROUTE,
-    TOPIC_STATUS,
-    Table,
-)
+from hindsight.schemas import Table
 from hindsight.schemas.arrow_types import arrow_schema, row_schema
 from hindsight.udfs.consumer.capture_rounds import PROXY, ROUNDS, RoundLimits
 from hindsight.udfs.landing.landed_rows import Reach
 
 _OF_CAPTURES = (
-    SNAPSHOT_CAPTURE,
-    QUEUE_OWNERSHIP,
-    POP_ASSIGNMENT,
-    QUEUE_PROGRESS,
-    TOPIC_ROUTE,
-    PRODUCER_CONNECTION,
-    TOPIC_STATUS,
-    TOPIC_CONFIG,
-    SUBSCRIPTION_GROUP,
-    MESSAGE_REQUEST_MODE,
-    SCHEDULE_PROGRESS,
+    schemas.SNAPSHOT_CAPTURE,
+    schemas.QUEUE_OWNERSHIP,
+    schemas.POP_ASSIGNMENT,
+    schemas.QUEUE_PROGRESS,
+    schemas.TOPIC_ROUTE,
+    schemas.PRODUCER_CONNECTION,
+    schemas.TOPIC_STATUS,
+    schemas.TOPIC_CONFIG,
+    schemas.SUBSCRIPTION_GROUP,
+    schemas.MESSAGE_REQUEST_MODE,
+    schemas.SCHEDULE_PROGRESS,
 )
-_OF_ROUNDS = (*_OF_CAPTURES, CONSUMER_HEARTBEAT)
-CHANGE_ROUNDS = (COLLECTION_ROUND, *_OF_ROUNDS)
+_OF_ROUNDS = (*_OF_CAPTURES, schemas.CONSUMER_HEARTBEAT)
+CHANGE_ROUNDS = (schemas.COLLECTION_ROUND, *_OF_ROUNDS)
 _BUCKET_ROWS = 200_000  # of heartbeats
 _GAP = {"kind": ["gap"]}
 _NOTE = "rounds"
@@ -112,7 +94,13 @@ class RoundSettling:
 
     def reach(self, table: Table) -> Reach | None:
         """A capture or marker changes its own round, the one before, and rounds that look back on it."""
-        if table not in (REBALANCE_RESULT, CLIENT_EVENT, CLIENT_HEARTBEAT, MEMBERSHIP_EVENT, *CHANGE_ROUNDS):
+        if table not in (
+            schemas.REBALANCE_RESULT,
+            schemas.CLIENT_EVENT,
+            schemas.CLIENT_HEARTBEAT,
+            schemas.MEMBERSHIP_EVENT,
+            *CHANGE_ROUNDS,
+        ):
             return None
         return Reach((table.date_of,), before_s=self._limits.max_round_s, after_s=self._lookback_s)
 
@@ -182,7 +170,7 @@ class RoundSettling:
             self._lake.note(_NOTE, text)
 
     def _update(self, table: Table, moved: Blobs, days: Collection[date]) -> None:
-        columns = ["round_at", *(["subscriptions", "client_kind"] if table is CONSUMER_HEARTBEAT else [])]
+        columns = ["round_at", *(["subscriptions", "client_kind"] if table is schemas.CONSUMER_HEARTBEAT else [])]
         schema = arrow_schema(table)
         changed = pa.schema([schema.field(name) for name in [*table.key, *columns]])
         self._lake.update(table, moved.rows(MOVED + table.name, changed), columns, days)
@@ -201,7 +189,7 @@ class RoundSettling:
     def _near(self, days: Collection[date], first: datetime | None, *told: Blobs) -> _Near:
         """What places captures of dates, those from the ``first`` on if that is enough, among what is stored."""
         begun = None if first is None else first - 2 * self._longest - self._pause
-        files = self._files((SNAPSHOT_CAPTURE, COLLECTION_ROUND), _with_neighbours(days), begun)
+        files = self._files((schemas.SNAPSHOT_CAPTURE, schemas.COLLECTION_ROUND), _with_neighbours(days), begun)
         captures = self._over(stored_captures, files)
         rounds, gaps = self._rounds(captures, *told)
         if first is not None:
@@ -216,20 +204,20 @@ class RoundSettling:
         """The round of each capture instant, and the rounds that no marker began."""
         placed = self._runner.by_key(RoundsOf(self._limits), *(blobs.of(CAPTURES, MARKS) for blobs in told))
         rounds = pa.concat_tables([ROUNDS.empty_table(), *placed.tables(ROUNDS_OF)])
-        return rounds, pa.concat_tables([row_schema(COLLECTION_ROUND).empty_table(), *placed.tables(GAPS)])
+        return rounds, pa.concat_tables([row_schema(schemas.COLLECTION_ROUND).empty_table(), *placed.tables(GAPS)])
 
     def _by_member(self, rounds: pa.Table, dates: Collection[ClusterDate], begun: datetime | None) -> Blobs:
         days = {at.event_date for at in dates}
-        heartbeats = self._files([CONSUMER_HEARTBEAT], days, begun)
+        heartbeats = self._files([schemas.CONSUMER_HEARTBEAT], days, begun)
         buckets = 1 + sum(task.file.rows or 0 for task in heartbeats) // _BUCKET_ROWS
-        infos = self._files([SNAPSHOT_CAPTURE], _with_neighbours(days), begun) if heartbeats else []
+        infos = self._files([schemas.SNAPSHOT_CAPTURE], _with_neighbours(days), begun) if heartbeats else []
         where = Where(dates=frozenset(dates), since=_since("captured_at", begun))
         return self._over(ByMember(rounds, where, buckets), [*heartbeats, *infos]).of(HEARTBEATS, INFOS)
 
     def _replace_gap_rounds(self, gaps: pa.Table, where: Where) -> None:
         found = chosen(gaps, where)
-        if len(found) or len(self._lake.rows(COLLECTION_ROUND, ["kind"], where)):
-            self._lake.replace(COLLECTION_ROUND, found, where)
+        if len(found) or len(self._lake.rows(schemas.COLLECTION_ROUND, ["kind"], where)):
+            self._lake.replace(schemas.COLLECTION_ROUND, found, where)
 
 
 def _by_date(proxies: pa.Table, dates: Collection[ClusterDate]) -> dict[ClusterDate, set[str]]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 
+import hindsight.schemas as schemas
 from hindsight.conf.settings import Settings
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.data_files import TableFolder
@@ -48,25 +49,13 @@ from hindsight.jobs.producers.producer_cut import (
 )
 from hindsight.jobs.publishing.publication import Stretch
 from hindsight.jobs.publishing.row_lineage import Lineage
-from hindsight.schemas import (
-    CLIENT_EVENT,
-    FAULT_ITEM_STATE,
-    FLEET_MINUTE,
-    LOST_LINES,
-    PRODUCER_FINDING,
-    PRODUCER_INSTANCE,
-    PRODUCER_REPLAY,
-    SEND_ATTEMPT,
-    TOPIC_ROUTE,
-    WINDOW_CONFIRMATION,
-)
 from hindsight.udfs.landing.landing_formats import distances, formats_of
 from hindsight.udfs.producer.attempt_facts import merged_nearest
 from hindsight.udfs.producer.producer_date import Options, Span
 from hindsight.udfs.producer.producer_finding import Thresholds
 from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
 
-DERIVED = (*FOLDED, WINDOW_CONFIRMATION, FLEET_MINUTE, PRODUCER_FINDING)
+DERIVED = (*FOLDED, schemas.WINDOW_CONFIRMATION, schemas.FLEET_MINUTE, schemas.PRODUCER_FINDING)
 _BUCKET_ROWS = 500_000
 _MOST_BUCKETS = 200
 _MORE_BUCKETS = 4  # than before, by which a date that has grown so much is cut anew
@@ -146,7 +135,7 @@ def _with_fleet(course: Course, settings: Settings, runner: Runner) -> Blobs:
     addresses, spans, options, lineage, folded = (*course[:4], course.folded)
     shares = folded.of(*SHARES)
     fleet = runner.by_key(FleetOfDates(addresses, options, lineage), shares, course.routes.of(DATED_ROUTES))
-    closing = folded.of(OBSERVED, PRODUCER_REPLAY.name, FAULT_ITEM_STATE.name)
+    closing = folded.of(OBSERVED, schemas.PRODUCER_REPLAY.name, schemas.FAULT_ITEM_STATE.name)
     findings = Findings(addresses, spans, options, lineage, _kept(folded, spans), course.keep_at)
     found = runner.by_key(findings, course.attempts, *course.beside, closing, fleet.of(FLEET))
     if not course.witnessed.dates:
@@ -174,7 +163,7 @@ def fold(
     options = Options(**settings.replay.model_dump(), limits=limits, supposed=premises.producers)
     lineage = Lineage(stretch.context.started_at, stretch.context.run_id)
     days = {at.event_date + step * _DAY for at in stretch.dates for step in (-1, 0, 1)}
-    files = lake.files(SEND_ATTEMPT, days)
+    files = lake.files(schemas.SEND_ATTEMPT, days)
     dates = {cluster: sorted(spans[cluster].recorded) for cluster in clusters}
     going = _of_as_many(going, _buckets(files))
     addresses = _addresses(clusters, dates, files, going)
@@ -188,11 +177,11 @@ def fold(
     routes = runner.each(OfHeap(cut_routes), file_heaps(route_files))
     beside = (
         routes.of(ROUTES),
-        runner.over(Split(STARTS, addresses), lake.of_dates(PRODUCER_INSTANCE, stretch.dates, ())),
-        runner.over(Split(LOSSES, addresses), lake.of_dates(LOST_LINES, _and_next(stretch.dates), ())),
+        runner.over(Split(STARTS, addresses), lake.of_dates(schemas.PRODUCER_INSTANCE, stretch.dates, ())),
+        runner.over(Split(LOSSES, addresses), lake.of_dates(schemas.LOST_LINES, _and_next(stretch.dates), ())),
         *(
             runner.over(Split(OPENING + table.name, addresses), stretch.opening(table))
-            for table in (PRODUCER_REPLAY, FAULT_ITEM_STATE)
+            for table in (schemas.PRODUCER_REPLAY, schemas.FAULT_ITEM_STATE)
         ),
         *([runner.each(_as_they_are, [list(going.blobs(addresses))])] if going.starts else ()),
     )
@@ -235,7 +224,7 @@ def _needed(
         if not going.starts or is_whole or going.apart().get(cluster):
             return files
     first_ms = min(midnight_ms + first for midnight_ms, first in since.values())
-    found: list[DataFile] = stretch.lake.files_since(SEND_ATTEMPT, days, "begin_at", _EPOCH + first_ms * _MS)
+    found: list[DataFile] = stretch.lake.files_since(schemas.SEND_ATTEMPT, days, "begin_at", _EPOCH + first_ms * _MS)
     return found
 
 
@@ -264,7 +253,7 @@ def _buckets(files: Collection[DataFile]) -> int:
 def _tasks(
     stretch: Stretch[Any], files: list[DataFile], addresses: Addresses, runner: Runner, going: Going
 ) -> list[AttemptFile]:
-    folder = TableFolder(stretch.lake.root, SEND_ATTEMPT)
+    folder = TableFolder(stretch.lake.root, schemas.SEND_ATTEMPT)
     sources = stretch.formats.intersection(formats_of("producer"))
     by_source, since = distances() if len(sources) > 1 else {}, going.since(addresses)
     tasks = [AttemptFile(folder, file, addresses, None, by_source, False, since) for file in files]
@@ -291,19 +280,19 @@ def _sent_to(attempts: Blobs, addresses: Addresses, going: Going) -> dict[str, d
 def _route_files(
     stretch: Stretch[Any], addresses: Addresses, sent_to: Mapping[str, Mapping[str, Collection[int]]]
 ) -> list[RouteFile]:
-    folder, clusters = TableFolder(stretch.lake.root, TOPIC_ROUTE), defaultdict(set)
+    folder, clusters = TableFolder(stretch.lake.root, schemas.TOPIC_ROUTE), defaultdict(set)
     for at in stretch.dates:
         clusters[at.event_date].add(at.cluster)
     return [
         RouteFile(folder, file, addresses, midnight_of(file.event_date), frozenset(clusters[file.event_date]), sent_to)
-        for file in stretch.lake.files(TOPIC_ROUTE, set(clusters))
+        for file in stretch.lake.files(schemas.TOPIC_ROUTE, set(clusters))
     ]
 
 
 def _event_files(stretch: Stretch[Any], addresses: Addresses) -> list[EventFile]:
     dates = {c: frozenset(at.event_date for at in stretch.dates if at.cluster == c) for c in addresses.clusters}
-    folder = TableFolder(stretch.lake.root, CLIENT_EVENT)
-    files = stretch.lake.files(CLIENT_EVENT, {at.event_date for at in stretch.dates})
+    folder = TableFolder(stretch.lake.root, schemas.CLIENT_EVENT)
+    files = stretch.lake.files(schemas.CLIENT_EVENT, {at.event_date for at in stretch.dates})
     return [EventFile(folder, file, addresses, dates) for file in files]
 
 
