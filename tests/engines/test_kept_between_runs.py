@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 
@@ -15,6 +16,8 @@ from hindsight.jobs.engines.kept_between_runs import KeptBetweenRuns
 from hindsight.jobs.engines.local_run import opened_here
 from hindsight.jobs.engines.runner import Blob
 from hindsight.jobs.running.run_context import RunContext
+
+MOST_LEFT = 300  # objects in cycles, of a command line: the page of six groups alone has 800 rows
 
 
 def who(task):
@@ -95,3 +98,17 @@ def test_a_dear_page_rests_and_is_made_when_it_is_due_though_nothing_is_new(tmp_
         assert kept.page_is_due() and runs_over()
         assert not kept.owes_page and not runs_over()
     assert runs_over(2) and runs_over(3)
+
+
+def test_a_run_leaves_none_of_the_rows_that_it_made(tmp_path):
+    words = ["--landing", str(tmp_path / "landing"), "--lake", str(tmp_path / "lake")]
+    gc.disable()
+    try:
+        with KeptBetweenRuns():
+            land(tmp_path / "landing", 0, 2, lines=20, groups=6)
+            assert run_pipeline(words) == 0
+            assert "cells" in (tmp_path / "lake" / "report.html").read_text()
+            left = gc.collect()
+    finally:
+        gc.enable()
+    assert left < MOST_LEFT, left
