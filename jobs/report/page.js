@@ -69,9 +69,16 @@ function roving(holder) {
   });
 }
 
-// Draw anew when the width or the time changes, and only then.
-function onChange(node, draw) {
+// Draw anew when the width or the time changes, and only then; for paper as wide as a sheet, and what is wider shrinks.
+function onChange(node, drawn) {
   let last = 0;
+  const sheet = 678;
+  function draw(width) {
+    drawn(width);
+    for (const svg of node.querySelectorAll("svg")) svg.setAttribute("viewBox", "0 0 " + svg.getAttribute("width") + " " + svg.getAttribute("height"));
+  }
+  addEventListener("beforeprint", () => { if (last) draw(sheet); });
+  addEventListener("afterprint", () => { if (last) { draw(last); roving(node); } });
   new ResizeObserver(() => {
     const width = Math.floor(node.clientWidth);
     if (width && width !== last) { last = width; draw(width); roving(node); }

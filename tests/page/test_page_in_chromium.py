@@ -114,7 +114,20 @@ def test_on_paper_nothing_runs_off_the_sheet_and_what_colour_says_stays(hostile,
         assert tab.evaluate(f"{tables}.length") > 10
         assert tab.evaluate(f"[...{tables}].filter({beyond}).map(n => n.closest('section').id)") == []
         assert tab.evaluate("document.documentElement.scrollWidth") == sheet
+        assert tab.evaluate(f"[...document.querySelectorAll('.chart svg')].filter({beyond}).length") == 0
         assert tab.evaluate("getComputedStyle(document.querySelector('.severity')).printColorAdjust") == "exact"
+
+
+@in_chromium
+def test_a_drawing_is_as_wide_as_the_sheet_while_it_is_printed(hostile):
+    drawings = "[...document.querySelectorAll('#timeline svg, #fleet-strips svg')]"
+    widths = f"{drawings}.map(n => n.getAttribute('viewBox').split(' ')[2])"
+    with looked_at(hostile, 1440) as (tab, _):
+        on_screen = tab.evaluate(widths)
+        tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert set(tab.evaluate(widths)) == {"678"}
+        tab.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert tab.evaluate(widths) == on_screen and float(on_screen[0]) > 1000
 
 
 @in_chromium
