@@ -7,7 +7,7 @@ the list of brokers; a drift row from the lists, rules and answers of its round.
 from __future__ import annotations
 
 from hindsight.jobs.engines.asker import Asker, BadQueryError, Record, records
-from hindsight.jobs.explaining.explained_choice import explained_choice
+from hindsight.jobs.explaining.explained_choice import explained_choice, explained_send, explained_window
 from hindsight.jobs.explaining.explained_finding import explained_finding, explained_minute
 from hindsight.jobs.explaining.explained_incident import (
     explained_assignment,
@@ -26,7 +26,6 @@ from hindsight.jobs.explaining.explained_inputs import (
     explained_state,
     explained_strategy,
 )
-from hindsight.jobs.explaining.explained_window import explained_send, explained_window
 from hindsight.jobs.explaining.explanation import MOST, Section, explained_release
 from hindsight.schemas import DRIFT_INCIDENT, TABLES
 

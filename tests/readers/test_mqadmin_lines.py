@@ -7,9 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from hindsight.udfs.formats.mqadmin_connections import version_ordinal
 from hindsight.udfs.formats.mqadmin_lines import MOST_LINES, parse_mqadmin, with_command
-from hindsight.udfs.formats.mqadmin_output import COLLECTOR
+from hindsight.udfs.formats.mqadmin_output import COLLECTOR, version_ordinal
 from hindsight.udfs.landing.landing_formats import FORMATS
 from hindsight.udfs.lines.bounded_lines import Line
 from hindsight.udfs.lines.parsed_line import LandedFile

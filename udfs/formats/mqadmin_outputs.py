@@ -31,28 +31,26 @@ from hindsight.udfs.formats.mqadmin_command import (
     question_of,
     question_of_a_member,
 )
-from hindsight.udfs.formats.mqadmin_connections import (
-    SUBSCRIPTIONS,
-    consumer_connection,
-    is_client,
-    producer_connection,
-)
 from hindsight.udfs.formats.mqadmin_output import (
+    SUBSCRIPTIONS,
     Output,
     Reader,
     Row,
     Rows,
     as_answered,
     capture_row,
+    consumer_connection,
     each_line_of,
     failed_read,
     failure_in,
     header_in,
+    is_client,
     is_noise,
     must_hold,
     no_subject,
     place,
     printed_time,
+    producer_connection,
     topic_of,
 )
 from hindsight.udfs.lines.bounded_lines import Refusal

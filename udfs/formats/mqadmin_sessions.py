@@ -24,8 +24,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from hindsight.udfs.formats.mqadmin_command import TAKEN, command_of, command_of_line
-from hindsight.udfs.formats.mqadmin_connections import SUBSCRIPTIONS, is_client
-from hindsight.udfs.formats.mqadmin_output import named_group
+from hindsight.udfs.formats.mqadmin_output import SUBSCRIPTIONS, is_client, named_group
 from hindsight.udfs.formats.mqadmin_outputs import GROUP, is_header, is_status
 from hindsight.udfs.lines.parsed_line import EARLIEST_MS, LATEST_MS, LandedFile, RefusedLineError
 from hindsight.udfs.logs.log_stamps import MONTHS, epoch_ms, first_stamp, zone_of_offset
