@@ -129,20 +129,29 @@ class SimulatedGroup:
             )
         return found
 
-    def rounds(self, interval_ms: int) -> tuple[ShareRound, ...]:
-        """What a collector sees that looks from time to time; rounds that show nothing new are left out."""
+    def rounds(self, interval_ms: int, *, spread_ms: int = 0, full: bool = False) -> tuple[ShareRound, ...]:
+        """What a collector sees that looks from time to time, at one member so long after the other.
+
+        Rounds that show nothing new are left out, unless all are read in ``full``.
+        """
         found: list[ShareRound] = []
         last, shown = None, None
         first = MIDNIGHT - 1_000_000
-        for at in range(first, self.made[-1].at + 2 * interval_ms, interval_ms):
-            members = next((m for since, m in reversed(self.listed) if since <= at), ())
-            held = {c: self._at(c, at) for c in members}
-            answers = {c: Answer(at, f"f:{at}", dict(self.created)[c], held[c]) for c in members if held[c] is not None}
-            if (members, held) != shown:
+        for begun in range(first, self.made[-1].at + 2 * interval_ms, interval_ms):
+            members = self._members_at(begun)
+            reads = {c: begun + number * spread_ms for number, c in enumerate(members)}
+            reads = {c: at for c, at in reads.items() if c in self._members_at(at)}  # who has gone does not answer
+            held = {c: self._at(c, at) for c, at in reads.items()}
+            answers = {c: Answer(at, f"f:{at}", dict(self.created)[c], held[c]) for c, at in reads.items()}
+            at = max(reads.values(), default=begun)
+            if full or (members, held) != shown:
                 found.append(ShareRound(at, last, members, answers, {TOPIC: "h"}, False, True))
-            last, shown = at, (members, held)
+            last, shown = begun, (members, held)
         return tuple(found)
 
-    def _at(self, client_id: str, at: int) -> frozenset[tuple[str, str, int]] | None:
+    def _members_at(self, at: int) -> tuple[str, ...]:
+        return next((members for since, members in reversed(self.listed) if since <= at), ())
+
+    def _at(self, client_id: str, at: int) -> frozenset[tuple[str, str, int]]:
         told = [queues for since, queues in self.owned.get(client_id, ()) if since <= at]
         return frozenset((q.topic, q.broker_name, q.queue_id) for q in told[-1]) if told else frozenset()

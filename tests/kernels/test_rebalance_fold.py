@@ -67,6 +67,20 @@ def test_rounds_tell_every_rebalance_between_two_of_which_it_lies(seed, interval
         assert nxt - made.at <= interval_ms or min(looked, default=10**18) <= made.at + interval_ms
 
 
+@given(seeds, st.integers(4_000, 25_000), st.integers(0, 200))
+def test_a_client_changed_between_two_reads_of_its_own_whether_or_not_rounds_in_between_are_given(
+    seed, interval_ms, spread_ms
+):
+    """Members are read one after the other: one may change after its own read, before the last one's of that round."""
+    group = SimulatedGroup(seed)
+    read = [group.rounds(interval_ms, spread_ms=spread_ms, full=is_full) for is_full in (False, True)]
+    given_, full = ([one for _, one in walked(group.days(logs=False, rounds=rounds))] for rounds in read)
+    assert [(one.client_id, one.after, one.at) for one in given_] == [(o.client_id, o.after, o.at) for o in full]
+    for one in given_:
+        after = one.at - 1 if one.after is None else one.after
+        assert any(m.client_id == one.client_id and after < m.at <= one.at for m in group.made), one
+
+
 @given(seeds, st.integers(2_000, 25_000))
 def test_what_a_log_tells_is_not_told_by_rounds_again(seed, interval_ms):
     group = SimulatedGroup(seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from hindsight.jobs import flag_allocation_drift, ingest_consumer_snapshots
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.schemas import REBALANCE_EVENT
+from hindsight.schemas import REBALANCE_EVENT, SNAPSHOT_CAPTURE
 
 CAPTURES = Path(__file__).parent.parent / "golden" / "captures"
 ORACLE = {
@@ -97,6 +98,21 @@ def test_rounds_alone_tell_the_same_within_an_interval(rounds_alone, kind, subje
         assert subject in row["trigger_subjects"] and row["certainty"] == "interval"
         assert ms(row["trigger_after"]) - 1_000 <= since + 2_500 and since <= ms(row["trigger_at"])
         assert ms(row["changed_after"]) < ms(row["changed_at"])
+
+
+def test_a_client_may_have_changed_right_after_its_own_last_read_whatever_was_read_of_others_later(rounds_alone):
+    reads = rounds_alone.rows(SNAPSHOT_CAPTURE, ["kind", "consumer_group", "client_id", "answered", "captured_at"])
+    own = defaultdict(list)
+    for read in reads.to_pylist():
+        if read["kind"] == "consumerRunningInfo" and read["answered"]:
+            own[read["consumer_group"], read["client_id"]].append(read["captured_at"])
+    found = 0
+    for row in events_of(rounds_alone):
+        before = [at for at in own[row["consumer_group"], row["client_id"]] if at < row["changed_at"]]
+        if row["changed_after"] is not None and row["trigger_kind"] != "start" and before:
+            found += 1
+            assert row["changed_after"] <= max(before), row
+    assert found > 20
 
 
 def test_the_queues_of_a_frozen_member_stood_for_as_long_as_it_was_frozen(oracle, rounds_alone):

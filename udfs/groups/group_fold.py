@@ -165,7 +165,7 @@ class GroupFold:
 
     def _pass_by(self, at: int, place: int) -> None:
         captured = self._recorded.captured
-        self._shares.pass_by(int(captured.at[place]))
+        self._shares.pass_by(at)
         until = max(int(captured.read_until[place]), int(captured.swept_until[place]))
         self.read_until, self.longest = max(self.read_until, until), max(self.longest, until - at)
 

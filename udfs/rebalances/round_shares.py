@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 
 
 class ShareRound(NamedTuple):
-    """A round of a group. ``after``: the round before it; None: none is near.
+    """A round of a group. ``after``: the first read of the round before it; None: none is near.
 
     Attributes:
         members: as listed; None: nobody told.
@@ -90,7 +90,8 @@ class RoundShares:
     def take(self, group: ShareRound) -> tuple[list[Sign], list[Moved]]:
         """What a round shows: signs of what changed, and clients that had other queues than before."""
         if group.after is not None:
-            self.seen |= {c: max(group.after, self.seen.get(c, 0)) for c in self.answering}
+            # Of a round that is not given nobody's own read is kept; one that is given must tell the same.
+            self.seen |= dict.fromkeys(self.answering, group.after)
         signs = list(self._signs(group))
         for sign in signs:
             if sign.kind == GONE:

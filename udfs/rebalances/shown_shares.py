@@ -25,7 +25,7 @@ class ShownShares:
         self.shows: list[Any] | None = None  # what the last round of the date showed, as JSON values
 
     def pass_by(self, at: int) -> None:
-        """A round was read, whatever it shows."""
+        """A round was read from this instant on, whatever it shows: what came later it may not show."""
         self._last_at = at
 
     def is_other(self, members: int, topics: Sequence[TopicFacts], owned: Owned) -> bool:
