@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hindsight.jobs.collect.server import Manners, Server
+from hindsight.jobs.collect.shard import Shard
 from hindsight.jobs.running.run_log import tell
 from hindsight.udfs.remoting.remoting_names import (
+    DLQ_PREFIX,
     RETRY_PREFIX,
     broker_addresses,
     chosen_groups,
@@ -19,6 +21,7 @@ from hindsight.udfs.remoting.remoting_names import (
     listed_topics,
     retrying_groups,
     route_brokers,
+    topics_of_group,
 )
 
 # A broker that dies leaves the name servers' lists at once, as one that was taken away does: its silence is told of.
@@ -45,8 +48,10 @@ class ClusterView:
         *,
         details_every_s: float,
         clock: Callable[[], float],
+        shard: Shard | None = None,
     ) -> None:
-        self.wanted = wanted
+        self._wanted = wanted
+        self._shard = shard or Shard()
         self.has_answered = False  # any name server or proxy, ever
         self._requests_of_gone = 0
         self._manners = manners
@@ -61,7 +66,10 @@ class ClusterView:
         self._due_at: dict[str, float] = {}
         self._clusters: set[str] = set()
         self._topics: set[str] = set()
-        self._chosen: list[str] = []
+        self._chosen: list[str] = []  # topics of this shard
+        self._known: list[str] = []  # those of all
+        self._consumed: dict[str, set[str]] = {}  # by group of this shard: topics
+        self._met: dict[str, set[str]] = {}  # by broker: groups that it is asked for until its next details
         self._topics_at: dict[str, list[str]] = {}
         self._pop_retries: list[str] = []
         self._routes: dict[str, set[str]] = {}
@@ -122,9 +130,19 @@ class ClusterView:
         """Topics whose routes are asked for: those chosen, and retry topics of chosen groups."""
         known = set().union(*self._configured.values(), *self._consumers.values())
         retries = retrying_groups(self._topics, known)
-        chosen = set(chosen_groups({*known, *retries.values()}, self.wanted.groups))
+        chosen = set(self._of_shard({*known, *retries.values()}))
         self._pop_retries = [t for t, group in retries.items() if group in chosen and t != f"{RETRY_PREFIX}{group}"]
         return [*self._chosen, *(retry for retry, group in retries.items() if group in chosen)]
+
+    def producers(self) -> list[str]:
+        """Producer groups of this shard, as they were named."""
+        return [name for name in self._wanted.producers if self._shard.has(name.partition("@")[0])]
+
+    def told_topics(self) -> list[str]:
+        """Topics that this shard's groups turned out to consume since topics were chosen; they are chosen now."""
+        before = set(self._chosen)
+        self._choose_topics()
+        return [topic for topic in self._chosen if topic not in before]
 
     def topics_at(self, server: Server) -> list[str]:
         """Chosen topics that a broker holds."""
@@ -183,6 +201,16 @@ class ClusterView:
         """A broker told of a topic's groups (300)."""
         self._found_consumers.setdefault(server.place["broker"], set()).update(consuming_groups(group_list, topic))
 
+    def found_consumed(self, group: str, answer: Any) -> None:
+        """A broker or client told what a group consumes (203, 208, 307)."""
+        if told := topics_of_group(answer):
+            self._consumed.setdefault(group, set()).update(told)
+
+    def found_members(self, server: Server, group: str) -> None:
+        """A broker listed members of a group (203)."""
+        if "broker" in server.place:
+            self._met.setdefault(server.place["broker"], set()).add(group)
+
     def settle_brokers(self) -> None:
         """Draw the conclusions of 106 and 206. Where no name server answered, what was known goes on."""
         now = self._clock()
@@ -196,10 +224,11 @@ class ClusterView:
                 self._due_at[broker] = now
         for broker in [b for b in self._brokers if now - self._seen_at[b] > _REMEMBERED_S and self._addresses]:
             self._part_from(broker)
-            for known in (self._seen_at, self._due_at, self._configured, self._consumers):
+            for known in (self._seen_at, self._due_at, self._configured, self._consumers, self._met):
                 known.pop(broker, None)
         self._due = {server for broker, server in self._brokers.items() if self._due_at[broker] <= now}
-        self._chosen = chosen_topics(self._topics, self.wanted.topics, {*self._clusters, *self._brokers})
+        self._known = chosen_topics(self._topics, self._wanted.topics, {*self._clusters, *self._brokers})
+        self._choose_topics()
 
     def settle_groups(self) -> None:
         """Draw the conclusions of 201."""
@@ -220,7 +249,7 @@ class ClusterView:
         for broker in self._found_groups:
             self._due_at[broker] = self._clock() + self._details_every_s
         at = self._groups_by_broker()
-        self._groups = chosen_groups({group for groups in at.values() for group in groups}, self.wanted.groups)
+        self._groups = self._of_shard({group for groups in at.values() for group in groups})
         unknown = set(self._groups).difference(*at.values())
         self._groups_at = {
             broker: [group for group in self._groups if group in groups or group in unknown]
@@ -233,10 +262,32 @@ class ClusterView:
         self._requests_of_gone += server.requests
         server.close()
 
+    def _of_shard(self, groups: Iterable[str]) -> list[str]:
+        return [group for group in chosen_groups(groups, self._wanted.groups) if self._shard.has(group)]
+
+    def _choose_topics(self) -> None:
+        consumed = set().union(*self._consumed.values())
+        has, dead = self._shard.has, DLQ_PREFIX
+        self._chosen = [t for t in self._known if has(t.removeprefix(dead)) or t in consumed]
+
     def _groups_by_broker(self) -> dict[str, set[str]]:
-        at = {b: self._configured.get(b, set()) | self._consumers.get(b, set()) for b in self._brokers}
-        known = set().union(*at.values())
-        for retry, group in retrying_groups(self._topics, known).items():
-            for broker in self._routes.get(retry, set()) & at.keys():
-                at[broker].add(group)
-        return at
+        """Where a group's topics and retry topics lie, its offsets, and its members; else where it is configured.
+
+        A broker that has a configuration alone is asked with what changes seldom.
+        """
+        known = set().union(*self._configured.values(), *self._consumers.values())
+        held: dict[str, set[str]] = {b: set(self._consumers.get(b, ())) for b in self._brokers}
+        retries = retrying_groups(self._topics, known).items()
+        topics = ((topic, group) for group, topics in self._consumed.items() for topic in topics)
+        for topic, group in (*retries, *topics):
+            for broker in self._routes.get(topic, set()) & held.keys():
+                held[broker].add(group)
+        for broker in self._brokers:
+            old = set() if broker in self._found_groups else self._met.get(broker, set())
+            self._met[broker] = held[broker] | old
+        placed = set().union(*self._met.values())
+        due = {server.place["broker"] for server in self._due}
+        return {
+            broker: groups | (self._configured.get(broker, set()) - (set() if broker in due else placed))
+            for broker, groups in self._met.items()
+        }

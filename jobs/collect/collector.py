@@ -24,6 +24,7 @@ from hindsight.jobs.collect.landing_writer import LandingWriter, Limits
 from hindsight.jobs.collect.line_maker import LineMaker, now_ms
 from hindsight.jobs.collect.running_infos import SilentClients
 from hindsight.jobs.collect.server import Manners
+from hindsight.jobs.collect.shard import Shard
 from hindsight.jobs.collect.sweep import Sweep
 from hindsight.jobs.collect.turns import Turns
 from hindsight.jobs.running.interrupts import handled_by
@@ -53,6 +54,7 @@ class Plan:
     gzipped: bool = False
     collector: str | None = None
     metrics: Path | None = None
+    shard: Shard = field(default_factory=Shard)
 
 
 class Collector:
@@ -72,6 +74,7 @@ class Collector:
             plan.wanted,
             details_every_s=plan.details_every_s,
             clock=self._loop.time,
+            shard=plan.shard,
         )
         self._silent = SilentClients()
         self._turns = Turns()
@@ -152,7 +155,8 @@ class Collector:
         if self._plan.metrics is None:
             return
         try:
-            write_sweep_metrics(self._plan.metrics, self._plan.cluster, number, facts)
+            collector = self._plan.collector if self._plan.shard.parts > 1 else None
+            write_sweep_metrics(self._plan.metrics, self._plan.cluster, number, facts, collector)
         except OSError as error:
             tell("the metrics file cannot be written", file=str(self._plan.metrics), error=str(error))
 
@@ -164,17 +168,19 @@ def _allow_many_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def write_sweep_metrics(path: Path, cluster: str, number: int, facts: dict[str, Any]) -> None:
+def write_sweep_metrics(
+    path: Path, cluster: str, number: int, facts: dict[str, Any], collector: str | None = None
+) -> None:
     """The facts of the last sweep, and when it ended: what an alert looks at."""
-    registry = CollectorRegistry()
+    registry, labels = CollectorRegistry(), {"cluster": cluster, **({"collector": collector} if collector else {})}
     for name, value in {"round": number, **facts}.items():
         told = f"hindsight_collect_sweep_{name}"
-        gauge = Gauge(told, f"{name.replace('_', ' ')}, of the last sweep", ["cluster"], registry=registry)
-        gauge.labels(cluster).set(float(value))
+        gauge = Gauge(told, f"{name.replace('_', ' ')}, of the last sweep", list(labels), registry=registry)
+        gauge.labels(**labels).set(float(value))
     ended = Gauge(
-        "hindsight_collect_sweep_end_timestamp_seconds", "end of the last sweep", ["cluster"], registry=registry
+        "hindsight_collect_sweep_end_timestamp_seconds", "end of the last sweep", list(labels), registry=registry
     )
-    ended.labels(cluster).set(now_ms() / 1000)
+    ended.labels(**labels).set(now_ms() / 1000)
     replace_metrics(path, registry)
 
 

@@ -16,6 +16,7 @@ from hindsight.jobs.collect.cluster_view import Wanted
 from hindsight.jobs.collect.collector import Plan, run_collector
 from hindsight.jobs.collect.landing_writer import Limits
 from hindsight.jobs.collect.server import Manners, split_address
+from hindsight.jobs.collect.shard import Shard, shard_of
 from hindsight.udfs.remoting.remoting_frames import Credentials, CredentialsError, credentials_of, read_credentials
 
 _CLUSTER = re.compile(r"[A-Za-z0-9_.\-]{1,255}")
@@ -62,6 +63,9 @@ def plan_of(
     rotate_minutes: Annotated[float, typer.Option(min=0, help="Age at which a file is closed.")] = 5.0,
     gzipped: Annotated[bool, typer.Option("--gzip", help="Write .jsonl.gz.")] = False,
     collector: Annotated[str | None, typer.Option(help="Name of this collector, if there are several.")] = None,
+    shard: Annotated[
+        str | None, typer.Option(help="I/N: ask for the I-th of N parts of the cluster; others ask for the rest.")
+    ] = None,
     metrics: Annotated[
         Path | None, typer.Option(dir_okay=False, help="OpenMetrics file to write after each sweep.")
     ] = None,
@@ -74,6 +78,7 @@ def plan_of(
         raise typer.BadParameter("--once and --rounds contradict each other.")
     if metrics and not metrics.absolute().parent.is_dir():
         raise typer.BadParameter(f"--metrics {str(metrics)!r}: there is no folder {str(metrics.parent)!r}.")
+    part = _shard(shard)
     return Plan(
         name_servers=_name_servers(name_server),
         cluster=_cluster(cluster),
@@ -85,7 +90,8 @@ def plan_of(
         limits=Limits(int(rotate_mb * 2**20), rotate_minutes * 60),
         details_every_s=details_every,
         gzipped=gzipped,
-        collector=collector and _text(collector),
+        collector=part.collector(collector and _text(collector)),
+        shard=part,
         metrics=metrics,
     )
 
@@ -133,6 +139,13 @@ def _folder(landing: Path) -> Path:
     if "://" in str(landing) or ":/" in str(landing):
         raise typer.BadParameter("--landing is a folder on this machine; what lies there can be copied to a store.")
     return landing.absolute()
+
+
+def _shard(text: str | None) -> Shard:
+    try:
+        return shard_of(text) if text is not None else Shard()
+    except ValueError as error:
+        raise typer.BadParameter(f"--shard: {error}.") from None
 
 
 def _names(given: list[str] | None) -> tuple[str, ...]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from hindsight.jobs.collect.cut import Cut
 from hindsight.jobs.collect.failures import SilentServerError, not_asked
@@ -62,6 +63,7 @@ class RunningInfos:
         silent: SilentClients,
         maker: LineMaker,
         cut: Cut,
+        told: Callable[[str, Any], None],
     ) -> None:
         self.first_left: dict[Server, str] = {}  # the group of the first client that a server was not asked for
         self._next_of: dict[str, str] = {}
@@ -69,6 +71,7 @@ class RunningInfos:
         self._silent = silent
         self._maker = maker
         self._cut = cut
+        self._told = told  # of a group, by a client
         self._waiting: dict[Server, asyncio.Queue[Member | None]] = {server: asyncio.Queue() for server in servers}
         self._taken: set[Member] = set()
         self._at_proxies: dict[Server, list[Member]] = {}
@@ -183,6 +186,7 @@ class RunningInfos:
             self._silent.thread_free_at[server.address] = begun + _BROKER_WAITS_S + _MARGIN_S
         if _CHANNEL_FAILS in str(heard.failure or ""):
             self._unreached.append(member)
+        self._told(member[0], heard.value)
         if _is_silent(heard):
             self._silent.until[member] = asyncio.get_running_loop().time() + LEFT_OUT_S
             self._silent.why[member] = str(heard.failure)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -51,7 +51,7 @@ class Step(NamedTuple):
 
 SERVERS, LISTS = Step("servers", 0.15), Step("lists", 0.3)
 ROUTES, TOPICS, DETAILS = Step("routes", 0.45), Step("topics", 0.55), Step("details", 0.65)
-MEMBERS = Step("members", 1.0)
+MEMBERS, TOLD = Step("members", 1.0), Step("told", 1.0)
 
 
 class Sweep:
@@ -88,14 +88,17 @@ class Sweep:
         await self._ask_all(DETAILS, owing, self._of_details, self._topic_heard)
         view.settle_details()
         await self._ask_members()
+        await self._ask_told(topics)
         self._maker.tell_left_out()
 
     async def _ask_members(self) -> None:
         servers = self._view.member_servers()
-        infos = RunningInfos(servers, self._silent, self._maker, self._cut)
+        infos = RunningInfos(servers, self._silent, self._maker, self._cut, self._view.found_consumed)
 
         def heard(server: Server, question: Question, answer: Heard) -> None:
-            if question.kind == "consumerConnection":
+            self._view.found_consumed(question.subject, answer.value)
+            if question.kind == "consumerConnection" and answer.value is not None:
+                self._view.found_members(server, question.subject)
                 infos.listed(server, question.subject, listed_clients(answer.value))
 
         async with asyncio.TaskGroup() as both:
@@ -105,6 +108,19 @@ class Sweep:
             infos.all_listed()
         for server, group in infos.first_left.items():
             self._turns.ended(server, MEMBERS.name, (group, 0))
+
+    async def _ask_told(self, asked: Sequence[str]) -> None:
+        """Topics that this sweep told of for the first time, of groups of this shard: their rounds need them."""
+        view = self._view
+        if told := view.told_topics():
+            await self._ask_all(TOLD, view.name_servers(), lambda _: map(topic_route, told), self._route_heard)
+            view.settle_routes([*asked, *told])
+            here = {server: [t for t in view.topics_at(server) if t in told] for server in view.brokers()}
+            about = partial(self._of_told, here)
+            await self._ask_all(TOLD, [server for server, held in here.items() if held], about, self._topic_heard)
+
+    def _of_told(self, here: Mapping[Server, Sequence[str]], server: Server) -> Iterable[Question]:
+        return (question for topic in here[server] for question in (topic_status(topic), *of_topic(topic)))
 
     def _once(self, *questions: Question) -> Asking:
         return lambda _server: questions
@@ -128,7 +144,7 @@ class Sweep:
         return self._turn(MEMBERS, server, self._view.groups_at(server), of_group)
 
     def _of_producers(self, _server: Server) -> Iterable[Question]:
-        return map(producer_connection, self._view.wanted.producers)
+        return map(producer_connection, self._view.producers())
 
     async def _ask_all(self, step: Step, servers: Iterable[Server], asking: Asking, heard: Hearing) -> None:
         """Ask each server what ``asking`` gives; those that had no turn are the first of the next sweep."""

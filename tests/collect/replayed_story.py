@@ -16,6 +16,7 @@ from hindsight.jobs.collect import server as server_module
 from hindsight.jobs.collect.collector import Collector, Plan
 from hindsight.jobs.collect.line_maker import LineMaker
 from hindsight.jobs.collect.server import Manners
+from hindsight.jobs.collect.shard import Shard
 from tests.collect import virtual_time
 from tests.collect.fake_servers import (
     CLUSTER,
@@ -131,8 +132,13 @@ class Story:
         )
 
 
-def tell_the_story(landing: Path, cluster: str, first: int = 0, last: int | None = None) -> None:
-    """Collect sweeps of the story, from ``first`` up to ``last``, into a landing folder, as fast as it goes."""
+def tell_the_story(
+    landing: Path, cluster: str, first: int = 0, last: int | None = None, shard: Shard | None = None
+) -> None:
+    """Collect sweeps of the story, from ``first`` up to ``last``, into a landing folder, as fast as it goes.
+
+    ``shard``: with the clock standing still in each sweep, so that how much a shard asks moves no instant.
+    """
     sweeps = rounds_of_the_capture()[:last]
     mark = LineMaker.mark
 
@@ -151,13 +157,13 @@ def tell_the_story(landing: Path, cluster: str, first: int = 0, last: int | None
                 servers[address] = await stack.enter_async_context(fake.run())
             with (
                 patch.object(LineMaker, "mark", marked),
-                patch.object(line_maker, "now_ms", story.now_ms),
+                patch.object(line_maker, "now_ms", (lambda: story.begins_at) if shard else story.now_ms),
                 patch.object(server_module, "split_address", lambda address: ("127.0.0.1", servers[address].port)),
                 patch.multiple(running_infos, _BROKER_WAITS_S=0.0, _MARGIN_S=0.0, LEFT_OUT_S=0.0),
             ):
-                plan = Plan(
-                    NAME_SERVERS, cluster, landing, every_s=0.01, manners=Manners(0.3), rounds=len(sweeps) - first
-                )
+                own = {"shard": shard, "collector": shard.collector(None)} if shard else {}
+                of = {"every_s": 0.01, "manners": Manners(0.3), "rounds": len(sweeps) - first}
+                plan = Plan(NAME_SERVERS, cluster, landing, **own, **of)
                 await Collector(plan).run()
 
     virtual_time.run(run())

@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 from hindsight.udfs.values.system_names import is_system_group, is_system_topic
 
 RETRY_PREFIX = "%RETRY%"
+DLQ_PREFIX = "%DLQ%"
 _PATTERN_MARKS = frozenset("*?[")
 _IS_BROKER_ID = re.compile(r"[0-9]{1,18}").fullmatch
 # BrokerConfig, 5.0 on: by what a broker hands out queues to members that let it assign.
@@ -80,6 +81,14 @@ def listed_clients(consumer_connection: Any) -> list[str]:
     """Client ids that a broker or a proxy lists for a group (203), each once, in the answer's order."""
     connections = _objects(consumer_connection, "connectionSet")
     return list(dict.fromkeys(c["clientId"] for c in connections if _is_text(c.get("clientId"))))
+
+
+def topics_of_group(answer: Any) -> set[str]:
+    """Topics that a group consumes: by its connections (203), its offsets (208) or a running info (307)."""
+    keys = (key for name in ("offsetTable", "mqTable") for key in _members(answer, name))
+    queues = [dict(key) for key in keys if isinstance(key, tuple)]
+    told = [one.get("topic") for one in (*queues, *_objects(answer, "subscriptionSet"))]
+    return set(filter(_is_text, (*told, *_members(answer, "subscriptionTable"))))
 
 
 def retrying_groups(topics: Iterable[str], known_groups: Collection[str]) -> dict[str, str]:
