@@ -16,9 +16,12 @@ from hindsight.udfs.rebalances.rebalance_triggers import (
     JOINED,
     REACTS_WITHIN_MS,
     ROUTE,
+    START,
+    UNKNOWN,
     Around,
     Sign,
     Signs,
+    Trigger,
     trigger_of,
 )
 from hindsight.udfs.rebalances.share_ledger import HandOver, ShareLedger
@@ -196,11 +199,6 @@ class Moved(NamedTuple):
 
     def rebalance(self, signs: Signs, members: int | None) -> Rebalance:
         """The rebalance, with what set it off by all signs of the group."""
-        slow = LOCK_LIFE_MS if self.ordered else 0
-        since = self.after - REACTS_WITHIN_MS - slow
-        # A list may show a change right before a client has acted on it.
-        likely = self.after + 1, self.after, self.after - _ACTS_WITHIN_MS, since
-        around = Around(self.client_id, self.answer.at, since, started_at=self.started_at, likely_since=likely)
         return Rebalance(
             client_id=self.client_id,
             after=self.after if self.after < self.answer.at else None,
@@ -208,7 +206,7 @@ class Moved(NamedTuple):
             at=self.answer.at,
             told_by=BY_ROUNDS,
             outcome=APPLIED,
-            trigger=trigger_of(around, signs),
+            trigger=self._trigger(signs),
             woken_by=None,
             topics=tuple(sorted({queue[0] for queue in (*(one.queue for one in self.gained), *self.lost)})),
             members=(None, members),
@@ -219,3 +217,19 @@ class Moved(NamedTuple):
             ordered=self.ordered,
             evidence=(self.answer.evidence,),
         )
+
+    def _trigger(self, signs: Signs) -> Trigger:
+        slow = LOCK_LIFE_MS if self.ordered else 0
+        since = self.after - REACTS_WITHIN_MS - slow
+        # A list may show a change right before a client has acted on it.
+        likely = self.after + 1, self.after, self.after - _ACTS_WITHIN_MS, since
+        around = Around(self.client_id, self.answer.at, since, started_at=self.started_at, likely_since=likely)
+        idle_ms = 0 if self.started_at is None else self.after - self.started_at
+        others = [s for s in signs.near(self.after + 1, self.answer.at) if s.subject != self.client_id]
+        if idle_ms <= 0 or not others:
+            return trigger_of(around, signs)
+        # It was seen without queues after its start, and then something else changed.
+        of_others = trigger_of(around._replace(started_at=None), signs)
+        if idle_ms > _ACTS_WITHIN_MS:
+            return of_others
+        return Trigger(UNKNOWN, also=(START, *dict.fromkeys((of_others.kind, *of_others.also))))
