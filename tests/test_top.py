@@ -10,14 +10,23 @@ import struct
 import subprocess
 import sys
 import termios
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 
+import pyarrow as pa
 from rich.cells import cell_len
 from rich.console import Console
 
-from hindsight.jobs.commands.top_command import PANELS, Panel, Top, _keys
+from hindsight.jobs.commands import top_command
+from hindsight.jobs.commands.top_command import PANELS, Panel, Top, _keys, asked_panels
+from hindsight.jobs.engines.asker import records
+from hindsight.jobs.engines.local_asker import LocalAsker
+from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.running.terminal import legible
+from hindsight.schemas import QUEUE_PROGRESS
+from hindsight.schemas.arrow_types import arrow_schema
+from tests.pipeline.test_quality_gate import sound
 from tests.test_asking_commands import INCIDENT, hindsight, lake  # noqa: F401  (a fixture)
 from tests.test_terminal import NAME
 
@@ -110,3 +119,23 @@ def test_keys_that_come_together_are_pressed_one_by_one(monkeypatch):
             assert [next_key(10) for _ in range(8)] == ["/", "1", "open", "j", "back", "k", "q", "tab"]
             assert next_key(0) is None
     os.close(ours)
+
+
+def test_lags_are_those_of_the_last_minutes_and_only_the_last_dates_are_read(tmp_path, monkeypatch):
+    stored = LocalLake(str(tmp_path / "lake"), retention_days=7)
+    last = datetime(2026, 1, 5, 0, 2, tzinfo=UTC)
+    for number, at in enumerate((last - timedelta(days=9), last - timedelta(minutes=4), last)):
+        own = {"captured_at": at, "round_at": at, "event_date": at.date(), "broker_offset": 9, "consumer_offset": 2}
+        own |= {"consumer_group": f"g{number}", "lag": 7, "cluster": "c", "topic": "T"}
+        own |= {"broker_name": "b", "queue_id": 0}
+        row = sound(QUEUE_PROGRESS, **own)
+        stored.append(QUEUE_PROGRESS, pa.Table.from_pylist([row], arrow_schema(QUEUE_PROGRESS)))
+    asker = LocalAsker(stored)
+    assert {row[1] for row in asked_panels(asker)["Groups by lag"].rows} == {"g1", "g2"}
+    asked = []
+    monkeypatch.setattr(top_command, "records", lambda _, text: asked.append(text) or records(asker, text))
+    asked_panels(asker)
+    lags = next(text for text in asked if "consume_delay" in text)
+    assert lags.count("event_date >= DATE '2026-01-04'") == 2
+    (plan,) = asker.answer(f"EXPLAIN {lags}", 1).read_all().column(1).to_pylist()
+    assert "2026-01-04" in plan

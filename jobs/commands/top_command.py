@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import date, timedelta
 from typing import Annotated, NamedTuple
 
 import typer
@@ -33,7 +34,12 @@ _INCIDENTS = (
     "SELECT severity, {who}, root_cause, strftime(opened_at, '%m-%d %H:%M:%S') AS since, sentence, incident_id "
     "FROM open_incidents WHERE consumer_group {of} ''"
 )
-_SINCE = "captured_at >= (SELECT MAX(captured_at) - INTERVAL 5 MINUTES FROM consume_delay)"
+# Of the whole view is asked only what may be of the last minutes: its readings are compared within a date.
+_LAST_DATE = "SELECT MAX(event_date) AS last FROM queue_progress"
+_SINCE = (
+    "event_date >= {since} AND captured_at >= "
+    "(SELECT MAX(captured_at) - INTERVAL 5 MINUTES FROM queue_progress WHERE event_date >= {since})"
+)
 PANELS = {
     "Incidents of groups": _INCIDENTS.format(who='consumer_group AS "group"', of="<>"),
     "Servers": _INCIDENTS.format(who="cause_key AS server", of="="),
@@ -148,9 +154,11 @@ class Top:
 
 def asked_panels(asker: Asker) -> dict[str, Panel]:
     """What a lake answers now."""
+    (last,) = (row["last"] for row in records(asker, _LAST_DATE))
+    since = f"DATE '{(last or date.max) - timedelta(days=1)}'"
     found = {}
     for name, text in PANELS.items():
-        rows = records(asker, text)
+        rows = records(asker, text.replace("{since}", since))
         cells = [["" if value is None else str(value) for value in row.values()] for row in rows]
         found[name] = Panel(list(rows[0]) if rows else [], cells)
     return found
