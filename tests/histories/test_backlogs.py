@@ -19,14 +19,17 @@ def at(second):
     return BEGIN_MS + second * 1000
 
 
-def walk(stretches, history=None, begin=0):
-    """A history after (rounds, offsets, round): ``offsets`` of a second, by queue (end, committed) or one for all."""
+def walk(stretches, history=None, begin=0, floor=0):
+    """A history after (rounds, offsets, round): ``offsets`` of a second, by queue (end, committed) or one for all.
+
+    ``floor``: the first message that the broker still has.
+    """
     made, second, rounds = history or GroupHistory(("c", "", "g"), default_timing()), begin, []
     for count, offsets, shown in stretches:
         for _ in range(count):
             told = offsets(second)
             told = told if isinstance(told, dict) else dict.fromkeys(QUEUES, told)
-            readings = [Reading(("T", *queue), at(second), *pair, None, 0) for queue, pair in told.items()]
+            readings = [Reading(("T", *queue), at(second), *pair, None, floor) for queue, pair in told.items()]
             rounds.append(made.step(shown(at(second)), readings))
             second += STEP_S
     return made, rounds
@@ -71,6 +74,13 @@ def test_a_group_whose_members_answer_and_that_consumes_nothing_is_told_in_90_s_
     found = [j.finding for j in rounds[-1].judged if j.finding.code == "CONSUMES_NOTHING"]
     assert [(f.kind, f.severity, f.trust) for f in found] == [(kind, "HIGH", "certain")]
     assert incidents(made)["CONSUMES_NOTHING"].opened_at <= at(150 + 90)
+
+
+def test_a_group_that_stands_since_between_two_reads_has_not_fallen_behind_before():
+    """Of one cause one incident: what it consumed until then is in the pace of the minute after it."""
+    made, rounds = walk([(11, keeps_up, world), (20, lambda second: stands(second, 157), world)])
+    assert codes(rounds) == {"CONSUMES_NOTHING"}
+    assert incidents(made)["CONSUMES_NOTHING"].opened_at <= at(157 + 90)
 
 
 def test_it_is_over_when_the_group_consumes_again():
@@ -127,14 +137,23 @@ def slower(second, since=150):
 
 
 def test_a_group_that_is_slower_than_its_producers_falls_behind_and_it_is_said_how_long_retention_leaves():
-    made, rounds = walk([(11, lambda s: (1000 + 8 * s, 1000 + 8 * s), world), (20, slower, world)])
+    made, rounds = walk([(11, lambda s: (1000 + 8 * s, 1000 + 8 * s), world), (20, slower, world)], floor=40)
     incident = incidents(made)["FALLS_BEHIND"]
     assert incident.opened_at <= at(150 + 240) and incident.severity == "HIGH"
     (found,) = [j.finding for j in rounds[-1].judged if j.finding.code == "FALLS_BEHIND"]
-    # At second 450: 3 queues, each 4,600 - 1,200 - 1,200 behind, at offset 3,400 with 4 a second to lose.
+    # At second 450: 3 queues, each 4,600 - 1,200 - 1,200 behind, at offset 3,400 - 40 with 4 a second to lose.
     assert "24.0 messages a second come, and 12.0 are consumed; 3600 wait" in found.sentence
     assert found.sentence.endswith("retention takes messages that wait in about 14 minutes.")
     assert incidents(walk([(6, keeps_up, world)], made, 31 * 15 + 10_000)[0])["FALLS_BEHIND"].state == "RESOLVED"
+
+
+@pytest.mark.parametrize(
+    ("floor", "why"), [(0, "nothing of the queues was deleted so far"), (None, "no topicStatus was read")]
+)
+def test_how_long_retention_leaves_is_not_told_of_queues_of_which_nothing_was_ever_deleted(floor, why):
+    _, rounds = walk([(11, lambda s: (1000 + 8 * s,) * 2, world), (20, slower, world)], floor=floor)
+    (found,) = [j.finding for j in rounds[-1].judged if j.finding.code == "FALLS_BEHIND"]
+    assert found.sentence.endswith(f"When retention takes them is not told: {why}.")
 
 
 def test_a_group_that_catches_up_or_was_set_back_or_of_which_one_queue_lags_does_not_fall_behind():

@@ -91,7 +91,8 @@ def falls_behind(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
     They are behind for longer than ``offset_slack_s``; or ever more waits in them for ``standstill_s``, and what waits
     is what came in ``falling_s``: it is told before the first message has waited so long. Where a member shows no
-    queues, all may have owners, and those have that are consumed.
+    queues, all may have owners, and those have that are consumed. If no offset has moved for ``falling_s``, it does not
+    fall behind, it stands: that is CONSUMES_NOTHING in half a minute more.
     """
     if group.message_model == BROADCASTING:
         return
@@ -107,7 +108,7 @@ def falls_behind(group: GroupRound, timing: Timing) -> Iterator[Finding]:
             continue
         lag = _lag(marks.values())
         behind_s = max(marks[queue].behind_s for queue in late) if is_late else int(_lag(growing) / pace.came)
-        if not is_late and behind_s < timing.falling_s:
+        if (not is_late and behind_s < timing.falling_s) or not _moves(group, topic, marks, timing):
             continue
         yield Finding(
             "FALLS_BEHIND",
@@ -169,6 +170,12 @@ def _marks(group: GroupRound, topic: TopicRound) -> dict[Queue, Mark]:
     }
 
 
+def _moves(group: GroupRound, topic: TopicRound, marks: dict[Queue, Mark], timing: Timing) -> bool:
+    """The offset of one of these queues has moved a moment ago."""
+    read = _progress(group, topic)
+    return any(read[queue].stood_ms() < timing.falling_s * 1000 for queue in marks)
+
+
 def _is_consumed(mark: Mark) -> bool:
     return mark.before is not None and mark.last.consumer_offset > mark.before.consumer_offset
 
@@ -208,15 +215,24 @@ def _pace(spans: Iterable[tuple[Read | None, Read]]) -> _Pace | None:
 
 
 def _until_lost(marks: dict[Queue, Mark]) -> str:
-    """How long until retention takes messages that wait, if all goes on as it does."""
+    """How long until retention takes messages that wait, if all goes on as it does.
+
+    A broker that has deleted something keeps about as many messages as it does now. One that has not (a new queue, whose
+    first message is still there) tells nothing of how many it will keep.
+    """
+    floors = {queue: mark.deleting.min_offset for queue, mark in marks.items() if mark.deleting is not None}
     left = []
-    for mark in marks.values():
-        pace = _pace(_spans([mark]))
-        if mark.deleting is not None and pace is not None and pace.came > pace.consumed:
-            left.append(max(mark.last.consumer_offset - mark.deleting.min_offset, 0) / (pace.came - pace.consumed))
-    if not left:
-        return "When retention takes them is not told: no topicStatus was read."
-    return f"As it goes, retention takes messages that wait in about {_long(min(left))}."
+    for queue, floor in floors.items():
+        pace = _pace(_spans([marks[queue]]))
+        if floor > 0 and pace is not None and pace.came > pace.consumed:
+            left.append(max(marks[queue].last.consumer_offset - floor, 0) / (pace.came - pace.consumed))
+    if left:
+        return f"As it goes, retention takes messages that wait in about {_long(min(left))}."
+    why = "no topicStatus was read"
+    if floors:
+        is_whole = not any(floors.values())
+        why = "nothing of the queues was deleted so far" if is_whole else "no queue that it deletes of falls behind alone"
+    return f"When retention takes them is not told: {why}."
 
 
 def _long(seconds: float) -> str:
