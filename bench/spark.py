@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from bench.contest import MASTER, ONE_MACHINE
 from hindsight.conf.settings import Settings
 from hindsight.conf.settings_file import load_settings
-from hindsight.jobs.engines.spark_run import lake_and_runner
+from hindsight.jobs.engines.spark_runner import lake_and_runner
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.running.spark_session import spark_session
 

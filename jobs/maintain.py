@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hindsight.conf.settings import Settings
 from hindsight.jobs.command_line import main
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Footprint
-from hindsight.jobs.engines.upkeep import Upkeep, upkeep_of
+from hindsight.jobs.engines.upkeep import Upkeep, clear_away, upkeep_of
 from hindsight.jobs.publishing.publication_record import renew
-from hindsight.jobs.publishing.upkeep_of_runs import clear_away
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import PUBLICATION, TABLES, Table
 
@@ -32,7 +31,7 @@ class Maintained(NamedTuple):
 
 def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root: str) -> list[Maintained]:
     """The same on Spark, on the lake at a place."""
-    from hindsight.jobs.engines.spark_run import lake_and_runner
+    from hindsight.jobs.engines.spark_runner import lake_and_runner
 
     return run_on(lake_and_runner(spark, settings, context, lake_root)[0], settings, context)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hindsight.schemas.table_contract import Part
+from hindsight.schemas.table_contract import Part, table_of
 from hindsight.schemas.table_contract import Table as Table
-from hindsight.schemas.table_text import table_of
 
 # Raised when a contract changes; a publication records it.
 SCHEMA_VERSION = 4

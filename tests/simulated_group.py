@@ -6,9 +6,9 @@ import random
 from typing import NamedTuple
 
 from hindsight.udfs.allocation import MessageQueue, allocate, sort_client_ids
-from hindsight.udfs.rebalances.client_lines import NOTICE, RESULT, Line
 from hindsight.udfs.rebalances.rebalance_fold import Day, Membership
 from hindsight.udfs.rebalances.round_shares import Answer, ShareRound
+from hindsight.udfs.rebalances.share_ledger import NOTICE, RESULT, Line
 
 DAY_MS = 86_400_000
 MIDNIGHT = 20_000 * DAY_MS

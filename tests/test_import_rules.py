@@ -191,7 +191,7 @@ def test_kernels_found_from_the_root_alone_are_the_same_modules():
     code = f"""
 import {"udfs"}.fault_tolerance as faults, {"udfs"}.release_profiles as releases, {"udfs"}.allocation as allocation
 import hindsight.udfs.allocation as own, hindsight.udfs.release_profiles as own_releases
-import {"udfs"}.values.arrays
+import {"udfs"}.values.row_hashes
 assert allocation is own and releases is own_releases
 assert own.__spec__.name == own.__name__ == "hindsight.udfs.allocation"
 try:

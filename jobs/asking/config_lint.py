@@ -14,7 +14,7 @@ from hindsight.conf.failure import DRIFT_FOUND, ExpectedError
 from hindsight.jobs.engines.asker import Asker, Record, as_records
 from hindsight.jobs.running.terminal import legible
 from hindsight.schemas import SEVERITIES
-from hindsight.udfs.values.system_names import is_system_group, is_system_topic
+from hindsight.udfs.values.message_queues import is_system_group, is_system_topic
 
 
 class LintFoundError(ExpectedError):

@@ -23,8 +23,7 @@ from hindsight.conf.failure import WRONG_USAGE, ExpectedError
 from hindsight.conf.settings import Settings
 from hindsight.jobs.bundling.derived_again import KnownDates
 from hindsight.jobs.bundling.made_bundle import Bundle, made_bundle
-from hindsight.jobs.bundling.subject import OF_ALL_PRODUCERS, OF_GROUPS, subject_of
-from hindsight.jobs.bundling.versions import contract_of, versions
+from hindsight.jobs.bundling.subject import OF_ALL_PRODUCERS, OF_GROUPS, contract_of, subject_of, versions
 from hindsight.jobs.engines.arrow_columns import conformed_rows
 from hindsight.jobs.engines.asker import Asker
 from hindsight.jobs.engines.local_lake import LocalLake

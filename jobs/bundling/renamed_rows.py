@@ -22,7 +22,7 @@ from hindsight.conf.settings_file import load_settings
 from hindsight.schemas import TABLES, Table
 from hindsight.schemas.column_types import ArrayType, DataType, StringType, StructType
 from hindsight.udfs.bundles.new_names import NewNames
-from hindsight.udfs.values.system_names import is_like
+from hindsight.udfs.values.message_queues import is_like
 
 Put = Callable[[str, str], str]  # kind and name: what to put in its place
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import orjson
 
-from hindsight.jobs.collect.failures import NoAnswerError, NotSentError, RefusedError, not_asked, unreadable
+from hindsight.jobs.collect.cut import NoAnswerError, NotSentError, RefusedError, not_asked, unreadable
 from hindsight.jobs.collect.questions import READS, Question
 from hindsight.jobs.collect.server import Server
 from hindsight.udfs.formats.fastjson import FastjsonError, parse_fastjson
-from hindsight.udfs.limits.unread_answers import NOT_ASKED
+from hindsight.udfs.lines.parsed_line import NOT_ASKED
 from hindsight.udfs.remoting.remoting_frames import Credentials, Frame
 from hindsight.udfs.remoting.remoting_names import configured, scheduled
 

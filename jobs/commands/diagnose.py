@@ -19,7 +19,7 @@ import typer
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.commands.command_options import Json, SettingsFile
 from hindsight.jobs.diagnosis.diagnosis_told import told
-from hindsight.jobs.intake.read_options import read_options
+from hindsight.jobs.intake.intake_reading import read_options
 from hindsight.jobs.landing.landing_lines import ReadOptions
 from hindsight.jobs.running.terminal import say, write
 from hindsight.udfs.diagnosis.log_diagnosis import SILENCE_MS, Diagnosis, diagnosis_of

@@ -15,7 +15,7 @@ from hindsight.jobs.bundling.bundle_file import BadBundleError, unpacked
 from hindsight.jobs.bundling.derived_again import derived_again, own_rows
 from hindsight.jobs.bundling.made_bundle import Bundle, as_table
 from hindsight.jobs.bundling.renamed_rows import DIGESTS, settings_of
-from hindsight.jobs.bundling.versions import differences
+from hindsight.jobs.bundling.subject import differences
 from hindsight.jobs.engines.arrow_columns import NullInColumnError
 from hindsight.jobs.engines.runner import KernelFailedError
 from hindsight.jobs.running.terminal import say, write

@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
-from hindsight.conf.premises_file import PremiseError, PremisesFile, load_premises, microseconds
 from hindsight.conf.settings import Settings
-from hindsight.conf.settings_file import load_settings
+from hindsight.conf.settings_file import PremiseError, PremisesFile, load_premises, load_settings, microseconds
 from hindsight.jobs import flag_allocation_drift, rebuild_availability
 from hindsight.jobs.asking.sql_output import json_record, table
 from hindsight.jobs.commands.command_options import From, LakeRoot, SettingsFile, To, dates_of
@@ -34,7 +33,7 @@ from hindsight.jobs.running.terminal import say, write
 from hindsight.jobs.scenarios.derived_again import derive_again, opened_scenario
 from hindsight.udfs.allocation import UnknownStrategyError, resolve_strategy
 from hindsight.udfs.release_profiles import UnknownReleaseError, profile_for
-from hindsight.udfs.scenarios.premises import ALWAYS, GroupPremise, Premises, TopicPremise
+from hindsight.udfs.scenarios.supposed_rows import ALWAYS, GroupPremise, Premises, TopicPremise
 
 EFFECTS = ("windows", "sends", "shares", "findings")
 _DATES = "what_if_date"  # the dates of clusters that were derived again, for the queries

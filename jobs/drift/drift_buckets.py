@@ -14,16 +14,14 @@ import pyarrow.compute as pc
 
 import hindsight.schemas as schemas
 from hindsight.jobs.drift.drift_cut import LOGGED, LOGGED_SCHEMA, SHOWS, SIGNS_OF_SERVERS, cut_schema
-from hindsight.jobs.drift.drift_logs import LOGGED_NAMELESS
-from hindsight.jobs.drift.drift_rebalances import Rebalances
+from hindsight.jobs.drift.drift_rebalances import LOGGED_NAMELESS, Rebalances, rare_collections
 from hindsight.jobs.drift.drift_routes import END_SCHEMA, ENDS, NAMES, ROUTE_ENTRIES, ROUTE_SCHEMAS
 from hindsight.jobs.drift.drift_tables import OF_KIND, expected_rows, group_round_rows, plain_rows
 from hindsight.jobs.drift.group_split import HOUR_US
 from hindsight.jobs.drift.walk_cuts import NO_CUTS, CutRows, Cuts, KeptSoFar, change_key
-from hindsight.jobs.engines.rare_collections import rare_collections
+from hindsight.jobs.engines.arrow_columns import Lineage
 from hindsight.jobs.engines.runner import Blob, Given
 from hindsight.jobs.lake.cluster_dates import DAY_MS, OPENING, Addresses, midnight_of
-from hindsight.jobs.publishing.row_lineage import Lineage
 from hindsight.schemas import Table
 from hindsight.udfs.consumer.broker_assignment import RequestModes
 from hindsight.udfs.consumer.captured_rounds import CapturedRounds, captured_rounds
@@ -52,8 +50,13 @@ from hindsight.udfs.groups.group_walk import CHANGE, FoldSettings, Recorded, Tol
 from hindsight.udfs.groups.supposed_fold import SupposedFold
 from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.rebalances.round_shares import SHARES, ShareRound
-from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
-from hindsight.udfs.scenarios.supposed_rows import supposed_captures, supposed_connections, supposed_routes
+from hindsight.udfs.scenarios.supposed_rows import (
+    NOTHING_SUPPOSED,
+    Premises,
+    supposed_captures,
+    supposed_connections,
+    supposed_routes,
+)
 from hindsight.udfs.servers.server_fold import SERVERS, ServerFold
 from hindsight.udfs.servers.server_signs import SIGNS
 from hindsight.udfs.strategies.member_families import Declaration, declared_of

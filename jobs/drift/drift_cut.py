@@ -36,10 +36,10 @@ from hindsight.udfs.consumer.rows_of_rounds import (
 )
 from hindsight.udfs.consumer.topic_routes import ROUTE
 from hindsight.udfs.drift.told_beside import CHANGED, LOGGED_KINDS
-from hindsight.udfs.limits.unread_answers import NOT_ASKED
+from hindsight.udfs.lines.parsed_line import NOT_ASKED
 from hindsight.udfs.rebalances.log_lines_of_groups import OF_GROUP
 from hindsight.udfs.servers.server_signs import signs_of
-from hindsight.udfs.values.arrays import BoolArray, chosen
+from hindsight.udfs.values.row_hashes import BoolArray, chosen
 
 SHOWS = "shown"
 SEEN = "seen"

@@ -32,7 +32,7 @@ from hindsight.jobs.drift.drift_cut import (
     look,
     needed_since,
 )
-from hindsight.jobs.drift.drift_logs import LOGGED_NAMELESS, NAMELESS, EventFile, cut_logs
+from hindsight.jobs.drift.drift_rebalances import LOGGED_NAMELESS, NAMELESS, EventFile, cut_logs
 from hindsight.jobs.drift.drift_routes import (
     ENDS,
     NAMES,
@@ -55,20 +55,20 @@ from hindsight.jobs.drift.kept_groups import (
     seen_of,
 )
 from hindsight.jobs.drift.walk_cuts import END_OF_QUEUE, KEPT_STATES, KEPT_TOLD, Cuts, ends_of
+from hindsight.jobs.engines.arrow_columns import Lineage
 from hindsight.jobs.engines.arrow_lake import DataFile, Where
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.runner import Blobs, OfHeap, Runner, file_heaps
 from hindsight.jobs.lake.cluster_dates import OPENING, Addresses, ClusterDate
 from hindsight.jobs.publishing.kept_walks import Start, cuts_of
 from hindsight.jobs.publishing.publication import Stretch
-from hindsight.jobs.publishing.row_lineage import Lineage
 from hindsight.schemas import Table
 from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.rows_of_rounds import merged_nearest, microseconds, near
 from hindsight.udfs.groups.group_walk import FoldSettings, WalkSettings
 from hindsight.udfs.landing.landing_formats import FORMATS, distances
 from hindsight.udfs.logs.log_wrappers import log_of
-from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
+from hindsight.udfs.scenarios.supposed_rows import NOTHING_SUPPOSED, Premises
 from hindsight.udfs.strategies.member_families import Declaration, check_family
 
 _OF_GROUPS = (

@@ -24,7 +24,7 @@ from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX, END
 from hindsight.udfs.consumer.round_reads import BROKER, NAMED, TOPIC
 from hindsight.udfs.consumer.topic_routes import ROUTE, entries_of, entries_schema
 from hindsight.udfs.servers.server_signs import signs_of_routes
-from hindsight.udfs.values.arrays import chosen
+from hindsight.udfs.values.row_hashes import chosen
 
 ROUTE_CAPTURES, ROUTE_ENTRIES, NAMES = "reads of routes", "entries of routes", "names"
 _ROUTE_READ = (

@@ -1,15 +1,20 @@
-"""A contract's columns as Arrow has them: rows of any writer in, exactly the contract's columns and types out."""
+"""A contract's columns as Arrow has them: rows of any writer in, exactly the contract's columns and types out.
+
+When and by which run rows are computed: rows of a kernel in, rows as their table's contract has them out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import Schema
 
 from hindsight.jobs.engines.arrow_lake import Where
+from hindsight.jobs.engines.runner import Blob
 from hindsight.jobs.lake.table_schema import stored_columns
 from hindsight.schemas import Table
 from hindsight.schemas.arrow_types import arrow_schema
@@ -141,3 +146,16 @@ def chosen(rows: pa.Table, where: Where) -> pa.Table:
     if isinstance(mask, pa.Scalar):
         return rows if mask.as_py() else rows.slice(0, 0)
     return rows.filter(mask)
+
+
+class Lineage(NamedTuple):
+    """When and by which run rows are computed."""
+
+    computed_at: datetime
+    run_id: str
+
+    def of(self, table: Table, key: int, midnight_ms: int, rows: pa.Table) -> Blob:
+        """Rows of a table, as its contract has them."""
+        for name, value in zip(self._fields, (pa.scalar(self.computed_at), pa.scalar(self.run_id)), strict=True):
+            rows = rows.append_column(name, pa.repeat(value, len(rows)))
+        return Blob(table.name, key, midnight_ms, conformed_rows(rows, table))

@@ -21,9 +21,8 @@ from hindsight.jobs.engines.arrow_lake import EVERY_ROW, DataFile, Digests, Rows
 from hindsight.jobs.engines.data_files import TableFolder, rows_in
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.schemas import Table
-from hindsight.udfs.values.arrays import BoolArray
 from hindsight.udfs.values.date_digests import SUMMED, DateDigest, by_date, dates_in, digests_of
-from hindsight.udfs.values.row_hashes import have_keys_of, places_of_keys
+from hindsight.udfs.values.row_hashes import BoolArray, have_keys_of, places_of_keys
 
 SMALL_BYTES = 2 << 20
 MOST_SMALL_FILES = 16  # of a partition

@@ -42,7 +42,7 @@ def opened(
     """
     holding: AbstractContextManager[tuple[Any, Any, RunContext]]
     if engine == "spark":
-        from hindsight.jobs.engines.spark_run import opened_on_spark
+        from hindsight.jobs.engines.spark_runner import opened_on_spark
 
         holding = opened_on_spark(lake_root, settings, context, name=name, master=master, wait_s=wait_s)
     else:

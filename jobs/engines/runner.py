@@ -34,7 +34,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from hindsight.udfs.values.arrays import whole
+from hindsight.udfs.values.row_hashes import whole
 
 _MOST_BYTES = 16 << 20  # of one blob: Spark hands a worker some of them at once
 

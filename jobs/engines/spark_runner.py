@@ -1,10 +1,14 @@
-"""Kernels in Spark's Python workers; blobs are rows of a staged frame, and meet by a shuffle of their key."""
+"""Kernels in Spark's Python workers; blobs are rows of a staged frame, and meet by a shuffle of their key.
+
+A lake that a run on Spark holds: a place in; the lake with its lease, what runs kernels, and the run out.
+"""
 
 from __future__ import annotations
 
 import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from hindsight.conf.settings import Settings
+from hindsight.jobs.engines.delta_tables import Lake
 from hindsight.jobs.engines.runner import (
     Blob,
     Entry,
@@ -28,7 +34,11 @@ from hindsight.jobs.engines.runner import (
     unpacked,
 )
 from hindsight.jobs.engines.spark_sql import staged
+from hindsight.jobs.lake.lake_lease import held
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.jobs.running.run_log import progress
 from hindsight.jobs.running.scratch_folder import ScratchFolder
+from hindsight.jobs.running.spark_session import spark_session
 
 _BLOB = "name string, key long, place long, rows binary"
 _SCHEMA = pa.schema([("name", pa.string()), ("key", pa.int64()), ("place", pa.int64()), ("rows", pa.binary())])
@@ -146,3 +156,28 @@ def _opener(schema: pa.Schema) -> Callable[[Batches], Batches]:
                 yield from unpacked(rows.as_buffer()).select(schema.names).cast(schema).to_batches()
 
     return opened
+
+
+def lake_and_runner(
+    spark: SparkSession, settings: Settings, context: RunContext, lake_root: str
+) -> tuple[Lake, SparkRunner]:
+    """The lake at a place, and what runs kernels beside it."""
+    lake = Lake(spark, lake_root, retention_days=settings.delta.retention_days, confirm=context.confirm)
+    return lake, SparkRunner(spark)
+
+
+@contextmanager
+def opened_on_spark(
+    lake_root: str, settings: Settings, context: RunContext, *, name: str, master: str | None, wait_s: float = 0
+) -> Iterator[tuple[Lake, SparkRunner, RunContext]]:
+    """A session of its own, in which the run holds the lake.
+
+    Raises: SparkEnvironmentError: Spark does not start. LakeHeldError: another run holds the lake, and has not ended
+    within ``wait_s`` seconds.
+    """
+    with (
+        spark_session(settings, app_name=f"hindsight {name}", master=master) as spark,
+        progress(spark.sparkContext),
+        held(spark, lake_root, context, wait_s=wait_s) as holding,
+    ):
+        yield (*lake_and_runner(spark, settings, holding, lake_root), holding)

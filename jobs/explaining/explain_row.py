@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from hindsight.jobs.engines.asker import Asker, BadQueryError, Record, records
 from hindsight.jobs.explaining.explained_choice import explained_choice, explained_send, explained_window
-from hindsight.jobs.explaining.explained_finding import explained_finding, explained_minute
+from hindsight.jobs.explaining.explained_finding import (
+    explained_allocation,
+    explained_confirmation,
+    explained_finding,
+    explained_item,
+    explained_minute,
+    explained_replay,
+    explained_round,
+    explained_state,
+    explained_strategy,
+)
 from hindsight.jobs.explaining.explained_incident import (
     explained_assignment,
     explained_change,
@@ -16,15 +26,6 @@ from hindsight.jobs.explaining.explained_incident import (
     explained_incident,
     explained_rebalance,
     explained_rebalances_of_date,
-)
-from hindsight.jobs.explaining.explained_inputs import (
-    explained_allocation,
-    explained_confirmation,
-    explained_item,
-    explained_replay,
-    explained_round,
-    explained_state,
-    explained_strategy,
 )
 from hindsight.jobs.explaining.explanation import MOST, Section, explained_release
 from hindsight.schemas import DRIFT_INCIDENT, TABLES

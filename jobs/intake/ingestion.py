@@ -27,9 +27,8 @@ from hindsight.conf.settings import Settings
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.engines.runner import Blob, Runner
 from hindsight.jobs.intake.intake_course import LandingRead, read_landing, store_read
-from hindsight.jobs.intake.intake_reading import Beside
+from hindsight.jobs.intake.intake_reading import Beside, read_options
 from hindsight.jobs.intake.intake_rivals import Completed
-from hindsight.jobs.intake.read_options import read_options
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.landing.landing_lines import nothing_stored
 from hindsight.jobs.landing.landing_root import NOTHING_KNOWN

@@ -1,6 +1,8 @@
 """Kernels of the intake that read: landing files, and the keys of stored rows; rows and hashes of their keys come out.
 
 A portion is some landing files that one worker reads; it has a number. A bucket gets one part of a table's hashes.
+
+The settings in, what the reader of landing files goes by out. Apart from it: workers need not load the settings.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from hindsight.conf.settings import Settings
+from hindsight.conf.settings_file import SettingsError
 from hindsight.jobs.engines.arrow_lake import DataFile, StagedFile
 from hindsight.jobs.engines.data_files import Staging, TableFolder
 from hindsight.jobs.engines.runner import Blob
@@ -21,8 +25,10 @@ from hindsight.jobs.landing.landing_survey import LandingFile
 from hindsight.udfs.formats.plain_rows import LinesRead
 from hindsight.udfs.landing.landed_rows import COUNTS, HASH, REFUSED, Landed, Rules, landed_rows
 from hindsight.udfs.landing.rival_rows import Keyed
-from hindsight.udfs.values.arrays import IntArray
-from hindsight.udfs.values.row_hashes import HashArray, row_hashes
+from hindsight.udfs.limits.door import severities
+from hindsight.udfs.lines.parsed_line import ClientLogLayout, TextEncoding
+from hindsight.udfs.logs.log_layouts import check_encoding, check_layout
+from hindsight.udfs.values.row_hashes import HashArray, IntArray, row_hashes
 
 READ, STORED = "hashes read", "hashes stored"  # of portions and of stored files, to the buckets
 FRESH = "fresh "  # of a table, to be stored
@@ -160,3 +166,44 @@ class StoredHashes:
         table = stored.folder.table
         for rows in stored.folder.pieces(stored.file, table.key):
             yield from hashes_of(STORED, self.buckets, table.name, row_hashes(rows, table.key), stored.number)
+
+
+def read_options(landing: str, settings: Settings) -> ReadOptions:
+    """What the settings say of reading.
+
+    Raises: SettingsError: no such rule, or no such severity; a layout by which no log could be read.
+    """
+    try:
+        of_rules = severities(settings.ingest.rules)
+    except ValueError as error:
+        raise SettingsError(f"ingest.rules: {error}") from error
+    return ReadOptions(
+        landing,
+        settings.ingest.max_line_bytes,
+        settings.ingest.max_raw_text_chars,
+        dict(settings.ingest.client_log_zones),
+        settings.ingest.client_log_zone,
+        of_rules,
+        _layouts(settings),
+        _encodings(settings),
+    )
+
+
+def _layouts(settings: Settings) -> tuple[ClientLogLayout, ...]:
+    layouts = tuple(ClientLogLayout(**given.model_dump()) for given in settings.ingest.client_log_layout)
+    for number, layout in enumerate(layouts):
+        try:
+            check_layout(layout)
+        except ValueError as error:
+            raise SettingsError(f"ingest.client_log_layout.{number}: {error}") from error
+    return layouts
+
+
+def _encodings(settings: Settings) -> tuple[TextEncoding, ...]:
+    encodings = tuple(TextEncoding(**given.model_dump()) for given in settings.ingest.text_encoding)
+    for number, one in enumerate(encodings):
+        try:
+            check_encoding(one.encoding)
+        except ValueError as error:
+            raise SettingsError(f"ingest.text_encoding.{number}: {error}") from error
+    return encodings

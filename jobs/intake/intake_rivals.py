@@ -25,8 +25,7 @@ from hindsight.jobs.intake.intake_reading import (
 from hindsight.udfs.landing.landed_rows import HASH, REFUSED
 from hindsight.udfs.landing.landing_formats import HOOK
 from hindsight.udfs.landing.rival_rows import LineNumbers, are_among, rival_hashes, settled, without
-from hindsight.udfs.values.arrays import IntArray
-from hindsight.udfs.values.row_hashes import HashArray, row_hashes
+from hindsight.udfs.values.row_hashes import HashArray, IntArray, row_hashes
 
 RIVALS, HELD = "rivals read", "rivals stored"  # of buckets, to portions and stored files: hashes of rows with rivals
 CONTESTED = "contested"  # to the driver: buckets with rivals

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hindsight.jobs.engines.arrow_columns import Lineage
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.runner import Blob, Given
 from hindsight.jobs.lake.cluster_dates import OPENING, Addresses, ClusterDate, midnight_of
 from hindsight.jobs.producers.producer_cut import BESIDE, DATED_ROUTES, NO_ROUTES, ROUTES, slices_of
-from hindsight.jobs.publishing.row_lineage import Lineage
 from hindsight.schemas import (
     BROKER_AVAILABILITY_WINDOW,
     FAULT_ITEM_STATE,

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import hindsight.schemas as schemas
 from hindsight.conf.settings import Settings
+from hindsight.jobs.engines.arrow_columns import Lineage
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.runner import Blob, Blobs, OfHeap, Runner, file_heaps
@@ -48,12 +49,11 @@ from hindsight.jobs.producers.producer_cut import (
     look,
 )
 from hindsight.jobs.publishing.publication import Stretch
-from hindsight.jobs.publishing.row_lineage import Lineage
 from hindsight.udfs.landing.landing_formats import distances, formats_of
 from hindsight.udfs.producer.attempt_facts import merged_nearest
 from hindsight.udfs.producer.producer_date import Options, Span
 from hindsight.udfs.producer.producer_finding import Thresholds
-from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
+from hindsight.udfs.scenarios.supposed_rows import NOTHING_SUPPOSED, Premises
 
 DERIVED = (*FOLDED, schemas.WINDOW_CONFIRMATION, schemas.FLEET_MINUTE, schemas.PRODUCER_FINDING)
 _BUCKET_ROWS = 500_000

@@ -26,7 +26,7 @@ from hindsight.jobs.publishing.publication_record import computed_before
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.running.run_log import tell
 from hindsight.schemas import TABLES
-from hindsight.udfs.values.system_names import is_like
+from hindsight.udfs.values.message_queues import is_like
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

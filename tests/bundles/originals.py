@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.schemas import TABLES
-from hindsight.udfs.values.system_names import is_system_group, is_system_topic
+from hindsight.udfs.values.message_queues import is_system_group, is_system_topic
 
 _COLUMNS = {
     *("cluster", "consumer_group", "producer_group", "client_group", "topic", "broker_name", "client_id", "address"),

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from hindsight.jobs.bundling import versions as told
+from hindsight.jobs.bundling import subject as told
 
-_PRINTED = "import json; from hindsight.jobs.bundling.versions import versions; print(json.dumps(versions()))"
+_PRINTED = "import json; from hindsight.jobs.bundling.subject import versions; print(json.dumps(versions()))"
 
 
 def of_a_process(seed):

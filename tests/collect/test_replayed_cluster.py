@@ -18,7 +18,7 @@ from hindsight.jobs.collect.collector import Plan
 from hindsight.jobs.collect.server import Manners
 from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
 from hindsight.udfs.lines.bounded_lines import read_lines
-from hindsight.udfs.values.system_names import is_system_topic
+from hindsight.udfs.values.message_queues import is_system_topic
 from tests.collect import virtual_time
 from tests.collect.fake_servers import FakeServer, collected
 from tests.collect.record_frames import OPAQUE

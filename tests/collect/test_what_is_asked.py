@@ -10,7 +10,7 @@ from hindsight.jobs.collect.cluster_view import Wanted
 from hindsight.jobs.collect.collector import Collector, Plan
 from hindsight.jobs.collect.questions import READS
 from hindsight.jobs.collect.server import Manners
-from hindsight.udfs.values.system_names import REVIVE_GROUP
+from hindsight.udfs.values.message_queues import REVIVE_GROUP
 from tests.collect import virtual_time
 from tests.collect.fake_servers import (
     CLUSTER,

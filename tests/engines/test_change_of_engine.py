@@ -13,7 +13,7 @@ import pytest
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.engines.opened import Opened
-from hindsight.jobs.engines.spark_run import lake_and_runner
+from hindsight.jobs.engines.spark_runner import lake_and_runner
 from hindsight.jobs.run_pipeline import JOBS, run_job
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.telling.incident_noting import note_events

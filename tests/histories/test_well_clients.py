@@ -10,7 +10,7 @@ from hindsight.udfs.consumer.round_facts import Connection
 from hindsight.udfs.consumer.round_reads import CHANNEL, LEFT_OUT, NEEDED, NOTHING, reads_of
 from hindsight.udfs.drift.group_history import GroupHistory
 from hindsight.udfs.drift.group_memory import Reading
-from hindsight.udfs.limits.unread_answers import UNREADABLE
+from hindsight.udfs.lines.parsed_line import UNREADABLE
 from tests.default_timing import default_timing, findings
 from tests.histories.test_incident_fixtures import A0, A1, ANYBODY, B0, BEGIN_MS, read, subscription, topic, world
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hindsight.udfs.rebalances.client_lines import RESULT, Line
 from hindsight.udfs.rebalances.rebalance_event import FAILED, certainties, took
 from hindsight.udfs.rebalances.rebalance_fold import Day, Membership, RebalanceFold
+from hindsight.udfs.rebalances.share_ledger import RESULT, Line
 from tests.simulated_group import MIDNIGHT, SimulatedGroup
 
 seeds = st.integers(0, 10_000)

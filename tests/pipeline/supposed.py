@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hindsight.conf.premises_file import load_premises
 from hindsight.conf.settings import Settings
+from hindsight.conf.settings_file import load_premises
 from hindsight.jobs import rebuild_availability
 from hindsight.jobs.commands.what_if_command import made
 from hindsight.jobs.lake.what_ifs import drop

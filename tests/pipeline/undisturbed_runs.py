@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from hindsight.conf.settings import Settings
-from hindsight.jobs.engines.spark_run import lake_and_runner
+from hindsight.jobs.engines.spark_runner import lake_and_runner
 from hindsight.jobs.run_pipeline import JOBS, job_of
 from hindsight.jobs.running.run_context import RunContext
 from tests.conftest import CAPTURES

@@ -10,7 +10,7 @@ from hindsight.udfs.limits.door import judged, severities
 from hindsight.udfs.limits.door_rules import RULES
 from hindsight.udfs.lines.bounded_lines import Line, Refusal
 from hindsight.udfs.lines.parsed_line import ParsedLine, Record
-from hindsight.udfs.values.system_names import is_system_group, is_system_topic
+from hindsight.udfs.values.message_queues import is_system_group, is_system_topic
 
 LINE = Line(1, 0, 1, "x", None)
 FLAGGED = [name for name, table in TABLES.items() if "doubts" in table.columns.names]

@@ -9,8 +9,7 @@ from datetime import date
 
 import pytest
 
-from hindsight.conf.premises_file import PremiseError, load_premises
-from hindsight.conf.settings_file import load_settings
+from hindsight.conf.settings_file import PremiseError, load_premises, load_settings
 from hindsight.jobs import flag_allocation_drift, rebuild_availability
 from hindsight.jobs.asking.asking import spark_asker
 from hindsight.jobs.commands import what_if_command as what_if

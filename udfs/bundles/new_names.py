@@ -17,14 +17,21 @@ from hindsight.udfs.clients.client_kinds import GRPC_CLIENT_ID, OTHER_CLASS
 from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX
 from hindsight.udfs.consumer.round_facts import RETRY_PREFIX
 from hindsight.udfs.formats.hook_lines import RESPONSE_CODE
-from hindsight.udfs.limits.unread_answers import UNREADABLE
+from hindsight.udfs.lines.parsed_line import UNREADABLE
 from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.producer.attempt_updates import TOLD_BY_MESSAGE
 from hindsight.udfs.servers.server_signs import MARKS
 from hindsight.udfs.strategies.consistent_hash import HashFunction
 from hindsight.udfs.values.java_strings import java_string_key
-from hindsight.udfs.values.message_queues import LIGHT_PREFIX, MessageQueue, is_light, java_to_string, lite_parent
-from hindsight.udfs.values.system_names import is_system_group, is_system_topic
+from hindsight.udfs.values.message_queues import (
+    LIGHT_PREFIX,
+    MessageQueue,
+    is_light,
+    is_system_group,
+    is_system_topic,
+    java_to_string,
+    lite_parent,
+)
 
 # Of what names are made where a plain label would stand at the wrong place.
 _LETTERS = "!-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~"
@@ -132,7 +139,7 @@ class NewNames:
     """The new name of each name that was found; a name that was not is refused (KeyError)."""
 
     def __init__(self, found: Found) -> None:
-        """``found``: names by kind (``table_text.NAMES``), and of kind ``word`` and ``told`` what else was met."""
+        """``found``: names by kind (``table_contract.NAMES``), and of kind ``word`` and ``told`` what else was met."""
         self._found: dict[str, set[str]] = defaultdict(set, {kind: {*names} - {""} for kind, names in found.items()})
         self._every = [name for names in self._found.values() for name in names]
         self._take_apart()

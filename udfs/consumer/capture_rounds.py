@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.udfs.clients.client_kinds import GRPC, GRPC_CLIENT_ID, OTHER, REMOTING_PROXY, UNKNOWN
-from hindsight.udfs.values.arrays import IntArray
-from hindsight.udfs.values.row_hashes import have_keys_of, places_of_keys, row_hashes
+from hindsight.udfs.values.row_hashes import IntArray, have_keys_of, places_of_keys, row_hashes
 
 RETRY = timedelta(seconds=15)  # mqadmin waits 5 s for an answer, and takes up to 10 s to start
 

@@ -23,9 +23,18 @@ from hindsight.udfs.consumer.rows_of_rounds import (
     rows_of_rounds,
     with_evidence,
 )
-from hindsight.udfs.values.arrays import BoolArray, IntArray, whole
-from hindsight.udfs.values.row_hashes import HashArray, have_keys_of, mixed, places_of_keys, sums, value_hashes
-from hindsight.udfs.values.system_names import REVIVE_GROUP, is_system_group
+from hindsight.udfs.values.message_queues import REVIVE_GROUP, is_system_group
+from hindsight.udfs.values.row_hashes import (
+    BoolArray,
+    HashArray,
+    IntArray,
+    have_keys_of,
+    mixed,
+    places_of_keys,
+    sums,
+    value_hashes,
+    whole,
+)
 
 _ORDER = ("captured_at", "source_file", "source_line")
 _SHOWN = (

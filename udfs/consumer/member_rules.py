@@ -20,8 +20,8 @@ from hindsight.udfs.consumer.group_rows import to_instant
 from hindsight.udfs.consumer.listed_members import Row, nulls_first
 from hindsight.udfs.consumer.rows_of_rounds import microseconds, ranks
 from hindsight.udfs.strategies.member_families import Declared, has_no_choice, profile_of_member
-from hindsight.udfs.values.arrays import BoolArray, IntArray
-from hindsight.udfs.values.system_names import is_like
+from hindsight.udfs.values.message_queues import is_like
+from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 
 CLIENT_LOG, RUNNING_INFO = "client_log", "running_info"
 # Lines of a broker's log by what they are to the group; a channel that closed or expired names no client.

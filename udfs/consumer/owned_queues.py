@@ -20,8 +20,7 @@ from hindsight.udfs.consumer.rows_of_rounds import (
     rows_of_rounds,
     values_of,
 )
-from hindsight.udfs.values.arrays import IntArray
-from hindsight.udfs.values.row_hashes import HashArray, mixed, sums, value_hashes
+from hindsight.udfs.values.row_hashes import HashArray, IntArray, mixed, sums, value_hashes
 
 _QUEUE = ("topic", "broker_name", "queue_id")
 _INSTANTS = ("last_pull_at", "last_consume_at", "last_lock_at")

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from hindsight.udfs.consumer.rows_of_rounds import NEVER, microseconds, ranks
-from hindsight.udfs.values.arrays import BoolArray
+from hindsight.udfs.values.row_hashes import BoolArray
 
 DEAD_LETTER_PREFIX = "%DLQ%"
 END = ("collector", "topic", "broker_name", "queue_id", "captured_at", "min_offset", "max_offset", "last_update_at")

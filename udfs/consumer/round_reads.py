@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from hindsight.udfs.consumer.listed_members import INFO, OF_MEMBERS, STATS, STATUS, Row, again
 from hindsight.udfs.formats.mqadmin_command import BROKER_MAYBE_CUT, TOPIC_MAYBE_CUT, whole_name
-from hindsight.udfs.limits.unread_answers import UNREADABLE
+from hindsight.udfs.lines.parsed_line import UNREADABLE
 
 NOTHING = "nothing"  # it says nothing of the client
 CHANNEL = "channel"  # the broker's channel to the client fails: nothing, until another broker was asked too

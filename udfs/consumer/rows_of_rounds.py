@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.values.arrays import BoolArray, IntArray, is_text, order_of, whole
+from hindsight.udfs.values.row_hashes import BoolArray, IntArray, is_text, order_of, whole
 
 RoundKey = tuple[str, str, int]  # group (or topic), collector, and the round's instant, epoch us
 NEVER = -(1 << 62)

@@ -20,7 +20,7 @@ from hindsight.udfs.consumer.listed_members import Listed, Row, listed_again
 from hindsight.udfs.consumer.member_rules import Rules
 from hindsight.udfs.consumer.round_reads import Reads, broker_assigns, reads_again
 from hindsight.udfs.consumer.topic_routes import Queues, Route, TopicRoute
-from hindsight.udfs.limits.unread_answers import UNREADABLE
+from hindsight.udfs.lines.parsed_line import UNREADABLE
 from hindsight.udfs.values.date_digests import digest, list_digest
 
 _IGNORED = (

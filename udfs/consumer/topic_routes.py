@@ -20,9 +20,8 @@ from hindsight.udfs.allocation import java_string_key
 from hindsight.udfs.consumer.listed_members import Row, nulls_first
 from hindsight.udfs.consumer.rows_of_rounds import RowsOfRounds, microseconds, rows_of_rounds, with_evidence
 from hindsight.udfs.limits.door_rules import MOST_QUEUES
-from hindsight.udfs.values.arrays import BoolArray, IntArray, chosen, whole
 from hindsight.udfs.values.date_digests import digest
-from hindsight.udfs.values.row_hashes import HashArray, mixed, sums, value_hashes
+from hindsight.udfs.values.row_hashes import BoolArray, HashArray, IntArray, chosen, mixed, sums, value_hashes, whole
 
 ROUTE = "topicRoute"
 _READABLE = 4

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from hindsight.udfs.diagnosis.log_findings import CONSUMER_STOPPED, Event, Stretch, stretch_at
 from hindsight.udfs.diagnosis.log_processes import STAMPS_ERR_MS, Process
-from hindsight.udfs.rebalances.client_lines import NOT_ADDED, NotTaken
+from hindsight.udfs.rebalances.share_ledger import NOT_ADDED, NotTaken
 
 Queues = tuple[tuple[str, int], ...]
 OWNED, SHARED, STOPPED, UNKNOWN = "owned", "shared", "stopped", "unknown"

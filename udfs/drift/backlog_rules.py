@@ -17,7 +17,7 @@ from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.offset_marks import Mark, Read
 from hindsight.udfs.consumer.round_facts import BROADCASTING, RETRY_PREFIX, Owner, Progress, Queue, Share, TopicRound
 from hindsight.udfs.drift.finding import Finding, clock, evidence, read_at, some
-from hindsight.udfs.values.system_names import REVIVE_GROUP
+from hindsight.udfs.values.message_queues import REVIVE_GROUP
 
 BLOCKED, NOT_PULLED, GETS_NOTHING, NOT_TOLD = "BLOCKED", "NOT_PULLED", "GETS_NOTHING", "NOT_TOLD"
 _WHY = {

@@ -60,8 +60,7 @@ from hindsight.udfs.drift.ownership_rules import (
     wrong_owner,
 )
 from hindsight.udfs.drift.told_beside import BESIDE_MS, FLIPS
-from hindsight.udfs.values.message_queues import is_light
-from hindsight.udfs.values.system_names import REVIVE_GROUP
+from hindsight.udfs.values.message_queues import REVIVE_GROUP, is_light
 
 __all__ = ["BY_INSTANTS", "BY_READINGS", "BY_STANDING", "RULES", "Finding", "Rule", "absence_is_told", "findings"]
 

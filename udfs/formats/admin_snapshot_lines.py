@@ -27,12 +27,13 @@ from typing import Any
 
 from hindsight.udfs.formats.admin_answers import ANSWERS, Answer, read_answer, read_subscriptions
 from hindsight.udfs.formats.answer_parts import UnansweredError, error_code, objects, raw_list, raw_object, unwrapped
-from hindsight.udfs.limits.unread_answers import NOT_ASKED, asked_in_vain
 from hindsight.udfs.lines.parsed_line import (
     ERROR_CHARS,
+    NOT_ASKED,
     Fields,
     Record,
     RefusedLineError,
+    asked_in_vain,
     each_line,
     instant,
     instant_or_never,

@@ -42,15 +42,16 @@ from hindsight.udfs.formats.mqadmin_output import (
 )
 from hindsight.udfs.formats.mqadmin_outputs import reader_of, running_info
 from hindsight.udfs.formats.mqadmin_sessions import ToldOutput, outputs_of
-from hindsight.udfs.limits.unread_answers import UNREADABLE, asked_in_vain
 from hindsight.udfs.lines.bounded_lines import Line, Refusal
 from hindsight.udfs.lines.parsed_line import (
     EARLIEST_MS,
     LATEST_MS,
+    UNREADABLE,
     LandedFile,
     ParsedLine,
     Record,
     RefusedLineError,
+    asked_in_vain,
     instant,
     json_object,
     text_field,

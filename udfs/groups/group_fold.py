@@ -44,10 +44,8 @@ from hindsight.udfs.groups.group_walk import (
     opened,
     step,
 )
-from hindsight.udfs.rebalances.round_shares import SHARES
-from hindsight.udfs.rebalances.shown_shares import ShownShares
-from hindsight.udfs.values.message_queues import lite_parent
-from hindsight.udfs.values.system_names import is_system_topic
+from hindsight.udfs.rebalances.round_shares import SHARES, ShownShares
+from hindsight.udfs.values.message_queues import is_system_topic, lite_parent
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -18,7 +18,7 @@ from hindsight.udfs.consumer.owned_queues import NOTHING_POPPED, Owned, OwnedQue
 from hindsight.udfs.consumer.round_facts import Owner, OwnersByTopic, Queue
 from hindsight.udfs.consumer.topic_facts import Expected, GroupFacts
 from hindsight.udfs.groups.group_fold import GroupFold, Round
-from hindsight.udfs.scenarios.premises import GroupPremise
+from hindsight.udfs.scenarios.supposed_rows import GroupPremise
 from hindsight.udfs.strategies.member_families import has_no_choice
 
 _NOBODY: frozenset[str] = frozenset()

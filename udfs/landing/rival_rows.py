@@ -24,8 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.values.arrays import BoolArray, IntArray
-from hindsight.udfs.values.row_hashes import Groups, HashArray, groups_of
+from hindsight.udfs.values.row_hashes import BoolArray, Groups, HashArray, IntArray, groups_of
 
 _LINE_BITS = 40  # no file has as many lines
 SUBMIT_PART = ("submit_end_at", "submit_file", "submit_line")

@@ -25,10 +25,9 @@ from hindsight.udfs.limits.door_rules import (
     Rule,
     Severity,
 )
-from hindsight.udfs.limits.unread_answers import asked_in_vain
 from hindsight.udfs.lines.bounded_lines import Refusal
-from hindsight.udfs.lines.parsed_line import ParsedLine, Record
-from hindsight.udfs.values.arrays import BoolArray, IntArray
+from hindsight.udfs.lines.parsed_line import ParsedLine, Record, asked_in_vain
+from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 
 
 def severities(overrides: Mapping[str, str]) -> dict[str, Severity]:

@@ -2,6 +2,10 @@
 
 A parser is a pure function from the lines of one file to one ``ParsedLine`` each, in order. A line without records
 and without refusal is ignored. Instants in records are epoch milliseconds.
+
+What was read of an answer that is refused in, the trace that it was asked for in vain out.
+
+Without one a refused answer would look as if nobody had asked.
 """
 
 from __future__ import annotations
@@ -21,6 +25,23 @@ LATEST_MS = 4_102_444_800_000  # 2100-01-01
 ERROR_CHARS = 1000
 MOST_A_SECOND = 1e12  # of a rate; more is no rate of a cluster's
 _BEYOND = {32: 2**31, 64: 2**63}  # the first number that a Java integer of so many bits cannot hold
+NOT_ASKED = "notAsked"  # the kind of a capture that tells what a collector had no time to ask of a server
+# Before the reason code, in the ``error`` of a capture whose answer could not be read.
+UNREADABLE = "answer not readable: "
+_CAPTURE = "snapshot_capture"
+_ASKED = (
+    "collector",
+    "captured_at",
+    "captured_end_at",
+    "kind",
+    "subject",
+    "broker_name",
+    "name_server",
+    "consumer_group",
+    "client_id",
+    "producer_group",
+    "topic",
+)
 
 
 class Record(NamedTuple):
@@ -286,3 +307,13 @@ def queue_id(fields: Fields, name: str = "queueId", *, lowest: int = 0) -> int:
     if value < lowest:
         raise RefusedLineError("NEGATIVE_QUEUE_ID", f"{name!r} is {value}; queue ids begin at {lowest}")
     return value
+
+
+def asked_in_vain(records: Iterable[Record], code: str) -> tuple[Record, ...]:
+    """The captures among a refused line's records, as reads without an answer; ``code``: why it was refused."""
+    unread = {"answered": False, "error": f"{UNREADABLE}{code}"}
+    return tuple(
+        Record(table, {name: row[name] for name in _ASKED if name in row} | unread)
+        for table, row in records
+        if table == _CAPTURE
+    )

@@ -18,7 +18,7 @@ import numpy as np
 from hindsight.udfs.not_available_duration import compute_not_available_duration
 from hindsight.udfs.producer.attempt_columns import NEVER, ONEWAY, SYNC, Attempts, Texts
 from hindsight.udfs.release_profiles import PROFILES, FaultProfile
-from hindsight.udfs.values.arrays import BoolArray, IntArray
+from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 
 FINE = -1  # the outcome of an update whose attempt threw nothing
 Failure = Literal["remoting", "client", "broker", "interrupted"]

@@ -16,7 +16,7 @@ from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, Attempts
 from hindsight.udfs.producer.choice_readings import ROUTE_POLL_MS, Other
 from hindsight.udfs.producer.fault_fold import Items, Updates
 from hindsight.udfs.producer.replayed_day import Day
-from hindsight.udfs.values.arrays import BoolArray, IntArray
+from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 
 SHIFT = 1 << 28  # more than a date, in ms
 

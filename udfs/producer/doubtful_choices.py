@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from hindsight.udfs.producer.attempt_columns import DAY_MS, Attempts
 from hindsight.udfs.producer.fault_fold import Stretches, joined, taken
 from hindsight.udfs.producer.replayed_day import LAST_BROKER_RULES, Day
-from hindsight.udfs.values.arrays import BoolArray, IntArray
+from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 
 _NONE, _EQUALS = LAST_BROKER_RULES.index("none"), LAST_BROKER_RULES.index("equals")
 NO_LAST = "last_broker_name of a retry is not recorded, and no one attempt before it tells it"

@@ -22,7 +22,7 @@ from hindsight.udfs.producer.producer_rows import VERDICT, told_rows
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.turns.turn_rules import Sent
-from hindsight.udfs.values.arrays import BoolArray, IntArray
+from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 
 _TEXTS = ("topic", "thread", "msg_id", "mode", "broker_name", "last_broker_name", "outcome", "error")
 _OK = "SEND_OK"

@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.producer.isolation_rules import writable_brokers
+from hindsight.udfs.producer.fault_fold import writable_brokers
 from hindsight.udfs.producer.minute_counts import MINUTE_MS, MINUTES, HeldMinutes, MinuteCounts, standing_of
 from hindsight.udfs.producer.producer_finding import Fleet, FleetMinute, Refusals
 from hindsight.udfs.producer.producer_rows import FLEET_MINUTE, INSTANT
 from hindsight.udfs.producer.replayed_day import Day
-from hindsight.udfs.values.arrays import BoolArray, IntArray
+from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 
 ACTIVE = pa.schema(
     [("minute", pa.int64()), *((n, pa.int64()) for n in ("active", "doubtful", "active_unknown", "active_off"))]

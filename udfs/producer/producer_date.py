@@ -24,7 +24,16 @@ from hindsight.udfs.producer.attempt_columns import DAY_MS, attempts_of
 from hindsight.udfs.producer.attempt_facts import FACTS, Cuts, facts_of, merged_facts
 from hindsight.udfs.producer.attempt_updates import calls_of
 from hindsight.udfs.producer.choice_fold import ChoiceJudge
-from hindsight.udfs.producer.clock_steps import ClockSteps, changed_settings, explained, with_changes
+from hindsight.udfs.producer.clock_steps import (
+    TRACES,
+    ClockSteps,
+    changed_settings,
+    explained,
+    merged_traces,
+    overlaps_of,
+    traces_of,
+    with_changes,
+)
 from hindsight.udfs.producer.doubtful_choices import not_available
 from hindsight.udfs.producer.family_verdicts import family_verdict_rows
 from hindsight.udfs.producer.fault_fold import Stretches, joined, no_stretches
@@ -43,7 +52,15 @@ from hindsight.udfs.producer.minute_counts import NO_MINUTES, MinuteCounts, Tall
 from hindsight.udfs.producer.producer_finding import DEFAULT_LIMITS, Fleet, Observed, Thresholds
 from hindsight.udfs.producer.producer_findings import findings_of
 from hindsight.udfs.producer.producer_fold import END, State, first_state, fold
-from hindsight.udfs.producer.producer_lives import Past, Process, Producer, Settings, activity_of, processes_of
+from hindsight.udfs.producer.producer_lives import (
+    Override,
+    Past,
+    Process,
+    Producer,
+    Settings,
+    activity_of,
+    processes_of,
+)
 from hindsight.udfs.producer.producer_releases import (
     Asked,
     contradicted,
@@ -71,11 +88,9 @@ from hindsight.udfs.producer.recorded_inputs import (
 )
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.release_counted import ladders_of
-from hindsight.udfs.producer.replay_rules import Override
 from hindsight.udfs.producer.replayed_day import Day, day_of
 from hindsight.udfs.producer.return_rules import NOTHING_KNOWN, KnownSends, known_sends, worth_watching
 from hindsight.udfs.producer.send_calls import SendParts, send_call_rows
-from hindsight.udfs.producer.two_processes import TRACES, merged_traces, overlaps_of, traces_of
 from hindsight.udfs.producer.unseen_life import Gap
 from hindsight.udfs.producer.window_doubts import doubts_of, with_doubts
 

@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from hindsight.udfs.clients.client_kinds import ordered_queues
 from hindsight.udfs.producer.choice_readings import RouteEntry
-from hindsight.udfs.values.arrays import IntArray
-from hindsight.udfs.values.row_hashes import mixed, sums
+from hindsight.udfs.values.row_hashes import IntArray, mixed, sums
 
 _WRITE = 2  # PermName.PERM_WRITE
 _SAID = ("broker_name", "write_queue_nums", "perm", "has_master", "order_topic_conf", "place_in_answer")

@@ -17,7 +17,7 @@ What is recorded of a producer process in; the releases, ladders and switches th
 
 Families that give the same choices and windows are one candidate: what nobody can tell apart is not told apart.
 
->>> from hindsight.udfs.producer.replay_rules import Recorded
+>>> from hindsight.udfs.producer.producer_lives import Recorded
 >>> [c.families for c in candidates_of(Recorded(latency_fault_enabled=True, detector_enabled=False), ())][:3]
 [('P40', 'P43'), ('P48', 'P49a', 'P49b', 'P49b3', 'P49c', 'P500', 'P510'), ('P498',)]
 """
@@ -34,11 +34,10 @@ import numpy as np
 from hindsight.udfs.producer.attempt_columns import DAY_MS
 from hindsight.udfs.producer.fault_fold import EXPIRED, Stretches, taken
 from hindsight.udfs.producer.producer_fold import Part
-from hindsight.udfs.producer.release_looked import Looked
-from hindsight.udfs.producer.release_turns import LISTED_MS, MISREAD, NONE, Count, Reason, Turns, turns_of
-from hindsight.udfs.producer.replay_rules import LONGEST_MS, Recorded, Rules, family_of
+from hindsight.udfs.producer.producer_lives import LONGEST_MS, Recorded, Rules, family_of
+from hindsight.udfs.producer.release_turns import LISTED_MS, MISREAD, NONE, Count, Looked, Reason, Turns, turns_of
 from hindsight.udfs.release_profiles import PROFILES, FaultProfile
-from hindsight.udfs.values.arrays import BoolArray, IntArray
+from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 
 DEFAULT_LADDER, RECORDED_LADDER, NO_LADDER = "default", "recorded", "none"
 # What of a family shows in the brokers that its producers choose and avoid. How ties are broken does not: either of two

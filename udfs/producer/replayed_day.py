@@ -18,7 +18,7 @@ from hindsight.udfs.producer.attempt_columns import NEVER, Attempts, producers_o
 from hindsight.udfs.producer.attempt_facts import Cuts, segments_of
 from hindsight.udfs.producer.producer_lives import Process, Producer
 from hindsight.udfs.release_profiles import FaultProfile
-from hindsight.udfs.values.arrays import BoolArray, IntArray
+from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 
 LAST_BROKER_RULES = ("none", "equals", "not_equal", "filter")
 

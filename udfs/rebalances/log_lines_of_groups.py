@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from hindsight.udfs.consumer.group_rows import to_ms
 from hindsight.udfs.consumer.rows_of_rounds import microseconds
 from hindsight.udfs.logs.log_wrappers import log_of
-from hindsight.udfs.rebalances.client_lines import HEARD, REFUSED, RESULT, SWALLOWED, Line
 from hindsight.udfs.rebalances.rebalance_fold import Day, Membership
 from hindsight.udfs.rebalances.round_shares import ShareRound
+from hindsight.udfs.rebalances.share_ledger import HEARD, REFUSED, RESULT, SWALLOWED, Line
 
 _ASSIGNED = "queues_assigned"
 OF_GROUP = (*HEARD, _ASSIGNED)  # kinds of client_event that name a group

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from hindsight.udfs.consumer.round_facts import RETRY_PREFIX, TopicQueue
-from hindsight.udfs.rebalances.client_lines import EXPIRY, GRANTED, NOTICE, REFUSED, RESULT, SWALLOWED, Line, NotTaken
 from hindsight.udfs.rebalances.rebalance_event import APPLIED, BY_LOG, FAILED, Rebalance, Swallowed
 from hindsight.udfs.rebalances.rebalance_triggers import (
     BY_NOTICE,
@@ -31,7 +30,18 @@ from hindsight.udfs.rebalances.rebalance_triggers import (
     Trigger,
     trigger_of,
 )
-from hindsight.udfs.rebalances.share_ledger import HandOver, ShareLedger
+from hindsight.udfs.rebalances.share_ledger import (
+    EXPIRY,
+    GRANTED,
+    NOTICE,
+    REFUSED,
+    RESULT,
+    SWALLOWED,
+    HandOver,
+    Line,
+    NotTaken,
+    ShareLedger,
+)
 
 ONE_REBALANCE_MS = 3_000
 _WOKEN_WITHIN_MS = 5_000  # from a notification to its first result

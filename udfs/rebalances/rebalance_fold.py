@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from hindsight.udfs.rebalances.client_lines import Line
 from hindsight.udfs.rebalances.logged_shares import LoggedShares
 from hindsight.udfs.rebalances.rebalance_event import Rebalance, fill, tells
 from hindsight.udfs.rebalances.rebalance_triggers import DIED, FORGOTTEN_MS, JOINED, LEFT, ROUTE, Sign, Signs
 from hindsight.udfs.rebalances.round_shares import RoundShares, ShareRound
+from hindsight.udfs.rebalances.share_ledger import Line
 
 # ConsumerManager#scanNotActiveChannel: CHANNEL_EXPIRED_TIMEOUT 120 s (from 5.1.0 on a setting), looked at every 10 s.
 EXPIRED_MS = 130_000

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, TypeGuard
 
-from hindsight.udfs.values.system_names import is_system_group, is_system_topic
+from hindsight.udfs.values.message_queues import is_system_group, is_system_topic
 
 RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"

@@ -17,8 +17,8 @@ from hindsight.udfs.consumer.listed_members import INFO
 from hindsight.udfs.consumer.round_reads import OF_CHANNEL
 from hindsight.udfs.consumer.rows_of_rounds import microseconds
 from hindsight.udfs.consumer.topic_routes import ROUTE
-from hindsight.udfs.limits.unread_answers import NOT_ASKED, UNREADABLE
-from hindsight.udfs.values.arrays import whole
+from hindsight.udfs.lines.parsed_line import NOT_ASKED, UNREADABLE
+from hindsight.udfs.values.row_hashes import whole
 
 ANSWERED, REFUSES, SILENT, UNREACHED = "answered", "refuses", "silent", "unreached"
 DEAD_CHANNEL, WRITABLE, READ_ONLY, ROUTES_READ = "dead channel", "writable", "read only", "routes read"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from hindsight.udfs.client_families import CLIENT_FAMILIES, families_of
 from hindsight.udfs.release_profiles import PROFILES
-from hindsight.udfs.values.system_names import is_like
+from hindsight.udfs.values.message_queues import is_like
 
 _OR = "|"
 _NEARBY = "MACHINE_ROOM_NEARBY"
