@@ -217,8 +217,8 @@ def _pace(spans: Iterable[tuple[Read | None, Read]]) -> _Pace | None:
 def _until_lost(marks: dict[Queue, Mark]) -> str:
     """How long until retention takes messages that wait, if all goes on as it does.
 
-    A broker that has deleted something keeps about as many messages as it does now. One that has not (a new queue, whose
-    first message is still there) tells nothing of how many it will keep.
+    A broker that has deleted something keeps about as many messages as it does now. One that has not (a new queue,
+    whose first message is still there) tells nothing of how many it will keep.
     """
     floors = {queue: mark.deleting.min_offset for queue, mark in marks.items() if mark.deleting is not None}
     left = []
@@ -231,7 +231,9 @@ def _until_lost(marks: dict[Queue, Mark]) -> str:
     why = "no topicStatus was read"
     if floors:
         is_whole = not any(floors.values())
-        why = "nothing of the queues was deleted so far" if is_whole else "no queue that it deletes of falls behind alone"
+        why = "nothing of the queues was deleted so far"
+        if not is_whole:
+            why = "no queue that it deletes of falls behind alone"
     return f"When retention takes them is not told: {why}."
 
 
