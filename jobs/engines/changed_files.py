@@ -31,18 +31,19 @@ MOST_SMALL_FILES = 16  # of a partition
 def files_of(
     stored: DeltaTable, dates: Collection[date] | None, since: tuple[str, datetime] | None = None
 ) -> list[DataFile]:
-    """The files of a version that hold rows of these dates; None: all.
+    """The files of a version that hold rows of these dates, older ones first; None: all.
 
     ``since``: a column and an instant; files whose statistics say that all their rows are earlier are left out.
     """
     found = pa.table(stored.get_add_actions(flatten=True))
     if since is not None:
         found = found.filter(_may_be_since(found, f"max.{since[0]}", since[1]))
+    found = found.sort_by([("modification_time", "ascending"), ("path", "ascending")])
     names = ("path", "size_bytes", "num_records", "partition.event_date")
     columns = [found.column(n).to_pylist() if n in found.column_names else [None] * len(found) for n in names]
     files = [DataFile(*values) for values in zip(*columns, strict=True)]
     wanted = None if dates is None else frozenset(dates)
-    return sorted((f for f in files if wanted is None or f.event_date in wanted), key=lambda file: file.path)
+    return [file for file in files if wanted is None or file.event_date in wanted]
 
 
 def _may_be_since(files: pa.Table, name: str, since: datetime) -> pa.ChunkedArray:

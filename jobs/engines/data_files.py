@@ -29,7 +29,7 @@ from hindsight.schemas.arrow_types import row_schema
 if TYPE_CHECKING:
     from hindsight.jobs.engines.local_lake import LocalLake
 
-_ROW_GROUP_BYTES = 64_000_000
+_ROW_GROUP_BYTES = 16_000_000  # a run reads the last few of a date's
 _FILE_BYTES = 512_000_000  # before they are packed
 _SAMPLE_ROWS = 4096
 _STATS_CHARS = 32

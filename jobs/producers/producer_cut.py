@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -73,6 +74,7 @@ class AttemptFile(NamedTuple):
         finds_brokers: a retry somewhere does not name its last broker: others are told what it may be.
         since: by key, the midnight, epoch ms, of a date of which only what comes later is wanted, and from when on, ms
             of the date.
+        begun_since: no attempt that began before it is wanted of any key; None: some may be.
     """
 
     folder: TableFolder
@@ -82,6 +84,15 @@ class AttemptFile(NamedTuple):
     distances: Mapping[str, int]
     finds_brokers: bool
     since: Mapping[int, tuple[int, int]]
+    begun_since: datetime | None = None
+
+    def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Its rows in pieces: many runs' rows may stand in one file, of which only the last ones are wanted."""
+        if self.begun_since is None:
+            yield from self.folder.pieces(self.file, columns)
+            return
+        for rows in self.folder.pieces(self.file, columns, since=("begin_at", self.begun_since)):
+            yield rows.filter(pc.greater_equal(rows["begin_at"], self.begun_since))
 
     def lowest(self, cluster: str, midnight_ms: int) -> IntArray:
         """By bucket, the first instant of attempts of the date that are wanted."""
@@ -105,7 +116,7 @@ def look(task: AttemptFile) -> Iterator[Blob]:
 def cut(task: AttemptFile) -> Iterator[Blob]:
     """The attempts of a file by bucket and date, in the order of their first instants (``attempts_name``)."""
     names = dict.fromkeys([*ATTEMPTS.names, "cluster", *(NEEDED if task.nearest else ())])
-    for piece in task.folder.pieces(task.file, list(names)):
+    for piece in task.pieces(list(names)):
         rows = nearest_attempts(piece, task.nearest, task.distances) if task.nearest else piece
         for cluster in pc.unique(rows["cluster"]).to_pylist():
             if cluster in task.addresses.dates:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import hindsight.schemas as schemas
@@ -167,8 +167,10 @@ def fold(
     dates = {cluster: sorted(spans[cluster].recorded) for cluster in clusters}
     going = _of_as_many(going, _buckets(files))
     addresses = _addresses(clusters, dates, files, going)
-    files = _needed(stretch, files, days, addresses, going)
-    cut_files = _tasks(stretch, files, addresses, runner, going)
+    begun_since = _begun_since(addresses, going)
+    if begun_since is not None:
+        files = lake.files_since(schemas.SEND_ATTEMPT, days, "begin_at", begun_since)
+    cut_files = _tasks(stretch, files, addresses, runner, going, begun_since)
     is_plain = not any(task.finds_brokers or task.nearest for task in cut_files)
     if going.starts and not is_plain:
         return fold(stretch, settings, runner, premises, replace(going, starts={}, whole=frozenset()))
@@ -214,18 +216,14 @@ def _addresses(
     return Addresses(clusters, number, dates, going.apart())
 
 
-def _needed(
-    stretch: Stretch[Any], files: list[DataFile], days: Collection[date], addresses: Addresses, going: Going
-) -> list[DataFile]:
-    """The files that may hold attempts that are wanted."""
+def _begun_since(addresses: Addresses, going: Going) -> datetime | None:
+    """The instant before which no attempt began that is wanted; None: there is none."""
     since = going.since(addresses)
     for cluster in addresses.clusters:
         is_whole = not {*addresses.keys(cluster)[:-1]} <= {*since}
         if not going.starts or is_whole or going.apart().get(cluster):
-            return files
-    first_ms = min(midnight_ms + first for midnight_ms, first in since.values())
-    found: list[DataFile] = stretch.lake.files_since(schemas.SEND_ATTEMPT, days, "begin_at", _EPOCH + first_ms * _MS)
-    return found
+            return None
+    return _EPOCH + min(midnight_ms + first for midnight_ms, first in since.values()) * _MS
 
 
 def _and_next(dates: Collection[ClusterDate]) -> list[ClusterDate]:
@@ -251,12 +249,17 @@ def _buckets(files: Collection[DataFile]) -> int:
 
 
 def _tasks(
-    stretch: Stretch[Any], files: list[DataFile], addresses: Addresses, runner: Runner, going: Going
+    stretch: Stretch[Any],
+    files: list[DataFile],
+    addresses: Addresses,
+    runner: Runner,
+    going: Going,
+    begun_since: datetime | None,
 ) -> list[AttemptFile]:
     folder = TableFolder(stretch.lake.root, schemas.SEND_ATTEMPT)
     sources = stretch.formats.intersection(formats_of("producer"))
     by_source, since = distances() if len(sources) > 1 else {}, going.since(addresses)
-    tasks = [AttemptFile(folder, file, addresses, None, by_source, False, since) for file in files]
+    tasks = [AttemptFile(folder, file, addresses, None, by_source, False, since, begun_since) for file in files]
     seen = runner.each(OfHeap(look), file_heaps(tasks))
     finds_brokers = any(any(table["lacks"].to_pylist()) for table in seen.tables("lacks"))
     nearest = None

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.engines import changed_files
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
-from hindsight.jobs.producers import producer_derivation
+from hindsight.jobs.producers import producer_cut, producer_derivation
 from hindsight.jobs.producers.producer_derivation import DERIVED
 from hindsight.jobs.publishing import kept_walks
 from hindsight.jobs.rebuild_availability import run_on
@@ -230,6 +231,26 @@ def test_what_changes_what_was_believed_is_folded_whole(lake_at, settings, folds
     whole = in_one_run(lake_at("whole"), both, settings)
     assert run_by_run(lake_at("cut"), arriving, settings) == whole
     assert folds["went on"] and (folds["could not"] or change is taken_against_the_rules)
+
+
+def test_a_run_that_goes_on_cuts_only_the_last_rows_of_a_file_of_many_runs(lake_at, settings, monkeypatch, folds):
+    cut, lake, rows = [], lake_at("runs"), steady()
+    of_cluster = producer_cut._of_cluster
+
+    def noted(own, *rest):
+        cut.append(len(own))
+        return of_cluster(own, *rest)
+
+    monkeypatch.setattr(changed_files, "MOST_SMALL_FILES", 2)
+    monkeypatch.setattr(producer_cut, "_of_cluster", noted)
+    *earlier, last = batches(rows, random.Random(1), 0)
+    run_by_run(lake, earlier, settings)
+    cut.clear()
+    land(lake, last, len(earlier))
+    rebuild(lake, settings)
+    assert len(lake.files(SEND_ATTEMPT)) == 2 and folds["went on"]
+    assert len(last["send_attempt"]) < sum(cut) < 0.9 * len(rows["send_attempt"])
+    assert contents(lake) == in_one_run(lake_at("one run"), rows, settings)
 
 
 def test_what_is_kept_may_be_damaged_and_a_run_broken_off(lake_at, settings, folds):

@@ -212,6 +212,13 @@ def test_the_commit_that_makes_small_files_too_many_makes_them_one(table, data):
         assert as_text(LocalLake(root, retention_days=7).rows(table)) == sorted(expected)
 
 
+def test_files_are_listed_in_the_order_of_their_commits(lake, routes):
+    for count in range(1, 8):
+        lake.append(TOPIC_ROUTE, pa.concat_tables([routes] * count))
+    for one in (lake, LocalLake(lake.root, retention_days=7)):
+        assert [file.rows for file in one.files(TOPIC_ROUTE)] == [*range(1, 8)]
+
+
 def test_what_was_appended_meanwhile_stays_beside_small_files_that_are_made_one(lake, routes, monkeypatch):
     for _ in range(MOST_SMALL_FILES - 1):
         lake.append(TOPIC_ROUTE, routes)
