@@ -1,6 +1,7 @@
-"""The command line in a process of its own that kills itself, JVM and all, so many seconds after its n-th write.
+"""The command line in a process of its own that kills itself, JVM and all, so many seconds after a write.
 
-``python -m tests.pipeline.run_to_be_killed N SECONDS ARGUMENTS...``
+``python -m tests.pipeline.run_to_be_killed WRITE SECONDS ARGUMENTS...``, WRITE: the n-th one, or the first one so named
+(``store send_attempt``).
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ def kill() -> None:
 
 
 if __name__ == "__main__":
-    last, seconds, writes = int(sys.argv.pop(1)), float(sys.argv.pop(1)), count(1)
+    last, seconds, writes = sys.argv.pop(1), float(sys.argv.pop(1)), count(1)
     killer = Timer(seconds, kill)
     # It keeps no process for itself: a run that ends before is a run that was not killed.
     killer.daemon = True
 
-    def kill_after_the_last() -> None:
-        if next(writes) == last:
+    def kill_after_the_last(write: str) -> None:
+        if last in (str(next(writes)), write):
             killer.start() if seconds else kill()
 
-    with after_each_write(lambda *_: kill_after_the_last()):
+    with after_each_write(lambda lake, write, table: kill_after_the_last(f"{write} {table.name}")):
         main()

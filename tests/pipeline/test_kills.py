@@ -54,9 +54,9 @@ def test_killed_between_the_commits_of_a_job(of_producers, producers, tmp_path):
 
 @pytest.fixture
 def killed_run(settings_file, tmp_path) -> Callable[..., Path]:
-    """A second run that is killed so many seconds after its n-th write, with a reader beside it; its lake."""
+    """A second run that is killed so many seconds after a write, with a reader beside it; its lake."""
 
-    def run(done: Undisturbed, last_write: int, seconds: float = 0, engine: str = "local") -> Path:
+    def run(done: Undisturbed, last_write: int | str, seconds: float = 0, engine: str = "local") -> Path:
         lake, log = tmp_path / "lake", tmp_path / "log"
         shutil.copytree(done.after_first, lake)
         command = [sys.executable, "-m", "tests.pipeline.run_to_be_killed", str(last_write), str(seconds)]
@@ -139,7 +139,7 @@ WRITES = (
     "store send_attempt",
     "store queue_ownership",
     "replace send_verdict",
-    "replace allocation_drift",
+    "replace_since allocation_drift",
 )
 
 
@@ -147,9 +147,8 @@ WRITES = (
 @pytest.mark.parametrize("write", WRITES)
 def test_a_sigkill_within_each_job(pipeline, both_sides, killed_run, write):
     """What the killed process leaves behind is what there was then in the undisturbed run."""
-    nth = both_sides.nth_write(write)
-    lake = killed_run(both_sides, nth)
-    assert seen(lake) == seen(both_sides.states_of_second[nth - 1][1])
+    lake = killed_run(both_sides, write)
+    assert seen(lake) == seen(both_sides.states_of_second[both_sides.nth_write(write) - 1][1])
     assert without_empty(seen(lake)) != without_empty(both_sides.runs[1])
     assert is_healed_by_a_rerun(pipeline, both_sides, lake)
 

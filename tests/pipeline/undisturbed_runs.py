@@ -50,8 +50,8 @@ class Undisturbed:
         return self.states[self.writes[0] :]
 
     def nth_write(self, write: str) -> int:
-        """Which write of the second run, from 1, the last one so named is."""
-        return max(n for n, (name, _) in enumerate(self.states_of_second, 1) if name == write)
+        """Which write of the second run, from 1, the first one so named is."""
+        return min(n for n, (name, _) in enumerate(self.states_of_second, 1) if name == write)
 
     def keep(self, lake, write: str, table) -> None:
         copy = self.root / "states" / str(len(self.states))
