@@ -15,10 +15,11 @@ from hindsight.udfs.consumer.expected_allocation import MemberRule, expected_all
 from hindsight.udfs.consumer.round_facts import Connection, Subscription
 from hindsight.udfs.drift import drift_rules
 from hindsight.udfs.drift.drift_rules import RULES
+from hindsight.udfs.drift.finding import Finding
 from hindsight.udfs.drift.group_history import GroupHistory, fold_attached
 from hindsight.udfs.drift.group_memory import Reading
 from hindsight.udfs.drift.incidents import incident_id
-from hindsight.udfs.drift.root_cause import Cause, Trouble
+from hindsight.udfs.drift.root_cause import Cause, Trouble, causes
 from tests.default_timing import OPENS, default_timing
 from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, NO_GRACE, owner, read, topic, world
 from tests.random_examples import examples
@@ -416,6 +417,11 @@ def test_a_slow_hand_over_is_muted_while_the_grace_of_a_change_lasts():
     _, rounds = handed_over(60, timing=timing, leaver=("c3",))
     states = [found[0].judgement.state for found in slow(rounds) if found]
     assert states[0] == "SUPPRESSED" and states[-1] == "OPEN"
+
+
+def test_who_gave_no_lock_back_is_one_cause_whatever_topics_he_held():
+    found = [Finding("SLOW_HANDOVER", "MEDIUM", "", topic=name, queue=A0) for name in ("T", "%RETRY%g")]
+    assert [causes(one, world(at(0)), ()) for one in found] == [[Cause("SLOW_HANDOVER", "")]] * 2
 
 
 # -- effects of servers -----------------------------------------------------------------------------------------------

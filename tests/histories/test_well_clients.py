@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hindsight.udfs.consumer.round_facts import Connection
+from hindsight.udfs.consumer.round_facts import Connection, Listing
 from hindsight.udfs.consumer.round_reads import CHANNEL, LEFT_OUT, NEEDED, NOTHING, reads_of
 from hindsight.udfs.drift.group_history import GroupHistory
 from hindsight.udfs.drift.group_memory import Reading
@@ -292,6 +292,32 @@ def test_a_group_that_is_down_is_told_within_90_s_of_the_first_sweep_that_shows_
     offsets(made, [(150 // step, world, True), (300 // step, empty, False)], step)
     shown = 150 // step * step
     assert at(shown + 60) <= incidents(made)["GROUP_DOWN"].opened_at <= at(shown + 90)
+
+
+def one_says_nobody(now):
+    """A group without members of which one broker of two says so."""
+    told = [Listing("broker-a", now, True, 206, "f:a"), Listing("broker-b", now, False, None, "f:b")]
+    return replace(empty(now), listings=tuple(told))
+
+
+def one_is_back(now):
+    """The same where the broker that did not answer is there again, with another queue."""
+    return world(now, members=(), reads=[], of_topic={"queues": (A0, A1, B0, ("broker-z", 0))})
+
+
+@pytest.mark.parametrize("then", [one_says_nobody, one_is_back])
+def test_a_group_that_is_down_is_told_though_a_broker_is_too(then):
+    made = GroupHistory(("c", "", "g"), default_timing())
+    offsets(
+        made, [(10, world, True), (3, lambda now: replace(world(now), members=(), reads={}), False), (8, then, False)]
+    )
+    assert at(150 + 60) <= incidents(made)["GROUP_DOWN"].opened_at <= at(150 + 90)
+
+
+def test_a_group_of_which_a_broker_never_said_that_nobody_is_there_is_not_down():
+    made = GroupHistory(("c", "", "g"), default_timing())
+    offsets(made, [(10, world, True), (20, one_says_nobody, False)])
+    assert "GROUP_DOWN" not in incidents(made)
 
 
 @pytest.mark.parametrize("step", [5, 15])

@@ -136,6 +136,18 @@ def test_a_broker_that_keeps_a_dead_connection_answers():
     assert seconds(one["opened_at"]) == 15
 
 
+def test_what_showed_in_a_group_before_the_dead_connection_was_used_is_its_effect_too():
+    rows = [s for t in range(0, 330, 15) for s in sweep(t, a=None, b=None)]
+    used = [BEGIN + timedelta(seconds=t) for t in (300, 315)]
+    dead = [capture(at, "broker-b", DEAD, "consumerRunningInfo", code=1) | {"consumer_group": "g"} for at in used]
+    fold = ServerFold(KEY, signs(rows + dead), SETTINGS)
+    fold.walk(None, 1 << 62, DAY)
+    began, now = (int(at.timestamp() * 1000) for at in (BEGIN, used[-1]))
+    [trouble] = fold.troubles(now * 1000, now)
+    # A broker lists a connection for 120 s after its end, and the sweep before may have come too early for it.
+    assert (trouble.groups, trouble.since) == (("g",), began + (300 - 15 - 120) * 1000)
+
+
 def route(at, broker, perm, topic="Orders"):
     lines = {"source_file": "collector.jsonl", "source_line": int((at - BEGIN).total_seconds())}
     place = {"collector": "", "round_at": at, "captured_at": at, "name_server": "ns:9876", **lines}

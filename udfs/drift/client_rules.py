@@ -366,16 +366,18 @@ def _differing_routes(group: GroupRound) -> Iterator[Finding]:
 def group_down(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """Wherever it was asked nobody is connected for a minute, and no offset of the group moves while messages come.
 
-    Possible only: a proxy knows clients of its own, and was not asked. A group that never consumed is none, and of one
-    that consumes Lite topics no rule knows when it is.
+    A broker that answers no more counts as it did last: who comes connects to the others too. Possible only: a proxy
+    knows clients of its own, and was not asked. A group that never consumed is none, and of one that consumes Lite
+    topics no rule knows when it is.
     """
-    least = timing.standstill_s * 1000
-    if group.lite_parents:
+    least, empty_since = timing.standstill_s * 1000, group.past.empty_since
+    is_still_empty = empty_since and group.listed and not (group.members or group.unheard or group.through_proxy)
+    if group.lite_parents or (group.may_have_members and not is_still_empty):
         return
-    if group.may_have_members or (group.past.empty_since and group.at - group.past.empty_since < least):
+    if empty_since and group.at - empty_since < least:
         return
     consumed = [progress for progress in group.past.progress.values() if progress.consumer_offset > 0]
-    stood = all(progress.stood_ms() >= least for progress in consumed)
+    stood = all(group.at - progress.standing_since >= least for progress in consumed)
     if stood and any(progress.accrued > 0 and progress.waited_ms() >= least for progress in consumed):
         since = max(progress.standing_since for progress in consumed)
         lag = sum(progress.lag for progress in group.past.progress.values() if progress.lag > 0)

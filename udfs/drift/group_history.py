@@ -247,11 +247,16 @@ class GroupHistory:
         return one._replace(causes=[trouble.cause, *one.causes], effect_of=trouble.incident_id)
 
     def _grace(self, group: GroupRound, code: str, topic: str | None, is_critical: bool = False) -> Grace | None:
-        """The grace that still mutes a finding of this code in this round."""
+        """The grace that still mutes a finding of this code in this round.
+
+        That nobody is there comes of no change that the group had been left by everybody before.
+        """
+        empty_since = self.memory.empty_since
+        is_down = code == "GROUP_DOWN" and empty_since
         grace = grace_of(
             code,
             topic,
-            self.memory.disturbances,
+            [d for d in self.memory.disturbances if not is_down or d.at <= empty_since],
             ordered=bool(group.ordered),
             interval=self.memory.interval_s(self.timing),
             timing=self.timing,

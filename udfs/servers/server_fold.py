@@ -54,6 +54,7 @@ _HOW = {
     UNREACHED: "it cannot be reached",
     GONE: "no route names it any more",
 }
+_KEPT_MS = 120_000  # a broker lists a connection for so long after its end: groups may show that before it is used
 _SURE = 4  # questions on end without an answer, which single losses are not
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_MS = 86_400_000
@@ -276,6 +277,7 @@ class ServerFold:
             since = known.since if known else incident.first_seen_at - self._interval
             groups = None
             if track.code == KEEPS_DEAD:
+                since = known.since if known else since - _KEPT_MS
                 listed = sweep.by_dead_channels.get(_server_of(subject), ())
                 groups = tuple(sorted({*(known.groups or () if known else ()), *listed}))
             of = incident.cause, incident.incident_id, since
