@@ -116,6 +116,25 @@ def test_where_one_client_alone_stalls_the_group_it_is_that_clients_incident():
     assert {name for name, i in incidents(made).items() if i.severity == "HIGH"} == {"CLIENT_STALLED"}
 
 
+def waits_for_its_turn(now):
+    """A0 was consumed last at second 240; its messages wait in the client, whose one thread has others to do."""
+    shown = {q: [owner(c, now)] for q, c in EXPECTED.items()}
+    shown[A0] = [owner(EXPECTED[A0], now, cached_messages=9, last_consume_at=at(240))]
+    return world(now, shown)
+
+
+@pytest.mark.parametrize(("others_again", "cause"), [(True, "OFFSET_REWOUND"), (False, "CLIENT_STALLED")])
+def test_a_queue_that_waits_while_its_topic_is_consumed_again_is_no_stalled_clients(others_again, cause):
+    def set_back(second):
+        again = second - 900 if others_again else second - 3
+        return {q: (1000 + second, 1240 if q == A0 else 1000 + again) for q in QUEUES}
+
+    made, rounds = walk([(17, lambda s: (1000 + s,) * 2, world), (16, set_back, waits_for_its_turn)])
+    (found,) = [j for j in rounds[-1].judged if j.finding.code == "CONSUME_BLOCKED"]
+    assert found.judgement.track.causes[0].name == cause
+    assert cause in incidents(made)
+
+
 # -- one queue, one thread ----------------------------------------
 
 

@@ -314,6 +314,17 @@ def test_a_group_that_is_down_is_told_though_a_broker_is_too(then):
     assert at(150 + 60) <= incidents(made)["GROUP_DOWN"].opened_at <= at(150 + 90)
 
 
+def test_a_name_server_that_is_new_and_tells_of_one_broker_alone_mutes_nothing_for_long():
+    """The other broker has left no route: clients that were told so know better at their next poll."""
+
+    def poorer(now):
+        return world(now, of_topic={"queues": (B0,), "routes_differ": True, "name_servers": 2})
+
+    made = GroupHistory(("c", "", "g"), default_timing())
+    offsets(made, [(10, world, True), (2, poorer, True), (2, world, True), (12, empty, False)])
+    assert at(210 + 60) <= incidents(made)["GROUP_DOWN"].opened_at <= at(210 + 90)
+
+
 def test_a_group_of_which_a_broker_never_said_that_nobody_is_there_is_not_down():
     made = GroupHistory(("c", "", "g"), default_timing())
     offsets(made, [(10, world, True), (20, one_says_nobody, False)])

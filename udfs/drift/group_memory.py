@@ -204,6 +204,9 @@ class GroupMemory:
             return []
         for queue in set(queues) - set(before):
             self.new_queues[(topic.topic, *queue)] = at
+        if topic.routes_differ and set(before) - set(queues):
+            # A broker that one name server does not tell of, as one that was started anew, has left no route.
+            return [Disturbance("route_change", at, topic.topic, topic.topic)]
         return route_changes(topic.topic, before, queues, at)
 
     def _take_members(self, group: GroupRound) -> None:

@@ -275,7 +275,7 @@ def _route_lag(case: _Case) -> str | None:
 def _client_stalled(case: _Case) -> str | None:
     """A client does not lock, pull or consume what it holds, or what it should hold."""
     if case.finding.code in _STALLS:
-        return case.finding.client_id
+        return None if _offset_rewound(case) else case.finding.client_id
     if case.finding.code == "CONSUMES_NOTHING":
         return next(iter(case.stalled), None)
     if case.finding.code == "QUEUE_LAGS_ALONE":
@@ -283,6 +283,18 @@ def _client_stalled(case: _Case) -> str | None:
     if case.finding.code not in (*_UNOWNED, "IDLE_CONSUMER"):
         return None
     return min((c for c in case.claimants | set(case.finding.expected) if c in case.stalled), default=None)
+
+
+def _offset_rewound(case: _Case) -> str | None:
+    """Offsets were set back; or the queue waits for its turn, while its topic's others are consumed again."""
+    if case.finding.code == "OFFSET_REWOUND":
+        return case.finding.topic
+    if case.finding.code != "CONSUME_BLOCKED" or case.topic is None:
+        return None
+    marks, stuck = case.group.past.offsets.marks, case.group.past.stuck
+    names = ((case.topic.topic, *queue) for queue in case.topic.queues or ())
+    goes_on = any(name in marks and marks[name].back is not None and name not in stuck for name in names)
+    return case.topic.topic if goes_on else None
 
 
 def _slow_hand_over(case: _Case) -> str | None:
@@ -320,10 +332,10 @@ CAUSES: dict[str, Callable[[_Case], str | None]] = {
     "CLIENT_STALLED": _client_stalled,
     "SLOW_HANDOVER": _slow_hand_over,
     "BY_DESIGN": _by_design,
+    "OFFSET_REWOUND": _offset_rewound,
     **{
         code: _itself(code)
         for code in (
-            "OFFSET_REWOUND",
             "OFFSET_JUMPED",
             "OFFSET_BEYOND_END",
             "END_WENT_BACK",
