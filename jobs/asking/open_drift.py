@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
@@ -38,24 +38,22 @@ _PART = re.compile(r"^\*\*(Means|Check|Do)\*\* (.*?)(?=^\*\*|\Z)", re.MULTILINE 
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
-def unjudged(asker: Asker) -> list[Record]:
-    """A row for each topic of such a group, sorted, with the reasons: ``scope_reason``, ``missing_inputs``."""
-    return records(asker, query("summary", "not_judged"))
-
-
-def told_of(rows: list[Record]) -> Iterator[str]:
+def told_of(rows: list[Record], most: int = _MOST) -> Iterator[str]:
     """A line for each group: who was not judged, and why; the first of them, and how many there are besides."""
     groups = [list(topics) for _, topics in groupby(rows, lambda row: (row["cluster"], row["consumer_group"]))]
-    for topics in groups[:_MOST]:
+    for topics in groups[:most]:
         first = topics[0]
         names = ", ".join(row["topic"] for row in topics[:_MOST_REASONS])
         more = f" and {len(topics) - _MOST_REASONS} more" if len(topics) > _MOST_REASONS else ""
         yield f"{first['cluster']}  {first['consumer_group']}  {names}{more}: {_why(first)}"
-    if len(groups) > _MOST:
-        yield f"and {len(groups) - _MOST:,} more groups"
+    if len(groups) > most:
+        yield f"and {len(groups) - most:,} more groups"
 
 
 def _why(row: Record) -> str:
+    if row["silent_since"]:
+        collector = row["collector"] or "without a name"
+        return f"its collector {collector} has told nothing since {row['silent_since']:%Y-%m-%d %H:%M:%S} UTC"
     if row["scope_reason"]:
         return str(row["scope_reason"])
     return "; ".join(list(row["missing_inputs"] or ())[:_MOST_REASONS]) or "no reason was recorded"
@@ -142,9 +140,12 @@ def _matching(rows: list[Record], cluster: str, group: str) -> list[Record]:
     return [r for r in rows if fnmatchcase(r["cluster"], cluster) and fnmatchcase(r["consumer_group"], group)]
 
 
-def not_judged(asker: Asker, *, cluster: str = "*", group: str = "*") -> list[Record]:
-    """Topics of groups that match the shell patterns and were not judged of late."""
-    return _matching(unjudged(asker), cluster, group)
+def not_judged(asker: Asker, *, cluster: str = "*", group: str = "*", last: date = date.max) -> list[Record]:
+    """Topics, sorted, of groups that match the shell patterns and were not judged of late, or are not heard of.
+
+    With the reasons: ``silent_since``, ``scope_reason``, ``missing_inputs``; of dates up to ``last``.
+    """
+    return _matching(records(asker, query("summary", "not_judged").format(last=last)), cluster, group)
 
 
 def told(incidents: list[Record], until: datetime, unknown: Sequence[Record] = ()) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import groupby
 
-from hindsight.jobs.asking.open_drift import told_of, unjudged
+from hindsight.jobs.asking.open_drift import not_judged, told_of
 from hindsight.jobs.engines.asker import Asker, Record, query, records
 from hindsight.jobs.landing.landing_lines import nothing_stored
 
@@ -26,7 +26,7 @@ def summary(asker: Asker) -> Iterator[str]:
     yield from _lines(asker, "not_replayed", _unknown, "none")
     yield ""
     yield "Consumer groups that were not judged of late"
-    yield from ([f"  {line}" for line in told_of(unjudged(asker))] or ["  none"])
+    yield from ([f"  {line}" for line in told_of(not_judged(asker))] or ["  none"])
     yield ""
     yield "Consumer groups that drift"
     yield from _groups(asker)

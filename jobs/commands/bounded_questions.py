@@ -27,7 +27,7 @@ from hindsight.jobs.asking.config_lint import lint
 from hindsight.jobs.asking.incident_story import story
 from hindsight.jobs.asking.message_life import messages
 from hindsight.jobs.asking.message_told import as_values
-from hindsight.jobs.asking.open_drift import open_incidents
+from hindsight.jobs.asking.open_drift import not_judged, open_incidents
 from hindsight.jobs.commands.command_options import dates_of
 from hindsight.jobs.engines.asker import BadQueryError, Record, as_records
 from hindsight.jobs.engines.local_asker import LocalAsker
@@ -59,12 +59,16 @@ class Questions:
         self._seconds, self._megabytes = seconds, megabytes
 
     def wrong_now(self, cluster: str = "*", group: str = "*", most: int = 50) -> str:
-        """Open incidents, the worst first, and wrong configuration. cluster and group are shell patterns."""
+        """Open incidents, the worst first; groups that were not judged of late; wrong configuration.
+
+        cluster and group are shell patterns.
+        """
         with self._asked() as asker:
             incidents = open_incidents(asker, cluster=cluster, group=group)
+            unknown = not_judged(asker, cluster=cluster, group=group)
             found = lint(asker, self._accepted, cluster=cluster)
         of = {"table": "drift_incident", "key": "incident_id"}
-        return _told({"incidents": incidents, "configuration": found}, most, incidents_are=of)
+        return _told({"incidents": incidents, "not_judged": unknown, "configuration": found}, most, incidents_are=of)
 
     def explain(self, incident_id: str = "", table: str = "", where: str = "", most: int = 50) -> str:
         """The inputs of an incident (by its id), or of one row of a table (by SQL that picks it), line by line."""

@@ -62,17 +62,6 @@ def _findings(rows: list[dict[str, Any]], last: int) -> Iterator[dict[str, Any]]
         }
 
 
-def unjudged(data: dict[str, Any]) -> list[str]:
-    """The groups and topics of which no round was judged: of these nothing is known, neither good nor bad."""
-    names = []
-    for group in data["groups"]:
-        if not group["ok"] and not group["drift"]:
-            topic = f" ({group['topic']})" if group["topic"] else ""
-            why = f": {group['scope_reason']}" if group["scope_reason"] else ""
-            names.append(f"{group['consumer_group']}{topic}{why}")
-    return names
-
-
 def as_of(data: dict[str, Any]) -> dict[str, int | None]:
     """The last instant that a record on the page speaks of, and when the tables were published, in epoch ms."""
     ends = [data["stretch"]["end"], *(i["last_seen_at"] for i in data["incidents"])]

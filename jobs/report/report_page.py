@@ -22,7 +22,7 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from hindsight.jobs.report.report_fleet import fleet_strips
-from hindsight.jobs.report.report_now import as_of, to_find, unjudged, wrong_now
+from hindsight.jobs.report.report_now import as_of, to_find, wrong_now
 from hindsight.jobs.report.report_queries import Rows
 
 # The parts of d3 that are used, 77 of its 280 kB: elements, scales, axes and formats of time (ISC licence beside it).
@@ -61,7 +61,6 @@ def page(data: dict[str, Any]) -> str:
         .render(
             **data,
             now=wrong_now(data),
-            unjudged=unjudged(data),
             as_of=as_of(data),
             headline=headline(data),
             left_out=left_out(data),

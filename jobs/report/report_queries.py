@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from hindsight.conf.settings import Report
-from hindsight.jobs.asking.open_drift import with_effects
+from hindsight.jobs.asking.open_drift import not_judged, told_of, with_effects
 from hindsight.jobs.engines.asker import Asker, Record, as_records, query, records
 from hindsight.jobs.report import report_fleet
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
@@ -24,6 +24,7 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 _BUCKETS = 240
 _SEND_BUCKETS = 120
 _MOST_FAMILIES = 8
+_MOST_UNJUDGED = 40
 
 _LISTS = (
     "incidents",
@@ -107,6 +108,7 @@ def report_data(asker: Asker, bounds: Report, asked: DateRange = EVERY_DATE) -> 
         "stretch": {**stretch._asdict(), "step": values["step"], "send_step": values["send_step"]},
         "fleet_stretch": {"begin": fleet.begin, "step": values["fleet_step"]},
         "groups": _plain(groups),
+        "unjudged": list(told_of(not_judged(asker, last=values["last"]), most=_MOST_UNJUDGED)),
         **{name: [] for name in (*_TIMELINE, *_MATRICES)},
         **_plain(found),
     }

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from hindsight.jobs.asking.open_drift import not_judged, told_of
+from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.metrics.gauges import METRICS
@@ -174,6 +176,17 @@ def test_a_group_is_what_its_worst_topic_is_in_its_last_round(lake):
         of = {"consumer_group": "g", "topic": topic, "round_at": AT + timedelta(seconds=after), "verdict": verdict}
         lake.append(GROUP_ROUND, one_row(GROUP_ROUND, **DAY, **of))
     assert told(lake.root)["consumer_groups"] == {("c", "unknown"): 1}
+
+
+@pytest.mark.parametrize(("minutes", "groups"), [(10, {("c", "ok"): 2}), (11, {("c", "ok"): 1, ("c", "unknown"): 1})])
+def test_of_groups_whose_collector_is_silent_while_others_tell_nothing_is_known(lake, minutes, groups):
+    """One shard of two: after ten minutes in which the other told of its group."""
+    for group, shard, after in (("g", "1-of-2", 0), ("h", "2-of-2", 0), ("h", "2-of-2", minutes)):
+        at = {"collector": shard, "round_at": AT + timedelta(minutes=after)}
+        lake.append(GROUP_ROUND, one_row(GROUP_ROUND, **DAY, **at, consumer_group=group, topic="t", verdict="ok"))
+    assert told(lake.root)["consumer_groups"] == groups
+    silent = [f"c  g  t: its collector 1-of-2 has told nothing since {AT:%Y-%m-%d %H:%M:%S} UTC"]
+    assert list(told_of(not_judged(LocalAsker(lake)))) == (silent if ("c", "unknown") in groups else [])
 
 
 def test_a_group_with_a_queue_of_unknown_delay_has_no_upper_bound(lake):

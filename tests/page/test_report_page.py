@@ -11,7 +11,7 @@ import pytest
 
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.report.report_fleet import CELLS
-from hindsight.jobs.report.report_now import to_find, unjudged, wrong_now
+from hindsight.jobs.report.report_now import to_find, wrong_now
 from hindsight.jobs.report.report_page import duration, headline, island, left_out, page
 from hindsight.jobs.report.report_queries import dates_shown
 from hindsight.jobs.running.run_context import DateRange
@@ -238,9 +238,9 @@ def test_every_incident_has_an_anchor_and_is_found_by_what_its_evidence_names(ht
         assert f'id="{anchor}"' in html
 
 
-def test_groups_of_which_no_round_was_judged_are_named_as_neither_well_nor_sick():
-    one = {"consumer_group": "g", "topic": "T", "ok": 0, "drift": 0, "scope_reason": "POP"}
-    assert unjudged({"groups": [one, one | {"ok": 1}, one | {"drift": 1}]}) == ["g (T): POP"]
+def test_groups_that_were_not_judged_stand_first_and_nothing_open_is_said_of_the_rest_alone():
+    shown = page(hostile_data() | {"incidents": [], "producer_findings": [], "unjudged": ["c  g  T: POP"]})
+    assert "c  g  T: POP" in shown and "is open, of what was judged" in shown
 
 
 def test_the_first_page_of_a_large_fleet_stays_under_2_mb():

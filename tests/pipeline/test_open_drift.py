@@ -145,7 +145,7 @@ def test_only_rows_of_the_dates_asked_for_are_checked(story, tmp_path):
 
 
 def test_what_was_not_judged_comes_first_and_nothing_open_is_said_of_the_rest_alone():
-    topic = {"cluster": "c", "consumer_group": "g_lists", "scope_reason": None}
+    topic = {"cluster": "c", "consumer_group": "g_lists", "scope_reason": None, "silent_since": None}
     rows = [
         topic | {"topic": "T", "missing_inputs": ["running infos: not asked for in this round"]},
         topic | {"topic": "U", "missing_inputs": []},
