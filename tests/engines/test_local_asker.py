@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,12 +14,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from hindsight.jobs.engines.asker import BadQueryError, records
+from hindsight.jobs.engines.asker import BadQueryError, query, records
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.lake_place import NoLocalEngineError
 from hindsight.jobs.lake.table_schema import WrongSchemaError
-from hindsight.schemas import DRIFT_INCIDENT, QUARANTINE, TABLES, TOPIC_ROUTE
+from hindsight.schemas import DRIFT_INCIDENT, QUARANTINE, SEND_ATTEMPT, TABLES, TOPIC_ROUTE
+from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.schemas.column_types import ArrayType, StructField, StructType
 from tests.engines.random_rows import HOSTILE
 from tests.engines.test_local_lake import without
@@ -40,6 +42,36 @@ def refused(file: str) -> pa.Table:
 
 def route(at: datetime) -> pa.Table:
     return one_row(TOPIC_ROUTE, event_date=at.date(), captured_at=at)
+
+
+def test_the_page_s_percentiles_are_those_of_single_attempts(lake):
+    draw, begin = random.Random(5), datetime(2026, 1, 5, tzinfo=UTC)
+    spread = {"few": [3, 550], "many": range(10_000), "one": [7]}
+    made = [
+        {
+            "begin_at": begin + timedelta(seconds=draw.randrange(3600)),
+            "broker_name": (broker := draw.choice([*spread])),
+            "latency_ms": draw.choice(spread[broker]),
+            "outcome": draw.choice(["SEND_OK", "EXCEPTION"]),
+        }
+        for _ in range(2_000)
+    ]
+    schema = arrow_schema(SEND_ATTEMPT)
+    row = one_row(SEND_ATTEMPT, event_date=DAY, cluster="c").to_pylist()[0]
+    lake.append(SEND_ATTEMPT, pa.Table.from_pylist([row | each for each in made], schema=schema))
+    values = {"of_dates": f"event_date = DATE'{DAY}'", "begin": int(begin.timestamp() * 1000), "send_step": 600_000}
+    found: dict[tuple[str, int], list[dict]] = {}
+    for each in made:
+        bucket = int((each["begin_at"] - begin).total_seconds() // 600)
+        found.setdefault((each["broker_name"], bucket), []).append(each)
+    expected = []
+    for (broker, bucket), own in sorted(found.items()):
+        latencies, failed = sorted(each["latency_ms"] for each in own), sum(e["outcome"] == "EXCEPTION" for e in own)
+        p99 = latencies[-(-99 * len(own) // 100) - 1]  # at rank ceil(0.99 n)
+        told = {"cluster": "c", "broker_name": broker, "bucket": bucket}
+        expected.append(told | {"attempts": len(own), "failed": failed, "p99": p99})
+    assert len(expected) == 18
+    assert records(LocalAsker(lake), query("queries", "sends").format(**values)) == expected
 
 
 def test_every_table_and_view_has_a_name_and_is_empty_where_nothing_was_stored_and_nothing_is_made(lake, tmp_path):

@@ -26,7 +26,7 @@ CLUSTER = "cluster=oracle"
 # What no line of the inputs tells, and what only `hindsight events` writes.
 NOT_TOLD_HERE = {
     *("lost_lines", "consumer_recording", "topic_status", "topic_config", "subscription_group", "schedule_progress"),
-    *("pop_assignment", "message_request_mode", "broker_assignment", "producer_release", "incident_event"),
+    *("pop_assignment", "message_request_mode", "broker_assignment", "incident_event"),
 }
 Inputs = dict[str, list[bytes]]
 
