@@ -80,11 +80,6 @@ def contents(lake: LocalLake) -> dict[str, list[str]]:
     }
 
 
-@pytest.fixture
-def lake_at(tmp_path):
-    return lambda name: LocalLake(str(tmp_path / name), retention_days=7)
-
-
 @pytest.fixture(scope="module", params=SEEDS)
 def groups(request):
     return RandomGroups("c", request.param)

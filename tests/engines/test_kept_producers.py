@@ -28,7 +28,7 @@ from tests.engines.test_drift_buckets import filled
 from tests.finding_cases import EAGER
 from tests.folded import rows_of
 from tests.odd_producers import odd
-from tests.pipeline.interrupted_lake import after_each_write
+from tests.pipeline.interrupted_lake import BrokenOffError, broken_off
 from tests.random_examples import SOAKING
 from tests.simulated_producer import DAY, recorded
 
@@ -41,10 +41,6 @@ BEGIN = DAY + timedelta(hours=1)
 WHO = {"producer_group": "g", "client_id": "p0"}
 MORE = [("steady", 0), ("steady", 0.01), ("partly recorded", 0), ("in doubt", 0.001), ("odd", 0), ("odd", 0.01)]
 SEEDS = [1, *(pytest.param(seed, marks=SOAK) for seed in range(2, 20))]
-
-
-class BrokenOffError(Exception):
-    """A run ends here."""
 
 
 def steady(releases=("4.9.8", "4.7.1", "5.3.3"), seed=1, seconds=300, between=1_200, **how) -> Rows:
@@ -99,11 +95,6 @@ def settings():
     loaded = load_settings(None)
     findings = loaded.producer_findings.model_copy(update=EAGER | {"not_returning_within_s": 30})
     return loaded.model_copy(update={"producer_findings": findings})
-
-
-@pytest.fixture
-def lake_at(tmp_path):
-    return lambda name: LocalLake(str(tmp_path / name), retention_days=7)
 
 
 @pytest.fixture
@@ -261,16 +252,8 @@ def test_what_is_kept_may_be_damaged_and_a_run_broken_off(lake_at, settings, fol
         for file in Path(lake.root, "_producer_walks").rglob("*.arrow"):
             if draw.random() < 0.2:
                 file.write_bytes(b"") if draw.random() < 0.5 else file.unlink()
-        left = draw.randint(1, 40)
-
-        def written(*_) -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                raise BrokenOffError
-
         try:
-            with after_each_write(written):
+            with broken_off(draw.randint(1, 40)):
                 rebuild(lake, settings)
         except BrokenOffError:
             rebuild(LocalLake(lake.root, retention_days=7), settings)

@@ -26,7 +26,7 @@ from hindsight.schemas import INGESTED_FILE, PUBLICATION, TABLES
 from hindsight.udfs.rebalances.round_shares import ShareRound
 from tests import random_groups
 from tests.engines.test_drift_buckets import contents, filled
-from tests.pipeline.interrupted_lake import after_each_write
+from tests.pipeline.interrupted_lake import BrokenOffError, broken_off
 from tests.random_examples import SOAKING
 from tests.random_groups import MIDNIGHT, RandomGroups
 
@@ -37,10 +37,6 @@ ROUNDS, BATCHES = 70, 8 if SOAKING else 5
 Batch = dict[str, list[dict[str, Any]]]
 SOAK = pytest.mark.soak
 SEEDS = [1, *(pytest.param(seed, marks=SOAK) for seed in range(2, 40))]
-
-
-class BrokenOffError(Exception):
-    """A run ends here."""
 
 
 @pytest.fixture(autouse=True)
@@ -56,11 +52,6 @@ def settings():
     loaded = load_settings(None)
     drift = loaded.drift.model_copy(update={"lookback_s": 60, "progress_valid_s": 40})
     return loaded.model_copy(update={"drift": drift})
-
-
-@pytest.fixture
-def lake_at(tmp_path):
-    return lambda name: LocalLake(str(tmp_path / name), retention_days=7)
 
 
 @pytest.fixture
@@ -169,16 +160,8 @@ def test_runs_that_are_broken_off_between_two_writes_leave_no_state_that_counts(
     whole = whole_of(seed)
 
     def broken_off_at_times(lake: LocalLake, settings) -> None:
-        left = draw.randint(1, 60)
-
-        def written(*_) -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                raise BrokenOffError
-
         try:
-            with after_each_write(written):
+            with broken_off(draw.randint(1, 60)):
                 flag(lake, settings)
         except BrokenOffError:
             flag(LocalLake(lake.root, retention_days=7), settings)

@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -32,6 +33,23 @@ def after_each_write(call: Callable[[Any, str, Table], None]) -> Iterator[None]:
         for lake, names in WRITES.items():
             for name in names:
                 patches.enter_context(patch.object(lake, name, _followed(getattr(lake, name), name, call)))
+        yield
+
+
+class BrokenOffError(Exception):
+    """A run ends here."""
+
+
+@contextmanager
+def broken_off(last: int) -> Iterator[None]:
+    """Raise after so many writes of the runs within."""
+    writes = count(1)
+
+    def break_off(*_: object) -> None:
+        if next(writes) == last:
+            raise BrokenOffError
+
+    with after_each_write(break_off):
         yield
 
 

@@ -22,7 +22,14 @@ import pytest
 
 from hindsight.jobs.lake.lake_lease import LeaseFolder, take
 from hindsight.jobs.lake.small_files import LocalStore
-from tests.pipeline.interrupted_lake import Reader, after_each_write, is_published_whole, seen, without_empty
+from tests.pipeline.interrupted_lake import (
+    BrokenOffError,
+    Reader,
+    broken_off,
+    is_published_whole,
+    seen,
+    without_empty,
+)
 from tests.pipeline.local_runs import OF_PRODUCERS, run_here
 from tests.pipeline.undisturbed_runs import Run, Undisturbed, is_healed_by_a_rerun, on_spark
 
@@ -94,13 +101,8 @@ def test_a_sigkill_between_two_commits_while_somebody_reads(of_producers, produc
 def test_an_intake_on_spark_that_is_broken_off_between_two_commits(spark, settings, of_producers, producers, tmp_path):
     """It leaves what a kill there leaves, and Spark takes the files in again; with its own JVM: the next one."""
     lake = shutil.copytree(producers.after_first, tmp_path / "lake")
-    take_in, writes = on_spark(spark, settings, ["ingest_send_records"]), iter((False, True))
-
-    def break_off(*_: object) -> None:
-        if next(writes):
-            raise ZeroDivisionError
-
-    with after_each_write(break_off), pytest.raises(ZeroDivisionError):
+    take_in = on_spark(spark, settings, ["ingest_send_records"])
+    with broken_off(2), pytest.raises(BrokenOffError):
         take_in(producers.landing, lake)
     assert seen(lake)["send_attempt"] == producers.runs[1]["send_attempt"] != producers.runs[0]["send_attempt"]
     take_in(producers.landing, lake)
