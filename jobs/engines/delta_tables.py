@@ -13,7 +13,7 @@ from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hindsight.jobs.engines.arrow_lake import Footprint, Where
+from hindsight.jobs.engines.arrow_lake import DataFile, Footprint, Where
 from hindsight.jobs.engines.kept_between_runs import KeptNotes
 from hindsight.jobs.engines.spark_rows import SparkRows, frame_of, latest, sql_of
 from hindsight.jobs.engines.spark_sql import dates_sql, rows_of, sql_text
@@ -47,6 +47,7 @@ class Lake(SparkRows, KeptNotes):
         self.retention_days = retention_days
         self.confirm = confirm
         self._of_contract: set[str] = set()
+        self.known_files: dict[str, tuple[tuple[str, int], list[DataFile]]] = {}
 
     def path(self, table: Table) -> str:
         """Where a table stands."""

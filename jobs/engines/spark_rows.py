@@ -55,6 +55,7 @@ class FrameLake(Protocol):
     """What the methods below rest on: a lake that reads and writes frames."""
 
     spark: SparkSession
+    known_files: dict[str, tuple[tuple[str, int], list[DataFile]]]  # by table those of a version
 
     def exists(self, table: Table) -> bool:
         """Whether it was created."""
@@ -94,16 +95,13 @@ class SparkRows:
         """The files of the latest version that hold rows of these dates; None: all."""
         if not self.exists(table):
             return []
-        self.read(table)  # refuses what is of no contract
-        added = DataFrame(latest(self.spark, self.path(table)).allFiles().toDF(), self.spark)
-        day = "CAST(partitionValues['event_date'] AS DATE)" if table.dated else "CAST(NULL AS DATE)"
-        counted = "CAST(get_json_object(stats, '$.numRecords') AS BIGINT)"
-        every = [
-            DataFile(unquote(row.path), row.size, row.rows, row.event_date)
-            for row in rows_of(added.selectExpr("path", "size", f"{counted} AS rows", f"{day} AS event_date"))
-        ]
-        of_dates = dates if table.dated else None
-        return sorted((f for f in every if of_dates is None or f.event_date in of_dates), key=lambda file: file.path)
+        now = latest(self.spark, self.path(table))
+        version, found = self.known_files.get(table.name, (None, []))
+        if version != (at := (now.metadata().id(), now.version())):
+            self.read(table)  # refuses what is of no contract
+            found = _files_of(DataFrame(now.allFiles().toDF(), self.spark), dated=table.dated)
+            self.known_files[table.name] = at, found
+        return [file for file in found if dates is None or not table.dated or file.event_date in dates]
 
     def files_since(
         self: FrameLake, table: Table, dates: Collection[date], column: str, since: datetime
@@ -225,6 +223,15 @@ def latest(spark: SparkSession, path: str) -> Any:
     jvm: Any = spark._jvm
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
     return log.update(*(getattr(log, f"update$default${number}")() for number in (1, 2, 3)))
+
+
+def _files_of(added: DataFrame, *, dated: bool) -> list[DataFile]:
+    """What Delta says of a version's files, by their paths: a job of Spark's, however few they are."""
+    day = "CAST(partitionValues['event_date'] AS DATE)" if dated else "CAST(NULL AS DATE)"
+    counted = "CAST(get_json_object(stats, '$.numRecords') AS BIGINT)"
+    told = rows_of(added.selectExpr("path", "size", f"{counted} AS rows", f"{day} AS event_date"))
+    found = (DataFile(unquote(row.path), row.size, row.rows, row.event_date) for row in told)
+    return sorted(found, key=lambda file: file.path)
 
 
 def _summed(rows: DataFrame, table: Table, columns: Sequence[str]) -> DataFrame:

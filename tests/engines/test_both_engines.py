@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import duckdb
 import polars
@@ -18,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hindsight.conf.settings_file import load_settings
+from hindsight.jobs.engines import spark_rows
 from hindsight.jobs.engines.arrow_lake import ConcurrentWriteError, Where
 from hindsight.jobs.engines.delta_tables import Lake
 from hindsight.jobs.engines.local_lake import LocalLake
@@ -141,8 +143,13 @@ def test_every_reader_reads_columns_that_are_written_by_their_differences(engine
 
 
 @pytest.mark.parametrize("name", OF_KEYS)
-def test_rows_that_come_and_rows_that_change_are_stored_alike(spark, tmp_path, name):
-    table = TABLES[name]
+def test_rows_that_come_and_rows_that_change_are_stored_alike(spark, tmp_path, monkeypatch, name):
+    """And files are those of the newest version, each time; Spark is asked once for each."""
+    table, asked = TABLES[name], Mock(wraps=spark_rows._files_of)
+    monkeypatch.setattr(spark_rows, "_files_of", asked)
+
+    def files_hold(lake, count: int) -> bool:
+        return all(sum(file.rows for file in lake.files(table, dates)) == count for dates in (None, DAYS))
 
     @given(st.data())
     @settings(max_examples=3 if SOAKING else 1, suppress_health_check=list(HealthCheck))
@@ -156,13 +163,15 @@ def test_rows_that_come_and_rows_that_change_are_stored_alike(spark, tmp_path, n
         root = tmp_path / f"{next(DRAWN)}"
         for lake in (LocalLake(f"{root}/l", retention_days=7), Lake(spark, f"{root}/s", retention_days=7)):
             lake.append(table, before)
+            assert files_hold(lake, len(before))
             lake.store(table, come, changed, DAYS, lake.version(table))
-            assert as_text(lake.rows(table)) == expected
+            assert as_text(lake.rows(table)) == expected and files_hold(lake, len(expected))
             with pytest.raises(ConcurrentWriteError, match="another run has written to"):
                 lake.store(table, come, None, DAYS, 1)
             assert as_text(lake.rows(table)) == expected
 
     drawn()
+    assert asked.call_count == 2 * (3 if SOAKING else 1)
 
 
 def alone(found: pa.Table, beside: pa.Table, table) -> pa.Table:
