@@ -65,8 +65,9 @@ demo: $(if $(filter spark,$(ENGINE)),$(SPARK_READY),$(READY))  ## run the pipeli
 	@echo "The report, for a browser:"
 	@echo "  $(CURDIR)/lake/report.html"
 
+# what is compiled is kept, whatever the environment says: to rewrite each test module takes ten seconds a process
 test: $(CHECKS_READY) $(if $(JAVA),$(SPARK_READY))  ## run the tests, in two processes where there are two cores; of Spark where Java is
-	$(BIN)/python -m pytest -n auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder
 
 soak: $(CHECKS_READY) $(SPARK_READY) $(SCHEDULERS_READY) $(STORES_READY) $(MANUAL_READY)  ## run the long tests that `make test` leaves out
 	HINDSIGHT_SOAK=1 $(BIN)/python -m pytest --timeout 7200 -m "soak or random"

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pyspark  # noqa: F401  # loaded before Great Expectations, which else has nothing for Spark in this process
 import pytest
@@ -31,6 +32,21 @@ for of_terminal in ("COLUMNS", "LINES"):
 GOLDEN = Path(__file__).parent / "golden"
 CAPTURES = GOLDEN / "captures"
 
+# Where most of what needs Spark is; a file that is not named starts one more session.
+OF_SPARK = (
+    "tests/engines/test_both_engines.py",
+    "tests/engines/test_change_of_engine.py",
+    "tests/engines/test_publication.py",
+    "tests/engines/test_runners.py",
+    "tests/pipeline/test_asking_on_both_engines.py",
+    "tests/pipeline/test_kills.py",
+    "tests/pipeline/test_migration.py",
+    "tests/pipeline/test_spark_plans.py",
+    "tests/scenarios/test_what_if.py",
+    "tests/test_lake_lease.py",
+    "tests/test_terminal.py",
+    "tests/transforms/",
+)
 LEFT_OUT = "a test of Spark was left out"
 
 # Compiling plans costs more than running them on the tests' small frames; so does the JVM's second compiler.
@@ -54,6 +70,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if why:
             item.add_marker(pytest.mark.skip(reason=f"{LEFT_OUT}: {why}"))
     items.sort(key=lambda item: not _needs_spark(item))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """File by file, as ``loadfile`` does, but those of Spark in one process: to start and warm another takes long."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Together(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            return "spark" if file.startswith(OF_SPARK) and not _why_no_spark() else file
+
+    return Together(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def _needs_spark(item: pytest.Item) -> bool:
