@@ -145,6 +145,52 @@ def test_a_queue_that_an_unreadable_client_may_hold_is_not_put_down_to_its_silen
     assert set(incidents(history)) == {"UNEXPLAINED"}
 
 
+def standing(rounds, moved_until):
+    """A history of rounds in which answers are lost; offsets of B0 stand from a round on, and messages come."""
+    history = GroupHistory(("c", "", "g"), default_timing())
+    for n, one in enumerate(rounds):
+        readings = [Reading(("T", "broker-b", 0), at(15 * n), 1000 + n, 1000 + min(n, moved_until))]
+        history.step(replace(one(at(15 * n)), loses_answers=True), readings)
+    return incidents(history)
+
+
+def unasked(now):
+    return world(now, {B0: ()}, reads=[read("c1", now)])
+
+
+def mute(now):
+    return world(now, {B0: ()}, silent=("c2",))
+
+
+def orphaned(now):
+    return world(now, {B0: ()})
+
+
+def half_read(now):
+    return world(now, {A0: (), A1: (), B0: ()}, silent=("c1",))
+
+
+def unread(now):
+    return world(now, {A0: (), A1: (), B0: ()}, silent=("c1", "c2"))
+
+
+@pytest.mark.parametrize(
+    ("rounds", "cause"),
+    [
+        # c2 held the queue when it answered last, and dies: the queue had stood before, as a reading was lost.
+        ([world] * 10 + [mute] * 4, "UNREACHABLE_CLIENT"),
+        ([world] * 10 + [unasked] * 4, "UNREACHABLE_CLIENT"),
+        ([world] * 10 + [unread] * 4, "UNREACHABLE_CLIENT"),
+        # It answered, and did not hold it: an answer that is lost later, or a question left out, tells nothing.
+        ([world] * 8 + [orphaned] * 2 + [mute] * 4, "UNEXPLAINED"),
+        ([world] * 8 + [orphaned] * 2 + [unasked] * 4, "UNEXPLAINED"),
+        ([world] * 8 + [half_read] * 2 + [mute] * 2, "UNEXPLAINED"),
+    ],
+)
+def test_a_queue_that_stands_is_put_down_to_a_lost_answer_only_of_who_held_it_last(rounds, cause):
+    assert set(standing(rounds, 5)) == {cause}
+
+
 # -- connections that brokers keep ------------------------------------------------------------------------------------
 
 

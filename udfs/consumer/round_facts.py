@@ -208,6 +208,7 @@ class Past:
     unlocked_since: Mapping[tuple[str, TopicQueue], int] = field(default_factory=dict)
     silent_since: Mapping[str, int] = field(default_factory=dict)  # a listed client's first read that tells its silence
     unheard_since: Mapping[str, int] = field(default_factory=dict)  # no answer since, where answers are lost
+    lapsed: Mapping[TopicQueue, str] = field(default_factory=dict)  # who showed it alone, and was not heard of since
     loses_answers: bool = False  # the collector lately lost answers of brokers that answered
     both_answered: frozenset[str] = frozenset()  # ids of which two processes answered
     # Ids of two processes, as is known since then: two answered, or no broker would keep two connections so long.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from hindsight.udfs.consumer.round_facts import (
     NOT_SUPPORTED,
     RETRY_PREFIX,
     TOPIC_NOT_EXIST,
+    Owner,
     Past,
     Queue,
     Read,
@@ -68,6 +69,7 @@ class GroupMemory:
     held: dict[TopicQueue, _Held] = field(default_factory=dict)
     ownerless: dict[TopicQueue, int] = field(default_factory=dict)
     shown: dict[TopicQueue, tuple[str, int]] = field(default_factory=dict)  # who shows it alone, and since when
+    lapsed: dict[TopicQueue, str] = field(default_factory=dict)  # who showed it alone, and was not heard of since
     slow: dict[TopicQueue, tuple[int, int]] = field(default_factory=dict)  # handed over: without owner from, until
     unlocked: dict[tuple[str, TopicQueue], int] = field(default_factory=dict)
     silent: dict[str, int] = field(default_factory=dict)
@@ -292,7 +294,7 @@ class GroupMemory:
                 at: TopicQueue = (topic.topic, *queue)
                 in_route.add(at)
                 owners = topic.owners.get(queue, ())
-                self._take_shown(at, owners[0].client_id if len(owners) == 1 else None, group.at)
+                self._take_shown(at, owners, group)
                 if owners:
                     self._take_hand_over(at, group.at, timing)
                 elif group.complete:
@@ -302,19 +304,27 @@ class GroupMemory:
                 if len(owners) == 1 and group.complete and group.message_model != BROADCASTING:
                     self._take_owner(at, owners[0].client_id, topic.expected.get(queue), group.at, since)
         self.unlocked = self._unlocked(group, judged.values()) if self.ordered else {}
-        gone = [q for q in (*self.held, *self.ownerless, *self.shown) if q not in in_route and q[0] in judged]
+        known = (*self.held, *self.ownerless, *self.shown, *self.lapsed)
+        gone = [q for q in known if q not in in_route and q[0] in judged]
         for queue_gone in gone:
             self.held.pop(queue_gone, None)
             self.ownerless.pop(queue_gone, None)
             self.shown.pop(queue_gone, None)
+            self.lapsed.pop(queue_gone, None)
         self.new_queues = {q: at for q, at in self.new_queues.items() if at > since}
         self.slow = {q: (begin, end) for q, (begin, end) in self.slow.items() if end > since and q not in gone}
 
-    def _take_shown(self, queue: TopicQueue, client_id: str | None, at: int) -> None:
+    def _take_shown(self, queue: TopicQueue, owners: Sequence[Owner], group: GroupRound) -> None:
+        client_id = owners[0].client_id if len(owners) == 1 else None
+        before = self.shown[queue][0] if queue in self.shown else self.lapsed.pop(queue, None)
         if client_id is None:
             self.shown.pop(queue, None)
+            read = group.reads.get(before or "")
+            is_heard = read is not None and read.answered
+            if before is not None and before in (self.members or ()) and not owners and not is_heard:
+                self.lapsed[queue] = before
         elif self.shown.get(queue, ("", 0))[0] != client_id:
-            self.shown[queue] = client_id, at
+            self.shown[queue] = client_id, group.at
 
     def _take_hand_over(self, queue: TopicQueue, at: int, timing: Timing) -> None:
         """Somebody has the queue; note it if an ordered group had left it for long, after somebody else had had it."""
@@ -378,6 +388,7 @@ class GroupMemory:
             unlocked_since=dict(self.unlocked),
             silent_since=dict(self.silent),
             unheard_since=dict(self.unheard),
+            lapsed=dict(self.lapsed),
             loses_answers=self._loses_answers(group.at),
             both_answered=frozenset(self.relived),
             two_since=self._twice_since(group.at, timing.opens["DUPLICATE_CLIENT_ID"].age_s),
@@ -413,6 +424,7 @@ class GroupMemory:
                 for queue, held in sorted(self.held.items())
             ],
             "shown": [[*queue, *shown] for queue, shown in sorted(self.shown.items())],
+            "lapsed": [[*queue, client_id] for queue, client_id in sorted(self.lapsed.items())],
             "ownerless": [[*queue, at] for queue, at in sorted(self.ownerless.items())],
             "slow": [[*queue, *stretch] for queue, stretch in sorted(self.slow.items())],
             "unlocked": [[client_id, *queue, at] for (client_id, queue), at in sorted(self.unlocked.items())],
@@ -448,6 +460,7 @@ class GroupMemory:
             held={(t, b, q): _Held(owner, due, tuple(at)) for t, b, q, owner, due, at in state["held"]},
             ownerless={(t, b, q): at for t, b, q, at in state["ownerless"]},
             shown={(t, b, q): (client_id, at) for t, b, q, client_id, at in state.get("shown", ())},
+            lapsed={(t, b, q): client_id for t, b, q, client_id in state.get("lapsed", ())},
             slow={(t, b, q): (begin, end) for t, b, q, begin, end in state.get("slow", ())},
             unlocked={(client_id, (t, b, q)): at for client_id, t, b, q, at in state["unlocked"]},
             new_queues={(t, b, q): at for t, b, q, at in state["new_queues"]},

@@ -241,11 +241,11 @@ def left_out(group: GroupRound, topic: TopicRound, queue: Queue) -> bool:
 
 
 def suspect(group: GroupRound, topic: TopicRound, queue: Queue) -> str | None:
-    """The unanswered member that most likely holds a queue: by its own rule, by the group's, else the first one."""
+    """The unanswered member that likely holds a queue: by its last answer, its rule, the group's, or the first."""
+    last = group.past.lapsed.get((topic.topic, *queue))
     claims = topic.claimants.get(queue, frozenset())
-    ranked = [c for c in group.unanswered if c in claims] + [
-        c for c in group.unanswered if c == topic.expected.get(queue)
-    ]
+    ranked = [c for c in group.unanswered if c == last] + [c for c in group.unanswered if c in claims]
+    ranked += [c for c in group.unanswered if c == topic.expected.get(queue)]
     return next(iter(ranked or group.unanswered), None)
 
 

@@ -242,13 +242,17 @@ def _unreachable_client(case: _Case) -> str | None:
     # Where nobody was asked, nobody failed to answer.
     if case.finding.code != "UNSERVED_QUEUE" or not case.group.was_read or not case.topic or not case.finding.queue:
         return None
-    client_id = suspect(case.group, case.topic, case.finding.queue)
-    read, past = case.group.reads.get(client_id or ""), case.group.past
-    is_heard = (
-        past.loses_answers and case.group.at - past.unheard_since.get(client_id or "", case.group.at) < _UNHEARD_MS
-    )
-    is_told = client_id in past.silent_since or read is None or (read.failure is None and not is_heard)
-    return client_id if is_told else None
+    client_id, past = suspect(case.group, case.topic, case.finding.queue), case.group.past
+    read, queue = case.group.reads.get(client_id or ""), (case.topic.topic, *case.finding.queue)
+    if client_id in past.silent_since:
+        return client_id
+    if read is not None and read.failure is not None:
+        return None
+    if not past.loses_answers or past.lapsed.get(queue) == client_id:
+        return client_id
+    # One answer that is missing says nothing, nor do several of a queue that nobody had when all had answered.
+    unheard_ms = case.group.at - past.unheard_since.get(client_id or "", case.group.at)
+    return client_id if unheard_ms >= _UNHEARD_MS and queue not in past.ownerless_since else None
 
 
 def _consumes_nothing(case: _Case) -> str | None:
