@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hindsight.udfs.consumer.round_reads import NEEDED, NOTHING, reads_of
 from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
 from hindsight.udfs.lines.bounded_lines import Line
 from tests.readers.line_checks import lines_of
@@ -387,3 +388,25 @@ def test_a_client_id_with_a_bar_is_not_split_where_the_client_tells_its_group():
     lines = [Line(1, 0, 0, raw, None)]
     ((record,),) = ([r for r in p.records if r.table == "snapshot_capture"] for p in parse_admin_snapshots(lines))
     assert (record.row["consumer_group"], record.row["client_id"]) == ("g", "a|b@7")
+
+
+def held_with(last_lock):
+    """The answer of a client that holds one queue."""
+    queue = '{"brokerName":"b","queueId":0,"topic":"T"}:{"lastLockTimestamp":%s,"lastPullTimestamp":0,"droped":false}'
+    raw = '{"properties":{"PROP_CONSUMER_START_TIMESTAMP":"1767657000000"},"subscriptionSet":[],"mqTable":{%s}}'
+    return parse(kind="consumerRunningInfo", subject="g|c1", broker="b", raw=raw % (queue % last_lock))
+
+
+@pytest.mark.parametrize(
+    ("last_lock", "read"), [("123", None), ('"123"', None), ("0", None), ("1767657300000", 1_767_657_300_000)]
+)
+def test_a_queue_that_a_cpp_client_never_locked_is_read(last_lock, read):
+    (row,) = rows(held_with(last_lock), "queue_ownership")
+    assert row["last_lock_at"] == read
+
+
+@pytest.mark.parametrize("last_lock", ["124", "-1", '"soon"'])
+def test_an_answer_that_cannot_be_read_says_nothing_of_its_client(last_lock):
+    (unread,) = rows(held_with(last_lock), "snapshot_capture")
+    (told,) = reads_of([dict.fromkeys(NEEDED) | {"kind": "consumerRunningInfo"} | unread]).reads
+    assert (told["client_id"], told["answered"], told["failure"]) == ("c1", False, NOTHING)

@@ -271,12 +271,18 @@ def _consumer_running_info(raw: Fields, capture: Fields) -> Answer:
             "dropped": _is_dropped(process_queue),
             "last_pull_at": instant_or_never(process_queue, "lastPullTimestamp"),
             "last_consume_at": instant_or_never(process_queue, "lastConsumeTimestamp"),
-            "last_lock_at": instant_or_never(process_queue, "lastLockTimestamp"),
+            "last_lock_at": _locked_at(process_queue),
             "cached_messages": optional_number(process_queue, "cachedMsgCount"),
             "commit_offset": optional_number(process_queue, "commitOffset"),
         }
         rows.append(("queue_ownership", row))
     return said, rows + pops
+
+
+def _locked_at(process_queue: Fields) -> int | None:
+    """C++ clients begin a queue with 123: never. Source: rocketmq-client-cpp, ProcessQueueInfo."""
+    never = str(process_queue.get("lastLockTimestamp")) == "123"
+    return None if never else instant_or_never(process_queue, "lastLockTimestamp")
 
 
 def _is_dropped(process_queue: Fields) -> bool:
