@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hindsight.conf.settings import Settings
 from hindsight.jobs.command_line import main
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Footprint
-from hindsight.jobs.engines.upkeep import Upkeep, clear_away, upkeep_of
+from hindsight.jobs.engines.upkeep import Upkeep, upkeep_of
 from hindsight.jobs.publishing.publication_record import renew
+from hindsight.jobs.publishing.upkeep_of_runs import clear_away
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import PUBLICATION, TABLES, Table
 

@@ -25,7 +25,8 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from hindsight.conf.failure import DONE, DRIFT_FOUND, RUN_FAILED, WRONG_USAGE
-from hindsight.jobs.asking.sql_output import NameCompleter, ask, write_answer
+from hindsight.jobs.asking.sql_output import write_answer
+from hindsight.jobs.asking.sql_prompt import NameCompleter, ask
 from hindsight.jobs.command_line import COMMANDS, app_of
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.cluster_dates import ClusterDate

@@ -19,9 +19,9 @@ import pytest
 from hindsight.conf.failure import LAKE_HELD, RUN_FAILED
 from hindsight.jobs.engines.delta_tables import Lake
 from hindsight.jobs.lake import lake_lease
+from hindsight.jobs.lake.hadoop_store import HadoopStore
 from hindsight.jobs.lake.lake_lease import Holder, LakeHeldError, Lease, LeaseFolder, LeaseLostError, take
 from hindsight.jobs.lake.lake_lease import held as held_lake
-from hindsight.jobs.lake.object_store import HadoopStore
 from hindsight.jobs.lake.small_files import LocalStore
 from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.run_context import RunContext

@@ -87,7 +87,7 @@ def sql(
             write_answer(asker.answer(text, one_more), form, output, most=most)
 
         if text is None:
-            from hindsight.jobs.asking.sql_output import ask
+            from hindsight.jobs.asking.sql_prompt import ask
 
             ask(answer)
         else:

@@ -1,7 +1,4 @@
-"""What hindsight brings with it: recorded samples to try it on, and the manual with dashboard, alerts and schedules.
-
-``hindsight maintain``: keep a lake small.
-"""
+"""What hindsight brings with it: recorded samples to try it on, and the manual with dashboard, alerts and schedules."""
 
 from __future__ import annotations
 
@@ -13,15 +10,7 @@ from typing import Annotated
 
 import typer
 
-from hindsight.conf.settings_file import load_settings
-from hindsight.jobs import maintain
-from hindsight.jobs.commands.asking_commands import require_lake
-from hindsight.jobs.commands.command_options import EngineName, Json, LakeThere, Master, SettingsFile, Wait
-from hindsight.jobs.engines.engine_choice import chosen_engine
-from hindsight.jobs.engines.opened import opened
-from hindsight.jobs.running.places import absolute
-from hindsight.jobs.running.run_context import RunContext
-from hindsight.jobs.running.terminal import say, write
+from hindsight.jobs.running.terminal import write
 from hindsight.jobs.running.unseen import pandas_when_asked
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -76,25 +65,3 @@ def _listed(named: dict[str, Path]) -> Iterator[str]:
 
 def _shipped(name: str) -> Path:
     return Path(str(files("hindsight").joinpath(name))).resolve()
-
-
-@app.command("maintain", help=maintain.__doc__)
-def maintain_command(
-    lake: LakeThere,
-    as_lines: Json = False,
-    settings: SettingsFile = None,
-    wait: Wait = 0,
-    engine: EngineName = None,
-    master: Master = None,
-) -> None:
-    """Keep the lake small; no other job may write to it meanwhile."""
-    chosen = chosen_engine(engine, master)
-    require_lake(lake)
-    loaded, context, root = load_settings(settings), RunContext(absolute(lake)), absolute(lake)
-    with (
-        context.step("maintain") as step,
-        opened(chosen, root, loaded, context, name="maintain", master=master, wait_s=wait) as held,
-    ):
-        found = maintain.run_on(held.lake, loaded, held.context)
-        step.facts["tables"] = len(found)
-    (write if as_lines else say)(maintain.as_json(found) if as_lines else maintain.told(found))

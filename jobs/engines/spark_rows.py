@@ -209,7 +209,7 @@ class SparkRows:
     ) -> list[dict[str, Any]]:
         """The same by Great Expectations."""
         with seen_spark():  # Great Expectations takes seconds to import
-            from hindsight.jobs.engines.spark_gate import results_of
+            from hindsight.jobs.engines.spark_expectations import results_of
 
         return results_of(self, job, *_frames_of(self.spark, frames, whole))
 

@@ -1,24 +1,12 @@
-"""Upkeep of the tables of a lake that is open, whichever engine keeps it.
-
-What a run clears away of a lake: files that no kept version needs, expired refused lines; few tables at a time.
-
-Each table is looked at once a day, so that no run pays for all, and nothing beside the runs is to be scheduled.
-"""
+"""Upkeep of the tables of a lake that is open, whichever engine keeps it."""
 
 from __future__ import annotations
 
-import json
 from contextlib import AbstractContextManager
-from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from hindsight.conf.settings import Settings
-from hindsight.jobs.engines.arrow_lake import ArrowLake, Footprint, Where
-from hindsight.jobs.running.run_context import RunContext
-from hindsight.schemas import QUARANTINE, TABLES, Table
-
-_NOTE = "upkeep"
-_TABLES_A_RUN = 2
+from hindsight.jobs.engines.arrow_lake import Footprint
+from hindsight.schemas import Table
 
 
 class Upkeep(Protocol):
@@ -48,28 +36,3 @@ def upkeep_of(lake: Any) -> Upkeep:
         return LocalUpkeep(lake)
     found: Upkeep = lake
     return found
-
-
-def keep_up(lake: ArrowLake, settings: Settings, context: RunContext) -> None:
-    """Clear away what has expired of the tables that were not looked at on this date. All rows that count stay."""
-    today = context.started_at.date().isoformat()
-    there = [table for table in TABLES.values() if lake.exists(table)]
-    noted = lake.noted(_NOTE)
-    # A table that is new, as all of a new lake, has nothing that is old.
-    seen = {table.name: today for table in there} | json.loads(noted or "{}")
-    due = [table for table in there if seen[table.name] != today][:_TABLES_A_RUN]
-    upkeep = upkeep_of(lake)
-    with upkeep.silenced():
-        for table in due:
-            clear_away(lake, upkeep, table, settings, context.started_at)
-    text = json.dumps(seen | dict.fromkeys((table.name for table in due), today), sort_keys=True)
-    if text != noted:
-        lake.note(_NOTE, text)
-
-
-def clear_away(lake: ArrowLake, upkeep: Upkeep, table: Table, settings: Settings, now: datetime) -> None:
-    """Remove refused lines older than ``quarantine.keep_days``, and files that no version of the retention needs."""
-    if table is QUARANTINE:
-        expired = now - timedelta(days=settings.quarantine.keep_days)
-        lake.delete(table, Where(before={"ingested_at": expired}))
-    upkeep.vacuum(table)

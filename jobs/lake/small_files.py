@@ -65,7 +65,7 @@ def store_at(spark: SparkSession | None, folder: str) -> Store:
     system = place.getFileSystem(spark._jsc.hadoopConfiguration())
     if system.getScheme() == "file":
         return LocalStore(Path(place.toUri().getPath()))
-    from hindsight.jobs.lake.object_store import HadoopStore  # it speaks to Java
+    from hindsight.jobs.lake.hadoop_store import HadoopStore
 
     return HadoopStore(jvm, system, place)
 

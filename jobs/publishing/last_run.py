@@ -2,12 +2,6 @@
 
 A run takes the landing folder's files, the settings and the contracts from outside, all else from its lake. While these
 and the lake are what they were when a run had done all that there was to do, there is nothing to do.
-
-The state of a lake before the run that is at work: questions see it until all that the run changes is there.
-
-A run changes input tables first, derived ones last. Whoever asks in between would see new rows beside what was derived
-without them. So a run notes the version of each table before it begins, and takes the note back when it has ended; one
-that was broken off leaves it, and the next run keeps it until all is whole again.
 """
 
 from __future__ import annotations
@@ -17,36 +11,24 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from hindsight.conf.settings import Settings, fingerprint
-from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.engines.engine_choice import Engine
 from hindsight.jobs.engines.kept_between_runs import NOTES
 from hindsight.jobs.lake.small_files import LocalStore
 from hindsight.jobs.landing.landing_root import NOTHING_KNOWN
 from hindsight.jobs.landing.landing_survey import Survey, folder_of
-from hindsight.schemas import (
-    INCIDENT_EVENT,
-    INGESTED_FILE,
-    PUBLICATION,
-    QUALITY_RESULT,
-    QUARANTINE,
-    SCHEMA_VERSION,
-    TABLES,
-)
+from hindsight.schemas import INCIDENT_EVENT, INGESTED_FILE, SCHEMA_VERSION, TABLES
 
 if TYPE_CHECKING:
-    from hindsight.jobs.engines.local_lake import LocalLake
+    from hindsight.jobs.engines.arrow_lake import ArrowLake
 
 _NOTE, _AT_REST = "run_pipeline", "landing"
 _OF_NO_ROW = ("spark", "events", "metrics")  # the sections of the settings that change none
-_NOTE_OF_STATE = "state_before"
-_OF_RUNS = (INGESTED_FILE, QUARANTINE, QUALITY_RESULT, PUBLICATION, INCIDENT_EVENT)
 
 
 class LastRun:
@@ -140,28 +122,3 @@ def _spark_looks_elsewhere(master: str | None) -> bool:
     from hindsight.jobs.running.spark_session import is_on_one_machine
 
     return "HADOOP_CONF_DIR" in os.environ or not is_on_one_machine(master)
-
-
-def keep_state(lake: ArrowLake) -> None:
-    """Note what questions are to see from now on; what an earlier run has noted and not taken back stays.
-
-    Where nothing was ever published there is no such state. What tells of runs is always seen as it is.
-    """
-    if lake.noted(_NOTE_OF_STATE) is None and lake.exists(PUBLICATION):
-        versions = {table.name: lake.version(table) for table in TABLES.values() if table not in _OF_RUNS}
-        told = {"since": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "versions": versions}
-        lake.note(_NOTE_OF_STATE, json.dumps(told, sort_keys=True))
-
-
-def show_new_state(lake: ArrowLake) -> None:
-    """From now on questions see what is there."""
-    lake.note(_NOTE_OF_STATE, None)
-
-
-def show_one_state(lake: LocalLake) -> str | None:
-    """Have what is asked next see the state before the run that is at work; since when it is (None: none is)."""
-    noted = lake.noted(_NOTE_OF_STATE)
-    state = json.loads(noted) if noted else {"versions": {}, "since": None}
-    lake.pin(state["versions"])
-    since: str | None = state["since"]
-    return since
