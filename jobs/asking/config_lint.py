@@ -6,14 +6,17 @@ leaves out on purpose (retry topics, a cluster of one broker, queues that are ta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, timedelta
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import NamedTuple
 
 from hindsight.conf.failure import DRIFT_FOUND, ExpectedError
 from hindsight.jobs.engines.asker import Asker, Record, as_records
 from hindsight.jobs.running.terminal import legible
-from hindsight.schemas import SEVERITIES
+from hindsight.schemas import SEVERITIES, TABLES
 from hindsight.udfs.values.message_queues import is_system_group, is_system_topic
 
 
@@ -34,11 +37,11 @@ class Rule(NamedTuple):
 
 
 def _last(table: str, *, and_before: bool = False) -> str:
-    """Whether a row lies on its cluster's last date; ``and_before``: or on the date before it."""
-    last = f"SELECT cluster, MAX(event_date) AS event_date FROM {table} GROUP BY cluster"
-    if and_before:
-        last += f" UNION ALL SELECT cluster, CAST(event_date - INTERVAL 1 DAY AS DATE) FROM ({last})"
-    return f"(cluster, event_date) IN ({last})"
+    """Where ``lint`` puts whether a row lies on its cluster's last date; ``and_before``: or on the date before it."""
+    return f"<{table} {int(and_before)}>"
+
+
+_LAST = re.compile(r"<(\w+) ([01])>")
 
 
 def _newest(columns: str, table: str, key: str) -> str:
@@ -55,7 +58,7 @@ _GROUP = _newest(
 )
 # A read names all brokers of a topic; what an earlier one named may be gone. Topics by a broker's name are its own.
 _ROUTES = f"""SELECT r.cluster, r.topic, r.broker_name, r.read_queue_nums, r.write_queue_nums, r.perm
-  FROM topic_route r JOIN (
+  FROM (SELECT * FROM topic_route WHERE {_last("topic_route", and_before=True)}) r JOIN (
     SELECT cluster, collector, topic, MAX(captured_at) AS captured_at FROM topic_route
     WHERE {_last("topic_route", and_before=True)} GROUP BY cluster, collector, topic
   ) l ON r.cluster = l.cluster AND r.collector = l.collector AND r.topic = l.topic AND r.captured_at = l.captured_at
@@ -140,7 +143,9 @@ RULES = (
         "members without a queue do nothing",
         "mqadmin updateTopic -c CLUSTER -t TOPIC -r MEMBERS -w MEMBERS, or fewer members in {subject}",
         f"""SELECT g.cluster, g.consumer_group AS subject, CONCAT('topic ', g.topic, ' has ',
-        SIZE(g.queues), ' queues for ', SIZE(g.members), ' members') AS detail FROM group_round g JOIN (
+        SIZE(g.queues), ' queues for ', SIZE(g.members), ' members') AS detail FROM (
+          SELECT * FROM group_round WHERE {_last("group_round")}
+        ) g JOIN (
           SELECT cluster, collector, consumer_group, topic, MAX(round_at) AS round_at FROM group_round
           WHERE {_last("group_round")}
           GROUP BY cluster, collector, consumer_group, topic
@@ -258,7 +263,8 @@ def lint(asker: Asker, accepted: Sequence[str], *, cluster: str = "*") -> list[R
     ``accepted``: ``CODE`` or ``CODE:subject``, shell patterns. Topics and groups of RocketMQ's own are no fault.
     """
     found = []
-    for rule, rows in zip(RULES, asker.answers([rule.query for rule in RULES]), strict=True):
+    queries = _with_dates(asker, [rule.query for rule in RULES])
+    for rule, rows in zip(RULES, asker.answers(queries), strict=True):
         for row in as_records(rows):
             if fnmatchcase(row["cluster"], cluster) and not _is_left_out(rule.code, row["subject"], accepted):
                 change = rule.change.replace("{subject}", row["subject"]).replace("CLUSTER", row["cluster"])
@@ -268,6 +274,24 @@ def lint(asker: Asker, accepted: Sequence[str], *, cluster: str = "*") -> list[R
     return sorted(
         found, key=lambda one: (SEVERITIES.index(one["severity"]), one["code"], one["cluster"], one["subject"])
     )
+
+
+def _with_dates(asker: Asker, queries: Iterable[str]) -> list[str]:
+    """The queries with the last dates of clusters written out: engines leave files unread by what is constant."""
+
+    @cache
+    def condition(table: str, before: int) -> str:
+        rows = asker.lake.counted(TABLES[table], ["cluster", "event_date"]).to_pylist()
+        last = dict(sorted((row["cluster"], row["event_date"]) for row in rows))
+        spans = {cluster: (day - timedelta(days=before), day) for cluster, day in last.items()}
+        of_each = [
+            f"cluster = {asker.literal(cluster)} AND event_date BETWEEN DATE'{first}' AND DATE'{day}'"
+            for cluster, (first, day) in spans.items()
+        ]
+        earliest = min((first for first, _ in spans.values()), default=date.max)
+        return f"event_date >= DATE'{earliest}' AND ({' OR '.join(of_each) or 'FALSE'})"
+
+    return [_LAST.sub(lambda found: condition(found[1], int(found[2])), query) for query in queries]
 
 
 def _is_left_out(code: str, subject: str, accepted: Iterable[str]) -> bool:

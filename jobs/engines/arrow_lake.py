@@ -58,13 +58,15 @@ EVERY_ROW = Where()
 class DataFile(NamedTuple):
     """A Parquet file of a table, for workers: its path below the table's folder, its bytes, its rows and its date.
 
-    ``rows`` is None where its writer did not count them; ``event_date`` of a table without dates.
+    ``rows`` is None where its writer did not count them; ``event_date`` of a table without dates; ``cluster`` where
+    statistics do not say that all rows are of one.
     """
 
     path: str
     size: int
     rows: int | None
     event_date: date | None
+    cluster: str | None = None
 
 
 class StagedFile(NamedTuple):

@@ -39,9 +39,11 @@ def files_of(
     if since is not None:
         found = found.filter(_may_be_since(found, f"max.{since[0]}", since[1]))
     found = found.sort_by([("modification_time", "ascending"), ("path", "ascending")])
-    names = ("path", "size_bytes", "num_records", "partition.event_date")
+    names = ("path", "size_bytes", "num_records", "partition.event_date", "min.cluster", "max.cluster")
     columns = [found.column(n).to_pylist() if n in found.column_names else [None] * len(found) for n in names]
-    files = [DataFile(*values) for values in zip(*columns, strict=True)]
+    *plain, least, most = columns
+    clusters = [one if one == other else None for one, other in zip(least, most, strict=True)]
+    files = [DataFile(*values) for values in zip(*plain, clusters, strict=True)]
     wanted = None if dates is None else frozenset(dates)
     return [file for file in files if wanted is None or file.event_date in wanted]
 

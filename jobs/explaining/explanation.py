@@ -69,13 +69,14 @@ def rules_in_force(asker: Asker, row: Record) -> Section:
 
 
 def same(asker: Asker, row: Record, *names: str) -> str:
-    """SQL: these columns hold what they hold in ``row``, null included."""
-    return " AND ".join(f"{name} IS NOT DISTINCT FROM {_literal(asker, row[name])}" for name in names)
+    """SQL: these columns hold what they hold in ``row``, null included; plain conditions leave files unread."""
+    told = {name: row[name] for name in names}
+    return " AND ".join(f"{n} IS NULL" if v is None else f"{n} = {_literal(asker, v)}" for n, v in told.items())
 
 
 def _literal(asker: Asker, value: Any) -> str:
-    if value is None or isinstance(value, int):
-        return "NULL" if value is None else str(value)
+    if isinstance(value, int):
+        return str(value)
     if isinstance(value, datetime):
         return at_instant(value)
     return f"DATE'{value}'" if isinstance(value, date) else asker.literal(value)

@@ -14,7 +14,9 @@ from hindsight.jobs.asking.config_lint import RULES, LintFoundError, lint, refus
 from hindsight.jobs.command_line import app_of
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.explaining.explain_row import explain
 from hindsight.schemas import (
+    BROKER_AVAILABILITY_WINDOW,
     CONSUMER_HEARTBEAT,
     DRIFT_INCIDENT,
     GROUP_ROUND,
@@ -115,6 +117,24 @@ def test_each_cluster_has_its_own_last_date(tmp_path):
     there = [(table, moved(row, code)) for code in SEEDED for table, row in [*CLEAN, *SEEDED[code]]]
     told = {(one["cluster"], one["code"]) for one in found(tmp_path, there)}
     assert told == {(code, code) for code in SEEDED} | {("CONSUME_OFF", "BROKERS_DIFFER")}
+
+
+def test_files_of_earlier_dates_stay_closed(tmp_path):
+    of, day = timedelta(days=9), AT.date() - timedelta(days=9)
+    before = [(table, row | {"event_date": day}) for table, row in CLEAN if table is not DRIFT_INCIDENT]
+    at = {"window_start": AT, "window_end": AT + timedelta(seconds=1), "end_reason": "expired", "profile": "P533"}
+    window = (BROKER_AVAILABILITY_WINDOW, SENT | at | {"broker_name": "broker-a", "started_at": None})
+    with asked(tmp_path, [*CLEAN, *before, window]) as asker:
+        closed = [f for f in tmp_path.glob(f"*/event_date={AT.date() - of}/*") if f.parts[-3] != "producer_replay"]
+        assert len(closed) == 5
+        for file in closed:
+            file.unlink()
+        assert lint(asker, ()) == []
+        assert explain(asker, window[0].name, "client_id = 'p1'")[-1].rows[-1]["what"] == "last attempt"
+        assert asker.lake.counted(SEND_ATTEMPT, ["event_date"]).to_pylist() == [
+            {"event_date": day, "rows": 1},
+            {"event_date": AT.date(), "rows": 1},
+        ]
 
 
 def test_a_clean_cluster_gives_nothing(tmp_path):

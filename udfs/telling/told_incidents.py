@@ -8,7 +8,7 @@ that is enough: a fault that comes soon after a flutter is another one.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
@@ -200,8 +200,11 @@ def _episodes(
 ) -> Iterator[_Episode]:
     """Stretches with pauses that are short, joined; one that continues a window begins nothing by itself."""
     begins = [(stretch.start, 0, stretch) for stretch in stretches] + [(each.start, 1, each) for each in continued]
+    together = Counter(each[:2] for each in begins)  # a text is costly, and only tells apart what begins at once
     now: _Episode | None = None
-    for start, is_continued, stretch in sorted(begins, key=lambda each: (each[0], each[1], str(each[2]))):
+    for start, is_continued, stretch in sorted(
+        begins, key=lambda each: (*each[:2], str(each[2]) if together[each[:2]] > 1 else "")
+    ):
         end = until if stretch.end is None else stretch.end
         goes_on = now is not None and start <= now.end + now.pause(quiet)
         if now is not None and goes_on and (not is_continued or stretch.who in now.who):
