@@ -91,8 +91,9 @@ def oldest_of(group):
     return min(pulled, default=None), min(consumed, default=None)
 
 
+@pytest.mark.parametrize("every", [1, 4, 7])  # rounds from one reading of offsets to the next
 @pytest.mark.parametrize("seed", range(8))
-def test_rounds_that_show_the_same_say_what_they_say_when_all_rules_are_asked(seed):
+def test_rounds_that_show_the_same_say_what_they_say_when_all_rules_are_asked(seed, every):
     rng = random.Random(seed)
     asked, passed = GroupHistory(("c", "", "g"), default_timing()), GroupHistory(("c", "", "g"), default_timing())
     mode, offsets, began, ways = "well", "even", BEGIN_MS, Counter()
@@ -105,13 +106,15 @@ def test_rounds_that_show_the_same_say_what_they_say_when_all_rules_are_asked(se
         behind = {"even": 0, "alone": 40, "back": 90}[offsets]
         told = [
             Reading(("T", *queue), now, 10 * number, max(0, 10 * number - behind * (queue == A1)))
-            for queue in (A0, A1, B0)
+            for place, queue in enumerate((A0, A1, B0))
+            if (number + place // 2) % every == 0 or every == 1
         ]
         group = shown_at(now, mode, began)
         judged = asked.step(group, told).judged
         if passed.repeat(mode, now, oldest_of(group), told):
             assert not judged
             ways["repeat"] += 1
+            ways["silent"] += bool(passed.silent)
         else:
             ways["part" if passed.asked is not None else "all"] += 1
             assert [one.finding for one in passed.step(group, told, signature=mode).judged] == [
@@ -119,6 +122,7 @@ def test_rounds_that_show_the_same_say_what_they_say_when_all_rules_are_asked(se
             ]
         assert passed.to_json() == asked.to_json()
     assert ways["repeat"] > 0 and ways["part"] > 20 and ways["all"] > 20
+    assert (ways["silent"] > 0) == (every == 4) or every > 4
 
 
 class TestRewound:

@@ -36,7 +36,7 @@ def consumes_nothing(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     The kind says why, where the members' own words tell it. One queue among several is QUEUE_LAGS_ALONE, one that
     nobody shows another finding: who pulls by himself may do so when he likes.
     """
-    if group.message_model == BROADCASTING or not group.members or group.unanswered:
+    if group.message_model == BROADCASTING or not group.members or group.unanswered or not group.past.stuck:
         return
     least = timing.standstill_s * 1000
     for topic in _consumed_topics(group):

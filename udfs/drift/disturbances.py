@@ -303,6 +303,10 @@ class Standings:
         """When the queue was read last."""
         return self._standing[queue].read_at
 
+    def first_since(self, instant: int, otherwise: int) -> int:
+        """When the queue was read of those since an instant that were read first; ``otherwise``: none was."""
+        return min((s.read_at for s in self._standing.values() if s.read_at >= instant), default=otherwise)
+
     def since(self, instant: int) -> Mapping[TopicQueue, Progress]:
         """What readings since an instant (epoch ms) say, whatever is taken in later."""
         return _Valid(dict(self._standing), instant)
@@ -330,6 +334,10 @@ class _Valid(Mapping[TopicQueue, Progress]):
         lag, accrued = s.broker_offset - s.consumer_offset, s.broker_offset - s.broker_offset_then
         told = s.broker_offset, s.came_late_at, s.waiting_since
         return Progress(s.read_at, lag, s.lag_before, s.standing_since, accrued, *told)
+
+    def __contains__(self, queue: object) -> bool:
+        s = self._standing.get(queue)  # type: ignore[call-overload]
+        return s is not None and s.read_at >= self._since
 
     def __iter__(self) -> Iterator[TopicQueue]:
         return (queue for queue, s in self._standing.items() if s.read_at >= self._since)

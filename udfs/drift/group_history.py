@@ -89,13 +89,16 @@ class GroupHistory:
     settled: Signature = field(default=None, init=False)  # the same, if a repeat can find nothing but what it found
     troubles: Sequence[Trouble] = field(default=(), init=False)  # of servers, that the next round may show effects of
     asked: frozenset[str] | None = field(default=None, init=False)  # all that the next round can find, a repeat
+    # The codes that a repeat was asked for and did not find, as long as no reading is taken in or becomes too old.
+    silent: frozenset[str] = field(default=frozenset(), init=False)
+    silent_until: int = field(default=0, init=False)  # epoch ms
     last: tuple[Mapping[str, Any], GroupRound] | None = field(default=None, init=False)  # which a repeat shows again
 
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.key, self.timing)
 
     def repeat(
-        self, signature: Signature, at: int, oldest: tuple[int | None, int | None], readings: Iterable[Reading] = ()
+        self, signature: Signature, at: int, oldest: tuple[int | None, int | None], readings: Collection[Reading] = ()
     ) -> bool:
         """Take in a round that shows the same facts as the last one, if nothing can come of it; else False.
 
@@ -104,11 +107,13 @@ class GroupHistory:
         consumed least recently.
         """
         self.asked = None
+        if readings or self.settled is None or signature != self.settled or at > self.silent_until:
+            self.silent = frozenset()
         if self.settled is None or signature != self.settled:
             return False
         self.memory.take_readings(readings, self.timing)
         asked = self.said | self._told_anew(at, oldest)
-        if asked or self.ledger.tracks:
+        if asked - self.silent or self.ledger.tracks:
             self.asked = asked
             return False
         self.memory.repeat(at, self.timing)
@@ -143,7 +148,11 @@ class GroupHistory:
         group = self.memory.with_earlier(group, self.timing)
         self.memory.take_readings(readings, self.timing)
         self.memory.repeat(group.at, self.timing)
-        return self._judged(group, self.memory.past(group, self.timing), codes)
+        walked = self._judged(group, self.memory.past(group, self.timing), codes)
+        if not (walked.judged or self.memory.remade):
+            self.silent = BY_READINGS.intersection(codes)
+            self.silent_until = self.memory.readings_valid_until(group.at, self.timing)
+        return walked
 
     def _step(self, group: GroupRound, readings: Iterable[Reading]) -> Round:
         group = self.memory.with_earlier(group, self.timing)

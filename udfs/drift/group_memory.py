@@ -163,6 +163,11 @@ class GroupMemory:
             self.standing.take(reading, late_ms, int(timing.standstill_s * 1000))
             self.offsets.take(reading, timing)
 
+    def readings_valid_until(self, at: int, timing: Timing) -> int:
+        """Until when all readings of queues count that count now; instants are epoch ms."""
+        valid_ms = int(timing.progress_valid_s * 1000)
+        return self.standing.first_since(at - valid_ms, at) + valid_ms
+
     def _take_disturbances(self, group: GroupRound, timing: Timing) -> None:
         fresh = membership_changes(self.members, group, self.starts)
         for topic in group.topics:

@@ -261,10 +261,12 @@ def _consumes_nothing(case: _Case) -> str | None:
         return None
     if case.finding.code == "CONSUMES_NOTHING":
         return case.topic.topic
+    if case.finding.code not in _STALLS:
+        return None
     names = ((case.topic.topic, *queue) for queue in case.topic.queues or ())
     waiting = [name for name in names if (progress := case.group.past.progress.get(name)) and progress.lag > 0]
     stands = len(waiting) > 1 and case.group.past.stuck.issuperset(waiting)
-    return case.topic.topic if stands and case.finding.code in _STALLS else None
+    return case.topic.topic if stands else None
 
 
 def _route_lag(case: _Case) -> str | None:
