@@ -41,9 +41,8 @@ from hindsight.udfs.drift.told_beside import LOGGED_KINDS
 from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.producer.send_calls import REACH_MS
 from hindsight.udfs.producer.window_confirmations import tells_of_faults
-from hindsight.udfs.rebalances.log_lines_of_groups import OF_GROUP, OF_LOG
-from hindsight.udfs.servers.server_fold import SERVERS
-from hindsight.udfs.servers.server_signs import ANSWERED, said_of_servers
+from hindsight.udfs.rebalances.rebalance_fold import OF_GROUP, OF_LOG
+from hindsight.udfs.servers.server_fold import ANSWERED, SERVERS, said_of_servers
 
 Rows = dict[Table, pa.Table]
 _OF_ROUNDS = (schemas.CONSUMER_HEARTBEAT, schemas.QUEUE_OWNERSHIP, schemas.POP_ASSIGNMENT, schemas.QUEUE_PROGRESS)

@@ -25,7 +25,7 @@ from hindsight.udfs.diagnosis.logged_ownership import (
     Ownership,
 )
 from hindsight.udfs.diagnosis.logged_troubles import Tally
-from hindsight.udfs.rebalances.rebalance_triggers import (
+from hindsight.udfs.rebalances.rebalance_event import (
     BY_NOTICE,
     BY_TIMER,
     DIED,

@@ -24,7 +24,7 @@ from hindsight.jobs.engines.runner import Blob, Given
 from hindsight.jobs.lake.cluster_dates import DAY_MS, OPENING, Addresses, midnight_of
 from hindsight.schemas import Table
 from hindsight.udfs.consumer.broker_assignment import RequestModes
-from hindsight.udfs.consumer.captured_rounds import CapturedRounds, captured_rounds
+from hindsight.udfs.consumer.capture_rounds import CapturedRounds, captured_rounds
 from hindsight.udfs.consumer.group_rows import to_ms
 from hindsight.udfs.consumer.member_rules import (
     EVENTS,
@@ -57,8 +57,7 @@ from hindsight.udfs.scenarios.supposed_rows import (
     supposed_connections,
     supposed_routes,
 )
-from hindsight.udfs.servers.server_fold import SERVERS, ServerFold
-from hindsight.udfs.servers.server_signs import SIGNS
+from hindsight.udfs.servers.server_fold import SERVERS, SIGNS, ServerFold
 from hindsight.udfs.strategies.member_families import Declaration, declared_of
 
 HOURS = 24  # of a date

@@ -37,8 +37,8 @@ from hindsight.udfs.consumer.rows_of_rounds import (
 from hindsight.udfs.consumer.topic_routes import ROUTE
 from hindsight.udfs.drift.told_beside import CHANGED, LOGGED_KINDS
 from hindsight.udfs.lines.parsed_line import NOT_ASKED
-from hindsight.udfs.rebalances.log_lines_of_groups import OF_GROUP
-from hindsight.udfs.servers.server_signs import signs_of
+from hindsight.udfs.rebalances.rebalance_fold import OF_GROUP
+from hindsight.udfs.servers.server_fold import signs_of
 from hindsight.udfs.values.row_hashes import BoolArray, chosen
 
 SHOWS = "shown"

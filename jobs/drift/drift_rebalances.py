@@ -40,16 +40,17 @@ from hindsight.schemas import CLIENT_EVENT, MEMBERSHIP_EVENT, REBALANCE_EVENT, R
 from hindsight.udfs.consumer.group_rows import to_instant, to_ms
 from hindsight.udfs.consumer.rows_of_rounds import near, on_dates
 from hindsight.udfs.logs.log_wrappers import log_of
-from hindsight.udfs.rebalances.log_lines_of_groups import (
+from hindsight.udfs.rebalances.rebalance_event import event_row
+from hindsight.udfs.rebalances.rebalance_fold import (
     OF_LOG,
+    Day,
+    RebalanceFold,
     Told,
     lines_by_group,
     memberships_by_group,
     of_day,
     of_logs,
 )
-from hindsight.udfs.rebalances.rebalance_event import event_row
-from hindsight.udfs.rebalances.rebalance_fold import Day, RebalanceFold
 from hindsight.udfs.rebalances.round_shares import ShareRound
 
 Shares = Mapping[tuple[str, str], Sequence[ShareRound]]  # by group and collector

@@ -23,7 +23,7 @@ from hindsight.schemas import SNAPSHOT_CAPTURE, TOPIC_ROUTE, TOPIC_STATUS, Table
 from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX, END
 from hindsight.udfs.consumer.round_reads import BROKER, NAMED, TOPIC
 from hindsight.udfs.consumer.topic_routes import ROUTE, entries_of, entries_schema
-from hindsight.udfs.servers.server_signs import signs_of_routes
+from hindsight.udfs.servers.server_fold import signs_of_routes
 from hindsight.udfs.values.row_hashes import chosen
 
 ROUTE_CAPTURES, ROUTE_ENTRIES, NAMES = "reads of routes", "entries of routes", "names"

@@ -19,7 +19,7 @@ from hindsight.jobs.flag_allocation_drift import run_on
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import INGESTED_FILE, TABLES
 from hindsight.schemas.arrow_types import arrow_schema
-from hindsight.udfs.consumer import captured_rounds
+from hindsight.udfs.consumer import capture_rounds
 from tests.random_groups import MIDNIGHT, TOPICS, RandomGroups
 
 DERIVED = (
@@ -192,8 +192,8 @@ def test_a_cut_name_is_made_whole_by_what_other_groups_of_the_cluster_subscribe(
 def test_rounds_that_show_the_same_say_what_they_say_when_each_is_read_in_full(tmp_path, monkeypatch):
     """On groups of which most rounds show what the one before showed, some with findings that last."""
     found = []
-    for shows in (captured_rounds._shows, lambda captures, _: np.zeros(len(captures.starts), np.uint64)):
-        monkeypatch.setattr(captured_rounds, "_shows", shows)
+    for shows in (capture_rounds._shows, lambda captures, _: np.zeros(len(captures.starts), np.uint64)):
+        monkeypatch.setattr(capture_rounds, "_shows", shows)
         data = tmp_path / str(len(found))
         prepare_lake(data, 20_000, Population(groups=16, largest=False))
         lake = lake_of(data)

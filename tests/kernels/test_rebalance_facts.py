@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hindsight.udfs.rebalances import logged_shares, rebalance_fold, round_shares
-from hindsight.udfs.rebalances.rebalance_triggers import FORGOTTEN_MS, REACTS_WITHIN_MS
+from hindsight.udfs.rebalances.rebalance_event import FORGOTTEN_MS, REACTS_WITHIN_MS
 from tests.default_timing import default_timing
 
 FACTS = json.loads((Path(__file__).parents[1] / "golden" / "rebalance" / "facts.json").read_text())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hindsight.udfs.rebalances.rebalance_triggers import (
+from hindsight.udfs.rebalances.rebalance_event import (
     DIED,
     EXPIRED,
     GONE,

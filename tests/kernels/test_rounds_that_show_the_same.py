@@ -10,7 +10,7 @@ import pytest
 
 from hindsight.schemas import CONSUMER_HEARTBEAT, SNAPSHOT_CAPTURE
 from hindsight.schemas.arrow_types import row_schema
-from hindsight.udfs.consumer.captured_rounds import captured_rounds
+from hindsight.udfs.consumer.capture_rounds import captured_rounds
 from hindsight.udfs.consumer.listed_members import listed_again, listed_members
 
 BEGIN = datetime(2026, 1, 7, tzinfo=UTC)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hindsight.schemas import SNAPSHOT_CAPTURE, TOPIC_ROUTE
 from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.groups.group_walk import INCIDENT, STATE, WalkSettings
-from hindsight.udfs.servers.server_fold import ServerFold
-from hindsight.udfs.servers.server_signs import SIGNS, signs_of, signs_of_routes
+from hindsight.udfs.servers.server_fold import SIGNS, ServerFold, signs_of, signs_of_routes
 from tests.default_timing import default_timing
 from tests.random_examples import examples
 

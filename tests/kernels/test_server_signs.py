@@ -9,7 +9,7 @@ import pytest
 
 from hindsight.schemas import SNAPSHOT_CAPTURE, TOPIC_ROUTE
 from hindsight.schemas.arrow_types import arrow_schema
-from hindsight.udfs.servers.server_signs import signs_of, signs_of_routes
+from hindsight.udfs.servers.server_fold import signs_of, signs_of_routes
 
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 _REMOTING = "org.apache.rocketmq.remoting.exception."

@@ -33,11 +33,9 @@ from hindsight.udfs.diagnosis.logged_ownership import (
 )
 from hindsight.udfs.diagnosis.logged_troubles import Subject, Tally, Troubles, of_other_clients, troubles_of
 from hindsight.udfs.logs.broker_log_lines import broker_of, is_server_s
-from hindsight.udfs.rebalances.log_lines_of_groups import OF_GROUP, OF_LOG, Told, line_of
-from hindsight.udfs.rebalances.rebalance_event import APPLIED
+from hindsight.udfs.rebalances.rebalance_event import APPLIED, BY_NOTICE, JOINED, REACTS_WITHIN_MS, START, UNKNOWN, WENT
 from hindsight.udfs.rebalances.rebalance_event import Rebalance as OfClient
-from hindsight.udfs.rebalances.rebalance_fold import HOW, Membership, RebalanceFold
-from hindsight.udfs.rebalances.rebalance_triggers import BY_NOTICE, JOINED, REACTS_WITHIN_MS, START, UNKNOWN, WENT
+from hindsight.udfs.rebalances.rebalance_fold import HOW, OF_GROUP, OF_LOG, Membership, RebalanceFold, Told, line_of
 from hindsight.udfs.rebalances.share_ledger import REFUSED
 
 SILENCE_MS = 30_000  # a client that holds queues writes every 5 s, and brokers wait 120 s before they drop it

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from hindsight.udfs.consumer.broker_assignment import RequestModes
-from hindsight.udfs.consumer.captured_rounds import CapturedRounds
+from hindsight.udfs.consumer.capture_rounds import CapturedRounds
 from hindsight.udfs.consumer.drift_timing import Maintenance, Timing
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.group_rows import again, group_round, hosts_of, readings, to_instant, to_ms

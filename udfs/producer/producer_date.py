@@ -24,6 +24,7 @@ from hindsight.udfs.producer.attempt_columns import DAY_MS, attempts_of
 from hindsight.udfs.producer.attempt_facts import FACTS, Cuts, facts_of, merged_facts
 from hindsight.udfs.producer.attempt_updates import calls_of
 from hindsight.udfs.producer.choice_fold import ChoiceJudge
+from hindsight.udfs.producer.choice_surroundings import not_available
 from hindsight.udfs.producer.clock_steps import (
     TRACES,
     ClockSteps,
@@ -34,7 +35,6 @@ from hindsight.udfs.producer.clock_steps import (
     traces_of,
     with_changes,
 )
-from hindsight.udfs.producer.doubtful_choices import not_available
 from hindsight.udfs.producer.family_verdicts import family_verdict_rows
 from hindsight.udfs.producer.fault_fold import Stretches, joined, no_stretches
 from hindsight.udfs.producer.fleet_fold import Share, share_of

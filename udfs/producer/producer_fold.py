@@ -35,8 +35,7 @@ from hindsight.udfs.producer.attempt_updates import Calls, calls_of, judged
 from hindsight.udfs.producer.choice_fold import ChoiceJudge, Verdict
 from hindsight.udfs.producer.choice_readings import ROUTE_POLL_MS, Other
 from hindsight.udfs.producer.choice_readings import Removal as Forgotten
-from hindsight.udfs.producer.choice_surroundings import SHIFT, Around
-from hindsight.udfs.producer.doubtful_choices import Choices, choices_of, not_available
+from hindsight.udfs.producer.choice_surroundings import SHIFT, Around, Choices, choices_of, not_available
 from hindsight.udfs.producer.fault_fold import FAR, RESTARTED, Items, Stretches, Updates, Walked, joined, taken, walk
 from hindsight.udfs.producer.minute_counts import MinuteCounts, minute_counts
 from hindsight.udfs.producer.replayed_day import Day

@@ -16,7 +16,7 @@ import pyarrow as pa
 from hindsight.udfs.producer.attempt_columns import ATTEMPTS, Attempts, attempts_of
 from hindsight.udfs.producer.attempt_updates import least_slow_ms
 from hindsight.udfs.producer.choice_fold import ChoiceJudge
-from hindsight.udfs.producer.doubtful_choices import not_available
+from hindsight.udfs.producer.choice_surroundings import not_available
 from hindsight.udfs.producer.fault_fold import new_items
 from hindsight.udfs.producer.producer_fold import END, first_state, fold
 from hindsight.udfs.producer.producer_lives import Process, Recorded, Rules

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hindsight.schemas import TABLES
 from hindsight.schemas.arrow_types import kernel_schema
 from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, instants, timestamps
-from hindsight.udfs.producer.doubtful_choices import NO_LAST
+from hindsight.udfs.producer.choice_surroundings import NO_LAST
 from hindsight.udfs.producer.fault_fold import (
     END_REASONS,
     EXPIRED,

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from hindsight.udfs.consumer.round_facts import RETRY_PREFIX, TopicQueue
-from hindsight.udfs.rebalances.rebalance_event import APPLIED, BY_LOG, FAILED, Rebalance, Swallowed
-from hindsight.udfs.rebalances.rebalance_triggers import (
+from hindsight.udfs.rebalances.rebalance_event import (
+    APPLIED,
+    BY_LOG,
     BY_NOTICE,
     BY_START,
     BY_TIMER,
+    FAILED,
     FORGOTTEN_MS,
     REACTS_WITHIN_MS,
     SLACK_MS,
@@ -25,8 +27,10 @@ from hindsight.udfs.rebalances.rebalance_triggers import (
     TIMER,
     UNKNOWN,
     Around,
+    Rebalance,
     Sign,
     Signs,
+    Swallowed,
     Trigger,
     trigger_of,
 )

@@ -1,32 +1,38 @@
-"""A client's rebalance as logs or rounds tell it in, a row of ``rebalance_event`` out."""
+"""A client's rebalance as logs or rounds tell it in, a row of ``rebalance_event`` out.
+
+What happened around a rebalance in, what set it off out.
+
+A client shares anew when the list of members, the queues of a topic or what it subscribes is another one, when a
+broker gives it a lock that it was refused, or when it starts. It looks at its timer, or when a broker tells it to.
+Source: RebalanceService#run (waitInterval 20 s, all releases; 5.2.0 on: minInterval 1 s after one that was not
+balanced), ClientRemotingProcessor#notifyConsumerIdsChanged, MQClientInstance#start.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from hindsight.udfs.consumer.group_rows import to_instant
 from hindsight.udfs.consumer.round_facts import TopicQueue
 from hindsight.udfs.drift.finding import clock, some
-from hindsight.udfs.rebalances.rebalance_triggers import (
-    DIED,
-    EXPIRED,
-    GONE,
-    JOINED,
-    LEFT,
-    LOCKED,
-    ROUTE,
-    START,
-    SUBSCRIPTION,
-    TIMER,
-    UNKNOWN,
-    Trigger,
-)
 from hindsight.udfs.rebalances.share_ledger import HandOver
 
 BY_LOG, BY_ROUNDS = "client_log", "running_info"
 APPLIED, FAILED = "applied", "failed"
 _MOST_EXCEPTIONS = 20
+START = "start"
+JOINED, LEFT, DIED, GONE = "member_joined", "member_left", "member_died", "member_gone"
+ROUTE, SUBSCRIPTION = "route_changed", "subscription_changed"
+LOCKED, EXPIRED, TIMER, UNKNOWN = "lock_acquired", "pull_expired", "timer", "unknown"
+BY_NOTICE, BY_TIMER, BY_START = "notification", "timer", "start"
+REACTS_WITHIN_MS = 25_000  # the timer's 20 s, and time to ask
+FORGOTTEN_MS = 150_000  # a silent member expires after 120 s, a lock that was not given back after 60 s
+TOLD_WITHIN_MS = 5_000  # from a change to the notification of it
+SLACK_MS = 2_000  # of stamps of whole seconds, and between two clocks
+WENT = (LEFT, DIED, GONE)
 
 
 class Swallowed(NamedTuple):
@@ -199,3 +205,182 @@ def fill(logged: Rebalance, shown: Rebalance) -> None:
         if one.unread_ms is None and bound is not None and bound.from_client_id == one.from_client_id:
             one.unread_ms, one.unread_at_least_ms = bound.unread_ms, bound.unread_at_least_ms
             one.released_at = bound.released_at
+
+
+class Sign(NamedTuple):
+    """Something that may set off a rebalance. ``after`` None: ``at`` is exact. ``subject``: a client or a topic."""
+
+    at: int
+    kind: str
+    subject: str
+    after: int | None = None
+
+    @property
+    def earliest(self) -> int:
+        """From when on it may have been."""
+        return self.at if self.after is None else self.after
+
+
+class Signs:
+    """The signs of a group, by time."""
+
+    def __init__(self, signs: Iterable[Sign]) -> None:
+        self._signs = sorted(set(signs), key=lambda sign: (sign.at, sign.kind, sign.subject, sign.earliest))
+        self._at = [sign.at for sign in self._signs]
+        self.of_brokers = any(sign.kind in (JOINED, DIED) and sign.after is None for sign in self._signs)
+
+    def near(self, since: int, at: int) -> list[Sign]:
+        """Those that may have been between two instants."""
+        first = bisect_left(self._at, since)
+        rest = (self._signs[place] for place in range(first, len(self._signs)))
+        return [s for s in takewhile(lambda sign: sign.at <= at + FORGOTTEN_MS, rest) if s.earliest <= at]
+
+    def __iter__(self) -> Iterator[Sign]:
+        return iter(self._signs)
+
+
+class Trigger(NamedTuple):
+    """What set a rebalance off. ``at`` None: not known; ``after`` None: ``at`` is exact.
+
+    ``also``: other kinds that match; where ``kind`` is UNKNOWN those that it may be.
+    """
+
+    kind: str
+    subjects: tuple[str, ...] = ()
+    at: int | None = None
+    after: int | None = None
+    also: tuple[str, ...] = ()
+
+
+class Around(NamedTuple):
+    """A client's rebalance: it had its new queues at ``at``; ``since``: what came before is none of its triggers.
+
+    Attributes:
+        started_at: when the client started, if that is why it shares.
+        members: how many members it counted before and now; None: it does not tell.
+        other_queues: topics that have more or fewer queues than it counted before.
+        other_topics: topics that it had not, or has no more, though their routes stayed.
+        refused_at: when a broker first refused the lock of a queue that it has now.
+        expired_at: when it gave queues up which it had not pulled from.
+        woken_at: when a broker told it.
+        told_before: a broker had told it of another change already, of which it made nothing.
+        likely_since: signs since the first of these explain it rather than those since the next.
+        default: what it is if nothing else is known.
+    """
+
+    client_id: str
+    at: int
+    since: int
+    started_at: int | None = None
+    members: tuple[int, int] | None = None
+    other_queues: Sequence[str] = ()
+    other_topics: Sequence[str] = ()
+    refused_at: int | None = None
+    expired_at: int | None = None
+    woken_at: int | None = None
+    told_before: bool = False
+    likely_since: tuple[int, ...] = (0,)
+    default: str = UNKNOWN
+
+
+def trigger_of(around: Around, signs: Signs) -> Trigger:
+    """What set a rebalance off, by the signs of the group."""
+    if around.started_at is not None:
+        return Trigger(START, (around.client_id,), around.started_at)
+    near = signs.near(around.since, around.at)
+    found: list[Trigger] = [
+        *_of_members(around, near, is_logged=signs.of_brokers),
+        *_of_topics(around, near),
+        *([Trigger(LOCKED, (), around.refused_at)] if around.refused_at is not None else ()),
+        *([Trigger(EXPIRED, (), around.expired_at)] if around.expired_at is not None else ()),
+    ]
+    if not found:
+        return _unnamed(around, near)
+    found.sort(key=lambda one: one.at is None)
+    kinds = tuple(dict.fromkeys(one.kind for one in found))
+    if found[0].at is None and len(kinds) > 1:
+        return Trigger(UNKNOWN, also=kinds)
+    return found[0]._replace(also=kinds[1:])
+
+
+def _unnamed(around: Around, near: Sequence[Sign]) -> Trigger:
+    """No line names it: what it may have been, by signs of long before, or by a notification of no other change."""
+    came_or_went = {sign.kind for sign in near if sign.kind == JOINED or sign.kind in WENT}
+    counts = around.members
+    if around.woken_at is not None or around.told_before or (counts is not None and counts[0] != counts[1]):
+        came_or_went = came_or_went or {JOINED, GONE}
+    elif counts is not None:
+        came_or_went = set()
+    kind = UNKNOWN if came_or_went else around.default
+    return Trigger(kind, (), around.woken_at, also=tuple(sorted(came_or_went)))
+
+
+def _of_members(around: Around, near: Sequence[Sign], *, is_logged: bool) -> list[Trigger]:
+    """Who came or went, by the signs shortly before; where there are none, numbers tell that somebody did.
+
+    A client that keeps its queues does not tell what it counted: if it was told of several changes, its numbers do not
+    say which was the last. Where brokers' logs tell of members, numbers that they do not explain may be of a list that
+    names some twice, or lacks some.
+    """
+    counts = around.members
+    if counts is not None and counts[0] == counts[1] and around.woken_at is None:
+        return []
+    # It may itself be one that a broker had forgotten.
+    came = [s for s in near if s.kind == JOINED and (counts is None or s.subject != around.client_id)]
+    went = [s for s in near if s.kind in WENT and s.subject != around.client_id]
+    likely = _likely((*came, *went), around)
+    if counts is not None and counts[0] == counts[1]:  # then what woke it is right before the notification
+        likely = [sign for sign in likely if sign.at >= (around.woken_at or 0) - TOLD_WITHIN_MS]
+    if not likely and counts is not None:
+        up = counts[0] < counts[1]
+        own, others = (came, went) if up else (went, came)
+        others = [sign for sign in others if sign.at > around.since + SLACK_MS]  # else it was counted before
+        is_clear = own and not others if around.told_before else own or not is_logged
+        return [_named(JOINED if up else None, own, around)] if is_clear and counts[0] != counts[1] else []
+    likely = likely or [sign for sign in came if sign.subject == around.client_id]
+    kinds = [(None, [s for s in went if s in likely]), (JOINED, [s for s in came if s in likely])]
+    return sorted((_named(kind, of, around) for kind, of in kinds if of), key=lambda one: -(one.at or 0))
+
+
+def _likely(signs: Sequence[Sign], around: Around) -> Sequence[Sign]:
+    """Those that most likely explain it."""
+    found = ([sign for sign in signs if sign.at >= since] for since in around.likely_since)
+    return next((near for near in found if near), [])
+
+
+def _how(went: Sequence[Sign]) -> str:
+    """How members went; that lists lack them says least."""
+    kinds = {sign.kind for sign in went}
+    return next((kind for kind in (DIED, LEFT) if kind in kinds), GONE)
+
+
+def _named(kind: str | None, signs: Sequence[Sign], around: Around) -> Trigger:
+    """A trigger with whom it was; kind None: as the signs say that members went."""
+    signs = _likely(signs, around) or signs
+    kind = kind or _how(signs)
+    if not signs:
+        return Trigger(kind, (), around.woken_at)
+    # Of what lists and logs tell of one member the log's is exact; a notification is nearer than two lists, and than
+    # the whole second of a broker's stamp.
+    first = min(signs, key=lambda sign: (sign.after is not None, sign.at))
+    subjects = tuple(sorted({sign.subject for sign in signs}))
+    if around.woken_at is not None and first.after is not None:
+        return Trigger(kind, subjects, around.woken_at)
+    is_of_second = first.at % 1000 == 0 and first.at <= (around.woken_at or 0) < first.at + 1100
+    at = min(around.woken_at or 0, first.at + 999) if is_of_second else first.at
+    return Trigger(kind, subjects, min(at, around.at), first.after)
+
+
+def _of_topics(around: Around, near: Sequence[Sign]) -> list[Trigger]:
+    """Topics with other queues, and topics that are new to the client; the route says of which they are."""
+    changed = {s.subject for s in near if s.kind == ROUTE}
+    routed = {*around.other_queues, *(t for t in around.other_topics if t in changed)}
+    if around.members is None and not routed:
+        routed = changed  # it does not say how many queues it shared
+    found = []
+    if routed:
+        signs = [s for s in near if s.kind == ROUTE and s.subject in routed]
+        first = min(_likely(signs, around) or signs[-1:], default=None)
+        found.append(Trigger(ROUTE, tuple(sorted(routed)), first and first.at, first and first.after))
+    subscribed = tuple(sorted(set(around.other_topics) - routed))
+    return [*found, *([Trigger(SUBSCRIPTION, subscribed)] if subscribed else ())]

@@ -17,8 +17,9 @@ from hindsight.udfs.consumer.group_rows import to_ms
 from hindsight.udfs.consumer.owned_queues import Owned
 from hindsight.udfs.consumer.round_facts import BROADCASTING, TopicQueue
 from hindsight.udfs.consumer.topic_facts import GroupFacts, TopicFacts
-from hindsight.udfs.rebalances.rebalance_event import APPLIED, BY_ROUNDS, Rebalance
-from hindsight.udfs.rebalances.rebalance_triggers import (
+from hindsight.udfs.rebalances.rebalance_event import (
+    APPLIED,
+    BY_ROUNDS,
     GONE,
     JOINED,
     REACTS_WITHIN_MS,
@@ -26,6 +27,7 @@ from hindsight.udfs.rebalances.rebalance_triggers import (
     START,
     UNKNOWN,
     Around,
+    Rebalance,
     Sign,
     Signs,
     Trigger,
