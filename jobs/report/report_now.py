@@ -17,7 +17,7 @@ _STILL_MS = 10 * 60_000  # a producer's finding that ended no longer than this b
 
 def wrong_now(data: dict[str, Any]) -> list[dict[str, Any]]:
     """Open incidents and what still holds of producers and brokers, the worst and oldest first; nothing of INFO."""
-    found = [*_incidents(data["incidents"]), *_findings(data["producer_findings"], data["stretch"]["end"])]
+    found = [*_incidents(data["incidents"]), *_findings(data["producer_findings"], data["stretch"]["recorded"])]
     return sorted(found, key=lambda one: (SEVERITIES.index(one["severity"]), one["since"]))
 
 
@@ -64,7 +64,7 @@ def _findings(rows: list[dict[str, Any]], last: int) -> Iterator[dict[str, Any]]
 
 def as_of(data: dict[str, Any]) -> dict[str, int | None]:
     """The last instant that a record on the page speaks of, and when the tables were published, in epoch ms."""
-    ends = [data["stretch"]["end"], *(i["last_seen_at"] for i in data["incidents"])]
+    ends = [data["stretch"]["recorded"], *(i["last_seen_at"] for i in data["incidents"])]
     ends += [row["round_at"] for row in data["rounds"]]
     published = [row["published_at"] for row in data["publications"]]
     return {"recorded": max(filter(None, ends), default=None), "published": max(published, default=None)}

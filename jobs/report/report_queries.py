@@ -60,10 +60,11 @@ _MATRICES = ("rounds", "cells")
 
 
 class Stretch(NamedTuple):
-    """What a drawing in time spans: epoch milliseconds [begin, end)."""
+    """What a drawing in time spans, and the last record of it: epoch milliseconds [begin, end)."""
 
     begin: int
     end: int
+    recorded: int
 
     def step(self, buckets: int, unit: int = 1) -> int:
         """Width of one of at most so many buckets, whole units of so many milliseconds, at least a second."""
@@ -125,7 +126,7 @@ def dates_shown(recorded: Record, days: int, asked: DateRange) -> tuple[date, da
 
 def _stretch(asker: Asker, name: str, of_dates: str) -> Stretch:
     (row,) = records(asker, query("queries", name).format(of_dates=of_dates))
-    return Stretch(row["begins"] or 0, row["ends"] or 0)
+    return Stretch(row["begins"] or 0, row["ends"] or 0, row.get("recorded") or row["ends"] or 0)
 
 
 def _with_families(group: Record) -> Record:

@@ -343,7 +343,7 @@ def test_a_group_that_is_down_is_told_within_90_s_of_the_first_sweep_that_shows_
 def one_says_nobody(now):
     """A group without members of which one broker of two says so."""
     told = [Listing("broker-a", now, True, 206, "f:a"), Listing("broker-b", now, False, None, "f:b")]
-    return replace(empty(now), listings=tuple(told))
+    return replace(empty(now), listings=tuple(told), lists={"broker-a": ()})
 
 
 def one_is_back(now):

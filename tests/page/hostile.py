@@ -26,7 +26,7 @@ def hostile_data() -> dict:
     )
     data: dict = {name: [] for name in lists.split()}
     data["dates"] = {"first": "2026-11-15", "last": "2026-11-21"}
-    data["stretch"] = {"begin": _T0, "end": _T0 + 600_000, "step": 2500, "send_step": 5000}
+    data["stretch"] = {"begin": _T0, "end": _T0 + 600_000, "recorded": _T0 + 600_000, "step": 2500, "send_step": 5000}
     data["unjudged"] = list(NAMES)
     data["fleet_stretch"] = {"begin": _MINUTE, "step": 120_000}
     for n, name in enumerate(NAMES):

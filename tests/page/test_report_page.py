@@ -11,7 +11,7 @@ import pytest
 
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.report.report_fleet import CELLS
-from hindsight.jobs.report.report_now import to_find, wrong_now
+from hindsight.jobs.report.report_now import as_of, to_find, wrong_now
 from hindsight.jobs.report.report_page import duration, headline, island, left_out, page
 from hindsight.jobs.report.report_queries import dates_shown
 from hindsight.jobs.running.run_context import DateRange
@@ -97,7 +97,7 @@ def test_what_is_left_out_is_said_with_its_number(html):
 def test_an_empty_lake_has_a_page():
     data = {name: [] for name in hostile_data()} | {
         "dates": None,
-        "stretch": {"begin": 0, "end": 0, "step": 1, "send_step": 1},
+        "stretch": {"begin": 0, "end": 0, "recorded": 0, "step": 1, "send_step": 1},
         "fleet_stretch": {"begin": 0, "step": 60_000},
     }
     assert "The lake holds nothing yet." in page(data)
@@ -200,7 +200,7 @@ def finding(**own):
 
 
 def shown_first(incidents=(), findings=(), end=10_000_000):
-    data = {"incidents": incidents, "producer_findings": findings, "stretch": {"end": end}}
+    data = {"incidents": incidents, "producer_findings": findings, "stretch": {"recorded": end}}
     return [(one["severity"], one["who"], one["entry"] and one["entry"].code) for one in wrong_now(data)]
 
 
@@ -226,6 +226,12 @@ def test_a_producer_s_finding_is_wrong_now_while_it_lasts_and_once():
     assert shown_first(findings=[over, lasting, finding(subject="lasting"), finding(severity="MEDIUM")]) == [
         ("HIGH", "lasting", "FLEET_SLOW")
     ]
+
+
+def test_the_last_record_is_no_window_that_ends_after_it():
+    """A producer's window may last for ten minutes more than what was recorded of it."""
+    data = {"stretch": {"end": 600_000, "recorded": 5_000}, "incidents": [], "rounds": [], "publications": []}
+    assert as_of(data)["recorded"] == 5_000
 
 
 def test_every_incident_has_an_anchor_and_is_found_by_what_its_evidence_names(html):

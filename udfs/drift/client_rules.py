@@ -371,7 +371,7 @@ def group_down(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     topics no rule knows when it is.
     """
     least, empty_since = timing.standstill_s * 1000, group.past.empty_since
-    is_still_empty = empty_since and group.listed and not (group.members or group.unheard or group.through_proxy)
+    is_still_empty = empty_since and group.listed and not (group.members or group.through_proxy)
     if group.lite_parents or (group.may_have_members and not is_still_empty):
         return
     if empty_since and group.at - empty_since < least:
