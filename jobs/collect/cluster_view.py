@@ -9,7 +9,7 @@ from typing import Any
 from hindsight.jobs.collect.questions import Shard
 from hindsight.jobs.collect.server import Manners, Server
 from hindsight.jobs.running.run_log import tell
-from hindsight.udfs.remoting.remoting_names import (
+from hindsight.udfs.remoting.remoting_frames import (
     DLQ_PREFIX,
     RETRY_PREFIX,
     broker_addresses,

@@ -15,8 +15,7 @@ from hindsight.jobs.collect.questions import READS, Question
 from hindsight.jobs.collect.server import Server
 from hindsight.udfs.formats.fastjson import FastjsonError, parse_fastjson
 from hindsight.udfs.lines.parsed_line import NOT_ASKED
-from hindsight.udfs.remoting.remoting_frames import Credentials, Frame
-from hindsight.udfs.remoting.remoting_names import configured, scheduled
+from hindsight.udfs.remoting.remoting_frames import Credentials, Frame, configured, scheduled
 
 MOST_UNSENT = 10_000  # lines of a sweep for questions that were not sent
 _TOO_MANY = not_asked(f"of what cannot be asked {MOST_UNSENT:,} questions have a line, with the reason")

@@ -31,7 +31,7 @@ from hindsight.jobs.collect.questions import (
 from hindsight.jobs.collect.running_infos import RunningInfos, SilentClients
 from hindsight.jobs.collect.server import Server
 from hindsight.jobs.collect.turns import Turn, Turns
-from hindsight.udfs.remoting.remoting_names import listed_clients
+from hindsight.udfs.remoting.remoting_frames import listed_clients
 
 _NOT_SUPPORTED = 3  # REQUEST_CODE_NOT_SUPPORTED; said to 106, it gives a proxy away
 _SERVERS_AT_ONCE = 200

@@ -13,8 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from hindsight.udfs.formats.fastjson import parse_fastjson
-from hindsight.udfs.remoting.remoting_frames import FrameDecoder, encode_request
-from hindsight.udfs.remoting.remoting_names import broker_addresses
+from hindsight.udfs.remoting.remoting_frames import FrameDecoder, broker_addresses, encode_request
 
 JAVA = Path(__file__).parent / "java"
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>x</groupId>

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.udfs.remoting.remoting_names import (
+from hindsight.udfs.remoting.remoting_frames import (
     broker_addresses,
     chosen_groups,
     chosen_topics,

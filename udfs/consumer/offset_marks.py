@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from hindsight.udfs.consumer.drift_timing import Timing
-from hindsight.udfs.remoting.remoting_names import RETRY_PREFIX
+from hindsight.udfs.remoting.remoting_frames import RETRY_PREFIX
 
 TopicQueue = tuple[str, str, int]  # topic, broker name, queue id
 LOGICAL = "__syslo__"  # before the scope of a static topic, in place of a broker: MixAll, 5.0 on
