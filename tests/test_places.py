@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 import traceback
 from pathlib import Path
 
 import pytest
 import typer
 
+from hindsight.conf.failure import RUN_FAILED, WRONG_USAGE
 from hindsight.conf.settings_file import SettingsError, load_settings
 from hindsight.jobs.landing.landing_root import LandingRoot
-from hindsight.jobs.running.places import lake_folder, without_password
+from hindsight.jobs.running.places import NoPortError, lake_folder, port_had, without_password
 from tests.commands import command
 
 ROOT = Path(__file__).parent.parent
@@ -124,3 +127,30 @@ def test_a_zone_that_is_none_is_refused(zone, tmp_path):
     own.write_text('[ingest.client_log_zones]\nc = "No/Where"')
     with pytest.raises(SettingsError, match="no such time zone"):
         load_settings(own)
+
+
+@pytest.mark.parametrize(
+    "words", [("metrics", "--output"), ("sql", "SELECT 1", "--output"), ("bundle", "x", "--output")]
+)
+def test_a_file_to_write_needs_a_folder_that_is_there(tmp_path, words):
+    done = command(*words, tmp_path / "mistyped" / "file", "--lake", tmp_path)
+    assert done.returncode == WRONG_USAGE
+    assert f"'--output': there is no folder '{tmp_path}/mistyped'. Make it first" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("serve", "--port", "{}"), ("metrics", "--listen", "{}")])
+def test_a_port_that_another_process_has_is_told_with_what_to_do(sampled, words):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = command(*(word.format(port) for word in words), "--lake", sampled)
+    said = f"cannot listen at port {port} of 127.0.0.1: another process has it. `ss -ltnp` says which; end that one"
+    assert (done.returncode, said in done.stderr, words[1] in done.stderr) == (RUN_FAILED, True, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(errno.EACCES, "Give --port a port above 1023"), (errno.EADDRNOTAVAIL, "that `ip address` lists"), (None, "odd")],
+)
+def test_whatever_keeps_a_port_has_a_sentence(number, said):
+    with pytest.raises(NoPortError, match=said), port_had("a", 80, "--port"):
+        raise OSError(number, "odd")

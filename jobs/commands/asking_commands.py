@@ -27,7 +27,7 @@ from hindsight.jobs.commands.command_options import (
 )
 from hindsight.jobs.engines.asker import Asker, BadQueryError
 from hindsight.jobs.engines.engine_choice import Engine, chosen_engine
-from hindsight.jobs.running.places import absolute
+from hindsight.jobs.running.places import absolute, file_to_write
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.running.terminal import columns, say, write
 from hindsight.schemas import TABLES
@@ -71,7 +71,9 @@ def sql(
     form: Annotated[
         Format, typer.Option("--format", help="What to write: a table, JSON lines, CSV or Parquet.")
     ] = "table",
-    output: Annotated[Path | None, typer.Option(dir_okay=False, help="File to write to; else stdout.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(dir_okay=False, callback=file_to_write, help="File to write to; else stdout.")
+    ] = None,
     settings: SettingsFile = None,
     engine: EngineName = None,
     master: Master = None,
@@ -167,7 +169,9 @@ def bundle_command(
     where: Annotated[
         str | None, typer.Argument(help="SQL that picks one row, e.g. \"client_id = '...' AND broker_name = '...'\".")
     ] = None,
-    output: Annotated[Path, typer.Option(dir_okay=False, help="The file to write.")] = Path("bundle.zip"),
+    output: Annotated[Path, typer.Option(dir_okay=False, callback=file_to_write, help="The file to write.")] = Path(
+        "bundle.zip"
+    ),
     first: From = None,
     settings: SettingsFile = None,
 ) -> None:
@@ -186,7 +190,12 @@ def bundle_command(
 def metrics_command(
     lake: LakeThere,
     output: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="File to write, e.g. in node_exporter's folder; else stdout.")
+        Path | None,
+        typer.Option(
+            dir_okay=False,
+            callback=file_to_write,
+            help="File to write, e.g. in node_exporter's folder; else stdout.",
+        ),
     ] = None,
     listen: Annotated[
         str | None,

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from hindsight.jobs.engines.engine_choice import Engine
-from hindsight.jobs.running.places import lake_folder, without_password
+from hindsight.jobs.running.places import file_to_write, lake_folder, without_password
 from hindsight.jobs.running.run_context import DateRange
 
 Severity = Literal["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"]
@@ -34,7 +34,10 @@ From = Annotated[
 ]
 To = Annotated[datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="Last UTC date.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON lines for machines.")]
-Metrics = Annotated[Path | None, typer.Option(dir_okay=False, help="OpenMetrics text file to write at the end.")]
+Metrics = Annotated[
+    Path | None,
+    typer.Option(dir_okay=False, callback=file_to_write, help="OpenMetrics text file to write at the end."),
+]
 Wait = Annotated[
     float,
     typer.Option("--wait", min=0, help="Seconds to wait for another run that writes to the lake; else exit code 75."),

@@ -58,8 +58,6 @@ def _add(job: str) -> None:
         root, folder = absolute(lake), absolute(landing)
         at_rest = NOTHING_KNOWN if dates.is_given else folders_at_rest(root, folder, chosen, master)
         context = RunContext(folder, dates, at_rest=at_rest)
-        if metrics and not metrics.absolute().parent.is_dir():
-            raise typer.BadParameter(f"--metrics {str(metrics)!r}: there is no folder {str(metrics.parent)!r}.")
         loaded = load_settings(settings)
         lake_held = partial(opened, chosen, root, loaded, context, name=name, master=master, wait_s=wait)
         said = []

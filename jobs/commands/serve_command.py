@@ -22,6 +22,7 @@ from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.commands.asking_commands import require_lake
 from hindsight.jobs.commands.bounded_questions import QUESTIONS, Questions, answering
 from hindsight.jobs.commands.command_options import LakeThere, SettingsFile
+from hindsight.jobs.running.places import port_had
 
 _HOST = "127.0.0.1"
 _AT_ONCE = 4
@@ -127,7 +128,9 @@ def serve(
         made = Questions(lake, accepted, Path(own), seconds=seconds, megabytes=megabytes, settings=settings)
         # A what-if takes minutes and a process: who may only ask by an address does not start one.
         asked = {name: answering(getattr(made, name), _RefusedError) for name in QUESTIONS if name != "what_if"}
-        with _Server((_HOST, port), partial(_Handler, asked, BoundedSemaphore(_AT_ONCE))) as server:
+        with port_had(_HOST, port, "--port"):
+            server = _Server((_HOST, port), partial(_Handler, asked, BoundedSemaphore(_AT_ONCE)))
+        with server:
             typer.echo(f"http://{_HOST}:{server.server_port}/ names the questions; Ctrl-C ends.")
             with suppress(KeyboardInterrupt):
                 server.serve_forever()

@@ -25,6 +25,7 @@ from prometheus_client.registry import Collector
 from hindsight.conf.settings import Metrics
 from hindsight.jobs.engines.asker import Asker, Record, as_records, query
 from hindsight.jobs.publishing.publication_record import half_published
+from hindsight.jobs.running.places import port_had
 from hindsight.jobs.running.run_log import tell
 from hindsight.jobs.running.run_metrics import replace_metrics
 from hindsight.schemas import SEVERITIES
@@ -273,7 +274,7 @@ def serve(host: str, port: int, ask: Ask) -> None:
     """Answer whoever asks a port, in the format that they ask for, until the process is stopped.
 
     The lake is asked each time. If that fails, the log says so, and the one who asked gets a 500.
-    Raises: OSError: the port cannot be had.
+    Raises: NoPortError.
     """
     answered = make_wsgi_app(_registry(ask))
 
@@ -285,10 +286,13 @@ def serve(host: str, port: int, ask: Ask) -> None:
             start_response("500 Internal Server Error", [("Content-Type", "text/plain")])
             return [f"The lake could not be read. {_HINT}\n".encode()]
 
-    class Server(ThreadingWSGIServer):
-        address_family = socket.getaddrinfo(host, port)[0][0]
+    with port_had(host, port, "--listen"):
 
-    with make_server(host, port, application, Server, _Silent) as server:
+        class Server(ThreadingWSGIServer):
+            address_family = socket.getaddrinfo(host, port)[0][0]
+
+        server = make_server(host, port, application, Server, _Silent)
+    with server:
         tell("listening", address=f"{host}:{server.server_port}")
         server.serve_forever()
 

@@ -1,4 +1,4 @@
-"""What ``--landing`` and ``--lake`` may say: a place in, the same out, or a sentence that does not repeat it.
+"""What options may say of places: one in, the same out, or a sentence, which repeats nothing of a URI.
 
 The release of hindsight that runs, and the build: what two copies of one release are told apart by.
 
@@ -7,8 +7,11 @@ The text of a failure in; a sentence out, where it is one of files that either e
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
@@ -18,12 +21,23 @@ from urllib.parse import parse_qsl, urlsplit
 
 import typer
 
+from hindsight.conf.failure import ExpectedError
+
 # Spark takes a path with these for a pattern of paths, and Delta writes paths between backticks.
 _NOT_IN_A_LAKE = frozenset("*?[]{}\\`\n")
 _HAS_PASSWORD = re.compile(r"[^/?#]*://[^/?#:]*:[^@]*@").match
 # In the name of a URI's parameter. A signed URI of Azure has its secret in `sig`.
 _SECRETS = ("secret", "password", "token", "key", "sig", "credential")
 _VANISHED = re.compile(r"FileNotFoundError: (?:\[Errno 2\] )?(.*)")
+_NO_PORT = {
+    errno.EADDRINUSE: "another process has it. `ss -ltnp` says which; end that one, or give {option} another port",
+    errno.EACCES: "the system gives it to root alone. Give {option} a port above 1023",
+    errno.EADDRNOTAVAIL: "no network of this machine has that address. Give {option} one that `ip address` lists",
+}
+
+
+class NoPortError(ExpectedError):
+    """Raised where a server cannot listen at its port."""
 
 
 def without_password(place: str | None) -> str | None:
@@ -68,6 +82,24 @@ def lake_folder(place: str) -> str:
         shown = "as this URI does" if is_uri else repr(whole)
         raise typer.BadParameter(f"the path of a lake cannot hold {' or '.join(map(repr, found))}: {shown}.")
     return place
+
+
+def file_to_write(file: Path | None) -> Path | None:
+    """A file that may be there or not. Raises: typer.BadParameter: its folder is not, and a path is easily mistyped."""
+    if file is not None and not file.absolute().parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {str(file.parent)!r}. Make it first, or name a file elsewhere.")
+    return file
+
+
+@contextmanager
+def port_had(host: str, port: int, option: str) -> Iterator[None]:
+    """Where a server takes its port. Raises: NoPortError: it cannot be had; an option names it."""
+    try:
+        yield
+    except OSError as error:
+        other = f"{error.strerror}. Give {{option}} another address"
+        said = _NO_PORT.get(error.errno or 0, other).format(option=option)
+        raise NoPortError(f"cannot listen at port {port} of {host}: {said}.") from error
 
 
 def absolute(place: str) -> str:
