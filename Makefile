@@ -17,13 +17,15 @@ SCHEDULERS := .venv-schedules
 SCHEDULERS_READY := $(SCHEDULERS)/.ready
 STORES := .venv-stores
 STORES_READY := $(STORES)/.ready
+MODELS := .venv-models
+MODELS_READY := $(MODELS)/.ready
 MANUAL := .venv-manual
 MANUAL_READY := $(MANUAL)/.ready
 AUDITOR := .venv-audit
 AUDITOR_READY := $(AUDITOR)/.ready
 LOCKED := requirements.in requirements-spark.in requirements-gates.in requirements-mcp.in requirements-checks.in \
 	bench/requirements.in tests/schedules/requirements.in tests/stores/requirements.in tests/audit/requirements.in \
-	tests/manual/requirements.in
+	tests/manual/requirements.in tests/models/requirements.in
 # make bench BENCH="allocation --rounds 5 --data /somewhere"; python -m bench --help tells more
 BENCH ?=
 # where there is Java; without it nothing starts Spark
@@ -31,7 +33,7 @@ JAVA := $(shell "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version >/dev/null 2>&1 &
 # make demo ENGINE=spark: the same tables, made by Spark on this machine
 ENGINE ?= local
 
-.PHONY: help demo test soak bench check audit page-check contracts manual zip wheel lock clean
+.PHONY: help demo test soak bench check audit sbom page-check contracts manual zip wheel lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -69,7 +71,7 @@ demo: $(if $(filter spark,$(ENGINE)),$(SPARK_READY),$(READY))  ## run the pipeli
 test: $(CHECKS_READY) $(if $(JAVA),$(SPARK_READY))  ## run the tests, in two processes where there are two cores; of Spark where Java is
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder
 
-soak: $(CHECKS_READY) $(SPARK_READY) $(SCHEDULERS_READY) $(STORES_READY) $(MANUAL_READY)  ## run the long tests that `make test` leaves out
+soak: $(CHECKS_READY) $(SPARK_READY) $(SCHEDULERS_READY) $(STORES_READY) $(MODELS_READY) $(MANUAL_READY)  ## run the long tests that `make test` leaves out
 	HINDSIGHT_SOAK=1 $(BIN)/python -m pytest --timeout 7200 -m "soak or random"
 
 $(PEERS_READY): bench/requirements.lock
@@ -87,6 +89,11 @@ $(STORES_READY): tests/stores/requirements.lock
 	$(STORES)/bin/python $(INSTALL) -r $<
 	@touch $(STORES_READY)
 
+$(MODELS_READY): tests/models/requirements.lock
+	$(PYTHON) -m venv $(MODELS)
+	$(MODELS)/bin/python $(INSTALL) --no-deps -r $<
+	@touch $(MODELS_READY)
+
 bench: $(CHECKS_READY) $(SPARK_READY) $(PEERS_READY)  ## measure the pipeline beside its peers, into bench/records
 	$(BIN)/python -m bench $(BENCH)
 
@@ -102,6 +109,10 @@ $(AUDITOR_READY): tests/audit/requirements.lock
 
 audit: $(AUDITOR_READY)  ## known vulnerabilities of what the locks pin (asks the Python package index itself)
 	$(AUDITOR)/bin/python tests/audit/audit_locks.py $(AUDITOR)/bin/pip-audit $(LOCKED:.in=.lock)
+
+sbom: $(CHECKS_READY) $(AUDITOR_READY) wheel  ## what the wheel holds and needs, with licences, beside it (CycloneDX)
+	$(AUDITOR)/bin/python tests/audit/bill_of_materials.py $(BIN)/python $$(ls -t dist/*.whl | head -1) \
+		requirements.lock requirements-spark.lock requirements-gates.lock requirements-mcp.lock
 
 page-check: $(CHECKS_READY)  ## look at the report of ./lake in Chromium at three widths (make demo first)
 	$(BIN)/python -m tests.page.browser lake/report.html $(PICTURES)

@@ -77,6 +77,11 @@ def test_every_file_of_the_folders_is_in_it(installed):
         assert files_below(installed.packages / "hindsight" / package) == files_below(ROOT / package)
 
 
+def test_its_licence_and_that_of_what_others_wrote_come_with_it(installed):
+    (told,) = installed.packages.glob("rocketmq_hindsight-*.dist-info/licenses")
+    assert files_below(told) == {"LICENSE", "hindsight/jobs/report/d3-LICENSE.txt"}
+
+
 def test_it_is_the_build_of_the_sources(installed, tmp_path):
     assert installed.run("hindsight", "--version", cwd=tmp_path).stdout.endswith(f"(build {own_build()})\n")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections import Counter
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -29,6 +30,8 @@ from hindsight.jobs.report.report_queries import Rows
 # plotly.js would be 4.8 MB on every page, reads markup in labels, and has no ownership matrix.
 _SCRIPTS = ("d3-parts.min.js", "time.js", "page.js", "find.js", "timeline.js", "matrix.js", "fleet.js", "sends.js")
 _GROUP = ("cluster", "collector", "consumer_group", "topic")
+_FITS, _LONGEST = 10, 13  # letters
+_BREAKS = re.compile(r"(?<=[_@#])(?=\w)|(?<=[a-z])(?=[A-Z])")
 _LISTED = (
     ("brokers", "brokers that were isolated"),
     ("producers", "producers"),
@@ -84,7 +87,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         bytecode_cache=_compiled(),
     )
-    environment.filters |= {"instant": instant, "count": count, "length_of": duration}
+    environment.filters |= {"instant": instant, "count": count, "length_of": duration, "breakable": breakable}
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     return environment
 
@@ -250,6 +253,12 @@ def instant(ms: int | None) -> str:
     if ms is None:
         return ""
     return Markup("<time>{}</time>").format(f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S}")
+
+
+def breakable(text: object) -> str:
+    """A name that may go on in the next line where a reader would break it, or where its run of letters is long."""
+    parts = _BREAKS.split(str(text)) if len(str(text)) > _FITS else [str(text)]
+    return Markup("<wbr>").join(part[n : n + _LONGEST] for part in parts for n in range(0, len(part), _LONGEST))
 
 
 def count(number: float | None) -> str:

@@ -12,6 +12,7 @@ import pytest
 from hindsight.jobs.running import delta_jars
 from hindsight.jobs.running.delta_jars import PACKAGES, SparkEnvironmentError, spark_defaults, verified
 from tests.audit.audit_locks import complaints, main
+from tests.audit.bill_of_materials import IncompleteError, bill, pinned
 
 ROOT = Path(__file__).parent.parent.parent
 LOCKS = sorted(path.relative_to(ROOT) for path in ROOT.rglob("requirements*.lock") if ".venv" not in str(path))
@@ -101,3 +102,66 @@ def test_an_audit_without_a_network_fails_and_says_why(tmp_path, capsys, prints,
     stand_in.chmod(0o755)
     assert main(str(stand_in), "a.lock") == code
     assert told in capsys.readouterr().out
+
+
+LICENSED = {"licenses": [{"license": {"id": "MIT"}}]}
+
+
+def installed(*parts: dict) -> dict:
+    """What cyclonedx-py says of an environment: the parts, and this project itself."""
+    own = {"bom-ref": "own", "name": "rocketmq-hindsight", "version": "1", **LICENSED}
+    return {
+        "metadata": {},
+        "components": [own, *parts],
+        "dependencies": [{"ref": "own", "dependsOn": ["rich==15", "ruff==1"]}, {"ref": "rich==15"}, {"ref": "ruff==1"}],
+    }
+
+
+def part(name: str, version: str, **more) -> dict:
+    return {"bom-ref": f"{name}=={version}", "name": name, "version": version, **more}
+
+
+@pytest.fixture
+def locks(tmp_path) -> list[Path]:
+    base, extra = tmp_path / "base.lock", tmp_path / "extra.lock"
+    base.write_text("rich==15 \\\n    --hash=sha256:0\ncolorama==1 ; sys_platform == 'win32' \\\n    --hash=sha256:0\n")
+    extra.write_text("rich==15 \\\n    --hash=sha256:0\nPandas[x]==2 \\\n    --hash=sha256:0\n")
+    return [base, extra]
+
+
+def test_a_wheel_s_materials_are_those_of_its_locks_and_the_drawing_library(tmp_path, locks):
+    assert list(pinned(locks)) == [("rich", "15", "required"), ("pandas", "2", "optional")]
+    wheel = tmp_path / "a.whl"
+    wheel.write_bytes(b"wheel")
+    parts = [part("rich", "15", **LICENSED), part("pandas", "2", **LICENSED), part("ruff", "1", **LICENSED)]
+    made = bill(installed(*parts), wheel, locks, b"drawing")
+    assert {one["name"]: one["scope"] for one in made["components"]} == {
+        "rich": "required",
+        "pandas": "optional",
+        "d3": "required",
+    }
+    assert made["metadata"]["component"]["hashes"][0]["content"] == hashlib.sha256(b"wheel").hexdigest()
+    needed = {each["ref"]: each["dependsOn"] for each in made["dependencies"]}
+    assert needed == {"own": ["d3==7.9.0", "rich==15"], "rich==15": [], "d3==7.9.0": []}
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ([part("rich", "14", **LICENSED)], "rich 15 is locked, and 14 is installed; pandas 2 is locked, and none is"),
+        ([part("rich", "15"), part("pandas", "2", **LICENSED)], "rich 15 tells no licence"),
+    ],
+)
+def test_materials_that_are_not_there_or_without_a_licence_end_it(tmp_path, locks, parts, said):
+    with pytest.raises(IncompleteError, match=said):
+        bill(installed(*parts), tmp_path / "a.whl", locks, b"")
+
+
+def test_licences_of_what_others_wrote_are_in_the_wheel():
+    text = (ROOT / "setup.cfg").read_text(encoding="utf-8")
+    assert "license = Apache-2.0 AND ISC" in text
+    named = re.search(r"^license_files =\n((?: +.+\n)+)", text, re.MULTILINE)
+    heads = (
+        [(ROOT / name).read_text(encoding="utf-8").split(maxsplit=4)[:4] for name in named[1].split()] if named else []
+    )
+    assert heads == [["Apache", "License", "Version", "2.0,"], ["Copyright", "2010-2023", "Mike", "Bostock"]]

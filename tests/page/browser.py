@@ -21,6 +21,25 @@ def chromium() -> str | None:
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
+_BROKEN = """() => [...document.querySelectorAll('.scroll td, .scroll th')].flatMap(cell => {
+  const found = [], texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), range = document.createRange();
+  while (texts.nextNode()) for (const word of texts.currentNode.data.matchAll(/[\\p{L}\\p{N}]{2,13}/gu)) {
+    range.setStart(texts.currentNode, word.index);
+    range.setEnd(texts.currentNode, word.index + word[0].length);
+    const lines = new Set([...range.getClientRects()].map(part => Math.round(part.top)));
+    if (lines.size > 1 && !/[a-z][A-Z]/.test(word[0])) found.push(word[0]);
+  }
+  return found;
+})"""
+
+
+def broken_words(tab) -> list[str]:
+    """Words of tables that go on in another line: of those that a column of a sheet could hold."""
+    tab.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    tab.wait_for_timeout(300)
+    return tab.evaluate(_BROKEN)
+
+
 @contextmanager
 def looked_at(page: Path, width: int, query: str = "", scheme: str = "light", *, bare: bool = True) -> Iterator[tuple]:
     """A page of playwright's that is loaded and drawn, without its policy if bare, and its complaints until now."""

@@ -8,7 +8,7 @@ import pytest
 
 from hindsight.jobs.report.report_page import page
 from hindsight.jobs.report.report_queries import report_data
-from tests.page.browser import NO_CHROMIUM, WIDTHS, chromium, looked_at, main, violations
+from tests.page.browser import NO_CHROMIUM, WIDTHS, broken_words, chromium, looked_at, main, violations
 from tests.page.hostile import NAMES, hostile_data
 
 BROKERS, PRODUCERS = 200, 2000
@@ -116,6 +116,31 @@ def test_on_paper_nothing_runs_off_the_sheet_and_what_colour_says_stays(hostile,
         assert tab.evaluate("document.documentElement.scrollWidth") == sheet
         assert tab.evaluate(f"[...document.querySelectorAll('.chart svg')].filter({beyond}).length") == 0
         assert tab.evaluate("getComputedStyle(document.querySelector('.severity')).printColorAdjust") == "exact"
+
+
+@in_chromium
+@pytest.mark.parametrize(
+    ("media", "width"),
+    [*(("print", width) for width in SHEETS.values()), *(("screen", width) for width in WIDTHS.values())],
+)
+def test_names_of_tables_go_on_in_the_next_line_between_words(tmp_path, media, width):
+    data = hostile_data()
+    for row in (*data["rebalances"], *data["groups"], *data["failures"], *data["producers"]):
+        row |= {
+            "cluster": "DefaultCluster",
+            "consumer_group": "please_rename_unique_group_name_4",
+            "topic": "TopicTest",
+        }
+        row |= {"broker_name": "broker-a", "trigger_kind": "subscription_changed", "client_version": "5.3.3"}
+        row |= {"client_id": "10.20.30.40@22341#2503479679860", "failed_with": "RemotingTooMuchRequestException"}
+        row |= {"producer_group": "order_service_producer", "strategy": "AVG_BY_CIRCLE", "reasons": ["not recorded"]}
+    path = tmp_path / "report.html"
+    path.write_text(page(data), encoding="utf-8")
+    with looked_at(path, 1440) as (tab, _):
+        tab.emulate_media(media=media)
+        tab.set_viewport_size({"width": width, "height": 1000})
+        assert broken_words(tab) == []
+        assert tab.evaluate("document.documentElement.scrollWidth") == width
 
 
 @in_chromium

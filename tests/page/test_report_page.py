@@ -12,7 +12,7 @@ import pytest
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.report.report_fleet import CELLS
 from hindsight.jobs.report.report_now import as_of, to_find, wrong_now
-from hindsight.jobs.report.report_page import duration, headline, island, left_out, page
+from hindsight.jobs.report.report_page import breakable, duration, headline, island, left_out, page
 from hindsight.jobs.report.report_queries import dates_shown
 from hindsight.jobs.running.run_context import DateRange
 from tests.page.hostile import NAMES, SCRIPT, hostile_data
@@ -112,6 +112,20 @@ def test_a_window_and_a_cell_refer_to_their_names_by_place():
     (queue, cells) = told["matrices"][0]["queues"][0]
     assert (queue, cells) == (f"{SCRIPT}:0", [[0, 1, 0, [0, 1], 0]])
     assert told["matrices"][0]["found"] == [("DOUBLE_OWNED", "OPEN")]
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("short_name", ["short_name"]),
+        ("please_rename_unique", ["please_", "rename_", "unique"]),
+        ("10.0.0.1@22341#25", ["10.0.0.1@", "22341#", "25"]),
+        ("RemotingTimeoutException", ["Remoting", "Timeout", "Exception"]),
+        ("<b>" + "x" * 20, ["&lt;b&gt;" + "x" * 10, "x" * 10]),
+    ],
+)
+def test_a_name_may_go_on_in_the_next_line_where_a_reader_would_break_it(name, parts):
+    assert breakable(name) == "<wbr>".join(parts)
 
 
 @pytest.mark.parametrize(
