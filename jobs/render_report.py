@@ -12,6 +12,7 @@ from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.engines.asker import Asker, query, records
 from hindsight.jobs.lake.small_files import PAGE, page_of, store_at
 from hindsight.jobs.report.report_page import page
+from hindsight.jobs.report.report_parts import FOLDER, parts, write_parts
 from hindsight.jobs.report.report_queries import report_data
 from hindsight.jobs.running.run_context import NoSuchDatesError, RunContext
 from hindsight.schemas import INGESTED_FILE, PUBLICATION, QUALITY_RESULT, QUARANTINE, SCHEMA_VERSION
@@ -37,6 +38,9 @@ def written(asker: Asker, settings: Settings, context: RunContext) -> str:
         data = report_data(asker, settings.report, context.dates)
     if context.dates.is_given and data["dates"] is None:
         raise NoSuchDatesError(f"{lake.root} has no date from {context.dates}; the page stays as it was.")
+    beside = parts(asker, data)
+    write_parts(store_at(lake.spark, f"{lake.root.rstrip('/')}/{FOLDER}"), beside)
+    data["parts"] = [(part.kind, part.cluster, part.name, f"{FOLDER}/{part.file}") for part in beside]
     made = page(data)
     # A run that ends between the two leaves a page without a note, which the next one makes anew.
     lake.note(_SHOWN, None)

@@ -4,6 +4,7 @@
   const box = document.getElementById("find"), list = document.getElementById("found");
   if (!box) return;
   const MOST = 12, all = [...island.find, ...island.producers.map((p) => ["producer", p[2], p[1], "producers"])];
+  for (const link of document.querySelectorAll("#pages a")) all.push(["page of the " + link.dataset.kind, link.textContent, link.title, link.getAttribute("href")]);
 
   function rank([what, name], text) {
     const at = name.toLowerCase().indexOf(text);
@@ -24,7 +25,7 @@
       .sort((a, b) => rank(a, text) - rank(b, text));
     for (const [what, name, , anchor] of hits.slice(0, MOST)) {
       const item = document.createElement("li"), link = document.createElement("a"), kind = document.createElement("span");
-      link.href = "#" + anchor;
+      link.href = what.startsWith("page ") ? anchor : "#" + anchor;
       link.textContent = name;
       kind.textContent = " " + what;
       kind.className = "quiet";

@@ -66,6 +66,7 @@ def page(data: dict[str, Any]) -> str:
             now=wrong_now(data),
             as_of=as_of(data),
             headline=headline(data),
+            own_pages={(cluster, named): link for _, cluster, named, link in data["parts"]},
             left_out=left_out(data),
             island=island(data),
             style=Markup(_asset("page.css")),
@@ -74,6 +75,11 @@ def page(data: dict[str, Any]) -> str:
             hashes=[_digest(start), _digest(drawings)],
         )
     )
+
+
+def part_page(part: Any) -> str:
+    """The text of a page of one group or broker."""
+    return _environment().get_template("part.html.j2").render(part=part)
 
 
 @cache

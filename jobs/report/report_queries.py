@@ -92,7 +92,7 @@ def report_data(asker: Asker, bounds: Report, asked: DateRange = EVERY_DATE) -> 
         "fleet_step": fleet.step(report_fleet.CELLS, unit=60_000),
         **bounds.model_dump(),
     }
-    groups = [_with_families(row) for row in records(asker, query("queries", "groups").format(**values))]
+    groups = [with_families(row) for row in records(asker, query("queries", "groups").format(**values))]
     _keep_matrices(asker, groups)
     names = [
         *_LISTS,
@@ -108,10 +108,12 @@ def report_data(asker: Asker, bounds: Report, asked: DateRange = EVERY_DATE) -> 
         "dates": {"first": dates[0].isoformat(), "last": dates[1].isoformat()} if dates else None,
         "stretch": {**stretch._asdict(), "step": values["step"], "send_step": values["send_step"]},
         "fleet_stretch": {"begin": fleet.begin, "step": values["fleet_step"]},
-        "groups": _plain(groups),
+        "groups": plain(groups),
         "unjudged": list(told_of(not_judged(asker, last=values["last"]), most=_MOST_UNJUDGED)),
+        "bounds": values,
+        "parts": [],
         **{name: [] for name in (*_TIMELINE, *_MATRICES)},
-        **_plain(found),
+        **plain(found),
     }
 
 
@@ -129,7 +131,7 @@ def _stretch(asker: Asker, name: str, of_dates: str) -> Stretch:
     return Stretch(row["begins"] or 0, row["ends"] or 0, row.get("recorded") or row["ends"] or 0)
 
 
-def _with_families(group: Record) -> Record:
+def with_families(group: Record) -> Record:
     """A group with the first of its members that are not Java's, each with its family."""
     rules = group.pop("member_rules")
     others = (rule for rule in rules or () if rule["profile"] and not rule["profile"].startswith("P"))
@@ -144,7 +146,7 @@ def _keep_matrices(asker: Asker, groups: Rows) -> None:
     asker.name("report_group", pa.table({n: pa.array([group[n] for group in kept], pa.string()) for n in names}))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A value as JSON can hold it."""
     if value is None or isinstance(value, (str, int, float)):
         return value
@@ -154,5 +156,5 @@ def _plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, dict):
         # What is plain already is most of it.
-        return {name: each if type(each) in _PLAIN else _plain(each) for name, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list) else value
+        return {name: each if type(each) in _PLAIN else plain(each) for name, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list) else value

@@ -24,7 +24,7 @@ def hostile_data() -> dict:
         "fleet_brokers fleet_cells producer_findings producer_finding_codes failures call_results doubts "
         "route_changes routes_missing delays rebalances rebalance_events"
     )
-    data: dict = {name: [] for name in lists.split()}
+    data: dict = {name: [] for name in [*lists.split(), "parts"]}
     data["dates"] = {"first": "2026-11-15", "last": "2026-11-21"}
     data["stretch"] = {"begin": _T0, "end": _T0 + 600_000, "recorded": _T0 + 600_000, "step": 2500, "send_step": 5000}
     data["unjudged"] = list(NAMES)

@@ -1,0 +1,244 @@
+"""Pages of single groups and brokers, where a fleet has more of them than the first page lists.
+
+They lie in a folder beside it and hold no script. They say what stays so until something happens: what every round
+counts further is left to the first page, so a healthy group's page stays as it was written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from hindsight.jobs.engines.asker import Asker, Record, as_records, query
+from hindsight.jobs.lake.small_files import Store
+from hindsight.jobs.report.report_fleet import with_worst
+from hindsight.jobs.report.report_page import part_page
+from hindsight.jobs.report.report_queries import plain, with_families
+from hindsight.jobs.running.places import own_build
+
+FOLDER = "report"
+WINDOWS_OF_EACH = 50
+_INDEX = "written.json"
+_ALL = 1_000_000  # rows of a list, of all groups or brokers together
+
+Columns = tuple[tuple[str, str, str], ...]
+
+
+class _List(NamedTuple):
+    """A list on a page: its query, the column of the page's name, its heading, and what it shows."""
+
+    query: str
+    by: str
+    heading: str
+    columns: Columns
+
+
+_INCIDENTS: Columns = (
+    ("severity", "Severity", "severity"),
+    ("state", "State", ""),
+    ("root_cause", "Cause", ""),
+    ("opened_at", "Opened", "instant"),
+    ("last_seen_at", "Last seen", "instant"),
+    ("resolved_at", "Resolved", "instant"),
+    ("lag_now", "Messages behind", "count"),
+    ("sentence", "Sentence", ""),
+    ("incident_id", "Incident", "code"),
+)
+_LISTS = {
+    "group": (
+        _List("incidents", "consumer_group", "Incidents", _INCIDENTS),
+        _List(
+            "groups",
+            "consumer_group",
+            "Topics",
+            (
+                ("topic", "Topic", ""),
+                ("kinds", "Members", "list"),
+                ("families", "Families", "list"),
+                ("strategy", "Strategy", ""),
+                ("strategy_source", "Known from", ""),
+                ("drift", "Rounds with drift", "count"),
+                ("scope_reason", "Why the rules of ownership do not apply", ""),
+            ),
+        ),
+        _List(
+            "owners",
+            "consumer_group",
+            "Owners of queues when it was last read",
+            (
+                ("topic", "Topic", ""),
+                ("broker_name", "Broker", ""),
+                ("queue_id", "Queue", "count"),
+                ("owners", "Owners", "list"),
+            ),
+        ),
+        _List(
+            "findings",
+            "consumer_group",
+            "Findings",
+            (
+                ("severity", "Severity", "severity"),
+                ("topic", "Topic", ""),
+                ("code", "Code", ""),
+                ("rounds", "Rounds", "count"),
+                ("first_at", "First", "instant"),
+                ("last_at", "Last", "instant"),
+                ("sentence", "Last sentence", ""),
+            ),
+        ),
+        _List(
+            "rebalances",
+            "consumer_group",
+            "Rebalances",
+            (
+                ("day", "Day", ""),
+                ("trigger_kind", "Trigger", ""),
+                ("rebalances", "Rebalances", "count"),
+                ("failed", "Failed", "count"),
+                ("queues_moved", "Queues taken", "count"),
+                ("longest_took_s", "Longest to the new queues", "length_of"),
+                ("longest_unread_s", "Unread, one queue", "length_of"),
+            ),
+        ),
+        _List(
+            "delays",
+            "consumer_group",
+            "Delay at worst",
+            (
+                ("topic", "Topic", ""),
+                ("queues", "Queues", "count"),
+                ("messages", "Messages behind", "count"),
+                ("at_least", "Seconds behind, at least", "count"),
+                ("at_most", "at most", "count"),
+            ),
+        ),
+    ),
+    "broker": (
+        _List("incidents", "cause_key", "Incidents", _INCIDENTS),
+        _List(
+            "producer_findings",
+            "subject",
+            "Findings",
+            (
+                ("severity", "Severity", "severity"),
+                ("code", "Code", ""),
+                ("from", "From", "instant"),
+                ("to", "To", "instant"),
+                ("certainty", "Certainty", ""),
+                ("sentence", "Sentence", ""),
+            ),
+        ),
+        _List(
+            "fleet_brokers",
+            "broker_name",
+            "Minutes in which active producers refused it",
+            (("refused", "By somebody", "count"), ("by_half", "By half or more", "count")),
+        ),
+        _List(
+            "windows",
+            "broker_name",
+            f"Windows in which a producer held it not available, the {WINDOWS_OF_EACH} longest",
+            (
+                ("producer_group", "Producer group", ""),
+                ("client_id", "Client id", ""),
+                ("state", "State", ""),
+                ("window_start", "From", "instant"),
+                ("window_end", "To", "instant"),
+                ("end_reason", "Ended by", ""),
+                ("trigger_latency_ms", "Opened at, ms", "count"),
+                ("certainty", "Certainty", ""),
+            ),
+        ),
+        _List(
+            "failures",
+            "broker_name",
+            "Attempts that were not answered SEND_OK",
+            (
+                ("failed_with", "Failed with", ""),
+                ("response_code", "Code", "count"),
+                ("attempts", "Attempts", "count"),
+                ("saved", "Stored after all", "count"),
+                ("lost", "Failed in the end", "count"),
+            ),
+        ),
+    ),
+}
+# Whose rows say which groups and brokers there are, and in which column.
+_NAMING = {
+    "group": ("consumer_group", ("groups",)),
+    "broker": ("broker_name", ("send_totals", "fleet_brokers", "windows")),
+}
+
+
+class Part(NamedTuple):
+    """A page: of a group or of a broker, in which cluster, its name, and its lists' rows."""
+
+    kind: str
+    cluster: str
+    name: str
+    lists: list[tuple[str, Columns, list[Record]]]
+
+    @property
+    def file(self) -> str:
+        """Its file's name, which no recorded name gets into."""
+        return f"{self.kind}-{_digest([self.cluster, self.name])[:16]}.html"
+
+
+def parts(asker: Asker, data: Mapping[str, Any]) -> list[Part]:
+    """The pages beside a first page of this data; none: that lists all groups and brokers by itself."""
+    bounds, groups, brokers = data["bounds"], data["groups"], data["send_totals"]
+    if not any(rows and rows[0]["of_all"] > len(rows) for rows in (groups, brokers)):
+        return []
+    of_all = brokers[0]["of_all"] if brokers else 1
+    wide = {**bounds, "rows": _ALL, "brokers": _ALL, "groups": _ALL, "windows": WINDOWS_OF_EACH * of_all}
+    names = sorted({each.query for lists in _LISTS.values() for each in lists} | {"send_totals"})
+    answers = asker.answers([query("queries", name).format(**wide) for name in names])
+    found = {name: as_records(rows) for name, rows in zip(names, answers, strict=True)}
+    found["groups"] = [with_families(row) for row in found["groups"]]
+    found["fleet_brokers"] = [row for row in map(with_worst, found["fleet_brokers"]) if row["refused"]]
+    return [part for kind in _LISTS for part in _of_kind(kind, found)]
+
+
+def _of_kind(kind: str, found: Mapping[str, list[Record]]) -> Iterable[Part]:
+    column, naming = _NAMING[kind]
+    names = {(row["cluster"], row[column]) for each in naming for row in found[each]}
+    rows = [_by_name(each, found[each.query]) for each in _LISTS[kind]]
+    for cluster, name in sorted(names):
+        lists = [
+            (each.heading, each.columns, of[cluster, name])
+            for each, of in zip(_LISTS[kind], rows, strict=True)
+            if (cluster, name) in of
+        ]
+        yield Part(kind, cluster, name, lists)
+
+
+def _by_name(shown: _List, rows: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
+    """Rows of a list by cluster and name, with what it shows of them."""
+    found: dict[tuple[str, str], list[Record]] = {}
+    for row in rows:
+        kept = {key: plain(row[key]) for key, _, _ in shown.columns}
+        found.setdefault((row["cluster"], row[shown.by]), []).append(kept)
+    return found
+
+
+def write_parts(store: Store, made: Iterable[Part]) -> int:
+    """Write those that say something else than before, and remove those that are gone; how many were written."""
+    there, known = {*store.names()}, json.loads(store.read(_INDEX) or "{}")
+    own, by_file = own_build(), {part.file: part for part in made}
+    digests = {file: _digest([own, part]) for file, part in by_file.items()}
+    changed = [file for file in by_file if file not in there or known.get(file) != digests[file]]
+    gone = {file for file in there if file.endswith(".html")} - by_file.keys()
+    if changed or gone:
+        store.delete(_INDEX)  # a run that ends in between leaves all to be written anew
+        for file in changed:
+            store.write(file, part_page(by_file[file]))
+        for file in gone:
+            store.delete(file)
+        store.write(_INDEX, json.dumps(digests))
+    return len(changed)
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()

@@ -1,0 +1,113 @@
+"""Pages of single groups and brokers: made where the first page cannot list all, written only where they changed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hindsight.jobs import render_report
+from hindsight.jobs.engines.asker import records
+from hindsight.jobs.engines.local_asker import LocalAsker
+from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.lake.small_files import LocalStore
+from hindsight.jobs.report.report_page import part_page
+from hindsight.jobs.report.report_parts import Part, write_parts
+from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import DRIFT_INCIDENT
+from tests.page.hostile import NAMES
+from tests.page.test_report_page import Elements
+from tests.pipeline.random_tables import one_row
+
+LINK = re.compile(r'<a href="(report/[^"]+)"')
+
+
+@pytest.fixture(scope="module")
+def lake(sampled, tmp_path_factory) -> Path:
+    """The samples' lake, to be written to."""
+    folder = tmp_path_factory.mktemp("parts") / "lake"
+    shutil.copytree(sampled, folder)
+    return folder
+
+
+@pytest.fixture
+def rendered(lake, settings):
+    """With a bound of the lists: the first page's text; what the pages beside it say, and when each was written."""
+
+    def render(rows: int) -> tuple[str, dict[str, str], dict[str, int]]:
+        report = settings.report.model_copy(update={"rows": rows, "brokers": rows})
+        asker = LocalAsker(LocalLake(str(lake), retention_days=7))
+        render_report.written(asker, settings.model_copy(update={"report": report}), RunContext(""))
+        files = sorted((lake / "report").glob("*.html"))
+        said = {f"report/{file.name}": file.read_text(encoding="utf-8") for file in files}
+        first = (lake / "report.html").read_text(encoding="utf-8")
+        return first, said, {f"report/{file.name}": file.stat().st_mtime_ns for file in files}
+
+    return render
+
+
+def titled(said: dict[str, str], what: str) -> str:
+    (file,) = [file for file, text in said.items() if f"<title>{what}: hindsight report</title>" in text]
+    return file
+
+
+def test_each_group_and_broker_has_a_page_that_the_first_one_leads_to(rendered, lake):
+    first, said, _ = rendered(1)
+    asker = LocalAsker(LocalLake(str(lake), retention_days=7))
+    groups = {row["consumer_group"] for row in records(asker, "SELECT DISTINCT consumer_group FROM group_round")}
+    brokers = {row["broker_name"] for row in records(asker, "SELECT DISTINCT broker_name FROM send_attempt")}
+    assert len(groups) > 5 and len(brokers) == 3 and len(said) == len(groups) + len(brokers)
+    assert {*LINK.findall(first)} == said.keys()
+    page = said[titled(said, "group g_mix")].replace("<wbr>", "")
+    assert "MIXED_STRATEGY" in page and "g_avg" not in page
+    windows = records(asker, "SELECT client_id FROM broker_availability_window WHERE broker_name = 'broker-a'")
+    page = Elements(said[titled(said, "broker broker-a")])
+    assert all(row["client_id"] in "".join(page.text) for row in windows)
+    assert "script" not in page.tags
+
+
+def test_only_what_changed_is_written_and_what_is_gone_removed(rendered, lake):
+    _, _, before = rendered(1)
+    assert rendered(1)[2] == before
+    more = one_row(DRIFT_INCIDENT, cluster="oracle", consumer_group="g_avg", severity="HIGH", state="OPEN")
+    LocalLake(str(lake), retention_days=7).append(DRIFT_INCIDENT, more)
+    _, said, after = rendered(1)
+    assert [file for file in after if after[file] != before[file]] == [titled(said, "group g_avg")]
+    first, said, _ = rendered(200)
+    assert (said, LINK.findall(first), "Pages of single groups" in first) == ({}, [], False)
+
+
+class Broken(LocalStore):
+    """A folder whose run ends at the second page."""
+
+    def write(self, name: str, text: str) -> None:
+        if len(self.names()) > 1:
+            raise KeyboardInterrupt
+        super().write(name, text)
+
+
+def test_a_run_that_ends_in_between_leaves_nothing_that_is_taken_for_written(tmp_path):
+    columns = (("sentence", "Sentence", ""),)
+
+    def made(sentence: str) -> list[Part]:
+        return [Part("group", "c", name, [("Findings", columns, [{"sentence": sentence}])]) for name in "abc"]
+
+    store = LocalStore(tmp_path)
+    assert (write_parts(store, made("old")), write_parts(store, made("old"))) == (3, 0)
+    for file in tmp_path.glob("*.html"):
+        file.unlink()
+    with pytest.raises(KeyboardInterrupt):
+        write_parts(Broken(tmp_path), made("new"))
+    assert write_parts(store, made("old")) == 3
+    assert all("old" in file.read_text() for file in tmp_path.glob("*.html"))
+
+
+def test_hostile_names_are_text_and_get_into_no_file_s_name():
+    columns = (("client_id", "Client", ""), ("owners", "Owners", "list"))
+    for name in NAMES:
+        part = Part("broker", name, name, [("Owners", columns, [{"client_id": name, "owners": [name]}])])
+        assert re.fullmatch(r"broker-[0-9a-f]{16}\.html", part.file)
+        elements = Elements(part_page(part))
+        assert not {"script", "img"} & {*elements.tags} and "".join(elements.text).count(name) >= 4
