@@ -134,9 +134,9 @@ def test_instants_are_those_of_utc_wherever_the_machine_is(lake):
         from hindsight.jobs.engines.asker import records
         from hindsight.jobs.engines.local_asker import LocalAsker
         from hindsight.jobs.engines.local_lake import LocalLake
-        from hindsight.jobs.report.report_queries import _plain
+        from hindsight.jobs.report.report_queries import plain
         (row,) = records(LocalAsker(LocalLake({lake.root!r}, retention_days=7)), {query!r})
-        print(row["captured_at"], row["day"], row["it"], _plain(row["captured_at"]))"""
+        print(row["captured_at"], row["day"], row["it"], plain(row["captured_at"]))"""
     elsewhere = {**os.environ, "TZ": "Asia/Shanghai"}
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, env=elsewhere, capture_output=True, text=True, check=False

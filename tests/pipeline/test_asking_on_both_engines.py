@@ -28,6 +28,7 @@ from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.sql_views import views
 from hindsight.jobs.explaining.explain_row import NotOneRowError, explain
+from hindsight.jobs.report.report_parts import parts
 from hindsight.jobs.report.report_queries import report_data
 from hindsight.jobs.running.run_context import NoSuchDatesError, RunContext
 from hindsight.schemas import TABLES
@@ -40,8 +41,8 @@ from tests.pipeline.test_story_of_the_capture import examples
 
 ROOT = Path(__file__).parent.parent.parent
 QUERIES = sorted(path.stem for path in (ROOT / "jobs/report/queries").glob("*.sql"))
-# Of the page's queries, those that only tell the others what to ask for.
-AHEAD = {"dates", "stretch", "fleet_span"}
+# Of the page's queries, those that only tell the others what to ask for, and what is for pages of single groups.
+AHEAD, BESIDE = {"dates", "stretch", "fleet_span"}, {"owners"}
 # What the whole capture has nothing of.
 NOTHING = {
     *("refused", "refused_lines", "checks", "failed_checks", "publications"),
@@ -87,7 +88,7 @@ def pages(askers, settings):
     return {engine: report_data(asker, settings.report) for engine, asker in askers.items()}
 
 
-@pytest.mark.parametrize("name", [name for name in QUERIES if name not in AHEAD])
+@pytest.mark.parametrize("name", [name for name in QUERIES if name not in AHEAD | BESIDE])
 def test_a_query_of_the_page_has_the_same_rows_in_the_same_order(pages, name):
     assert pages["local"][name] == pages["spark"][name]
     assert pages["local"][name] or name in NOTHING
@@ -96,6 +97,16 @@ def test_a_query_of_the_page_has_the_same_rows_in_the_same_order(pages, name):
 def test_the_rest_of_the_page_is_the_same(pages):
     assert pages["local"] == pages["spark"]
     assert pages["local"]["dates"] == {"first": "2026-11-21", "last": "2026-11-21"}
+
+
+def test_pages_of_single_groups_and_brokers_say_the_same(askers, pages):
+    made = {
+        engine: parts(asker, pages[engine] | {"groups": pages[engine]["groups"][:1]})
+        for engine, asker in askers.items()
+    }
+    assert made["local"] == made["spark"]
+    assert {heading for part in made["local"] for heading, _, _ in part.lists} >= {"Topics", "Incidents", "Rebalances"}
+    assert any(rows for part in made["local"] for heading, _, rows in part.lists if heading.startswith("Owners"))
 
 
 def test_the_summary_is_the_same(askers):
