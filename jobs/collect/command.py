@@ -17,7 +17,6 @@ from hindsight.jobs.collect.collector import Plan, run_collector
 from hindsight.jobs.collect.landing_writer import Limits
 from hindsight.jobs.collect.questions import Shard, shard_of
 from hindsight.jobs.collect.server import Manners, split_address
-from hindsight.jobs.running.places import file_to_write
 from hindsight.udfs.remoting.remoting_frames import Credentials, CredentialsError, credentials_of, read_credentials
 
 _CLUSTER = re.compile(r"[A-Za-z0-9_.\-]{1,255}")
@@ -68,8 +67,7 @@ def plan_of(
         str | None, typer.Option(help="I/N: ask for the I-th of N parts of the cluster; others ask for the rest.")
     ] = None,
     metrics: Annotated[
-        Path | None,
-        typer.Option(dir_okay=False, callback=file_to_write, help="OpenMetrics file to write after each sweep."),
+        Path | None, typer.Option(dir_okay=False, help="OpenMetrics file to write after each sweep.")
     ] = None,
 ) -> Plan:
     """What the options say; its parameters are the options of ``collect``.
@@ -78,6 +76,8 @@ def plan_of(
     """
     if once and rounds not in (None, 1):
         raise typer.BadParameter("--once and --rounds contradict each other.")
+    if metrics and not metrics.absolute().parent.is_dir():
+        raise typer.BadParameter(f"--metrics {str(metrics)!r}: there is no folder {str(metrics.parent)!r}.")
     part = _shard(shard)
     return Plan(
         name_servers=_name_servers(name_server),
