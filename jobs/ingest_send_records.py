@@ -7,7 +7,7 @@ from hindsight.jobs.command_line import main
 from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.engines.runner import Runner
 from hindsight.jobs.intake.ingestion import Arrived, Intake, take_in
-from hindsight.jobs.producers.producer_cut import name_brokers
+from hindsight.jobs.producers.broker_naming import name_brokers
 from hindsight.jobs.running.run_context import IntakeResult, RunContext
 from hindsight.schemas import LOST_LINES, PRODUCER_INSTANCE, SEND_ATTEMPT, Table
 from hindsight.udfs.landing.landed_rows import Reach

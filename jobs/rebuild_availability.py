@@ -8,9 +8,9 @@ from hindsight.conf.settings import Settings, as_text, fingerprint
 from hindsight.jobs.command_line import main
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.engines.runner import Runner
+from hindsight.jobs.producers.broker_naming import names_by_date
 from hindsight.jobs.producers.kept_producers import ProducerWalks
 from hindsight.jobs.producers.producer_buckets import watched_ms
-from hindsight.jobs.producers.producer_cut import names_by_date
 from hindsight.jobs.producers.producer_derivation import DERIVED, derive
 from hindsight.jobs.publishing.publication import Derivation, Stretch, publish
 from hindsight.jobs.running.run_context import PublicationResult, RunContext

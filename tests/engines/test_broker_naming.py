@@ -11,7 +11,7 @@ import pytest
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.jobs.producers.producer_cut import KnownAddress, StoreHosts, name_brokers
+from hindsight.jobs.producers.broker_naming import KnownAddress, StoreHosts, name_brokers
 from hindsight.schemas import SEND_ATTEMPT, TOPIC_ROUTE, Table
 from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.landing.landing_formats import HOOK, TRACE

@@ -13,7 +13,7 @@ from hindsight.jobs.engines.arrow_lake import Where
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_upkeep import LocalUpkeep
 from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.jobs.producers.producer_cut import names_by_date
+from hindsight.jobs.producers.broker_naming import names_by_date
 from hindsight.jobs.publishing.publication import Derivation, publish
 from hindsight.jobs.publishing.publication_record import half_published, renew
 from hindsight.jobs.publishing.quality_gate import GateFailedError

@@ -6,7 +6,7 @@ from time import process_time
 
 import pytest
 
-from hindsight.jobs.producers.producer_cut import KnownAddress, StoreHosts
+from hindsight.jobs.producers.broker_naming import KnownAddress, StoreHosts
 from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
 from hindsight.udfs.formats.trace_topic_lines import MOST_RECORDS, parse_trace_topic
 from hindsight.udfs.landing.landing_formats import FORMATS
