@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from hindsight.schemas import TOPIC_ROUTE
 from hindsight.schemas.arrow_types import arrow_schema
+from hindsight.conf.settings_file import load_settings
 from hindsight.udfs.producer.recorded_inputs import with_read_ms
-from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS, RecordedRoutes, entries_of
+from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS, RecordedRoutes, Route, entries_of
 
 
 def row(captured_ms, broker, order=None):
@@ -41,6 +42,15 @@ ROUTES = RecordedRoutes(
 )
 def test_those_of_the_last_poll_and_the_one_before(now_ms, brokers):
     assert ["".join(sorted(route.brokers())) for route in ROUTES.held("T", now_ms)] == brokers
+
+
+def test_one_poll_that_a_silent_name_server_swallows_is_thinkable_and_two_are_not():
+    """By the settings as they come: polls each 30 s, and the failed one waits 3 s (ClientConfig of 4.9.8 and 5.3.3)."""
+    options = load_settings().replay
+    ms = {"stale_ms": 1000 * options.route_stale_s, "valid_ms": 1000 * options.route_valid_s}
+    routes = RecordedRoutes([row(at, "a" if at < 60_000 else "b") for at in range(0, 300_000, 15_000)], **ms)
+    held = {after: [*map(Route.brokers, routes.held("T", 60_000 + 1000 * after))] for after in (63, 64, 90)}
+    assert held == {63: [{"a"}, {"b"}], 64: [{"b"}], 90: [{"b"}]}
 
 
 def test_a_route_that_no_client_can_read_is_not_held():
