@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hindsight.conf.settings_file import load_settings
 from hindsight.schemas import TOPIC_ROUTE
 from hindsight.schemas.arrow_types import arrow_schema
-from hindsight.conf.settings_file import load_settings
 from hindsight.udfs.producer.recorded_inputs import with_read_ms
 from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS, RecordedRoutes, Route, entries_of
 
