@@ -226,12 +226,14 @@ def latest(spark: SparkSession, path: str) -> Any:
 
 
 def _files_of(added: DataFrame, *, dated: bool) -> list[DataFile]:
-    """What Delta says of a version's files, by their paths: a job of Spark's, however few they are."""
+    """What Delta says of a version's files, older ones first: a job of Spark's, however few they are."""
     day = "CAST(partitionValues['event_date'] AS DATE)" if dated else "CAST(NULL AS DATE)"
     counted = "CAST(get_json_object(stats, '$.numRecords') AS BIGINT)"
-    told = rows_of(added.selectExpr("path", "size", f"{counted} AS rows", f"{day} AS event_date"))
-    found = (DataFile(unquote(row.path), row.size, row.rows, row.event_date) for row in told)
-    return sorted(found, key=lambda file: file.path)
+    least, most = (f"get_json_object(stats, '$.{bound}Values.cluster')" for bound in ("min", "max"))
+    of_one = f"IF({least} = {most}, {least}, NULL) AS cluster"
+    told = added.selectExpr("path", "size", f"{counted} AS rows", f"{day} AS event_date", of_one, "modificationTime")
+    in_order = sorted(rows_of(told), key=lambda row: (row.modificationTime, row.path))
+    return [DataFile(unquote(path), *said) for path, *said, _ in in_order]
 
 
 def _summed(rows: DataFrame, table: Table, columns: Sequence[str]) -> DataFrame:
