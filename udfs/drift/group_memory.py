@@ -29,12 +29,12 @@ from hindsight.udfs.drift.disturbances import (
     ROLLOUT,
     SUBSCRIPTION,
     Disturbance,
-    Standings,
     grace_end,
     interval_s,
     membership_changes,
     route_changes,
 )
+from hindsight.udfs.drift.queue_standings import Standings
 
 # Refusals that say something: what was asked is a proxy, or there is no such group.
 _TOLD_IN_VAIN = tuple(f"refused, CODE {code}" for code in (NOT_SUPPORTED, TOPIC_NOT_EXIST))

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.producer.fault_fold import writable_brokers
+from hindsight.udfs.producer.isolation_rules import writable_brokers
 from hindsight.udfs.producer.minute_counts import MINUTE_MS, MINUTES, HeldMinutes, MinuteCounts, standing_of
 from hindsight.udfs.producer.producer_finding import Fleet, FleetMinute, Refusals
 from hindsight.udfs.producer.producer_rows import FLEET_MINUTE, INSTANT

@@ -16,8 +16,8 @@ import pyarrow as pa
 from hindsight.udfs.producer.attempt_columns import ATTEMPTS, encoded, instants
 from hindsight.udfs.producer.attempt_facts import Cuts
 from hindsight.udfs.producer.choice_fold import ChoiceJudge
-from hindsight.udfs.producer.clock_steps import ClockSteps
 from hindsight.udfs.producer.fault_fold import Stretches, joined
+from hindsight.udfs.producer.found_gaps import ClockSteps
 from hindsight.udfs.producer.minute_counts import MinuteCounts
 from hindsight.udfs.producer.producer_fold import State
 from hindsight.udfs.producer.producer_lives import Producer

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hindsight.udfs.producer.fault_fold import all_isolated, long_isolation
+from hindsight.udfs.producer.isolation_rules import all_isolated, long_isolation
 from hindsight.udfs.producer.minute_counts import CERTAINTIES, MINUTE_MS, MINUTES
 from hindsight.udfs.producer.producer_finding import (
     Finding,

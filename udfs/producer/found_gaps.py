@@ -1,23 +1,18 @@
-"""Attempts of a date part by part in; when their host's clock stepped back, out.
+"""Attempts of a date in; gaps that they themselves show out: a clock that stepped back, settings, two processes.
 
-What the clock showed twice stands mixed in the record: an update of the first time may come after one of the second.
-Message ids show it. Their last digits count the messages of a process (MessageClientIDSetter, 4.0.0 to 5.5.0), so of
-two sends that begin one after the other the later one has the higher number, but for threads that overtake each other
-by an instant.
+**The clock stepped back.** What the clock showed twice stands mixed in the record: an update of the first time may come
+after one of the second. Message ids show it. Their last digits count the messages of a process (MessageClientIDSetter,
+4.0.0 to 5.5.0), so of two sends that begin one after the other the later one has the higher number, but for threads
+that overtake each other by an instant. Numbers that go back all the time count something else, and say nothing.
 
-Numbers that go back all the time count something else, and say nothing.
+**Settings changed.** Switch and ladders can be set while a producer runs, and no line says so. A client that stopped to
+go by its table takes brokers that it should avoid as often as the others: so often that of the sends that had another
+choice at least half as many went to avoided brokers as the shares of brokers would bring them. A client that goes by it
+takes none, and a few choices that somebody else made for it are far fewer: they stay impossible.
 
-Impossible choices of a date and what was sent after the first of them in; whose settings changed meanwhile, out.
-
-Switch and ladders can be set while a producer runs, and no line says so. A client that stopped to go by its table takes
-brokers that it should avoid as often as the others: so often that of the sends that had another choice at least half as
-many went to avoided brokers as the shares of brokers would bring them. A client that goes by it takes none, and a few
-choices that somebody else made for it are far fewer: they stay impossible.
-
-Attempts of a date in; when two processes sent under one producer group and client id, out.
-
-Each process has a fault table of its own, so attempts of two must not be replayed as one. Two things show them, where
-ids of containers on bridged networks are alike (before 4.9.0: ``172.17.0.2@1``):
+**Two processes** under one producer group and client id. Each has a fault table of its own, so attempts of two must not
+be replayed as one. Two things show them, where ids of containers on bridged networks are alike (before 4.9.0:
+``172.17.0.2@1``):
 
 - message ids. What stands before their last 12 digits (host, pid and class loader: MessageClientIDSetter, 4.0.0 to
   5.5.0) is one process's own. Two such heads that take turns are two processes; one that ends before the other begins
@@ -78,6 +73,9 @@ TRACES = pa.schema(
 )
 _MERGED = {"attempts": "sum", "first": "min", "last": "max"}
 _KEYS = [name for name in TRACES.names if name not in _MERGED]
+
+
+# -- the clock stepped back ------------------------------------------------------------------------------------------
 
 
 class ClockSteps:
@@ -181,6 +179,9 @@ def _numbers(a: Attempts) -> tuple[IntArray, BoolArray]:
     return number, long & (digits >= 0).all(axis=1)
 
 
+# -- settings changed ------------------------------------------------------------------------------------------------
+
+
 class Tally(NamedTuple):
     """Of sends that had another choice: those that went to avoided brokers, and how many their shares would bring."""
 
@@ -268,6 +269,9 @@ def explained(verdicts: pa.Table, rows: Sequence[Mapping[str, Any]], changes: Ma
         column = pc.if_else(which, pa.scalar(value), verdicts[name])
         verdicts = verdicts.set_column(place, verdicts.schema.field(name), column)
     return verdicts
+
+
+# -- two processes under one id --------------------------------------------------------------------------------------
 
 
 def traces_of(table: pa.Table, midnight_ms: int, cuts: Cuts) -> pa.Table:
