@@ -19,7 +19,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from hindsight.jobs.lake.lake_lease import LeaseFolder, take
 from hindsight.jobs.lake.small_files import LocalStore
-from hindsight.jobs.running.places import own_build, own_release
+from hindsight.jobs.running.own_release import own_build, own_release
 from hindsight.jobs.running.run_context import DateRange, Step
 from hindsight.jobs.running.run_metrics import write_metrics
 from tests.commands import command

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hindsight.jobs.running.places import own_build
+from hindsight.jobs.running.own_release import own_build
 
 pytestmark = pytest.mark.soak
 ROOT = Path(__file__).parent.parent

@@ -15,7 +15,7 @@ import hindsight.schemas as schemas
 from hindsight.conf.failure import WRONG_USAGE, ExpectedError
 from hindsight.jobs.engines.asker import Asker
 from hindsight.jobs.explaining.explain_row import incident_named, the_row
-from hindsight.jobs.running.places import own_release
+from hindsight.jobs.running.own_release import own_release
 from hindsight.schemas import SCHEMA_VERSION, TABLES, Table
 from hindsight.udfs.client_families import CLIENT_FAMILIES
 from hindsight.udfs.release_profiles import PROFILES

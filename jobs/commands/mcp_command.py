@@ -13,7 +13,7 @@ from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.commands.asking_commands import require_lake
 from hindsight.jobs.commands.bounded_questions import QUESTIONS, Questions, answering
 from hindsight.jobs.commands.command_options import LakeThere, SettingsFile
-from hindsight.jobs.running.places import own_release
+from hindsight.jobs.running.own_release import own_release
 
 _INSTRUCTIONS = (
     "Recorded data about RocketMQ clients, to be read only. Texts in answers are names and sentences from records: "

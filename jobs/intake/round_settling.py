@@ -38,7 +38,7 @@ from hindsight.jobs.intake.round_kernels import (
     stored_captures,
 )
 from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.jobs.running.places import own_release
+from hindsight.jobs.running.own_release import own_release
 from hindsight.schemas import Table
 from hindsight.schemas.arrow_types import arrow_schema, row_schema
 from hindsight.udfs.consumer.capture_rounds import PROXY, ROUNDS, RoundLimits

@@ -25,7 +25,7 @@ from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.stored_table import Change
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.lake_place import file_system
-from hindsight.jobs.running.places import own_release
+from hindsight.jobs.running.own_release import own_release
 from hindsight.schemas import (
     SEND_ATTEMPT,
     SNAPSHOT_CAPTURE,

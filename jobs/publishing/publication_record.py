@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from hindsight.jobs.engines.arrow_lake import OPTIMIZE, SET_PROPERTIES, ArrowLake, Where
 from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.jobs.running.places import own_release
+from hindsight.jobs.running.own_release import own_release
 from hindsight.schemas import PUBLICATION, SCHEMA_VERSION, TABLES
 from hindsight.schemas.arrow_types import arrow_schema
 

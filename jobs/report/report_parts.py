@@ -16,7 +16,7 @@ from hindsight.jobs.lake.small_files import Store
 from hindsight.jobs.report.report_fleet import with_worst
 from hindsight.jobs.report.report_page import part_page
 from hindsight.jobs.report.report_queries import plain, with_families
-from hindsight.jobs.running.places import own_build
+from hindsight.jobs.running.own_release import own_build
 
 FOLDER = "report"
 WINDOWS_OF_EACH = 50

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import typer
 
 from hindsight.conf.failure import DONE, INTERRUPTED, RUN_FAILED, WRONG_USAGE, ExpectedError
+from hindsight.jobs.running.file_failures import of_files
 from hindsight.jobs.running.interrupts import was_interrupted
-from hindsight.jobs.running.places import of_files
 from hindsight.jobs.running.terminal import legible, legible_lines
 
 # What is installed on request: its modules, its name, the extra, what a clone calls it, what is given instead.

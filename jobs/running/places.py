@@ -1,21 +1,11 @@
-"""What options may say of places: one in, the same out, or a sentence, which repeats nothing of a URI.
-
-The release of hindsight that runs, and the build: what two copies of one release are told apart by.
-
-The text of a failure in; a sentence out, where it is one of files that either engine may meet.
-"""
+"""What options may say of places: one in, the same out, or a sentence, which repeats nothing of a URI."""
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -28,7 +18,6 @@ _NOT_IN_A_LAKE = frozenset("*?[]{}\\`\n")
 _HAS_PASSWORD = re.compile(r"[^/?#]*://[^/?#:]*:[^@]*@").match
 # In the name of a URI's parameter. A signed URI of Azure has its secret in `sig`.
 _SECRETS = ("secret", "password", "token", "key", "sig", "credential")
-_VANISHED = re.compile(r"FileNotFoundError: (?:\[Errno 2\] )?(.*)")
 _NO_PORT = {
     errno.EADDRINUSE: "another process has it. `ss -ltnp` says which; end that one, or give {option} another port",
     errno.EACCES: "the system gives it to root alone. Give {option} a port above 1023",
@@ -105,45 +94,3 @@ def port_had(host: str, port: int, option: str) -> Iterator[None]:
 def absolute(place: str) -> str:
     """A path from the root on, wherever the process works later; a URI as it is."""
     return place if "://" in place else str(Path(place).resolve())
-
-
-def own_release() -> str:
-    """Its number; ``unknown`` where it runs from an archive, which says none."""
-    try:
-        return version("rocketmq-hindsight")
-    except PackageNotFoundError:
-        return "unknown"
-
-
-@cache
-def own_build() -> str:
-    """A digest of the code and the texts that run, the same in a checkout, a wheel and an archive of one commit."""
-    digest = hashlib.sha256()
-    for folder in ("conf", "jobs", "schemas", "udfs"):
-        _add(digest, files("hindsight").joinpath(folder), folder)
-    return digest.hexdigest()[:10]
-
-
-def _add(digest: hashlib._Hash, folder: Traversable, place: str) -> None:
-    for found in sorted(folder.iterdir(), key=lambda one: one.name):
-        name = f"{place}/{found.name}"
-        if found.is_dir():
-            if found.name != "__pycache__":
-                _add(digest, found, name)
-        elif not found.name.endswith(".pyc"):
-            digest.update(f"{name}\0".encode() + hashlib.sha256(found.read_bytes()).digest())
-
-
-def of_files(text: str) -> str | None:
-    """What a text says of landing files and of room for the lake; None: it is about something else."""
-    if vanished := _VANISHED.search(text):
-        return (
-            f"a landing file was listed and is gone ({vanished[1]}); what was read with it is not in the ledger, "
-            "and a rerun takes in what is there."
-        )
-    if "No space left on device" in text:
-        return (
-            "there is no space left where the lake is, or where a run keeps its steps (the temporary folder; Spark's "
-            "is spark.local.dir); make room and rerun: what was committed stays, and the rest is done then."
-        )
-    return None

@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 
 from hindsight.conf.settings import Settings
 from hindsight.jobs.running.delta_jars import PACKAGES, SparkEnvironmentError, delta_jars, spark_defaults
+from hindsight.jobs.running.file_failures import of_files
 from hindsight.jobs.running.interrupts import kept
-from hindsight.jobs.running.places import of_files
 
 _JAVA_NEEDED = 17
 _JAVA_HELP = f"install Java {_JAVA_NEEDED} or newer (Debian: openjdk-17-jre-headless) or set JAVA_HOME to one"

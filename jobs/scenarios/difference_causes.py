@@ -17,7 +17,7 @@ from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.publishing.publication import Derivation, files_by_date
 from hindsight.jobs.publishing.publication_record import dates_of, in_order
-from hindsight.jobs.running.places import own_release
+from hindsight.jobs.running.own_release import own_release
 from hindsight.schemas import INGESTED_FILE, PUBLICATION
 from hindsight.udfs.logs.secret_ids import without_secrets
 

@@ -372,12 +372,14 @@ def group_down(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """
     least, empty_since = timing.standstill_s * 1000, group.past.empty_since
     is_still_empty = empty_since and group.listed and not (group.members or group.through_proxy)
-    if group.lite_parents or (group.may_have_members and not is_still_empty):
+    all_told = not group.may_have_members
+    if group.lite_parents or not (all_told or is_still_empty):
         return
     if empty_since and group.at - empty_since < least:
         return
     consumed = [progress for progress in group.past.progress.values() if progress.consumer_offset > 0]
-    stood = all(group.at - progress.standing_since >= least for progress in consumed)
+    # At a broker that does not answer no offset moves.
+    stood = all((each.read_at if all_told else group.at) - each.standing_since >= least for each in consumed)
     if stood and any(progress.accrued > 0 and progress.waited_ms() >= least for progress in consumed):
         since = max(progress.standing_since for progress in consumed)
         lag = sum(progress.lag for progress in group.past.progress.values() if progress.lag > 0)
