@@ -48,7 +48,9 @@ class Server:
 def served(folder: Path, *options: str) -> Iterator[Server]:
     command = [sys.executable, "-m", "hindsight.jobs.command_line", "serve", "--port", "0", *options]
     command += ["--lake", str(folder / "lake")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell's background job ignores it
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, preexec_fn=heard, **pipes) as process:
         try:
             assert process.stdout and process.stderr
             said = process.stdout.readline()
