@@ -25,7 +25,7 @@ from hindsight.jobs.engines.engine_choice import chosen_engine
 from hindsight.jobs.engines.kept_between_runs import KeptBetweenRuns, kept_between_runs
 from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.interrupts import handled_by, interrupt
-from hindsight.jobs.running.places import absolute, file_to_write
+from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_log import tell
 from hindsight.jobs.telling.sinks import sink_of
 
@@ -144,7 +144,7 @@ def _words(
     as_lines: Json = False,
     run_metrics: Annotated[
         Path | None,
-        typer.Option(dir_okay=False, callback=file_to_write, help="OpenMetrics file to write after each run."),
+        typer.Option(dir_okay=False, help="OpenMetrics file to write after each run."),
     ] = None,
     wait: Annotated[
         float, typer.Option(min=0, help="Seconds to wait for another run that writes to the lake.")
