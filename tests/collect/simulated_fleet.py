@@ -1,7 +1,8 @@
 """Many fake servers in a process of their own: ``python -m tests.collect.simulated_fleet BROKERS GROUPS EACH_AT``.
 
-Prints the two name servers' addresses and serves until it is killed. Answers are as long as real ones, each group is
-at ``EACH_AT`` brokers and has three members; a tenth of the groups is offline.
+More words after these: members of each group (3), topics (a tenth of the groups), brokers of each twentieth group
+(``EACH_AT``). Prints the two name servers' addresses and serves until it is killed. Answers are as long as real ones;
+a tenth of the groups is offline.
 """
 
 from __future__ import annotations
@@ -43,10 +44,14 @@ class Speaker(asyncio.Protocol):
 
 
 class Fleet:
-    def __init__(self, brokers: int, groups: int, each_at: int) -> None:
+    def __init__(
+        self, brokers: int, groups: int, each_at: int, members: int = 3, topics: int = 0, twentieth_at: int = 0
+    ) -> None:
+        self.members = members
         self.brokers = [f"broker-{n:02}" for n in range(brokers)]
-        self.groups = {f"g_consumer_{n:04}": self._some(n, each_at) for n in range(groups)}
-        self.topics = {f"Topic_{n:03}": self._some(n, each_at) for n in range(groups // 10)}
+        at = [each_at if n % 20 else twentieth_at or each_at for n in range(groups)]
+        self.groups = {f"g_consumer_{n:04}": self._some(n, at[n]) for n in range(groups)}
+        self.topics = {f"Topic_{n:03}": self._some(n, each_at) for n in range(topics or groups // 10)}
         self.addresses: dict[str, str] = {}
         info = {"PROP_CLIENT_VERSION": "V5_3_3", "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY", "x": "y" * 600}
         queue = {"cachedMsgCount": 0, "commitOffset": 17, "droped": False, "lastPullTimestamp": 1, "locked": False}
@@ -79,7 +84,7 @@ class Fleet:
         def answer(code: int, fields: dict[str, str]) -> Answer:
             group = fields.get("consumerGroup", "")
             is_online = not group.endswith("0")
-            ids = [f"10.{n}.0.1@{group}" for n in range(3)]
+            ids = [f"10.{n}.0.1@{group}" for n in range(self.members)]
             if code == 203 and is_online:
                 clients = [{"clientAddr": "10.0.0.1:1", "clientId": c, "language": "JAVA", "version": 479} for c in ids]
                 return 0, compact({"connectionSet": clients, "subscriptionTable": {"T": {"x": "y" * 200}}})
