@@ -143,7 +143,7 @@ COMMANDS = {
         _PROVE,
     ),
     "ladder": Listed(
-        f"{_OTHER}upgrade_command",
+        f"{_OTHER}ladder_command",
         "Weigh ladders of the fault table by recorded sends: healthy brokers avoided, and sends that met a sick one.",
         _PROVE,
     ),

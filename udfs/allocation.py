@@ -21,7 +21,8 @@ from hindsight.udfs.strategies.allocation_strategies import (
     machine_room,
     machine_room_nearby,
 )
-from hindsight.udfs.strategies.family_strategies import FAMILY_STRATEGIES, consistent_hash
+from hindsight.udfs.strategies.consistent_hash import consistent_hash
+from hindsight.udfs.strategies.family_strategies import FAMILY_STRATEGIES
 from hindsight.udfs.values.java_strings import java_string_key, utf8_key
 from hindsight.udfs.values.message_queues import MessageQueue, sort_client_ids, sort_queues
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from hindsight.jobs.asking.open_drift import entry_of
+from hindsight.jobs.asking.runbook import entry_of
 from hindsight.jobs.engines.asker import Asker, Record, records
 from hindsight.jobs.explaining.explanation import at_instant, on_date, same, shown
 from hindsight.jobs.running.terminal import legible

@@ -1,21 +1,16 @@
-"""Incidents that are open now, the worst first: for a person, a machine, or a pipeline that must stop.
-
-The runbook's entries, read from docs/runbook.md, so that the page and the terminal say the same as the document.
-"""
+"""Incidents that are open now, the worst first: for a person, a machine, or a pipeline that must stop."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
 from fnmatch import fnmatchcase
-from functools import cache
-from importlib.resources import files
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from hindsight.conf.failure import DRIFT_FOUND, WRONG_USAGE, ExpectedError
+from hindsight.jobs.asking.runbook import entry_of
 from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.engines.asker import Asker, Record, query, records
 from hindsight.jobs.explaining.explanation import on_date
@@ -33,9 +28,6 @@ _EFFECTS = (
 )
 _MOST = 10
 _MOST_REASONS = 2
-_ENTRY = re.compile(r"^### (\w+)\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
-_PART = re.compile(r"^\*\*(Means|Check|Do)\*\* (.*?)(?=^\*\*|\Z)", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
 def told_of(rows: list[Record], most: int = _MOST) -> Iterator[str]:
@@ -198,34 +190,3 @@ def _who(incident: Record) -> str:
 
 def _text(value: Any) -> str:
     return f"{value.isoformat()}Z" if hasattr(value, "isoformat") else str(value)
-
-
-class Entry(NamedTuple):
-    """What a code means, what to check, and what to do: plain text."""
-
-    code: str
-    means: str
-    check: str
-    do: str
-
-
-@cache
-def entries() -> dict[str, Entry]:
-    """Every entry, by its code."""
-    text = files("hindsight").joinpath("docs", "runbook.md").read_text(encoding="utf-8")
-    return {code: _entry(code, body) for code, body in _ENTRY.findall(text)}
-
-
-def entry_of(codes: Iterable[str]) -> Entry | None:
-    """The entry of the first code that has one: give the cause before what came of it."""
-    return next((entries()[code] for code in codes if code in entries()), None)
-
-
-def _entry(code: str, body: str) -> Entry:
-    parts = {name.lower(): _plain(text) for name, text in _PART.findall(body)}
-    return Entry(code, **parts)
-
-
-def _plain(text: str) -> str:
-    """Text without the marks of Markdown, its lines joined."""
-    return " ".join(_LINK.sub(r"\1", text).replace("`", "").split())

@@ -24,7 +24,7 @@ from hindsight.jobs.running.scratch_folder import ScratchFolder
 from hindsight.schemas import CLIENT_EVENT, INGESTED_FILE, TOPIC_ROUTE, Table
 from hindsight.schemas.arrow_types import arrow_schema, row_schema
 from hindsight.udfs.landing.landing_formats import FORMATS, formats_of
-from hindsight.udfs.strategies.family_strategies import Positions, given_positions
+from hindsight.udfs.strategies.consistent_hash import Positions, given_positions
 
 _JOBS = {"consumer": "flag_allocation_drift", "producer": "rebuild_availability"}
 

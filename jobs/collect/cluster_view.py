@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from hindsight.jobs.collect.questions import Shard
 from hindsight.jobs.collect.server import Manners, Server
+from hindsight.jobs.collect.shard import Shard
 from hindsight.jobs.running.run_log import tell
 from hindsight.udfs.remoting.remoting_frames import (
     DLQ_PREFIX,

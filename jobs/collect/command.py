@@ -15,8 +15,8 @@ import typer
 from hindsight.jobs.collect.cluster_view import Wanted
 from hindsight.jobs.collect.collector import Plan, run_collector
 from hindsight.jobs.collect.landing_writer import Limits
-from hindsight.jobs.collect.questions import Shard, shard_of
 from hindsight.jobs.collect.server import Manners, split_address
+from hindsight.jobs.collect.shard import Shard, shard_of
 from hindsight.udfs.remoting.remoting_frames import Credentials, CredentialsError, credentials_of, read_credentials
 
 _CLUSTER = re.compile(r"[A-Za-z0-9_.\-]{1,255}")

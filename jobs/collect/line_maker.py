@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from hindsight.jobs.collect.cut import NoAnswerError, NotSentError, RefusedError, not_asked, unreadable
+from hindsight.jobs.collect.failures import NoAnswerError, NotSentError, RefusedError, not_asked, unreadable
 from hindsight.jobs.collect.questions import READS, Question
 from hindsight.jobs.collect.server import Server
 from hindsight.udfs.formats.fastjson import FastjsonError, parse_fastjson

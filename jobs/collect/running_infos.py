@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from hindsight.jobs.collect.cut import Cut, SilentServerError, not_asked
+from hindsight.jobs.collect.cut import Cut
+from hindsight.jobs.collect.failures import SilentServerError, not_asked
 from hindsight.jobs.collect.line_maker import Heard, LineMaker
 from hindsight.jobs.collect.questions import running_info
 from hindsight.jobs.collect.server import Server

@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hindsight.jobs.collect.cut import (
+from hindsight.jobs.collect.failures import (
     NoAnswerError,
     NotSentError,
     connection_lost,

@@ -13,7 +13,8 @@ from functools import partial
 from typing import NamedTuple
 
 from hindsight.jobs.collect.cluster_view import ClusterView
-from hindsight.jobs.collect.cut import Cut, NoAnswerError, SilentServerError, not_asked
+from hindsight.jobs.collect.cut import Cut
+from hindsight.jobs.collect.failures import NoAnswerError, SilentServerError, not_asked
 from hindsight.jobs.collect.line_maker import Heard, LineMaker
 from hindsight.jobs.collect.questions import (
     CLUSTER_INFO,

@@ -28,6 +28,7 @@ from hindsight.jobs.lake.lake_lease import held
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.running.terminal import say, write
+from hindsight.jobs.telling.delivery import CURSORS, Cursors, deliver, first_number
 from hindsight.jobs.telling.incident_noting import (
     LAST,
     Start,
@@ -41,7 +42,7 @@ from hindsight.jobs.telling.incident_noting import (
     told,
     wanted,
 )
-from hindsight.jobs.telling.sinks import CURSORS, Cursors, Sink, SinkError, cursor_name, deliver, first_number, sink_of
+from hindsight.jobs.telling.sinks import Sink, SinkError, cursor_name, sink_of
 from hindsight.udfs.telling.event_forms import events_of
 
 _RENAMED = "hindsight: --to is called --sink now, as --to is a date elsewhere; the next release does not know it.\n"

@@ -1,17 +1,13 @@
 """What consumers met in, lines for a person out: pulls that failed, listeners that failed, offsets that were set.
 
 What brokers' and proxies' logs tell in, lines for a person out.
-
-Instants, paths, queues and numbers in, how a person reads them out.
 """
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
-from itertools import takewhile
 
+from hindsight.jobs.diagnosis.diagnosis_words import Clock, queues_told, some
 from hindsight.udfs.diagnosis.logged_by_brokers import (
     AT_NAME_SERVERS,
     ByBrokers,
@@ -19,7 +15,6 @@ from hindsight.udfs.diagnosis.logged_by_brokers import (
     RefusedLock,
     SubscriptionChange,
 )
-from hindsight.udfs.diagnosis.logged_ownership import Queues
 from hindsight.udfs.diagnosis.logged_troubles import OffsetSet, Subject, Tally, Troubles
 
 _MOST = 4  # kinds of one log that are told in short
@@ -77,93 +72,6 @@ _AT = {
     "topic_unregistered": "no broker has topic {} any more: clients get no route of it",
     "broker_registered": "broker {} came",
 }
-
-
-class Clock:
-    """Writes instants in UTC, the date only where there are several; rounded down to tenths of a second."""
-
-    def __init__(self, instants: Iterable[int]) -> None:
-        self._all = sorted(instants)
-        dates = {datetime.fromtimestamp(at / 1000, UTC).date() for at in self._all}
-        self._form = "%H:%M:%S" if len(dates) == 1 else "%m-%d %H:%M:%S"
-
-    def at(self, ms: int) -> str:
-        """An instant."""
-        return f"{datetime.fromtimestamp(ms / 1000, UTC):{self._form}}.{ms % 1000 // 100}"
-
-    def told(self) -> str:
-        """From when to when, for a headline."""
-        if not self._all:
-            return ""
-        first, last = (datetime.fromtimestamp(at / 1000, UTC) for at in (self._all[0], self._all[-1]))
-        until = f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M:%S}"
-        return f", {first:%Y-%m-%d %H:%M:%S} to {until} (UTC)"
-
-
-class Names:
-    """Paths without what all of them begin with."""
-
-    def __init__(self, paths: list[str]) -> None:
-        folders = {path.rpartition("/")[0] for path in paths}
-        parts = [folder.split("/") for folder in sorted(folders)]
-        common = "/".join(
-            alike[0] for alike in takewhile(lambda some_of: len(set(some_of)) == 1, zip(*parts, strict=False))
-        )
-        self._common = f"{common}/" if common else ""
-
-    def of(self, path: str) -> str:
-        """A path's short form."""
-        return path.removeprefix(self._common)
-
-    def process(self, log: str, pid: int | None) -> str:
-        """A process by its log, and its id where the log has it."""
-        return self.of(log) + (f" (process {pid})" if pid is not None else "")
-
-
-WIDTH = 118
-
-
-def wrapped(text: str, *, indent: int, hanging: int) -> list[str]:
-    """A sentence as lines, those after the first indented by ``hanging``."""
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=" " * indent,
-        subsequent_indent=" " * hanging,
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
-
-
-def some(count: int, what: str) -> str:
-    """``1 log``, ``2 logs``."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def few(names: Iterable[str]) -> str:
-    """The first three, and how many more."""
-    told = sorted(names)
-    return ", ".join(told[:3]) + (f" and {len(told) - 3} more" if len(told) > 3 else "")
-
-
-def queues_told(queues: Queues) -> str:
-    """``broker-a:0-3,5 broker-b:1``; nothing: ``no queue``."""
-    by_broker: dict[str, list[int]] = {}
-    for broker_name, number in sorted(queues):
-        by_broker.setdefault(broker_name, []).append(number)
-    return " ".join(f"{broker_name}:{_ranges(ids)}" for broker_name, ids in by_broker.items()) or "no queue"
-
-
-def _ranges(numbers: list[int]) -> str:
-    if numbers == [-1]:
-        return "all"
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def consuming_in_short(troubles: Iterable[Troubles], clock: Clock) -> Iterator[str]:

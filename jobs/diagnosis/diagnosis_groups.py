@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from hindsight.jobs.diagnosis.diagnosis_consuming import Clock, Names, consuming_told, few, queues_told, some, wrapped
+from hindsight.jobs.diagnosis.diagnosis_consuming import consuming_told
+from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, few, queues_told, some, wrapped
 from hindsight.udfs.diagnosis.log_diagnosis import Diagnosis, Rebalance
 from hindsight.udfs.diagnosis.log_members import Member
 from hindsight.udfs.diagnosis.logged_ownership import (

@@ -7,22 +7,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from hindsight.jobs.diagnosis.diagnosis_consuming import (
-    Clock,
-    Names,
     brokers_in_short,
     brokers_told,
     consuming_in_short,
     consuming_told,
-    few,
     given_up_in_short,
     groups_met,
     others_in_short,
     others_told,
-    some,
     when,
-    wrapped,
 )
 from hindsight.jobs.diagnosis.diagnosis_groups import group_told
+from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, few, some, wrapped
 from hindsight.udfs.diagnosis.log_diagnosis import CannotTell, Diagnosis
 from hindsight.udfs.diagnosis.log_findings import BROKER_LOG, LogFindings
 from hindsight.udfs.diagnosis.logged_ownership import LOG_ENDS, LOG_SILENT, NO_CLIENT_LOG

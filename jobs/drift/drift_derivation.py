@@ -32,7 +32,7 @@ from hindsight.jobs.drift.drift_cut import (
     look,
     needed_since,
 )
-from hindsight.jobs.drift.drift_rebalances import LOGGED_NAMELESS, NAMELESS, EventFile, cut_logs
+from hindsight.jobs.drift.drift_logs import LOGGED_NAMELESS, NAMELESS, EventFile, cut_logs
 from hindsight.jobs.drift.drift_routes import (
     ENDS,
     NAMES,

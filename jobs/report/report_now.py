@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hindsight.jobs.asking.open_drift import entry_of
+from hindsight.jobs.asking.runbook import entry_of
 from hindsight.schemas import SEVERITIES
 
 SHOWN_EVIDENCE = 20  # lines of an incident

@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 from hindsight.jobs.collect.cluster_view import Wanted
 from hindsight.jobs.collect.collector import Plan, run_collector
-from hindsight.jobs.collect.cut import timed_out
+from hindsight.jobs.collect.failures import timed_out
 from hindsight.jobs.collect.server import Server, split_address
 from hindsight.udfs.remoting.remoting_frames import FrameDecoder, encode_request
 from tests.collect.real_cluster import cluster, looker

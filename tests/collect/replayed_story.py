@@ -15,8 +15,8 @@ from hindsight.jobs.collect import line_maker, running_infos
 from hindsight.jobs.collect import server as server_module
 from hindsight.jobs.collect.collector import Collector, Plan
 from hindsight.jobs.collect.line_maker import LineMaker
-from hindsight.jobs.collect.questions import Shard
 from hindsight.jobs.collect.server import Manners
+from hindsight.jobs.collect.shard import Shard
 from tests.collect import virtual_time
 from tests.collect.fake_servers import (
     CLUSTER,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hindsight.jobs.collect import server as server_module
 from hindsight.jobs.collect.cluster_view import Wanted
 from hindsight.jobs.collect.collector import Collector, Plan, run_collector
-from hindsight.jobs.collect.cut import CollectError, NoAnswerError
+from hindsight.jobs.collect.failures import CollectError, NoAnswerError
 from hindsight.jobs.collect.server import Manners
 from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
 from hindsight.udfs.lines.bounded_lines import read_lines

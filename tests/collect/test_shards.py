@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from hindsight.jobs.collect.cluster_view import Wanted
 from hindsight.jobs.collect.collector import Collector, Plan, write_sweep_metrics
 from hindsight.jobs.collect.command import app
-from hindsight.jobs.collect.questions import Shard, shard_of
+from hindsight.jobs.collect.shard import Shard, shard_of
 from hindsight.udfs.remoting.remoting_frames import topics_of_group
 from tests.collect import virtual_time
 from tests.collect.fake_servers import (

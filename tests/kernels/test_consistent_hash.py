@@ -3,9 +3,9 @@
 import pytest
 
 from hindsight.udfs.allocation import AllocationError, MessageQueue, allocate, allocate_for
-from hindsight.udfs.strategies import family_strategies
+from hindsight.udfs.strategies import consistent_hash
 from hindsight.udfs.strategies.allocation_strategies import KNOWN_PROFILES
-from hindsight.udfs.strategies.family_strategies import hash_ring, md5_hash
+from hindsight.udfs.strategies.consistent_hash import hash_ring, md5_hash
 
 UTF_8_ONLY = ["P500", "P510", "P511", "P514", "P520", "P530", "P531", "P533"]
 HASHED_CLIENTS = ["10.0.0.1@1", "10.0.0.2@1", "10.0.0.3@1"]
@@ -98,6 +98,6 @@ def test_the_ring_is_built_once_for_all_clients(monkeypatch):
         rings.append(arguments)
         return hash_ring(*arguments)
 
-    monkeypatch.setattr(family_strategies, "hash_ring", counted)
+    monkeypatch.setattr(consistent_hash, "hash_ring", counted)
     allocate("CONSISTENT_HASH", queues("broker-a", 16), HASHED_CLIENTS)
     assert len(rings) == 1

@@ -8,8 +8,8 @@ from functools import partial
 from hindsight.schemas import PRODUCER_INSTANCE, TOPIC_ROUTE
 from hindsight.udfs.producer.attempt_columns import ATTEMPTS
 from hindsight.udfs.producer.producer_date import Date, fold_date
-from hindsight.udfs.producer.producer_lives import overridden
 from hindsight.udfs.producer.producer_rows import Ends
+from hindsight.udfs.producer.replay_rules import overridden
 from tests.folded import OPTIONS, arrow, epoch_ms, folded, history_of, rows_of
 from tests.hostile_texts import HOSTILE
 from tests.producer_dates import NOTHING_BEFORE, in_one

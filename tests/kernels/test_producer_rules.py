@@ -16,8 +16,9 @@ from hindsight.udfs.producer.fleet_fold import fleet_of, fleet_rows, share_of
 from hindsight.udfs.producer.minute_counts import held_minutes, held_of, minute_counts
 from hindsight.udfs.producer.producer_finding import DEFAULT_LIMITS, SEVERITY, Observed
 from hindsight.udfs.producer.producer_findings import FINDING, findings_of, findings_of_fleet
-from hindsight.udfs.producer.producer_lives import UNSEEN, Process, Recorded, Rules
+from hindsight.udfs.producer.producer_lives import UNSEEN, Process
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
+from hindsight.udfs.producer.replay_rules import Recorded, Rules
 from hindsight.udfs.producer.replayed_day import day_of
 from hindsight.udfs.producer.return_rules import sends_after, worth_watching
 from hindsight.udfs.release_profiles import PROFILES

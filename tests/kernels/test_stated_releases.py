@@ -7,7 +7,7 @@ import pytest
 from hindsight.udfs.clients.client_kinds import LANGUAGES, NOT_REPLAYED, stated_release, why_not_replayed
 from hindsight.udfs.formats.hook_lines import parse_hook_lines
 from hindsight.udfs.lines.bounded_lines import Line
-from hindsight.udfs.producer.producer_lives import Recorded, rules_of
+from hindsight.udfs.producer.replay_rules import Recorded, rules_of
 from hindsight.udfs.release_profiles import UnknownReleaseError, profile_for
 from tests.dated_cases import ATTEMPTS, ROUTES, STARTS
 from tests.folded import folded, rows_of

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hindsight.udfs.formats.hook_lines import parse_consume_lines
+from hindsight.udfs.formats.consume_lines import parse_consume_lines
 from hindsight.udfs.lines.bounded_lines import Line
 
 WHO = {"group": "cg", "clientId": "10.0.0.1@7", "ts": 1795252692000}

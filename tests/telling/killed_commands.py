@@ -23,7 +23,7 @@ from hindsight.jobs.commands import events_command
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake import lake_lease
 from hindsight.jobs.telling import incident_noting, sinks
-from hindsight.jobs.telling.sinks import Cursors
+from hindsight.jobs.telling.delivery import Cursors
 
 Pass = Callable[[str], None]
 

@@ -16,9 +16,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from hindsight.jobs.engines.local_lake import LocalLake
-from hindsight.jobs.telling import sinks
+from hindsight.jobs.telling import delivery
+from hindsight.jobs.telling.delivery import Cursors, deliver
 from hindsight.jobs.telling.incident_noting import SinceError, number_before
-from hindsight.jobs.telling.sinks import Cursors, Sink, SinkError, deliver, sink_of
+from hindsight.jobs.telling.sinks import Sink, SinkError, sink_of
 from hindsight.udfs.telling.incident_news import Clock, news, told_by
 from tests.commands import command
 from tests.pipeline.local_runs import run_here
@@ -201,7 +202,7 @@ def test_a_crash_between_sending_and_remembering_sends_that_event_again_with_its
             raise KeyboardInterrupt
         move(self, name, number)
 
-    monkeypatch.setattr(sinks.Cursors, "move", crash)
+    monkeypatch.setattr(delivery.Cursors, "move", crash)
     with pytest.raises(KeyboardInterrupt):
         deliver(sink(server, "webhook"), events, 0, cursors, settings.events)
     monkeypatch.undo()

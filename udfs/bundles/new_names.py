@@ -21,7 +21,7 @@ from hindsight.udfs.lines.parsed_line import UNREADABLE
 from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.producer.attempt_updates import TOLD_BY_MESSAGE
 from hindsight.udfs.servers.server_fold import MARKS
-from hindsight.udfs.strategies.family_strategies import HashFunction
+from hindsight.udfs.strategies.consistent_hash import HashFunction
 from hindsight.udfs.values.java_strings import java_string_key
 from hindsight.udfs.values.message_queues import (
     LIGHT_PREFIX,

@@ -20,7 +20,7 @@ from hindsight.udfs.client_families import CLIENT_FAMILIES
 from hindsight.udfs.consumer.client_balance import sorted_as
 from hindsight.udfs.consumer.round_facts import BROADCASTING, Queue
 from hindsight.udfs.strategies.allocation_strategies import profiles_that_differ
-from hindsight.udfs.strategies.family_strategies import kept_answers
+from hindsight.udfs.strategies.consistent_hash import kept_answers
 from hindsight.udfs.strategies.member_families import alternatives, own_strategy
 
 # Strategies whose result no log tells, by the beginning of their name, and the parameters that settings must give. What

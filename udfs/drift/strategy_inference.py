@@ -20,7 +20,7 @@ from hindsight.udfs.clients.client_kinds import POP
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.round_facts import BROADCASTING, Queue, TopicRound
 from hindsight.udfs.drift.finding import some
-from hindsight.udfs.strategies.family_strategies import kept_answers
+from hindsight.udfs.strategies.consistent_hash import kept_answers
 
 # Ring sizes that are tried: RocketMQ's default, and what its users set instead.
 VIRTUAL_NODES = (1, 2, 3, 4, 5, 8, 10, 16, 20, 32, 50, 64, 100)

@@ -9,18 +9,11 @@ Blocks of producer hook lines in, columns of ``send_attempt`` out: ``hook_lines`
 
 Only what surely is an attempt as ``hook_lines`` reads it becomes a row here, and only what surely is of another
 kind is ignored; every other line is left to that reader.
-
-Lines of a consume recorder in, rows of ``message_trace`` and ``consumer_recording`` out.
-
-One JSON object a line: ``begin`` as a listener is called with a message and ``end`` as it has returned, joined by
-``delivery``; ``start``, ``alive`` and ``stop`` say that the recorder is there. ``dropped`` says how many lines were
-lost: it is refused, where it is seen, and ``consumer_recording`` has it too. Other types are ignored.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -50,7 +43,6 @@ from hindsight.udfs.lines.parsed_line import (
     text_field,
     whole_number,
 )
-from hindsight.udfs.values.java_strings import java_string_key
 from hindsight.udfs.values.row_hashes import BoolArray
 
 MODES = ("SYNC", "ASYNC", "ONEWAY")
@@ -100,7 +92,6 @@ _RESULT, _CALLBACK, _SUBMIT = range(3)
 _PHASES = pa.array(["result", "callback", "submit"])
 _RESPONSE_CODE = r"CODE: (?P<code>-?[0-9]{1,9})\b"
 Members = dict[str, pa.Array]
-Row = dict[str, Any]
 
 
 def _one(text: str) -> tuple[Record, ...]:
@@ -373,93 +364,3 @@ def _int32(values: pa.Array) -> pa.Array:
 def _flags(condition: pa.Array, *, instead: bool = False) -> BoolArray:
     found: BoolArray = pc.fill_null(condition, instead).to_numpy(zero_copy_only=False)
     return found
-
-
-def _one_consumed(text: str) -> tuple[Record, ...]:
-    fields = json_object(text)
-    kind = text_field(fields, "type")
-    if kind in _DELIVERIES:
-        at = instant(fields, "ts")
-        row = {
-            "born_at": at,
-            "trace_msg_id": "",
-            "traced_at": at,
-            "client_group": text_field(fields, "group"),
-            "client_id": text_field(fields, "clientId"),
-            "request_id": text_field(fields, "delivery"),
-            "msg_id": text_field(fields, "msgId"),
-        }
-        return (Record("message_trace", row | _DELIVERIES[kind](fields)),)
-    if kind not in _SIGNS:
-        return ()
-    group, client_id, told_at = text_field(fields, "group"), text_field(fields, "clientId"), instant(fields, "ts")
-    sign: Row = {"consumer_group": group, "client_id": client_id, "kind": kind, "told_at": told_at}
-    record = Record("consumer_recording", sign | _SIGNS[kind](fields))
-    if kind == "dropped":
-        told = f"{record.row['lines']} lines of {client_id} ({group}) were not written before "
-        told += f"{datetime.fromtimestamp(told_at // 1000, UTC):%Y-%m-%d %H:%M:%S}"
-        raise RefusedLineError("LINES_LOST", told).leaving((record,))
-    return (record,)
-
-
-parse_consume_lines = each_line(_one_consumed)
-
-
-def _begin(fields: Fields) -> Row:
-    return {
-        "kind": "sub_before",
-        "topic": text_field(fields, "topic"),
-        "stored_topic": optional_text(fields, "queueTopic") or text_field(fields, "topic"),
-        "broker_name": text_field(fields, "broker"),
-        "queue_id": queue_id(fields),
-        "queue_offset": whole_number(fields, "queueOffset"),
-        "offset_msg_id": optional_text(fields, "offsetMsgId"),
-        "retry_times": int32(fields, "reconsumeTimes"),
-        "message_tag": optional_text(fields, "tag"),
-        "stored_at": instant(fields, "storedMs") if fields.get("storedMs") is not None else None,
-    }
-
-
-def _end(fields: Fields) -> Row:
-    return {
-        "kind": "sub_after",
-        "cost_ms": whole_number(fields, "costMs"),
-        "success": optional_flag(fields, "success"),
-        "return_type": optional_text(fields, "result"),
-    }
-
-
-def _start_of_consumed(fields: Fields) -> Row:
-    return {
-        "client_version": optional_text(fields, "version"),
-        "message_model": optional_text(fields, "messageModel"),
-        "consume_from_where": optional_text(fields, "consumeFromWhere"),
-        "consume_orderly": optional_flag(fields, "orderly"),
-        "strategy": optional_text(fields, "strategy"),
-        "max_reconsume_times": optional_int32(fields, "maxReconsumeTimes"),
-    }
-
-
-def _alive(fields: Fields) -> Row:
-    """``subscriptions``: a line each, ``topic=expression``, or ``topic=TYPE expression`` of another type than TAG."""
-    told = optional_text(fields, "subscriptions")
-    return {"subscriptions": None if told is None else [_subscription(line) for line in told.split("\n")]}
-
-
-def _subscription(line: str) -> Row:
-    topic, _, expression = line.partition("=")
-    if not topic or not expression:
-        raise RefusedLineError("WRONG_TYPE", f"'subscriptions' has {line!r:.80}, expected topic=expression")
-    if expression.startswith("SQL92 "):
-        return {"topic": topic, "expression_type": "SQL92", "sub_string": expression[6:], "tags": []}
-    tags = sorted({tag.strip() for tag in expression.split("||")} - {"", "*"}, key=java_string_key)
-    return {"topic": topic, "expression_type": "TAG", "sub_string": expression, "tags": tags}
-
-
-_DELIVERIES: Mapping[str, Callable[[Fields], Row]] = {"begin": _begin, "end": _end}
-_SIGNS: Mapping[str, Callable[[Fields], Row]] = {
-    "start": _start_of_consumed,
-    "alive": _alive,
-    "stop": lambda fields: {"shut_down": optional_flag(fields, "shutDown")},
-    "dropped": lambda fields: {"lines": optional_number(fields, "lines")},
-}

@@ -71,7 +71,7 @@ def _canonical_snapshots(lines: Iterable[Line], zone: tzinfo, file: LandedFile =
 PARSERS: Mapping[str, Parser] = {
     HOOK: _by_itself("hook_lines", "parse_hook_lines"),
     TRACE: _by_itself("trace_topic_lines", "parse_trace_topic"),
-    CONSUMED: _by_itself("hook_lines", "parse_consume_lines"),
+    CONSUMED: _by_itself("consume_lines", "parse_consume_lines"),
     "canonical_sends": _by_itself("canonical_lines", "parse_canonical_sends"),
     OWN_SNAPSHOTS: _canonical_snapshots,
     "admin_snapshots": _by_itself("admin_snapshot_lines", "parse_admin_snapshots"),

@@ -52,15 +52,7 @@ from hindsight.udfs.producer.minute_counts import NO_MINUTES, MinuteCounts, Tall
 from hindsight.udfs.producer.producer_finding import DEFAULT_LIMITS, Fleet, Observed, Thresholds
 from hindsight.udfs.producer.producer_findings import findings_of
 from hindsight.udfs.producer.producer_fold import END, State, first_state, fold
-from hindsight.udfs.producer.producer_lives import (
-    Override,
-    Past,
-    Process,
-    Producer,
-    Settings,
-    activity_of,
-    processes_of,
-)
+from hindsight.udfs.producer.producer_lives import Past, Process, Producer, Settings, activity_of, processes_of
 from hindsight.udfs.producer.producer_releases import (
     Asked,
     contradicted,
@@ -88,6 +80,7 @@ from hindsight.udfs.producer.recorded_inputs import (
 )
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.release_counted import ladders_of
+from hindsight.udfs.producer.replay_rules import Override
 from hindsight.udfs.producer.replayed_day import Day, day_of
 from hindsight.udfs.producer.return_rules import NOTHING_KNOWN, KnownSends, known_sends, worth_watching
 from hindsight.udfs.producer.send_calls import SendParts, send_call_rows

@@ -19,7 +19,7 @@ from hindsight.udfs.producer.choice_fold import ChoiceJudge
 from hindsight.udfs.producer.choice_surroundings import not_available
 from hindsight.udfs.producer.fault_fold import new_items
 from hindsight.udfs.producer.producer_fold import END, first_state, fold
-from hindsight.udfs.producer.producer_lives import Process, Recorded, Rules
+from hindsight.udfs.producer.producer_lives import Process
 from hindsight.udfs.producer.producer_rows import RELEASE
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.release_counted import (
@@ -42,6 +42,7 @@ from hindsight.udfs.producer.release_turns import (
     looked_at,
     sample_of,
 )
+from hindsight.udfs.producer.replay_rules import Recorded, Rules
 from hindsight.udfs.producer.replayed_day import Day, day_of
 from hindsight.udfs.producer.unseen_life import SETTINGS_CHANGED
 from hindsight.udfs.release_profiles import PROFILES

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 
 from hindsight.udfs.producer.attempt_columns import DAY_MS
 from hindsight.udfs.producer.family_verdicts import Retries
-from hindsight.udfs.producer.producer_lives import HandedOver, Producer, Recorded, Start
+from hindsight.udfs.producer.producer_lives import HandedOver, Producer, Start
 from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS, READ_AT, RecordedRoutes, entries_of
+from hindsight.udfs.producer.replay_rules import Recorded
 from hindsight.udfs.producer.send_calls import REACH_MS
 from hindsight.udfs.producer.unseen_life import Gap
 from hindsight.udfs.values.row_hashes import whole

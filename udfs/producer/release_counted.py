@@ -34,8 +34,8 @@ import numpy as np
 from hindsight.udfs.producer.attempt_columns import DAY_MS
 from hindsight.udfs.producer.fault_fold import EXPIRED, Stretches, taken
 from hindsight.udfs.producer.producer_fold import Part
-from hindsight.udfs.producer.producer_lives import LONGEST_MS, Recorded, Rules, family_of
 from hindsight.udfs.producer.release_turns import LISTED_MS, MISREAD, NONE, Count, Looked, Reason, Turns, turns_of
+from hindsight.udfs.producer.replay_rules import LONGEST_MS, Recorded, Rules, family_of
 from hindsight.udfs.release_profiles import PROFILES, FaultProfile
 from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 

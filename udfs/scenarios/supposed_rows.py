@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hindsight.udfs.allocation import java_string_key
 from hindsight.udfs.consumer.listed_members import ID_LIST, INFO
 from hindsight.udfs.consumer.rows_of_rounds import microseconds
-from hindsight.udfs.producer.producer_lives import Override
+from hindsight.udfs.producer.replay_rules import Override
 from hindsight.udfs.release_profiles import stated_number
 from hindsight.udfs.values.message_queues import is_like
 from hindsight.udfs.values.row_hashes import BoolArray, IntArray
