@@ -23,7 +23,7 @@ WINDOWS_OF_EACH = 50
 _INDEX = "written.json"
 _ALL = 1_000_000  # rows of a list, of all groups or brokers together
 
-Columns = tuple[tuple[str, str, str], ...]
+Column = tuple[str, str, str]
 
 
 class _List(NamedTuple):
@@ -32,19 +32,18 @@ class _List(NamedTuple):
     query: str
     by: str
     heading: str
-    columns: Columns
+    shown: str  # ``column[:kind] Heading`` of each, cut by ``;``
+
+    def columns(self) -> list[Column]:
+        """Each column as its name, heading and kind."""
+        cut = (each.partition(" ") for each in self.shown.split("; "))
+        return [(named.partition(":")[0], heading, named.partition(":")[2]) for named, _, heading in cut]
 
 
-_INCIDENTS: Columns = (
-    ("severity", "Severity", "severity"),
-    ("state", "State", ""),
-    ("root_cause", "Cause", ""),
-    ("opened_at", "Opened", "instant"),
-    ("last_seen_at", "Last seen", "instant"),
-    ("resolved_at", "Resolved", "instant"),
-    ("lag_now", "Messages behind", "count"),
-    ("sentence", "Sentence", ""),
-    ("incident_id", "Incident", "code"),
+_INCIDENTS = (
+    "severity:severity Severity; state State; root_cause Cause; opened_at:instant Opened; "
+    "last_seen_at:instant Last seen; resolved_at:instant Resolved; lag_now:count Messages behind; "
+    "sentence Sentence; incident_id:code Incident"
 )
 _LISTS = {
     "group": (
@@ -53,66 +52,37 @@ _LISTS = {
             "groups",
             "consumer_group",
             "Topics",
-            (
-                ("topic", "Topic", ""),
-                ("kinds", "Members", "list"),
-                ("families", "Families", "list"),
-                ("strategy", "Strategy", ""),
-                ("strategy_source", "Known from", ""),
-                ("drift", "Rounds with drift", "count"),
-                ("scope_reason", "Why the rules of ownership do not apply", ""),
-            ),
+            "topic Topic; kinds:list Members; families:list Families; strategy Strategy; "
+            "strategy_source Known from; drift:count Rounds with drift; "
+            "scope_reason Why the rules of ownership do not apply",
         ),
         _List(
             "owners",
             "consumer_group",
             "Owners of queues when it was last read",
-            (
-                ("topic", "Topic", ""),
-                ("broker_name", "Broker", ""),
-                ("queue_id", "Queue", "count"),
-                ("owners", "Owners", "list"),
-            ),
+            "topic Topic; broker_name Broker; queue_id:count Queue; owners:list Owners",
         ),
         _List(
             "findings",
             "consumer_group",
             "Findings",
-            (
-                ("severity", "Severity", "severity"),
-                ("topic", "Topic", ""),
-                ("code", "Code", ""),
-                ("rounds", "Rounds", "count"),
-                ("first_at", "First", "instant"),
-                ("last_at", "Last", "instant"),
-                ("sentence", "Last sentence", ""),
-            ),
+            "severity:severity Severity; topic Topic; code Code; rounds:count Rounds; first_at:instant First; "
+            "last_at:instant Last; sentence Last sentence",
         ),
         _List(
             "rebalances",
             "consumer_group",
             "Rebalances",
-            (
-                ("day", "Day", ""),
-                ("trigger_kind", "Trigger", ""),
-                ("rebalances", "Rebalances", "count"),
-                ("failed", "Failed", "count"),
-                ("queues_moved", "Queues taken", "count"),
-                ("longest_took_s", "Longest to the new queues", "length_of"),
-                ("longest_unread_s", "Unread, one queue", "length_of"),
-            ),
+            "day Day; trigger_kind Trigger; rebalances:count Rebalances; failed:count Failed; "
+            "queues_moved:count Queues taken; longest_took_s:length_of Longest to the new queues; "
+            "longest_unread_s:length_of Unread, one queue",
         ),
         _List(
             "delays",
             "consumer_group",
             "Delay at worst",
-            (
-                ("topic", "Topic", ""),
-                ("queues", "Queues", "count"),
-                ("messages", "Messages behind", "count"),
-                ("at_least", "Seconds behind, at least", "count"),
-                ("at_most", "at most", "count"),
-            ),
+            "topic Topic; queues:count Queues; messages:count Messages behind; "
+            "at_least:count Seconds behind, at least; at_most:count at most",
         ),
     ),
     "broker": (
@@ -121,47 +91,29 @@ _LISTS = {
             "producer_findings",
             "subject",
             "Findings",
-            (
-                ("severity", "Severity", "severity"),
-                ("code", "Code", ""),
-                ("from", "From", "instant"),
-                ("to", "To", "instant"),
-                ("certainty", "Certainty", ""),
-                ("sentence", "Sentence", ""),
-            ),
+            "severity:severity Severity; code Code; from:instant From; to:instant To; certainty Certainty; "
+            "sentence Sentence",
         ),
         _List(
             "fleet_brokers",
             "broker_name",
             "Minutes in which active producers refused it",
-            (("refused", "By somebody", "count"), ("by_half", "By half or more", "count")),
+            "refused:count By somebody; by_half:count By half or more",
         ),
         _List(
             "windows",
             "broker_name",
             f"Windows in which a producer held it not available, the {WINDOWS_OF_EACH} longest",
-            (
-                ("producer_group", "Producer group", ""),
-                ("client_id", "Client id", ""),
-                ("state", "State", ""),
-                ("window_start", "From", "instant"),
-                ("window_end", "To", "instant"),
-                ("end_reason", "Ended by", ""),
-                ("trigger_latency_ms", "Opened at, ms", "count"),
-                ("certainty", "Certainty", ""),
-            ),
+            "producer_group Producer group; client_id Client id; state State; window_start:instant From; "
+            "window_end:instant To; end_reason Ended by; trigger_latency_ms:count Opened at, ms; "
+            "certainty Certainty",
         ),
         _List(
             "failures",
             "broker_name",
             "Attempts that were not answered SEND_OK",
-            (
-                ("failed_with", "Failed with", ""),
-                ("response_code", "Code", "count"),
-                ("attempts", "Attempts", "count"),
-                ("saved", "Stored after all", "count"),
-                ("lost", "Failed in the end", "count"),
-            ),
+            "failed_with Failed with; response_code:count Code; attempts:count Attempts; "
+            "saved:count Stored after all; lost:count Failed in the end",
         ),
     ),
 }
@@ -178,7 +130,7 @@ class Part(NamedTuple):
     kind: str
     cluster: str
     name: str
-    lists: list[tuple[str, Columns, list[Record]]]
+    lists: list[tuple[str, list[Column], list[Record]]]
 
     @property
     def file(self) -> str:
@@ -204,22 +156,20 @@ def parts(asker: Asker, data: Mapping[str, Any]) -> list[Part]:
 def _of_kind(kind: str, found: Mapping[str, list[Record]]) -> Iterable[Part]:
     column, naming = _NAMING[kind]
     names = {(row["cluster"], row[column]) for each in naming for row in found[each]}
-    rows = [_by_name(each, found[each.query]) for each in _LISTS[kind]]
+    lists = [
+        (each.heading, columns := each.columns(), _by_name(each.by, columns, found[each.query]))
+        for each in _LISTS[kind]
+    ]
     for cluster, name in sorted(names):
-        lists = [
-            (each.heading, each.columns, of[cluster, name])
-            for each, of in zip(_LISTS[kind], rows, strict=True)
-            if (cluster, name) in of
-        ]
-        yield Part(kind, cluster, name, lists)
+        own = [(heading, columns, of[cluster, name]) for heading, columns, of in lists if (cluster, name) in of]
+        yield Part(kind, cluster, name, own)
 
 
-def _by_name(shown: _List, rows: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
+def _by_name(by: str, columns: list[Column], rows: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
     """Rows of a list by cluster and name, with what it shows of them."""
     found: dict[tuple[str, str], list[Record]] = {}
     for row in rows:
-        kept = {key: plain(row[key]) for key, _, _ in shown.columns}
-        found.setdefault((row["cluster"], row[shown.by]), []).append(kept)
+        found.setdefault((row["cluster"], row[by]), []).append({key: plain(row[key]) for key, _, _ in columns})
     return found
 
 
