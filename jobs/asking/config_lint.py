@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, timedelta
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import NamedTuple
 
 from hindsight.conf.failure import DRIFT_FOUND, ExpectedError
-from hindsight.jobs.engines.asker import Asker, Record, as_records
+from hindsight.jobs.engines.asker import Asker, Record, as_records, on_last_date
 from hindsight.jobs.running.terminal import legible
 from hindsight.schemas import SEVERITIES, TABLES
 from hindsight.udfs.values.message_queues import is_system_group, is_system_topic
@@ -281,15 +280,7 @@ def _with_dates(asker: Asker, queries: Iterable[str]) -> list[str]:
 
     @cache
     def condition(table: str, before: int) -> str:
-        rows = asker.lake.counted(TABLES[table], ["cluster", "event_date"]).to_pylist()
-        last = dict(sorted((row["cluster"], row["event_date"]) for row in rows))
-        spans = {cluster: (day - timedelta(days=before), day) for cluster, day in last.items()}
-        of_each = [
-            f"cluster = {asker.literal(cluster)} AND event_date BETWEEN DATE'{first}' AND DATE'{day}'"
-            for cluster, (first, day) in spans.items()
-        ]
-        earliest = min((first for first, _ in spans.values()), default=date.max)
-        return f"event_date >= DATE'{earliest}' AND ({' OR '.join(of_each) or 'FALSE'})"
+        return on_last_date(asker, TABLES[table], days_before=before)
 
     return [_LAST.sub(lambda found: condition(found[1], int(found[2])), query) for query in queries]
 

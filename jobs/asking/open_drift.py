@@ -12,11 +12,11 @@ from typing import Any
 from hindsight.conf.failure import DRIFT_FOUND, WRONG_USAGE, ExpectedError
 from hindsight.jobs.asking.runbook import entry_of
 from hindsight.jobs.engines.arrow_lake import ArrowLake
-from hindsight.jobs.engines.asker import Asker, Record, query, records
+from hindsight.jobs.engines.asker import Asker, Record, on_last_date, query, records
 from hindsight.jobs.explaining.explanation import on_date
 from hindsight.jobs.publishing.publication_record import half_published
 from hindsight.jobs.running.terminal import wrapped
-from hindsight.schemas import SEVERITIES
+from hindsight.schemas import GROUP_ROUND, SEVERITIES
 from hindsight.udfs.telling.told_incidents import effects_of
 
 _EFFECTS = (
@@ -137,7 +137,9 @@ def not_judged(asker: Asker, *, cluster: str = "*", group: str = "*", last: date
 
     With the reasons: ``silent_since``, ``scope_reason``, ``missing_inputs``; of dates up to ``last``.
     """
-    return _matching(records(asker, query("summary", "not_judged").format(last=last)), cluster, group)
+    # What was judged ten minutes ago may lie on the date before.
+    of_dates = on_last_date(asker, GROUP_ROUND, days_before=1, until=last)
+    return _matching(records(asker, query("summary", "not_judged").format(of_dates=of_dates)), cluster, group)
 
 
 def told(incidents: list[Record], until: datetime, unknown: Sequence[Record] = ()) -> Iterator[str]:

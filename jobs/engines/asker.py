@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
@@ -105,6 +105,22 @@ def no_column(name: str) -> BadQueryError:
     close = difflib.get_close_matches(name.lower(), set().union(*columns_by_name().values()), n=3)
     hint = f"there is {', '.join(close)}" if close else "DESCRIBE TABLE <name> lists those of a table or a view"
     return BadQueryError(f"there is no column {name!r} where the query asks for it; {hint}.")
+
+
+def on_last_date(asker: Asker, table: Table, *, days_before: int = 0, until: date = date.max) -> str:
+    """SQL: a row lies on its cluster's last date up to ``until``, or on one of so many before it.
+
+    The dates are written out: engines leave files unread by what is constant.
+    """
+    rows = asker.lake.counted(table, ["cluster", "event_date"]).to_pylist()
+    last = dict(sorted((r["cluster"], r["event_date"]) for r in rows if r["event_date"] <= until))
+    spans = {cluster: (day - timedelta(days=days_before), day) for cluster, day in last.items()}
+    of_each = [
+        f"cluster = {asker.literal(cluster)} AND event_date BETWEEN DATE'{first}' AND DATE'{day}'"
+        for cluster, (first, day) in spans.items()
+    ]
+    earliest = min((first for first, _ in spans.values()), default=date.max)
+    return f"event_date >= DATE'{earliest}' AND ({' OR '.join(of_each) or 'FALSE'})"
 
 
 @cache

@@ -114,6 +114,22 @@ def test_a_group_is_down_when_nobody_is_connected_and_no_offset_moves_while_mess
     assert codes(nobody(past=standing(stands), listings=some_failed, lists={"broker-a": ()})) == []
 
 
+@pytest.mark.parametrize(("silent", "found"), [(MINUTE, ["GROUP_DOWN"]), (MINUTE - 1, [])])
+def test_at_a_broker_that_answers_no_more_no_offset_moves_while_it_is_silent(silent, found):
+    """The group was left by everybody; of the last reading alone it is known that one of its offsets had moved."""
+    some_failed = (Listing("broker-a", 1, True, 206, "f:1"), Listing("broker-b", 1, False, None, "f:2"))
+    one = nobody(listings=some_failed, lists={"broker-a": ()})
+    past = standing({A0: (90, 40, True), A1: (90, 80, False)}, at=one.at - silent)
+    left = replace(one, past=replace(past, empty_since=one.at - 2 * MINUTE))
+    assert [finding.code for finding in findings(left)] == found
+
+
+def test_what_waits_for_a_group_whose_offsets_lie_beyond_the_end_is_not_told_as_none():
+    beyond = standing({A0: (40, 90, True)})
+    (down,) = [f for f in findings(nobody(past=beyond)) if f.code == "GROUP_DOWN"]
+    assert "0 messages" not in down.sentence
+
+
 def test_a_group_is_no_longer_down_when_an_offset_moved_or_somebody_is_listed():
     subject = Subject("GROUP_DOWN", None, None, None, None, None)
     moved = standing({A0: (90, 40, False)})

@@ -189,6 +189,23 @@ def test_of_groups_whose_collector_is_silent_while_others_tell_nothing_is_known(
     assert list(told_of(not_judged(LocalAsker(lake)))) == (silent if ("c", "unknown") in groups else [])
 
 
+@pytest.mark.parametrize(("minutes", "unknown"), [(10, []), (11, ["c  g  t: why"])])
+def test_a_group_is_known_for_ten_minutes_after_it_was_judged_also_over_midnight(lake, minutes, unknown):
+    judged_at = AT.replace(hour=0) - timedelta(minutes=5)
+    for after, verdict in ((0, "ok"), (minutes, "unknown")):
+        at = judged_at + timedelta(minutes=after)
+        of = {
+            "cluster": "c",
+            "consumer_group": "g",
+            "topic": "t",
+            "collector": "",
+            "verdict": verdict,
+            "missing_inputs": ["why"],
+        }
+        lake.append(GROUP_ROUND, one_row(GROUP_ROUND, **of, round_at=at, event_date=at.date()))
+    assert list(told_of(not_judged(LocalAsker(lake)))) == unknown
+
+
 def test_a_group_with_a_queue_of_unknown_delay_has_no_upper_bound(lake):
     lake.append(GROUP_ROUND, one_row(GROUP_ROUND, **DAY, consumer_group="g", round_at=AT, verdict="ok"))
     read = {"consumer_group": "g", "topic": "t", "round_at": AT, "captured_at": AT, "broker_name": "b", "collector": ""}

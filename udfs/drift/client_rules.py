@@ -383,11 +383,12 @@ def group_down(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     if stood and any(progress.accrued > 0 and progress.waited_ms() >= least for progress in consumed):
         since = max(progress.standing_since for progress in consumed)
         lag = sum(progress.lag for progress in group.past.progress.values() if progress.lag > 0)
+        waits = f"{lag} messages wait for it" if lag else "what comes lies before its offsets"
         yield Finding(
             "GROUP_DOWN",
             "CRITICAL",
             f"{group.consumer_group} has no member at the brokers, none of its offsets has moved since {clock(since)}, "
-            f"and {lag} messages wait for it.",
+            f"and {waits}.",
             trust="possible",
             evidence=group.evidence,
             captured_at=group.listed_at,
