@@ -7,14 +7,15 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from hypothesis import find
 
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_upkeep import LocalUpkeep
 from hindsight.schemas import TOPIC_ROUTE
-from tests.engines.random_rows import as_text, rows
+from tests.engines.random_rows import as_text
+from tests.pipeline.random_tables import one_row
 
 DAY_S = 86_400
 
@@ -22,7 +23,7 @@ DAY_S = 86_400
 @pytest.fixture
 def lake(tmp_path) -> LocalLake:
     lake = LocalLake(str(tmp_path / "a lake's own ü"), retention_days=7)
-    piece = find(rows(TOPIC_ROUTE, min_size=3), lambda _: True)
+    piece = pa.concat_tables([one_row(TOPIC_ROUTE)] * 3)
     for _ in range(3):
         lake.append(TOPIC_ROUTE, piece)
     return lake
