@@ -57,10 +57,9 @@ _JOB = "flag_allocation_drift"
 _PUBLISHED = {_JOB: ("drift", "rounds and incidents"), "rebuild_availability": ("availability", "windows and findings")}
 
 _OF_GROUPS = "GROUP BY cluster, consumer_group"
-_LATEST = (
-    f"SELECT cluster, consumer_group, MAX(round_at) AS latest FROM group_round WHERE verdict IS NOT NULL {_OF_GROUPS}",
-    f"SELECT cluster, consumer_group, MAX(last_seen_at) AS latest FROM drift_incident {_OF_GROUPS}",
-)
+_JUDGED = f"""SELECT cluster, consumer_group, MAX(round_at) AS latest FROM group_round
+    WHERE verdict IS NOT NULL AND event_date = DATE'{{day}}' {_OF_GROUPS}"""
+_SEEN = f"SELECT cluster, consumer_group, MAX(last_seen_at) AS latest FROM drift_incident {_OF_GROUPS}"
 
 
 class DriftFoundError(ExpectedError):
@@ -102,7 +101,8 @@ def judged_until(asker: Asker, *, cluster: str = "*", group: str = "*") -> datet
 
     Raises: NothingJudgedError: there is neither.
     """
-    for latest in _LATEST:
+    days = asker.lake.counted(GROUP_ROUND, ["event_date"])["event_date"].to_pylist()
+    for latest in (*(_JUDGED.format(day=day) for day in sorted(days, reverse=True)), _SEEN):
         found = [row["latest"] for row in _matching(records(asker, latest), cluster, group)]
         if found:
             until: datetime = max(found)

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hindsight.jobs.asking.config_lint import RULES, LintFoundError, lint, refuse, told
-from hindsight.jobs.asking.open_drift import not_judged
+from hindsight.jobs.asking.open_drift import judged_until, not_judged
 from hindsight.jobs.command_line import app_of
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
@@ -132,6 +132,7 @@ def test_files_of_earlier_dates_stay_closed(tmp_path):
             file.unlink()
         assert lint(asker, ()) == []
         assert not_judged(asker) == []
+        assert judged_until(asker) == AT.replace(tzinfo=None)
         assert explain(asker, window[0].name, "client_id = 'p1'")[-1].rows[-1]["what"] == "last attempt"
         assert asker.lake.counted(SEND_ATTEMPT, ["event_date"]).to_pylist() == [
             {"event_date": day, "rows": 1},
