@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from datetime import timedelta
 from pathlib import Path
 
@@ -27,6 +28,21 @@ def test_a_write_that_is_broken_off_leaves_the_file_as_it_was(tmp_path, monkeypa
     assert store.read("report.html") == "before"
     store.write("report.html", "after")
     assert store.read("report.html") == "after"
+
+
+@pytest.mark.parametrize("write", [LocalStore.write, LocalStore.create])
+def test_a_full_disk_leaves_no_file(tmp_path, write):
+    """An empty lease made the next run wait for a minute."""
+    store, before = LocalStore(tmp_path), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            write(store, "000000001.json", "mine")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert store.names() == []
+    write(store, "000000001.json", "mine")
+    assert store.read("000000001.json") == "mine"
 
 
 def test_an_object_store_keeps_what_is_written():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
@@ -89,16 +90,30 @@ class LocalStore:
     def create(self, name: str, text: str) -> None:
         """Create a file unless it is there."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError), (self._folder / name).open("x", encoding="utf-8") as file:
-            file.write(text)
+        path = self._folder / name
+        with suppress(FileExistsError):
+            file = path.open("x", encoding="utf-8")
+            with _whole_or_gone(path), file:
+                file.write(text)
 
     def write(self, name: str, text: str) -> None:
         """Write a file, whole at any time."""
         self._folder.mkdir(parents=True, exist_ok=True)
         beside = self._folder / f".{name}.{uuid4().hex}"
-        beside.write_text(text, encoding="utf-8")
+        with _whole_or_gone(beside):
+            beside.write_text(text, encoding="utf-8")
         beside.replace(self._folder / name)
 
     def delete(self, name: str) -> None:
         """Remove a file, if it is there."""
         (self._folder / name).unlink(missing_ok=True)
+
+
+@contextmanager
+def _whole_or_gone(path: Path) -> Iterator[None]:
+    """Where a full disk refuses a file of one's own it goes again: an empty lease is waited for as one just begun."""
+    try:
+        yield
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
