@@ -40,7 +40,7 @@ help:  ## list the targets
 
 $(READY): requirements.lock setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo "hindsight needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+		|| { echo "hindsight needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.13 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null \
 		|| { echo "$(PYTHON) cannot make virtual environments; install its venv module (Debian: python3-venv)."; exit 1; }
 	$(PYTHON) -m venv $(VENV)

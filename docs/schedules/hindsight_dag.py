@@ -10,26 +10,18 @@ from airflow.sdk import DAG, chain
 PROJECT = "/opt/hindsight"
 LANDING = "/srv/hindsight/landing"
 LAKE = "/srv/hindsight/lake"
-SUBMIT = ".venv/bin/spark-submit --master 'local[4]' --properties-file docs/schedules/local.conf"
 JOBS = (
-    "ingest_send_records",
-    "ingest_consumer_snapshots",
-    "rebuild_availability",
-    "flag_allocation_drift",
-    "render_report",
+    "ingest-send-records",
+    "ingest-consumer-snapshots",
+    "rebuild-availability",
+    "flag-allocation-drift",
+    "render-report",
 )
 
 
 def task(name: str, command: str, *, retries: int) -> BashOperator:
     """A command in the project's folder; an exit code other than 0 fails the task."""
-    return BashOperator(
-        task_id=name,
-        bash_command=command,
-        cwd=PROJECT,
-        env={"PYSPARK_PYTHON": f"{PROJECT}/.venv/bin/python"},
-        append_env=True,
-        retries=retries,
-    )
+    return BashOperator(task_id=name, bash_command=f".venv/bin/hindsight {command}", cwd=PROJECT, retries=retries)
 
 
 with DAG(
@@ -39,6 +31,6 @@ with DAG(
     catchup=False,  # a run takes in whatever has landed: hours that were missed need no runs of their own
     max_active_runs=1,  # one run at a time writes to a lake
 ):
-    jobs = [task(job, f"{SUBMIT} jobs/{job}.py --landing {LANDING} --lake {LAKE}", retries=1) for job in JOBS]
-    alert = task("alert", f".venv/bin/hindsight drift --lake {LAKE} --fail-on high", retries=0)
+    jobs = [task(job, f"{job} --landing {LANDING} --lake {LAKE}", retries=1) for job in JOBS]
+    alert = task("alert", f"drift --lake {LAKE} --fail-on high", retries=0)
     chain(*jobs, alert)

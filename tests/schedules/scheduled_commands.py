@@ -40,7 +40,7 @@ class Command:
 
 def pipeline_jobs() -> list[str]:
     """The jobs of run-pipeline in their order, the report at the end."""
-    return [*JOBS, "render_report"]
+    return [*(job.replace("_", "-") for job in JOBS), "render-report"]
 
 
 def of_cron() -> list[Command]:
@@ -52,9 +52,8 @@ def of_cron() -> list[Command]:
 
 def of_systemd() -> list[Command]:
     """What the service's ``ExecStart`` lines call."""
-    service = unit("hindsight.service")
-    environment = dict(value.split("=", 1) for value in service["Service", "Environment"])
-    return [Command("systemd", words, environment) for line in service["Service", "ExecStart"] for words in calls(line)]
+    lines = unit("hindsight.service")["Service", "ExecStart"]
+    return [Command("systemd", words) for line in lines for words in calls(line)]
 
 
 def of_airflow() -> list[Command]:
@@ -64,18 +63,14 @@ def of_airflow() -> list[Command]:
     with patch.dict("sys.modules", modules):
         runpy.run_path(str(SCHEDULES / "hindsight_dag.py"))
     tasks = [call.kwargs for call in operator.call_args_list]
-    return [Command("airflow", words, task["env"]) for task in tasks for words in calls(task["bash_command"])]
+    return [Command("airflow", words) for task in tasks for words in calls(task["bash_command"])]
 
 
 def of_kubernetes() -> list[Command]:
     """What the CronJob's containers call, the init container first."""
     pod = cronjob()["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     return [
-        Command(
-            "kubernetes",
-            (*container["command"], *container["args"]),
-            {entry["name"]: entry["value"] for entry in container.get("env", ())},
-        )
+        Command("kubernetes", (*container["command"], *container["args"]))
         for container in (*pod["initContainers"], *pod["containers"])
     ]
 
@@ -87,10 +82,11 @@ def of_services(name: str) -> list[Command]:
     """
     (line,) = unit(f"{name}.service")["Service", "ExecStart"]
     (container,) = deployment(name)["spec"]["template"]["spec"]["containers"]
+    composed = compose(name)["services"][name]
     return [
         Command("systemd", tuple(line.split())),
         Command("kubernetes", (*container["command"], *container["args"])),
-        Command("compose", tuple(compose(name)["services"][name]["command"])),
+        Command("compose", (*composed["entrypoint"], *composed["command"])),
     ]
 
 
@@ -99,9 +95,10 @@ def of_the_page() -> list[Command]:
     page = (SCHEDULES / "README.md").read_text(encoding="utf-8")
     found = []
     for block in re.findall(r"^```sh\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
-        variables = dict(re.findall(r'^(\w+)="(.*)"$', block, re.MULTILINE))
-        lines = Template(re.sub(r"^\w+=.*$", "", block, flags=re.MULTILINE)).safe_substitute(variables).splitlines()
-        found += [Command("README", words) for line in lines for words in calls(line)]
+        variables = dict(re.findall(r'^(?:export )?(\w+)="?(.*?)"?$', block, re.MULTILINE))
+        told = re.sub(r"^(?:export )?\w+=.*$", "", block, flags=re.MULTILINE)
+        lines = Template(told).safe_substitute(variables).splitlines()
+        found += [Command("README", words, variables) for line in lines for words in calls(line)]
     return found
 
 

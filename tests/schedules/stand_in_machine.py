@@ -8,13 +8,13 @@ from pathlib import Path
 from tests.schedules.scheduled_commands import SCHEDULES
 
 _STAND_IN = """#!/bin/sh
-echo "$(basename $0) $*" | tee -a {calls}
-exit $(cat {code})
+echo "$*" | tee -a {calls}
+exit $(cat {root}/$1.code 2>/dev/null || echo 0)
 """
 
 
 class Machine:
-    """The paths that the examples name lie below its root; spark-submit and hindsight are stand-ins."""
+    """The paths that the examples name lie below its root; hindsight is a stand-in."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -25,18 +25,13 @@ class Machine:
         programs = self.project / ".venv" / "bin"
         for folder in (self.log.parent, self.lock.parent, programs):
             folder.mkdir(parents=True)
-        for name in ("spark-submit", "hindsight"):
-            self.let(name, end_with=0)
-            stand_in = programs / name
-            stand_in.write_text(_STAND_IN.format(calls=self._calls, code=self._code(name)))
-            stand_in.chmod(0o755)
+        stand_in = programs / "hindsight"
+        stand_in.write_text(_STAND_IN.format(calls=self._calls, root=root))
+        stand_in.chmod(0o755)
 
-    def _code(self, name: str) -> Path:
-        return self.root / f"{name}.code"
-
-    def let(self, name: str, *, end_with: int) -> None:
-        """Choose the exit code of a stand-in."""
-        self._code(name).write_text(str(end_with))
+    def let(self, command: str, *, end_with: int) -> None:
+        """Choose the exit code of a command, which is 0 otherwise."""
+        (self.root / f"{command}.code").write_text(str(end_with))
 
     def moved(self, text: str) -> str:
         """A text with its paths below the root."""
@@ -50,6 +45,6 @@ class Machine:
         return place
 
     def calls(self) -> list[str]:
-        """What was called: a job's file, or a command of hindsight."""
+        """The commands that were called."""
         lines = self._calls.read_text().splitlines() if self._calls.exists() else []
-        return [next(word for word in line.split()[1:] if word == "drift" or ".py" in word) for line in lines]
+        return [line.split()[0] for line in lines]

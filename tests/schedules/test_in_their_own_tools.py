@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.schedules.scheduled_commands import SCHEDULED, SCHEDULES, SERVICES, crontab, pipeline_jobs
+from tests.schedules.scheduled_commands import SCHEDULES, SERVICES, crontab, of_the_page, pipeline_jobs
 from tests.schedules.stand_in_machine import Machine
 
 pytestmark = pytest.mark.soak
@@ -70,15 +70,15 @@ def test_bash_reads_the_line_of_the_crontab():
 def test_cron_prints_nothing_of_a_run_that_went_well(cron, machine):
     done = cron()
     assert (done.stdout, done.stderr) == ("", "")
-    assert machine.calls() == ["jobs/run_pipeline.py", "drift"]
+    assert machine.calls() == ["run-pipeline", "drift"]
 
 
 @pytest.mark.parametrize(
-    ("program", "code", "calls"),
-    [("spark-submit", 2, ["jobs/run_pipeline.py"]), ("hindsight", 1, ["jobs/run_pipeline.py", "drift"])],
+    ("command", "code", "calls"),
+    [("run-pipeline", 2, ["run-pipeline"]), ("drift", 1, ["run-pipeline", "drift"])],
 )
-def test_cron_prints_the_exit_code_and_the_end_of_the_log(cron, machine, program, code, calls):
-    machine.let(program, end_with=code)
+def test_cron_prints_the_exit_code_and_the_end_of_the_log(cron, machine, command, code, calls):
+    machine.let(command, end_with=code)
     told, *end = cron().stdout.splitlines()
     assert told == f"hindsight: exit code {code}; the end of {machine.log}:"
     assert end == machine.log.read_text().splitlines()
@@ -142,23 +142,23 @@ def test_airflow_reads_the_dag_and_its_order_is_that_of_the_pipeline(airflow, ma
 
 
 def test_airflow_runs_the_dag_and_an_alert_fails_it(airflow, machine):
-    machine.let("hindsight", end_with=1)
+    machine.let("drift", end_with=1)
     assert airflow("airflow", "db", "migrate").returncode == 0
     done = airflow("airflow", "dags", "test", "hindsight")
-    assert machine.calls() == [*(f"jobs/{job}.py" for job in pipeline_jobs()), "drift"], done.stdout + done.stderr
+    assert machine.calls() == [*pipeline_jobs(), "drift"], done.stdout + done.stderr
     assert "returned a non-zero exit code 1" in done.stdout + done.stderr
     assert done.returncode == 1
 
 
-@pytest.mark.parametrize("command", [of_one()[0] for of_one in SCHEDULED], ids=str)
-def test_the_real_spark_submit_takes_the_words_of_a_schedule(command, tmp_path):
+@pytest.mark.parametrize("command", [command for command in of_the_page() if "local[4]" in command.words], ids=str)
+def test_the_real_spark_submit_takes_the_words_of_the_page(command, tmp_path):
     """With `--help` at the end it starts the job's file in the interpreter that the schedule names, and no session."""
     project = tmp_path / "opt" / "hindsight"
     project.mkdir(parents=True)
     (project / ".venv").symlink_to(sys.prefix)
     for folder in ("conf", "docs", "hindsight", "jobs", "schemas", "udfs"):
         (project / folder).symlink_to(ROOT / folder)
-    own = {name: value.replace("/opt", f"{tmp_path}/opt") for name, value in command.environment.items()}
+    own = {"PYSPARK_PYTHON": command.environment["PYSPARK_PYTHON"].replace("/opt", f"{tmp_path}/opt")}
     java = {name: os.environ[name] for name in ("JAVA_HOME",) if name in os.environ}
     words = [word.replace("/opt", f"{tmp_path}/opt") for word in command.words]
     done = run(*words, "--help", environment={"PATH": "/usr/bin:/bin"} | own | java, cwd=project)

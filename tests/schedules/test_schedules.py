@@ -107,13 +107,14 @@ def test_a_schedule_runs_the_pipeline_and_then_asks_for_drift(of_one):
 
 
 def test_the_tasks_of_the_dag_are_those_of_the_pipeline_and_then_the_alert():
-    expected = [*(job.replace("_", "-") for job in pipeline_jobs()), "drift"]
+    expected = [*pipeline_jobs(), "drift"]
     assert [parsed(command.words)[0] for command in of_airflow()] == expected
 
 
-@pytest.mark.parametrize("command", [c for c in COMMANDS if c.program == "spark-submit"], ids=str)
-def test_spark_submit_is_told_its_interpreter(command):
-    assert command.environment["PYSPARK_PYTHON"] == "/opt/hindsight/.venv/bin/python"
+def test_no_schedule_needs_spark_and_the_page_says_what_does():
+    assert {command.program for command in COMMANDS} == {"hindsight"}
+    on_this_machine = [command for command in of_the_page() if "local[4]" in command.words]
+    assert [one.environment["PYSPARK_PYTHON"] for one in on_this_machine] == ["/opt/hindsight/.venv/bin/python"]
 
 
 def test_local_conf_holds_what_hindsight_sets_for_itself_in_local_mode(monkeypatch):
@@ -139,7 +140,7 @@ def test_the_schedules_are_of_five_fields_and_start_in_the_same_minute():
 
 
 def test_no_schedule_lets_two_runs_overlap():
-    assert " flock --nonblock " in crontab()[1].partition("spark-submit")[0]
+    assert " flock --nonblock " in crontab()[1].partition("hindsight run-pipeline")[0]
     assert unit("hindsight.service")["Service", "Type"] == ["oneshot"]
     assert cronjob()["spec"]["concurrencyPolicy"] == "Forbid"
     assert "max_active_runs=1," in (SCHEDULES / "hindsight_dag.py").read_text(encoding="utf-8")
