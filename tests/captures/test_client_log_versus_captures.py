@@ -25,6 +25,7 @@ parse = partial(parse_client_log, zone=UTC)
 # What grep finds in a message of each kind, apart from the templates.
 GREP = {
     "client_event queue_added": rb"doRebalance, [^,]*, add a new mq, M",
+    "client_event queue_began": rb"doRebalance, [^,]*, add a new pull request ",
     "client_event queue_removed": rb"- doRebalance, [^,]*, remove unnecessary mq",
     "client_event queue_pull_expired": rb"\[BUG\]doRebalance",
     "client_event queue_dropped": rb"\]\] is dropped\.|because it's dropped",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hindsight.udfs.rebalances.rebalance_event import FAILED, certainties, took
+from hindsight.udfs.rebalances.rebalance_event import FAILED, certainties, event_row, took
 from hindsight.udfs.rebalances.rebalance_fold import Day, Membership, RebalanceFold
 from hindsight.udfs.rebalances.share_ledger import RESULT, Line
 from tests.simulated_group import MIDNIGHT, SimulatedGroup
@@ -174,6 +174,50 @@ def test_a_lock_that_was_refused_long_ago_and_given_since_sets_nothing_off():
     )
     assert [one.trigger.kind for one in found] == ["unknown", "lock_acquired", "timer", "timer"]
     assert [sum(hand.lock_failures for hand in one.gained) for one in found] == [0, 1, 0, 0]
+
+
+def offset(at, kind, queue, **changes):
+    return line(at, kind, topic="T", queues=frozenset({("b", queue)}), **changes)
+
+
+def begins(*lines):
+    """Of each rebalance the queues with an offset: queue, where it began, where it was sent on to."""
+    shown = [event_row({"consumer_group": "g"}, one)["begins"] for one in of_lines(*lines)]
+    return [[(one["queue_id"], one["began_offset"], one["sent_on_to"]) for one in each] for each in shown]
+
+
+def test_a_client_began_where_its_log_says():
+    told = offset(5, "queue_began", 0, offset=7), offset(6, "queue_began", 1, offset=0)
+    assert begins(*told, result(10, 0, 1, 2)) == [[(0, 7, None), (1, 0, None)]]
+    # Only the line right before the result is of it.
+    assert begins(result(0, 0), offset(10_000, "queue_began", 1, offset=9), result(20_000, 0, 1)) == [[], []]
+
+
+def test_in_order_the_offset_read_under_the_lock_counts_and_only_the_first_after_it_was_taken():
+    read = (offset(at, "offset_first_read", 0, offset=7, new_offset=new) for at, new in ((500, 12), (60_000, 90)))
+    assert begins(offset(5, "queue_began", 0, offset=7), result(10, 0), *read) == [[(0, 12, None)]]
+    assert begins(result(10, 0), offset(5_000, "offset_first_read", 0, offset=7, new_offset=3)) == [[(0, 3, None)]]
+    # A line of another log, or of a queue that nobody took, is of nobody.
+    other = offset(500, "offset_first_read", 0, new_offset=5)._replace(folder="other")
+    assert begins(result(10, 0), other, offset(600, "offset_first_read", 3, new_offset=5)) == [[]]
+
+
+def test_a_broker_sent_a_client_on_that_had_read_nothing():
+    told = offset(5, "queue_began", 0, offset=0), result(10, 0)
+    sent = offset(50, "offset_illegal", 0, offset=0, new_offset=500)
+    again = offset(90_000, "offset_illegal", 0, offset=0, new_offset=700)
+    assert begins(*told, sent, again) == [[(0, 0, 500)]]
+    assert begins(*told, sent._replace(offset=3)) == [[(0, 0, None)]]  # it had read three
+    assert begins(result(10, 0), sent) == [[]]
+
+
+def test_a_next_owner_has_an_offset_of_its_own():
+    mate = {"client_id": "mate"}
+    handed = (
+        *(offset(5, "queue_began", 0, offset=7), result(10, 0), result(20_000)),
+        *(offset(30_100, "queue_began", 0, offset=30), result(30_110, 0, **mate)),
+    )
+    assert begins(*handed) == [[(0, 7, None)], [], [(0, 30, None)]]
 
 
 def test_what_only_a_timer_found_began_at_a_time_that_is_not_known():

@@ -110,6 +110,11 @@ MQ = "MessageQueue [topic=T, brokerName=b, queueId=3]"
     [
         (f"doRebalance, g, add a new mq, {MQ}", "queue_added", {"consumer_group": "g", "queue_id": 3}),
         (f"doRebalance, g, add a new pop mq, {MQ}", "queue_added", {"detail": "add a new pop mq"}),
+        (
+            f"doRebalance, g, add a new pull request PullRequest [consumerGroup=g, messageQueue={MQ}, nextOffset=27]",
+            "queue_began",
+            {"consumer_group": "g", "topic": "T", "broker_name": "b", "queue_id": 3, "offset": 27},
+        ),
         (f"doRebalance, g, remove unnecessary mq, {MQ}", "queue_removed", {"topic": "T", "broker_name": "b"}),
         (
             f"doRebalance, g, truncateMessageQueueNotMyTopic remove unnecessary mq, {MQ}",

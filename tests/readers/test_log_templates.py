@@ -53,6 +53,7 @@ CLIENT: dict[str, tuple[str, tuple[str, ...] | str]] = {
     f"broker {RESULT}assignmentSet={{}}": ("queues_assigned", ("AVG", "g", "T", "c@1", f"[{MQ}]")),
     "doRebalance, {}, add a new mq, {}": ("queue_added", GROUP_AND_QUEUE),
     "doRebalance, {}, add a new pop mq, {}": ("queue_added", GROUP_AND_QUEUE),
+    "doRebalance, {}, add a new pull request {}": ("queue_began", ("g", PULL)),
     "doRebalance, {}, add a new mq failed, {}, because lock failed": ("lock_failed", GROUP_AND_QUEUE),
     "doRebalance, {}, add new mq failed, {}": ("queue_add_failed", GROUP_AND_QUEUE),
     "doRebalance, {}, compute offset failed, {}": ("queue_add_failed", GROUP_AND_QUEUE),

@@ -16,7 +16,7 @@ import re
 from typing import Any
 
 from hindsight.udfs.lines.parsed_line import ERROR_CHARS, java_number
-from hindsight.udfs.logs.consuming_templates import CONSUMING
+from hindsight.udfs.logs.consuming_templates import CONSUMING, PULL_REQUEST
 from hindsight.udfs.logs.grpc_client_logs import GRPC_NEEDLES
 from hindsight.udfs.logs.log_templates import Reader, Template, TemplateIndex, holds_any, read_message, template
 from hindsight.udfs.logs.log_wrappers import may_be_wrapped
@@ -47,6 +47,12 @@ TEMPLATES: tuple[Template, ...] = (
     # Queues of a consumer
     template(
         "queue_added", "doRebalance, ", rf"doRebalance, {_G}, (?P<detail>add a new mq), {_MQ}", mark=", add a new mq, "
+    ),
+    template(
+        "queue_began",  # through 4.9.8
+        "doRebalance, ",
+        rf"doRebalance, [^, ]++, add a new pull request {PULL_REQUEST}",
+        mark=", add a new pull request ",
     ),
     template(
         "queue_added",

@@ -16,7 +16,7 @@ _MQ = (
     r"MessageQueue \[topic=(?P<topic>[^,\[\]]++), brokerName=(?P<broker_name>[^,\[\]]++), "
     r"queueId=(?P<queue_id>-?\d{1,10}+)\]"
 )
-_PULL = rf"PullRequest \[consumerGroup={_G}, messageQueue={_MQ}, nextOffset=(?P<offset>-?\d{{1,19}}+)\]"
+PULL_REQUEST = rf"PullRequest \[consumerGroup={_G}, messageQueue={_MQ}, nextOffset=(?P<offset>-?\d{{1,19}}+)\]"
 _POP = rf"PopRequest \[topic=[^,\[\]]*+, consumerGroup={_G}, messageQueue={_MQ}\]"
 _RESULT = (
     r"PullResult \[pullStatus=[A-Z_]++, nextBeginOffset=(?P<new_offset>-?\d{1,19}+), "
@@ -53,7 +53,7 @@ CONSUMING: tuple[Template, ...] = (
             rf"(?P<detail>find the consumer's subscription failed), {request}",
             mark=mark,
         )
-        for request, mark in ((_PULL, "failed, PullRequest ["), (_POP, "failed, PopRequest ["))
+        for request, mark in ((PULL_REQUEST, "failed, PullRequest ["), (_POP, "failed, PopRequest ["))
     ),
     *(
         template("pull_failed", starts, rf"(?P<detail>{starts})", traced=True)
@@ -74,7 +74,7 @@ CONSUMING: tuple[Template, ...] = (
     template(
         "pull_suspended",
         "pull message later because not locked in broker, ",
-        rf"pull message later because (?P<detail>not locked in broker), {_PULL}",
+        rf"pull message later because (?P<detail>not locked in broker), {PULL_REQUEST}",
     ),
     template("consumer_suspended", "suspend this consumer, ", rf"suspend this consumer, {_G}"),
     template("consumer_resumed", "resume this consumer, ", rf"resume this consumer, {_G}"),
@@ -83,20 +83,20 @@ CONSUMING: tuple[Template, ...] = (
         "flow_control",
         "the cached message ",
         rf"(?P<detail>the cached message (?:count|size) exceeds the threshold \d++(?: MiB)?+), so do flow control, "
-        rf"{_STORED}count=\d++, size=\d++ MiB, pullRequest={_PULL}, {_TIMES}",
+        rf"{_STORED}count=\d++, size=\d++ MiB, pullRequest={PULL_REQUEST}, {_TIMES}",
         mark=", so do flow control, ",
     ),
     template(
         "flow_control",
         "the consumer message buffer is full, so do flow control, ",
         rf"(?P<detail>the consumer message buffer is full), so do flow control, {_STORED}size=\d++, "
-        rf"pullRequest={_PULL}, {_TIMES}",
+        rf"pullRequest={PULL_REQUEST}, {_TIMES}",
     ),
     template(
         "flow_control",
         "the queue's messages, span too long, so do flow control, ",
         rf"(?P<detail>the queue's messages, span too long), so do flow control, {_STORED}maxSpan=-?\d++, "
-        rf"pullRequest={_PULL}, {_TIMES}",
+        rf"pullRequest={PULL_REQUEST}, {_TIMES}",
     ),
     template(
         "flow_control",
@@ -126,18 +126,20 @@ CONSUMING: tuple[Template, ...] = (
     ),
     # Offsets
     template(
-        "offset_illegal", "the pull request offset illegal, ", rf"the pull request offset illegal, {_PULL} {_RESULT}"
+        "offset_illegal",
+        "the pull request offset illegal, ",
+        rf"the pull request offset illegal, {PULL_REQUEST} {_RESULT}",
     ),
     template("offset_illegal", "The pull request offset illegal, ", rf"The pull request offset illegal, {_RESULT}"),
     template(
         "offset_fixed",
         "fix the pull request offset, ",
-        rf"fix the pull request offset, {_PULL.replace('?P<offset>', '?P<new_offset>')}",
+        rf"fix the pull request offset, {PULL_REQUEST.replace('?P<offset>', '?P<new_offset>')}",
     ),
     template(
         "offset_first_read",
         "the first time to pull message, so fix offset from broker. ",
-        rf"the first time to pull message, so fix offset from broker\. pullRequest: {_PULL} "
+        rf"the first time to pull message, so fix offset from broker\. pullRequest: {PULL_REQUEST} "
         r"NewOffset: (?P<new_offset>-?\d{1,19}+) brokerBusy: (?P<ignored>true|false)",
     ),
     template(

@@ -41,6 +41,7 @@ from hindsight.udfs.rebalances.share_ledger import (
     REFUSED,
     RESULT,
     SWALLOWED,
+    Begins,
     HandOver,
     Line,
     NotTaken,
@@ -131,6 +132,7 @@ class LoggedShares:
     _open: dict[str, Burst] = field(default_factory=dict)
     _heard: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))  # lately, by log
     _not_taken: NotTaken = field(default_factory=NotTaken)
+    _begins: Begins = field(default_factory=Begins)
     _met: MetExceptions = field(init=False)
     _told: dict[str, int] = field(default_factory=dict)  # a client's last rebalance of the date that is a row
 
@@ -168,11 +170,13 @@ class LoggedShares:
         self._heard.clear()
         self._told.clear()
         self._not_taken = NotTaken()  # who lacks a queue tries again, and logs it
+        self._begins = Begins()
         self.ledger.close_date()
 
     def _hear(self, line: Line) -> None:
         self.orders |= line.kind in (REFUSED, GRANTED)
         self._not_taken.hear(line.folder, str(line.topic), line.kind, line.queues, line.at)
+        self._begins.hear(line)
         if line.kind in SWALLOWED:
             self._met.add(line)
         if line.kind not in (NOTICE, EXPIRY):
@@ -228,6 +232,7 @@ class LoggedShares:
             made = self.ledger.take(client_id, queue, line.at, line.at)
             refused = self._not_taken.refused_at(line.folder, topic, queue[1:])
             made.lock_failures = len(refused)
+            self._begins.take(line.folder, made, line.at)
             burst.refused_at += refused[:1]
             if queue in burst.lost:
                 burst.lost.discard(queue)

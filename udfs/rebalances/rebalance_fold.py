@@ -144,6 +144,8 @@ def line_of(
         row.get("exception"),
         row.get("error"),
         row.get("consumer_group") is not None,
+        row.get("offset"),
+        row.get("new_offset"),
     )
 
 

@@ -20,7 +20,9 @@ RESULT = "rebalance_result"
 SWALLOWED = ("rebalance_failed", "allocation_failed", "member_list_failed", "queue_add_failed")
 NOTICE, REFUSED, GRANTED, EXPIRY = "members_changed", "lock_failed", "lock_acquired", "queue_pull_expired"
 NOT_ADDED, ADDED = "queue_add_failed", "queue_added"
-HEARD = (*SWALLOWED, NOTICE, REFUSED, GRANTED, EXPIRY, ADDED)
+BEGAN, FIRST_READ, SENT_ON = "queue_began", "offset_first_read", "offset_illegal"
+HEARD = (*SWALLOWED, NOTICE, REFUSED, GRANTED, EXPIRY, ADDED, BEGAN, FIRST_READ, SENT_ON)
+_ONE_PASS_MS = 3_000  # of a client over the queues of a topic, from the lines of those it took to its result
 
 
 @dataclass
@@ -33,6 +35,8 @@ class HandOver:
         unread_ms: for how long nobody had it, at most; None: not known.
         unread_at_least_ms: the same, at least.
         lock_failures: how often the broker refused its lock before.
+        began_offset: where the client began to read it, as its log says; None: it does not.
+        sent_on_to: where the broker sent it on before it had read anything; None: nowhere, or not logged.
     """
 
     queue: TopicQueue
@@ -41,6 +45,8 @@ class HandOver:
     unread_ms: int | None
     unread_at_least_ms: int
     lock_failures: int = 0
+    began_offset: int | None = None
+    sent_on_to: int | None = None
 
 
 class _Given(NamedTuple):
@@ -128,6 +134,8 @@ class Line(NamedTuple):
     exception: str | None = None
     error: str | None = None
     names_group: bool = True
+    offset: int | None = None
+    new_offset: int | None = None
 
 
 class NotTaken:
@@ -159,3 +167,41 @@ class NotTaken:
     def refused_at(self, log: str, topic: str, queue: tuple[str, int]) -> list[int]:
         """When a queue that a client now has was refused before; told once."""
         return self._waited.pop((log, topic, *queue), [])
+
+
+class Begins:
+    """Where the clients of a log began to read what they took. Of a date; nothing is handed on.
+
+    A client writes the offset right before its result, one that consumes in order once more when it has the lock: the
+    second counts. A line of a queue that nobody is known to have taken tells nothing.
+    Source: RebalancePushImpl#dispatchPullRequest, DefaultMQPushConsumerImpl#pullMessage.
+    """
+
+    def __init__(self) -> None:
+        self._told: dict[tuple[str, TopicQueue], Line] = {}
+        self._taken: dict[tuple[str, TopicQueue], HandOver] = {}
+        self._unread: set[tuple[str, TopicQueue]] = set()
+
+    def hear(self, line: Line) -> None:
+        """Take in a line."""
+        for key in ((line.folder, (str(line.topic), *queue)) for queue in line.queues):
+            if line.kind == BEGAN:
+                self._told[key] = line
+            made = self._taken.get(key)
+            if made is None:
+                continue
+            if line.kind == FIRST_READ and key in self._unread:
+                made.began_offset = line.new_offset
+                self._unread.discard(key)
+            # It asked for where it began, so it had read nothing.
+            elif line.kind == SENT_ON and made.sent_on_to is None and line.offset == made.began_offset is not None:
+                made.sent_on_to = line.new_offset
+
+    def take(self, log: str, made: HandOver, at: int) -> None:
+        """A client of a log took a queue."""
+        key = log, made.queue
+        told = self._told.pop(key, None)
+        if told is not None and at - told.at <= _ONE_PASS_MS:
+            made.began_offset = told.offset
+        self._taken[key] = made
+        self._unread.add(key)
