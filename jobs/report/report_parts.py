@@ -120,7 +120,7 @@ _LISTS = {
 # Whose rows say which groups and brokers there are, and in which column.
 _NAMING = {
     "group": ("consumer_group", ("groups",)),
-    "broker": ("broker_name", ("send_totals", "fleet_brokers", "windows")),
+    "broker": ("broker_name", ("sends", "fleet_brokers", "windows")),
 }
 
 
@@ -145,7 +145,7 @@ def parts(asker: Asker, data: Mapping[str, Any]) -> list[Part]:
         return []
     of_all = brokers[0]["of_all"] if brokers else 1
     wide = {**bounds, "rows": _ALL, "brokers": _ALL, "groups": _ALL, "windows": WINDOWS_OF_EACH * of_all}
-    names = sorted({each.query for lists in _LISTS.values() for each in lists} | {"send_totals"})
+    names = sorted({each.query for lists in _LISTS.values() for each in lists} | {"sends"})
     answers = asker.answers([query("queries", name).format(**wide) for name in names])
     found = {name: as_records(rows) for name, rows in zip(names, answers, strict=True)}
     found["groups"] = [with_families(row) for row in found["groups"]]

@@ -49,7 +49,6 @@ _TIMELINE = (
     "producers",
     "windows",
     "sends",
-    "send_totals",
     "failures",
     "call_results",
     "releases",
@@ -103,6 +102,7 @@ def report_data(asker: Asker, bounds: Report, asked: DateRange = EVERY_DATE) -> 
     answers = asker.answers([query("queries", name).format(**values) for name in names])
     found = {name: as_records(rows) for name, rows in zip(names, answers, strict=True)}
     found["incidents"] = with_effects(asker, found["incidents"])
+    found["sends"], found["send_totals"] = by_bucket_and_in_all(found.get("sends", []), bounds.brokers)
     found |= {name: list(map(report_fleet.with_worst, found[name])) for name in report_fleet.OF_WORST_MINUTES}
     return {
         "dates": {"first": dates[0].isoformat(), "last": dates[1].isoformat()} if dates else None,
@@ -115,6 +115,13 @@ def report_data(asker: Asker, bounds: Report, asked: DateRange = EVERY_DATE) -> 
         **{name: [] for name in (*_TIMELINE, *_MATRICES)},
         **plain(found),
     }
+
+
+def by_bucket_and_in_all(rows: Rows, most: int) -> tuple[Rows, Rows]:
+    """The rows of ``sends`` that are drawn, and those of whole brokers, the first of them, with how many there are."""
+    totals = [row for row in rows if row["bucket"] is None]
+    totals.sort(key=lambda row: (-row["failed"], -row["attempts"]))  # else as they came, by name
+    return [row for row in rows if row["bucket"] is not None], [{**row, "of_all": len(totals)} for row in totals[:most]]
 
 
 def dates_shown(recorded: Record, days: int, asked: DateRange) -> tuple[date, date] | None:

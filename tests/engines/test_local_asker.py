@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.lake_place import NoLocalEngineError
 from hindsight.jobs.lake.table_schema import WrongSchemaError
+from hindsight.jobs.report.report_queries import by_bucket_and_in_all
 from hindsight.schemas import DRIFT_INCIDENT, QUARANTINE, SEND_ATTEMPT, TABLES, TOPIC_ROUTE
 from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.schemas.column_types import ArrayType, StructField, StructType
@@ -52,7 +54,7 @@ def test_the_page_s_percentiles_are_those_of_single_attempts(lake):
             "begin_at": begin + timedelta(seconds=draw.randrange(3600)),
             "broker_name": (broker := draw.choice([*spread])),
             "latency_ms": draw.choice(spread[broker]),
-            "outcome": draw.choice(["SEND_OK", "EXCEPTION"]),
+            "outcome": draw.choice(["SEND_OK", "EXCEPTION", "FLUSH_DISK_TIMEOUT"]),
         }
         for _ in range(2_000)
     ]
@@ -60,18 +62,26 @@ def test_the_page_s_percentiles_are_those_of_single_attempts(lake):
     row = one_row(SEND_ATTEMPT, event_date=DAY, cluster="c").to_pylist()[0]
     lake.append(SEND_ATTEMPT, pa.Table.from_pylist([row | each for each in made], schema=schema))
     values = {"of_dates": f"event_date = DATE'{DAY}'", "begin": int(begin.timestamp() * 1000), "send_step": 600_000}
-    found: dict[tuple[str, int], list[dict]] = {}
+    found: dict[tuple[str, int | None], list[dict]] = {}
     for each in made:
         bucket = int((each["begin_at"] - begin).total_seconds() // 600)
-        found.setdefault((each["broker_name"], bucket), []).append(each)
+        for key in (bucket, None):
+            found.setdefault((each["broker_name"], key), []).append(each)
     expected = []
-    for (broker, bucket), own in sorted(found.items()):
-        latencies, failed = sorted(each["latency_ms"] for each in own), sum(e["outcome"] == "EXCEPTION" for e in own)
-        p99 = latencies[-(-99 * len(own) // 100) - 1]  # at rank ceil(0.99 n)
-        told = {"cluster": "c", "broker_name": broker, "bucket": bucket}
-        expected.append(told | {"attempts": len(own), "failed": failed, "p99": p99})
-    assert len(expected) == 18
-    assert records(LocalAsker(lake), query("queries", "sends").format(**values)) == expected
+    for (broker, bucket), own in sorted(
+        found.items(), key=lambda each: (each[0][0], -1 if each[0][1] is None else each[0][1])
+    ):
+        latencies, outcomes = sorted(each["latency_ms"] for each in own), Counter(each["outcome"] for each in own)
+        p50, p99 = (latencies[-(-percent * len(own) // 100) - 1] for percent in (50, 99))  # at rank ceil(0.99 n)
+        counts = {"attempts": len(own), "failed": outcomes["EXCEPTION"], "not_ok": outcomes["FLUSH_DISK_TIMEOUT"]}
+        expected.append({"cluster": "c", "broker_name": broker, "bucket": bucket, **counts, "p50": p50, "p99": p99})
+    assert len(expected) == 18 + 3
+    rows = records(LocalAsker(lake), query("queries", "sends").format(**values))
+    assert rows == expected
+    drawn, totals = by_bucket_and_in_all(rows, 2)
+    in_all = sorted((row for row in rows if row["bucket"] is None), key=lambda row: -row["failed"])
+    assert drawn == [row for row in rows if row["bucket"] is not None]
+    assert totals == [row | {"of_all": 3} for row in in_all[:2]]
 
 
 def test_every_table_and_view_has_a_name_and_is_empty_where_nothing_was_stored_and_nothing_is_made(lake, tmp_path):
