@@ -4,7 +4,7 @@
 #       hindsight run-pipeline --landing /landing --lake /lake
 # With Java and the Delta jars, for --engine spark and for spark-submit:
 #   docker build --tag hindsight:spark --build-arg JAVA=openjdk-17-jre-headless .
-FROM python:3.12-slim-bookworm
+FROM python:3.13-slim-bookworm
 ARG JAVA=""
 RUN if [ -n "$JAVA" ]; then \
         apt-get update && apt-get install --yes --no-install-recommends "$JAVA" procps \

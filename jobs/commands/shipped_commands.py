@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from hindsight.jobs.running.exit_codes import uninterrupted
 from hindsight.jobs.running.terminal import write
 from hindsight.jobs.running.unseen import pandas_when_asked
 
@@ -28,7 +29,7 @@ def demo(lake: Annotated[Path, typer.Option(help="Folder of the new lake.")] = P
         from hindsight.jobs.commands.job_commands import app as jobs
 
     words = ["run-pipeline", "--landing", str(_shipped("data_samples")), "--lake", str(lake)]
-    jobs(words, prog_name="hindsight", standalone_mode=False)
+    uninterrupted(lambda: jobs(words, prog_name="hindsight", standalone_mode=False))
     write(["", f"Open {lake / 'report.html'} in a browser; ask with hindsight drift --lake {lake}"])
 
 

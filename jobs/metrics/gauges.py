@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from threading import Lock
@@ -273,7 +274,7 @@ def write_file(path: Path, ask: Ask) -> None:
 def serve(host: str, port: int, ask: Ask) -> None:
     """Answer whoever asks a port, in the format that they ask for, until the process is stopped.
 
-    The lake is asked each time. If that fails, the log says so, and the one who asked gets a 500.
+    The lake is asked each time. If that fails, the log says so, and the one who asked gets a 500. Ctrl-C ends it.
     Raises: NoPortError.
     """
     answered = make_wsgi_app(_registry(ask))
@@ -294,7 +295,8 @@ def serve(host: str, port: int, ask: Ask) -> None:
         server = make_server(host, port, application, Server, _Silent)
     with server:
         tell("listening", address=f"{host}:{server.server_port}")
-        server.serve_forever()
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
 
 
 class _Silent(WSGIRequestHandler):

@@ -116,6 +116,8 @@ def listening(lake: LocalLake) -> Iterator[str]:
         said = json.loads(process.stderr.readline())
         assert said["event"] == "listening" and said["address"].startswith("127.0.0.1:")
         yield f"http://{said['address']}/metrics"
+        process.terminate()
+        assert process.wait(60) == 0
     finally:
         process.kill()
         process.wait()

@@ -173,3 +173,12 @@ sys.exit(exit_code(lambda: time.sleep(60)))
         os.kill(first, signal.SIGTERM)
         assert process.stderr.read() == f"{SENTENCE}\n"
         assert process.wait(timeout=30) == 130
+
+
+def test_a_demo_that_is_told_to_stop_says_so_and_names_no_page(tmp_path):
+    words = [sys.executable, "-m", "hindsight.jobs.command_line", "demo", "--lake", str(tmp_path / "lake")]
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr.readline()  # its run has begun
+        process.terminate()
+        said, log = process.communicate(timeout=120)
+    assert process.returncode == 130 and SENTENCE in log and "Open" not in said
