@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hindsight.jobs import render_report
@@ -16,7 +20,16 @@ from hindsight.jobs.lake.small_files import LocalStore
 from hindsight.jobs.report.report_page import part_page
 from hindsight.jobs.report.report_parts import Part, write_parts
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.schemas import DRIFT_INCIDENT
+from hindsight.schemas import (
+    ALLOCATION_DRIFT,
+    BROKER_AVAILABILITY_WINDOW,
+    DRIFT_INCIDENT,
+    FLEET_MINUTE,
+    GROUP_ROUND,
+    PRODUCER_REPLAY,
+    SEND_ATTEMPT,
+    Table,
+)
 from tests.page.hostile import NAMES
 from tests.page.test_report_page import Elements
 from tests.pipeline.random_tables import one_row
@@ -77,6 +90,49 @@ def test_only_what_changed_is_written_and_what_is_gone_removed(rendered, lake):
     assert [file for file in after if after[file] != before[file]] == [titled(said, "group g_avg")]
     first, said, _ = rendered(200)
     assert (said, LINK.findall(first), "Pages of single groups" in first) == ({}, [], False)
+
+
+def many(table: Table, rows: Iterable[dict[str, Any]], **values: Any) -> pa.Table:
+    """A row for each, which tells it from the others."""
+    one = one_row(table, cluster="c", **values)
+    return pa.Table.from_pylist([one.to_pylist()[0] | row for row in rows], one.schema)
+
+
+@pytest.mark.soak
+def test_the_first_page_of_a_large_fleet_is_light_and_its_others_are_written_once(tmp_path, settings):
+    """500 brokers, 2,000 groups, 2,000 producers."""
+    brokers, groups = [f"broker-{n:03}" for n in range(500)], [f"group_of_team_{n:04}" for n in range(2_000)]
+    at, lake = datetime(2026, 1, 5, 10, tzinfo=UTC), LocalLake(str(tmp_path / "lake"), retention_days=7)
+    day = {"event_date": at.date()}
+    who = [{"client_id": f"10.1.{n // 250}.{n % 250}@7", "broker_name": brokers[n % 500]} for n in range(2_000)]
+    named = [{"consumer_group": group, "topic": f"topic_of_{group}"} for group in groups]
+    lake.append(GROUP_ROUND, many(GROUP_ROUND, named, **day, round_at=at, verdict="drift", queues=[], members=[]))
+    found = {"round_at": at, "code": "ORPHAN_QUEUE", "severity": "HIGH", "sentence": "Nobody reads queue 3. " * 8}
+    lake.append(ALLOCATION_DRIFT, many(ALLOCATION_DRIFT, named, **day, **found))
+    told = [{**group, "incident_id": f"{n:016x}"} for n, group in enumerate(named)]
+    opened = {
+        "severity": "HIGH",
+        "state": "OPEN",
+        "root_cause": "UNEXPLAINED",
+        "opened_at": at,
+        "sentence": "So. " * 50,
+    }
+    lake.append(DRIFT_INCIDENT, many(DRIFT_INCIDENT, told, **day, **opened))
+    window = {"state": "unavailable", "window_start": at, "window_end": at + timedelta(seconds=30), "profile": "P533"}
+    lake.append(BROKER_AVAILABILITY_WINDOW, many(BROKER_AVAILABILITY_WINDOW, who, **day, **window))
+    lake.append(PRODUCER_REPLAY, many(PRODUCER_REPLAY, who, **day, verdict="replayed"))
+    sent = {"begin_at": at, "end_at": at + timedelta(seconds=1), "latency_ms": 1000, "outcome": "SEND_OK"}
+    lake.append(SEND_ATTEMPT, many(SEND_ATTEMPT, who, **day, **sent))
+    minutes = [{"broker_name": broker, "minute_at": at + timedelta(minutes=n)} for broker in brokers for n in range(60)]
+    lake.append(FLEET_MINUTE, many(FLEET_MINUTE, minutes, **day, active=9, isolating=5))
+
+    def written() -> dict[str, int]:
+        render_report.written(LocalAsker(lake), settings, RunContext(""))
+        return {file.name: file.stat().st_mtime_ns for file in (tmp_path / "lake" / "report").glob("*.html")}
+
+    first = written()
+    assert len(first) == 2_500 and written() == first
+    assert 500_000 < (tmp_path / "lake" / "report.html").stat().st_size < 2_000_000
 
 
 class Broken(LocalStore):
