@@ -67,8 +67,7 @@ def _write(file: Path, rows: Iterator[dict[str, Any]]) -> None:
 
 
 def _sends(begin: datetime, minutes: int, lines: int, seed: int, producers: int) -> Iterator[dict[str, Any]]:
-    """Clients that go by their tables: none takes a broker that it avoids; of a few minutes or more, none avoids one
-    when they are over."""
+    """Clients that go by their tables: none takes a broker that it avoids, nor avoids one when the minutes are over."""
     at, length_ms = int(begin.timestamp() * 1000), minutes * 60_000
     made = hook_lines(at, np.random.default_rng(seed), sends=lines, producers=producers)
     attempt, avoided = 0, dict[tuple[str, str], int]()
@@ -82,7 +81,7 @@ def _sends(begin: datetime, minutes: int, lines: int, seed: int, producers: int)
         names = [row["broker"], *(f"broker-{broker}" for broker in range(4))]
         free = [name for name in names if avoided.get((row["clientId"], name), 0) < row["beginMs"]]
         row["broker"] = free[0]
-        lasts = at + length_ms - _LONGEST_MS < row["beginMs"] and length_ms > 2 * _LONGEST_MS
+        lasts = at + length_ms - _LONGEST_MS < row["beginMs"]
         if lasts or len({*free}) < 2:
             took = min(took, _SLOW_MS - 1)
         row["endMs"] = row["beginMs"] + took
