@@ -17,7 +17,7 @@ from email.message import Message
 from http.client import HTTPException
 from pathlib import Path
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -250,15 +250,24 @@ def _asked(url: str, data: bytes, headers: Mapping[str, str], timeout_s: float) 
     request = Request(url, data, dict(headers), method="POST")
     try:
         with _OPENER.open(request, timeout=timeout_s) as answer:
-            return Answer(answer.status, answer.read(_MOST_BYTES).decode(errors="replace"))
+            return Answer(answer.status, _said(answer))
     except HTTPError as error:
         with error:
-            return Answer(error.code, error.read(_MOST_BYTES).decode(errors="replace"), _seconds(error.headers))
+            return Answer(error.code, _said(error), _seconds(error.headers))
     except TimeoutError:
         return Answer(None, f"no answer within {timeout_s:g} s")
     except (OSError, HTTPException, ValueError) as error:
         why = getattr(error, "reason", None) or error
         return Answer(None, f"{type(why).__name__}: {why}")
+
+
+def _said(answer: IO[bytes]) -> str:
+    """The begin of an answer's body, as far as it came: its status stands whether the rest comes or not."""
+    try:
+        said = answer.read(_MOST_BYTES)
+    except (OSError, HTTPException) as error:
+        said = getattr(error, "partial", b"")
+    return said.decode(errors="replace")
 
 
 def _seconds(headers: Message) -> float | None:

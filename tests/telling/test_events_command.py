@@ -106,6 +106,15 @@ def test_a_sink_that_refuses_is_told_and_the_next_run_goes_on_there(lake, server
     assert SECRET not in "".join(path.read_text() for path in lake.glob("_*/*.json"))
 
 
+@pytest.mark.parametrize("cut", ["chunk", "reset"])
+def test_an_answer_s_status_stands_though_its_text_is_cut(lake, server, quick, cut):
+    server.answers += [(200, "take", cut), (503, "bus", cut), (200, ""), (403, "no ent", cut)]
+    to = ("--lake", lake, "--sink", f"webhook:{server.url}/hook", "--settings", quick, *ALL)
+    err = run(*to, code=3)[1]
+    assert "refuses: status 403" in err and "Traceback" not in err and "Exception in thread" not in err
+    assert [body["number"] for _, _, body in server.taken] == [1, 2, 2, 3]
+
+
 def test_what_cannot_be_meant_is_refused_before_anything_is_noted(lake, tmp_path):
     for options, why in (
         (("--since", "soon"), "give an instant"),
