@@ -68,10 +68,8 @@ _ADDS = {
     ),
 }  # fmt: skip
 _LINE = ("consumer_group", "client_id", "topic", "logged_at", "source_file", "source_line")
-CLIENT_EVENT_COLUMNS = (
-    *(*_LINE, "kind", "broker_name", "queue_id", "queues", "detail", "exception", "error"),
-    *("offset", "new_offset"),
-)
+_OF_EVENT = "kind broker_name queue_id queues detail exception error offset new_offset"
+CLIENT_EVENT_COLUMNS = (*_LINE, *_OF_EVENT.split())
 _OF_DAYS = {
     schemas.REBALANCE_RESULT.name: (*_LINE, "strategy", "queue_count", "member_count", "queues"),
     schemas.CLIENT_EVENT.name: CLIENT_EVENT_COLUMNS,

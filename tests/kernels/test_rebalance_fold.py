@@ -182,8 +182,9 @@ def offset(at, kind, queue, **changes):
 
 def begins(*lines):
     """Of each rebalance the queues with an offset: queue, where it began, where it was sent on to."""
-    shown = [event_row({"consumer_group": "g"}, one)["begins"] for one in of_lines(*lines)]
-    return [[(one["queue_id"], one["began_offset"], one["sent_on_to"]) for one in each] for each in shown]
+    shown = [event_row({"consumer_group": "g"}, one)["hand_overs"] for one in of_lines(*lines)]
+    named = [[one for one in each if one["began_offset"] is not None] for each in shown]
+    return [[(one["queue_id"], one["began_offset"], one["sent_on_to"]) for one in each] for each in named]
 
 
 def test_a_client_began_where_its_log_says():

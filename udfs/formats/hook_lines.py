@@ -5,10 +5,8 @@ attempt ends (ASYNC: once when handed over and once from the callback). ``droppe
 it is refused, where it is seen, and ``lost_lines`` has it too, for the replay. Other types are ignored. A producer
 that is no Java client says so in ``language`` of its ``start``.
 
-Blocks of producer hook lines in, columns of ``send_attempt`` out: ``hook_lines``, for many lines at once.
-
-Only what surely is an attempt as ``hook_lines`` reads it becomes a row here, and only what surely is of another
-kind is ignored; every other line is left to that reader.
+Blocks of lines are read at once, to columns of ``send_attempt``: there only what surely is an attempt becomes a row,
+and only what surely is of another kind is ignored; every other line is left to the reader of single lines.
 """
 
 from __future__ import annotations

@@ -102,7 +102,6 @@ def event_row(place: Mapping[str, Any], made: Rebalance) -> dict[str, Any]:
         "queues_lost": len(made.lost),
         "queues_held": made.held,
         "hand_overs": [_hand_over(one) for one in made.gained],
-        "begins": [_begin(one) for one in made.gained if one.began_offset is not None],
         "longest_unread_ms": max(unread, default=None),
         "unread_ms": sum(unread) if unread else None,
         "unread_at_least_ms": sum(one.unread_at_least_ms for one in made.gained),
@@ -154,13 +153,9 @@ def _hand_over(one: HandOver) -> dict[str, Any]:
         "unread_ms": one.unread_ms,
         "unread_at_least_ms": one.unread_at_least_ms,
         "lock_failures": one.lock_failures,
+        "began_offset": one.began_offset,
+        "sent_on_to": one.sent_on_to,
     }
-
-
-def _begin(one: HandOver) -> dict[str, Any]:
-    topic, broker_name, queue_id = one.queue
-    place = {"topic": topic, "broker_name": broker_name, "queue_id": queue_id}
-    return {**place, "began_offset": one.began_offset, "sent_on_to": one.sent_on_to}
 
 
 _WHY = {
