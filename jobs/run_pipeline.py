@@ -85,13 +85,11 @@ def run_or_recall(
     lake_root: str,
     last: LastRun | None,
     *,
-    at_rest: Mapping[str, int],
     is_told: bool,
 ) -> tuple[list[Step], list[str]]:
     """What every job did and, if it ``is_told``, the summary: without an engine if the last run left nothing to do.
 
     ``lake_held`` starts the engine and holds the lake; ``last`` is None where nothing is known of the last run.
-    ``at_rest``: folders of the landing folder in which nothing new is to be expected.
     """
     if last is not None and last.left_nothing_to_do() and (last.summary is not None or not is_told):
         return _nothing_done(context, lake_root), last.summary or []
@@ -101,7 +99,8 @@ def run_or_recall(
     with lake_held() as opened:
         done, asker = run(opened, settings)
         opened.lake.write_gathered()
-        note_at_rest(opened.lake, context.landing, at_rest)
+        if context.landed is not None:
+            note_at_rest(opened.lake, context.landing, context.landed.at_rest)
         told = [*summary(asker)] if is_told else None
         kept = kept_between_runs()
         if last is not None and not (kept and kept.owes_page):

@@ -111,7 +111,9 @@ class Lake:
         self.looked_through.clear()
         places = ["--landing", str(self.root / "landing"), "--lake", str(self.root / "lake")]
         assert run_pipeline([*places, *options]) == DONE
-        below = (path.partition(f"{FOLDER}/")[2] for path in self.looked_through)
+        of_landing = [path for path in self.looked_through if path.startswith(str(self.root / "landing" / HOOK))]
+        assert len(of_landing) == len({*of_landing})  # each once, whichever jobs ask
+        below = (path.partition(f"{FOLDER}/")[2] for path in of_landing)
         return {path for path in below if path}
 
     def files(self) -> list[str]:

@@ -57,23 +57,23 @@ def _add(job: str) -> None:
         chosen, dates = chosen_engine(engine, master), dates_of(first, last)
         root, folder = absolute(lake), absolute(landing)
         at_rest = NOTHING_KNOWN if dates.is_given else folders_at_rest(root, folder, chosen, master)
-        context = RunContext(folder, dates, at_rest=at_rest)
         loaded = load_settings(settings)
+        reads = every or job in run_pipeline.READ_LANDING
+        place = look_at(folder, at_rest) if reads else LandingPlace(folder, None)
+        landed = place.survey or NOTHING_LANDED
+        context = RunContext(folder, dates, landed=landed)
         lake_held = partial(opened, chosen, root, loaded, context, name=name, master=master, wait_s=wait)
         said = []
-        if every or job in run_pipeline.READ_LANDING:
-            place, has_input = look_at(folder, at_rest), holds_input(root, chosen, master)
+        if reads:
+            has_input = holds_input(root, chosen, master)
             place.require(lake_has_input=has_input)
             place.tell(context.run_id)
             said = place.said()
             if has_input is None and not place.has_files:
                 lake_held = partial(_landing_held, lake_held, place)
         if every:
-            landed = place.survey or NOTHING_LANDED
             before = None if dates.is_given else last_run(root, landed, loaded, chosen, master)
-            done, shown = run_pipeline.run_or_recall(
-                lake_held, loaded, context, root, before, at_rest=landed.at_rest, is_told=not as_lines
-            )
+            done, shown = run_pipeline.run_or_recall(lake_held, loaded, context, root, before, is_told=not as_lines)
         else:
             with lake_held() as holding:
                 done, shown = [run_pipeline.run_job(job, holding, loaded)], []

@@ -31,11 +31,10 @@ from hindsight.jobs.intake.intake_reading import Beside, read_options
 from hindsight.jobs.intake.intake_rivals import Completed
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.landing.landing_lines import nothing_stored
-from hindsight.jobs.landing.landing_root import NOTHING_KNOWN
 from hindsight.jobs.landing.landing_survey import LandingFile, survey
 from hindsight.jobs.landing.ledger import ledger, named
 from hindsight.jobs.publishing.quality_gate import check
-from hindsight.jobs.running.run_context import EVERY_DATE, DateRange, IntakeResult, RunContext
+from hindsight.jobs.running.run_context import IntakeResult, RunContext
 from hindsight.jobs.running.run_log import tell
 from hindsight.schemas import INGESTED_FILE, QUARANTINE, Table
 from hindsight.schemas.arrow_types import arrow_schema
@@ -91,7 +90,7 @@ def take_in(lake: ArrowLake, runner: Runner, settings: Settings, context: RunCon
     with lake.plans() as plan_for:
         for table in (INGESTED_FILE, QUARANTINE):
             lake.create(table)
-        files = files_to_read(lake, context.landing, intake.formats, again=context.dates, at_rest=context.at_rest)
+        files = files_to_read(lake, context, intake.formats)
         if not files:
             return IntakeResult()
         size_bytes = sum(file.size_bytes for file in files)
@@ -113,19 +112,13 @@ def take_in(lake: ArrowLake, runner: Runner, settings: Settings, context: RunCon
         return _result(taken_in)
 
 
-def files_to_read(
-    lake: ArrowLake,
-    landing: str,
-    formats: Sequence[str],
-    *,
-    again: DateRange = EVERY_DATE,
-    at_rest: Mapping[str, int] = NOTHING_KNOWN,
-) -> list[LandingFile]:
-    """Landing files that were never taken in, whose size has changed since, or with rows of the dates ``again``.
+def files_to_read(lake: ArrowLake, context: RunContext, formats: Sequence[str]) -> list[LandingFile]:
+    """Landing files that were never taken in, whose size has changed since, or with rows of the dates asked for.
 
-    ``at_rest``: folders that are not looked through.
+    All jobs of a run go by what stood there when it began: a folder is listed once, however many formats it holds.
     """
-    listed = survey(landing, formats, at_rest).files
+    landed, again = context.landed or survey(context.landing, formats), context.dates
+    listed = [file for file in landed.files if file.format in formats]
     rows = named(ledger(lake, formats), [file.file for file in listed])
     known = {
         tuple(row[name] for name in LandingFile._fields)

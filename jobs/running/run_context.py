@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import uuid4
 
 from structlog.contextvars import bound_contextvars
@@ -86,11 +86,23 @@ class PublicationResult:
     dates_left: int = 0
 
 
+class Landed(Protocol):
+    """What stands under a landing root, as a ``Survey`` tells it."""
+
+    @property
+    def files(self) -> Sequence[Any]:
+        """The files that a job knows."""
+
+    @property
+    def at_rest(self) -> Mapping[str, int]:
+        """Folders in which nothing new is to be expected, and when they last changed (ns)."""
+
+
 @dataclass(frozen=True)
 class RunContext:
     """One run: its id, its landing root, the dates it was asked for, and the instant that lineage columns carry.
 
-    ``at_rest``: folders below the landing root of which every file was taken in, and when they last changed (ns).
+    ``landed``: what stood under the landing root when the run began; None: nobody has looked yet.
     ``confirm`` is called before each write, and raises where the lake is no longer this run's.
     """
 
@@ -98,7 +110,7 @@ class RunContext:
     dates: DateRange = EVERY_DATE
     run_id: str = field(default_factory=lambda: f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:8]}")
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    at_rest: Mapping[str, int] = field(default_factory=dict, compare=False)
+    landed: Landed | None = field(default=None, compare=False)
     confirm: Callable[[], None] = field(default=lambda: None, compare=False)
 
     def lineage(self) -> list[Column]:

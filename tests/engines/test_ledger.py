@@ -83,7 +83,7 @@ def test_a_run_reads_the_ledger_once_and_replaces_rows_only_of_files_that_it_has
     assert run() == ["append"]
     land(landing, 1, lines=2)  # it has grown
     assert run() == ["replace"]
-    assert run() == [] and files_to_read(lake, str(landing), ["producer_hook"]) == []
+    assert run() == [] and files_to_read(lake, RunContext(str(landing)), ["producer_hook"]) == []
     found = ledger(lake, ["producer_hook"])
     assert sorted(found["file"].to_pylist()) == [f"producer_hook/cluster=c/{n}.jsonl" for n in (1, 2)]
     assert len(named(found, ["producer_hook/cluster=c/2.jsonl"])) == 1

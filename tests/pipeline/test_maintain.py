@@ -106,7 +106,7 @@ def test_the_ledger_goes_on_counting_what_expired_and_a_rerun_finds_nothing_new(
     ledger.createOrReplaceTempView("ledger")
     for rule in INVARIANTS[INGESTED_FILE.name]:
         assert spark.sql(rule.query.format(batch="ledger")).isEmpty(), rule.name
-    assert files_to_read(lake, str(formats / "landing"), list(FORMATS)) == []
+    assert files_to_read(lake, RunContext(str(formats / "landing")), list(FORMATS)) == []
 
 
 @pytest.fixture
