@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, redirect_stdout
 from datetime import UTC, datetime, timedelta
 from multiprocessing import active_children
@@ -44,13 +44,21 @@ _EARLY = slice(2, 10)  # runs 3 to 10
 
 
 class Run(NamedTuple):
-    """One run: CPU and wall seconds, and what stands in the lake after it."""
+    """One run: CPU and wall seconds, of its page CPU seconds apart, and what stands in the lake after it."""
 
     cpu_s: float
     wall_s: float
+    page_s: float
     commits: int
     log_files: int
     data_files: int
+
+
+_COMPARED: dict[str, Callable[[Run], float]] = {
+    "CPU s with the page": lambda run: run.cpu_s,
+    "CPU s without it": lambda run: run.cpu_s - run.page_s,
+    "wall s with it": lambda run: run.wall_s,
+}
 
 
 def land(landing: Path, number: int, minutes: int, *, lines: int = 100, groups: int = 1, producers: int = 5) -> None:
@@ -198,10 +206,11 @@ def played(
     """The runs of a day, one after the other; ``first``: how many were played in this place before."""
     landing, lake = place / "landing", place / "lake"
     words = ["run-pipeline", "--landing", str(landing), "--lake", str(lake), "--json"]
-    with KeptBetweenRuns() if in_one else nullcontext():
+    with KeptBetweenRuns() if in_one else nullcontext() as kept:
         for number in range(first, first + runs):
             land(landing, number, minutes, lines=lines, groups=groups, producers=producers)
-            yield Run(*(_here if in_one else _in_a_process)(words), *_counted(lake))
+            cpu_s, wall_s = (_here if in_one else _in_a_process)(words)
+            yield Run(cpu_s, wall_s, kept.page_cpu_s if kept else 0.0, *_counted(lake))
 
 
 def _in_a_process(words: list[str]) -> tuple[float, float]:
@@ -268,17 +277,17 @@ def _checkpoints(logs: Sequence[Path]) -> int:
 def report(runs: Sequence[Run]) -> str:
     """Some of the runs, and the last ones beside runs 3 to 10."""
     shown = sorted({*range(min(10, len(runs))), *range(9, len(runs), max(1, len(runs) // 12)), len(runs) - 1})
-    lines = ["| run | CPU s | wall s | commits | files in logs | data files |", "|---:|---:|---:|---:|---:|---:|"]
+    lines = ["| run | CPU s | wall s | of the page | commits | files in logs | data files |", f"|{'---:|' * 7}"]
     for number in shown:
         run = runs[number]
         lines.append(
-            f"| {number + 1} | {run.cpu_s:.2f} | {run.wall_s:.2f} | {run.commits} | {run.log_files} "
+            f"| {number + 1} | {run.cpu_s:.2f} | {run.wall_s:.2f} | {run.page_s:.2f} | {run.commits} | {run.log_files} "
             f"| {run.data_files} |"
         )
     if len(runs) > 20:
-        for what in ("cpu_s", "wall_s"):
-            early, late = (statistics.median(getattr(r, what) for r in some) for some in (runs[_EARLY], runs[-8:]))
-            lines.append("")
+        lines.append("")
+        for what, of in _COMPARED.items():
+            early, late = (statistics.median(map(of, some)) for some in (runs[_EARLY], runs[-8:]))
             lines.append(
                 f"- {'reached' if late <= 1.3 * early else 'MISSED'}: {what}: the last eight runs' median {late:.2f}, "
                 f"runs 3 to 10 {early:.2f}: {late / early:.2f} times (aim 1.3)."

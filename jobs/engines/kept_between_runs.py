@@ -36,10 +36,12 @@ class KeptBetweenRuns:
 
     Attributes:
         owes_page: the page was not due in the last run.
+        page_cpu_s: what the last page cost.
     """
 
     def __init__(self) -> None:
         self.owes_page = False
+        self.page_cpu_s = 0.0
         self._page_due_at = 0.0
         self._lake: LocalLake | None = None
         self._workers: Workers | None = None
@@ -81,6 +83,7 @@ class KeptBetweenRuns:
 
     def page_made(self, cpu_s: float) -> None:
         """The page cost so many seconds of CPU."""
+        self.page_cpu_s = cpu_s
         self._page_due_at = time.monotonic() + (_REST * cpu_s if cpu_s > _DEAR_CPU_S else 0)
 
 
