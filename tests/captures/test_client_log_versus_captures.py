@@ -54,6 +54,7 @@ GREP = {
     "client_event client_stopped": rb"the client factory .* shutdown OK",
     "client_event pull_failed": rb"execute the pull request exception|the subscription is not latest, group=",
     "client_event pull_suspended": rb"pull message later because not locked in broker",
+    "client_event offset_stored": rb"\[persist\] Group: ",
     "client_event offset_first_read": rb"the first time to pull message, so fix offset from broker",
     "rebalance_result": rb"rebalanced result changed",
 }

@@ -221,6 +221,35 @@ def test_a_next_owner_has_an_offset_of_its_own():
     assert begins(*handed) == [[(0, 7, None)], [], [(0, 30, None)]]
 
 
+def stored(*lines):
+    """Of each queue that was taken from somebody: queue, from whom, and what that one had stored."""
+    hands = [hand for one in of_lines(*lines) for hand in one.gained if hand.from_client_id]
+    return [(hand.queue[2], hand.from_client_id, hand.stored_offset) for hand in hands]
+
+
+def test_what_the_owner_before_stored_as_it_gave_a_queue_up_is_known_whichever_of_the_two_was_first():
+    mate, told = {"client_id": "mate"}, offset(995, "offset_stored", 1, offset=50, client_id="me")
+    before = result(0, 0, 1), told, result(1_000, 0)
+    assert stored(*before, result(1_500, 1, **mate)) == [(1, "me", 50)]
+    assert stored(*before, result(900, 1, **mate)) == [(1, "me", 50)]
+    # Another client's line, or one of long before, is not of it.
+    assert stored(*(one._replace(client_id="x") if one is told else one for one in before), result(900, 1, **mate)) == [
+        (1, "me", None)
+    ]
+    late = before[0], told, result(20_000, 0)
+    assert stored(*late, result(20_500, 1, **mate)) == [(1, "me", None)]
+    # Who took it at first gives it up without a word: nothing of before counts.
+    assert stored(*before, result(1_500, 1, **mate), result(9_000, **mate), result(9_500, 0, 1))[-1] == (1, "mate", None)
+
+
+def test_what_was_stored_before_midnight_is_known_to_who_takes_the_queue_after_it():
+    day = 86_400_000
+    before = result(0, 0, 1), offset(995, "offset_stored", 1, offset=50, client_id="me"), result(1_000, 0)
+    days = Day(MIDNIGHT + day, before), Day(MIDNIGHT + 2 * day, [result(day + 5_000, 1, client_id="mate")])
+    (*_, (_, taken)) = walked(days)
+    assert [hand.stored_offset for hand in taken.gained] == [50]
+
+
 def test_what_only_a_timer_found_began_at_a_time_that_is_not_known():
     (_, given), taken = (of_lines(result(0, 0, 1), result(30_000, 0)), of_lines(result(0, 0), result(50_000, 0, 1))[1])
     for one in (given, taken):

@@ -244,3 +244,20 @@ def written(root: Path, texts: dict[str, list[str]], suffix: str = "") -> Path:
         log = root / name / f"rocketmq_client.log{'.' + suffix if suffix else ''}"
         log.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return root
+
+
+def test_who_took_a_queue_began_at_what_the_owner_before_stored_or_before_it_where_it_took_it_early(oracle):
+    """Lines of 4.7.1, 4.9.8 and 5.3.3; the offset where a client begins is named through 4.9.8."""
+    raw = b"".join(gzip.decompress(path.read_bytes()) for path in ORACLE["client_log"].glob("*/*.gz")).decode()
+    hands = [hand for row in events_of(oracle) for hand in row["hand_overs"] if hand["stored_offset"] is not None]
+    for hand in hands:
+        queue = f"topic={hand['topic']}, brokerName={hand['broker_name']}, queueId={hand['queue_id']}"
+        by = f"ClientId: {hand['from_client_id']} updateConsumeOffsetToBroker MessageQueue [{queue}]"
+        assert f"{by} {hand['stored_offset']}" in raw
+    named = [hand for hand in hands if hand["began_offset"] is not None]
+    given = [hand for hand in named if hand["released_at"] is not None]
+    assert (len(hands), len(named), len(given)) == (143, 103, 68)
+    assert all(hand["began_offset"] == hand["stored_offset"] for hand in given)
+    # Of queues that two had at once: some were taken before the last messages of who had them before were stored.
+    others = [hand for hand in named if hand["began_offset"] != hand["stored_offset"]]
+    assert sorted(hand["began_offset"] - hand["stored_offset"] for hand in others) == [-24, -6, -4, -3, -3, -2, -1, 1, 6]

@@ -115,6 +115,11 @@ MQ = "MessageQueue [topic=T, brokerName=b, queueId=3]"
             "queue_began",
             {"consumer_group": "g", "topic": "T", "broker_name": "b", "queue_id": 3, "offset": 27},
         ),
+        (
+            f"[persist] Group: g ClientId: 10.0.0.1@5#1 updateConsumeOffsetToBroker {MQ} 27",
+            "offset_stored",
+            {"consumer_group": "g", "client_id": "10.0.0.1@5#1", "topic": "T", "queue_id": 3, "offset": 27},
+        ),
         (f"doRebalance, g, remove unnecessary mq, {MQ}", "queue_removed", {"topic": "T", "broker_name": "b"}),
         (
             f"doRebalance, g, truncateMessageQueueNotMyTopic remove unnecessary mq, {MQ}",

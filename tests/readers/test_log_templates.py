@@ -54,6 +54,7 @@ CLIENT: dict[str, tuple[str, tuple[str, ...] | str]] = {
     "doRebalance, {}, add a new mq, {}": ("queue_added", GROUP_AND_QUEUE),
     "doRebalance, {}, add a new pop mq, {}": ("queue_added", GROUP_AND_QUEUE),
     "doRebalance, {}, add a new pull request {}": ("queue_began", ("g", PULL)),
+    "[persist] Group: {} ClientId: {} updateConsumeOffsetToBroker {} {}": ("offset_stored", ("g", "c@1", MQ, "7")),
     "doRebalance, {}, add a new mq failed, {}, because lock failed": ("lock_failed", GROUP_AND_QUEUE),
     "doRebalance, {}, add new mq failed, {}": ("queue_add_failed", GROUP_AND_QUEUE),
     "doRebalance, {}, compute offset failed, {}": ("queue_add_failed", GROUP_AND_QUEUE),

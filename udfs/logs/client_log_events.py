@@ -399,6 +399,7 @@ _NEEDLES = (
     "so do flow contr",
     "er's subscription f",
     "fix offset from brok",
+    "[persist] Gr",
 )
 MESSAGES = TemplateIndex((*RESULTS, *TEMPLATES), _NEEDLES)
 _ANY = (*_NEEDLES, *GRPC_NEEDLES)

@@ -148,6 +148,12 @@ CONSUMING: tuple[Template, ...] = (
         r"invoke reset offset operation from broker\. brokerAddr=(?P<broker_address>[^, ]++), "
         rf"topic=(?P<topic>[^, ]++), group={_G}, (?P<detail>timestamp=-?\d{{1,19}}+)",
     ),
+    template(  # of a queue that the client gives up; [persistAll], which names every queue each 5 s, is not taken in
+        "offset_stored",
+        "[persist] Group: ",
+        r"\[persist\] Group: (?P<consumer_group>[^ ]++) ClientId: (?P<client_id>[^ ]++) "
+        rf"updateConsumeOffsetToBroker {_MQ} (?P<offset>-?\d{{1,19}}+)",
+    ),
     *(
         template(
             "offset_not_stored",

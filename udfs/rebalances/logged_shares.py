@@ -221,7 +221,8 @@ class LoggedShares:
         taken = self._not_taken.taken(line.folder, topic, line.queues, {queue[1:] for queue in held})
         now = {(topic, *queue) for queue in taken}
         for queue in sorted(held - now):
-            twice = self.ledger.give(client_id, queue, line.at, line.at)
+            stored = self._begins.stored(client_id, queue, line.at)
+            twice = self.ledger.give(client_id, queue, line.at, line.at, stored)
             burst.held_twice_ms = max(burst.held_twice_ms, twice)
             made = burst.gained.pop(queue, None)
             if made is None:

@@ -153,6 +153,7 @@ def _hand_over(one: HandOver) -> dict[str, Any]:
         "unread_ms": one.unread_ms,
         "unread_at_least_ms": one.unread_at_least_ms,
         "lock_failures": one.lock_failures,
+        "stored_offset": one.stored_offset,
         "began_offset": one.began_offset,
         "sent_on_to": one.sent_on_to,
     }

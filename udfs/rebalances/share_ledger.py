@@ -20,8 +20,8 @@ RESULT = "rebalance_result"
 SWALLOWED = ("rebalance_failed", "allocation_failed", "member_list_failed", "queue_add_failed")
 NOTICE, REFUSED, GRANTED, EXPIRY = "members_changed", "lock_failed", "lock_acquired", "queue_pull_expired"
 NOT_ADDED, ADDED = "queue_add_failed", "queue_added"
-BEGAN, FIRST_READ, SENT_ON = "queue_began", "offset_first_read", "offset_illegal"
-HEARD = (*SWALLOWED, NOTICE, REFUSED, GRANTED, EXPIRY, ADDED, BEGAN, FIRST_READ, SENT_ON)
+BEGAN, FIRST_READ, SENT_ON, STORED = "queue_began", "offset_first_read", "offset_illegal", "offset_stored"
+HEARD = (*SWALLOWED, NOTICE, REFUSED, GRANTED, EXPIRY, ADDED, BEGAN, FIRST_READ, SENT_ON, STORED)
 _ONE_PASS_MS = 3_000  # of a client over the queues of a topic, from the lines of those it took to its result
 
 
@@ -35,6 +35,7 @@ class HandOver:
         unread_ms: for how long nobody had it, at most; None: not known.
         unread_at_least_ms: the same, at least.
         lock_failures: how often the broker refused its lock before.
+        stored_offset: what who had it before stored as it gave it up, as that one's log says; None: no log does.
         began_offset: where the client began to read it, as its log says; None: it does not.
         sent_on_to: where the broker sent it on before it had read anything; None: nowhere, or not logged.
     """
@@ -45,6 +46,7 @@ class HandOver:
     unread_ms: int | None
     unread_at_least_ms: int
     lock_failures: int = 0
+    stored_offset: int | None = None
     began_offset: int | None = None
     sent_on_to: int | None = None
 
@@ -53,6 +55,7 @@ class _Given(NamedTuple):
     client_id: str
     after: int
     at: int
+    stored: int | None = None
 
 
 @dataclass
@@ -67,17 +70,17 @@ class ShareLedger:
         """The queues of a client."""
         return {queue for queue, holders in self.holders.items() if client_id in holders}
 
-    def give(self, client_id: str, queue: TopicQueue, after: int, at: int) -> int:
-        """A client gives a queue up; for how long another one had had it by then, ms."""
+    def give(self, client_id: str, queue: TopicQueue, after: int, at: int, stored: int | None = None) -> int:
+        """A client gives a queue up, and may have stored how far it was; for how long another one had had it by then, ms."""
         holders = self.holders.get(queue, {})
         holders.pop(client_id, None)
         double = self._doubles.pop((queue, client_id), None)
         if double is not None:
-            double.unread_ms = 0
+            double.unread_ms, double.stored_offset = 0, stored
         if holders:
             return max(0, at - max(holders.values()))
         self.holders.pop(queue, None)
-        self.given[queue] = _Given(client_id, after, at)
+        self.given[queue] = _Given(client_id, after, at, stored)
         return 0
 
     def take(self, client_id: str, queue: TopicQueue, after: int, at: int) -> HandOver:
@@ -85,7 +88,7 @@ class ShareLedger:
         given, holders = self.given.pop(queue, None), self.holders.setdefault(queue, {})
         if given is not None:
             unread = max(0, at - given.after), max(0, after - given.at)
-            made = HandOver(queue, given.client_id, given.at, *unread)
+            made = HandOver(queue, given.client_id, given.at, *unread, stored_offset=given.stored)
         else:
             made = HandOver(queue, min(holders, default=None), None, None, 0)
             for other in holders:
@@ -170,20 +173,25 @@ class NotTaken:
 
 
 class Begins:
-    """Where the clients of a log began to read what they took. Of a date; nothing is handed on.
+    """Where clients began to read what they took, and what they stored of what they gave up. Of a date.
 
+    A client stores the offset of a queue right before it gives it up, and its result follows.
     A client writes the offset right before its result, one that consumes in order once more when it has the lock: the
     second counts. A line of a queue that nobody is known to have taken tells nothing.
-    Source: RebalancePushImpl#dispatchPullRequest, DefaultMQPushConsumerImpl#pullMessage.
+    Source: RebalancePushImpl#dispatchPullRequest, #removeUnnecessaryMessageQueue, DefaultMQPushConsumerImpl#pullMessage.
     """
 
     def __init__(self) -> None:
         self._told: dict[tuple[str, TopicQueue], Line] = {}
         self._taken: dict[tuple[str, TopicQueue], HandOver] = {}
         self._unread: set[tuple[str, TopicQueue]] = set()
+        self._stored: dict[tuple[str, TopicQueue], Line] = {}
 
     def hear(self, line: Line) -> None:
         """Take in a line."""
+        if line.kind == STORED:
+            self._stored |= {(str(line.client_id), (str(line.topic), *queue)): line for queue in line.queues}
+            return
         for key in ((line.folder, (str(line.topic), *queue)) for queue in line.queues):
             if line.kind == BEGAN:
                 self._told[key] = line
@@ -196,6 +204,11 @@ class Begins:
             # It asked for where it began, so it had read nothing.
             elif line.kind == SENT_ON and made.sent_on_to is None and line.offset == made.began_offset is not None:
                 made.sent_on_to = line.new_offset
+
+    def stored(self, client_id: str, queue: TopicQueue, at: int) -> int | None:
+        """What a client stored of a queue that it gives up."""
+        told = self._stored.pop((client_id, queue), None)
+        return told.offset if told is not None and at - told.at <= _ONE_PASS_MS else None
 
     def take(self, log: str, made: HandOver, at: int) -> None:
         """A client of a log took a queue."""
