@@ -239,7 +239,8 @@ def test_what_the_owner_before_stored_as_it_gave_a_queue_up_is_known_whichever_o
     late = before[0], told, result(20_000, 0)
     assert stored(*late, result(20_500, 1, **mate)) == [(1, "me", None)]
     # Who took it at first gives it up without a word: nothing of before counts.
-    assert stored(*before, result(1_500, 1, **mate), result(9_000, **mate), result(9_500, 0, 1))[-1] == (1, "mate", None)
+    back = result(1_500, 1, **mate), result(9_000, **mate), result(9_500, 0, 1)
+    assert stored(*before, *back)[-1] == (1, "mate", None)
 
 
 def test_what_was_stored_before_midnight_is_known_to_who_takes_the_queue_after_it():

@@ -71,7 +71,7 @@ class ShareLedger:
         return {queue for queue, holders in self.holders.items() if client_id in holders}
 
     def give(self, client_id: str, queue: TopicQueue, after: int, at: int, stored: int | None = None) -> int:
-        """A client gives a queue up, and may have stored how far it was; for how long another one had had it by then, ms."""
+        """A client gives a queue up, perhaps with its offset stored; for how long another had had it by then, ms."""
         holders = self.holders.get(queue, {})
         holders.pop(client_id, None)
         double = self._doubles.pop((queue, client_id), None)
@@ -178,7 +178,8 @@ class Begins:
     A client stores the offset of a queue right before it gives it up, and its result follows.
     A client writes the offset right before its result, one that consumes in order once more when it has the lock: the
     second counts. A line of a queue that nobody is known to have taken tells nothing.
-    Source: RebalancePushImpl#dispatchPullRequest, #removeUnnecessaryMessageQueue, DefaultMQPushConsumerImpl#pullMessage.
+    Source: RebalancePushImpl#dispatchPullRequest and #removeUnnecessaryMessageQueue, RemoteBrokerOffsetStore#persist,
+    DefaultMQPushConsumerImpl#pullMessage.
     """
 
     def __init__(self) -> None:
