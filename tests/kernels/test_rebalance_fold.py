@@ -232,6 +232,7 @@ def test_what_the_owner_before_stored_as_it_gave_a_queue_up_is_known_whichever_o
     before = result(0, 0, 1), told, result(1_000, 0)
     assert stored(*before, result(1_500, 1, **mate)) == [(1, "me", 50)]
     assert stored(*before, result(900, 1, **mate)) == [(1, "me", 50)]
+    assert stored(*before[:1], result(500, 1, **mate), result(800, **mate), *before[1:])[0] == (1, "me", None)
     # Another client's line, or one of long before, is not of it.
     assert stored(*(one._replace(client_id="x") if one is told else one for one in before), result(900, 1, **mate)) == [
         (1, "me", None)

@@ -76,7 +76,8 @@ class ShareLedger:
         holders.pop(client_id, None)
         double = self._doubles.pop((queue, client_id), None)
         if double is not None:
-            double.unread_ms, double.stored_offset = 0, stored
+            double.unread_ms = 0
+            double.stored_offset = stored if holders else None  # else who took it has it no more
         if holders:
             return max(0, at - max(holders.values()))
         self.holders.pop(queue, None)
