@@ -26,6 +26,7 @@ from hindsight.jobs.engines.kept_between_runs import KeptBetweenRuns, kept_betwe
 from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.interrupts import handled_by, interrupt
 from hindsight.jobs.running.places import absolute
+from hindsight.jobs.running.resident_memory import keep_it_low
 from hindsight.jobs.running.run_log import tell
 from hindsight.jobs.telling.sinks import sink_of
 
@@ -196,6 +197,7 @@ def watch_command(**options: Any) -> None:
     )
     words += ["--landing", str(plan.landing)]
     told = None if of_events is None else partial(tell_events, of_events)
+    keep_it_low()
     with KeptBetweenRuns():
         watch(plan, PipelineRuns(lambda: run_pipeline(words), every_s, told))
 

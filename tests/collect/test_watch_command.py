@@ -22,14 +22,15 @@ from tests.collect.test_collect_command import clean, lines_of
 ROOT = Path(__file__).parent.parent.parent
 # The pipeline's place taken by one that says when it was begun, with what, and over which files; then it works so long.
 STUB = """
-import json, sys, time
+import json, os, sys, time
 from pathlib import Path
 from hindsight.jobs.commands import watch_command
 
 def run(options):
     landing = Path(options[options.index("--landing") + 1])
     files = sorted(path.name for path in landing.rglob("*") if path.is_file())
-    print(json.dumps({"options": options, "files": files, "begun": time.time()}), flush=True)
+    pool = None if "pyarrow" in sys.modules else os.environ.get("ARROW_DEFAULT_MEMORY_POOL")
+    print(json.dumps({"options": options, "files": files, "pool": pool, "begun": time.time()}), flush=True)
     time.sleep(SECONDS)
     print(json.dumps({"ended": time.time()}), flush=True)
     return CODE
@@ -117,6 +118,12 @@ def test_each_run_has_the_options_of_run_pipeline(tmp_path):
     expected = ["--lake", f"{tmp_path / 'l'}-lake", "--settings", settings, "--metrics", tmp_path / "m"]
     expected += ["--master", "local[1]", "--wait", "7.0", "--json", "--landing", tmp_path / "l"]
     assert run["options"] == [str(word) for word in expected]
+
+
+def test_before_arrow_is_loaded_it_is_told_whose_memory_to_take(tmp_path):
+    """Its own allocator keeps what it took; that of the system is what the runs of a day end with (see the module)."""
+    _, out, _, _ = against(tmp_path / "l", "--rounds", "1")
+    assert [run["pool"] for run in begun(out)] == ["system"]
 
 
 def test_a_run_that_fails_is_told_of_and_collecting_goes_on(tmp_path):
