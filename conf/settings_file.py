@@ -1,8 +1,7 @@
-"""A settings file: default.toml, overlaid with the operator's own file, checked as a whole.
+"""Files of TOML that people write: paths or texts in, one frozen and checked value out.
 
-Goes in: paths of TOML files. Comes out: one frozen ``Settings``; a mistyped key is refused with its nearest name.
-
-What somebody supposes, as TOML: texts in, one frozen ``PremisesFile`` out, checked as a settings file is.
+Settings are default.toml, overlaid with the operator's own file; premises are what somebody supposes. Both are checked
+as a whole: a mistyped key is refused with its nearest name.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What consumers met in, lines for a person out: pulls that failed, listeners that failed, offsets that were set.
+"""What a diagnosis says of consuming: lines for a person, from clients' logs and from those of brokers and proxies.
 
-What brokers' and proxies' logs tell in, lines for a person out.
+Clients tell of pulls that failed, listeners that failed and offsets that were set.
 """
 
 from __future__ import annotations

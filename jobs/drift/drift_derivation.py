@@ -1,6 +1,6 @@
-"""Captures of a stretch of dates in, rows of the consumers' derived tables out, whichever engine runs the kernels.
+"""The consumers' derived tables of a stretch of dates: captures in, rows out, whichever engine runs the kernels.
 
-The settings in, what they say of single members of consumer groups out, checked.
+What the settings say of single members of groups is checked here before anything is read.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A contract's columns as Arrow has them: rows of any writer in, exactly the contract's columns and types out.
+"""Rows of any writer or kernel in; exactly the columns and types of their table's contract out.
 
-When and by which run rows are computed: rows of a kernel in, rows as their table's contract has them out.
+Lineage is set here: when, and by which run, rows were computed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Versions of Delta tables, opened without a JVM: a place in, delta-rs's table out, or why not.
+"""Delta tables without a JVM: a place in; delta-rs's table out, or why there is none, and what was committed since.
 
-Opening a table reads its log from the last checkpoint on; an open table reads only what has been committed since.
-
-The commits of a table since a version in; the files whose rows they added or took away, out.
-
-Files that were only brought together are left out (``dataChange`` false): their rows are as they were.
+Opening a table reads its log from the last checkpoint on; an open table reads only what has been committed since. Of
+commits since a version the files are told whose rows they added or took away: those that were only brought together
+(``dataChange`` false) hold rows as they were.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""A row of send_verdict in, what its client knew as it chose out: rules, fault items, brokers in use, routes.
+"""Why a broker was chosen or avoided: a verdict or a window in, what its client went by out.
 
-A window in, the attempts to its broker and the ladder in force out: what opened it, and what ended it.
+Of a row of send_verdict: rules, fault items, brokers in use, routes. Of a window: the attempts to its broker and the
+ladder in force, which opened and ended it.
 """
 
 from __future__ import annotations

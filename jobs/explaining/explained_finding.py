@@ -1,6 +1,6 @@
-"""A row of producer_finding or fleet_minute in, the windows, minutes and attempts from which it follows out.
+"""A row of one of the smaller derived tables in, the rows from which it follows out.
 
-A row of the smaller derived tables in, the rows from which it follows out.
+Of producer_finding and fleet_minute these are windows, minutes and attempts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A row of drift_incident or membership_change in, the rounds and findings from which it follows out.
+"""A row of drift_incident, membership_change or rebalance_event in, the inputs from which it follows out.
 
-A row of rebalance_event in, the inputs from which it follows out: lines of logs, who came and went, rounds.
+These are rounds and findings, lines of logs, and who came and went.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Reads bytes: a landing file in, its parsed and judged lines out; nothing of Spark is needed for it.
+"""Landing files in, their parsed and judged lines out: in a run, or as a count of what would come of them.
 
-Spark's own text and JSON sources have no line numbers, die on a truncated gzip and read a whole line at once.
-
-Landing files in; what would come of their lines out: rows by table, lines ignored, and lines refused by reason.
-
-The same parsers and rules at the door as in a run, one line in memory at a time. Of refused lines the first are kept.
+Nothing of Spark is needed: its own text and JSON sources have no line numbers, die on a truncated gzip and read a whole
+line at once. One line is in memory at a time. Where files are only looked at, the first of refused lines are kept.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""A landing folder in; the files to take in out, those left alone with the reason, and what no job knows.
+"""What stands in a landing folder: files to take in, files left alone with the reason, and what no job knows.
 
-Every file that stands there is one of these, or a list of commands.
-
-What ``--landing`` names in; a refusal with what was expected and the nearest name out, or what is to be said of it.
-
-Nothing that stands there is passed over in silence.
+Every file is one of these, or a list of commands: nothing is passed over in silence. A folder that cannot be meant is
+refused, with what was expected and the nearest name.
 """
 
 from __future__ import annotations

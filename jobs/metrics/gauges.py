@@ -1,9 +1,7 @@
-"""A lake in, gauges for a monitoring system out: how things stood when they were last recorded.
+"""Gauges for a monitoring system, as a file, on stdout or at a port: how things stood when they were last recorded.
 
 No gauge depends on the clock: an age is for who reads to reckon, from an instant. A figure that is not known has no
 series: it is never 0.
-
-Gauges in, a text of them out: in a file, on stdout, or to whoever asks a port.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Rows of two versions of a table in; the rows that appear, vanish, flip their verdict or change otherwise, out.
+"""Two versions of a table in; the rows that differ out, and what of that is told to people or programs.
 
-Rows are met by the key of the table's contract and compared in its contract columns: those about the run that wrote
-them (``lineage``) are outside. DuckDB does it, in columns, and on disk where they do not fit into memory.
-
-Rows that differ in; what people or programs read of them, out: which verdicts flip, how, and why.
+Rows appear, vanish, flip their verdict or change otherwise; of verdicts is told how they flip, and why. Rows are met by
+the key of the table's contract and compared in its contract columns: those about the run that wrote them (``lineage``)
+are outside. DuckDB does it, in columns, and on disk where they do not fit into memory.
 """
 
 from __future__ import annotations

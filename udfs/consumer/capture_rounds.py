@@ -1,9 +1,7 @@
-"""Captures and round markers in; the round of each capture, and what members said of themselves in it, out.
+"""Captures and round markers in; which captures are one round, what members said in it, and which rounds show the same.
 
-Captures and connections of many groups' rounds in; of each round its instants, and a number for what it shows, out.
-
-Two rounds with the same number show the same, instants and evidence aside, so what follows from one is not worked out
-for the other.
+Rounds get a number for what they show, instants and evidence aside: what follows from one is not worked out again for
+another of the same number.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Rows of many groups' rounds in; sorted by group, collector and round, and where each round's rows stand, out.
 
-Captures that several sources took of one group in, those of the source nearest to it out.
-
-The others stay rows of their tables: they confirm, or contradict (view ``source_contradiction``), and are not computed
-with. Rows are never merged: what came of that would depend on which arrived first.
+Of captures that several sources took of one group, those of the source nearest to it count. The others stay rows of
+their tables: they confirm, or contradict (view ``source_contradiction``), and are not computed with. Rows are never
+merged: what came of that would depend on which arrived first.
 """
 
 from __future__ import annotations

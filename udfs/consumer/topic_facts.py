@@ -1,12 +1,7 @@
-"""What a round shows of a group and of a topic's route in; by which rule the topic is judged and what is expected, out.
+"""What a round shows of a group and one of its topics: the rule that judges it, what is expected, found and missing.
 
-Nothing here holds an instant: rounds that show the same share these values.
-
-A topic of a round and what was found in it in; what the round says of the topic out.
-
-A topic of a group's round in; what was not asked for, and what was asked for and did not come, out, in words.
-
-Nobody asked, a server refused, the answer could not be read, no answer came: each is said in words of its own.
+Nothing here holds an instant: rounds that show the same share these values. Of what is missing is told in words why:
+nobody asked, a server refused, the answer could not be read, or no answer came.
 """
 
 from __future__ import annotations

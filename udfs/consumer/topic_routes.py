@@ -1,8 +1,6 @@
-"""Captures and rows of one topic's route in one round in; the queues that could be read, in RocketMQ's order, out.
+"""A topic's route in one round: captures and rows in; the queues that could be read, in RocketMQ's order, out.
 
-Rows that name brokers by the address at which they were asked in, and what routes tell; the brokers' names out.
-
-``mqadmin -b`` takes an address. Routes say whose it is.
+``mqadmin -b`` names a broker by its address; routes say whose it is.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""What was found in logs in, all that they tell together out, and what they cannot tell, each with its reason.
+"""What was found in logs in; all that it tells together out, rebalances too, and what it cannot tell, with reasons.
 
-What was found in logs in, what they cannot tell out: each with its reason, and with what to do.
-
-Walked processes and what brokers saw in, the rebalances of each group out: rows of ``rebalance_event`` in waves.
-
-The fold that makes the table makes them, date by date, so both say the same. Rows of one group and cause, each soon
-after the one before, are a wave: a client that is not told of a change finds it at its next timer, 20 s later.
+The fold that makes the table ``rebalance_event`` makes its rows here, date by date, so both say the same. Rows of one
+group and cause, each soon after the one before, are a wave: a client that is not told of a change finds it at its next
+timer, 20 s later.
 Source: RebalanceService, ClientRemotingProcessor#notifyConsumerIdsChanged, MQClientInstance#rebalanceImmediately.
 """
 

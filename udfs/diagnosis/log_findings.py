@@ -1,8 +1,7 @@
 """The lines of one log in, what is found in them out: the little that a diagnosis goes by, in memory of its size.
 
-Every line is read as a client's and as a broker's: which of the two a log is, its lines tell, not its name.
-
-Instants at which somebody wrote in, the stretches in which nobody was silent for long out.
+Every line is read as a client's and as a broker's: which of the two a log is, its lines tell, not its name. Where
+nobody wrote for long, the log tells nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The events of a process in, what went wrong by kind and subject out: sends, locks, lists, isolations.
+"""The events of a process in; what went wrong by kind and subject out: sends, locks, lists, isolations, whole calls.
 
 Source of isolations: MQFaultStrategy and LatencyFaultToleranceImpl, 5.1.4 on; older clients print none. A window that
 is printed is only ever extended, so those of one broker that overlap are one.
-
-Failed attempts of a process in, the calls that they were of out: who used the time up, and who had none.
 
 A call of send() makes several attempts, which share its time-out (4.3.0 on): what one broker takes, the next lacks. A
 client prints only attempts that failed: whether a later one succeeded no line says, but that a call ended by throwing.

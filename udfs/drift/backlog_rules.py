@@ -1,10 +1,7 @@
 """One round of a group in; topics that it as a whole does not consume, or not as fast as messages come, out.
 
-Each function's first line is its definition. Offsets tell that; what its members show of their queues tells why.
-
-One round of a group in; findings about what brokers hand out and take back by POP, out.
-
-Each function's first line is its definition.
+Each function's first line is its definition. Offsets tell that; what its members show of their queues tells why, and
+what brokers hand out and take back by POP.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""What changed in a group in, until when its drift is normal out.
+"""What changed in a group in; until when its drift is normal out, and how many queues a change moved, or had to.
 
 A change of membership, route or subscription is followed by a stretch in which clients have not yet taken note.
 Source: 20 s rebalance timer, 30 s heartbeat and route poll, 60 s broker lock of ordered consumption.
-
-A group's owners before and after a membership change in; how many queues moved, and how many had to, out.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""Observed owners over a group's rounds in; the strategies, with their parameters, that would explain them all, out.
+"""Which strategies would explain what a group's members own; and per topic why rules of ownership do not apply to it.
 
-Only for groups whose strategy no record names. The answer is a set: several strategies may lead to the same owners,
-and none may (mixed strategies, a strategy of the application's own). It is reported, never used to judge.
-
-One round of a group in; per topic why the rules of ownership do not apply to it, in words, out.
-
-What a round cannot show is unknown, neither sick nor healthy: consumers behind a proxy are not the brokers' to know,
-pull consumers do not show what they hold, POP consumers share queues, and who assigns by hand follows no strategy.
+Owners are observed over all rounds of a group of which no record names the strategy. The answer is a set, with
+parameters: several strategies may lead to the same owners, and none may (mixed strategies, a strategy of the
+application's own). It is reported, never used to judge. What a round cannot show is unknown, neither sick nor healthy:
+consumers behind a proxy are not the brokers' to know, pull consumers do not show what they hold, POP consumers share
+queues, and who assigns by hand follows no strategy.
 """
 
 from __future__ import annotations

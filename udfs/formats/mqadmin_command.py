@@ -1,12 +1,10 @@
-"""A command line of ``mqadmin``, or the name of the file that holds its output, in; what was asked, and of whom, out.
+"""What an ``mqadmin`` command asked, and of whom, from its line or its file's name; and names that it may have cut.
 
 Options as the commands of 4.0.0 to 5.4.0 know them. A read that failed stands under the question that its command put:
 ``consumerStatus`` without ``-i`` first reads the group's connections, and it is this read that fails it as a whole.
 
-A name that may have been cut, and the names that are known, in; the whole name, or one that is nobody's, out.
-
 mqadmin cuts names without a mark (UtilAll#frontStringAtLeast): a name that fills its column may be whole, or the
-beginning of a longer one. Readers flag such names; here they are resolved.
+beginning of a longer one. Readers flag such names; here they are resolved among the names that are known.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""Rows that a run read, and stored ones with the same keys, in; what becomes of them, and of which lines, out.
+"""Rows that a run read, and stored ones with the same keys, in; each key once out, and what became of each line.
 
 Most rows have no rival: neither the run nor the table holds another row of the same key. A hash of the key is enough to
-see that, and such rows are stored as they are. All others are taken apart into their source lines and settled together.
-
-Rows in, each key once out: of rival source lines the smallest wins, part by part.
-
-The result does not depend on the order in which rows come, nor on how they are split: rows that were merged before
-can be merged again.
-
-Rows of ``send_attempt``, one a source line, in; which half of an ASYNC attempt each brings, or both as one row, out.
+see that, and such rows are stored as they are. All others are taken apart into their source lines and settled together:
+the smallest wins, part by part. The result does not depend on the order in which rows come, nor on how they are split:
+rows that were merged before can be merged again.
 
 An ASYNC hook runs twice. When the result was not yet visible to the second run, its line equals the first's: equal
 lines of one message in one file are submit and callback, further ones are copies. Other formats say which half a line

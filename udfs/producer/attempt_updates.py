@@ -1,12 +1,9 @@
 """Send attempts in, what each told its producer's fault table out: the calls of updateFaultItem.
 
 An attempt that the client itself chose tells its end; an ASYNC one tells twice, when it is handed over and when its
-callback runs, and its callback tells of a pinned queue too. Whatever was thrown decides the rest, so each distinct
-(mode, phase, exception, error) is judged once, however many attempts ended so.
-
-How one send attempt ended in, what the producer then told its fault table out.
-
-Two behaviours, each with its releases: of an attempt that sendDefaultImpl itself saw end, and of an ASYNC callback.
+callback runs, and its callback tells of a pinned queue too. Whatever was thrown decides the rest: of attempts that
+sendDefaultImpl itself saw end, and of ASYNC callbacks, each with its releases. So each distinct (mode, phase,
+exception, error) is judged once, however many attempts ended so.
 """
 
 from __future__ import annotations

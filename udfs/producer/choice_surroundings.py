@@ -1,12 +1,9 @@
-"""Choices and what their part of a date records in; every broker that each could have looked at, with its places, out.
-
-For all choices and all brokers that their processes knew at once, numpy finds the item before each choice, the updates
-near it and the broker's last and next use for the topic.
-
-Attempts and the stretches in which brokers were held in; which choices of a broker are in doubt, out.
+"""Choices and what their part of a date records in; which are in doubt, and what each could have looked at, out.
 
 A choice is beyond doubt when its broker was not held at the time and no rule of its release looks at the broker before
-it: whatever else the table held, the client could take it. The others are few, and only they are judged one by one.
+it: whatever else the table held, the client could take it. The others are few, and only they are judged one by one. For
+all of them, and all brokers that their processes knew at once, numpy finds the item before each choice, the updates
+near it and the broker's last and next use for the topic.
 """
 
 from __future__ import annotations

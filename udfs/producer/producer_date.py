@@ -1,12 +1,8 @@
-"""Everything recorded of one date of some producers in, their rows of the derived tables out.
+"""Everything recorded of some producers in, date by date; their rows of the derived tables out.
 
-The date is read twice, part by part: once for what must be known of all of it (``attempt_facts``), then attempt by
-attempt (``producer_fold``). Dates follow each other: one begins with what the one before it closed with.
-
-What is recorded of some producers in, date by date; the rows of dates that follow each other out.
-
-Each date begins with what the one before it closed with. A date without records is folded too while windows last into
-it.
+A date is read twice, part by part: once for what must be known of all of it (``attempt_facts``), then attempt by
+attempt (``producer_fold``). Dates follow each other: one begins with what the one before it closed with, and one
+without records is folded too while windows last into it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""What is known of a send's attempts and of its producer in, whether each retry, or its absence, was right out.
+"""A send's attempts and what is known of its producer in; whether each retry was right, and what its caller got, out.
 
 sendDefaultImpl is a loop of 1 + retryTimesWhenSendFailed attempts (SYNC) or of one (ASYNC, ONEWAY). It goes on after
 the exceptions that it catches, after a broker's error if its code is among retryResponseCodes, and after a status other
 than SEND_OK if retryAnotherBrokerWhenNotStoreOK. From 4.3.0 on it stops when the time-out of all attempts is over.
-
-The attempts of one send in, what its caller got, and whether the message may be stored twice, out.
+An attempt whose end is not known may have stored the message: then it may be there twice.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""A client's rebalance as logs or rounds tell it in, a row of ``rebalance_event`` out.
-
-What happened around a rebalance in, what set it off out.
+"""A client's rebalance, as logs or rounds tell it, in; a row of ``rebalance_event`` out, with what set it off.
 
 A client shares anew when the list of members, the queues of a topic or what it subscribes is another one, when a
 broker gives it a lock that it was refused, or when it starts. It looks at its timer, or when a broker tells it to.

@@ -1,8 +1,6 @@
 """What logs and rounds tell of one group, date by date, in; its rebalances, and the state that a date hands on, out.
 
 A client's own log tells of each rebalance exactly; where it does, what rounds show of the same one is left out.
-
-Rows of ``rebalance_result``, ``client_event`` and ``membership_event`` in, what they tell of each group out.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""What rounds show of a group's members and their queues in, rebalances as intervals between two reads out.
+"""What rounds show of a group's members and their queues in; rebalances as intervals between two reads out.
 
 A round that shows what the one before showed is not given: what is given says when the one before it was.
-
-What rounds of a group show of its members and their queues in; of each that differs from the one before, a
-``ShareRound`` out.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""Requests of RocketMQ's remoting protocol in, their bytes out; bytes of a connection in, whole frames out.
+"""RocketMQ's remoting protocol: requests in, bytes out; bytes of a connection in, whole frames out; whom answers name.
 
 A frame is ``int32 size, int32 mark, header, body``, big-endian: ``size`` counts what follows it, the mark's high byte
-is the header's format (0 JSON, 1 ROCKETMQ), its other three the header's length. Source: RemotingCommand,
-RocketMQSerializable, NettyDecoder (4.3.0 to 5.5.0).
-
-Parsed answers of name servers and brokers in; the brokers, topics, groups and clients that they name out.
-
-An answer of another shape names nobody: what a server leaves out is not there.
+is the header's format (0 JSON, 1 ROCKETMQ), its other three the header's length. An answer of another shape names
+nobody: what a server leaves out is not there.
+Source: RemotingCommand, RocketMQSerializable, NettyDecoder (4.3.0 to 5.5.0).
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""One group's request in, each client's queues out: the strategies that look at places in the lists only.
+"""One group's request in, each client's queues out: what a strategy is asked, answers and refuses.
 
-The lists and parameters of one allocation in, what a strategy is asked, answers and refuses out.
-
-One group's request in, each client's queues out: the strategies that know in which machine room things stand.
+Most look at places in the lists only; some know in which machine room things stand.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence

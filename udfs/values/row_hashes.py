@@ -1,9 +1,7 @@
-"""Columns in, one 64-bit hash a row out, and which rows are equal in these columns.
+"""Columns in, one 64-bit hash a row out, which rows are equal, and the columns as the arrays that kernels take.
 
 Equal rows have equal hashes, on every machine and in every run. Unequal rows seldom have, so a hash that is met once
 says for certain that its row is alone; rows that share one are compared whole.
-
-Columns of Arrow rows in, whole arrays out; and the kinds of numpy arrays that kernels take and give.
 """
 
 from __future__ import annotations
