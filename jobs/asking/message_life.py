@@ -41,7 +41,10 @@ FAILED = "EXCEPTION"
 
 @dataclass
 class Message:
-    """What is recorded of one message; ``groups``: by group its deliveries, readings, owners and verdicts."""
+    """What is recorded of one message; ``groups``: by group its deliveries, readings, owners and verdicts.
+
+    ``printed``: the results of its send that applications printed into their logs.
+    """
 
     cluster: str
     msg_id: str
@@ -49,6 +52,7 @@ class Message:
     attempts: list[Record]
     deliveries: list[Record]
     ends: list[Record]
+    printed: list[Record]
     verdict: Verdict | None = None
     place: Place | None = None
     stored_at: datetime | None = None
@@ -91,14 +95,16 @@ def _found(asker: Asker, name: str, *, by_key: bool) -> list[tuple[str, str, str
         one_by_one = [name] if name in batch else batch[:MOST_MESSAGES]  # a batch by its own id: each of its messages
         found += [(row["cluster"], each, "message id" if each == name else "batch") for each in one_by_one]
     found = found or _consumed(asker, f"msg_id = {text} AND {_among(near + _days_after(near))}", "message id")
+    found = found or _printed_ids(asker, f"{_named_in_log(text)} AND {_among(near + _days_after(near))}", name)
     if is_offset_id(name):
-        of_broker = f"offset_msg_id = {text}"
-        found += _ids(asker, of_broker, "offset message id") or _consumed(asker, of_broker, "offset message id")
+        of_broker, how = f"offset_msg_id = {text}", "offset message id"
+        found += _ids(asker, of_broker, how) or _consumed(asker, of_broker, how) or _printed_ids(asker, of_broker)
     return list(dict.fromkeys(found))[:MOST_MESSAGES]
 
 
 _DATES = """SELECT DISTINCT event_date FROM send_attempt
-UNION SELECT DISTINCT event_date FROM message_trace ORDER BY event_date"""
+UNION SELECT DISTINCT event_date FROM message_trace
+UNION SELECT DISTINCT event_date FROM client_event WHERE kind = 'send_returned' ORDER BY event_date"""
 
 
 def _days_after(days: list[date]) -> list[date]:
@@ -118,6 +124,19 @@ def _ids(asker: Asker, where: str, how: str) -> list[tuple[str, str, str]]:
 def _consumed(asker: Asker, where: str, how: str) -> list[tuple[str, str, str]]:
     query = f"SELECT DISTINCT cluster, msg_id FROM message_trace WHERE {where} ORDER BY ALL LIMIT {MOST_MESSAGES}"
     return [(row["cluster"], row["msg_id"], how) for row in records(asker, query)]
+
+
+def _named_in_log(text: str) -> str:
+    """A message of this id, alone or in a batch."""
+    return f"(msg_id = {text} OR ARRAY_CONTAINS(batch_msg_ids, {text}))"
+
+
+def _printed_ids(asker: Asker, where: str, name: str | None = None) -> list[tuple[str, str, str]]:
+    """As ``_ids``, by what applications printed; ``name``: the message id that was asked for."""
+    query = f"""SELECT DISTINCT cluster, msg_id FROM client_event WHERE kind = 'send_returned' AND {where}
+    ORDER BY ALL LIMIT {MOST_MESSAGES}"""
+    how = "message id" if name else "offset message id"
+    return [(row["cluster"], name or row["msg_id"], f"{how} in a log") for row in records(asker, query)]
 
 
 def _message(asker: Asker, cluster: str, msg_id: str, how: str, days: int) -> Message:
@@ -143,13 +162,20 @@ def _message(asker: Asker, cluster: str, msg_id: str, how: str, days: int) -> Me
         WHERE {same(asker, own, "cluster", "msg_id")} AND kind = 'end_transaction' {until}
         ORDER BY traced_at LIMIT {_MOST}""",
     )
-    message = Message(cluster, msg_id, how, attempts, deliveries, ends)
+    printed = records(
+        asker,
+        f"""SELECT * FROM client_event WHERE kind = 'send_returned' AND {same(asker, own, "cluster")}
+        AND {_named_in_log(text)} AND {_among(sorted({*near, *_days_after(near)}))} ORDER BY logged_at LIMIT {_MOST}""",
+    )
+    message = Message(cluster, msg_id, how, attempts, deliveries, ends, printed)
     state = ends[-1]["transaction_state"] if ends else None
     answered = _place_answered(message)
     message.deliveries = [one for one in deliveries if one["msg_id"] == msg_id or _lies_at(one, answered[0])]
     message.shares_id = len(message.deliveries) < sum(one["queue_offset"] is None for one in deliveries)
     message.verdict = None if message.deliveries else send_verdict(attempts, state)
-    message.place, message.stored_at = _place_delivered(message) or answered
+    if printed and message.verdict and message.verdict.verdict == "send_unknown":
+        message.verdict = None  # a broker answered
+    message.place, message.stored_at = _place_delivered(message) or _with_printed(message, *answered)
     return message
 
 
@@ -189,6 +215,20 @@ def _place_answered(message: Message) -> tuple[Place | None, datetime | None]:
     return Place(last["topic"], broker, queue, offset if broker else None), last["end_at"]
 
 
+def _with_printed(message: Message, place: Place | None, at: datetime | None) -> tuple[Place | None, datetime | None]:
+    """The same, with the broker and queue that its application printed where nothing else tells."""
+    if not message.printed or (place is not None and place.broker is not None):
+        return place, at
+    last = message.printed[-1]
+    return Place(last["topic"], last["broker_name"], last["queue_id"], None), at or last["logged_at"]
+
+
+def printed_offset(message: Message, printed: Record) -> int:
+    """The offset that was printed for the message, of a batch in order of its messages."""
+    batch = printed["batch_msg_ids"] or [message.msg_id]
+    return int(printed["offset"]) + (batch.index(message.msg_id) if message.msg_id in batch else 0)
+
+
 def why_no_place(message: Message) -> str:
     """Why nothing tells the offset at which it was stored; empty: something does."""
     of_own = {a["queue_offset_of"] for a in message.attempts} - {None, "topic"}
@@ -197,12 +237,15 @@ def why_no_place(message: Message) -> str:
         return f"{told} waits in a queue of RocketMQ's own first: no record shows its place in the topic"
     if message.shares_id:
         return "consumers see one id for all messages of its batch, and a trace tells no offset"
+    if message.printed and message.place and message.place.offset is None:
+        offset = printed_offset(message, message.printed[-1])
+        return f"its application printed {offset}: of this queue, or of a transaction, a delay or a timer of another"
     return "" if message.place else "no record says where it was stored"
 
 
 def topic_of(message: Message) -> str | None:
     """The topic that it was sent to."""
-    rows = [*message.attempts, *message.deliveries]
+    rows = [*message.attempts, *message.deliveries, *message.printed]
     return next((row["topic"] for row in rows if row["topic"]), None)
 
 

@@ -6,13 +6,17 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from hindsight.jobs.asking.message_life import FAILED, Message, topic_of, why_no_place
+from hindsight.jobs.asking.message_life import FAILED, Message, printed_offset, topic_of, why_no_place
 from hindsight.jobs.engines.asker import Asker, Record, records
 from hindsight.jobs.explaining.explanation import at_instant, same, shown
 from hindsight.jobs.running.terminal import legible
 from hindsight.udfs.telling.message_verdicts import SIGN, Life, passed
 
 _MOST = 100
+_PRINTED = (
+    *("logged_at", "detail", "topic", "broker_name", "queue_id", "offset", "offset_msg_id"),
+    *("source_file", "source_line"),
+)
 _SHOWN = (
     *("producer_group", "client_id", "attempt", "mode", "begin_at", "latency_ms", "broker_name", "queue_id", "outcome"),
     *("exception", "queue_offset", "queue_offset_of", "offset_msg_id", "source_file", "source_line"),
@@ -24,6 +28,10 @@ def told(message: Message, asker: Asker) -> Iterator[str]:
     topic = topic_of(message)
     yield f"Message {legible(message.msg_id)} of {legible(message.cluster)}, found by its {message.found_by}"
     yield from _told_sends(message, asker)
+    for one in message.printed:
+        where = f"{one['topic']} {one['broker_name']} queue {one['queue_id']}, offset {printed_offset(message, one)}"
+        line = f"{one['detail']}, {where} ({one['source_file']}:{one['source_line']})"
+        yield f"  {shown(one['logged_at'])}  printed by its application: {legible(line)}"
     for end in message.ends:
         by = " after the broker asked" if end["from_transaction_check"] else ""
         yield f"  {shown(end['traced_at'])}  transaction ended: {legible(end['transaction_state'] or 'null')}{by}"
@@ -102,6 +110,10 @@ def as_values(message: Message) -> Record:
         "stored_at": _text(message.stored_at),
         "verdict": message.verdict and message.verdict._asdict(),
         "attempts": [{name: _text(row[name]) for name in _SHOWN} for row in message.attempts],
+        "printed": [
+            {name: _text(row[name]) for name in _PRINTED} | {"offset": printed_offset(message, row)}
+            for row in message.printed
+        ],
         "groups": {
             group: {
                 "verdicts": [each._asdict() for each in found],

@@ -56,6 +56,22 @@ SIGNS = [
     CONSUMER | {"type": "start", "ts": T - 50_000, "maxReconsumeTimes": 1, "messageModel": "CLUSTERING"},
     *(CONSUMER | {"type": "alive", "ts": T + ms, "subscriptions": "T=a || b"} for ms in range(-20_000, 90_000, 30_000)),
 ]
+PRINTED, LISTED = (
+    "7F000001000418B4AAC26B0F3A000021",
+    ("7F000001000418B4AAC26B0F3A000022", "7F000001000418B4AAC26B0F3A000023"),
+)
+LOG = "".join(
+    f"2026-11-21 09:18:12.0{n}0 INFO 7 --- [main] c.x.Orders : sent SendResult [sendStatus=SEND_OK, msgId={ids}, "
+    f"offsetMsgId={place}, messageQueue=MessageQueue [topic=T, brokerName=broker-a, queueId=0], "
+    f"queueOffset={offset}{end}\n"
+    for n, (ids, place, offset, end) in enumerate(
+        [
+            (PRINTED, "7F00000100002A9F0000000000000211", 5, "]"),
+            (",".join(LISTED), "7F00000100002A9F0000000000000311", 6, ", recallHandle=null]"),
+            (KEY, "7F00000100002A9F00000000000001F4", 3, "]"),
+        ]
+    )
+)
 CONSUMED = [
     *given(KEY, 3, success=False),
     *given(KEY, 0, retry=1, success=False),
@@ -81,6 +97,9 @@ def lake(tmp_path_factory):
         "canonical_snapshots/cluster=c/queue_ownership/o.jsonl",
         [owner | {"captured_at": T + s} for s in (-9_000, 30_000)],
     )
+    logs = folder / "landing/client_log/cluster=c/orders"
+    logs.mkdir(parents=True)
+    (logs / "app.log").write_text(LOG)
     for job in ("ingest-send-records", "ingest-consumer-snapshots"):
         words = [job, "--landing", str(folder / "landing"), "--lake", str(folder / "lake"), "--engine", "local"]
         done = CliRunner().invoke(app_of(job), words)
@@ -130,3 +149,30 @@ def test_the_command_tells_it_and_says_where_there_is_none(lake):
     as_json = CliRunner().invoke(app_of("message"), ["message", KEY, "--lake", lake, "--json"])
     assert json.loads(as_json.output)["groups"]["cg"]["verdicts"][0]["verdict"] == "dead_letter"
     assert CliRunner().invoke(app_of("message"), ["message", "none", "--lake", lake]).exit_code != 0
+
+
+@pytest.mark.parametrize("name", [PRINTED, "7F00000100002A9F0000000000000211"])
+def test_what_only_an_application_s_log_tells_of_a_send_is_shown_and_claims_no_place_in_the_topic(lake, name):
+    (message,) = lives(lake, name)
+    assert message.msg_id == PRINTED and message.verdict is None
+    assert message.place == ("T", "broker-a", 0, None)  # of a transaction it would be another queue's
+    assert outcomes(message) == ["unknown"]
+    assert "printed 5" in message.groups["cg"].verdicts[0].cause
+    told = CliRunner().invoke(app_of("message"), ["message", name, "--lake", lake]).output
+    assert (
+        "printed by its application: SEND_OK, T broker-a queue 0, offset 5 (client_log/cluster=c/orders/app.log:1)"
+        in told
+    )
+
+
+def test_a_batch_that_was_printed_tells_each_of_its_messages_by_its_offset(lake):
+    told = [
+        CliRunner().invoke(app_of("message"), ["message", name, "--lake", lake, "--json"]).output for name in LISTED
+    ]
+    assert [json.loads(each)["printed"][0]["offset"] for each in told] == [6, 7]
+
+
+def test_where_a_recorder_tells_more_what_was_printed_stands_beside_it(lake):
+    (message,) = lives(lake, KEY)
+    assert [row["offset"] for row in message.printed] == [3] and message.place.offset == 3
+    assert outcomes(message) == ["dead_letter"]

@@ -105,6 +105,26 @@ def event(text, *more, **context):
 MQ = "MessageQueue [topic=T, brokerName=b, queueId=3]"
 
 
+SENT = f"SendResult [sendStatus=SEND_OK, msgId=A, offsetMsgId=B, messageQueue={MQ}, queueOffset=27]"
+OF_GO = f"SendResult [sendStatus=0, msgIds=A, offsetMsgId=B, queueOffset=27, messageQueue={MQ}]"
+
+
+def test_a_send_result_is_read_wherever_an_application_prints_it_with_a_time():
+    row = event(f"2026-11-21 09:30:07.163 INFO 7 --- [main] c.x.Orders : order 5 sent, {SENT}, took 3 ms")
+    told = {
+        "kind": "send_returned",
+        "msg_id": "A",
+        "queue_id": 3,
+        "offset": 27,
+        "logged_at": at(2026, 11, 21, 9, 30, 7, 163_000),
+    }
+    assert {name: row[name] for name in told} == told
+    for text in (SENT, f"sent: {SENT}", f"\tat a.b.C {SENT}", INNER + OF_GO):
+        (parsed,) = parse(text)
+        assert (parsed.records, parsed.refusal) == ((), None)
+    assert parse(INNER + SENT.replace("queueId=3", "queueId=x"))[0].refusal.code == "BAD_EVENT_LINE"
+
+
 @pytest.mark.parametrize(
     ("message", "kind", "told"),
     [
@@ -114,6 +134,17 @@ MQ = "MessageQueue [topic=T, brokerName=b, queueId=3]"
             f"doRebalance, g, add a new pull request PullRequest [consumerGroup=g, messageQueue={MQ}, nextOffset=27]",
             "queue_began",
             {"consumer_group": "g", "topic": "T", "broker_name": "b", "queue_id": 3, "offset": 27},
+        ),
+        (
+            f"SendResult [sendStatus=SEND_OK, msgId=A1, offsetMsgId=B2, messageQueue={MQ}, queueOffset=27] in 3 ms",
+            "send_returned",
+            {"msg_id": "A1", "offset_msg_id": "B2", "offset": 27, "detail": "SEND_OK", "broker_name": "b"},
+        ),
+        (
+            f"SendResult [sendStatus=SEND_OK, msgId=A1,A2, offsetMsgId=B2,B3, messageQueue={MQ}, queueOffset=27, "
+            "recallHandle=null]",
+            "send_returned",
+            {"msg_id": "A1", "batch_msg_ids": ["A1", "A2"], "offset_msg_id": "B2", "offset": 27},
         ),
         (
             f"[persist] Group: g ClientId: 10.0.0.1@5#1 updateConsumeOffsetToBroker {MQ} 27",

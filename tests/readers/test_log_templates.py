@@ -379,7 +379,10 @@ BROKER |= {
 TAKEN = {"client_log": CLIENT, "broker_log": BROKER}
 # Written by classes that are not on the list: Message and MessageQueue by themselves, ConsumerManageProcessor.
 NOT_LISTED = {
-    "client_log": ("Message{topic='", "Message [topic=", "async send msg by retry {}", "sendKernelImpl exception, %s"),
+    "client_log": (
+        *("Message{topic='", "Message [topic=", "SendResult [", "async send msg by retry {}"),
+        "sendKernelImpl exception, %s",
+    ),
     "broker_log": (
         "getConsumerGroupInfo failed, ",
         "getAllClientId failed, ",

@@ -125,7 +125,15 @@ _KEPT = (
 )
 # Events that come with each queue or each beat, and tell a diagnosis nothing that another line does not.
 _LEFT_OUT = frozenset(
-    {"queue_dropped", "queue_kept", "heartbeat_sent", "failed_message", "queue_unlocked", "lock_acquired"}
+    {
+        "queue_dropped",
+        "queue_kept",
+        "heartbeat_sent",
+        "failed_message",
+        "queue_unlocked",
+        "lock_acquired",
+        "send_returned",
+    }
 )
 _ASSUMED = timezone(timedelta(hours=13, minutes=13))  # nobody's: a time that it moves has no zone of its own
 

@@ -400,6 +400,7 @@ _NEEDLES = (
     "er's subscription f",
     "fix offset from brok",
     "[persist] Gr",
+    "SendResult [",
 )
 MESSAGES = TemplateIndex((*RESULTS, *TEMPLATES), _NEEDLES)
 _ANY = (*_NEEDLES, *GRPC_NEEDLES)
@@ -478,6 +479,12 @@ def _brokers_sent(printed: str) -> dict[str, Any]:
     return {"brokers_sent": [name for name in printed.split(", ") if name not in ("", "null")]}
 
 
+def _ids(printed: str) -> dict[str, Any]:
+    """Of a message its id, of a batch those of all its messages."""
+    ids = printed.split(",")
+    return {"msg_id": ids[0], "batch_msg_ids": ids} if len(ids) > 1 else {"msg_id": printed}
+
+
 def _number(name: str, bits: int) -> Reader:
     return lambda text: {name: java_number(text, bits)}
 
@@ -488,6 +495,8 @@ _READ: dict[str, Reader] = {
     "messages": _messages,
     "thrown": _thrown,
     "brokers_sent": _brokers_sent,
+    "msg_ids": _ids,
+    "offset_msg_id": lambda text: {"offset_msg_id": text.partition(",")[0]},
     "not_latest": lambda text: {"response_code": _NOT_LATEST, "detail": text},
     **{name: _number(name, 64) for name in ("invoke_id", "latency_ms", "duration_ms")},
     **{name: _number(name, 32) for name in ("queue_id", "retry")},

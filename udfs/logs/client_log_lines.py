@@ -31,7 +31,7 @@ from hindsight.udfs.lines.parsed_line import (
     java_number,
 )
 from hindsight.udfs.logs.client_log_events import MESSAGES, is_plain, read_event, tell_nothing, tells_nothing
-from hindsight.udfs.logs.consuming_templates import GIVEN_UP
+from hindsight.udfs.logs.consuming_templates import GIVEN_UP, RETURNED
 from hindsight.udfs.logs.grpc_client_logs import GRPC, GrpcLine, read_grpc
 from hindsight.udfs.logs.log_layouts import (
     LogReading,
@@ -320,6 +320,8 @@ class _Reader:
                 refuse_foreign(text)
                 return None
             start, form = found
+            if form.kind == RETURNED:
+                return self._returned(line, text, start, form)
             record = self._result(text, start) if form.kind == RESULT else self._event(text, start, form)
         except RefusedLineError as refused:
             return ParsedLine(line, refusal=refused.refusal)
@@ -370,6 +372,16 @@ class _Reader:
         stamp(row, head, f"{record}\n{text}", message, self.occurrences)
         self.given_up = (record, message)
         self.is_traced = True
+        return ParsedLine(line, (Record("client_event", row),))
+
+    def _returned(self, line: Line, text: str, start: int, form: Template) -> ParsedLine | None:
+        """What comes of a SendResult that an application prints, however; None: the line does not say when."""
+        head = written_at(text, self.reading)
+        if head is None:
+            return None
+        row = {**read_event(form, text[start:]), "log_folder": self.folder, "pid": head.pid}
+        stamp(row, head, text, text[start:], self.occurrences)
+        self.is_traced = False
         return ParsedLine(line, (Record("client_event", row),))
 
     def _grpc(self, line: Line, text: str, told: GrpcLine) -> ParsedLine:

@@ -1,8 +1,8 @@
 """What Java clients write of consuming, and of sends that were given up: one template per kind of line.
 
 Source: DefaultMQPushConsumerImpl, DefaultLitePullConsumerImpl, DefaultMQPullConsumerImpl, PullMessageService,
-ProcessQueue, RemoteBrokerOffsetStore, ClientRemotingProcessor, the ConsumeMessage services and
-DefaultMQProducerImpl#sendDefaultImpl; 4.0.0 to 5.5.0.
+ProcessQueue, RemoteBrokerOffsetStore, ClientRemotingProcessor, the ConsumeMessage services,
+DefaultMQProducerImpl#sendDefaultImpl and SendResult; 4.0.0 to 5.5.0.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from hindsight.udfs.logs.log_templates import Template, template
 
 GIVEN_UP = "send_given_up"  # told by exceptions, in whatever log they are printed
+RETURNED = "send_returned"  # told by the SendResult that an application prints
 
 _G = r"(?P<consumer_group>[^, ]++)"
 _MQ = (
@@ -24,6 +25,7 @@ _RESULT = (
 )
 _MESSAGES = r"(?P<messages>.*) MQ: " + _MQ
 _STORED = r"minOffset=(?P<min_offset>-?\d{1,19}+), maxOffset=(?P<max_offset>-?\d{1,19}+), "
+_IDS = r"[^, \]]++(?:,[^, \]]++)*+"
 _TIMES = r"flowControlTimes=\d++"
 
 CONSUMING: tuple[Template, ...] = (
@@ -256,6 +258,14 @@ CONSUMING: tuple[Template, ...] = (
         )
     ),
     # Sends
+    template(  # SendResult#toString, from 5.3.2 on with its recallHandle; a batch lists its messages' ids
+        RETURNED,
+        "SendResult [sendStatus=",
+        rf"SendResult \[sendStatus=(?P<detail>[A-Z_]++), msgId=(?P<msg_ids>{_IDS}), "
+        rf"offsetMsgId=(?P<offset_msg_id>{_IDS}), messageQueue={_MQ}, "
+        r"queueOffset=(?P<offset>\d{1,19}+)(?:, recallHandle=[^ \]]*+)?+\](?P<ignored>.*+)",
+        mark="], queueOffset=",
+    ),
     template(
         GIVEN_UP,
         "Send [",
