@@ -197,10 +197,9 @@ def rows_of(entries: pa.Table, rounds: Rounds) -> pa.Table:
     reads = pa.table({name: own.flatten() for name, own in lists.items()})
     reads = reads.append_column("collector", whole(entries, "collector").take(parents))
     wanted = pa.array(np.flatnonzero(are_of(reads, rounds)))
-    rows = entries.take(parents.take(wanted))
-    for name in READ:
-        rows = rows.set_column(rows.schema.get_field_index(name), name, reads[name].take(wanted))
-    return rows
+    # Without the lists: each row would be given those of all reads of its entry.
+    rows, reads = entries.drop_columns(list(READ)).take(parents.take(wanted)), reads.take(wanted)
+    return pa.table({name: (reads if name in READ else rows)[name] for name in entries.column_names})
 
 
 _READ = ("name_server", "answered", "error", "error_code")
