@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hindsight.udfs.allocation import STRATEGIES, java_string_key
 from hindsight.udfs.consumer.expected_allocation import MemberRule, Shares, expected_allocation
-from hindsight.udfs.consumer.offset_marks import Lag
+from hindsight.udfs.consumer.offset_marks import Reading, Readings
 from hindsight.udfs.consumer.round_facts import Owner
 from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
 from hindsight.udfs.lines.bounded_lines import Line
@@ -31,10 +31,11 @@ def owners_by_topic(rows) -> dict:
     return found
 
 
-def recorded_lag(row) -> Lag:
-    """Of a row of ``queue_progress``, instants epoch ms."""
-    told = {name: row.get(name) for name in Lag._fields}
-    return Lag(**told | {"captured_at": row["captured_at"] * 1000})
+def recorded_reading(rows) -> Readings:
+    """Of rows of ``queue_progress``, instants epoch ms."""
+    names = ("captured_at", "broker_offset", "consumer_offset", "consume_tps", "min_offset", "broker_asked")
+    own = (((row["topic"], row["broker_name"], row["queue_id"]), *map(row.get, names)) for row in rows)
+    return Readings.of(Reading(*values) for values in own)
 
 
 def parsed_lines(path: Path):
@@ -83,7 +84,7 @@ class CaptureRounds:
                 "row_kind": "round",
                 "at": row["at"],
                 "progress_at": instant(read_at),
-                "lags": lambda lags=lags: lags and [recorded_lag(lag) for lag in lags],
+                "lags": lambda lags=lags: lags and recorded_reading(lags),
                 "signature": None,
                 "oldest_pull_at": None,
                 "oldest_consume_at": None,

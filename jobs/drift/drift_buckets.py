@@ -38,7 +38,7 @@ from hindsight.udfs.consumer.member_rules import (
     setting_of,
     telling,
 )
-from hindsight.udfs.consumer.offset_marks import Lag
+from hindsight.udfs.consumer.offset_marks import Readings
 from hindsight.udfs.consumer.owned_queues import Lags, OwnedQueues, PoppedQueues, reading_instants
 from hindsight.udfs.consumer.queue_ends import QueueEnds
 from hindsight.udfs.consumer.round_reads import NAMED, KnownNames
@@ -259,7 +259,7 @@ class _Bucket:
             self._rounds,
             RoutedTopics(*self._routes(), self._read_in, self._cuts.collected),
             self._readings(),
-            _Offsets(self._given, self._names, self._slices).of,
+            _Offsets(self._given, self._names, self._slices, ends).of,
             self._of.asks_proxy,
             self._of.cut_rounds,
             ends,
@@ -402,17 +402,17 @@ class _Bucket:
 class _Offsets:
     """The readings of offsets, slice by slice: those of the last two are kept, as a reading is valid for a while."""
 
-    def __init__(self, given: Given, names: KnownNames, slices: Sequence[_Slice]) -> None:
-        self._given, self._names, self._slices = given, names, slices
+    def __init__(self, given: Given, names: KnownNames, slices: Sequence[_Slice], ends: QueueEnds) -> None:
+        self._given, self._names, self._slices, self._ends = given, names, slices, ends
         self._kept: dict[_Slice, Lags] = {}
 
-    def of(self, key: RoundKey) -> list[Lag]:
-        """The rows of the reading of a round."""
+    def of(self, key: RoundKey) -> Readings:
+        """The reading of a round."""
         hour = key[2] // HOUR_US
         own = next((s for s in self._slices if s.first <= hour < s.last), _Slice(None, hour, hour + 1))
         if own not in self._kept:
             rows = _of_table(self._given, schemas.QUEUE_PROGRESS.name, own.first, own.last)
-            self._kept = dict([*self._kept.items()][-1:]) | {own: Lags(self._names.with_whole_names(rows))}
+            self._kept = dict([*self._kept.items()][-1:]) | {own: Lags(self._names.with_whole_names(rows), self._ends)}
         return self._kept[own].of(key)
 
 

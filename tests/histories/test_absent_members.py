@@ -6,8 +6,9 @@ import random
 
 import pytest
 
+from hindsight.udfs.consumer.offset_marks import Reading, Readings
 from hindsight.udfs.drift.group_history import GroupHistory
-from hindsight.udfs.drift.group_memory import GroupMemory, Reading
+from hindsight.udfs.drift.group_memory import GroupMemory
 from tests.default_timing import default_timing
 from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, read, topic, world
 
@@ -101,8 +102,8 @@ def test_what_is_remembered_is_the_same_wherever_it_is_written_down(seed):
     rounds = [listed(n, ("c1", "c2") if rng.random() < 0.6 else ("c1",)) for n in range(30)]
     whole, cut = GroupHistory(("c", "", "g"), default_timing()), GroupHistory(("c", "", "g"), default_timing())
     for one in rounds:
-        whole.step(one, [Reading(("T", *A0), one.at, 5, 5)])
-        cut.step(one, [Reading(("T", *A0), one.at, 5, 5)])
+        whole.step(one, Readings.of([Reading(("T", *A0), one.at, 5, 5)]))
+        cut.step(one, Readings.of([Reading(("T", *A0), one.at, 5, 5)]))
         cut.memory = GroupMemory.of_state(cut.memory.to_state())
         assert cut.memory.to_state() == whole.memory.to_state()
 

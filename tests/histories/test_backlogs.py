@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hindsight.udfs.consumer.offset_marks import Reading
+from hindsight.udfs.consumer.offset_marks import Reading, Readings
 from hindsight.udfs.drift.backlog_rules import BLOCKED, GETS_NOTHING, NOT_PULLED, NOT_TOLD
 from hindsight.udfs.drift.group_history import GroupHistory
 from tests.default_timing import default_timing
@@ -29,7 +29,9 @@ def walk(stretches, history=None, begin=0, floor=0):
         for _ in range(count):
             told = offsets(second)
             told = told if isinstance(told, dict) else dict.fromkeys(QUEUES, told)
-            readings = [Reading(("T", *queue), at(second), *pair, None, floor) for queue, pair in told.items()]
+            readings = Readings.of(
+                [Reading(("T", *queue), at(second), *pair, None, floor) for queue, pair in told.items()]
+            )
             rounds.append(made.step(shown(at(second)), readings))
             second += STEP_S
     return made, rounds
@@ -310,7 +312,7 @@ def test_what_is_remembered_is_the_same_wherever_it_is_written_down():
     whole, cut = (GroupHistory(("c", "", "g"), default_timing()) for _ in range(2))
     for n in range(40):
         end = 5000 + 10 * n if n < 20 else 10 * n
-        readings = [Reading(("T", *q), at(15 * n), end, 5100, None, 0) for q in QUEUES]
+        readings = Readings.of(Reading(("T", *q), at(15 * n), end, 5100, None, 0) for q in QUEUES)
         told = [
             one.step(without_route(at(15 * n)) if n % 9 == 8 else world(at(15 * n)), readings) for one in (whole, cut)
         ]

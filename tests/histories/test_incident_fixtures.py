@@ -14,10 +14,10 @@ import pytest
 
 from hindsight.udfs.consumer.expected_allocation import MemberRule
 from hindsight.udfs.consumer.group_round import GroupRound
+from hindsight.udfs.consumer.offset_marks import NO_READINGS, Reading, Readings
 from hindsight.udfs.consumer.round_facts import Connection, DeadLetters, Owner, Read, Subscription, TopicRound
 from hindsight.udfs.drift.drift_rules import RULES
 from hindsight.udfs.drift.group_history import GroupHistory
-from hindsight.udfs.drift.group_memory import Reading
 from hindsight.udfs.servers.server_fold import SERVER_CODES
 from tests.default_timing import OPENS, default_timing
 
@@ -253,13 +253,13 @@ class Run:
             self.second += STEP_S
             at = BEGIN_MS + self.second * 1000
             group = getattr(self.fixture, phase)(at)
-            readings = []
+            readings = NO_READINGS
             if self.fixture.progress is not None:
                 broker, consumer = self.fixture.progress(self.second, phase)
                 if phase == "bad" and consumer == 0:
                     consumer = self.offset
                 self.offset = consumer
-                readings = [Reading(("T", *queue), at, broker, consumer) for queue in (A0, A1, B0)]
+                readings = Readings.of(Reading(("T", *queue), at, broker, consumer) for queue in (A0, A1, B0))
             self.walked.append(self.history.step(group, readings))
         return self
 

@@ -12,12 +12,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hindsight.udfs.consumer.expected_allocation import MemberRule, expected_allocation
+from hindsight.udfs.consumer.offset_marks import Reading, Readings
 from hindsight.udfs.consumer.round_facts import Connection, Subscription
 from hindsight.udfs.drift import drift_rules
 from hindsight.udfs.drift.drift_rules import RULES
 from hindsight.udfs.drift.finding import Finding
 from hindsight.udfs.drift.group_history import GroupHistory, fold_attached
-from hindsight.udfs.drift.group_memory import Reading
 from hindsight.udfs.drift.incidents import incident_id
 from hindsight.udfs.drift.root_cause import Cause, Trouble, causes
 from tests.default_timing import OPENS, default_timing
@@ -105,7 +105,7 @@ def test_mixed_strategies_explain_what_the_members_own_rules_lead_to():
 def test_lags_that_no_long_can_count_together_are_told_as_the_most_it_can():
     made = history()
     for now in map(at, range(0, 180, 15)):
-        readings = [Reading(("T", *queue), now, 2**63 - 1, 0) for queue in (A0, A1)]
+        readings = Readings.of(Reading(("T", *queue), now, 2**63 - 1, 0) for queue in (A0, A1))
         made.step(world(now, {A0: (), A1: ()}), readings)
     (incident,) = live(made).values()
     assert (incident.lag_at_open, incident.lag_now) == (2**63 - 1, 2**63 - 1)

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from hindsight.udfs.consumer.offset_marks import Reading
+from hindsight.udfs.consumer.offset_marks import Reading, Readings
 from hindsight.udfs.consumer.round_facts import DeadLetters, Listing
 from hindsight.udfs.drift.group_history import GroupHistory
+from hindsight.udfs.drift.group_memory import GroupMemory
 from tests.default_timing import default_timing
 from tests.histories.test_incident_fixtures import A0, A1, B0, BEGIN_MS, NO_GRACE, owner, world
 
@@ -40,7 +41,7 @@ class Walked:
                 for queue, given in told.items()
             ]
             group = world(now)
-            self.last = self.history.step(group if changed is None else changed(group), readings)
+            self.last = self.history.step(group if changed is None else changed(group), Readings.of(readings))
         return self
 
     def found(self):
@@ -69,7 +70,9 @@ def test_a_round_that_shows_what_the_last_one_did_is_judged_where_its_readings_s
     made = GroupHistory(("c", "", "g"), NO_GRACE)
 
     def readings(number, offset):
-        return [Reading(("T", *queue), BEGIN_MS + number * 15_000, 100 * number, offset) for queue in (A0, A1, B0)]
+        return Readings.of(
+            [Reading(("T", *queue), BEGIN_MS + number * 15_000, 100 * number, offset) for queue in (A0, A1, B0)]
+        )
 
     for number in range(10):
         made.step(world(BEGIN_MS + number * 15_000), readings(number, 100 * number), signature=7)
@@ -104,11 +107,11 @@ def test_rounds_that_show_the_same_say_what_they_say_when_all_rules_are_asked(se
         if rng.random() < 0.05:
             offsets = rng.choice(["even", "even", "alone", "back"])
         behind = {"even": 0, "alone": 40, "back": 90}[offsets]
-        told = [
+        told = Readings.of(
             Reading(("T", *queue), now, 10 * number, max(0, 10 * number - behind * (queue == A1)))
             for place, queue in enumerate((A0, A1, B0))
             if (number + place // 2) % every == 0 or every == 1
-        ]
+        )
         group = shown_at(now, mode, began)
         judged = asked.step(group, told).judged
         if passed.repeat(mode, now, oldest_of(group), told):
@@ -163,8 +166,40 @@ class TestRewound:
         walked = Walked().rounds(count=10).rounds(set_back, 2)
         for _ in range(20):
             walked.second += STEP_S
-            walked.last = walked.history.step(world(BEGIN_MS + walked.second * 1000), ())
+            walked.last = walked.history.step(world(BEGIN_MS + walked.second * 1000))
         assert walked.found() == set() and walked.incidents() == {("OFFSET_REWOUND", "T"): "OPEN"}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_readings_that_show_the_same_leave_what_they_leave_when_each_is_taken_in(seed):
+    """Most do; now and then messages come, wait, are consumed, skipped or deleted, or the topic is made anew."""
+    rng, timing = random.Random(seed), default_timing()
+    each, at_once, waited = GroupMemory(), GroupMemory(), 0
+    queues = [("T", *A0), ("T", *A1), ("%RETRY%g", *B0), ("T", "__syslo__g", 0)]
+    ends, committed, floors = [1000] * 4, [1000] * 4, [0] * 4
+    for number in range(600):
+        for place in range(4) if rng.random() < 0.15 else ():
+            ends[place] += rng.choice((0, 0, 1, 50, -600 if rng.random() < 0.1 else 0))
+            committed[place] = rng.choice((ends[place],) * 6 + (committed[place],) * 4 + (ends[place] - 400,))
+            floors[place] += rng.choice((0, 0, 0, 300 if rng.random() < 0.1 else 0))
+        now = BEGIN_MS + number * STEP_S * 1000
+        told = queues if rng.random() < 0.98 else [*queues, queues[0]]
+        rows = zip(told, [*ends, 7], [*committed, 7], [*floors, 0], strict=False)
+        readings = Readings.of(
+            Reading(queue, now + rng.randrange(900), end, own, rng.choice((None, 0.0, 1.5)), floor)
+            for queue, end, own, floor in rows
+        )
+        for memory in (each, at_once):
+            memory.take_readings(readings, timing)
+        waited += at_once.is_behind
+        each.catch_up(timing)
+        assert at_once.offsets.speak(timing) == each.offsets.speak(timing)
+        assert at_once.standing.stuck == each.standing.stuck
+        if rng.random() < 0.05:
+            at_once.catch_up(timing)
+            assert at_once.to_state() == each.to_state()
+            assert at_once.offsets.retries_a_minute() == each.offsets.retries_a_minute()
+    assert waited > 20
 
 
 def nobody(group):

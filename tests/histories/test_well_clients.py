@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from hindsight.udfs.consumer.offset_marks import Reading, Readings
 from hindsight.udfs.consumer.round_facts import Connection, Listing
 from hindsight.udfs.consumer.round_reads import CHANNEL, LEFT_OUT, NEEDED, NOTHING, reads_of
 from hindsight.udfs.drift.group_history import GroupHistory
-from hindsight.udfs.drift.group_memory import Reading
 from hindsight.udfs.lines.parsed_line import UNREADABLE
 from tests.default_timing import default_timing, findings
 from tests.histories.test_incident_fixtures import A0, A1, ANYBODY, B0, BEGIN_MS, read, subscription, topic, world
@@ -138,7 +138,7 @@ def test_a_queue_that_an_unreadable_client_may_hold_is_not_put_down_to_its_silen
     history, rounds = walk([world] * 10)
     for n in range(10, 30):
         now = at(15 * n)
-        readings = [Reading(("T", "broker-b", 0), now, 1000 + n, 500)]
+        readings = Readings.of([Reading(("T", "broker-b", 0), now, 1000 + n, 500)])
         rounds.append(history.step(failing(now, NOTHING, UNREADABLE + "OUT_OF_RANGE"), readings))
     found = [j for one in rounds for j in one.judged if j.finding.code == "UNSERVED_QUEUE"]
     assert found and not any("has not answered" in j.finding.sentence for j in found)
@@ -149,7 +149,7 @@ def standing(rounds, moved_until):
     """A history of rounds in which answers are lost; offsets of B0 stand from a round on, and messages come."""
     history = GroupHistory(("c", "", "g"), default_timing())
     for n, one in enumerate(rounds):
-        readings = [Reading(("T", "broker-b", 0), at(15 * n), 1000 + n, 1000 + min(n, moved_until))]
+        readings = Readings.of([Reading(("T", "broker-b", 0), at(15 * n), 1000 + n, 1000 + min(n, moved_until))])
         history.step(replace(one(at(15 * n)), loses_answers=True), readings)
     return incidents(history)
 
@@ -327,7 +327,7 @@ def offsets(history, phases, step=15):
     for count, one, consumes in phases:
         for _ in range(count):
             now, consumed = at(second), second if consumes else consumed
-            history.step(one(now), [Reading(("T", *q), now, 10 + second, consumed) for q in (A0, A1, B0)])
+            history.step(one(now), Readings.of(Reading(("T", *q), now, 10 + second, consumed) for q in (A0, A1, B0)))
             second += step
     return history
 
@@ -390,6 +390,6 @@ def test_a_group_of_which_a_message_waits_now_and_then_is_not_down():
     for n in range(100):
         came, read_since = n // 4, n % 4 > 0
         done = came if read_since else came - 1
-        made.step(empty(at(second)), [Reading(("T", *A0), at(second), 10 + came, 10 + done)])
+        made.step(empty(at(second)), Readings.of([Reading(("T", *A0), at(second), 10 + came, 10 + done)]))
         second += 15
     assert "GROUP_DOWN" not in incidents(made)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.udfs.consumer.offset_marks import OffsetMarks, Reading
+from hindsight.udfs.consumer.offset_marks import OffsetMarks, Reading, Readings
 from tests.default_timing import default_timing
 
 QUEUE = ("T", "broker-a", 0)
@@ -21,7 +21,7 @@ def taken(offsets, *, step_s=STEP_S, queue=QUEUE, tps=None, floor=None, marks=No
     marks = marks or OffsetMarks()
     for number, (broker, consumer) in enumerate(offsets):
         at = (begin_s + number * step_s) * 1000
-        marks.take(Reading(queue, at, broker, consumer, tps, floor), TIMING)
+        marks.take(Readings.of([Reading(queue, at, broker, consumer, tps, floor)]), TIMING)
     return marks
 
 
@@ -187,7 +187,7 @@ def test_who_reads_as_fast_as_messages_come_is_never_at_risk_however_far_behind(
     shown = [(rate * n, rate * n - late, rate * (n // 4 * 4 - 8)) for n in range(20, 20 + 4 * cycles)]
     marks = OffsetMarks()
     for number, (broker, consumer, floor) in enumerate(shown):
-        marks.take(Reading(QUEUE, number * 60_000, broker, consumer, 0.0, floor), TIMING)
+        marks.take(Readings.of([Reading(QUEUE, number * 60_000, broker, consumer, 0.0, floor)]), TIMING)
         assert not marks.marks[QUEUE].at_risk
 
 
@@ -238,7 +238,7 @@ def calm_groups(draw):
 def test_a_group_that_only_consumes_is_never_back(readings):
     marks = OffsetMarks()
     for number, (at, broker, consumer, woken) in enumerate(readings):
-        marks.take(Reading(QUEUE, at * 1000, broker, consumer, 0.0, None), TIMING)
+        marks.take(Readings.of([Reading(QUEUE, at * 1000, broker, consumer, 0.0, None)]), TIMING)
         is_lone = not woken or number == 0 or not readings[number - 1][3]
         assert not (back(marks) and is_lone)
 
@@ -251,5 +251,5 @@ def test_the_state_that_is_carried_over_says_the_same(readings, data):
         if number == cut:
             parts = OffsetMarks.of_state(json.loads(json.dumps(parts.to_state())))
         for marks in (whole, parts):
-            marks.take(Reading(QUEUE, at * 1000, broker, consumer, 0.0, 5), TIMING)
+            marks.take(Readings.of([Reading(QUEUE, at * 1000, broker, consumer, 0.0, 5)]), TIMING)
     assert (parts.to_state(), parts.speaking, parts.behind) == (whole.to_state(), whole.speaking, whole.behind)

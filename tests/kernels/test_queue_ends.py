@@ -28,8 +28,8 @@ def ends(*told, topic="T", collector="", broker="b"):
 
 def test_the_first_offset_is_what_was_said_last_by_then():
     told = QueueEnds(ends((10, 0, 9, None), (20, 5, 9, None), (40, 0, 3, None)))
-    assert [told.first_offset("", "T", "b", 0, at * S) for at in (9, 10, 19, 20, 39, 40)] == [None, 0, 0, 5, 5, 0]
-    assert told.first_offset("", "T", "b", 1, 50 * S) is told.first_offset("other", "T", "b", 0, 50 * S) is None
+    assert [told.first_offset("", ("T", "b", 0), at * S) for at in (9, 10, 19, 20, 39, 40)] == [None, 0, 0, 5, 5, 0]
+    assert told.first_offset("", ("T", "b", 1), 50 * S) is told.first_offset("other", ("T", "b", 0), 50 * S) is None
 
 
 def test_dead_letters_are_those_of_all_queues_and_the_last_is_when_it_was_stored():
@@ -54,7 +54,7 @@ def test_what_was_said_last_holds_in_whatever_order_it_comes(told, draw: random.
     made = QueueEnds(pa.concat_tables([ends(*rows), ends(*rows, topic="%DLQ%g")]))
     for at in range(42):
         *_, last = [None, *sorted(row for row in rows if row[0] <= at)]
-        assert made.first_offset("", "T", "b", 0, at * S) == (last and last[1])
+        assert made.first_offset("", ("T", "b", 0), at * S) == (last and last[1])
         assert made.dead_letters("", "g", at * S) == (last and (last[3] * 1000, last[2]))
 
 
@@ -88,9 +88,9 @@ def test_what_was_said_counts_on_its_date_and_for_rounds_that_look_back_over_mid
         ):
             of_queue = QueueEnds(ends(*told, topic=topic), lookback_s=600)
             first, dead = (
-                of_queue.first_offset("", topic, "b", 0, (day + 9) * S),
+                of_queue.first_offset("", (topic, "b", 0), (day + 9) * S),
                 of_queue.dead_letters("", "g", (day + 9) * S),
             )
             assert first == (3 if holds else None)
             assert dead == ((9_000, 5) if holds and topic != "T" else None)
-            assert of_queue.first_offset("", topic, "b", 0, (day - 1) * S) == (None if told[0][0] > day else 3)
+            assert of_queue.first_offset("", (topic, "b", 0), (day - 1) * S) == (None if told[0][0] > day else 3)

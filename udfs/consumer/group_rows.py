@@ -10,7 +10,7 @@ so is what was worked out of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from hindsight.udfs.consumer.expected_allocation import MemberRule, Shares, clai
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.listed_members import ID_LIST, INFO, LISTING
 from hindsight.udfs.consumer.mixed_clients import Lists, resolved
-from hindsight.udfs.consumer.offset_marks import Lag, Reading
+from hindsight.udfs.consumer.offset_marks import Reading, Readings
 from hindsight.udfs.consumer.round_facts import (
     Connection,
     DeadLetters,
@@ -98,25 +98,23 @@ def group_round(row: Row) -> GroupRound:
     )
 
 
-def readings(lags: Collection[Lag], hosts: Hosts) -> list[Reading]:
-    """A progress reading, queue by queue; what single brokers say of static topics, by their logical queues."""
-    found = [
-        Reading((topic, broker_name, queue_id), at // 1000, broker_offset, consumer_offset, tps, floor)
-        for topic, broker_name, queue_id, at, broker_offset, consumer_offset, _, tps, floor in lags
-    ]
-    return _by_logical_queues(found, lags, hosts) if hosts else found
+def by_logical_queues(told: Readings, hosts: Hosts) -> Readings:
+    """A progress reading; what single brokers say of static topics, by their logical queues.
 
-
-def _by_logical_queues(found: Collection[Reading], lags: Collection[Lag], hosts: Hosts) -> list[Reading]:
-    """Where rocketmq-tools asked all brokers they told of the logical queues themselves: that counts."""
-    in_whole = {lag.topic for lag in lags if lag.broker_asked is None}
+    Where rocketmq-tools asked all brokers they told of the logical queues themselves: that counts.
+    """
+    if not hosts:
+        return told
+    rows = [Reading(*row) for row in zip(*told, strict=True)]
+    in_whole = {row.queue[0] for row in rows if row.broker_asked is None}
     hosted: list[Reading] = []
-    for reading, lag in zip(found, lags, strict=True):
-        if lag.broker_asked is None or lag.topic not in hosts:
-            hosted.append(reading)
-        elif lag.topic not in in_whole and (queue := hosts[lag.topic].get((lag.broker_name, lag.queue_id))) is not None:
-            hosted.append(reading._replace(queue=queue))
-    return hosted
+    for row in rows:
+        topic = row.queue[0]
+        if row.broker_asked is None or topic not in hosts:
+            hosted.append(row)
+        elif topic not in in_whole and (queue := hosts[topic].get((row.queue[1], row.queue[2]))) is not None:
+            hosted.append(row._replace(queue=queue))
+    return Readings.of(hosted)
 
 
 def hosts_of(row: Row) -> Hosts:

@@ -13,8 +13,9 @@ reads as 0; ``consumeTps`` is what was handed out in the last minute, sampled ev
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, NamedTuple
 
 from hindsight.udfs.consumer.drift_timing import Timing
@@ -26,31 +27,13 @@ _GROWN = 3  # readings on end that show more waiting each: not what comes betwee
 _STATS_S = 50  # of the minute that consumeTps covers, what is surely covered though sampled every 10 s
 
 
-class Lag(NamedTuple):
-    """A row of a reading as it was recorded; offsets in messages, ``captured_at`` epoch us.
-
-    Attributes:
-        broker_asked: None: all brokers were asked.
-        min_offset: as of ``Reading``.
-    """
-
-    topic: str
-    broker_name: str
-    queue_id: int
-    captured_at: int
-    broker_offset: int
-    consumer_offset: int
-    broker_asked: str | None = None
-    consume_tps: float | None = None
-    min_offset: int | None = None
-
-
 class Reading(NamedTuple):
     """One queue of one progress reading; offsets in messages, ``read_at`` epoch milliseconds.
 
     Attributes:
         tps: messages a second that the broker handed to the group in the last minute; None: not told.
         min_offset: the first that the broker still had when it was last asked before; None: not told.
+        broker_asked: None: all brokers were asked.
     """
 
     queue: TopicQueue
@@ -59,17 +42,40 @@ class Reading(NamedTuple):
     consumer_offset: int
     tps: float | None = None
     min_offset: int | None = None
+    broker_asked: str | None = None
+
+
+class Readings(NamedTuple):
+    """A progress reading of a group by columns, a row a queue; see ``Reading``."""
+
+    queues: Sequence[TopicQueue] = ()
+    read_at: Sequence[int] = ()
+    broker_offset: Sequence[int] = ()
+    consumer_offset: Sequence[int] = ()
+    tps: Sequence[float | None] = ()
+    min_offset: Sequence[int | None] = ()
+    broker_asked: Sequence[str | None] = ()
+
+    @classmethod
+    def of(cls, rows: Iterable[Reading]) -> Readings:
+        """Of rows."""
+        return cls(*map(list, zip(*rows, strict=True)))
+
+    def shows(self, other: Readings) -> bool:
+        """It tells of the same queues what another one does, at instants of its own."""
+        same = self.queues == other.queues and self.min_offset == other.min_offset
+        return same and self.broker_offset == other.broker_offset and self.consumer_offset == other.consumer_offset
+
+
+NO_READINGS = Readings()
 
 
 class Point(NamedTuple):
-    """What is carried over a date's end of a reading."""
+    """What is kept of an earlier reading."""
 
     read_at: int
     broker_offset: int
     consumer_offset: int
-
-
-Read = Reading | Point
 
 
 class Back(NamedTuple):
@@ -134,89 +140,99 @@ class Mark:
         later: the newest reading that is kept; ``before``: one that is at least ``offset_slack_s`` older.
     """
 
-    last: Read
+    read_at: int  # these three: of the last reading
+    broker_offset: int
+    consumer_offset: int
     high: int
     top: int
-    later: Read
-    before: Read | None = None
+    later: Point
+    before: Point | None = None
     back: Back | None = None
     ahead: Ahead | None = None
     lost: int = 0  # messages that the broker deleted and the group has not read
     deleting: Deleting | None = None
     beyond_since: int | None = None  # first reading that shows the group's offset beyond the queue's end
     ended: Ended | None = None
-    grows_since: Read | None = None  # from which on each reading shows more messages waiting than the one before
+    grows_since: Point | None = None  # from which on each reading shows more messages waiting than the one before
     grown: int = 0  # in how many readings
 
     @classmethod
-    def of(cls, reading: Reading, top: int, ended: Ended | None = None) -> Mark:
+    def of(cls, first: Point, floor: int | None, top: int = 0, ended: Ended | None = None) -> Mark:
         """Of a first reading; ``ended``: of a queue whose end went back."""
-        made = cls(reading, min(reading.consumer_offset, reading.broker_offset), top, reading, ended=ended)
-        made.beyond_since = reading.read_at if reading.consumer_offset > reading.broker_offset else None
-        made.top = max(top, reading.consumer_offset)
-        made._take_end(reading)
-        if reading.min_offset is not None:
-            made._take_deletion(reading.min_offset, reading.consumer_offset)
+        at, broker, committed = first
+        made = cls(*first, min(committed, broker), max(top, committed), first, ended=ended)
+        made.beyond_since = at if committed > broker else None
+        made._take_floor(broker, committed, floor)
         return made
+
+    @property
+    def last(self) -> Point:
+        """The last reading."""
+        return Point(self.read_at, self.broker_offset, self.consumer_offset)
+
+    @property
+    def speaks(self) -> bool:
+        """A rule may have something to say of it."""
+        if self.back is not None or self.ahead is not None or self.lost:
+            return True
+        told = self.deleting
+        risk = told is not None and told.deleted > 0 and self.at_risk
+        return risk or self.beyond_since is not None or self.ended is not None
 
     @property
     def behind_s(self) -> int:
         """For how many seconds at least its first message that is not consumed has waited."""
         before = self.before
-        if before is None or self.last.consumer_offset >= before.broker_offset:
+        if before is None or self.consumer_offset >= before.broker_offset:
             return 0
-        return (self.last.read_at - before.read_at) // 1000
+        return (self.read_at - before.read_at) // 1000
 
     @property
     def at_risk(self) -> bool:
         """The next deletion, if it is like the last, takes messages that wait, at the pace at which they are read."""
-        told, committed = self.deleting, self.last.consumer_offset
+        told, committed = self.deleting, self.consumer_offset
         if told is None or told.consumed is None or self.lost or committed <= 0 or not self.behind_s:
             return False
         return committed + told.consumed < told.min_offset + told.deleted
 
-    def take(self, reading: Reading, timing: Timing) -> None:
+    def take(self, at: int, broker: int, committed: int, tps: float | None, floor: int | None, timing: Timing) -> None:
         """Take in a later reading of the same queue."""
-        _, at, broker, committed, tps, floor = reading
         due = at - self.later.read_at >= timing.offset_slack_s * 1000
         old = self.later if due else self.before
-        if self.ahead is not None or (tps == 0 and committed != self.last.consumer_offset):
-            self._take_ahead(reading, old, timing)
+        if self.ahead is not None or (tps == 0 and committed != self.consumer_offset):
+            self._take_ahead(at, committed, tps, old, timing)
         if committed < self.high:
-            self._take_lower(reading, old, timing)
+            self._take_lower(at, committed, old, timing)
         else:
             self.high, self.back = committed if committed < broker else broker, None
         if due:
-            self.before, self.later = self.later, reading
+            self.before, self.later = self.later, Point(at, broker, committed)
         if committed > broker or self.beyond_since is not None:
             self.beyond_since = (self.beyond_since or at) if committed > broker else None
         if self.ended is not None:
-            self._take_ended(self.ended, reading, timing)
-        last = self.last
-        if broker - committed <= last.broker_offset - last.consumer_offset:
+            self._take_ended(self.ended, at, broker, timing)
+        if broker - committed <= self.broker_offset - self.consumer_offset:
             self.grows_since, self.grown = None, 0
         else:
-            self.grows_since, self.grown = self.grows_since or last, self.grown + 1
-        self.last = reading
+            self.grows_since, self.grown = self.grows_since or self.last, self.grown + 1
+        self.read_at, self.broker_offset, self.consumer_offset = at, broker, committed
         if committed > self.top:
             self.top = committed
-        if self.lost or (floor is not None and committed < floor):
-            self._take_end(reading)
-        if floor is not None and (self.deleting is None or floor != self.deleting.min_offset):
-            self._take_deletion(floor, committed)
+        told = self.deleting
+        if self.lost or (floor is not None and (committed < floor or told is None or floor != told.min_offset)):
+            self._take_floor(broker, committed, floor)
 
-    def _take_ended(self, ended: Ended, reading: Reading, timing: Timing) -> None:
+    def _take_ended(self, ended: Ended, at: int, broker: int, timing: Timing) -> None:
         """Tell an end that went back for a while; where it is soon as before, another broker had answered."""
-        apart = reading.read_at - ended.at
+        apart = at - ended.at
         if ended.confirmed:
             self.ended = ended if apart <= timing.offset_shown_s * 1000 else None
-        elif reading.broker_offset >= ended.high:
+        elif broker >= ended.high:
             self.ended = None
         else:
             self.ended = ended._replace(confirmed=apart >= timing.offset_commit_s * 1000)
 
-    def _take_lower(self, reading: Reading, old: Read | None, timing: Timing) -> None:
-        at, committed = reading.read_at, reading.consumer_offset
+    def _take_lower(self, at: int, committed: int, old: Point | None, timing: Timing) -> None:
         if self.back is not None:
             apart = at - self.back.since >= timing.offset_commit_s * 1000
             self.back = self.back._replace(confirmed=self.back.confirmed or apart)
@@ -227,33 +243,28 @@ class Mark:
             self.later = _at_most(self.later, committed)
             self.before = None if self.before is None else _at_most(self.before, committed)
 
-    def _take_ahead(self, reading: Reading, old: Read | None, timing: Timing) -> None:
-        at, committed, last, ahead = reading.read_at, reading.consumer_offset, self.last, self.ahead
+    def _take_ahead(self, at: int, committed: int, tps: float | None, old: Point | None, timing: Timing) -> None:
+        last, ahead = self.last, self.ahead
         if ahead is not None and ahead.confirmed:
             self.ahead = ahead if at - ahead.moved_at <= timing.offset_shown_s * 1000 else None
         elif committed != last.consumer_offset:
-            stood = old is not None and old.consumer_offset == last.consumer_offset and reading.tps == 0
+            stood = old is not None and old.consumer_offset == last.consumer_offset and tps == 0
             new = committed > self.top and at - last.read_at <= _STATS_S * 1000
             self.ahead = Ahead(last.read_at, at, last.consumer_offset, committed, False) if stood and new else None
         elif ahead is not None and at - ahead.moved_at >= timing.offset_commit_s * 1000:
-            told = reading.tps == 0 and at - ahead.moved_at <= _STATS_S * 1000
+            told = tps == 0 and at - ahead.moved_at <= _STATS_S * 1000
             self.ahead = ahead._replace(confirmed=True) if told else None
 
-    def _take_end(self, reading: Reading) -> None:
-        floor, committed = reading.min_offset or 0, reading.consumer_offset
-        self.lost = floor - committed if 0 < committed < floor <= reading.broker_offset else 0
+    def _take_floor(self, broker: int, committed: int, floor: int | None) -> None:
+        """Take in the first offset that is still there; None: it was not told."""
+        self.lost = floor - committed if floor is not None and 0 < committed < floor <= broker else 0
+        if floor is not None and (self.deleting is None or floor != self.deleting.min_offset):
+            first = Deleting(floor, committed)
+            self.deleting = first if self.deleting is None else self.deleting.then(floor, committed)
 
-    def _take_deletion(self, floor: int, committed: int) -> None:
-        told = self.deleting
-        self.deleting = Deleting(floor, committed) if told is None else told.then(floor, committed)
 
-
-def _at_most(read: Read, committed: int) -> Read:
+def _at_most(read: Point, committed: int) -> Point:
     return read if read.consumer_offset <= committed else read._replace(consumer_offset=committed)
-
-
-def _values(read: Read | None) -> Point | None:
-    return None if read is None else Point(read.read_at, read.broker_offset, read.consumer_offset)
 
 
 @dataclass
@@ -263,44 +274,47 @@ class OffsetMarks:
     marks: dict[TopicQueue, Mark] = field(default_factory=dict)
     speaking: set[TopicQueue] = field(default_factory=set)
     behind: dict[str, set[TopicQueue]] = field(default_factory=dict)  # by topic, queues that lag for long
-    growing: dict[str, set[TopicQueue]] = field(default_factory=dict)  # by topic, queues in which ever more waits
+    growing: dict[str, set[TopicQueue]] = field(default_factory=dict)  # by topic, where ever more waits for a while
     retried: dict[TopicQueue, float] = field(default_factory=dict)  # messages a minute into retry queues
 
-    def take(self, reading: Reading, timing: Timing) -> None:
-        """Take in a reading; one of a static topic's queue says nothing, nor does one that is no later."""
-        queue, mark = reading.queue, self.marks.get(reading.queue)
-        if mark is None:
-            if queue[1].startswith(LOGICAL):
-                return
-            mark = self.marks[queue] = Mark.of(reading, 0)
-        elif reading.read_at <= mark.last.read_at:
-            return
-        elif reading.broker_offset < mark.last.broker_offset:
-            mark = self.marks[queue] = Mark.of(reading, mark.top, _ended(mark, reading))
-        else:
-            mark.take(reading, timing)
-        self._index(queue, mark)
+    def take(self, readings: Readings, timing: Timing) -> None:
+        """Take in readings; one of a static topic's queue says nothing, nor does one that is no later."""
+        marks, growing_ms = self.marks, timing.standstill_s * 1000
+        for queue, at, broker, committed, tps, floor in zip(*readings[:6], strict=True):
+            mark = marks.get(queue)
+            if mark is None:
+                if queue[1].startswith(LOGICAL):
+                    continue
+                mark = marks[queue] = Mark.of(Point(at, broker, committed), floor)
+            elif at <= mark.read_at:
+                continue
+            elif broker < mark.broker_offset:
+                first = Point(at, broker, committed)
+                mark = marks[queue] = Mark.of(first, floor, mark.top, _ended(mark, at))
+            else:
+                mark.take(at, broker, committed, tps, floor, timing)
+            self._index(queue, mark, growing_ms)
 
-    def _index(self, queue: TopicQueue, mark: Mark) -> None:
-        told = mark.deleting
-        risk = told is not None and told.deleted > 0 and mark.at_risk
-        odd = mark.beyond_since is not None or mark.ended is not None
-        if mark.back is not None or mark.ahead is not None or mark.lost or risk or odd:
+    def _index(self, queue: TopicQueue, mark: Mark, growing_ms: float = 0) -> None:
+        if mark.speaks:
             self.speaking.add(queue)
         elif self.speaking:
             self.speaking.discard(queue)
-        before, topic = mark.before, queue[0]
-        if topic.startswith(RETRY_PREFIX):
+        before, since = mark.before, mark.grows_since
+        if queue[0].startswith(RETRY_PREFIX):
             self._index_retry(queue, mark)
-        else:
-            lags = before is not None and mark.last.consumer_offset < before.broker_offset
-            _keep(self.behind, topic, queue, lags)
-            _keep(self.growing, topic, queue, mark.grown >= _GROWN)
+            return
+        lags = before is not None and mark.consumer_offset < before.broker_offset
+        if lags or self.behind:
+            _keep(self.behind, queue, lags)
+        grows = since is not None and mark.grown >= _GROWN and mark.read_at - since.read_at >= growing_ms
+        if grows or self.growing:
+            _keep(self.growing, queue, grows)
 
     def _index_retry(self, queue: TopicQueue, mark: Mark) -> None:
-        came = 0 if mark.before is None else mark.last.broker_offset - mark.before.broker_offset
+        came = 0 if mark.before is None else mark.broker_offset - mark.before.broker_offset
         if mark.before is not None and came > 0:
-            self.retried[queue] = came * 60_000 / (mark.last.read_at - mark.before.read_at)
+            self.retried[queue] = came * 60_000 / (mark.read_at - mark.before.read_at)
         else:
             self.retried.pop(queue, None)
 
@@ -317,25 +331,30 @@ class OffsetMarks:
             return True
         return any(rate >= timing.retries_a_minute for rate in self.retries_a_minute().values())
 
+    def still_until(self, readings: Readings, timing: Timing) -> float:
+        """When a reading of one of these queues is kept next."""
+        kept = (mark.later.read_at for queue in readings.queues if (mark := self.marks.get(queue)) is not None)
+        return min(kept, default=inf) + timing.offset_slack_s * 1000
+
     def to_state(self) -> list[list[Any]]:
         """The marks as JSON values, in an order that equal ones share."""
         return [
             [
-                *(*queue, _values(m.last), m.high, m.top, _values(m.later), _values(m.before)),
-                *(m.back, m.ahead, m.lost, m.deleting, m.beyond_since, m.ended, _values(m.grows_since), m.grown),
+                *(*queue, m.last, m.high, m.top, m.later, m.before),
+                *(m.back, m.ahead, m.lost, m.deleting, m.beyond_since, m.ended, m.grows_since, m.grown),
             ]
             for queue, m in sorted(self.marks.items())
         ]
 
     @classmethod
-    def of_state(cls, state: Iterable[list[Any]]) -> OffsetMarks:
+    def of_state(cls, state: Iterable[Sequence[Any]]) -> OffsetMarks:
         """The marks that ``to_state`` wrote."""
         made = cls()
         for topic, broker, queue_id, last, high, top, later, before, back, ahead, lost, *rest in state:
             # States of earlier releases end sooner.
             deleting, beyond_since, ended, grows_since, grown = (*rest, *(None,) * 5)[:5]
             mark = Mark(
-                Point(*last),
+                *Point(*last),
                 high,
                 top,
                 Point(*later),
@@ -354,16 +373,16 @@ class OffsetMarks:
         return made
 
 
-def _keep(queues: dict[str, set[TopicQueue]], topic: str, queue: TopicQueue, is_one: bool) -> None:
+def _keep(queues: dict[str, set[TopicQueue]], queue: TopicQueue, is_one: bool) -> None:
     if is_one:
-        queues.setdefault(topic, set()).add(queue)
-    elif queues and queue in queues.get(topic, ()):
-        queues[topic].discard(queue)
-        if not queues[topic]:
-            del queues[topic]
+        queues.setdefault(queue[0], set()).add(queue)
+    elif queue in queues.get(queue[0], ()):
+        queues[queue[0]].discard(queue)
+        if not queues[queue[0]]:
+            del queues[queue[0]]
 
 
-def _ended(mark: Mark, reading: Reading) -> Ended:
+def _ended(mark: Mark, at: int) -> Ended:
     """What is told of a queue whose end went back; one that goes back again went back from where it first was."""
-    high = mark.last.broker_offset if mark.ended is None else max(mark.ended.high, mark.last.broker_offset)
-    return Ended(reading.read_at, high, False)
+    high = mark.broker_offset if mark.ended is None else max(mark.ended.high, mark.broker_offset)
+    return Ended(at, high, False)

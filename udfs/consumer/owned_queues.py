@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import starmap
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from hindsight.udfs.consumer.offset_marks import Lag
+from hindsight.udfs.consumer.offset_marks import NO_READINGS, Readings
+from hindsight.udfs.consumer.queue_ends import QueueEnds
 from hindsight.udfs.consumer.round_facts import Owner, OwnersByTopic, Queue
 from hindsight.udfs.consumer.rows_of_rounds import (
     NEVER,
@@ -20,13 +22,14 @@ from hindsight.udfs.consumer.rows_of_rounds import (
     rows_of_rounds,
     values_of,
 )
-from hindsight.udfs.values.row_hashes import HashArray, IntArray, mixed, sums, value_hashes
+from hindsight.udfs.values.row_hashes import BoolArray, HashArray, IntArray, mixed, sums, value_hashes
 
 _QUEUE = ("topic", "broker_name", "queue_id")
 _INSTANTS = ("last_pull_at", "last_consume_at", "last_lock_at")
 OWNER = ("client_id", *_QUEUE, "locked", *_INSTANTS, "cached_messages")
 _HELD = OWNER[:5]
-LAG = Lag._fields[:-1]
+_OFFSETS = ("broker_offset", "consumer_offset")
+LAG = (*_QUEUE, "captured_at", *_OFFSETS, "broker_asked", "consume_tps")
 POPPED = ("client_id", *_QUEUE)
 _FAR = 1 << 62
 _NO_ROWS = slice(0, 0)
@@ -161,17 +164,52 @@ def _clients(every: RowsOfRounds) -> IntArray:
 
 
 class Lags:
-    """Readings of offsets, by round."""
+    """Readings of offsets, by round; those that tell of the same queues as the one before share their lists."""
 
-    def __init__(self, progress: pa.Table) -> None:
-        """``progress``: rows of ``queue_progress``."""
-        self._rounds = rows_of_rounds(progress, "consumer_group")
-        self._values = [values_of(self._rounds.rows, name) for name in LAG]
+    def __init__(self, progress: pa.Table, ends: QueueEnds) -> None:
+        """``progress``: rows of ``queue_progress``; ``ends``: first offsets, each as far as it was told by then."""
+        self._rounds, self._ends = rows_of_rounds(progress, "consumer_group"), ends
+        columns = {name: values_of(self._rounds.rows, name) for name in LAG if name != "captured_at"}
+        self._queues, self._offsets = ([columns[name] for name in names] for names in (_QUEUE, _OFFSETS))
+        self._tps, self._asked = columns["consume_tps"], columns["broker_asked"]
+        self._read_at = microseconds(self._rounds.rows, "captured_at")
+        numbers = [values.values if values.codes is None else values.codes for values in columns.values()]
+        place_of = dict(zip(columns, numbers, strict=True))
+        self._same_queues, self._same_offsets = (
+            _as_before(self._rounds, [place_of[name] for name in names]) for names in (_QUEUE, _OFFSETS)
+        )
+        self._last = -1, NO_READINGS
 
-    def of(self, key: RoundKey) -> list[Lag]:
-        """The rows of a round."""
-        rows = self._rounds.span(key)
-        return list(starmap(Lag, zip(*(values.of(rows) for values in self._values), strict=True)))
+    def of(self, key: RoundKey) -> Readings:
+        """The reading of a round."""
+        place, rows = self._rounds.place_of.get(key), self._rounds.span(key)
+        if place is None:
+            return NO_READINGS
+        before, last = self._last
+        at, follows = self._read_at[rows], before == place - 1
+        queues = last.queues
+        if not (follows and self._same_queues[place]):
+            queues = list(zip(*(values.of(rows) for values in self._queues), strict=True))
+        ends, committed = last.broker_offset, last.consumer_offset
+        if not (follows and self._same_offsets[place]):
+            ends, committed = (values.of(rows) for values in self._offsets)
+        floors: list[int | None] = [None] * len(queues)
+        if self._ends.are_told:
+            each = zip(queues, at.tolist(), strict=True)
+            floors = [self._ends.first_offset(key[1], queue, at_us) for queue, at_us in each]
+        of_queues = ends, committed, self._tps.of(rows), floors, self._asked.of(rows)
+        self._last = place, Readings(queues, (at // 1000).tolist(), *of_queues)
+        return self._last[1]
+
+
+def _as_before(rounds: RowsOfRounds, columns: Sequence[npt.NDArray[Any]]) -> BoolArray:
+    """Which rounds have the same in columns, row by row, as the round that stands before."""
+    sizes = np.diff(np.append(rounds.starts, rounds.rows.num_rows))
+    same: BoolArray = np.append(False, sizes[1:] == sizes[:-1])[: len(sizes)]
+    before = np.arange(rounds.rows.num_rows) - np.repeat(np.where(same, sizes, 0), sizes)
+    for column in columns if len(sizes) else ():
+        same &= np.logical_and.reduceat(column == column[before], rounds.starts)
+    return same
 
 
 def reading_instants(progress: pa.Table) -> list[tuple[RoundKey, int]]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hindsight.udfs.consumer.offset_marks import TopicQueue
 from hindsight.udfs.consumer.rows_of_rounds import NEVER, microseconds, ranks
 from hindsight.udfs.values.row_hashes import BoolArray
 
@@ -85,9 +86,9 @@ class QueueEnds:
             found[collector, group].append((when, (broker, queue_id), 0 if last == NEVER else last, messages))
         return {key: sorted(of) for key, of in found.items()}
 
-    def first_offset(self, collector: str, topic: str, broker_name: str, queue_id: int, at: int) -> int | None:
+    def first_offset(self, collector: str, queue: TopicQueue, at: int) -> int | None:
         """The first offset that the queue still had when it was last told of, at ``at`` or before on its date."""
-        told = self._floors.get((collector, topic, broker_name, queue_id))
+        told = self._floors.get((collector, *queue))
         if told is None:
             return None
         place = bisect_right(told[0], at)

@@ -132,6 +132,8 @@ class Values(NamedTuple):
 
     def of(self, rows: slice) -> list[Any]:
         """The values of some rows."""
+        if len(self.values) == 1 and self.codes is not None:
+            return [None] * (rows.stop - rows.start)
         found: list[Any] = (self.values[rows] if self.codes is None else self.values[self.codes[rows]]).tolist()
         return found
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.group_round import GroupRound
-from hindsight.udfs.consumer.offset_marks import Mark, Read
+from hindsight.udfs.consumer.offset_marks import Mark, Point
 from hindsight.udfs.consumer.round_facts import BROADCASTING, RETRY_PREFIX, Owner, Progress, Queue, Share, TopicRound
 from hindsight.udfs.drift.finding import Finding, clock, evidence, read_at, some
 from hindsight.udfs.values.message_queues import REVIVE_GROUP
@@ -193,12 +193,12 @@ def _lag(marks: Iterable[Mark]) -> int:
     return sum(mark.last.broker_offset - mark.last.consumer_offset for mark in marks)
 
 
-def _spans(marks: Iterable[Mark]) -> Iterator[tuple[Read | None, Read]]:
+def _spans(marks: Iterable[Mark]) -> Iterator[tuple[Point | None, Point]]:
     """From the minute or two before to the last readings."""
     return ((mark.before, mark.last) for mark in marks)
 
 
-def _pace(spans: Iterable[tuple[Read | None, Read]]) -> _Pace | None:
+def _pace(spans: Iterable[tuple[Point | None, Point]]) -> _Pace | None:
     """Of all queues together; None: there are none."""
     came = consumed = 0.0
     found = False

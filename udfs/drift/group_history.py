@@ -21,14 +21,14 @@ is over when three rounds do not show it, and 60 s have passed (``[timing]`` in 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
 from hindsight.udfs.consumer.drift_timing import Maintenance, Timing
 from hindsight.udfs.consumer.group_round import GroupRound
-from hindsight.udfs.consumer.offset_marks import Reading
+from hindsight.udfs.consumer.offset_marks import NO_READINGS, Readings
 from hindsight.udfs.consumer.round_facts import Past, Queue, TopicQueue
 from hindsight.udfs.consumer.round_reads import LEFT_OUT
 from hindsight.udfs.drift.disturbances import Change, Churn, Disturbance, Grace, grace_of
@@ -98,7 +98,7 @@ class GroupHistory:
         self.ledger = Ledger(self.key, self.timing)
 
     def repeat(
-        self, signature: Signature, at: int, oldest: tuple[int | None, int | None], readings: Collection[Reading] = ()
+        self, signature: Signature, at: int, oldest: tuple[int | None, int | None], readings: Readings = NO_READINGS
     ) -> bool:
         """Take in a round that shows the same facts as the last one, if nothing can come of it; else False.
 
@@ -107,7 +107,7 @@ class GroupHistory:
         consumed least recently.
         """
         self.asked = None
-        if readings or self.settled is None or signature != self.settled or at > self.silent_until:
+        if readings.queues or self.settled is None or signature != self.settled or at > self.silent_until:
             self.silent = frozenset()
         if self.settled is None or signature != self.settled:
             return False
@@ -129,7 +129,7 @@ class GroupHistory:
         late |= self.beside.speaks(at)
         return late | (BY_READINGS if self.memory.offsets.speak(self.timing) else stuck)
 
-    def step(self, group: GroupRound, readings: Iterable[Reading] = (), signature: Signature = None) -> Round:
+    def step(self, group: GroupRound, readings: Readings = NO_READINGS, signature: Signature = None) -> Round:
         """Judge the next round. One in which the group was not read tells at most that its members are not known."""
         if self.asked is not None:
             return self._again(group, readings, self.asked)
@@ -143,7 +143,7 @@ class GroupHistory:
         self.said = frozenset(one.finding.code for one in walked.judged)
         return walked
 
-    def _again(self, group: GroupRound, readings: Iterable[Reading], codes: Collection[str]) -> Round:
+    def _again(self, group: GroupRound, readings: Readings, codes: Collection[str]) -> Round:
         """Judge a round that can find only what these codes say: with its own instants and evidence."""
         group = self.memory.with_earlier(group, self.timing)
         self.memory.take_readings(readings, self.timing)
@@ -154,7 +154,7 @@ class GroupHistory:
             self.silent_until = self.memory.readings_valid_until(group.at, self.timing)
         return walked
 
-    def _step(self, group: GroupRound, readings: Iterable[Reading]) -> Round:
+    def _step(self, group: GroupRound, readings: Readings) -> Round:
         group = self.memory.with_earlier(group, self.timing)
         self.memory.troubled = bool(self.troubles)
         walked = self._judged(group, self.memory.observe(group, readings, self.timing), None)
@@ -202,6 +202,7 @@ class GroupHistory:
 
     def to_json(self) -> str:
         """The state; equal histories give equal texts."""
+        self.memory.catch_up(self.timing)
         state = {
             "memory": self.memory.to_state(),
             "ledger": self.ledger.to_state(),

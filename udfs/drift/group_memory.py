@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from hindsight.udfs.consumer.absent_members import Absence
 from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.group_round import GroupRound
-from hindsight.udfs.consumer.offset_marks import OffsetMarks, Reading
+from hindsight.udfs.consumer.offset_marks import NO_READINGS, OffsetMarks, Readings
 from hindsight.udfs.consumer.round_facts import (
     BROADCASTING,
     CONSUMER_LIST,
@@ -89,6 +89,10 @@ class GroupMemory:
     empty_since: int = 0  # when first nobody was listed any more; 0: somebody is
     diverged: bool = False  # brokers listed different members when they were asked last
     troubled: bool = False  # a server is in trouble: not in the state
+    # Not in the state: the last reading of offsets; until when such as show the same change instants alone; it waits.
+    read: Readings = NO_READINGS
+    still_until: float = 0
+    is_behind: bool = False
     changing: set[TopicQueue] = field(default_factory=set)  # changed their owner lately, and have one now
 
     def interval_s(self, timing: Timing) -> float:
@@ -100,7 +104,7 @@ class GroupMemory:
         group = self.absence.take(group, self.members or (), self.starts, self.silent, timing)
         return group if group.chose_by_hand == self.by_hand else replace(group, chose_by_hand=dict(self.by_hand))
 
-    def observe(self, group: GroupRound, readings: Iterable[Reading], timing: Timing) -> Past:
+    def observe(self, group: GroupRound, readings: Readings, timing: Timing) -> Past:
         """Take in a round and say what it needs of the past, itself included."""
         self._pass(group.at, timing)
         if group.was_read:
@@ -154,17 +158,42 @@ class GroupMemory:
             if since is not None and self.standing.read_at(queue) - since >= timing.standstill_s * 1000:
                 yield queue
 
-    def take_readings(self, readings: Iterable[Reading], timing: Timing) -> None:
-        """Take in a progress reading; one that was taken in changes nothing."""
-        late_ms = int(timing.revive_lag_s * 1000)
-        for reading in readings:
-            if reading.read_at > self.progress_at:
-                self.progress_at = reading.read_at
-            self.standing.take(reading, late_ms, int(timing.standstill_s * 1000))
-            self.offsets.take(reading, timing)
+    def take_readings(self, readings: Readings, timing: Timing) -> None:
+        """Take in a progress reading; one that was taken in changes nothing.
+
+        One that shows what the last two did moves instants on, if no limit is reached by then: that is done once.
+        """
+        if readings is self.read or not readings.queues:
+            return
+        begin, end = min(readings.read_at), max(readings.read_at)
+        same = begin > self.progress_at and readings.shows(self.read)
+        if same and end < self.still_until:
+            self.is_behind = True
+        else:
+            self.catch_up(timing)
+            self._take_offsets(readings, timing)
+            self.still_until = self._still_until(readings, timing) if same else 0
+        self.read, self.progress_at = readings, max(self.progress_at, end)
+
+    def catch_up(self, timing: Timing) -> None:
+        """Take in the last reading, if that waits because it shows what those before it did."""
+        if self.is_behind:
+            self.is_behind = False
+            self._take_offsets(self.read, timing)
+
+    def _take_offsets(self, readings: Readings, timing: Timing) -> None:
+        self.standing.take(readings, int(timing.revive_lag_s * 1000), int(timing.standstill_s * 1000))
+        self.offsets.take(readings, timing)
+
+    def _still_until(self, readings: Readings, timing: Timing) -> float:
+        """Until when readings that show the same, as two did, change nothing but instants; epoch ms."""
+        if self.offsets.speak(timing) or len(set(readings.queues)) < len(readings.queues):
+            return 0
+        return min(self.standing.still_until(timing.standstill_s * 1000), self.offsets.still_until(readings, timing))
 
     def readings_valid_until(self, at: int, timing: Timing) -> int:
         """Until when all readings of queues count that count now; instants are epoch ms."""
+        self.catch_up(timing)
         valid_ms = int(timing.progress_valid_s * 1000)
         return self.standing.first_since(at - valid_ms, at) + valid_ms
 
@@ -385,6 +414,7 @@ class GroupMemory:
 
     def past(self, group: GroupRound, timing: Timing) -> Past:
         """What the rounds so far say about this one."""
+        self.catch_up(timing)
         return Past(
             progress=self.standing.since(group.at - int(timing.progress_valid_s * 1000)),
             ownerless_since=dict(self.ownerless),

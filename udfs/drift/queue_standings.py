@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from math import inf
+from typing import Any
 
-from hindsight.udfs.consumer.offset_marks import Reading
+from hindsight.udfs.consumer.offset_marks import Readings
 from hindsight.udfs.consumer.round_facts import Progress, TopicQueue
 
-
-class _Standing(NamedTuple):
-    """A queue's last reading, and since which reading the group's offset is what it is."""
-
-    read_at: int
-    broker_offset: int
-    consumer_offset: int
-    lag_before: int | None
-    standing_since: int
-    broker_offset_then: int
-    came_late_at: int | None = None  # see ``Progress``, as for the next
-    waiting_since: int | None = None
+# A queue's last reading, and since which reading the group's offset is what it is: when it was read, its offsets, the
+# lag before, since when it stands, the broker's offset then, ``came_late_at`` and ``waiting_since`` as of ``Progress``.
+_Standing = tuple[int, int, int, int | None, int, int, int | None, int | None]
 
 
 class Standings:
@@ -29,38 +21,46 @@ class Standings:
         self._standing = dict(standing or {})
         self.stuck: set[TopicQueue] = set()  # of which messages have been waiting for ``stuck_ms``
 
-    def take(self, reading: Reading, late_ms: int, stuck_ms: int) -> None:
-        """Take in a reading; one that is not later than the queue's last changes nothing.
+    def take(self, readings: Readings, late_ms: int, stuck_ms: int) -> None:
+        """Take in readings; one that is not later than the queue's last changes nothing.
 
         ``late_ms``: messages that come to a queue which has stood for so long come late; ``stuck_ms``: see ``stuck``.
         """
-        last = self._standing.get(reading.queue)
-        if last is not None and last.read_at >= reading.read_at:
-            return
-        stands = last is not None and last.consumer_offset == reading.consumer_offset
-        self._standing[reading.queue] = _Standing(
-            reading.read_at,
-            reading.broker_offset,
-            reading.consumer_offset,
-            None if last is None else last.broker_offset - last.consumer_offset,
-            last.standing_since if last and stands else reading.read_at,
-            last.broker_offset_then if last and stands else reading.broker_offset,
-            _came_late_at(last, reading, late_ms) if last and stands else None,
-            _waiting_since(last if stands else None, reading),
-        )
-        waiting_since = self._standing[reading.queue].waiting_since
-        if waiting_since is not None and reading.read_at - waiting_since >= stuck_ms:
-            self.stuck.add(reading.queue)
-        elif self.stuck:
-            self.stuck.discard(reading.queue)
+        standing = self._standing
+        for queue, at, broker, committed in zip(*readings[:4], strict=True):
+            last, lag = standing.get(queue), None
+            since, then, came, waits = at, broker, None, at if broker > committed else None
+            if last is not None:
+                last_at, last_broker, last_committed = last[:3]
+                if last_at >= at:
+                    continue
+                lag = last_broker - last_committed
+                if committed == last_committed:
+                    since, then, came, waited = last[4:]
+                    if came is None and broker > last_broker and last_at - since >= late_ms:
+                        came = at
+                    if waits is not None and (waited is not None or lag > 0):
+                        waits = last_at if waited is None else waited  # states of earlier releases do not have it
+            standing[queue] = at, broker, committed, lag, since, then, came, waits
+            if waits is not None and at - waits >= stuck_ms:
+                self.stuck.add(queue)
+            elif self.stuck:
+                self.stuck.discard(queue)
 
     def read_at(self, queue: TopicQueue) -> int:
         """When the queue was read last."""
-        return self._standing[queue].read_at
+        return self._standing[queue][0]
+
+    def still_until(self, stuck_ms: float) -> float:
+        """When the first of the queues of which messages wait comes to be ``stuck``, if none is consumed."""
+        return min(
+            (s[7] + stuck_ms for queue, s in self._standing.items() if s[7] is not None and queue not in self.stuck),
+            default=inf,
+        )
 
     def first_since(self, instant: int, otherwise: int) -> int:
         """When the queue was read of those since an instant that were read first; ``otherwise``: none was."""
-        return min((s.read_at for s in self._standing.values() if s.read_at >= instant), default=otherwise)
+        return min((s[0] for s in self._standing.values() if s[0] >= instant), default=otherwise)
 
     def since(self, instant: int) -> Mapping[TopicQueue, Progress]:
         """What readings since an instant (epoch ms) say, whatever is taken in later."""
@@ -73,7 +73,7 @@ class Standings:
     @classmethod
     def of_state(cls, state: Iterable[list[Any]]) -> Standings:
         """What ``to_state`` wrote."""
-        return cls({(t, b, q): _Standing(*s) for t, b, q, *s in state})
+        return cls({(t, b, q): (*s, None, None)[:8] for t, b, q, *s in state})
 
 
 class _Valid(Mapping[TopicQueue, Progress]):
@@ -83,37 +83,17 @@ class _Valid(Mapping[TopicQueue, Progress]):
         self._standing, self._since = standing, since
 
     def __getitem__(self, queue: TopicQueue) -> Progress:
-        s = self._standing[queue]
-        if s.read_at < self._since:
+        read_at, broker, committed, lag_before, since, then, *told = self._standing[queue]
+        if read_at < self._since:
             raise KeyError(queue)
-        lag, accrued = s.broker_offset - s.consumer_offset, s.broker_offset - s.broker_offset_then
-        told = s.broker_offset, s.came_late_at, s.waiting_since
-        return Progress(s.read_at, lag, s.lag_before, s.standing_since, accrued, *told)
+        return Progress(read_at, broker - committed, lag_before, since, broker - then, broker, *told)
 
     def __contains__(self, queue: object) -> bool:
         s = self._standing.get(queue)  # type: ignore[call-overload]
-        return s is not None and s.read_at >= self._since
+        return s is not None and s[0] >= self._since
 
     def __iter__(self) -> Iterator[TopicQueue]:
-        return (queue for queue, s in self._standing.items() if s.read_at >= self._since)
+        return (queue for queue, s in self._standing.items() if s[0] >= self._since)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-def _came_late_at(last: _Standing, reading: Reading, late_ms: int) -> int | None:
-    """When messages were first seen to come to a queue that had stood for so long already."""
-    comes = reading.broker_offset > last.broker_offset and last.read_at - last.standing_since >= late_ms
-    return reading.read_at if last.came_late_at is None and comes else last.came_late_at
-
-
-def _waiting_since(last: _Standing | None, reading: Reading) -> int | None:
-    """When messages were first seen to wait while the group's offset stood as it does; ``last``: it stood there then.
-
-    States of earlier releases do not have it.
-    """
-    if reading.consumer_offset >= reading.broker_offset:
-        return None
-    if last is None or (last.waiting_since is None and last.broker_offset <= last.consumer_offset):
-        return reading.read_at
-    return last.read_at if last.waiting_since is None else last.waiting_since

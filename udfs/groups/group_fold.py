@@ -27,7 +27,7 @@ from hindsight.udfs.consumer.broker_rounds import ASSIGNMENT, NOT_ASSIGNED, Assi
 from hindsight.udfs.consumer.group_rows import Again, said_again
 from hindsight.udfs.consumer.listed_members import Row, listed_members
 from hindsight.udfs.consumer.member_rules import Rules, member_events, member_rules
-from hindsight.udfs.consumer.offset_marks import Lag
+from hindsight.udfs.consumer.offset_marks import Readings
 from hindsight.udfs.consumer.owned_queues import NOTHING_POPPED, Owned, OwnedQueues, PoppedQueues
 from hindsight.udfs.consumer.round_reads import NEEDED, NEEDED_AGAIN, reads_of
 from hindsight.udfs.consumer.rows_of_rounds import EPOCH, RoundKey, instant
@@ -269,9 +269,8 @@ class GroupFold:
         if reading is None:
             return set()
         if reading[1] not in self._consumed:
-            _keep(
-                self._consumed, reading[1], {lite_parent(lag.topic) or lag.topic for lag in self._lags(reading) or ()}
-            )
+            topics = {topic for topic, *_ in self._lags(reading).queues}
+            _keep(self._consumed, reading[1], {lite_parent(topic) or topic for topic in topics})
         return self._consumed[reading[1]]
 
     def _topic(
@@ -352,7 +351,7 @@ class GroupFold:
         return {
             "at": at,
             "progress_at": brought.reading and brought.reading[0],
-            "lags": lambda: None if is_again else self._lags(brought.reading),
+            "lags": lambda: None if is_again or brought.reading is None else self._lags(brought.reading),
             "signature": (
                 brought.facts.number,
                 brought.loose,
@@ -371,15 +370,8 @@ class GroupFold:
             "again": lambda: self._again(brought),
         }
 
-    def _lags(self, reading: tuple[int, int] | None) -> list[Lag] | None:
-        """The rows of a reading, each with the first offset of its queue, as far as it was told by then."""
-        if reading is None:
-            return None
-        _, collector, consumer_group = self.key
-        lags, ends = self._recorded.lags((consumer_group, collector, reading[1])), self._recorded.ends
-        if not ends.are_told:
-            return lags
-        return [lag._replace(min_offset=ends.first_offset(collector, *lag[:4])) for lag in lags]
+    def _lags(self, reading: tuple[int, int]) -> Readings:
+        return self._recorded.lags((self.key[2], self.key[1], reading[1]))
 
     def _again(self, brought: Round) -> Again | None:
         """What a round has of its own that shows what the last one showed that was brought together in full."""

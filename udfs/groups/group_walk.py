@@ -16,9 +16,9 @@ from hindsight.udfs.consumer.broker_assignment import RequestModes
 from hindsight.udfs.consumer.capture_rounds import CapturedRounds
 from hindsight.udfs.consumer.drift_timing import Maintenance, Timing
 from hindsight.udfs.consumer.group_round import GroupRound
-from hindsight.udfs.consumer.group_rows import again, group_round, hosts_of, readings, to_instant, to_ms
+from hindsight.udfs.consumer.group_rows import again, by_logical_queues, group_round, hosts_of, to_instant, to_ms
 from hindsight.udfs.consumer.member_rules import Heartbeats, Setting, Shown
-from hindsight.udfs.consumer.offset_marks import Lag
+from hindsight.udfs.consumer.offset_marks import NO_READINGS, Readings
 from hindsight.udfs.consumer.queue_ends import QueueEnds
 from hindsight.udfs.consumer.rows_of_rounds import RoundKey
 from hindsight.udfs.consumer.topic_routes import RoutedTopics
@@ -79,14 +79,14 @@ def step(history: GroupHistory, row: Mapping[str, Any]) -> Iterator[tuple[str, d
     """Rows of the drift tables that a round gives; see ``walk``."""
     at, read_at = to_ms(row["at"]) or 0, to_ms(row["progress_at"])
     is_fresh = read_at is not None and read_at > history.memory.progress_at
-    lags = (row["lags"]() or ()) if is_fresh else ()
+    read = (row["lags"]() or NO_READINGS) if is_fresh else NO_READINGS
     oldest = to_ms(row["oldest_pull_at"]), to_ms(row["oldest_consume_at"])
-    before, told = history.hosts, readings(lags, history.hosts)
+    before, told = history.hosts, by_logical_queues(read, history.hosts)
     if history.repeat(row["signature"], at, oldest, told):
         return
     full, group = _brought(history, row)
     history.hosts = hosts_of(full)
-    told = told if history.hosts == before else readings(lags, history.hosts)
+    told = told if history.hosts == before else by_logical_queues(read, history.hosts)
     walked = history.step(group, told, signature=row["signature"])
     history.last = (full, walked.group) if history.settled is not None and _stays(walked.group) else None
     yield from ((DRIFT, made) for made in drift_rows(full, walked))
@@ -168,7 +168,7 @@ class Recorded(NamedTuple):
     Attributes:
         rounds: by group and collector, instants of rounds, epoch us, in order, and their places in ``captured``.
         readings: by group and collector, instants at which offsets were read and the rounds of these, epoch us, sorted.
-        lags: the rows of the reading of a round.
+        lags: the reading of a round.
         asks_proxy: collectors, and the dates on which they asked a proxy.
         cut_rounds: collectors, and their rounds, epoch us, in which they had no time to ask everything.
         ends: the first offsets of queues, and dead letters.
@@ -180,7 +180,7 @@ class Recorded(NamedTuple):
     rounds: Mapping[tuple[str, str], Sequence[tuple[int, int]]]
     routes: RoutedTopics
     readings: Mapping[tuple[str, str], Sequence[tuple[int, int]]]
-    lags: Callable[[RoundKey], list[Lag]]
+    lags: Callable[[RoundKey], Readings]
     asks_proxy: frozenset[tuple[str, date]]
     cut_rounds: frozenset[tuple[str, int]]
     ends: QueueEnds
