@@ -52,6 +52,7 @@ class Plan:
     limits: Limits = field(default_factory=Limits)
     details_every_s: float = 300.0
     gzipped: bool = False
+    short_lines: bool = False
     collector: str | None = None
     metrics: Path | None = None
     shard: Shard = field(default_factory=Shard)
@@ -67,7 +68,8 @@ class Collector:
         self._stopping = asyncio.Event()
         self._stop_at = math.inf
         self._cut: Cut | None = None
-        self._writer = LandingWriter(plan.landing, plan.cluster, plan.limits, gzipped=plan.gzipped)
+        form = {"gzipped": plan.gzipped, "short": plan.short_lines}
+        self._writer = LandingWriter(plan.landing, plan.cluster, plan.limits, **form)
         self._view = ClusterView(
             plan.name_servers,
             plan.manners,

@@ -62,6 +62,9 @@ def plan_of(
     rotate_mb: Annotated[float, typer.Option(min=0.001, help="Size at which a file is closed.")] = 64.0,
     rotate_minutes: Annotated[float, typer.Option(min=0, help="Age at which a file is closed.")] = 5.0,
     gzipped: Annotated[bool, typer.Option("--gzip", help="Write .jsonl.gz.")] = False,
+    short_lines: Annotated[
+        bool, typer.Option("--short-lines", help="Write an answer that is as before as a short line.")
+    ] = False,
     collector: Annotated[str | None, typer.Option(help="Name of this collector, if there are several.")] = None,
     shard: Annotated[
         str | None, typer.Option(help="I/N: ask for the I-th of N parts of the cluster; others ask for the rest.")
@@ -90,6 +93,7 @@ def plan_of(
         limits=Limits(int(rotate_mb * 2**20), rotate_minutes * 60),
         details_every_s=details_every,
         gzipped=gzipped,
+        short_lines=short_lines,
         collector=part.collector(collector and _text(collector)),
         shard=part,
         metrics=metrics,

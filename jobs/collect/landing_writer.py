@@ -2,6 +2,7 @@
 
 A file is written as ``*.part`` and renamed when it is closed. It is written in blocks of whole lines (with gzip: whole
 members), and a block that could not be written is cut off again: so neither a full disk nor a kill leaves half a line.
+Where answers that are as before become short lines, each file begins with whole ones.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from hindsight.jobs.running.run_log import tell
+from hindsight.udfs.lines.short_lines import Shortener
 from hindsight.udfs.logs.secret_ids import without_secrets
 
 FORMAT = "admin_snapshots"
@@ -35,13 +37,21 @@ class Limits:
 
 
 class LandingWriter:
-    """The one file that is open; a folder that cannot be written to loses lines, is told of, and is tried again."""
+    """The one file that is open; a folder that cannot be written to loses lines, is told of, and is tried again.
 
-    def __init__(self, landing: Path, cluster: str, limits: Limits | None = None, *, gzipped: bool = False) -> None:
+    ``short``: answers that are as before become short lines.
+    """
+
+    def __init__(
+        self, landing: Path, cluster: str, limits: Limits | None = None, *, gzipped: bool = False, short: bool = False
+    ) -> None:
         self.lost = 0  # lines, since the last call of ``take_lost``
         self._folder = landing / FORMAT / f"cluster={cluster}"
         self._limits = limits or Limits()
         self._gzipped = gzipped
+        self._short = short
+        self._shortened = Shortener(is_on=short)
+        self._taken = 0  # lines that were not written yet
         self._block: list[bytes] = []
         self._block_bytes = 0
         self._file: int | None = None
@@ -60,25 +70,37 @@ class LandingWriter:
         """Take in a line, without its end; keys that a client id carries are masked."""
         if b"|" in line:
             line = without_secrets(line.decode()).encode()
-        self._block += (line, b"\n")
-        self._block_bytes += len(line) + 1
+        self._taken += 1
+        self._add(self._shortened(line))
         if self._block_bytes >= _BLOCK_BYTES:
-            self.flush()
+            self._write_block()
 
     def flush(self) -> None:
         """Write what was taken in; lines that cannot be written are lost and counted."""
+        self._add(self._shortened.rest())
+        self._write_block()
+
+    def _add(self, lines: list[bytes]) -> None:
+        for line in lines:
+            self._block += (line, b"\n")
+            self._block_bytes += len(line) + 1
+
+    def _write_block(self) -> None:
         block, self._block, self._block_bytes = self._block, [], 0
         if not block:
             return
+        lines, self._taken = self._taken - self._shortened.waiting, self._shortened.waiting
         try:
             self._write(b"".join(block))
+            self._shortened.written()
             self._is_failing = False
         except OSError as error:
-            self.lost += len(block) // 2
+            self._shortened.lost()
+            self.lost += lines
             if not self._is_failing:  # a disk stays full for many lines
                 tell("lines cannot be written", folder=str(self._folder), error=str(error))
             self._is_failing = True
-        if self._size >= self._limits.most_bytes:
+        if self._size >= self._limits.most_bytes or self._shortened.is_full:
             self.close()
 
     def close_if_old(self, next_in_s: float) -> None:
@@ -89,6 +111,7 @@ class LandingWriter:
     def close(self) -> None:
         """Write what was taken in, and give the file its final name."""
         self.flush()
+        self._shortened = Shortener(is_on=self._short)
         file, self._file = self._file, None
         if file is None:
             return

@@ -66,7 +66,8 @@ def _of_server(asker: Asker, incident: Record) -> Iterator[Section]:
 
 def _lines(incident: Record) -> Section:
     lines = [{"line": line} for line in incident["evidence"][:MOST]]
-    return Section("Lines of the finding that opened it", "Landing files and lines.", lines)
+    told = "Landing files and lines. A line with asBefore repeats, for each subject, the last whole answer above it."
+    return Section("Lines of the finding that opened it", told, lines)
 
 
 def _rounds(asker: Asker, incident: Record, group: str) -> Section:
@@ -164,6 +165,7 @@ def _expected(asker: Asker, group: str, topic: str) -> Section:
 
 def _answers(asker: Asker, group: str, topic: str, queue: str) -> Section:
     """What each member answered."""
+    of_read = "source_file, source_line, client_id, captured_at"  # a line may hold several
     return queried(
         asker,
         "What each member answered (snapshot_capture, queue_ownership)",
@@ -172,10 +174,10 @@ def _answers(asker: Asker, group: str, topic: str, queue: str) -> Section:
               c.source_file || ':' || c.source_line AS line
             FROM snapshot_capture AS c
             LEFT JOIN (
-              SELECT source_file, source_line, ARRAY_SORT(COLLECT_LIST(broker_name || ':' || queue_id
+              SELECT {of_read}, ARRAY_SORT(COLLECT_LIST(broker_name || ':' || queue_id
                 || IF(dropped, ' dropped', '') || IF(locked, ' locked', ''))) AS queues
-              FROM queue_ownership WHERE {group}{topic}{queue} GROUP BY source_file, source_line
-            ) AS o USING (source_file, source_line)
+              FROM queue_ownership WHERE {group}{topic}{queue} GROUP BY {of_read}
+            ) AS o USING ({of_read})
             WHERE {group} ORDER BY c.kind, c.client_id, c.captured_at LIMIT {MOST}""",
     )
 

@@ -27,6 +27,7 @@ from hindsight.udfs.limits.door import judged
 from hindsight.udfs.limits.door_rules import Severity
 from hindsight.udfs.lines.bounded_lines import Block, Form, Line, Refusal, read_blocks, read_lines
 from hindsight.udfs.lines.parsed_line import ERROR_CHARS, ClientLogLayout, LandedFile, ParsedLine, TextEncoding
+from hindsight.udfs.lines.short_lines import one_a_line, whole_lines
 from hindsight.udfs.lines.text_guess import GUESSED, Guess
 from hindsight.udfs.lines.zipped_lines import read_zip_lines
 from hindsight.udfs.logs.log_layouts import encoding_of, layout_of
@@ -43,6 +44,7 @@ ENDS_FILE = frozenset(
     | {"TRUNCATED_ZIP", "CORRUPT_ZIP", "NOT_ZIP", "ZIP_CONTENTS"}
 )
 _TEXT_CHARS = 160
+_COLLECTED = "admin_snapshots"  # the format that may have short lines
 
 
 class ReadOptions(NamedTuple):
@@ -77,7 +79,8 @@ def parse_file(
     else:
         lines = _lines(file.file, options, _encoding(file, options, about), guess)
     parsed = _careful(file, options, about)(lines)
-    yield from judged(parsed, options.severities, flagged_tables)
+    found = judged(parsed, options.severities, flagged_tables)
+    yield from one_a_line(found) if file.format == _COLLECTED else found
 
 
 def read_file(file: LandingFile, options: ReadOptions, flagged_tables: frozenset[str]) -> Iterator[LinesRead]:
@@ -134,7 +137,7 @@ def _lines(file: str, options: ReadOptions, encoding: str = "utf-8", guess: Gues
             lines = read_zip_lines(chunks, takes=FORMATS[file.partition("/")[0]].takes, **form._asdict())
         else:
             lines = read_lines(chunks, gzipped=file.endswith(".gz"), **form._asdict())
-        yield from masked(lines)
+        yield from masked(whole_lines(lines) if file.startswith(f"{_COLLECTED}/") else lines)
 
 
 def _parquet_lines(file: str, options: ReadOptions) -> Iterator[Line]:

@@ -1,13 +1,15 @@
 """Many fake servers in a process of their own: ``python -m tests.collect.simulated_fleet BROKERS GROUPS EACH_AT``.
 
 More words after these: members of each group (3), topics (a tenth of the groups), brokers of each twentieth group
-(``EACH_AT``). Prints the two name servers' addresses and serves until it is killed. Answers are as long as real ones;
-a tenth of the groups is offline.
+(``EACH_AT``), and N: of one group of N, and of one topic of N, the offsets move with each answer (0: of none). Prints
+the two name servers' addresses and serves until it is killed. Answers are as long as real ones; a tenth of the groups
+is offline.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import struct
 import sys
@@ -45,13 +47,23 @@ class Speaker(asyncio.Protocol):
 
 class Fleet:
     def __init__(
-        self, brokers: int, groups: int, each_at: int, members: int = 3, topics: int = 0, twentieth_at: int = 0
+        self,
+        brokers: int,
+        groups: int,
+        each_at: int,
+        members: int = 3,
+        topics: int = 0,
+        twentieth_at: int = 0,
+        one_moves_of: int = 0,
     ) -> None:
         self.members = members
         self.brokers = [f"broker-{n:02}" for n in range(brokers)]
         at = [each_at if n % 20 else twentieth_at or each_at for n in range(groups)]
         self.groups = {f"g_consumer_{n:04}": self._some(n, at[n]) for n in range(groups)}
         self.topics = {f"Topic_{n:03}": self._some(n, each_at) for n in range(topics or groups // 10)}
+        moving = slice(1, None, one_moves_of) if one_moves_of else slice(0)
+        self.moving = {*list(self.groups)[moving], *list(self.topics)[moving]}
+        self.offsets = itertools.count(1_000_000)
         self.addresses: dict[str, str] = {}
         info = {"PROP_CLIENT_VERSION": "V5_3_3", "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY", "x": "y" * 600}
         queue = {"cachedMsgCount": 0, "commitOffset": 17, "droped": False, "lastPullTimestamp": 1, "locked": False}
@@ -93,7 +105,10 @@ class Fleet:
             if code in (203, 38):
                 return 206, b""
             bodies = {201: configured, 307: self.info, 208: self.stats, 202: self.stats, 300: b'{"groupList":[]}'}
-            return 0, bodies.get(code, b"{}")
+            body = bodies.get(code, b"{}")
+            if self.moving.isdisjoint((group, fields.get("topic"))):
+                return 0, body
+            return 0, body.replace(b'Offset":17', b'Offset":%d' % next(self.offsets))
 
         return answer
 

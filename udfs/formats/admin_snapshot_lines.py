@@ -6,7 +6,8 @@ tells what it was not asked in a sweep.
 rocketmq-dashboard's ``{"status":0,"data":...}`` around it is taken off. Kinds that feed no table are ignored.
 A line with an ``error`` is a read that failed, whatever its ``raw`` holds; one with neither is refused, and so is a
 ``raw`` that is empty or no answer of its kind: nobody said that nobody is there. What was asked stays known: the
-capture of a refused answer is stored as a read without one.
+capture of a refused answer is stored as a read without one. So is that of a read whose answer a short line
+(``short_lines``) repeats and which is nowhere.
 
 Heartbeats as a broker receives them in, rows of ``client_heartbeat`` out: one for each group of the client.
 
@@ -127,6 +128,9 @@ def _answer(fields: Fields, kind: str, asked: Fields) -> Answer:
     error = optional_text(fields, "error")
     if error is not None:
         raise UnansweredError(error)
+    if isinstance(fields.get("raw"), dict) and "asBefore" in fields["raw"]:
+        told = "the answer that it repeats is nowhere before it in its file, or was repeated too often"
+        raise RefusedLineError("ANSWER_NOWHERE", told)
     # An empty text is text too, though no answer.
     raw = "" if fields.get("raw") == "" else optional_text(fields, "raw")
     if kind == "consumerIdList" and raw is not None and raw.lstrip().startswith("["):
