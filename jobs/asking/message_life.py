@@ -15,6 +15,7 @@ from hindsight.jobs.explaining.explanation import at_instant, on_date, same
 from hindsight.udfs.telling.message_verdicts import (
     MOST_RETRIES,
     READ,
+    Began,
     Delivery,
     Life,
     Place,
@@ -299,6 +300,7 @@ def _life(asker: Asker, message: Message, group: str, late_s: int, days: int) ->
         max_retries=None if is_orderly else _max_retries(settings) or known.max_retries(),
         overtaken=known.overtaken(place, deliveries) if is_orderly else 0,
         jumps=tuple(known.jumps(place)),
+        begins=tuple(known.begins(place)),
         late_s=late_s,
     )
 
@@ -440,3 +442,22 @@ class _Known:
         """Findings about offsets of the queue that moved by themselves."""
         rows = self._rows("SELECT round_at, code FROM allocation_drift", "round_at", place) if place else []
         return sorted({row["code"] for row in rows} & set(_JUMPS))
+
+    def begins(self, place: Place | None) -> Iterator[Began]:
+        """Who took the queue, and what that may have skipped or brought again."""
+        if place is None or place.offset is None:
+            return
+        for row in self._rows("SELECT * FROM queue_hand_over", "changed_at", place):
+            has_none = row["began_by"] in ("last", "timestamp")
+            stored = 0 if has_none else row["stored_offset"]
+            if None not in (stored, row["began_at_least"], row["began_at_most"]):
+                yield Began(
+                    row["changed_at"],
+                    row["client_id"],
+                    row["began_at_least"],
+                    row["began_at_most"],
+                    stored,
+                    None if has_none else row["from_client_id"],
+                    has_none or row["released_at"] is not None,
+                    ", ".join(row["evidence"][:1]),
+                )

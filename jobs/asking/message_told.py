@@ -10,7 +10,7 @@ from hindsight.jobs.asking.message_life import FAILED, Message, printed_offset, 
 from hindsight.jobs.engines.asker import Asker, Record, records
 from hindsight.jobs.explaining.explanation import at_instant, same, shown
 from hindsight.jobs.running.terminal import legible
-from hindsight.udfs.telling.message_verdicts import SIGN, Life, passed
+from hindsight.udfs.telling.message_verdicts import SIGN, Life, moved, passed
 
 _MOST = 100
 _PRINTED = (
@@ -93,6 +93,7 @@ def _told_group(life: Life) -> Iterator[str]:
     after, by = passed(life)
     if by or after:
         yield f"  the group's offset passed it after {shown(after)} and by {shown(by)}"
+    yield from (f"  {shown(at)}  {legible(line)}" for at, line in moved(life))
     near = [one for one in life.owners if life.stored_at and one.last >= life.stored_at - SIGN]
     for owner in near[:10]:
         read = f"read from {shown(owner.first)} to {shown(owner.last)}"
@@ -121,6 +122,7 @@ def as_values(message: Message) -> Record:
                     {name: _text(value) for name, value in one._asdict().items() if name != "place"}
                     for one in life.deliveries
                 ],
+                "moved": [{"at": _text(at), "told": line} for at, line in moved(life)],
                 "passed": [_text(each) for each in passed(life)],
                 "owners": [{name: _text(value) for name, value in one._asdict().items()} for one in life.owners],
             }

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsight.udfs.telling.message_verdicts import (
+    Began,
     Delivery,
     Life,
     Place,
@@ -21,6 +22,7 @@ from hindsight.udfs.telling.message_verdicts import (
     days_of,
     is_offset_id,
     may_be_of,
+    moved,
     passed,
     recorded,
     send_verdict,
@@ -103,6 +105,47 @@ def test_a_recorder_that_ended_with_its_process_covers_it():
 def test_why_it_was_lost(changes, words):
     (one,) = verdicts(replace(SKIPPED, **changes))
     assert one.verdict == "lost" and words in one.cause
+
+
+HAND_OVER = Began(after(10), "c2", 18, 18, 16, "c1", is_after=True, evidence="f:7")
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({}, "skipped"),
+        ({"stored": 0, "stored_by": None}, "skipped"),
+        ({"stored": 17}, "skipped"),
+        ({"stored": 18}, None),
+        ({"least": 17}, "perhaps skipped"),
+        ({"least": 17, "most": 17}, None),
+        ({"is_after": False}, None),  # the one before read on
+        ({"least": 16, "most": 17, "stored": 18}, "read again"),
+        ({"least": 16, "most": 18, "stored": 18}, "perhaps read again"),
+        ({"least": 16, "most": 16, "stored": 18, "is_after": False}, "read again"),
+        ({"least": 18, "most": 18, "stored": 20}, None),
+        ({"least": 16, "most": 16, "stored": 17}, None),
+    ],
+)
+def test_a_hand_over_skipped_it_or_brought_it_again_by_where_both_stood(changes, what):
+    told = [line.partition(":")[0] for _, line in moved(replace(SKIPPED, begins=(HAND_OVER._replace(**changes),)))]
+    assert told == ([what] if what else [])
+
+
+def test_why_it_was_lost_or_came_twice_names_the_hand_over_and_its_evidence():
+    (lost,) = verdicts(replace(SKIPPED, begins=(HAND_OVER,), jumps=("OFFSET_JUMPED",)))
+    assert (lost.verdict, lost.cause) == ("lost", "skipped: c2 began at 18, c1 had stored 16 (f:7)")
+    again = Delivery(after(20), "c2", True, 3, "SUCCESS", 0, PLACE)
+    (twice,) = verdicts(
+        replace(
+            ONCE,
+            deliveries=(*ONCE.deliveries, again),
+            begins=(HAND_OVER._replace(least=10, most=10, stored=20, is_after=False),),
+        )
+    )
+    assert twice.verdict == "consumed_twice" and "read again: c2 began at 10, c1 stored 20 later (f:7)" in twice.cause
+    # By itself it proves nothing: who had the queue may have read on without storing.
+    assert told(replace(SKIPPED, begins=(HAND_OVER,), recorded={})) == ["unknown"]
 
 
 def test_what_was_deleted_after_it_was_passed_was_not_lost_by_that():

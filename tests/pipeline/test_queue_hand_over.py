@@ -95,9 +95,16 @@ def told(story: Story) -> None:
     story.group("near").read(MOVED - 500, 570).takes("two", MOVED).read(MOVED + 9_000, 590)
 
 
+def sent(offset: int) -> dict:
+    """A message that was stored at an offset of the queue, by its producer's recorder; its id is of the day."""
+    place = {"topic": "T", "broker": "b", "queueId": 0, "queueOffset": offset, "status": "SEND_OK"}
+    send = {"mode": "SYNC", "times": 0, "beginMs": T, "endMs": T + 5, "msgId": f"M{offset}"}
+    return {"type": "attempt", "group": "pg", "clientId": "p@1"} | place | send
+
+
 @pytest.fixture(scope="module")
-def begun(tmp_path_factory) -> dict[tuple[str, str], dict]:
-    """Rows of the view by group and client."""
+def lake(tmp_path_factory) -> str:
+    """The story, landed and derived."""
     folder, story = tmp_path_factory.mktemp("hand_overs"), Story()
     told(story)
     lake, landing = str(folder / "lake"), folder / "landing"
@@ -105,15 +112,24 @@ def begun(tmp_path_factory) -> dict[tuple[str, str], dict]:
         place = landing / f"canonical_snapshots/cluster=c/{table}"
         place.mkdir(parents=True)
         (place / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    hook = landing / "producer_hook/cluster=c"
+    hook.mkdir(parents=True)
+    (hook / "s.jsonl").write_text("".join(json.dumps(sent(offset)) + "\n" for offset in (45, 580, 595)))
     for name, lines in story.logs.items():
         place = landing / f"client_log/cluster=c/{name}"
         place.mkdir(parents=True)
         (place / "rocketmq_client.log").write_text("".join(lines))
-    for job in ("ingest-consumer-snapshots", "flag-allocation-drift"):
+    for job in ("ingest-send-records", "ingest-consumer-snapshots", "flag-allocation-drift"):
         words = [job, "--landing", str(landing), "--lake", lake, "--engine", "local"]
         done = CliRunner().invoke(app_of(job), words)
         assert done.exit_code == 0, done.output
     assert not rows_of(lake, "SELECT * FROM quarantine")
+    return lake
+
+
+@pytest.fixture(scope="module")
+def begun(lake) -> dict[tuple[str, str], dict]:
+    """Rows of the view by group and client."""
     rows = rows_of(lake, "SELECT * FROM queue_hand_over")
     return {(row["consumer_group"], row["client_id"].rpartition("-")[2]): row for row in rows}
 
@@ -169,6 +185,26 @@ def test_where_a_client_began_is_exact_by_its_log_or_what_was_stored_else_betwee
 
 def test_a_reading_of_0_does_not_say_whether_an_offset_was_stored(begun):
     assert [begun["idle", "two"][name] for name in WHY] == ["unknown", "zero_or_none"]
+
+
+@pytest.mark.parametrize(
+    ("offset", "group", "line"),
+    [
+        (45, "last", "skipped: last-one began at 700, no offset was stored (client_log/cluster=c/last-one/"),
+        (45, "other", "skipped: other-two began at 70, other-one had stored 40 (client_log/cluster=c/other-two/"),
+        (580, "early", "perhaps read again: early-two began at 570 to 590, early-one stored 600 later (client_log/"),
+        (595, "early", "read again: early-two began at 570 to 590, early-one stored 600 later (client_log/"),
+        (45, "moved", ""),
+    ],
+)
+def test_a_message_that_a_hand_over_skipped_or_brought_again_says_so(lake, offset, group, line):
+    done = CliRunner().invoke(app_of("message"), ["message", f"M{offset}", "--lake", lake, "--json"])
+    told = [each["told"] for each in json.loads(done.output)["groups"][group]["moved"]]
+    assert [each[: len(line)] for each in told] == ([line] if line else [])
+    (verdict,) = json.loads(done.output)["groups"][group]["verdicts"]
+    assert verdict["verdict"] == "unknown"  # no recorder says whether it was given to anybody
+    as_text = CliRunner().invoke(app_of("message"), ["message", f"M{offset}", "--lake", lake]).output
+    assert line in as_text
 
 
 def test_readings_of_a_real_cluster_hold_each_offset_that_a_log_names(tmp_path):

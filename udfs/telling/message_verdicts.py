@@ -100,6 +100,40 @@ class Recorded(NamedTuple):
     is_shut: bool = False
 
 
+class Began(NamedTuple):
+    """A client took the queue and began to read it at ``least``, or between that and ``most``.
+
+    ``stored``: what ``stored_by``, who had it before, had stored as it gave it up; of nobody: 0, nothing was stored.
+    ``is_after``: it had given the queue up by then, so what lies between was nobody's.
+    """
+
+    at: datetime
+    client_id: str
+    least: int
+    most: int
+    stored: int
+    stored_by: str | None
+    is_after: bool
+    evidence: str
+
+    def passed_over(self, offset: int) -> tuple[bool, bool]:
+        """Whether an offset was skipped: for certain, and perhaps."""
+        is_behind = self.is_after and offset >= self.stored
+        return is_behind and offset < self.least, is_behind and offset < self.most
+
+    def read_again(self, offset: int) -> tuple[bool, bool]:
+        """Whether an offset was read again: for certain, and perhaps."""
+        is_before = offset < self.stored
+        return is_before and offset >= self.most, is_before and offset >= self.least
+
+    def told(self, what: str) -> str:
+        """The hand-over and what came of it, with its evidence."""
+        where = f"{self.least}" if self.least == self.most else f"{self.least} to {self.most}"
+        before = f"{self.stored_by} had stored {self.stored}" if self.stored_by else "no offset was stored"
+        order = before if self.is_after else f"{self.stored_by} stored {self.stored} later"
+        return f"{what}: {self.client_id} began at {where}, {order} ({self.evidence})"
+
+
 class Subscription(NamedTuple):
     """What a member subscribes to; ``tags`` empty: all; None: an expression that is not evaluated here."""
 
@@ -120,7 +154,7 @@ class Life:
 
     ``place``: None: nothing tells where it lies; ``why_no_place`` says why. ``max_retries`` None: retried without end.
     ``tag``: known only with ``is_tag_known``. ``overtaken``: deliveries of greater offsets of its queue that began
-    before its own. ``jumps``: codes of findings about offsets of the queue.
+    before its own. ``jumps``: codes of findings about offsets of the queue. ``begins``: who took the queue since.
     """
 
     place: Place | None
@@ -139,6 +173,7 @@ class Life:
     max_retries: int | None = MOST_RETRIES
     overtaken: int = 0
     jumps: tuple[str, ...] = ()
+    begins: tuple[Began, ...] = ()
     late_s: int = 60
 
 
@@ -190,6 +225,27 @@ def passed(life: Life) -> tuple[datetime | None, datetime | None]:
     by = next((reading.at for reading in later if reading.offset > life.place.offset), None)
     before = [r.at for r in life.readings if r.offset <= life.place.offset and (by is None or r.at < by)]
     return max(before, default=None), by
+
+
+def moved(life: Life) -> list[tuple[datetime, str]]:
+    """When its queue changed hands so that it was skipped or read again, or may have been."""
+    offset = None if life.place is None else life.place.offset
+    if offset is None:
+        return []
+    found = []
+    for one in life.begins:
+        for what, (is_certain, is_possible) in (
+            ("skipped", one.passed_over(offset)),
+            ("read again", one.read_again(offset)),
+        ):
+            if is_possible:
+                found.append((one.at, one.told(what if is_certain else f"perhaps {what}")))
+    return found
+
+
+def _moved(life: Life, what: str) -> str:
+    """The first hand-over that did so for certain; '': none."""
+    return next((told for _, told in moved(life) if told.startswith(what)), "")
 
 
 def send_verdict(attempts: Iterable[Mapping[str, Any]], transaction: str | None = None) -> Verdict | None:
@@ -261,6 +317,9 @@ def _why_twice(life: Life, done: list[Delivery]) -> str:
         return f"{told}: it was stored {len(own)} times, as the send was tried again"
     if any(one.place and one.retry_times for one in done):
         return f"{told}: it came again from the retry topic"
+    again = _moved(life, "read again") if first.consumer != second.consumer else ""
+    if again:
+        return f"{told}: {again}"
     if _ends(first) and second.began_at < _ends(first):
         return f"{told}: both at one time: two clients read the queue"
     later = [reading for reading in sorted(life.readings) if reading.at >= first.began_at]
@@ -352,6 +411,8 @@ def _takes(one: Subscription, tag: str | None) -> bool:
 
 
 def _why_skipped(life: Life, after: datetime | None, by: datetime) -> str:
+    if by_hand_over := _moved(life, "skipped"):
+        return by_hand_over
     if life.jumps:
         return f"skipped by an offset that was set ({', '.join(life.jumps)})"
     earliest = min(life.readings)
