@@ -404,16 +404,18 @@ class _Offsets:
 
     def __init__(self, given: Given, names: KnownNames, slices: Sequence[_Slice], ends: QueueEnds) -> None:
         self._given, self._names, self._slices, self._ends = given, names, slices, ends
-        self._kept: dict[_Slice, Lags] = {}
+        self._kept: dict[int, Lags] = {}  # by hour
 
     def of(self, key: RoundKey) -> Readings:
         """The reading of a round."""
         hour = key[2] // HOUR_US
-        own = next((s for s in self._slices if s.first <= hour < s.last), _Slice(None, hour, hour + 1))
-        if own not in self._kept:
+        if hour not in self._kept:
+            own = next((s for s in self._slices if s.first <= hour < s.last), _Slice(None, hour, hour + 1))
             rows = _of_table(self._given, schemas.QUEUE_PROGRESS.name, own.first, own.last)
-            self._kept = dict([*self._kept.items()][-1:]) | {own: Lags(self._names.with_whole_names(rows), self._ends)}
-        return self._kept[own].of(key)
+            made, last = Lags(self._names.with_whole_names(rows), self._ends), [*self._kept.values()][-1:]
+            self._kept = {at: lags for at, lags in self._kept.items() if lags in last}
+            self._kept |= dict.fromkeys(range(own.first, own.last), made)
+        return self._kept[hour].of(key)
 
 
 def _rounds_of_groups(captured: CapturedRounds) -> dict[tuple[str, str], list[tuple[int, int]]]:

@@ -8,7 +8,11 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hindsight.jobs.drift.drift_cut import cut_schema
 from hindsight.jobs.drift.drift_routes import END_SCHEMA
+from hindsight.schemas import QUEUE_PROGRESS
+from hindsight.udfs.consumer.offset_marks import Reading, Readings
+from hindsight.udfs.consumer.owned_queues import Lags
 from hindsight.udfs.consumer.queue_ends import QueueEnds
 
 S = 1_000_000
@@ -94,3 +98,30 @@ def test_what_was_said_counts_on_its_date_and_for_rounds_that_look_back_over_mid
             assert first == (3 if holds else None)
             assert dead == ((9_000, 5) if holds and topic != "T" else None)
             assert of_queue.first_offset("", (topic, "b", 0), (day - 1) * S) == (None if told[0][0] > day else 3)
+
+
+@given(st.data())
+def test_a_reading_says_what_each_of_its_rows_says_whatever_it_shares_with_the_one_before(data):
+    draw, day = data.draw, 86_400
+    floors = [(draw(st.sampled_from((5, 12, 31, day - 20, day + 31))), draw(st.integers(0, 2)), 9, None) for _ in "abc"]
+    told = QueueEnds(ends(*floors))
+    queues = [("T", "b", 0), ("T", "b", 1), ("%RETRY%g", "b", 0)]
+    rows, expected = [], {}
+    for place, second in enumerate((10, 20, 30, 40, day - 10, day + 10, day + 20)):
+        shown = queues[draw(st.sampled_from((0, 0, 0, 1))) :]
+        end, own = draw(st.sampled_from((7, 7, 8))), draw(st.sampled_from((5, 5, 6)))
+        at = [second * S + draw(st.sampled_from((1000, 3_000_000))) for _ in shown]
+        group = "g" if place < 5 else "h"
+        for (topic, broker, queue_id), read_at in zip(shown, at, strict=True):
+            place_of = {"topic": topic, "broker_name": broker, "queue_id": queue_id}
+            instants = {"captured_at": read_at, "round_at": second * S}
+            offsets = {"broker_offset": end, "consumer_offset": own, "broker_asked": None, "consume_tps": 0.5}
+            rows.append({"consumer_group": group, "collector": ""} | place_of | instants | offsets)
+        expected[group, "", second * S] = Readings.of(
+            Reading(queue, read_at // 1000, end, own, 0.5, told.first_offset("", queue, read_at))
+            for queue, read_at in zip(shown, at, strict=True)
+        )
+    progress = pa.Table.from_pylist(rows, schema=cut_schema(QUEUE_PROGRESS.name))
+    lags = Lags(progress, told)
+    for key in [*expected, *expected]:
+        assert lags.of(key) == expected[key]

@@ -173,12 +173,14 @@ class Lags:
         self._queues, self._offsets = ([columns[name] for name in names] for names in (_QUEUE, _OFFSETS))
         self._tps, self._asked = columns["consume_tps"], columns["broker_asked"]
         self._read_at = microseconds(self._rounds.rows, "captured_at")
+        self._read_at_ms = self._read_at // 1000
         numbers = [values.values if values.codes is None else values.codes for values in columns.values()]
         place_of = dict(zip(columns, numbers, strict=True))
         self._same_queues, self._same_offsets = (
             _as_before(self._rounds, [place_of[name] for name in names]) for names in (_QUEUE, _OFFSETS)
         )
         self._last = -1, NO_READINGS
+        self._told: set[tuple[str, int, int]] = set()
 
     def of(self, key: RoundKey) -> Readings:
         """The reading of a round."""
@@ -186,19 +188,21 @@ class Lags:
         if place is None:
             return NO_READINGS
         before, last = self._last
-        at, follows = self._read_at[rows], before == place - 1
-        queues = last.queues
-        if not (follows and self._same_queues[place]):
+        follows = before == place - 1
+        at, queues = self._read_at[rows].tolist(), last.queues
+        told = {self._ends.told_until(key[1], own) for own in (min(at), max(at))}
+        is_same = follows and bool(self._same_queues[place])
+        if not is_same:
             queues = list(zip(*(values.of(rows) for values in self._queues), strict=True))
         ends, committed = last.broker_offset, last.consumer_offset
         if not (follows and self._same_offsets[place]):
             ends, committed = (values.of(rows) for values in self._offsets)
-        floors: list[int | None] = [None] * len(queues)
-        if self._ends.are_told:
-            each = zip(queues, at.tolist(), strict=True)
-            floors = [self._ends.first_offset(key[1], queue, at_us) for queue, at_us in each]
+        floors = last.min_offset
+        if not (is_same and len(told) == 1 and told == self._told):
+            floors = [self._ends.first_offset(key[1], queue, own) for queue, own in zip(queues, at, strict=True)]
+        self._told = told
         of_queues = ends, committed, self._tps.of(rows), floors, self._asked.of(rows)
-        self._last = place, Readings(queues, (at // 1000).tolist(), *of_queues)
+        self._last = place, Readings(queues, self._read_at_ms[rows].tolist(), *of_queues)
         return self._last[1]
 
 

@@ -65,13 +65,15 @@ class QueueEnds:
             of_queue = self._floors[tuple(queue)]
             of_queue[0].append(at)
             of_queue[1].append(floor)
+        self._told_at: dict[str, list[int]] = defaultdict(list)
+        for collector, at in sorted(zip(columns[0], instants, strict=True)):
+            self._told_at[collector].append(at)
         self._dead = self._dead_letters(told.filter(pa.array(_are_dead(told))))
         self._dead_of_date: dict[tuple[str, str, int], DeadLetters] = {}
 
-    @property
-    def are_told(self) -> bool:
-        """Brokers were asked for the ends of any queue."""
-        return bool(self._floors)
+    def told_until(self, collector: str, at: int) -> tuple[str, int, int]:
+        """Equal for instants between which no first offset that a collector told changed."""
+        return collector, at // _DAY_US, bisect_right(self._told_at[collector], at)
 
     def _begin(self, at: int) -> int:
         """From when on what was told counts on the date of an instant."""

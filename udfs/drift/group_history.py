@@ -122,12 +122,13 @@ class GroupHistory:
 
     def _told_anew(self, at: int, oldest: tuple[int | None, int | None]) -> frozenset[str]:
         """The codes that instants and readings may tell of, though all else is as it was."""
-        limits = (self.timing.pull_idle_s, self.timing.consume_blocked_s)
-        is_late = any(o is not None and at - o > limit * 1000 for o, limit in zip(oldest, limits, strict=True))
-        late = BY_INSTANTS if is_late else frozenset[str]()
-        stuck = BY_STANDING if self.memory.standing.stuck else frozenset[str]()
-        late |= self.beside.speaks(at)
-        return late | (BY_READINGS if self.memory.offsets.speak(self.timing) else stuck)
+        (pulled, consumed), timing, told = oldest, self.timing, self.beside.speaks(at)
+        is_late = pulled is not None and at - pulled > timing.pull_idle_s * 1000
+        if is_late or (consumed is not None and at - consumed > timing.consume_blocked_s * 1000):
+            told |= BY_INSTANTS
+        if self.memory.offsets.speak(timing):
+            return told | BY_READINGS
+        return told | BY_STANDING if self.memory.standing.stuck else told
 
     def step(self, group: GroupRound, readings: Readings = NO_READINGS, signature: Signature = None) -> Round:
         """Judge the next round. One in which the group was not read tells at most that its members are not known."""

@@ -170,6 +170,8 @@ class GroupMemory:
         if same and end < self.still_until:
             self.is_behind = True
         else:
+            if same:
+                self.is_behind = False  # what waits would change what this one changes
             self.catch_up(timing)
             self._take_offsets(readings, timing)
             self.still_until = self._still_until(readings, timing) if same else 0

@@ -199,6 +199,8 @@ class Ledger:
             round_number: rounds in which the group was read so far, this one included.
             told: whether this round shows that a subject, last true at the instant given, is no longer so.
         """
+        if not (seen or self.tracks or self.incidents):
+            return []
         self._forget(round_number)
         tracks = [self._take(at, one) for one in seen]
         found = {one.subject for one in seen}

@@ -79,8 +79,8 @@ class Beside:
 
     def speaks(self, at: int) -> frozenset[str]:
         """The codes of which a round might find something that its captures do not show."""
-        flips = {FLIPS} if self._changes and self.flips(at) else set[str]()
-        return frozenset(flips | ({SETTINGS} if self._settings and self.held_back(at) else set()))
+        told = [FLIPS] if self._changes and self.flips(at) else []
+        return frozenset([*told, SETTINGS] if self._settings and self.held_back(at) else told)
 
     def flips(self, at: int) -> tuple[Flip, ...]:
         """Subscriptions that went back and forth at a broker."""
