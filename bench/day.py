@@ -61,11 +61,23 @@ _COMPARED: dict[str, Callable[[Run], float]] = {
 }
 
 
-def land(landing: Path, number: int, minutes: int, *, lines: int = 100, groups: int = 1, producers: int = 5) -> None:
-    """Write the files of one run: ``lines`` attempts of some producers, and a sweep of ``groups`` every 15 s."""
+def land(
+    landing: Path,
+    number: int,
+    minutes: int,
+    *,
+    lines: int = 100,
+    groups: int = 1,
+    producers: int = 5,
+    forgets: bool = False,
+) -> None:
+    """Write the files of one run: ``lines`` attempts of some producers, and a sweep of ``groups`` every 15 s.
+
+    ``forgets``: with each run, clients forget whom they avoid, so that their choices contradict their record.
+    """
     begin = _FIRST + timedelta(minutes=number * minutes)
     name = f"{begin:%Y%m%dT%H%M%S}.jsonl"
-    _write(landing / "producer_hook" / "cluster=prod" / name, _sends(begin, minutes, lines, number, producers))
+    _write(landing / "producer_hook" / "cluster=prod" / name, _sends(begin, minutes, lines, number, producers, forgets))
     _write(landing / "admin_snapshots" / "cluster=prod" / f"collector-{name}", _sweeps(begin, minutes, groups))
 
 
@@ -74,8 +86,11 @@ def _write(file: Path, rows: Iterator[dict[str, Any]]) -> None:
     file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
 
 
-def _sends(begin: datetime, minutes: int, lines: int, seed: int, producers: int) -> Iterator[dict[str, Any]]:
-    """Clients that go by their tables: none takes a broker that it avoids, nor avoids one when the minutes are over."""
+def _sends(
+    begin: datetime, minutes: int, lines: int, seed: int, producers: int, forgets: bool
+) -> Iterator[dict[str, Any]]:
+    """Clients that go by their tables: none takes a broker that it avoids, nor (but who ``forgets``) avoids one when the
+    minutes are over."""
     at, length_ms = int(begin.timestamp() * 1000), minutes * 60_000
     made = hook_lines(at, np.random.default_rng(seed), sends=lines, producers=producers)
     attempt, avoided = 0, dict[tuple[str, str], int]()
@@ -89,7 +104,7 @@ def _sends(begin: datetime, minutes: int, lines: int, seed: int, producers: int)
         names = [row["broker"], *(f"broker-{broker}" for broker in range(4))]
         free = [name for name in names if avoided.get((row["clientId"], name), 0) < row["beginMs"]]
         row["broker"] = free[0]
-        lasts = at + length_ms - _LONGEST_MS < row["beginMs"]
+        lasts = not forgets and at + length_ms - _LONGEST_MS < row["beginMs"]
         if lasts or len({*free}) < 2:
             took = min(took, _SLOW_MS - 1)
         row["endMs"] = row["beginMs"] + took
@@ -201,6 +216,7 @@ def played(
     lines: int,
     groups: int,
     producers: int = 5,
+    forgets: bool = False,
     first: int = 0,
 ) -> Iterator[Run]:
     """The runs of a day, one after the other; ``first``: how many were played in this place before."""
@@ -208,7 +224,7 @@ def played(
     words = ["run-pipeline", "--landing", str(landing), "--lake", str(lake), "--json"]
     with KeptBetweenRuns() if in_one else nullcontext() as kept:
         for number in range(first, first + runs):
-            land(landing, number, minutes, lines=lines, groups=groups, producers=producers)
+            land(landing, number, minutes, lines=lines, groups=groups, producers=producers, forgets=forgets)
             cpu_s, wall_s = (_here if in_one else _in_a_process)(words)
             yield Run(cpu_s, wall_s, kept.page_cpu_s if kept else 0.0, *_counted(lake))
 
@@ -304,6 +320,7 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=100, help="attempts that land for each run (default 100)")
     parser.add_argument("--groups", type=int, default=1, help="groups that are read each 15 s (default 1)")
     parser.add_argument("--producers", type=int, default=5, help="that these attempts are of (default 5)")
+    parser.add_argument("--forgets", action="store_true", help="their choices contradict their record")
     parser.add_argument("--in-one", action="store_true", help="all runs in one process, as watch makes them")
     parser.add_argument("--place", help="a folder to keep; default: a temporary one")
     parser.add_argument("--peer-python", default=str(ROOT / ".venv-bench/bin/python"), help="for the record's head")
@@ -314,7 +331,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="hindsight-day-") as scratch:
         place = Path(given.place or scratch)
         what = {"in_one": given.in_one, "lines": given.lines, "groups": given.groups}
-        what |= {"producers": given.producers, "first": given.first}
+        what |= {"producers": given.producers, "forgets": given.forgets, "first": given.first}
         for run in played(place, given.runs, given.minutes, **what):
             runs.append(run)
             shown = (f"{value:.2f}" if isinstance(value, float) else value for value in run)

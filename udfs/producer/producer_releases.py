@@ -194,13 +194,15 @@ def _first(day: Day, row: int | None, a: Attempts) -> dict[str, Any]:
 
 def evidence_of(looked: Looked, candidates: Mapping[int, Sequence[Candidate]]) -> dict[tuple[int, Candidate], Evidence]:
     """What told against each candidate of each process (by place) with attempts in the sample."""
-    asked = defaultdict(list)
+    asked: dict[Candidate, dict[int, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
     for process, own in candidates.items():
         for candidate in own:
             if process in looked.of_process and is_whole(candidate):
-                asked[candidate].append(process)
+                # A ladder under another name is the same one.
+                asked[candidate._replace(ladder="")][process].append(candidate)
     found = {}
-    for candidate, processes in asked.items():
+    for candidate, named in asked.items():
+        processes = list(named)
         day = _under(looked, candidate, processes)
         judge = ChoiceJudge(day, looked.routes, tolerance_ms=looked.tolerance_ms)
         state = first_state(day, new_items(np.zeros(0, np.int64)))
@@ -208,7 +210,8 @@ def evidence_of(looked: Looked, candidates: Mapping[int, Sequence[Candidate]]) -
         part, _ = fold(day, judge, state, looked.sample.table, END, tolerance_ms=tolerance_ms, slow_ms=STRIKES_MS)
         held = not_available(part.held, part.down, day)
         for place, process in enumerate(processes):
-            found[process, candidate] = Counted(looked, part, held, place, process, candidate).evidence()
+            told = Counted(looked, part, held, place, process, candidate).evidence()
+            found |= {(process, same): told for same in named[process]}
     return found
 
 

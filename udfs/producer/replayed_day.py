@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from hindsight.udfs.clients.client_kinds import takes_turns
-from hindsight.udfs.producer.attempt_columns import NEVER, Attempts, producers_of
+from hindsight.udfs.producer.attempt_columns import NEVER, Attempts, encoded, producers_of, texts
 from hindsight.udfs.producer.attempt_facts import Cuts, segments_of
 from hindsight.udfs.producer.producer_lives import Process, Producer
 from hindsight.udfs.release_profiles import FaultProfile
@@ -112,7 +112,7 @@ def day_of(
     more_brokers: Sequence[str],
 ) -> Day:
     """The date's tables; ``more_brokers``: those of items that earlier dates handed over."""
-    names = {name: sorted({*facts[name].drop_null().to_pylist()}) for name in ("broker_name", "topic")}
+    names = {name: sorted(facts[name].unique().drop_null().to_pylist()) for name in ("broker_name", "topic")}
     brokers = sorted({*names["broker_name"], *more_brokers})
     profiles = [process.rules.profile for process in processes]
     replayed = [process.rules.verdict == "replayed" for process in processes]
@@ -155,9 +155,9 @@ def _of_profiles(profiles: Sequence[FaultProfile | None], name: str) -> BoolArra
 
 
 def _with_uses(day: Day, facts: pa.Table) -> Day:
-    named = facts.filter(facts["broker_name"].is_valid())
+    named = encoded(facts.filter(facts["broker_name"].is_valid()))
     process = _process_of_facts(day, named)
-    topic, broker = (_places(named[n], names) for n, names in (("topic", day.topics), ("broker_name", day.brokers)))
+    topic, broker = texts(named["topic"]).in_order_of(day.topics), texts(named["broker_name"]).in_order_of(day.brokers)
     used = np.asarray(named["last_use"].is_valid())
     last_use = named["last_use"].fill_null(NEVER).to_numpy()
     alive = process >= 0
@@ -173,10 +173,10 @@ def _with_uses(day: Day, facts: pa.Table) -> Day:
 
 
 def _process_of_facts(day: Day, facts: pa.Table) -> IntArray:
-    whose = zip(*(facts[name].to_pylist() for name in ("producer_group", "client_id", "segment")), strict=True)
-    return np.array([day.places.get(((g, c), s), -1) for g, c, s in whose], dtype=np.int64)
-
-
-def _places(column: Any, names: list[str]) -> IntArray:
-    place = {name: i for i, name in enumerate(names)}
-    return np.array([place[text] for text in column.to_pylist()], dtype=np.int64)
+    """Each process is looked up once: it has a row for each broker of each topic."""
+    groups, clients, segments = texts(facts["producer_group"]), texts(facts["client_id"]), facts["segment"].to_numpy()
+    sizes = [max(len(each), 1) for each in (groups.values, clients.values, range(segments.max(initial=0) + 1))]
+    numbers, place = np.unique(np.ravel_multi_index((groups.codes, clients.codes, segments), sizes), return_inverse=True)
+    whose = zip(*(each.tolist() for each in np.unravel_index(numbers, sizes)), strict=True)
+    found = [day.places.get(((groups.values[g], clients.values[c]), s), -1) for g, c, s in whose]
+    return np.array(found, np.int64)[place]
