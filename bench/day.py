@@ -89,8 +89,10 @@ def _write(file: Path, rows: Iterator[dict[str, Any]]) -> None:
 def _sends(
     begin: datetime, minutes: int, lines: int, seed: int, producers: int, forgets: bool
 ) -> Iterator[dict[str, Any]]:
-    """Clients that go by their tables: none takes a broker that it avoids, nor (but who ``forgets``) avoids one when the
-    minutes are over."""
+    """Clients that go by their tables: none takes a broker that it avoids, nor avoids one when the minutes are over.
+
+    Those that forget may avoid one then.
+    """
     at, length_ms = int(begin.timestamp() * 1000), minutes * 60_000
     made = hook_lines(at, np.random.default_rng(seed), sends=lines, producers=producers)
     attempt, avoided = 0, dict[tuple[str, str], int]()

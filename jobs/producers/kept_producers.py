@@ -13,7 +13,16 @@ import pyarrow.compute as pc
 
 from hindsight.jobs.engines.runner import Blob, Blobs
 from hindsight.jobs.lake.cluster_dates import Addresses, ClusterDate, midnight_of
-from hindsight.jobs.producers.producer_buckets import APART, FOLDS, KEPT_FOLDS, KEPT_SENDS, SENDS, WATCHED, WENT_ON
+from hindsight.jobs.producers.producer_buckets import (
+    APART,
+    FOLDS,
+    KEPT_FOLDS,
+    KEPT_SENDS,
+    SENDS,
+    WATCHED,
+    WEIGHED,
+    WENT_ON,
+)
 from hindsight.jobs.publishing.kept_walks import Cut, Kept, KeptWalks, Start, cuts_of, midnight_us
 from hindsight.schemas import CLIENT_EVENT, SEND_ATTEMPT
 from hindsight.udfs.consumer.rows_of_rounds import near
@@ -97,12 +106,16 @@ class Going:
 
     def blobs(self, addresses: Addresses) -> Iterator[Blob]:
         """What was kept of them, for their folds."""
-        for key, row in self.states(addresses).items():
-            start = self.starts[addresses.cluster_of(key)]
-            midnight_ms = midnight_of(start.at.event_date)
-            yield Blob(WENT_ON, key, midnight_ms, pa.table({"state": pa.array([row["state"]], pa.large_binary())}))
-            own = start.told.filter(pc.equal(start.told["key"], row["key"])).select(["state"])
-            yield Blob(WATCHED, key, midnight_ms, own)
+        going_on = self.since(addresses)
+        for key, row in self._stored(addresses).items():
+            cluster, state = addresses.cluster_of(key), pa.table({"state": pa.array([row["state"]], pa.large_binary())})
+            midnight_ms = midnight_of(self.starts[cluster].at.event_date)
+            if key in going_on:
+                yield Blob(WENT_ON, key, midnight_ms, state)
+                told = self.starts[cluster].told
+                yield Blob(WATCHED, key, midnight_ms, told.filter(pc.equal(told["key"], row["key"])).select(["state"]))
+            elif key == addresses.keys(cluster)[-1] and row["state"] is not None:
+                yield Blob(WEIGHED, key, midnight_ms, state)
 
 
 def keep_at(

@@ -62,8 +62,9 @@ STARTS, LOSSES = "starts", "losses"
 SHARES = ("active", "by_broker", "queues")
 FOLDED = (PRODUCER_REPLAY, FAULT_ITEM_STATE, BROKER_AVAILABILITY_WINDOW, SEND_VERDICT, SEND_CALL, PRODUCER_RELEASE)
 OBSERVED, FLEET = "observed", "fleet"
-# Of a date that goes on: what was kept of a bucket, and of what it sent after stretches; and what is kept this time.
-WENT_ON, WATCHED = "went on", "watched so far"
+# Of a date that goes on: what was kept of a bucket, of what it sent after stretches, and of the releases of those that
+# are told by their whole date; and what is kept this time.
+WENT_ON, WATCHED, WEIGHED = "went on", "watched so far", "weighed so far"
 KEPT_FOLDS, KEPT_SENDS = "kept folds", "kept sends"
 APART, AGAIN = "told by their whole date", "to be folded whole"
 FOLDS = pa.schema(
@@ -103,7 +104,7 @@ class Fold:
 
     def _folded(self, key: int, given: Given) -> Iterator[Blob]:
         cluster = self.addresses.cluster_of(key)
-        date_of = partial(recorded, cluster, given, self.keep_at)
+        date_of = partial(recorded, cluster, given, self.keep_at, is_apart=key == self.addresses.keys(cluster)[-1])
         for date, rows in folded(self.spans[cluster], _opening(given), date_of, self.options):
             yield from _tables(self.lineage, key, date.midnight_ms, rows)
             yield from self.witnessed(key, date, rows.windows)
@@ -131,8 +132,8 @@ def _kept(key: int, date: Date, rows: Rows) -> Iterator[Blob]:
     never = dict.fromkeys(("read_until_us", "longest_us"), 0)
     kept = [
         place | never | {"until_us": (date.midnight_ms + at) * 1000, "topics": rows.observed.day.topics, "state": state}
-        for at in date.keep_at
-        for state in (rows.kept.get(at),)
+        for at in (*date.keep_at, *date.weigh_at)
+        for state in ((rows.weighed if date.weigh_at else rows.kept).get(at),)
     ]
     yield Blob(KEPT_FOLDS, 0, key, pa.Table.from_pylist(kept, FOLDS))
     apart = [dict(zip(WHO.names, (date.cluster, *producer), strict=True)) for producer in sorted(rows.apart)]
@@ -152,14 +153,16 @@ def recorded(
     midnight_ms: int,
     before: Before,
     ends: Ends,
+    *,
+    is_apart: bool = False,
 ) -> Date:
-    """What the blobs of a bucket hold of a date, from where it goes on."""
+    """What the blobs of a bucket hold of a date, from where it goes on; ``is_apart``: it is told by the whole date."""
     kept = Kept.of(_state(given, WENT_ON, midnight_ms)) if midnight_ms in given.places(WENT_ON) else None
     own = keep_at.get(ClusterDate(cluster, day_at(midnight_ms)), ())
     return Date(
         cluster,
         midnight_ms,
-        partial(slices_of, given, midnight_ms, -END if kept is None else kept.until, own),
+        partial(slices_of, given, midnight_ms, -END if kept is None else kept.until, () if is_apart else own),
         _of_date(given, STARTS, midnight_ms, _STARTS),
         _of_date(given, ROUTES, midnight_ms, NO_ROUTES),
         *before,
@@ -167,7 +170,9 @@ def recorded(
         _beside(given, midnight_ms),
         _losses(given, midnight_ms),
         kept,
-        own,
+        () if is_apart else own,
+        _state(given, WEIGHED, midnight_ms) if midnight_ms in given.places(WEIGHED) else None,
+        own if is_apart else (),
     )
 
 

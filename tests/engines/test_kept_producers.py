@@ -25,6 +25,7 @@ from hindsight.schemas import INGESTED_FILE, LOST_LINES, PRODUCER_INSTANCE, SEND
 from hindsight.udfs.fault_tolerance import profile_for
 from hindsight.udfs.producer import producer_date
 from hindsight.udfs.producer.kept_fold import CannotGoOnError
+from hindsight.udfs.producer.weighed_samples import Samples
 from tests.engines.test_drift_buckets import filled
 from tests.finding_cases import EAGER
 from tests.folded import rows_of
@@ -40,7 +41,8 @@ Run = Callable[[LocalLake, Any], None]
 SOAK = pytest.mark.soak
 BEGIN = DAY + timedelta(hours=1)
 WHO = {"producer_group": "g", "client_id": "p0"}
-MORE = [("steady", 0), ("steady", 0.01), ("partly recorded", 0), ("in doubt", 0.001), ("odd", 0), ("odd", 0.01)]
+MORE = [("contradicting", 0.01), ("steady", 0), ("steady", 0.01), ("partly recorded", 0)]
+MORE += [("in doubt", 0.001), ("odd", 0), ("odd", 0.01)]
 SEEDS = [1, *(pytest.param(seed, marks=SOAK) for seed in range(2, 20))]
 
 
@@ -75,7 +77,15 @@ def odd_ones() -> Rows:
     return {**rows, "send_attempt": again}
 
 
+def contradicting() -> Rows:
+    """Their ladder, as recorded, avoids brokers for longer than they do: they are told by their whole date."""
+    rows = steady(("4.9.8", "4.7.1", "4.9.8"))
+    short = {"latency_max_ms": [50, 100, 550], "not_available_ms": [0, 0, 300_000]}
+    return {**rows, "producer_instance": [row | short for row in rows["producer_instance"][:2]]}
+
+
 CASES = {
+    "contradicting": contradicting,
     "steady": steady,
     "partly recorded": partly_recorded,
     "in doubt": lambda: steady(seed=9, lost=0.01),
@@ -113,6 +123,13 @@ def folds(monkeypatch) -> Counter[str]:
         found["went on"] += 1
 
     monkeypatch.setattr(producer_date, "check_belief", noted)
+    part = Samples._with_part
+
+    def weighed(samples, told, day, judge, since, until):
+        found["weighed on"] += bool(told.rests_on and since > 0)
+        return part(samples, told, day, judge, since, until)
+
+    monkeypatch.setattr(Samples, "_with_part", weighed)
     return found
 
 
@@ -164,7 +181,8 @@ def run_by_run(lake: LocalLake, arriving: Sequence[Rows], settings, run: Run = r
 
 
 @pytest.mark.parametrize(
-    ("case", "late"), [("partly recorded", 0.001), *(pytest.param(*both, marks=SOAK) for both in MORE)]
+    ("case", "late"),
+    [("partly recorded", 0.001), ("contradicting", 0), *(pytest.param(*both, marks=SOAK) for both in MORE)],
 )
 @pytest.mark.parametrize("seed", SEEDS)
 def test_runs_that_go_on_find_what_one_run_finds(lake_at, settings, monkeypatch, folds, case, seed, late):
@@ -172,11 +190,13 @@ def test_runs_that_go_on_find_what_one_run_finds(lake_at, settings, monkeypatch,
     if case == "odd":  # over days
         monkeypatch.setattr(kept_walks, "HOUR_US", 6 * 3_600_000_000)
     whole = in_one_run(lake_at("whole"), rows, settings)
-    assert not folds and whole["broker_availability_window"]
+    assert not {*folds} - {"weighed on"} and whole["broker_availability_window"]
+    assert not folds["weighed on"]
     found = run_by_run(lake_at("cut"), batches(rows, random.Random(seed), late), settings)
     for name, expected in whole.items():
         assert found[name] == expected, name
-    assert folds["went on"]
+    assert folds["went on"] or case == "contradicting"
+    assert folds["weighed on"] or case != "contradicting"
 
 
 def few() -> Rows:

@@ -81,6 +81,7 @@ from hindsight.udfs.producer.replayed_day import Day, day_of
 from hindsight.udfs.producer.return_rules import NOTHING_KNOWN, KnownSends, known_sends, worth_watching
 from hindsight.udfs.producer.send_calls import SendParts, send_call_rows
 from hindsight.udfs.producer.unseen_life import Gap
+from hindsight.udfs.producer.weighed_samples import Weighing
 from hindsight.udfs.producer.window_doubts import doubts_of, with_doubts
 
 # Attempts and the instant, ms of the date, before which their first instants lie; the last one is ``END``.
@@ -117,6 +118,7 @@ class Date(NamedTuple):
         losses: rows of lost_lines of the date, and of what was told soon after it.
         kept: where the fold goes on: ``slices`` gives what comes from there on.
         keep_at: instants, ms of the date, at which what was folded is kept; parts end there.
+        weighed: what was weighed of releases so far; ``weigh_at``: instants, ms of the date, at which this is kept.
     """
 
     cluster: str
@@ -131,6 +133,8 @@ class Date(NamedTuple):
     losses: pa.Table = NO_LOSSES
     kept: Kept | None = None
     keep_at: Sequence[int] = ()
+    weighed: bytes | None = None
+    weigh_at: Sequence[int] = ()
 
 
 class Rows(NamedTuple):
@@ -140,6 +144,7 @@ class Rows(NamedTuple):
         share: what the producers add to the fleet.
         observed: what is known of them, but for ``sends_after``; ``chosen`` says after which stretches they are read.
         kept: what is kept, by instant; nothing where some producers are to be set ``apart`` first.
+        weighed: what was weighed of their releases, by instant.
     """
 
     replay: pa.Table
@@ -153,6 +158,7 @@ class Rows(NamedTuple):
     chosen: Tally
     kept: Mapping[int, bytes] = MappingProxyType({})
     apart: frozenset[Producer] = frozenset()
+    weighed: Mapping[int, bytes] = MappingProxyType({})
 
 
 def fold_date(date: Date, options: Options) -> Rows:
@@ -170,7 +176,8 @@ def fold_date(date: Date, options: Options) -> Rows:
     attempts, retries = (lambda: (table for table, _ in date.slices())), retries_of(date.starts)
     built = _processes_of(date, facts, past, options)
     recorded = built(None)
-    asked = Asked(attempts, facts, routes, ladders_of(options.ladder), tolerance_ms)
+    weighing = Weighing(date.weighed, date.weigh_at)
+    asked = Asked(attempts, facts, routes, ladders_of(options.ladder), tolerance_ms, weighing)
     releases = unknown_releases(recorded, asked)
     day = with_inferred(recorded, releases.inferred, built)
     items, at_most = items_of(date.items, day)
@@ -219,6 +226,7 @@ def fold_date(date: Date, options: Options) -> Rows:
         counts.chosen,
         {} if apart else walked.kept,
         apart,
+        weighing.packed(),
     )
 
 

@@ -10,15 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from hindsight.udfs.producer.attempt_columns import ATTEMPTS, Attempts, attempts_of
 from hindsight.udfs.producer.attempt_updates import least_slow_ms
-from hindsight.udfs.producer.choice_fold import ChoiceJudge
 from hindsight.udfs.producer.choice_surroundings import not_available
-from hindsight.udfs.producer.fault_fold import new_items
-from hindsight.udfs.producer.producer_fold import END, first_state, fold
 from hindsight.udfs.producer.producer_lives import Process
 from hindsight.udfs.producer.producer_rows import RELEASE
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
@@ -45,6 +41,7 @@ from hindsight.udfs.producer.release_turns import (
 from hindsight.udfs.producer.replay_rules import Recorded, Rules
 from hindsight.udfs.producer.replayed_day import Day, day_of
 from hindsight.udfs.producer.unseen_life import SETTINGS_CHANGED
+from hindsight.udfs.producer.weighed_samples import Samples, Weighing
 from hindsight.udfs.release_profiles import PROFILES
 
 REMAINS, RULED_OUT = "remains", "ruled_out"
@@ -192,7 +189,9 @@ def _first(day: Day, row: int | None, a: Attempts) -> dict[str, Any]:
     return {**told, "begin_at": (int(a.begin[row]) + day.midnight_ms) * 1000}
 
 
-def evidence_of(looked: Looked, candidates: Mapping[int, Sequence[Candidate]]) -> dict[tuple[int, Candidate], Evidence]:
+def evidence_of(
+    looked: Looked, candidates: Mapping[int, Sequence[Candidate]], weighing: Weighing
+) -> dict[tuple[int, Candidate], Evidence]:
     """What told against each candidate of each process (by place) with attempts in the sample."""
     asked: dict[Candidate, dict[int, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
     for process, own in candidates.items():
@@ -200,17 +199,15 @@ def evidence_of(looked: Looked, candidates: Mapping[int, Sequence[Candidate]]) -
             if process in looked.of_process and is_whole(candidate):
                 # A ladder under another name is the same one.
                 asked[candidate._replace(ladder="")][process].append(candidate)
-    found = {}
+    samples, found = Samples(looked, weighing), dict[tuple[int, Candidate], Evidence]()
     for candidate, named in asked.items():
         processes = list(named)
         day = _under(looked, candidate, processes)
-        judge = ChoiceJudge(day, looked.routes, tolerance_ms=looked.tolerance_ms)
-        state = first_state(day, new_items(np.zeros(0, np.int64)))
-        tolerance_ms = looked.tolerance_ms
-        part, _ = fold(day, judge, state, looked.sample.table, END, tolerance_ms=tolerance_ms, slow_ms=STRIKES_MS)
-        held = not_available(part.held, part.down, day)
+        whose = tuple((day.processes[place].producer, day.processes[place].life) for place in range(len(processes)))
+        folded = samples.folded(day, processes, (candidate, whose))
+        held = not_available(folded.held, folded.down, day)
         for place, process in enumerate(processes):
-            told = Counted(looked, part, held, place, process, candidate).evidence()
+            told = Counted(looked, folded, held, place, process, candidate).evidence()
             found |= {(process, same): told for same in named[process]}
     return found
 
@@ -248,6 +245,7 @@ class Asked(NamedTuple):
         tables: gives the attempts part by part; it may be asked several times.
         facts: of the date.
         ladders: that the settings name.
+        weighing: what earlier runs weighed of the date.
     """
 
     tables: Callable[[], Iterable[pa.Table]]
@@ -255,6 +253,7 @@ class Asked(NamedTuple):
     routes: RecordedRoutes
     ladders: tuple[Ladder, ...]
     tolerance_ms: int
+    weighing: Weighing
 
 
 class Releases(NamedTuple):
@@ -308,7 +307,7 @@ def _releases(
     a = attempts_of(sample.table, day.midnight_ms)
     looked = looked_at(day, asked.facts, sample, a, asked.routes, asked.tolerance_ms)
     evidence: dict[int, dict[Candidate, Evidence]] = defaultdict(dict)
-    for (place, candidate), told in evidence_of(looked, whole).items():
+    for (place, candidate), told in evidence_of(looked, whole, asked.weighing).items():
         evidence[place][candidate] = told
     found: list[dict[str, Any]] = []
     inferred = {}

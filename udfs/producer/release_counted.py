@@ -33,9 +33,9 @@ import numpy as np
 
 from hindsight.udfs.producer.attempt_columns import DAY_MS
 from hindsight.udfs.producer.fault_fold import EXPIRED, Stretches, taken
-from hindsight.udfs.producer.producer_fold import Part
 from hindsight.udfs.producer.release_turns import LISTED_MS, MISREAD, NONE, Count, Looked, Reason, Turns, turns_of
 from hindsight.udfs.producer.replay_rules import LONGEST_MS, Recorded, Rules, family_of
+from hindsight.udfs.producer.weighed_samples import Folded
 from hindsight.udfs.release_profiles import PROFILES, FaultProfile
 from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 
@@ -218,9 +218,9 @@ class Counted:
     """One process under one candidate: its fold, counted."""
 
     def __init__(
-        self, looked: Looked, part: Part, held: Stretches, place: int, process: int, candidate: Candidate
+        self, looked: Looked, folded: Folded, held: Stretches, place: int, process: int, candidate: Candidate
     ) -> None:
-        self.looked, self.part, self.candidate, self.place = looked, part, candidate, place
+        self.looked, self.folded, self.candidate, self.place = looked, folded, candidate, place
         self.process = looked.of_process[process]
         self.a, self.size = looked.attempts, len(looked.day.brokers)
         self.topics = self.a.texts("topic")
@@ -236,7 +236,8 @@ class Counted:
             {code: (mine.since[broker == code], ends[broker == code]) for code in np.unique(broker).tolist()}
             for ends in (until, sure)
         )
-        self.impossible = [v.row for v in part.verdicts if v.verdict == "impossible" and part.process[v.row] == place]
+        self.verdicts = [(row, verdict) for of, row, verdict in folded.verdicts if of == place]
+        self.impossible = [row for row, verdict in self.verdicts if verdict == "impossible"]
 
     def evidence(self) -> Evidence:
         """All that told against the candidate."""
@@ -338,18 +339,15 @@ class Counted:
         return found
 
     def _says(self) -> tuple[object, ...]:
-        """The switch, every stretch, and every verdict that is not consistent."""
-        stretches = tuple(
-            column[own.item // self.size == self.place].tobytes()
-            for own in (self.part.held, self.part.down)
-            for column in (own.item % self.size, own.since, own.until)
-        )
-        told = tuple(
-            (v.row, v.verdict)
-            for v in self.part.verdicts
-            if v.verdict != "consistent" and self.part.process[v.row] == self.place
-        )
-        return (self.candidate.latency_fault_enabled, stretches, told)
+        """The switch, every stretch, and every verdict that is not consistent, in their order."""
+        stretches = []
+        for every in (self.folded.held, self.folded.down):
+            own = taken(every, every.item // self.size == self.place)
+            columns = own.item % self.size, own.since, own.until
+            order = np.lexsort(columns[::-1])
+            stretches += [column[order].tobytes() for column in columns]
+        told = sorted(each for each in self.verdicts if each[1] != "consistent")
+        return (self.candidate.latency_fault_enabled, *stretches, *told)
 
 
 _NONE = np.zeros(0, np.int64)

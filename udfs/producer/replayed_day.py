@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -176,7 +176,8 @@ def _process_of_facts(day: Day, facts: pa.Table) -> IntArray:
     """Each process is looked up once: it has a row for each broker of each topic."""
     groups, clients, segments = texts(facts["producer_group"]), texts(facts["client_id"]), facts["segment"].to_numpy()
     sizes = [max(len(each), 1) for each in (groups.values, clients.values, range(segments.max(initial=0) + 1))]
-    numbers, place = np.unique(np.ravel_multi_index((groups.codes, clients.codes, segments), sizes), return_inverse=True)
+    every = np.ravel_multi_index((groups.codes, clients.codes, segments), sizes)
+    numbers, place = np.unique(every, return_inverse=True)
     whose = zip(*(each.tolist() for each in np.unravel_index(numbers, sizes)), strict=True)
     found = [day.places.get(((groups.values[g], clients.values[c]), s), -1) for g, c, s in whose]
     return np.array(found, np.int64)[place]
