@@ -93,16 +93,16 @@ def is_otherwise(start: Start, seen: Seen) -> bool:
 def kept_of(
     at: ClusterDate, start: Start | None, seen: Seen, states: Sequence[pa.Table], told: Sequence[pa.Table]
 ) -> Kept | None:
-    """What is kept of a date; None: nothing may be."""
+    """What is kept of a date; None: nothing may be. A run that ends at no new cut leaves those before as they are."""
     day = pa.scalar(at.event_date, pa.date32())
     own_states, own_told = (
         pa.concat_tables([schema.empty_table(), *tables]).filter(pc.equal(pc.field("event_date"), day))
         for schema, tables in ((STATES, states), (TOLD, told))
     )
-    if not own_states.num_rows or pc.any(pc.equal(own_told["kind"], NOT_KEPT)).as_py():
+    if pc.any(pc.equal(own_told["kind"], NOT_KEPT)).as_py():
         return None
     if start is None or start.at != at:
-        return Kept(seen, (), own_told, own_states)
+        return Kept(seen, (), own_told, own_states) if own_states.num_rows else None
     return Kept(start.seen.both(seen), start.earlier, pa.concat_tables([start.told, own_told]), own_states)
 
 

@@ -138,7 +138,10 @@ def keep_at(
 
 
 def keep(walks: ProducerWalks, dates: Iterable[ClusterDate], going: Going, addresses: Addresses, made: Blobs) -> None:
-    """Note what is kept of each date once it is published."""
+    """Note what is kept of each date once it is published.
+
+    A run that ends at no new cut leaves those before as they are, unless it folded a bucket whole.
+    """
     folds, sends = (
         pa.concat_tables([schema.empty_table(), *made.tables(name)])
         for name, schema in ((KEPT_FOLDS, FOLDS), (KEPT_SENDS, SENDS))
@@ -150,11 +153,15 @@ def keep(walks: ProducerWalks, dates: Iterable[ClusterDate], going: Going, addre
         if start is not None:
             walks.starts[at] = start
         own_folds, own_sends = (_of(rows, at, addresses) for rows in (folds, sends))
-        if own_folds.num_rows:
+        stays = start is not None and not own_folds.num_rows and going.whole.isdisjoint(addresses.keys(at.cluster))
+        if own_folds.num_rows or stays:
             own = {(row["producer_group"], row["client_id"]) for row in apart if row["cluster"] == at.cluster}
             own |= going.apart().get(at.cluster, frozenset())
             walks.kept[at] = Kept(
-                Buckets(addresses.buckets, frozenset(own)), start.earlier if start else (), own_sends, own_folds
+                Buckets(addresses.buckets, frozenset(own)),
+                start.earlier if start else (),
+                start.told if start and stays else own_sends,
+                own_folds,
             )
 
 

@@ -199,6 +199,36 @@ def test_runs_that_go_on_find_what_one_run_finds(lake_at, settings, monkeypatch,
     assert folds["weighed on"] or case != "contradicting"
 
 
+def over_midnight() -> Rows:
+    """Steady ones, of whose five minutes half lie after a midnight."""
+    later = DAY + timedelta(days=1) - BEGIN - timedelta(seconds=150)
+    found: Rows = defaultdict(list)
+    for table, rows in steady().items():
+        for row in rows:
+            moved = {name: value + later if isinstance(value, datetime) else value for name, value in row.items()}
+            date_of = TABLES[table].date_of
+            found[table].append(moved | {"event_date": moved[date_of].date()})
+    return found
+
+
+def test_runs_around_midnight_go_on_although_the_date_before_ends_at_no_new_cut(lake_at, settings, monkeypatch, folds):
+    """The first attempts of a date bear on the one before, run after run: what was kept of that stays."""
+    monkeypatch.setattr(kept_walks, "HOUR_US", 6 * 3_600_000_000)
+    rows, arriving = over_midnight(), defaultdict[int, Rows](lambda: defaultdict(list))
+    for table, own in rows.items():
+        for row in own:
+            arriving[max(0, 1 + (instant_of(row) - DAY - timedelta(days=1)) // timedelta(seconds=30))][table].append(
+                row
+            )
+    lake = lake_at("cut")
+    for number in sorted(arriving):
+        folds.clear()
+        land(lake, arriving[number], number)
+        rebuild(lake, settings)
+        assert folds["went on"] or not number, number
+    assert contents(lake) == in_one_run(lake_at("whole"), rows, settings)
+
+
 def few() -> Rows:
     return steady(("4.9.8", "5.3.3"), seconds=200, between=2_000)
 

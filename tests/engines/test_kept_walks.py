@@ -138,6 +138,20 @@ def test_runs_that_go_on_find_what_one_run_finds(whole_of, lake_at, settings, we
     assert went_on or seed != 1
 
 
+def test_runs_around_midnight_go_on_although_the_date_before_ends_at_no_new_cut(lake_at, settings, went_on):
+    """The first reads of a date bear on the one before, run after run: what was kept of that stays."""
+    arriving: dict[int, Batch] = defaultdict(lambda: defaultdict(list))
+    for table, of_table in drawn(1).items():
+        for row in of_table:
+            arriving[max(0, 1 + (row["captured_at"] - MIDNIGHT) // timedelta(seconds=40))][table].append(row)
+    lake = lake_at("cut")
+    for number in range(5):
+        went_on.clear()
+        land(lake, arriving[number], number)
+        flag(lake, settings)
+        assert went_on or not number, number
+
+
 def test_what_is_kept_may_be_damaged_or_gone(whole_of, lake_at, settings, went_on):
     """As after a machine lost its power: a list that names files that are empty, or are not there."""
     rows, draw = drawn(1), random.Random(1)
