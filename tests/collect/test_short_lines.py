@@ -131,6 +131,22 @@ def test_an_answer_that_came_back_is_told_anew(tmp_path):
     assert [b"asBefore" in one for one in files[0].splitlines()] == [False, False, False, True]
 
 
+def test_what_a_client_said_of_itself_is_as_before_through_whichever_broker_but_a_broker_s_own_list_is_not(tmp_path):
+    def asked(kind: str, broker: str) -> bytes:
+        told = {"ts": NOW, "ts_end": NOW, "kind": kind, "subject": "g|c", "broker": broker, **ANSWERS[2]}
+        return orjson.dumps(told)
+
+    for kind, short in (("consumerRunningInfo", 1), ("consumerConnection", 0)):
+        writer = LandingWriter(tmp_path / kind, "c", short=True)
+        for broker in ("a", "b"):
+            writer.write(asked(kind, broker))
+            writer.flush()
+        writer.close()
+        (file,) = (tmp_path / kind / "admin_snapshots" / "cluster=c").iterdir()
+        assert file.read_bytes().count(b"asBefore") == short
+        assert [one.text.encode() for one in read(file.read_bytes())] == [asked(kind, "a"), asked(kind, "b")]
+
+
 def test_one_question_may_be_answered_in_any_order_before_and_after_lines_are_written(tmp_path):
     deeds = [("read", 0, 0), ("read", 0, 1), ("flush",)]
     for number, rest in enumerate(product(deeds, repeat=5)):

@@ -33,12 +33,20 @@ _SHORT = re.compile(rb'\{"ts":(\d{1,15}),"kind":\{"asBefore":("\w+")\},' + _PLAC
 _READ = re.compile(rb"\[(" + _TEXT + rb'),(\d{1,15}),(\d{1,15}),"([0-9a-f]{16})"\]')
 
 
+_OWN_WORDS = b'"consumerRunningInfo"'
+
+
 class _Question(NamedTuple):
     """What is asked, as JSON has it; ``place``: of whom, and by which collector, with a comma behind each."""
 
     kind: bytes
     subject: bytes
     place: bytes
+
+    @property
+    def asked(self) -> _Question:
+        """Without whom, where the answer is a client's own words, whichever broker passes them on."""
+        return self._replace(place=b"") if self.kind == _OWN_WORDS else self
 
     def digest(self, answer: bytes) -> bytes:
         """Of the question too: so no answer is taken for another question's."""
@@ -75,7 +83,7 @@ class Shortener:
         self._is_on = is_on
         self._last: dict[_Question, _Known] = {}
         self._fresh: dict[_Question, _Known] = {}  # of whole lines that are not written yet
-        self._short: dict[_Question, list[_Read]] = {}
+        self._short: dict[_Question, list[tuple[_Question, _Read]]] = {}
         self._bytes = 0
 
     def __call__(self, line: bytes) -> list[bytes]:
@@ -85,22 +93,23 @@ class Shortener:
             return [line]
         begun, ended, answer = int(whole[1]), int(whole[2]), whole[6]
         question = _Question(whole[3], whole[4], whole[5])
-        digest = question.digest(answer)
-        last = self._last.get(question, _Known())
-        if last.digest == digest and question not in self._fresh and begun <= ended:
-            self._short.setdefault(question, []).append(_Read(begun, ended - begun, digest))
+        asked = question.asked
+        digest = asked.digest(answer)
+        last = self._last.get(asked, _Known())
+        if last.digest == digest and asked not in self._fresh and begun <= ended:
+            self._short.setdefault(asked, []).append((question, _Read(begun, ended - begun, digest)))
             return []
-        before = self.rest() if question in self._short else []
-        self._bytes += len(answer) - self._fresh.get(question, last).size
-        self._fresh[question] = _Known(digest, len(answer))
+        before = self.rest() if asked in self._short else []
+        self._bytes += len(answer) - self._fresh.get(asked, last).size
+        self._fresh[asked] = _Known(digest, len(answer))
         return [*before, line]
 
     def rest(self) -> list[bytes]:
         """The short lines of what was as before."""
         short, self._short = self._short, {}
         of_place: dict[tuple[bytes, bytes], list[tuple[bytes, _Read]]] = {}
-        for (kind, subject, place), reads in short.items():
-            of_place.setdefault((kind, place), []).extend((subject, read) for read in reads)
+        for (kind, subject, place), read in chain.from_iterable(short.values()):
+            of_place.setdefault((kind, place), []).append((subject, read))
         return [
             _short_line(*place, reads[n : n + _READS])
             for place, reads in of_place.items()
@@ -145,7 +154,7 @@ class _Answers:
         """Take in a line."""
         self._seen += len(text)
         if whole := _WHOLE.fullmatch(text):
-            question, answer = _Question(whole[3], whole[4], whole[5]), whole[6]
+            question, answer = _Question(whole[3], whole[4], whole[5]).asked, whole[6]
             self._kept += len(answer) - len(self._last.get(question, b""))
             if self._kept > MOST_BYTES:
                 self._last, self._kept = {}, len(answer)
@@ -153,6 +162,7 @@ class _Answers:
 
     def repeated(self, question: _Question, digest: bytes) -> bytes:
         """The answer that a read repeats; where that is nowhere, an answer that says so."""
+        question = question.asked
         answer = self._last.get(question, b"")
         self._repeated += len(answer)
         is_bomb = self._repeated > max(_REPEATED_FREELY, _MOST_TIMES * self._seen)
