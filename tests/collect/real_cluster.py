@@ -7,6 +7,7 @@ import random
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -16,6 +17,7 @@ from hindsight.udfs.formats.fastjson import parse_fastjson
 from hindsight.udfs.remoting.remoting_frames import FrameDecoder, broker_addresses, encode_request
 
 JAVA = Path(__file__).parent / "java"
+HINDSIGHT = [sys.executable, "-m", "hindsight.jobs.command_line"]
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>x</groupId>
 <artifactId>x</artifactId><version>1</version><packaging>pom</packaging><dependencies>{}</dependencies></project>"""
 _DEPENDENCY = (
@@ -161,10 +163,21 @@ def sender(
 
 def create_topic(release: str, folder: Path, name_servers: str, topic: str) -> None:
     """A topic with four queues at each broker, by mqadmin."""
-    words = ["updateTopic", "-n", name_servers, "-c", "Real", "-t", topic, "-r", "4", "-w", "4"]
+    mqadmin(release, folder, name_servers, "updateTopic", "-c", "Real", "-t", topic, "-r", "4", "-w", "4")
+
+
+def mqadmin(release: str, folder: Path, name_servers: str, *words: str) -> None:
+    """One of its commands."""
     main = ["-cp", class_path(release, folder / "maven"), "org.apache.rocketmq.tools.command.MQAdminStartup"]
-    home = f"-Drocketmq.home.dir={folder / 'home'}"
-    subprocess.run(["java", *_OPTIONS, home, *main, *words], check=True, timeout=120, capture_output=True)
+    command = ["java", *_OPTIONS, f"-Drocketmq.home.dir={folder / 'home'}", *main, *words, "-n", name_servers]
+    subprocess.run(command, check=True, timeout=120, capture_output=True)
+
+
+def hindsight(*words: str) -> str:
+    """What a command of hindsight prints that ends well."""
+    done = subprocess.run([*HINDSIGHT, *words], capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def kill_broker(folder: Path, name: str) -> None:
