@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +54,8 @@ class Weighing:
         self.until, self._before = -END, dict[Hashable, Weighed]()
         self.at, self._kept = at, {until: dict[Hashable, Weighed]() for until in at}
         if told is not None:
-            self.until, self._before = pickle.loads(told)
+            with suppress(AttributeError, ImportError, TypeError):  # another state of the code wrote it
+                self.until, self._before = pickle.loads(told)
 
     def before(self, key: Hashable) -> Weighed | None:
         """What was kept of a candidate and the processes that it was asked of."""
