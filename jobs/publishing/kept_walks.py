@@ -25,7 +25,7 @@ from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.stored_table import Change
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.lake_place import file_system
-from hindsight.jobs.running.own_release import own_release
+from hindsight.jobs.running.own_release import own_build
 from hindsight.schemas import (
     SEND_ATTEMPT,
     SNAPSHOT_CAPTURE,
@@ -118,7 +118,7 @@ class KeptWalks:
 
     def begin(self, stretch: Any, firsts: Mapping[str, date]) -> dict[str, Start]:
         """The starts of clusters, of whose dates these are the first of the stretch."""
-        self._rests_on = f"{own_release()} {stretch.rests_on}"
+        self._rests_on = f"{own_build()} {stretch.rests_on}"
         versions = {table.name: stretch.lake.version(table) for table in self.inputs}
         self._versions = {name: version for name, version in versions.items() if version is not None}
         found: dict[str, Start] = {}

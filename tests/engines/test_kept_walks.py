@@ -210,6 +210,18 @@ def test_a_date_that_another_engine_or_other_settings_computed_is_walked_as_a_wh
     )
 
 
+def test_what_another_build_kept_is_not_gone_on_from(lake_at, settings, went_on, monkeypatch):
+    """Its states may be others, though its release is the same."""
+    lake = lake_at("cut")
+    *before, last = batches(drawn(1), random.Random(1), 0)
+    run_by_run(lake, before, settings)
+    went_on.clear()
+    monkeypatch.setattr(kept_walks, "own_build", lambda: "another")
+    land(lake, last, 99)
+    flag(lake, settings)
+    assert not went_on
+
+
 def test_what_stands_before_the_first_new_round_is_not_written_again(lake_at, settings, went_on):
     lake = lake_at("cut")
     *before, last = batches(drawn(1), random.Random(1), 0)
