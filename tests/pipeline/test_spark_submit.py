@@ -65,7 +65,7 @@ def archive(tmp_path_factory):
     """The archive as `make zip` makes it."""
     made = tmp_path_factory.mktemp("dist") / "hindsight.zip"
     source = tmp_path_factory.mktemp("source")
-    for package in ("hindsight", "conf", "schemas", "udfs", "jobs"):
+    for package in ("hindsight", "conf", "data_samples", "docs", "schemas", "udfs", "jobs"):
         shutil.copytree(ROOT / package, source / package, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     command = [sys.executable, "-m", "zipfile", "-c", str(made), "hindsight"]
     subprocess.run(command, cwd=source, check=True)
