@@ -199,36 +199,6 @@ def test_runs_that_go_on_find_what_one_run_finds(lake_at, settings, monkeypatch,
     assert folds["weighed on"] or (case, late) != ("contradicting", 0)  # late rows are weighed anew
 
 
-def over_midnight() -> Rows:
-    """Steady ones, of whose five minutes half lie after a midnight."""
-    later = DAY + timedelta(days=1) - BEGIN - timedelta(seconds=150)
-    found: Rows = defaultdict(list)
-    for table, rows in steady().items():
-        for row in rows:
-            moved = {name: value + later if isinstance(value, datetime) else value for name, value in row.items()}
-            date_of = TABLES[table].date_of
-            found[table].append(moved | {"event_date": moved[date_of].date()})
-    return found
-
-
-def test_runs_around_midnight_go_on_although_the_date_before_ends_at_no_new_cut(lake_at, settings, monkeypatch, folds):
-    """The first attempts of a date bear on the one before, run after run: what was kept of that stays."""
-    monkeypatch.setattr(kept_walks, "HOUR_US", 6 * 3_600_000_000)
-    rows, arriving = over_midnight(), defaultdict[int, Rows](lambda: defaultdict(list))
-    for table, own in rows.items():
-        for row in own:
-            arriving[max(0, 1 + (instant_of(row) - DAY - timedelta(days=1)) // timedelta(seconds=30))][table].append(
-                row
-            )
-    lake = lake_at("cut")
-    for number in sorted(arriving):
-        folds.clear()
-        land(lake, arriving[number], number)
-        rebuild(lake, settings)
-        assert folds["went on"] or not number, number
-    assert contents(lake) == in_one_run(lake_at("whole"), rows, settings)
-
-
 def few() -> Rows:
     return steady(("4.9.8", "5.3.3"), seconds=200, between=2_000)
 
@@ -239,6 +209,13 @@ def lost(rows: Rows) -> tuple[str, dict[str, Any]]:
 
 def started(rows: Rows) -> tuple[str, dict[str, Any]]:
     return PRODUCER_INSTANCE.name, {**rows["producer_instance"][0], "started_at": BEGIN + timedelta(seconds=40)}
+
+
+def started_otherwise(rows: Rows) -> tuple[str, dict[str, Any]]:
+    """Its choices are not those of the release that it is said to have been started with."""
+    ladder = {"latency_max_ms": [1, 2, 3], "not_available_ms": [60_000, 120_000, 240_000]}
+    told = {**rows["producer_instance"][0], "started_at": BEGIN - timedelta(seconds=1), "client_version": "4.7.1"}
+    return PRODUCER_INSTANCE.name, told | ladder
 
 
 def routed(rows: Rows) -> tuple[str, dict[str, Any]]:
@@ -273,6 +250,47 @@ def test_what_changes_what_was_believed_is_folded_whole(lake_at, settings, folds
     whole = in_one_run(lake_at("whole"), both, settings)
     assert run_by_run(lake_at("cut"), arriving, settings) == whole
     assert folds["went on"] and (folds["could not"] or change is taken_against_the_rules)
+
+
+def over_midnight(rows: Rows) -> Rows:
+    """Some that last five minutes, of which half lie after a midnight."""
+    later = DAY + timedelta(days=1) - BEGIN - timedelta(seconds=150)
+    found: Rows = defaultdict(list)
+    for table, own in rows.items():
+        for row in own:
+            moved = {name: value + later if isinstance(value, datetime) else value for name, value in row.items()}
+            found[table].append(moved | {"event_date": moved[TABLES[table].date_of].date()})
+    return found
+
+
+@pytest.mark.parametrize("change", [None, lost, started, started_otherwise, routed])
+def test_runs_around_midnight_go_on_although_the_date_before_ends_at_no_new_cut(
+    lake_at, settings, monkeypatch, folds, change
+):
+    """The first attempts of a date bear on the one before, run after run: what was kept of that stays.
+
+    ``change``: what the second run after midnight brings of the date before, that changes what was believed of it.
+    """
+    monkeypatch.setattr(kept_walks, "HOUR_US", 6 * 3_600_000_000)
+    rows, arriving = over_midnight(steady()), defaultdict[int, Rows](lambda: defaultdict(list))
+    for table, own in rows.items():
+        for row in own:
+            arriving[max(0, 1 + (instant_of(row) - DAY - timedelta(days=1)) // timedelta(seconds=30))][table].append(
+                row
+            )
+    if change is not None:
+        table, row = change(steady())
+        row = over_midnight({table: [{"cluster": "c", "ingested_at": AT, "run_id": "r", **row}]})[table][0]
+        arriving[2][table].append(row)
+        rows[table].append(row)
+    lake = lake_at("cut")
+    for number in sorted(arriving):
+        folds.clear()
+        land(lake, arriving[number], number)
+        rebuild(lake, settings)
+        assert folds["went on"] or not number or change is not None, number
+    assert folds["went on"] and not folds["could not"]  # what a change made wrong is not kept for good
+    assert contents(lake) == in_one_run(lake_at("whole"), rows, settings)
 
 
 def test_a_run_that_goes_on_cuts_only_the_last_rows_of_a_file_of_many_runs(lake_at, settings, monkeypatch, folds):
