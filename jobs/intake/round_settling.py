@@ -38,7 +38,7 @@ from hindsight.jobs.intake.round_kernels import (
     stored_captures,
 )
 from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.jobs.running.own_release import own_release
+from hindsight.jobs.running.own_release import own_build
 from hindsight.schemas import Table
 from hindsight.schemas.arrow_types import arrow_schema, row_schema
 from hindsight.udfs.consumer.capture_rounds import PROXY, ROUNDS, RoundLimits
@@ -79,7 +79,7 @@ class RoundSettling:
 
     A capture's round follows from what came before it, so rows that come change nothing of captures before the first of
     them, and what came long enough before it need not be read. That holds of dates whose stored rounds are right
-    already, which are noted with the settings under which they are.
+    already, which are noted with the settings and the build under which they are.
     """
 
     def __init__(self, lake: ArrowLake, runner: Runner, settings: Settings) -> None:
@@ -90,7 +90,7 @@ class RoundSettling:
         self._lookback_s = max(settings.drift.lookback_s, settings.rounds.max_round_s)
         self._longest, self._pause = timedelta(seconds=self._limits.max_round_s), timedelta(seconds=max(gaps.values()))
         self._first: datetime | None = None  # instant of the rows that come
-        self._rests_on = f"{own_release()} {fingerprint(settings.rounds)}"
+        self._rests_on = f"{own_build()} {fingerprint(settings.rounds)}"
 
     def reach(self, table: Table) -> Reach | None:
         """A capture or marker changes its own round, the one before, and rounds that look back on it."""

@@ -108,13 +108,20 @@ def test_rounds_are_those_of_one_run(tmp_path, settings, near, seed, late):
     assert seed or any(since is not None for since in near)
 
 
-def test_dates_are_settled_whole_once_the_settings_of_rounds_have_changed(tmp_path, settings, near):
+@pytest.mark.parametrize("what", ["settings of rounds", "build"])
+def test_dates_are_settled_whole_once_these_have_changed(tmp_path, settings, near, monkeypatch, what):
     rows = sorted(drawn(random.Random(1)), key=lambda row: row["ts"])
     land(tmp_path / "landing", "0", rows[: len(rows) // 2])
     taken_in(settings, tmp_path / "landing", tmp_path / "lake")
-    land(tmp_path / "landing", "1", rows[len(rows) // 2 : -20])
-    taken_in(settings, tmp_path / "landing", tmp_path / "lake")
-    others = settings.model_copy(update={"rounds": settings.rounds.model_copy(update={"max_round_s": 20})})
+    for name, own in (("1", rows[len(rows) // 2 : -40]), ("1 more", rows[-40:-20])):
+        land(tmp_path / "landing", name, own)
+        taken_in(settings, tmp_path / "landing", tmp_path / "lake")
+    assert near[-1] is not None
+    others = settings
+    if what == "build":
+        monkeypatch.setattr(round_settling, "own_build", lambda: "another")
+    else:
+        others = settings.model_copy(update={"rounds": settings.rounds.model_copy(update={"max_round_s": 20})})
     land(tmp_path / "landing", "2", rows[-20:])
     cut = taken_in(others, tmp_path / "landing", tmp_path / "lake")
     assert near[0] is near[-1] is None

@@ -81,21 +81,15 @@ class Kept(NamedTuple):
     removals: Mapping[int, Any]
 
     def packed(self) -> bytes:
-        """As bytes, for the same release of hindsight to read."""
+        """As bytes, for the same build of hindsight to read."""
         carried = self.state.carried
         state = self.state._replace(carried=None if carried is None else carried.cast(ATTEMPTS))
         return pickle.dumps(self._replace(state=state))
 
     @classmethod
     def of(cls, told: bytes) -> Kept:
-        """And back.
-
-        Raises: CannotGoOnError: another state of the code wrote it.
-        """
-        try:
-            kept: Kept = pickle.loads(told)
-        except (AttributeError, ImportError, TypeError) as error:
-            raise CannotGoOnError from error
+        """And back."""
+        kept: Kept = pickle.loads(told)
         carried = kept.state.carried
         return kept._replace(state=kept.state._replace(carried=None if carried is None else encoded(carried)))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Hashable, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,8 +53,7 @@ class Weighing:
         self.until, self._before = -END, dict[Hashable, Weighed]()
         self.at, self._kept = at, {until: dict[Hashable, Weighed]() for until in at}
         if told is not None:
-            with suppress(AttributeError, ImportError, TypeError):  # another state of the code wrote it
-                self.until, self._before = pickle.loads(told)
+            self.until, self._before = pickle.loads(told)
 
     def before(self, key: Hashable) -> Weighed | None:
         """What was kept of a candidate and the processes that it was asked of."""
@@ -68,7 +66,7 @@ class Weighing:
         self._kept[until][key] = weighed._replace(state=weighed.state._replace(carried=plain))
 
     def packed(self) -> dict[int, bytes]:
-        """What is kept, by instant, for the same release of hindsight to read."""
+        """What is kept, by instant, for the same build of hindsight to read."""
         return {until: pickle.dumps((until, kept)) for until, kept in self._kept.items()}
 
 
