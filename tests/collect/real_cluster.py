@@ -35,7 +35,7 @@ _LOGBACK = '<configuration><root level="OFF"/></configuration>'
 _STARTS_WITHIN_S = 90
 
 
-SERVERS_AND_TOOLS = ("broker", "namesrv", "tools")
+SERVERS_AND_TOOLS, CLIENT = ("broker", "namesrv", "tools"), ("client",)
 
 
 def class_path(release: str, folder: Path, parts: tuple[str, ...] = SERVERS_AND_TOOLS) -> str:
@@ -114,30 +114,41 @@ def looker(
     release: str, folder: Path, name_servers: str, more_groups: int = 0
 ) -> AbstractContextManager[subprocess.Popen[str]]:
     """Clients that produce and consume, and rocketmq-tools, all of one release; see ``Look.java``."""
-    return _story("Look", release, folder, name_servers, str(more_groups))
+    return java_program("Look", release, folder, name_servers, more_groups)
 
 
 def offset_story(release: str, folder: Path, name_servers: str) -> AbstractContextManager[subprocess.Popen[str]]:
     """Groups whose offsets are moved by what is written to its stdin; see ``Offsets.java``."""
-    return _story("Offsets", release, folder, name_servers)
+    return java_program("Offsets", release, folder, name_servers)
 
 
 def popping(release: str, folder: Path, name_servers: str) -> AbstractContextManager[subprocess.Popen[str]]:
     """Members of a group that let brokers assign, and a producer, of a release; see ``Pops.java``."""
-    return _story("Pops", release, folder, name_servers)
-
-
-def _story(program: str, release: str, folder: Path, *arguments: str) -> AbstractContextManager[subprocess.Popen[str]]:
-    classes = class_path(release, folder / "maven")
-    command = ["java", *_OPTIONS, f"-Duser.home={folder}", "-cp", classes, str(JAVA / f"{program}.java"), *arguments]
-    return _ready(command, folder / f"{program.lower()}.log")
+    return java_program("Pops", release, folder, name_servers)
 
 
 @contextmanager
-def _ready(command: list[str], log: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that is talked to by its stdin and stdout, from when it says that it is ready."""
+def java_program(
+    name: str,
+    release: str,
+    folder: Path,
+    *arguments: object,
+    jar: Path | None = None,
+    parts: tuple[str, ...] = SERVERS_AND_TOOLS,
+    options: tuple[str, ...] = (),
+    within: tuple[str, ...] = (),
+    log: str = "",
+) -> Iterator[subprocess.Popen[str]]:
+    """A program of ``java/`` with parts of a release, talked to by stdin and stdout, from when it says it is ready.
+
+    ``jar``: that of the recorders, if it has one; ``within``: a command that starts it; ``log``: its name, if not the
+    program's.
+    """
+    classes = class_path(release, folder / ("maven" if parts == SERVERS_AND_TOOLS else f"maven-{release}"), parts)
+    own = [f"-Duser.home={folder}", *options, "-cp", f"{jar}:{classes}" if jar else classes]
+    command = [*within, "java", *_OPTIONS, *own, str(JAVA / f"{name}.java"), *map(str, arguments)]
     with (
-        log.open("w") as errors,
+        (folder / f"{log or name.lower()}.log").open("w") as errors,
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
     ):
         try:
@@ -154,11 +165,8 @@ def sender(
 
     ``within``: a command that starts it.
     """
-    classes = f"{jar}:{class_path(release, folder / 'maven', ('client',))}"
-    group = f"pg_{release}".replace(".", "_")
-    program = [str(JAVA / "Sends.java"), name_servers, str(landing), str(folder / "truth"), group]
-    command = [*within, "java", *_OPTIONS, f"-Duser.home={folder}", *options, "-cp", classes, *program]
-    return _ready(command, folder / "sends.log")
+    given = name_servers, landing, folder / "truth", f"pg_{release}".replace(".", "_")
+    return java_program("Sends", release, folder, *given, jar=jar, parts=CLIENT, options=options, within=within)
 
 
 def create_topic(release: str, folder: Path, name_servers: str, topic: str) -> None:

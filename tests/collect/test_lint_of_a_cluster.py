@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hindsight.jobs.asking.config_lint import RULES
-from tests.collect.real_cluster import _OPTIONS, JAVA, _ready, class_path, cluster, create_topic, hindsight, mqadmin
+from tests.collect.real_cluster import CLIENT, cluster, create_topic, hindsight, java_program, mqadmin
 from tests.collect.test_send_recorder import build
 
 pytestmark = pytest.mark.soak
@@ -76,20 +76,14 @@ class Place:
     """A running cluster and a lake of what it showed."""
 
     def __init__(self, folder: Path, of: str, name_servers: str, jar: Path, stack: ExitStack) -> None:
-        self.landing, self.lake = folder / of / "landing", folder / of / "lake"
+        self.of, self.landing, self.lake = of, folder / of / "landing", folder / of / "lake"
         self._folder, self._name_servers, self._jar, self._stack = folder, name_servers, jar, stack
-        self._processes = 0
 
     def start(self, *specs: str, release: str = RELEASE) -> None:
         """A process of clients."""
-        classes = f"{self._jar}:{class_path(release, self._folder / f'maven-{release}', ('client',))}"
-        hooks = self.landing / "producer_hook" / "cluster=real"
-        program = [str(JAVA / "Configured.java"), self._name_servers, str(hooks), *specs]
-        self._processes += 1
-        log = self.landing.parent / f"clients-{self._processes}.log"
-        log.parent.mkdir(exist_ok=True)
-        home = f"-Duser.home={self._folder}"
-        self._stack.enter_context(_ready(["java", *_OPTIONS, home, "-cp", classes, *program], log))
+        given = self._name_servers, self.landing / "producer_hook" / "cluster=real", *specs
+        how = {"jar": self._jar, "parts": CLIENT, "log": f"{self.of}-{specs[0].split(';')[1]}"}
+        self._stack.enter_context(java_program("Configured", release, self._folder, *given, **how))
 
     def linted(self) -> set[tuple[str, str]]:
         """Codes and subjects that a lake of two minutes of records gives."""

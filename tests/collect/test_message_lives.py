@@ -7,23 +7,12 @@ import signal
 import subprocess
 import time
 from collections import Counter, defaultdict
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.collect.real_cluster import (
-    _OPTIONS,
-    HINDSIGHT,
-    JAVA,
-    _ready,
-    class_path,
-    cluster,
-    create_topic,
-    hindsight,
-    mqadmin,
-    told,
-)
+from tests.collect.real_cluster import HINDSIGHT, cluster, create_topic, hindsight, java_program, mqadmin, told
 from tests.collect.test_send_recorder import build
 
 pytestmark = pytest.mark.soak
@@ -31,13 +20,9 @@ pytestmark = pytest.mark.soak
 RELEASE = "5.3.3"
 
 
-@contextmanager
 def lives(folder: Path, name_servers: str, jar: Path, *consumers: str, name: str = "lives"):
-    classes = f"{jar}:{class_path(RELEASE, folder / 'maven')}"
-    program = [str(JAVA / "Lives.java"), name_servers, str(folder / "landing"), str(folder / "truth"), *consumers]
-    command = ["java", *_OPTIONS, f"-Duser.home={folder}", "-cp", classes, *program]
-    with _ready(command, folder / f"{name}.log") as process:
-        yield process
+    given = name_servers, folder / "landing", folder / "truth", *consumers
+    return java_program("Lives", RELEASE, folder, *given, jar=jar, log=name)
 
 
 def say(process, text: str) -> None:

@@ -13,22 +13,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.collect.real_cluster import (
-    _OPTIONS,
-    HINDSIGHT,
-    JAVA,
-    _ready,
-    class_path,
-    cluster,
-    create_topic,
-    hindsight,
-)
+from tests.collect.real_cluster import CLIENT, HINDSIGHT, cluster, create_topic, hindsight, java_program
 from tests.collect.test_send_recorder import build
 
 pytestmark = pytest.mark.soak
 
 SERVERS, OLD, NEW = "5.3.3", "4.9.8", "5.3.3"
 GROUP, TOPIC, MEMBERS = "g_roll", "Rolled", ("m-0", "m-1", "m-2")
+SPEC = f"consumer;{GROUP};{TOPIC};*;AVG;{{}}"
 SWEEP_S = 1
 HEARD_S = 8  # from when a member has stopped, or started, until what the others hold is looked at; 1.5 s are predicted
 CALM_S = 20
@@ -48,11 +40,9 @@ class Rollout:
         self._folder, self._name_servers, self._jar = folder, name_servers, jar
 
     def member(self, name: str, release: str, stack: ExitStack) -> Any:
-        classes = f"{self._jar}:{class_path(release, self._folder / f'maven-{release}', ('client',))}"
-        spec = f"consumer;{GROUP};{TOPIC};*;AVG;{name}"
-        program = [str(JAVA / "Configured.java"), self._name_servers, str(self._folder / "hooks"), spec]
-        command = ["java", *_OPTIONS, f"-Duser.home={self._folder}", "-cp", classes, *program]
-        return stack.enter_context(_ready(command, self._folder / f"{name}-{release}.log"))
+        given, log = (self._name_servers, self._folder / "hooks", SPEC.format(name)), f"{name}-{release}"
+        program = java_program("Configured", release, self._folder, *given, jar=self._jar, parts=CLIENT, log=log)
+        return stack.enter_context(program)
 
     def collecting(self, landing: Path, *options: str) -> list[str]:
         asked = ["--name-server", self._name_servers, "--every", str(SWEEP_S), *options]
