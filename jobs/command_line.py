@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -241,12 +242,24 @@ def asked(arguments: list[str]) -> Callable[..., object]:
         for completed in _completed():
             of_one(completed)
         return partial(app, args=arguments, prog_name="hindsight")
+    others = _of_today(name, others)
     is_for_spark = is_submitted() or any(word.startswith(_FOR_SPARK) for word in others)
     with nullcontext() if is_for_spark else pandas_when_asked():
         found = app_of(name)
     if len(found.registered_commands) > 1:
-        return partial(found, args=arguments, prog_name="hindsight")
+        return partial(found, args=[name, *others], prog_name="hindsight")
     return partial(found, args=others, prog_name=f"hindsight {name}")
+
+
+def _of_today(name: str, words: list[str]) -> list[str]:
+    """The words of a command with ``--json`` in place of ``--format json``, as some called it before; it is told."""
+    said = "\0".join(("", *words, ""))
+    now = re.sub("(?<=\0)--format[=\0]json\0", "--json\0", said)
+    if name in ("compare", "replay", "what-if"):
+        now = re.sub("(?<=\0)--format[=\0]text\0", "", now)
+    if now != said:
+        sys.stderr.write("hindsight: --format json is called --json now; the next release does not know it.\n")
+    return now.split("\0")[1:-1]
 
 
 def _completed() -> list[str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hindsight.conf.settings import Settings
 from hindsight.jobs.command_line import main
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Footprint
+from hindsight.jobs.engines.asker import Record
 from hindsight.jobs.engines.upkeep import Upkeep, upkeep_of
 from hindsight.jobs.publishing.publication_record import renew
 from hindsight.jobs.publishing.upkeep_of_runs import clear_away
@@ -81,13 +81,13 @@ def _cells(each: Maintained) -> tuple[str, ...]:
     return each.table, *sizes, reached
 
 
-def as_json(found: list[Maintained]) -> Iterator[str]:
-    """One JSON object a table."""
+def as_values(found: list[Maintained]) -> Iterator[Record]:
+    """A row a table."""
     for each in found:
-        row: dict[str, Any] = {"table": each.table}
+        row: Record = {"table": each.table}
         for when, footprint in (("before", each.before), ("after", each.after)):
             row[when] = footprint._asdict() | {"oldest_at": footprint.oldest_at.isoformat()}
-        yield json.dumps(row)
+        yield row
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ QUERY = "SELECT consumer_group, codes, opened_at, severity = 'HIGH' AS severe, l
         (("drift", "--group", "nobody"), WRONG_USAGE),
         (("sql", QUERY), DONE),
         (("sql", "SELECT * FROM open_incident"), WRONG_USAGE),
-        (("sql", "SELECT * FROM drift_incident VERSION AS OF 0", "--format", "json"), DONE),
+        (("sql", "SELECT * FROM drift_incident VERSION AS OF 0", "--json"), DONE),
         (("explain", "allocation_drift", "topic = 'x'"), WRONG_USAGE),
         (("check", "--table", "group_round"), DONE),
         (("check", "--table", "send_attempt"), WRONG_USAGE),
@@ -194,7 +194,7 @@ def test_an_answer_is_a_table_json_csv_or_parquet(lake, tmp_path):
     ]
     expected = {"consumer_group": "g", "codes": ["ORPHAN_QUEUE"], "opened_at": "2026-01-05T10:00:00.250000Z"}
     expected |= {"severe": True, "lag_now": None, "half": 0.5}
-    (line,) = hindsight("sql", QUERY, "--lake", lake.root, "--format", "json").stdout.splitlines()
+    (line,) = hindsight("sql", QUERY, "--lake", lake.root, "--json").stdout.splitlines()
     assert json.loads(line) == expected
     (fields,) = csv.DictReader(io.StringIO(hindsight("sql", QUERY, "--lake", lake.root, "--format", "csv").stdout))
     assert fields == {
@@ -226,11 +226,12 @@ def test_a_table_shows_a_hundred_rows_and_says_that_there_are_more_and_a_machine
     assert few[3:] == ["|0    |", "|1    |", "+-----+", "only showing top 2 rows"]
     whole = hindsight("sql", many, "--lake", lake.root, "--limit", "250").stdout.splitlines()
     assert whole[-1] == "+-----+"
-    for form in ("json", "csv"):
-        lines = hindsight("sql", many, "--lake", lake.root, "--format", form).stdout.splitlines()
-        assert len(lines) == 250 + (form == "csv")
-        lines = hindsight("sql", many, "--lake", lake.root, "--format", form, "--limit", "3").stdout.splitlines()
-        assert len(lines) == 3 + (form == "csv")
+    for form, heads in (("--json", 0), ("--format=csv", 1)):
+        lines = hindsight("sql", many, "--lake", lake.root, form).stdout.splitlines()
+        assert len(lines) == 250 + heads
+        lines = hindsight("sql", many, "--lake", lake.root, form, "--limit", "3").stdout.splitlines()
+        assert len(lines) == 3 + heads
+    assert hindsight("sql", many, "--lake", lake.root, "--json", "--format=csv").returncode == WRONG_USAGE
 
 
 def test_parquet_is_not_written_to_a_terminal(lake):

@@ -71,7 +71,7 @@ def demo_lake(tmp_path_factory) -> Path:
 
 
 def test_the_base_makes_the_samples_lake_and_answers(demo_lake):
-    asked = without(ABSENT, "sql", "SELECT count(*) AS n FROM current_drift", "--lake", demo_lake, "--format", "json")
+    asked = without(ABSENT, "sql", "SELECT count(*) AS n FROM current_drift", "--lake", demo_lake, "--json")
     assert json.loads(asked.stdout)["n"] > 0, asked.stderr
     assert without(ABSENT, "drift", "--lake", demo_lake, "--fail-on", "high").returncode == 1
 
@@ -200,9 +200,7 @@ def test_each_command_in_a_fresh_environment(fresh, tmp_path):
 
     for words in IN_ORDER:
         if "INCIDENT" in words:
-            meant["INCIDENT"] = json.loads(hindsight("sql", OPEN, "--lake", "lake", "--format", "json").stdout)["ids"][
-                0
-            ]
+            meant["INCIDENT"] = json.loads(hindsight("sql", OPEN, "--lake", "lake", "--json").stdout)["ids"][0]
         done = hindsight(*words)
         assert (done.returncode, "Traceback" in done.stderr) == (0, False), (words, done.stderr[-2000:])
         assert hindsight(words[0], "--help").returncode == 0

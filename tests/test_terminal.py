@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from hindsight.jobs.asking.open_drift import DriftFoundError, as_json, told
+from hindsight.jobs.asking.open_drift import DriftFoundError, told
 from hindsight.jobs.asking.sql_output import write_answer
 from hindsight.jobs.explaining.explanation import Section
 from hindsight.jobs.running.exit_codes import exit_code
-from hindsight.jobs.running.terminal import legible, say, wrapped, write
+from hindsight.jobs.running.terminal import legible, say, wrapped, write, write_json
 
 NAME = "\x1b[2Ja\x9b31mb\u202ec\u2028d\x07e\x7f\nno open incident\r"
 SHOWN = "\\u001b[2Ja\\u009b31mb\\u202ec\\u2028d\\u0007e\\u007f\\u000ano open incident\\u000d"
@@ -52,7 +52,7 @@ def test_open_incidents_are_told_in_their_own_lines_only(capsys):
     assert first.startswith("As of") and not empty and lines[0].startswith("HIGH  ")
     assert all(line.startswith("    ") for line in lines[1:])
     assert said.replace("\n", "").replace(" ", "").count(SHOWN.replace(" ", "")) == 3
-    write(as_json([incident]))
+    write_json([incident])
     (line,) = capsys.readouterr().out.splitlines()
     assert json.loads(line)["consumer_group"] == NAME  # escaped as JSON does it: a machine reads the name itself
     assert line == legible(line)

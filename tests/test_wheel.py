@@ -98,7 +98,7 @@ def test_a_pipeline_runs_from_elsewhere(installed, tmp_path):
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "lake" / "report.html").stat().st_size > 100_000
     query = "SELECT count(*) AS n FROM current_drift"
-    asked = installed.run("hindsight", "sql", query, "--lake", "lake", "--format", "json", cwd=tmp_path)
+    asked = installed.run("hindsight", "sql", query, "--lake", "lake", "--json", cwd=tmp_path)
     assert json.loads(asked.stdout)["n"] > 0, asked.stderr
     code = "from hindsight import Lake; print(len(Lake('lake').view('current_drift').arrow()))"
     read = installed.run("python", "-c", code, cwd=tmp_path)

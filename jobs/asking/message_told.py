@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
-from typing import Any
 
 from hindsight.jobs.asking.message_life import FAILED, Message, printed_offset, topic_of, why_no_place
 from hindsight.jobs.engines.asker import Asker, Record, records
@@ -108,28 +106,22 @@ def as_values(message: Message) -> Record:
         "msg_id": message.msg_id,
         "found_by": message.found_by,
         "place": place,
-        "stored_at": _text(message.stored_at),
+        "stored_at": message.stored_at,
         "verdict": message.verdict and message.verdict._asdict(),
-        "attempts": [{name: _text(row[name]) for name in _SHOWN} for row in message.attempts],
+        "attempts": [{name: row[name] for name in _SHOWN} for row in message.attempts],
         "printed": [
-            {name: _text(row[name]) for name in _PRINTED} | {"offset": printed_offset(message, row)}
-            for row in message.printed
+            {name: row[name] for name in _PRINTED} | {"offset": printed_offset(message, row)} for row in message.printed
         ],
         "groups": {
             group: {
                 "verdicts": [each._asdict() for each in found],
                 "deliveries": [
-                    {name: _text(value) for name, value in one._asdict().items() if name != "place"}
-                    for one in life.deliveries
+                    {name: value for name, value in one._asdict().items() if name != "place"} for one in life.deliveries
                 ],
-                "moved": [{"at": _text(at), "told": line} for at, line in moved(life)],
-                "passed": [_text(each) for each in passed(life)],
-                "owners": [{name: _text(value) for name, value in one._asdict().items()} for one in life.owners],
+                "moved": [{"at": at, "told": line} for at, line in moved(life)],
+                "passed": list(passed(life)),
+                "owners": [one._asdict() for one in life.owners],
             }
             for group, (life, found) in message.groups.items()
         },
     }
-
-
-def _text(value: Any) -> Any:
-    return value.isoformat(sep=" ") if isinstance(value, datetime) else value

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
 from fnmatch import fnmatchcase
 from itertools import groupby
-from typing import Any
 
 from hindsight.conf.failure import DRIFT_FOUND, WRONG_USAGE, ExpectedError
 from hindsight.jobs.asking.runbook import entry_of
@@ -167,12 +165,6 @@ def told(incidents: list[Record], until: datetime, unknown: Sequence[Record] = (
         yield "no open incident of what was judged" if unknown else "no open incident"
 
 
-def as_json(incidents: list[Record]) -> Iterator[str]:
-    """One JSON object a line, columns of the view."""
-    for row in incidents:
-        yield json.dumps(row, default=_text, ensure_ascii=False)
-
-
 def refuse(incidents: list[Record], at_least: str) -> None:
     """Raises: DriftFoundError: one of the incidents has the severity ``at_least`` or a worse one."""
     bad = SEVERITIES[: SEVERITIES.index(at_least) + 1]
@@ -188,7 +180,3 @@ def refuse(incidents: list[Record], at_least: str) -> None:
 def _who(incident: Record) -> str:
     """The group; of servers the broker or the name server."""
     return str(incident["consumer_group"] or incident["cause_key"])
-
-
-def _text(value: Any) -> str:
-    return f"{value.isoformat()}Z" if hasattr(value, "isoformat") else str(value)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import csv
-import json
 import sys
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
-from decimal import Decimal
 from io import StringIO
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hindsight.jobs.engines.asker import as_records
-from hindsight.jobs.running.terminal import columns, laid_out, legible, upright, widths_of
+from hindsight.jobs.running.terminal import columns, json_text, laid_out, legible, plain, upright, widths_of
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 Format = Literal["table", "json", "csv", "parquet"]
@@ -80,12 +78,7 @@ def _cell(value: Any, *, is_nested: bool = False) -> str:
 
 def _json_lines(rows: pa.RecordBatchReader) -> Iterator[str]:
     for record in _records(rows):
-        yield json_record(record)
-
-
-def json_record(record: dict[str, Any]) -> str:
-    """A row as JSON; an instant as ISO 8601 has it."""
-    return json.dumps(record, default=_text, ensure_ascii=False)
+        yield json_text(record)
 
 
 def _csv_lines(rows: pa.RecordBatchReader) -> Iterator[str]:
@@ -103,18 +96,12 @@ def _csv_line(fields: list[Any]) -> str:
 
 def _field(value: Any) -> Any:
     if isinstance(value, (dict, list)):
-        return json.dumps(value, default=_text, ensure_ascii=False)
+        return json_text(value)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str) and value.startswith(_FORMULA):
         return f"'{value}"  # a spreadsheet would run it
-    return _text(value) if isinstance(value, date) else value
-
-
-def _text(value: Any) -> str | float:
-    if isinstance(value, Decimal):
-        return float(value)
-    return f"{value.isoformat()}Z" if isinstance(value, datetime) else str(value)
+    return plain(value) if isinstance(value, date) else value
 
 
 def _records(rows: pa.RecordBatchReader) -> Iterator[dict[str, Any]]:

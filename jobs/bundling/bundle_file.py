@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -270,10 +270,29 @@ class NotIntoTheLakeError(ExpectedError):
     exit_code = WRONG_USAGE
 
 
+class Written(NamedTuple):
+    """A bundle's file: its dates, and how many rows of each table are in it."""
+
+    file: str
+    bytes: int
+    first: date
+    last: date
+    inputs: dict[str, int]
+    claims: dict[str, int]
+
+    def told(self) -> Iterator[str]:
+        """For people."""
+        yield f"{self.file}: {self.bytes} bytes, {self.first} to {self.last}"
+        for word, tables in (("inputs", self.inputs), ("claims", self.claims)):
+            yield f"{word}: {', '.join(f'{rows} {table}' for table, rows in tables.items())}"
+        yield "Every claimed row was derived again from these inputs under the new names, and is what the lake holds."
+        yield "Look into it before you send it: instants, counts and releases stay as they are (docs/bundle.md)."
+
+
 def written_bundle(
     asker: Asker, settings: Settings, what: str, where: str | None, first: date | None, output: Path
-) -> Iterator[str]:
-    """Lines for the terminal; the file is whole or not there.
+) -> Written:
+    """Write it; the file is whole or not there.
 
     Raises: NothingToBundleError, NotOneRowError, DoesNotFollowError, NotIntoTheLakeError.
     """
@@ -289,8 +308,8 @@ def written_bundle(
     finally:
         partial.unlink(missing_ok=True)
     days = bundle.dates.dates
-    yield f"{output}: {len(content)} bytes, {days[0]} to {days[-1]}"
-    for word, tables in (("inputs", bundle.inputs), ("claims", bundle.claims)):
-        yield f"{word}: {', '.join(f'{len(rows)} {table.name}' for table, rows in tables.items() if len(rows))}"
-    yield "Every claimed row was derived again from these inputs under the new names, and is what the lake holds."
-    yield "Look into it before you send it: instants, counts and releases stay as they are (docs/bundle.md)."
+    inputs, claims = (
+        {table.name: len(rows) for table, rows in tables.items() if len(rows)}
+        for tables in (bundle.inputs, bundle.claims)
+    )
+    return Written(str(output), len(content), days[0], days[-1], inputs, claims)

@@ -36,6 +36,8 @@ _GRACE_S = 10.0  # for the sweep that is under way when somebody says stop
 
 # Told after a sweep that another will follow: how many there were, and how to give the open file its final name.
 OnSweep = Callable[[int, Callable[[], None]], None]
+# Told after each sweep, the last one too: what it was.
+Swept = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,9 @@ class Plan:
 class Collector:
     """``run`` is the whole of it; ``stop`` lets the sweep under way end, a second ``stop`` cuts it."""
 
-    def __init__(self, plan: Plan, on_sweep: OnSweep | None = None) -> None:
+    def __init__(self, plan: Plan, on_sweep: OnSweep | None = None, swept: Swept | None = None) -> None:
         self._plan = plan
-        self._on_sweep = on_sweep
+        self._on_sweep, self._swept = on_sweep, swept
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         self._stop_at = math.inf
@@ -153,7 +155,10 @@ class Collector:
 
     def _told(self, number: int, facts: dict[str, Any]) -> None:
         late = {"late": f"the sweep took longer than --every {self._plan.every_s:g}"} if facts["late_s"] else {}
-        tell("sweep", cluster=self._plan.cluster, round=number, **facts, **late)
+        told = {"cluster": self._plan.cluster, "round": number, **facts, **late}
+        tell("sweep", **told)
+        if self._swept is not None:
+            self._swept(told)
         if self._plan.metrics is None:
             return
         try:
@@ -186,11 +191,11 @@ def write_sweep_metrics(
     replace_metrics(path, registry)
 
 
-def run_collector(plan: Plan) -> bool:
+def run_collector(plan: Plan, swept: Swept | None = None) -> bool:
     """Collect until all is done or a signal says stop; whether one did. Raises: as ``Collector.run``."""
 
     async def collect() -> bool:
-        collector, loop = Collector(plan), asyncio.get_running_loop()
+        collector, loop = Collector(plan, swept=swept), asyncio.get_running_loop()
         with handled_by(lambda *_: loop.call_soon_threadsafe(collector.stop)):
             return await collector.run()
 

@@ -17,6 +17,8 @@ from hindsight.jobs.collect.collector import Plan, run_collector
 from hindsight.jobs.collect.landing_writer import Limits
 from hindsight.jobs.collect.server import Manners, split_address
 from hindsight.jobs.collect.shard import Shard, shard_of
+from hindsight.jobs.commands.command_options import Json
+from hindsight.jobs.running.terminal import write_json
 from hindsight.udfs.remoting.remoting_frames import Credentials, CredentialsError, credentials_of, read_credentials
 
 _CLUSTER = re.compile(r"[A-Za-z0-9_.\-]{1,255}")
@@ -114,11 +116,16 @@ def with_options_of(
     return give
 
 
+def _as_lines(as_lines: Json = False) -> bool:
+    """How ``collect`` tells of its sweeps; ``watch`` tells of runs alone."""
+    return as_lines
+
+
 @app.command("collect")
-@with_options_of(plan_of)
-def collect_command(**options: Any) -> None:
+@with_options_of(plan_of, _as_lines)
+def collect_command(as_lines: bool, **options: Any) -> None:
     """Ask name servers and brokers who consumes what, again and again; read-only, no Java."""
-    run_collector(plan_of(**options))
+    run_collector(plan_of(**options), (lambda told: write_json([told])) if as_lines else None)
 
 
 def _name_servers(text: str) -> tuple[str, ...]:

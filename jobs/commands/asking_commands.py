@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import difflib
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -25,11 +24,11 @@ from hindsight.jobs.commands.command_options import (
     To,
     dates_of,
 )
-from hindsight.jobs.engines.asker import Asker, BadQueryError
+from hindsight.jobs.engines.asker import Asker, BadQueryError, Record
 from hindsight.jobs.engines.engine_choice import Engine, chosen_engine
 from hindsight.jobs.running.places import absolute, file_to_write
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.jobs.running.terminal import columns, say, write
+from hindsight.jobs.running.terminal import columns, say, write, write_json
 from hindsight.schemas import TABLES
 
 if TYPE_CHECKING:
@@ -48,6 +47,7 @@ def render(
     landing: Annotated[str | None, typer.Option(help="Not used: accepted because every job accepts it.")] = None,
     first: From = None,
     last: To = None,
+    as_lines: Json = False,
     settings: SettingsFile = None,
     engine: EngineName = None,
     master: Master = None,
@@ -57,9 +57,12 @@ def render(
 
     context = RunContext(absolute(landing or lake), dates_of(first, last))
     with _asking("render-report", lake, settings, engine, master) as (asker, loaded):
-        with context.step("render_report"):
-            page = render_report.written(asker, loaded, context)
-        write([f"Report: {page}"])
+        with context.step("render_report") as step:
+            step.facts["page"] = render_report.written(asker, loaded, context)
+        if as_lines:
+            write_json([context.told(step)])
+        else:
+            write([f"Report: {step.facts['page']}"])
 
 
 @app.command()
@@ -69,8 +72,9 @@ def sql(
         str | None, typer.Argument(help="One SQL statement, e.g. 'SELECT * FROM current_drift'; without it: a prompt.")
     ] = None,
     form: Annotated[
-        Format, typer.Option("--format", help="What to write: a table, JSON lines, CSV or Parquet.")
+        Literal["table", "csv", "parquet"], typer.Option("--format", help="What to write: a table, CSV or Parquet.")
     ] = "table",
+    as_lines: Json = False,
     output: Annotated[
         Path | None, typer.Option(dir_okay=False, callback=file_to_write, help="File to write to; else stdout.")
     ] = None,
@@ -80,13 +84,16 @@ def sql(
     limit: Annotated[int | None, typer.Option(min=1, help=f"Rows to write; else {_ROWS} of a table, or all.")] = None,
 ) -> None:
     """Run a query over tables and views, in DuckDB's SQL, or in Spark's with --engine spark."""
-    most = limit or (_ROWS if form == "table" else None)
+    if as_lines and form != "table":
+        raise typer.BadParameter(f"--json and --format {form} contradict each other.")
+    shown: Format = "json" if as_lines else form
+    most = limit or (_ROWS if shown == "table" else None)
     text = query if query is not None or sys.stdin.isatty() else sys.stdin.read()
     with _reading("sql", lake, settings, engine, master) as asker:
 
         def answer(text: str) -> None:
-            one_more = most + 1 if most and form == "table" else most
-            write_answer(asker.answer(text, one_more), form, output, most=most)
+            one_more = most + 1 if most and shown == "table" else most
+            write_answer(asker.answer(text, one_more), shown, output, most=most)
 
         if text is None:
             from hindsight.jobs.asking.sql_prompt import ask
@@ -106,14 +113,24 @@ def explain_command(
     as_story: Annotated[
         bool, typer.Option("--story", help="Of an incident: what happened in order, as Markdown for a ticket.")
     ] = False,
+    as_lines: Json = False,
     settings: SettingsFile = None,
     engine: EngineName = None,
     master: Master = None,
 ) -> None:
     """Show the inputs of one incident, window, verdict or drift row, so that you can redo it by hand."""
     from hindsight.jobs.asking.incident_story import story
-    from hindsight.jobs.explaining.explain_row import EXPLAINED, NotOneRowError, explain, incident_named, the_row
+    from hindsight.jobs.explaining.explain_row import (
+        EXPLAINED,
+        NotOneRowError,
+        as_values,
+        explain,
+        incident_named,
+        the_row,
+    )
 
+    if as_story and as_lines:
+        raise typer.BadParameter("--story is Markdown; leave out --json, or --story for the rows of which it tells.")
     if where is not None and what not in EXPLAINED:
         raise typer.BadParameter(f"{what!r} cannot be explained; one of {', '.join(EXPLAINED)} can.")
     if where is None and what in EXPLAINED:
@@ -131,7 +148,10 @@ def explain_command(
             sections = explain(asker, *named)
         except NotOneRowError as error:
             raise typer.BadParameter(str(error)) from error
-        say("\n\n".join(section.text(columns()) for section in sections).split("\n"))
+        if as_lines:
+            write_json([as_values(*named, sections)])
+        else:
+            say("\n\n".join(section.text(columns()) for section in sections).split("\n"))
 
 
 @app.command("message")
@@ -157,7 +177,7 @@ def message_command(
             raise typer.BadParameter(f"no send and no consumption is recorded of a message of the {what} {name!r}.")
         for place, message in enumerate(found):
             if as_lines:
-                write([json.dumps(as_values(message), ensure_ascii=False)])
+                write_json([as_values(message)])
             else:
                 say([*([""] if place else []), *told(message, asker)])
 
@@ -173,6 +193,7 @@ def bundle_command(
         "bundle.zip"
     ),
     first: From = None,
+    as_lines: Json = False,
     settings: SettingsFile = None,
 ) -> None:
     """Write the inputs of one incident, window or verdict into a file to hand on: with other names, and proved."""
@@ -181,9 +202,13 @@ def bundle_command(
 
     with _asking("bundle", lake, settings, "local", None) as (asker, loaded):
         try:
-            say(written_bundle(asker, loaded, what, where, first and first.date(), output))
+            done = written_bundle(asker, loaded, what, where, first and first.date(), output)
         except NotOneRowError as error:
             raise typer.BadParameter(str(error)) from error
+        if as_lines:
+            write_json([done._asdict()])
+        else:
+            say(done.told())
 
 
 @app.command("metrics")
@@ -252,7 +277,6 @@ def drift(
 ) -> None:
     """Show the incidents that are open now, the worst first."""
     from hindsight.jobs.asking.open_drift import (
-        as_json,
         judged_until,
         not_judged,
         open_incidents,
@@ -264,8 +288,10 @@ def drift(
     with _reading("drift", lake, settings, engine, master) as asker:
         until = judged_until(asker, cluster=cluster, group=group)
         found = open_incidents(asker, cluster=cluster, group=group)
-        unknown = [] if as_lines else not_judged(asker, cluster=cluster, group=group)
-        write(as_json(found) if as_lines else told(found, until, unknown))
+        if as_lines:
+            write_json(found)
+        else:
+            write(told(found, until, not_judged(asker, cluster=cluster, group=group)))
         require_published(asker.lake)
         if fail_on:
             refuse(found, fail_on)
@@ -290,7 +316,7 @@ def lint_command(
     with _asking("lint", lake, settings, engine, master) as (asker, loaded):
         found = lint(asker, loaded.lint.accept, cluster=cluster)
         if as_lines:
-            write(json.dumps(one, ensure_ascii=False) for one in found)
+            write_json(found)
         else:
             say(told(found))
         if fail_on:
@@ -321,13 +347,18 @@ def check(
         )
     with _asking("check", lake, settings, engine, master) as (asker, _):
         results = check_quality.run(asker, context, table or ())
-        for result in results:
-            shown = "ok" if result["success"] else f"FAILED ({result['severity']}): {result['observed']}"
-            line = f"{result['table']}: {result['expectation']}: {shown}"
-            (write if as_lines else say)([json.dumps(result, ensure_ascii=False) if as_lines else line])
+        if as_lines:
+            write_json(results)
+        else:
+            say(map(_checked, results))
         failed = failures(results)
         if failed:
             raise GateFailedError(f"{len(failed)} critical expectation(s) failed: {told(failed)}")
+
+
+def _checked(result: Record) -> str:
+    shown = "ok" if result["success"] else f"FAILED ({result['severity']}): {result['observed']}"
+    return f"{result['table']}: {result['expectation']}: {shown}"
 
 
 def require_lake(lake: str) -> None:

@@ -33,6 +33,7 @@ from hindsight.jobs.engines.asker import BadQueryError, Record, as_records
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.explaining.explain_row import EXPLAINED, NotOneRowError, explain, incident_named, the_row
+from hindsight.jobs.explaining.explain_row import as_values as explained
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.scenarios.other_release import command_of
 from hindsight.jobs.scenarios.planned_rollout import Asked, planned
@@ -78,9 +79,8 @@ class Questions:
                 raise BadQueryError(
                     f"there is no such incident, or no such table; tables: {', '.join(sorted(EXPLAINED))}"
                 )
-            sections = explain(asker, *named)
-        told = {section.title: {"words": section.words, "rows": section.rows[:most]} for section in sections}
-        return _told({"row_of": {"table": named[0], "where": named[1]}, **told}, most)
+            told = explained(*named, explain(asker, *named), most)
+        return _told(told, most)
 
     def story(self, incident_id: str) -> str:
         """An incident in order, as Markdown; each line ends with the table and key of its row."""
@@ -125,7 +125,7 @@ class Questions:
         words += [f"--settings={self._settings}"] if self._settings else []
         command = [*command_of(sys.executable), "what-if", "asked", "--lake", str(self._own)]
         with Popen(
-            [*command, "--format=json", *words],
+            [*command, "--json", *words],
             stdin=DEVNULL,
             stdout=PIPE,
             stderr=PIPE,

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from hindsight.conf.settings import Settings
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs import flag_allocation_drift, rebuild_availability
-from hindsight.jobs.commands.command_options import From, SettingsFile, To, dates_of
+from hindsight.jobs.commands.command_options import From, Json, SettingsFile, To, dates_of
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.engines.runner import Runner
@@ -27,7 +27,7 @@ from hindsight.jobs.publishing.publication import Derivation
 from hindsight.jobs.running.places import absolute, without_password
 from hindsight.jobs.running.run_context import DateRange, RunContext
 from hindsight.jobs.running.scratch_folder import ScratchFolder
-from hindsight.jobs.running.terminal import say, write
+from hindsight.jobs.running.terminal import say, write_json
 from hindsight.jobs.scenarios.derived_again import derive_again, opened_scenario
 from hindsight.jobs.scenarios.difference_causes import Causes, Side, derived_side, published_side
 from hindsight.jobs.scenarios.lake_version import LakeAsOf, lake_version
@@ -38,7 +38,7 @@ from hindsight.jobs.scenarios.table_differences import (
     DateDifferences,
     LakesDifferError,
     NothingComparedError,
-    as_json,
+    as_values,
     compared,
     days_of,
     told,
@@ -205,8 +205,6 @@ class Question:
         return list(compared(before, after, causes, self.dates))
 
 
-Form = Literal["text", "json"]
-
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -239,7 +237,7 @@ def compare(
     is_agreed: Annotated[bool, typer.Option("--yes", help="Publish without asking.")] = False,
     first: From = None,
     last: To = None,
-    form: Annotated[Form, typer.Option("--format", help="For people, or a line of JSON for each row.")] = "text",
+    as_lines: Json = False,
 ) -> None:
     """Say which derived rows appear, vanish or flip: between two lakes, under other settings, by another release.
 
@@ -265,17 +263,17 @@ def compare(
     )
     question.refuse_what_does_not_fit()
     if publish:
-        _list_and_publish(question, form, is_agreed=is_agreed)
+        _list_and_publish(question, as_lines=as_lines, is_agreed=is_agreed)
         return
     if is_agreed:
         raise typer.BadParameter("--yes belongs to --publish.")
     answer = question.answer()
-    _list(answer, form)
+    _list(answer, as_lines=as_lines)
     if answer.found:
         raise LakesDifferError(f"{answer.rows} rows differ.")
 
 
-def _list_and_publish(question: Question, form: Form, *, is_agreed: bool) -> None:
+def _list_and_publish(question: Question, *, as_lines: bool, is_agreed: bool) -> None:
     """List what the settings change; the lake is held until that is published, so it is what was listed."""
     question.refuse_to_publish_other_than_is_listed()
     if not is_agreed and not sys.stdin.isatty():
@@ -283,7 +281,7 @@ def _list_and_publish(question: Question, form: Form, *, is_agreed: bool) -> Non
     root, settings = question.derivable().root, question.settings
     with held(None, root, RunContext(root)) as context:
         answer = question.answer()
-        _list(answer, form)
+        _list(answer, as_lines=as_lines)
         if not answer.found:
             typer.echo("Nothing differs, so nothing was published.", err=True)
             return
@@ -296,5 +294,8 @@ def _list_and_publish(question: Question, form: Form, *, is_agreed: bool) -> Non
                 typer.echo(f"Published: {done.dates} dates, {done.rows} rows of {name}.", err=True)
 
 
-def _list(answer: Answer, form: Form) -> None:
-    (write if form == "json" else say)(as_json(answer) if form == "json" else told(answer))
+def _list(answer: Answer, *, as_lines: bool) -> None:
+    if as_lines:
+        write_json(as_values(answer))
+    else:
+        say(told(answer))

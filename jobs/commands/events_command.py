@@ -27,12 +27,11 @@ from hindsight.jobs.engines.opened import opened
 from hindsight.jobs.lake.lake_lease import held
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.jobs.running.terminal import say, write
+from hindsight.jobs.running.terminal import say, write, write_json
 from hindsight.jobs.telling.delivery import CURSORS, Cursors, deliver, first_number
 from hindsight.jobs.telling.incident_noting import (
     LAST,
     Start,
-    as_json,
     note_events,
     noted_rows,
     number_before,
@@ -43,7 +42,7 @@ from hindsight.jobs.telling.incident_noting import (
     wanted,
 )
 from hindsight.jobs.telling.sinks import Sink, SinkError, cursor_name, sink_of
-from hindsight.udfs.telling.event_forms import events_of
+from hindsight.udfs.telling.event_forms import as_values, events_of
 
 _RENAMED = "hindsight: --to is called --sink now, as --to is a date elsewhere; the next release does not know it.\n"
 
@@ -129,7 +128,7 @@ def _show(
     everything = wanted(events, behind, severity, with_backfill=True)
     shown = everything if with_backfill else wanted(events, behind, severity, with_backfill=False)
     if as_lines:
-        write(as_json(shown))
+        write_json(as_values(*one) for one in shown)
     else:
         say(told(shown, len(everything) - len(shown)))
     if start is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -32,7 +31,7 @@ from hindsight.jobs.publishing.last_run import folders_at_rest, holds_input, las
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import RunContext, Step
 from hindsight.jobs.running.run_metrics import write_metrics
-from hindsight.jobs.running.terminal import say, write
+from hindsight.jobs.running.terminal import say, write_json
 from hindsight.schemas import INGESTED_FILE
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -80,7 +79,7 @@ def _add(job: str) -> None:
         if metrics:
             write_metrics(metrics, done)
         if as_lines:
-            write(json.dumps({"run_id": context.run_id, "job": step.job, **step.facts}) for step in done)
+            write_json(map(context.told, done))
         else:
             say(_ended(said, shown, done))
 

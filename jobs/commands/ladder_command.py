@@ -10,14 +10,14 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
-from hindsight.jobs.asking.sql_output import json_record, table
+from hindsight.jobs.asking.sql_output import table
 from hindsight.jobs.commands.asking_commands import require_lake
 from hindsight.jobs.commands.command_options import From, Json, LakeThere, To, dates_of
 from hindsight.jobs.engines.asker import BadQueryError, Record
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.running.places import absolute
-from hindsight.jobs.running.terminal import columns, legible, say, write
+from hindsight.jobs.running.terminal import columns, legible, say, write_json
 from hindsight.jobs.scenarios.weighed_ladders import weighed
 from hindsight.udfs.not_available_duration import LadderTooShortError
 
@@ -52,7 +52,7 @@ def ladder(
         except (BadQueryError, LadderTooShortError) as error:
             raise typer.BadParameter(str(error)) from error
     if as_lines:
-        write(map(json_record, rows))
+        write_json(rows)
     else:
         say(_told(rows))
 

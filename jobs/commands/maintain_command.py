@@ -12,7 +12,7 @@ from hindsight.jobs.engines.engine_choice import chosen_engine
 from hindsight.jobs.engines.opened import opened
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.jobs.running.terminal import say, write
+from hindsight.jobs.running.terminal import say, write_json
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -36,4 +36,7 @@ def maintain_command(
     ):
         found = maintain.run_on(held.lake, loaded, held.context)
         step.facts["tables"] = len(found)
-    (write if as_lines else say)(maintain.as_json(found) if as_lines else maintain.told(found))
+    if as_lines:
+        write_json(maintain.as_values(found))
+    else:
+        say(maintain.told(found))

@@ -6,7 +6,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -16,9 +16,10 @@ from hindsight.jobs.bundling.derived_again import derived_again, own_rows
 from hindsight.jobs.bundling.made_bundle import Bundle, as_table
 from hindsight.jobs.bundling.renamed_rows import DIGESTS, settings_of
 from hindsight.jobs.bundling.subject import differences
+from hindsight.jobs.commands.command_options import Json
 from hindsight.jobs.engines.arrow_columns import NullInColumnError
 from hindsight.jobs.engines.runner import KernelFailedError
-from hindsight.jobs.running.terminal import say, write
+from hindsight.jobs.running.terminal import say, write_json
 from hindsight.schemas import Table
 from hindsight.udfs.bundles.new_names import GivenRing
 
@@ -111,13 +112,12 @@ def told(bundle: Bundle, verdicts: Sequence[Verdict], different: Sequence[str], 
             yield f"  {_word(verdict)}  {_row(verdict)}{_how(verdict)}"
 
 
-def as_json(bundle: Bundle, verdicts: Sequence[Verdict], different: Sequence[str]) -> Iterator[str]:
-    """A line of JSON for each note and each row."""
-    for sentence in different:
-        yield json.dumps({"note": sentence})
+def as_values(bundle: Bundle, verdicts: Sequence[Verdict], different: Sequence[str]) -> Iterator[Row]:
+    """Each note, and each row with its verdict."""
+    yield from ({"note": sentence} for sentence in different)
     for verdict in verdicts:
         row = verdict.claimed or verdict.derived or {}
-        line = {
+        yield {
             "verdict": _word(verdict),
             "table": verdict.table.name,
             "named": is_named(bundle, verdict),
@@ -126,7 +126,6 @@ def as_json(bundle: Bundle, verdicts: Sequence[Verdict], different: Sequence[str
             "claimed": verdict.claimed is not None,
             "derived": verdict.derived is not None,
         }
-        yield json.dumps(line, default=str)
 
 
 def _word(verdict: Verdict) -> str:
@@ -158,16 +157,14 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command("replay", help=__doc__)
 def replay(
     bundle: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A file that `hindsight bundle` wrote.")],
-    form: Annotated[
-        Literal["text", "json"], typer.Option("--format", help="For people, or a line of JSON for each row.")
-    ] = "text",
     every: Annotated[bool, typer.Option("--all", help="Each row, not only those that differ.")] = False,
+    as_lines: Json = False,
 ) -> None:
     """Needs no lake, and writes nothing but what it prints."""
     found, manifest = unpacked(bundle)
     verdicts, different = replayed(found), differences(manifest)
-    if form == "json":
-        write(as_json(found, verdicts, different))
+    if as_lines:
+        write_json(as_values(found, verdicts, different))
     else:
         say(told(found, verdicts, different, every=every))
     lacking = sum(not verdict.is_same for verdict in verdicts)

@@ -14,7 +14,7 @@ import typer
 
 from hindsight.conf.settings_file import load_premises, load_settings
 from hindsight.jobs import rebuild_availability
-from hindsight.jobs.asking.sql_output import json_record, table
+from hindsight.jobs.asking.sql_output import table
 from hindsight.jobs.commands.asking_commands import require_lake
 from hindsight.jobs.commands.command_options import From, Json, LakeThere, SettingsFile, To, dates_of
 from hindsight.jobs.commands.what_if_command import effects, made
@@ -24,7 +24,7 @@ from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.what_ifs import drop
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import DateRange, RunContext
-from hindsight.jobs.running.terminal import columns, legible, say, write
+from hindsight.jobs.running.terminal import columns, legible, say, write_json
 from hindsight.jobs.scenarios.planned_rollout import Asked, planned
 from hindsight.udfs.client_families import JAVA
 
@@ -81,7 +81,7 @@ def upgrade(
     if producer_group is not None:
         rows += _avoided(absolute(lake), asked, producer_group, dates_of(first, last), settings, rows)
     if as_lines:
-        write(map(json_record, rows))
+        write_json(rows)
     else:
         say(_told(rows))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,9 +18,9 @@ import typer
 from hindsight.conf.settings import Settings
 from hindsight.conf.settings_file import PremiseError, PremisesFile, load_premises, load_settings, microseconds
 from hindsight.jobs import flag_allocation_drift, rebuild_availability
-from hindsight.jobs.asking.sql_output import json_record, table
-from hindsight.jobs.commands.command_options import From, LakeRoot, SettingsFile, To, dates_of
-from hindsight.jobs.engines.asker import as_records, query
+from hindsight.jobs.asking.sql_output import table
+from hindsight.jobs.commands.command_options import From, Json, LakeRoot, SettingsFile, To, dates_of
+from hindsight.jobs.engines.asker import Record, as_records, query
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.runner import Runner
@@ -29,7 +29,7 @@ from hindsight.jobs.lake.what_ifs import WHAT_IFS, checked_name, drop, remember,
 from hindsight.jobs.publishing.publication import Derivation
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import NoSuchDatesError, RunContext
-from hindsight.jobs.running.terminal import say, write
+from hindsight.jobs.running.terminal import say, write, write_json
 from hindsight.jobs.scenarios.derived_again import derive_again, opened_scenario
 from hindsight.udfs.allocation import UnknownStrategyError, resolve_strategy
 from hindsight.udfs.release_profiles import UnknownReleaseError, profile_for
@@ -175,9 +175,7 @@ def what_if(
     settings: SettingsFile = None,
     first: From = None,
     last: To = None,
-    form: Annotated[
-        Literal["text", "json"], typer.Option("--format", help="For people, or a line of JSON for each row.")
-    ] = "text",
+    as_lines: Json = False,
 ) -> None:
     """Derive recorded dates again under premises, and say what would differ; published tables are only read.
 
@@ -188,7 +186,11 @@ def what_if(
     if name is None:
         if given or remove:
             raise typer.BadParameter("a what-if needs a name: hindsight what-if NAME --lake LAKE --suppose ...")
-        write(_listed(root, form))
+        there = what_ifs(None, root)
+        if as_lines:
+            write_json({"name": one, **note} for one, note in there.items())
+        else:
+            write(_listed(root, there))
     elif remove:
         if given:
             raise typer.BadParameter("--drop takes no premises.")
@@ -197,8 +199,8 @@ def what_if(
         read, loaded = load_premises(given), load_settings(settings)
         context, derivations = RunContext(root, dates_of(first, last)), [job.derivation for job in _JOBS]
         done = made(root, checked_name(name), read, loaded, context, derivations)
-        if form == "json":
-            write(_as_json(root, name, loaded))
+        if as_lines:
+            write_json(_as_values(root, name, loaded, done.not_computed))
         else:
             say(_told(root, name, loaded, done.not_computed))
 
@@ -210,11 +212,7 @@ def _text(premises: Path) -> str:
         raise typer.BadParameter(f"{str(premises)!r} cannot be read: {error.strerror}.") from error
 
 
-def _listed(root: str, form: str) -> Iterator[str]:
-    there = what_ifs(None, root)
-    if form == "json":
-        yield from (json.dumps({"name": name, **note}, ensure_ascii=False) for name, note in there.items())
-        return
+def _listed(root: str, there: Mapping[str, Record]) -> Iterator[str]:
     if not there:
         yield f"There is no what-if in {root}."
     for name, note in there.items():
@@ -247,7 +245,8 @@ def _shares(rows: pa.Table) -> Iterator[str]:
         yield f"  Not known: {group}, {topic}, {rounds} rounds: {reason}"
 
 
-def _as_json(root: str, name: str, settings: Settings) -> Iterator[str]:
+def _as_values(root: str, name: str, settings: Settings, not_computed: int) -> Iterator[Record]:
     for effect, rows in effects(root, name, settings):
-        for row in as_records(rows):
-            yield json_record({"effect": effect, **row})
+        yield from ({"effect": effect, **row} for row in as_records(rows))
+    if not_computed:
+        yield {"effect": "not_computed", "dates": not_computed}

@@ -6,6 +6,8 @@ the list of brokers; a drift row from the lists, rules and answers of its round.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hindsight.jobs.engines.asker import Asker, BadQueryError, Record, records
 from hindsight.jobs.explaining.explained_choice import explained_choice, explained_send, explained_window
 from hindsight.jobs.explaining.explained_finding import (
@@ -44,6 +46,12 @@ def explain(asker: Asker, table: str, where: str) -> list[Section]:
     """
     row = the_row(asker, table, where)
     return [Section(f"The row of {table}", "", [row]), *EXPLAINED[table](asker, row)]
+
+
+def as_values(table: str, where: str, sections: Sequence[Section], most: int | None = None) -> Record:
+    """The same for a machine: sections by title, each with the words and at most so many of the rows."""
+    told = {section.title: {"words": section.words, "rows": section.rows[:most]} for section in sections}
+    return {"row_of": {"table": table, "where": where}, **told}
 
 
 def incident_named(asker: Asker, incident: str) -> tuple[str, str] | None:

@@ -135,6 +135,10 @@ class RunContext:
             step.facts["seconds"] = seconds_since(begun)
             tell("ends", **step.facts)
 
+    def told(self, step: Step) -> dict[str, Any]:
+        """What a job of the run did, for a machine."""
+        return {"run_id": self.run_id, "job": step.job, **step.facts}
+
 
 def seconds_since(begun: float) -> float:
     """Seconds since an instant of the monotonic clock, to a tenth."""

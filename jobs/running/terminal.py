@@ -5,11 +5,15 @@ Names and messages come from whoever wrote the input; an escape sequence in them
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
 
 # Control characters (C0 but for the tab, DEL, C1), line ends of Unicode, what turns the writing direction, and halves
 # of surrogate pairs, which no stream can write.
@@ -34,6 +38,27 @@ def write(lines: Iterable[str]) -> None:
     is_seen = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     shown = (_SEVERITY.sub(_coloured, legible(line), count=1) if is_seen else legible(line) for line in lines)
     sys.stdout.writelines(f"{line}\n" for line in shown)
+
+
+def write_json(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print rows for a machine, one JSON object a line; whoever reads them from a pipe has them at once."""
+    write(map(json_text, rows))
+    sys.stdout.flush()
+
+
+def json_text(value: Any) -> str:
+    """A row, or what is nested in one, as JSON; an instant as ISO 8601 has it."""
+    return json.dumps(value, default=plain, ensure_ascii=False)
+
+
+def plain(value: Any) -> str | float:
+    """What JSON has no form for, as a number or as text."""
+    if isinstance(value, Decimal):
+        return float(value)
+    if not isinstance(value, datetime):
+        return str(value)
+    at = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+    return f"{at.isoformat()}Z"
 
 
 def _coloured(found: re.Match[str]) -> str:

@@ -7,7 +7,6 @@ are outside. DuckDB does it, in columns, and on disk where they do not fit into 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Set
 from contextlib import closing
 from datetime import date
@@ -20,7 +19,7 @@ import pyarrow.dataset as ds
 
 from hindsight.conf.failure import DIFFERENCES_FOUND, WRONG_USAGE, ExpectedError
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
-from hindsight.jobs.engines.asker import as_records
+from hindsight.jobs.engines.asker import Record, as_records
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
 from hindsight.jobs.running.scratch_folder import own_scratch
@@ -216,12 +215,12 @@ def told(answer: Answer) -> Iterator[str]:
             yield f"  {row['change']}: {_named(one.table, row)}{_what(row)}"
 
 
-def as_json(answer: Answer) -> Iterator[str]:
-    """For programs: a line for each row that differs."""
+def as_values(answer: Answer) -> Iterator[Record]:
+    """For programs: each row that differs."""
     for one in answer.found:
         for row in as_records(one.found):
             causes = [cause._asdict() for cause in one.causes[row["cluster"]]]
-            yield json.dumps({"table": one.table.name, **row, "causes": causes}, default=str, ensure_ascii=False)
+            yield {"table": one.table.name, **row, "causes": causes}
 
 
 def _counted(changes: pa.Array | pa.ChunkedArray) -> str:

@@ -5,7 +5,6 @@ A run that ends before that commit has noted nothing, and the next one notes the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -28,7 +27,7 @@ from hindsight.schemas import (
     PRODUCER_REPLAY,
 )
 from hindsight.schemas.arrow_types import row_schema
-from hindsight.udfs.telling.event_forms import as_text, as_values, events_of, is_as_bad, rows_of
+from hindsight.udfs.telling.event_forms import as_text, events_of, is_as_bad, rows_of
 from hindsight.udfs.telling.incident_news import Clock, Event, Incident, news, told_by
 from hindsight.udfs.telling.told_incidents import (
     ISOLATION,
@@ -211,9 +210,3 @@ def told(events: Sequence[Numbered], hidden: int) -> Iterator[str]:
         yield "no event"
     if hidden:
         yield f"and {hidden} of history (backfill), which --with-backfill shows"
-
-
-def as_json(events: Sequence[Numbered]) -> Iterator[str]:
-    """One JSON object a line."""
-    for number, event in events:
-        yield json.dumps(as_values(number, event), ensure_ascii=False)

@@ -78,6 +78,15 @@ def test_once_is_one_sweep_and_one_file_and_a_line_of_its_log(tmp_path):
     assert told["event"] == "sweep" and told["requests"] == told["lines"] - 2 > 10
 
 
+def test_each_sweep_is_a_json_line_for_who_reads_stdout(tmp_path):
+    code, out, err = against(FakeCluster(), tmp_path, "--rounds", "2", "--every", "0.1", "--json")
+    told = [json.loads(line) for line in out.splitlines()]
+    assert code == 0 and [line["round"] for line in told] == [0, 1]
+    assert all(line["cluster"] == "c" and line["requests"] == line["lines"] - 2 for line in told)
+    logged = [json.loads(line) for line in err.splitlines()]
+    assert [{name: each[name] for name in line} for line, each in zip(told, logged, strict=True)] == told
+
+
 def test_it_loads_neither_spark_nor_what_makes_tables():
     code = """
 import atexit, sys

@@ -72,7 +72,7 @@ def held(lake: Path) -> dict[tuple[str, int], list[tuple[float, set[str]]]]:
     query = f"""SELECT broker_name, queue_id, EPOCH(o.round_at) AS seen_at, LIST(DISTINCT client_id) AS owners
     FROM queue_ownership o WHERE consumer_group = '{GROUP}' AND topic = '{TOPIC}' AND NOT dropped
     GROUP BY ALL ORDER BY seen_at"""
-    rows = hindsight("sql", query, "--lake", str(lake), "--format", "json")
+    rows = hindsight("sql", query, "--lake", str(lake), "--json")
     sweeps = {json.loads(row)["seen_at"] for row in rows.splitlines()}
     found: dict[tuple[str, int], dict[float, set[str]]] = defaultdict(lambda: {at: set() for at in sorted(sweeps)})
     for row in map(json.loads, rows.splitlines()):

@@ -25,7 +25,7 @@ COUNTS = (
 def seen(lake: Path) -> tuple[dict[str, int], str]:
     """What a question sees from Python and from the command, which agree; and what the command says beside."""
     (from_python,) = hindsight.Lake(lake).sql(COUNTS).arrow().to_pylist()
-    done = command("sql", "--lake", lake, COUNTS, "--format", "json")
+    done = command("sql", "--lake", lake, COUNTS, "--json")
     assert json.loads(done.stdout) == from_python
     return from_python, done.stderr
 

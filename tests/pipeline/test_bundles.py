@@ -119,7 +119,7 @@ def test_the_commands_write_a_file_and_replay_it(asker, settings_file, tmp_path)
     options = ["--lake", asker.lake.root, "--settings", str(settings_file), "--output", str(file)]
     assert "is what the lake holds" in told("bundle", row["incident_id"], *options)
     assert "drift_incident: 1 same, 0 differ" in told("replay", str(file))
-    (first, *_) = told("replay", str(file), "--format", "json").splitlines()
+    (first, *_) = told("replay", str(file), "--json").splitlines()
     assert json.loads(first)
 
 

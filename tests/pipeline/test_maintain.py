@@ -242,7 +242,7 @@ def test_what_delta_prints_while_it_vacuums_can_be_silenced(spark, tmp_path):
 @pytest.mark.soak
 def test_a_lake_without_tables_is_said_to_have_none(spark, settings, tmp_path):
     found = maintain.run(spark, settings, RunContext(str(tmp_path)), str(tmp_path))
-    assert (found, list(maintain.told(found)), list(maintain.as_json(found))) == (
+    assert (found, list(maintain.told(found)), list(maintain.as_values(found))) == (
         [],
         ["the lake has no table yet"],
         [],
@@ -256,7 +256,7 @@ def test_a_person_reads_a_table_and_a_machine_json_lines(done):
     assert len({len(line) for line in lines}) == 1
     assert f"{done['send_attempt'].before.files} -> {done['send_attempt'].after.files}" in line
     assert f"{done['send_attempt'].before.rows:,}" in line and "version 0, " in line
-    rows = {row["table"]: row for row in map(json.loads, maintain.as_json(list(done.values())))}
+    rows = {row["table"]: row for row in maintain.as_values(list(done.values()))}
     assert rows["quarantine"]["before"]["rows"] > rows["quarantine"]["after"]["rows"]
     assert datetime.fromisoformat(rows["quarantine"]["after"]["oldest_at"]).tzinfo is not None
 

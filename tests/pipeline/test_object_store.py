@@ -62,7 +62,7 @@ def test_a_rerun_publishes_nothing_and_upkeep_loses_nothing(store, tmp_path):
 
 
 def test_questions_are_answered(store):
-    rows = json.loads(check(store, "sql", "--lake", LAKE, "--format", "json", "SELECT COUNT(*) n FROM group_round"))
+    rows = json.loads(check(store, "sql", "--lake", LAKE, "--json", "SELECT COUNT(*) n FROM group_round"))
     assert rows[0]["n"] > 100 if isinstance(rows, list) else rows["n"] > 100
     assert "g_mix" in check(store, "drift", "--lake", LAKE)
 

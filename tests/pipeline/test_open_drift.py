@@ -18,7 +18,6 @@ from hindsight.jobs.asking.open_drift import (
     DriftFoundError,
     HalfPublishedError,
     NothingJudgedError,
-    as_json,
     judged_until,
     not_judged,
     open_incidents,
@@ -34,6 +33,7 @@ from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.publishing.publication_record import begin_commits, record
 from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.run_context import DateRange, NoSuchDatesError, RunContext
+from hindsight.jobs.running.terminal import json_text
 
 LAST = datetime(2026, 11, 21, 9, 34, 56)  # the capture's last round
 CHECKED = ("broker_availability_window", "window_confirmation", "expected_allocation", "allocation_drift")
@@ -71,7 +71,7 @@ def test_that_nothing_is_open_is_not_said_of_groups_that_nobody_judged(asker):
 
 
 def test_machines_get_the_same_rows(incidents):
-    rows = [json.loads(line) for line in as_json(incidents)]
+    rows = [json.loads(json_text(row)) for row in incidents]
     assert [row["incident_id"] for row in rows] == [row["incident_id"] for row in incidents]
     assert all(row["opened_at"].endswith("Z") and isinstance(row["codes"], list) for row in rows)
 

@@ -20,4 +20,4 @@ def compare(*arguments: Any, code: int) -> subprocess.CompletedProcess[str]:
 
 def rows_of(*arguments: Any) -> list[dict[str, Any]]:
     """The rows that differ, of which there are some."""
-    return [json.loads(line) for line in compare(*arguments, "--format", "json", code=1).stdout.splitlines()]
+    return [json.loads(line) for line in compare(*arguments, "--json", code=1).stdout.splitlines()]

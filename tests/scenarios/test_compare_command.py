@@ -47,7 +47,7 @@ def test_rows_that_were_changed_are_told_and_no_others(of_groups, tmp_path):
     flipped["verdict"] = "ok" if flipped["verdict"] != "ok" else "drift"
     schema = lake.rows(GROUP_ROUND, where=Where(dates=[at])).schema
     lake.replace_dates(GROUP_ROUND, pa.Table.from_pylist([flipped, *kept], schema), [at])
-    found = [json.loads(line) for line in run(of_groups, copy, "--format", "json", code=1).splitlines()]
+    found = [json.loads(line) for line in run(of_groups, copy, "--json", code=1).splitlines()]
     assert sorted((one["table"], one["change"]) for one in found) == [
         ("group_round", "flips"),
         ("group_round", "vanishes"),
@@ -67,11 +67,11 @@ def test_rows_that_were_changed_are_told_and_no_others(of_groups, tmp_path):
 def test_what_other_settings_say_is_what_a_run_with_them_publishes(of_groups, settings_file, tmp_path):
     other = tmp_path / "other.toml"
     other.write_text(settings_file.read_text() + "\n[timing.opens]\nORPHAN_QUEUE = { rounds = 9, age_s = 0 }\n")
-    told = run(of_groups, "--settings", other, "--format", "json", code=1)
+    told = run(of_groups, "--settings", other, "--json", code=1)
     assert {json.loads(line)["table"] for line in told.splitlines()} >= {"allocation_drift", "drift_incident"}
     lake = tmp_path / "lake"
     run_here(load_settings(other), SAMPLES, lake, OF_CONSUMERS)
-    assert sorted(run(of_groups, lake, "--format", "json", code=1).splitlines()) == sorted(told.splitlines())
+    assert sorted(run(of_groups, lake, "--json", code=1).splitlines()) == sorted(told.splitlines())
 
 
 def test_a_place_without_tables_is_refused(of_groups, tmp_path):

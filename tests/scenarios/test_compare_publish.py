@@ -17,7 +17,7 @@ def test_what_was_listed_is_published(of_groups, settings_file, tmp_path):
     lake, other = tmp_path / "lake", tmp_path / "other.toml"
     shutil.copytree(of_groups, lake)
     other.write_text(settings_file.read_text() + "\n[timing.opens]\nORPHAN_QUEUE = { rounds = 9, age_s = 0 }\n")
-    listed = compare(lake, "--settings", other, "--publish", "--yes", "--format", "json", code=0)
+    listed = compare(lake, "--settings", other, "--publish", "--yes", "--json", code=0)
     assert "Published: " in listed.stderr
     found = [json.loads(line) for line in listed.stdout.splitlines()]
     assert found and sorted(map(json.dumps, found)) == sorted(map(json.dumps, rows_of(of_groups, lake)))

@@ -25,11 +25,11 @@ def test_a_what_if_from_its_premise_to_its_end(sampled, tmp_path):
     assert "|4 to 4     |4 to 4    |" in told and "Nothing differs." in told
     found = [
         json.loads(line)
-        for line in run("what-if", "circle", "--lake", sampled, "--suppose", CIRCLE, "--format", "json").splitlines()
+        for line in run("what-if", "circle", "--lake", sampled, "--suppose", CIRCLE, "--json").splitlines()
     ]
     assert {row["effect"] for row in found} == {"shares", "findings"}
     assert {row["consumer_group"] for row in found if row["effect"] == "shares"} == {"g_avg"}
-    every = [json.loads(line) for line in run("what-if", "--lake", sampled, "--format", "json").splitlines()]
+    every = [json.loads(line) for line in run("what-if", "--lake", sampled, "--json").splitlines()]
     (listed,) = [one for one in every if one["name"] == "circle"]
     assert listed["premises"]["group"][0]["strategy"] == "AVG_BY_CIRCLE"
     assert "circle  made " in run("what-if", "--lake", sampled)
@@ -39,15 +39,14 @@ def test_a_what_if_from_its_premise_to_its_end(sampled, tmp_path):
         "USING (cluster, event_date, collector, consumer_group, topic, round_at) WHERE topic = 'OracleOrders' AND "
         "consumer_group = 'g_avg' GROUP BY ALL"
     )
-    answer = json.loads(run("sql", "--lake", sampled, "--format", "json", asked))
+    answer = json.loads(run("sql", "--lake", sampled, "--json", asked))
     assert answer == {"strategy": "AVG", "would": "AVG_BY_CIRCLE", "rounds": 34}
     views = json.loads(
         run(
             "sql",
             "--lake",
             sampled / "what_if" / "circle",
-            "--format",
-            "json",
+            "--json",
             "SELECT COUNT(*) AS n FROM expected_queue",
         )
     )
@@ -58,7 +57,7 @@ def test_a_what_if_from_its_premise_to_its_end(sampled, tmp_path):
 
 def test_where_nothing_is_supposed_nothing_differs(sampled):
     assert run("what-if", "same", "--lake", sampled).count("Nothing differs.") == 4
-    assert run("what-if", "same", "--lake", sampled, "--format", "json") == ""
+    assert run("what-if", "same", "--lake", sampled, "--json") == ""
     run("what-if", "same", "--lake", sampled, "--drop")
 
 
