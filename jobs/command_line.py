@@ -61,7 +61,7 @@ COMMANDS = {
         _RUN,
     ),
     "collect": Listed(
-        "hindsight.jobs.collect.command",
+        f"{_OTHER}collect_command",
         "Ask name servers and brokers who consumes what, again and again; read-only, no Java.",
         _COLLECT,
     ),

@@ -18,8 +18,8 @@ import typer
 from hindsight.conf.failure import DONE, INTERRUPTED
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.collect.collector import CollectorThread, Plan
-from hindsight.jobs.collect.command import plan_of, with_options_of
 from hindsight.jobs.collect.failures import CollectError
+from hindsight.jobs.commands.collect_command import plan_of, with_options_of
 from hindsight.jobs.commands.command_options import EngineName, Json, LakeRoot, Master, SettingsFile, SinkNames
 from hindsight.jobs.engines.engine_choice import chosen_engine
 from hindsight.jobs.engines.kept_between_runs import KeptBetweenRuns, kept_between_runs

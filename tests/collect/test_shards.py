@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from hindsight.jobs.collect.cluster_view import Wanted
 from hindsight.jobs.collect.collector import Collector, Plan, write_sweep_metrics
-from hindsight.jobs.collect.command import app
 from hindsight.jobs.collect.shard import Shard, shard_of
+from hindsight.jobs.commands.collect_command import app
 from hindsight.udfs.remoting.remoting_frames import topics_of_group
 from tests.collect import virtual_time
 from tests.collect.fake_servers import (
