@@ -13,12 +13,20 @@ from typing import Any
 
 import pyspark  # noqa: F401  # loaded before Great Expectations, which else has nothing for Spark in this process
 import pytest
+from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from tests.random_examples import SOAKING
 
-# No test is timed: on a busy machine an example takes as long as it takes.
-hypothesis_settings.register_profile("untimed", deadline=None, max_examples=100 if SOAKING else 25)
+# No test is timed: on a busy machine an example takes as long as it takes, its drawing too. Other examples are for
+# soak: what `make test` says of a commit, it says again.
+hypothesis_settings.register_profile(
+    "untimed",
+    deadline=None,
+    max_examples=100 if SOAKING else 25,
+    derandomize=not SOAKING,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 hypothesis_settings.load_profile("untimed")
 
 os.environ["TZ"] = "UTC"
