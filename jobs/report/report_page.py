@@ -11,6 +11,7 @@ import base64
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -262,9 +263,13 @@ def instant(ms: int | None) -> str:
 
 
 def breakable(text: object) -> str:
-    """A name that may go on in the next line where a reader would break it, or where its run of letters is long."""
-    parts = _BREAKS.split(str(text)) if len(str(text)) > _FITS else [str(text)]
-    return Markup("<wbr>").join(part[n : n + _LONGEST] for part in parts for n in range(0, len(part), _LONGEST))
+    """Words that may go on in the next line where a reader would break them, or where a run of letters is long."""
+    return Markup(" ").join(Markup("<wbr>").join(_pieces(word)) for word in str(text).split(" "))
+
+
+def _pieces(word: str) -> Iterator[str]:
+    for part in _BREAKS.split(word) if len(word) > _FITS else [word]:
+        yield from (part[n : n + _LONGEST] for n in range(0, len(part), _LONGEST))
 
 
 def count(number: float | None) -> str:

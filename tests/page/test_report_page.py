@@ -122,6 +122,8 @@ def test_a_window_and_a_cell_refer_to_their_names_by_place():
         ("10.0.0.1@22341#25", ["10.0.0.1@", "22341#", "25"]),
         ("RemotingTimeoutException", ["Remoting", "Timeout", "Exception"]),
         ("<b>" + "x" * 20, ["&lt;b&gt;" + "x" * 10, "x" * 10]),
+        ("rebalanced at 09:30:41: it joined", ["rebalanced at 09:30:41: it joined"]),
+        ("a member of order_service", ["a member of order_", "service"]),
     ],
 )
 def test_a_name_may_go_on_in_the_next_line_where_a_reader_would_break_it(name, parts):

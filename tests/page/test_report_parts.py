@@ -62,20 +62,22 @@ def rendered(lake, settings):
 
 
 def titled(said: dict[str, str], what: str) -> str:
-    (file,) = [file for file, text in said.items() if f"<title>{what}: hindsight report</title>" in text]
+    (file,) = [file for file, text in said.items() if f"<title>{what} of oracle: hindsight report</title>" in text]
     return file
 
 
 def test_each_group_and_broker_has_a_page_that_the_first_one_leads_to(rendered, lake):
     first, said, _ = rendered(1)
     asker = LocalAsker(LocalLake(str(lake), retention_days=7))
-    groups = {row["consumer_group"] for row in records(asker, "SELECT DISTINCT consumer_group FROM group_round")}
-    brokers = {row["broker_name"] for row in records(asker, "SELECT DISTINCT broker_name FROM send_attempt")}
-    assert len(groups) > 5 and len(brokers) == 3 and len(said) == len(groups) + len(brokers)
+    groups = records(asker, "SELECT DISTINCT cluster, consumer_group FROM group_round")
+    brokers = records(asker, "SELECT DISTINCT cluster, broker_name FROM send_attempt")
+    assert len(groups) > 5 and len(brokers) == 3 + 2 and len(said) == len(groups) + len(brokers)
     assert {*LINK.findall(first)} == said.keys()
     page = said[titled(said, "group g_mix")].replace("<wbr>", "")
     assert "MIXED_STRATEGY" in page and "g_avg" not in page
-    windows = records(asker, "SELECT client_id FROM broker_availability_window WHERE broker_name = 'broker-a'")
+    windows = records(
+        asker, "SELECT client_id FROM broker_availability_window WHERE broker_name = 'broker-a' AND cluster = 'oracle'"
+    )
     page = Elements(said[titled(said, "broker broker-a")])
     assert all(row["client_id"] in "".join(page.text) for row in windows)
     assert "script" not in page.tags
