@@ -35,8 +35,11 @@ def send(process, kind: str, topic: str, tag: str, count: int) -> None:
     told(process, "done")
 
 
-TOPICS = ("Plain", "Tagged", "Failing", "Dead", "Slow", "Killed", "Skipped", "Mixed", "Ordered", "Stalled")
-# group;topic;tags;failures;seconds;strategy;orderly
+TOPICS = (
+    *("Plain", "Tagged", "Failing", "Dead", "Slow", "Killed", "Skipped", "Mixed", "Ordered", "Stalled"),
+    *("Cast", "Popped", "Repopped"),
+)
+# group;topic;tags;failures;seconds;strategy;orderly[;way]
 STEADY = (
     "g_plain;Plain;*;0;0;AVG;false",
     "g_tagged;Tagged;a;0;0;AVG;false",
@@ -48,6 +51,10 @@ STEADY = (
     "g_mixed;Mixed;*;0;0;CIRCLE;false",
     "g_ordered;Ordered;*;0;0;AVG;true",
     "g_stalled;Stalled;*;0;0;AVG;false",
+    "g_cast;Cast;*;0;0;AVG;false;broadcast",
+    "g_cast;Cast;*;0;0;AVG;false;broadcast",
+    "g_popped;Popped;*;0;0;AVG;false;pop",
+    "g_repopped;Repopped;*;1;0;AVG;false;pop",
 )
 
 
@@ -76,6 +83,9 @@ def play(folder: Path) -> None:
         send(producer, "slow", "Slow", "a", 3)
         send(producer, "mixed", "Mixed", "a", 16)
         send(producer, "ordered", "Ordered", "a", 6)
+        send(producer, "cast", "Cast", "a", 4)
+        send(producer, "popped", "Popped", "a", 4)
+        send(producer, "repopped", "Repopped", "a", 2)
         send(producer, "killed", "Killed", "a", 4)
         send(producer, "skipped", "Skipped", "a", 120)  # five seconds each: most wait
         os.kill(victim.pid, signal.SIGKILL)
@@ -112,6 +122,7 @@ class Truth:
                 self.tried[msg_id].add(name)
 
 
+MEMBERS_OF_CAST = 2
 GROUPS = {"tag": "g_tagged", "tx": "g_plain"} | dict.fromkeys(("batch", "delay", "oneway", "plain"), "g_plain")
 
 
@@ -125,6 +136,8 @@ def expected(kind: str, msg_id: str, truth: Truth) -> set[str]:
         return {"consumed_once"}
     group = group_of(kind)
     times = truth.consumed[(group, msg_id)]
+    if kind == "cast":  # each member consumes all
+        return {"consumed_once"} if times == MEMBERS_OF_CAST else {"not_consumed_yet"}
     if times:
         return {"consumed_once"} if times == 1 else {"consumed_twice"}
     if group in truth.tried[msg_id]:
@@ -146,6 +159,8 @@ def test_every_life_is_told_as_the_applications_lived_it(played):
     assert not wrong
     assert sum(times for (group, _), times in truth.consumed.items() if group == "g_plain") == 8 + 3 * 2 + 6
     assert {"consumed_once", "consumed_twice", "dead_letter", "filtered", "lost"} <= set(seen)
+    lived = Counter(kind for msg_id, kind in truth.kinds.items() if truth.consumed[(group_of(kind), msg_id)])
+    assert (lived["cast"], lived["popped"], lived["repopped"]) == (4, 4, 2)
 
 
 def check(folder: Path, truth: Truth) -> tuple[list, Counter]:

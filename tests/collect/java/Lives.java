@@ -7,13 +7,17 @@ import org.apache.rocketmq.client.consumer.rebalance.*;
 import org.apache.rocketmq.client.producer.*;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.*;
+import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
+import org.apache.rocketmq.remoting.protocol.route.BrokerData;
+import org.apache.rocketmq.remoting.protocol.subscription.SubscriptionGroupConfig;
+import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 import rocketmq.hindsight.*;
 
 /**
  * A process of the lives of messages, with both recorders: consumers as its arguments say, told what to send on stdin.
  *
- * Arguments: name servers, landing folder, truth file, then consumers: group;topic;tags;failures;seconds;strategy;orderly.
- * A listener fails so many times for each message and sleeps so many seconds. Lines: "send KIND TOPIC TAG N", "end".
+ * Arguments: name servers, landing folder, truth file, then consumers: group;topic;tags;failures;seconds;strategy;orderly[;way].
+ * A listener fails so many times for each message and sleeps so many seconds; way: "broadcast" or "pop" (brokers assign). Lines: "send KIND TOPIC TAG N", "end".
  * Truth, a line each: "sent KIND msgId", "failed KIND msgId", "consumed group msgId client", "tried group msgId client".
  */
 public class Lives {
@@ -80,6 +84,9 @@ public class Lives {
         if (spec[5].equals("CIRCLE")) one.setAllocateMessageQueueStrategy(new AllocateMessageQueueAveragelyByCircle());
         one.setInstanceName(spec[0] + "-" + System.nanoTime());
         one.subscribe(spec[1], spec[2]);
+        String way = spec.length > 7 ? spec[7] : "";
+        if (way.equals("broadcast")) one.setMessageModel(MessageModel.BROADCASTING);
+        if (way.equals("pop")) pops(nameServers, spec[1], one);
         if (spec[6].equals("true"))
             one.registerMessageListener((MessageListenerOrderly) (messages, context) ->
                 heard(one, spec[0], messages, failures, seconds) ? ConsumeOrderlyStatus.SUCCESS : ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT);
@@ -89,6 +96,21 @@ public class Lives {
         ConsumeRecorder.attach(one, Paths.get(landing, "consumer_hook", "cluster=real"), 64L << 20, 3_000, 8_192, 5_000);
         one.start();
         return one;
+    }
+
+    static void pops(String nameServers, String topic, DefaultMQPushConsumer consumer) throws Exception {
+        DefaultMQAdminExt admin = new DefaultMQAdminExt(5000L);
+        admin.setNamesrvAddr(nameServers);
+        admin.setInstanceName("lives" + System.nanoTime());
+        admin.start();
+        SubscriptionGroupConfig group = new SubscriptionGroupConfig();
+        group.setGroupName(consumer.getConsumerGroup());
+        for (BrokerData data : admin.examineBrokerClusterInfo().getBrokerAddrTable().values()) {
+            admin.createAndUpdateSubscriptionGroupConfig(data.selectBrokerAddr(), group);
+            admin.setMessageRequestMode(data.selectBrokerAddr(), topic, consumer.getConsumerGroup(), MessageRequestMode.POP, 0, 5000);
+        }
+        admin.shutdown();
+        consumer.setClientRebalance(false);
     }
 
     static boolean heard(DefaultMQPushConsumer by, String group, List<MessageExt> messages, int failures, int seconds) {
