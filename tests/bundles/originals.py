@@ -36,8 +36,8 @@ _MOST = 300  # names of a column that are looked for: of message ids there are m
 # Parts of texts that are words, not names: those of sentences, of formats and of RocketMQ's own constants.
 _WORD = re.compile(r"[a-z_']+[.:)]?|[A-Z][A-Z_]+|[A-Z]?[a-z]+")
 _ADDRESS = re.compile(r"\b(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\b")
-# Threads and such that are words of the bundle's own page or columns as well.
-_WORDS = {"main", "TAG", "topic", "group"}
+# Threads and parts of errors that are words of the bundle's own page, columns or kinds as well.
+_WORDS = {"main", "TAG", "topic", "group", "consumerId"}
 
 
 def originals(lake: LocalLake) -> set[str]:

@@ -57,17 +57,19 @@ def test_every_gauge_has_a_series_of_the_samples(of_samples):
 
 def test_brokers_are_those_of_the_windows_at_the_last_record(of_samples, rows):
     # Every window of the samples that is open at their end, counted by hand in the table.
-    last = max(row.last_attempt_at for row in rows("producer_replay", "verdict IN ('replayed', 'off')"))
+    last = {"oracle": datetime.min, "shop": datetime.min}
+    for row in rows("producer_replay", "verdict IN ('replayed', 'off')"):
+        last[row.cluster] = max(last[row.cluster], row.last_attempt_at)
     open_then = [
         row
         for row in rows("broker_availability_window", "state = 'unavailable'")
-        if row.window_start <= last < row.window_end
+        if row.window_start <= last[row.cluster] < row.window_end
     ]
-    by_broker = {name: 0 for _, name in of_samples["broker_unavailable_producers"]}
+    by_broker = dict.fromkeys(of_samples["broker_unavailable_producers"], 0)
     for row in open_then:
-        by_broker[row.broker_name] += 1
-    assert by_broker == {"broker-a": 3, "broker-b": 0, "broker-c": 1}
-    assert of_samples["broker_unavailable_producers"] == {("oracle", name): n for name, n in by_broker.items()}
+        by_broker[row.cluster, row.broker_name] += 1
+    assert by_broker == {("oracle", "broker-a"): 3, ("oracle", "broker-b"): 0, ("oracle", "broker-c"): 1}
+    assert of_samples["broker_unavailable_producers"] == by_broker
     of_groups = of_samples["producer_group_unavailable_brokers"]
     for (_, group), brokers in of_groups.items():
         assert brokers == len({row.broker_name for row in open_then if row.producer_group == group}), group
@@ -100,16 +102,17 @@ def test_the_delay_is_that_of_the_slowest_queue_in_the_last_round(of_samples, ro
 
 
 def test_rebalances_are_those_of_the_view_over_all_triggers(of_samples, rows):
-    counts: dict[str, int] = {}
+    counts: dict[tuple[str, str], int] = {}
     for row in rows("rebalances_by_group_and_day"):
-        counts[row.consumer_group] = counts.get(row.consumer_group, 0) + row.rebalances
-    assert of_samples["consumer_group_rebalances"] == {("oracle", group): n for group, n in counts.items()}
+        of = row.cluster, row.consumer_group
+        counts[of] = counts.get(of, 0) + row.rebalances
+    assert of_samples["consumer_group_rebalances"] == counts
 
 
 def test_the_newest_record_is_told_of_each_format_of_the_samples(of_samples, rows):
     newest = of_samples["newest_record_timestamp_seconds"]
     assert {of for _, of in newest} == {row.format for row in rows("ingested_file")}
-    sent = max(row.begin_at for row in rows("send_attempt", "source = 'producer_hook'"))
+    sent = max(row.begin_at for row in rows("send_attempt", "source = 'producer_hook' AND cluster = 'oracle'"))
     assert newest["oracle", "producer_hook"] == sent.replace(tzinfo=UTC).timestamp()
 
 

@@ -18,7 +18,7 @@ from hindsight.jobs.command_line import app as every_command
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from tests.commands import command
-from tests.pipeline.test_for_readers import entries
+from tests.pipeline.test_for_readers import entries, gives
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -128,6 +128,11 @@ def test_every_recipe_gives_rows_on_the_samples(demo):
     queries = {entry.id: entry.values[0] for entry in entries() if "what_if_" not in entry.values[0]}
     empty = [question for question, sql in queries.items() if not asker.answer(sql).read_all().num_rows]
     assert [question.partition(".")[0] for question in empty] == ["23"]  # of ordered groups, as the cookbook says
+
+
+@pytest.mark.parametrize(("sql", "all_rows", "promised"), entries(of_samples=True))
+def test_a_query_of_the_cookbook_gives_what_it_promises_of_the_samples(demo, sql, all_rows, promised):
+    gives(LocalAsker(LocalLake(str(demo / "lake"), retention_days=7)), sql, promised, all_rows=all_rows)
 
 
 @pytest.mark.parametrize("page", ASKING, ids=lambda page: str(page.relative_to(ROOT)))

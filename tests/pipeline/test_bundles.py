@@ -64,7 +64,7 @@ def test_incidents_of_every_group_are_derived_again_under_other_names(asker, set
     asked = "SELECT incident_id, consumer_group FROM drift_incident QUALIFY "
     asked += f"row_number() OVER (PARTITION BY consumer_group ORDER BY incident_id) <= {of_a_group} ORDER BY ALL"
     incidents = records(asker, asked)
-    assert len({row["consumer_group"] for row in incidents}) == 5
+    assert len({row["consumer_group"] for row in incidents}) == 6
     versions = {name: asker.lake.version(table) for name, table in TABLES.items()}
     for row in incidents:
         bundle = bundled(asker, settings, row["incident_id"])

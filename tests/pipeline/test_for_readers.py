@@ -28,13 +28,22 @@ from hindsight.schemas import TABLES
 from tests.pipeline.supposed import supposed_short
 
 COOKBOOK = Path(__file__).parent.parent.parent / "docs" / "cookbook.md"
-ENTRY = re.compile(r"^## (\d+\. .+?)$.*?```sql\n(.+?)```\n\n(All|Some) rows:\n\n(.+?)\n\n", re.MULTILINE | re.DOTALL)
+ENTRY = re.compile(
+    r"^## (\d+\. .+?)$.*?```sql\n(.+?)```\n\n(All|Some) rows( of the samples)?:\n\n(.+?)\n\n", re.MULTILINE | re.DOTALL
+)
 
 
-def entries() -> list[Any]:
-    """Question, SQL, whether all rows are promised, and the rows that are, the header first."""
+def entries(*, of_samples: bool = False) -> list[Any]:
+    """Question, SQL, whether all rows are promised, and the rows that are, the header first.
+
+    ``of_samples``: of those whose rows are those of the samples alone, else of the captures too.
+    """
     found = ENTRY.findall(COOKBOOK.read_text(encoding="utf-8") + "\n\n")
-    return [pytest.param(sql, extent == "All", cells(table), id=question) for question, sql, extent, table in found]
+    return [
+        pytest.param(sql, extent == "All", cells(table), id=question)
+        for question, sql, extent, where, table in found
+        if bool(where) == of_samples
+    ]
 
 
 def gives(asker: Asker, sql: str, promised: list[list[str]], *, all_rows: bool) -> None:
@@ -65,7 +74,7 @@ def _shown(value: Any) -> str:
 
 def test_the_cookbook_has_its_questions():
     asked = re.findall(r"^## \d+\. (.+\?)$", COOKBOOK.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(set(asked)) == len(entries()) == 36
+    assert len(set(asked)) == len(entries()) + len(entries(of_samples=True)) == 38
 
 
 @pytest.fixture(scope="module")

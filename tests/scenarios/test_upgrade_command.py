@@ -62,7 +62,7 @@ def test_what_cannot_be_told_has_a_reason_and_people_read_it(of_groups):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("nobody",), "there are: g_avg"),
+        (("nobody",), "there are: g_audit, g_avg"),
         (("g_avg", "--release", "9.9.9"), "no known release"),
         (("g_avg", "--language", "GO"), "say which release"),
         (("g_avg", "--language", "GO", "--release", "7.7.7"), "no release '7.7.7'"),

@@ -134,9 +134,9 @@ def test_a_folder_in_which_nothing_was_judged_is_not_without_events(tmp_path):
 def test_what_is_history_is_not_sent_and_a_cursor_of_another_stream_is_refused(lake, server):
     to = ("--lake", lake, "--sink", f"webhook:{server.url}/hook")
     out, _ = run(*to)
-    assert "0 request(s) taken, up to no. 14; 14 of history" in out and not server.taken
+    assert "0 request(s) taken, up to no. 15; 15 of history" in out and not server.taken
     shutil.rmtree(lake / "incident_event")
-    assert "stands at no. 14, and the stream has 0" in run(*to, "--read-only", code=64)[1]
+    assert "stands at no. 15, and the stream has 0" in run(*to, "--read-only", code=64)[1]
 
 
 def test_a_dead_sink_loses_nothing_and_the_next_run_begins_where_this_one_should_have(lake, server, quick):
