@@ -65,6 +65,11 @@ COMMANDS = {
         "Ask name servers and brokers who consumes what, again and again; read-only, no Java.",
         _COLLECT,
     ),
+    "ship": Listed(
+        f"{_OTHER}ship_command",
+        "Ship what recorders have finished, as fewer and larger files, to a landing folder or an S3 store.",
+        _COLLECT,
+    ),
     "diagnose": Listed(
         f"{_OTHER}diagnose",
         "Show from client and broker logs alone who owned which queues, why that changed, and what failed: in seconds.",

@@ -177,6 +177,7 @@ IN_ORDER = (
 )
 # what cannot be had there, and the sentence that says so
 REFUSED = {
+    ("ship", "nowhere", "--to", "landing", "--once"): (64, "'nowhere' is no folder of recorders"),
     ("message", "--key", "none", "--lake", "lake"): (64, "no send and no consumption is recorded"),
     ("mcp", "--lake", "lake"): (64, "rocketmq-hindsight[mcp]"),
     ("serve", "--lake", "nowhere"): (64, "there is no lake at 'nowhere'"),

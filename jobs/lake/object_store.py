@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 
 import obstore
 import obstore.store
@@ -51,6 +52,11 @@ class ObjectStore:
         """Create a file unless it is there."""
         with suppress(AlreadyExistsError):
             obstore.put(self._store, name, text.encode(), mode="create")
+
+    def create_from(self, name: str, file: Path) -> None:
+        """Create a file with the bytes of one of this machine, unless it is there; it shows when it is whole."""
+        with suppress(AlreadyExistsError):
+            obstore.put(self._store, name, file, mode="create", use_multipart=False)
 
     def write(self, name: str, text: str) -> None:
         """Write a file over what is there; it shows when it is whole."""
