@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from obstore.exceptions import BaseError
 
 from hindsight.jobs.collect.ship import Shipper, Store, landing_folder, run
+from hindsight.jobs.commands.command_options import Json
 from hindsight.jobs.lake.lake_place import for_others, is_local
 from hindsight.jobs.lake.object_store import ObjectStore, reached
 from hindsight.jobs.running.places import without_password
 from hindsight.jobs.running.run_log import tell
+from hindsight.jobs.running.terminal import write_json
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -26,13 +28,20 @@ def ship(
     to: Annotated[str, typer.Option(help="Landing folder: on this machine, or s3://bucket/path.")],
     every: Annotated[float, typer.Option(min=0.1, help="Seconds from one shipment to the next.")] = 60.0,
     once: Annotated[bool, typer.Option("--once", help="One shipment.")] = False,
+    as_lines: Json = False,
 ) -> None:
     """Ship what recorders have finished, as fewer and larger files, to a landing folder or an S3 store.
 
     A file is deleted when what it holds is stored.
     """
     without_password(to)
-    run(Shipper(folders, _store(for_others(to), folders), tell), every_s=every, once=once)
+
+    def told(event: str, **facts: Any) -> None:
+        tell(event, **facts)
+        if as_lines and event == "shipped":
+            write_json([facts])
+
+    run(Shipper(folders, _store(for_others(to), folders), told), every_s=every, once=once)
 
 
 def _store(to: str, folders: list[Path]) -> Store:

@@ -299,6 +299,13 @@ def test_from_the_command_line(tmp_path, ship_by):
     assert len(shipped(landing)) == 1
 
 
+def test_a_shipment_is_told_to_machines(tmp_path):
+    write(tmp_path / "source", f"{FOLDERS[0]}/1.jsonl", b"1\n")
+    done = command("ship", tmp_path / "source", "--to", tmp_path / "landing", "--once", "--json")
+    told = json.loads(done.stdout)
+    assert (told["files"], told["bytes"], told["written"], told["left"], told["failed"]) == (1, 2, 1, 0, 0)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_in_order(tmp_path, number):
     source, landing = tmp_path / "source", tmp_path / "landing"

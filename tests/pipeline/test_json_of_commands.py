@@ -51,7 +51,7 @@ ASKED: dict[str, tuple[tuple[object, ...], str]] = {
 }
 ENDS = {"compare": DIFFERENCES_FOUND}
 # A cluster, or seconds of a run each: tests of these commands have them run.
-ELSEWHERE = {"collect", "watch", "ingest-send-records", "ingest-consumer-snapshots"}
+ELSEWHERE = {"collect", "ship", "watch", "ingest-send-records", "ingest-consumer-snapshots"}
 ELSEWHERE |= {"rebuild-availability", "flag-allocation-drift"}
 
 
