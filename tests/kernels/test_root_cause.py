@@ -68,6 +68,13 @@ def test_where_expressions_differ_a_queue_that_lags_comes_of_it(expressions, sta
     assert causes(lags, made, stalled)[0] == cause
 
 
+@pytest.mark.parametrize("stalled", [frozenset(map(str, range(10, 40))), frozenset({None, "10", "11", "9"})])
+def test_of_several_stalled_clients_the_same_one_is_named_in_every_process(stalled):
+    nothing = Finding("CONSUMES_NOTHING", "HIGH", "", topic="T")
+    first = min(filter(None, stalled))
+    assert Cause("CLIENT_STALLED", first) in causes(nothing, group(topic(HEALTHY)), stalled)
+
+
 def test_one_message_model_explains_nothing():
     reads = [read(c)._replace(message_model="CLUSTERING") for c in ("c1", "c2")]
     assert cause_of("DOUBLE_OWNED", group(topic(DOUBLE), reads=reads)).name == "UNEXPLAINED"

@@ -283,7 +283,7 @@ def _client_stalled(case: _Case) -> str | None:
     if case.finding.code in _STALLS:
         return None if _offset_rewound(case) else case.finding.client_id
     if case.finding.code == "CONSUMES_NOTHING":
-        return next(iter(case.stalled), None)
+        return min(filter(None, case.stalled), default=None)  # a set has another order in each process
     if case.finding.code == "QUEUE_LAGS_ALONE":
         return case.finding.client_id if case.finding.client_id in case.stalled else None
     if case.finding.code not in (*_UNOWNED, "IDLE_CONSUMER"):
