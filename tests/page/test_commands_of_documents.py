@@ -27,6 +27,7 @@ BLOCK = re.compile(r"^```(?:sh|bash|console)\n(.*?)^```", re.MULTILINE | re.DOTA
 ELSEWHERE = {
     "collect ": "a cluster",
     "watch ": "a cluster",
+    "ship ": "recorders' folders, which it empties",
     "webhook:": "a network, and who listens there",
     "--listen ": "somebody who asks it: it does not end",
     "diagnose - ": "a log by a pipe",
