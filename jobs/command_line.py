@@ -263,7 +263,9 @@ def _of_today(name: str, words: list[str]) -> list[str]:
     if name in ("compare", "replay", "what-if"):
         now = re.sub("(?<=\0)--format[=\0]text\0", "", now)
     if now != said:
-        sys.stderr.write("hindsight: --format json is called --json now; the next release does not know it.\n")
+        sys.stderr.write(
+            "hindsight: --format json is called --json now, and text needs no word; the next release knows neither.\n"
+        )
     return now.split("\0")[1:-1]
 
 

@@ -15,6 +15,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import stat
 import sys
 import time
@@ -22,6 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, NoReturn, Protocol
 
@@ -79,7 +81,8 @@ class LandingFolder:
         file = self._root / path
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
-            _write(file, content.read_bytes())
+            with content.open("rb") as packed:
+                _write(file, packed)
         _sync(file.parent)
 
 
@@ -124,10 +127,13 @@ class Shipper:
         return not facts["failed"]
 
     def _ship_folder(self, folder: Path, facts: dict[str, int]) -> None:
-        with suppress(FileNotFoundError):
-            listed = json.loads((folder / _LIST).read_bytes())
-            batch = [Source(Path(name).name, *about) for name, *about in listed["files"]]  # nothing outside the folder
-            self._ship_batch(folder, batch, facts, is_stored=listed["is_stored"])
+        try:
+            with suppress(FileNotFoundError):
+                batch, is_stored = _read_list(folder)
+                self._ship_batch(folder, batch, facts, is_stored=is_stored)
+        except ValueError as error:  # its files are shipped anew; what is read of them twice is the same rows
+            self._tell("a list of what was being shipped is none", path=str(folder / _LIST), error=str(error))
+            (folder / _LIST).unlink()
         files = [file for path in sorted(folder.iterdir()) if (file := self._finished(path, facts))]
         for batch in _batches(files, self._most_bytes):
             _write_list(folder, batch, is_stored=False)
@@ -239,15 +245,28 @@ def _opened(path: Path) -> int:
     return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
+def _read_list(folder: Path) -> tuple[list[Source], bool]:
+    """What was being shipped, and whether it is stored. Raises: FileNotFoundError; ValueError: it is no such list."""
+    try:
+        listed = json.loads((folder / _LIST).read_bytes())
+        batch = [Source(str(name), int(size), int(changed_ns)) for name, size, changed_ns in listed["files"]]
+        is_stored = bool(listed["is_stored"])
+    except (TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise ValueError(f"it lacks something: {error!r}") from error
+    if others := [file.name for file in batch if "/" in file.name or not file.name.endswith(".jsonl")]:
+        raise ValueError(f"it names what is no recorder's file of this folder: {others[0]!r}")
+    return batch, is_stored
+
+
 def _write_list(folder: Path, batch: list[Source], *, is_stored: bool) -> None:
-    _write(folder / _LIST, json.dumps({"files": batch, "is_stored": is_stored}).encode())
+    _write(folder / _LIST, BytesIO(json.dumps({"files": batch, "is_stored": is_stored}).encode()))
     _sync(folder)
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write(path: Path, content: BinaryIO) -> None:
     part = path.with_name(f".{path.name}.part")
     with _new(part) as file:
-        file.write(content)
+        shutil.copyfileobj(content, file, _CHUNK_BYTES)
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)

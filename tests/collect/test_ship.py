@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -250,6 +251,29 @@ def test_a_list_that_somebody_else_wrote_leads_nowhere_outside(tmp_path):
     assert shipped(landing) == {}
 
 
+@pytest.mark.parametrize(
+    "listed",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"files": 1, "is_stored": true}',
+        b'{"files": [["1.jsonl"]], "is_stored": true}',
+        b"[" * 99_999,
+    ]
+    + [json.dumps({"files": [[name, 1, 1]], "is_stored": True}).encode() for name in ("..", "", "/etc/passwd", 7)],
+)
+def test_a_list_that_is_none_is_told_and_holds_nothing_up(tmp_path, listed):
+    source, landing = tmp_path / "source", tmp_path / "landing"
+    for folder in FOLDERS:
+        write(source, f"{folder}/1.jsonl", RECORDED[0])
+    write(source, f"{FOLDERS[0]}/.ship.json", listed)
+    with shipper(source, landing) as (made, told):
+        assert made.ship()
+    assert len(shipped(landing)) == len(FOLDERS) and not list(source.rglob("*.json*"))
+    assert told[0]["event"] == "a list of what was being shipped is none" and told[0]["error"]
+
+
 def test_many_equal_lines_pass_for_no_bomb(tmp_path):
     source, landing = tmp_path / "source", tmp_path / "landing"
     lines = 2 * ship.MOST_BYTES // 900_000
@@ -258,6 +282,19 @@ def test_many_equal_lines_pass_for_no_bomb(tmp_path):
         made.ship()
     assert {code for *_, code in read(landing)} == {"NOT_JSON"}
     assert read(landing).total() == lines
+
+
+def test_a_large_file_passes_through_in_pieces(tmp_path):
+    write(
+        tmp_path / "in", f"{FOLDERS[0]}/1.jsonl", b"".join(os.urandom(64).hex().encode() + b"\n" for _ in range(2**17))
+    )
+    with shipper(tmp_path / "in", tmp_path / "out") as (made, _):
+        tracemalloc.start()
+        assert made.ship()
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    (packed,) = shipped(tmp_path / "out").values()
+    assert peak < 6 * ship._CHUNK_BYTES < len(packed)
 
 
 def test_lines_of_these_formats_stand_by_themselves():
