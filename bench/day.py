@@ -31,7 +31,7 @@ from bench.daily import hook_lines
 from bench.record import RECORDS, machine, made_by
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.commands.watch_command import run_pipeline
-from hindsight.jobs.engines.changed_files import SMALL_BYTES
+from hindsight.jobs.engines.changed_files import is_small
 from hindsight.jobs.engines.kept_between_runs import KeptBetweenRuns
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.schemas import TABLES
@@ -280,7 +280,7 @@ def what_readers_open(lake: Path) -> str:
         log = Path(stored.path(table), "_delta_log")
         kept = [int(file.name.partition(".")[0]) for file in log.glob("*.checkpoint*.parquet")]
         commits[table.name] = (stored.version(table) or 0) - max(kept, default=0)
-        small.update((table.name, str(f.event_date)) for f in stored.files(table) if f.size < SMALL_BYTES)
+        small.update((table.name, str(f.event_date)) for f in stored.files(table) if is_small(f))
     (of_table, replayed), (of_partition, files) = commits.most_common(1)[0], small.most_common(1)[0]
     return (
         f"A reader replays at most {replayed} commits after a checkpoint ({of_table}; aim 10), and opens at most "

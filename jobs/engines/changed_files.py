@@ -24,7 +24,9 @@ from hindsight.schemas import Table
 from hindsight.udfs.values.date_digests import SUMMED, DateDigest, by_date, dates_in, digests_of
 from hindsight.udfs.values.row_hashes import BoolArray, have_keys_of, places_of_keys
 
-SMALL_BYTES = 2 << 20
+# Rows that are much alike take few bytes, though each must be read and written again.
+_SMALL_BYTES = 2 << 20
+_SMALL_ROWS = 1 << 18
 MOST_SMALL_FILES = 16  # of a partition
 
 
@@ -61,6 +63,11 @@ def partition_of(file: DataFile | StagedFile) -> dict[str, str | None]:
     return {"event_date": file.event_date.isoformat()} if file.event_date else {}
 
 
+def is_small(file: DataFile | StagedFile) -> bool:
+    """A file that a later commit may put together with others, at a cost that is little."""
+    return file.size < _SMALL_BYTES and (file.rows is None or file.rows < _SMALL_ROWS)
+
+
 def too_many_small(
     table: str, live: Iterable[DataFile], added: Iterable[StagedFile], removed: Collection[DataFile]
 ) -> list[DataFile]:
@@ -70,8 +77,8 @@ def too_many_small(
     """
     most = MOST_SMALL_FILES - zlib.crc32(table.encode()) % (MOST_SMALL_FILES // 2)
     gone = {file.path for file in removed}
-    fresh = Counter(file.event_date for file in added if file.size < SMALL_BYTES)
-    small = [f for f in live if f.event_date in fresh and f.size < SMALL_BYTES and f.path not in gone]
+    fresh = Counter(file.event_date for file in added if is_small(file))
+    small = [f for f in live if f.event_date in fresh and is_small(f) and f.path not in gone]
     of_each = Counter(file.event_date for file in small)
     return [file for file in small if of_each[file.event_date] > 1 and _sum(of_each, fresh, file.event_date) > most]
 

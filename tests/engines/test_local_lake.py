@@ -212,6 +212,20 @@ def test_the_commit_that_makes_small_files_too_many_makes_them_one(table, data):
         assert as_text(LocalLake(root, retention_days=7).rows(table)) == sorted(expected)
 
 
+def test_many_rows_in_few_bytes_are_put_together_once(lake, routes, monkeypatch):
+    """What a day's commits cost would grow with the day otherwise: rows that are much alike never fill a file."""
+    monkeypatch.setattr(changed_files, "_SMALL_ROWS", 100)
+    large: set[str] = set()
+    for count in range(1, 61):
+        lake.append(TOPIC_ROUTE, pa.concat_tables([routes.slice(0, 1)] * 30))
+        files = {file.path: file for file in lake.files(TOPIC_ROUTE)}
+        assert large <= files.keys()
+        large |= {path for path, file in files.items() if not changed_files.is_small(file)}
+        assert len(files) - len(large) <= MOST_SMALL_FILES
+        assert sum(file.rows for file in files.values()) == 30 * count
+    assert large
+
+
 def test_files_are_listed_in_the_order_of_their_commits(lake, routes):
     for count in range(1, 8):
         lake.append(TOPIC_ROUTE, pa.concat_tables([routes] * count))
