@@ -544,20 +544,29 @@ def test_a_history_cut_anywhere_goes_on_as_if_it_were_not(kinds, first, cuts):
     assert json.loads(cut.to_json()) == json.loads(whole.to_json())
 
 
+def unnamed(group):
+    """The same round where no record names a strategy, as it is where a collector alone looks."""
+    topics = [replace(topic, strategy_source="default") for topic in group.topics]
+    return replace(group, topics=topics, strategies={})
+
+
+@pytest.mark.parametrize("shown", [lambda group: group, unnamed], ids=["named", "by default"])
 @examples(25, 100)
 @given(kinds=st.lists(st.tuples(st.sampled_from(sorted(KINDS)), st.integers(1, 14)), min_size=1, max_size=8))
 @example(kinds=[("joined", 1), ("blind", 1), ("joined", 1), ("blind", 33), ("good", 14)])
 @example(kinds=[("double", 1), ("blind", 1), ("double", 48)])
-def test_rounds_that_repeat_the_one_before_may_be_passed_over(kinds):
+@example(kinds=[("good", 25), ("double", 20), ("good", 30)])
+def test_rounds_that_repeat_the_one_before_may_be_passed_over(shown, kinds):
     names = [kind for kind, count in kinds for _ in range(count)]
     whole, passing = history(SHORT), history(SHORT)
     passed = 0
     for number, kind in enumerate(names):
-        group, signature = KINDS[kind](at(13 * number)), hash(kind)
+        group, signature = shown(KINDS[kind](at(13 * number))), hash(kind)
         walked = whole.step(group)
         if passing.repeat(signature, group.at, (None, None)):
             passed += 1
             assert walked.judged == [] and not walked.changes
+            assert not walked.scope and passing.inferred == walked.inferred
         else:
             found = passing.step(group, signature=signature)
             assert [told(one) for one in found.judged] == [told(one) for one in walked.judged]

@@ -7,7 +7,7 @@ import pytest
 from hindsight.udfs.allocation import MessageQueue, allocate
 from hindsight.udfs.drift.strategy_inference import VIRTUAL_NODES, Inference, reproducing
 from tests.default_timing import default_timing
-from tests.histories.test_incidents import allocated, at, history
+from tests.histories.test_incidents import allocated, at, history, unnamed
 
 QUEUES = [(f"broker-{b}", q) for b in "ab" for q in range(4)]
 IDS = ["10.0.0.1@1", "10.0.0.2@1", "10.0.0.3@1"]
@@ -45,25 +45,16 @@ def test_owners_that_no_strategy_gives_are_explained_by_none():
     assert reproducing("T", QUEUES, IDS, seen) == frozenset()
 
 
-def unnamed(now, members, owned):
-    one = allocated(now, members, owned)
-    (topic,) = one.topics
-    named = type(topic)(**{**vars(topic), "strategy_source": "default"})
-    return type(one)(
-        **{k: v for k, v in vars(one).items() if k != "unanswered"} | {"topics": (named,), "strategies": {}}
-    )
-
-
 def test_rounds_narrow_the_set_down_and_a_cut_history_keeps_it():
     # With 2 members of 8 queues only circle deals 0 2 4 6; with one member all strategies are alike.
     alone = dict.fromkeys(range(8), "A")
     dealt = {q: "AB"[q % 2] for q in range(8)}
     made = history(default_timing())
-    first = made.step(unnamed(at(0), ("A",), alone)).inferred["T"]
+    first = made.step(unnamed(allocated(at(0), ("A",), alone))).inferred["T"]
     assert len(first) > 2
     made = type(made).of_json(made.key, made.timing, made.to_json())
-    assert made.step(unnamed(at(15), ("A", "B"), dealt)).inferred == {}  # B has just joined
-    assert made.step(unnamed(at(90), ("A", "B"), dealt)).inferred["T"] == ("AVG_BY_CIRCLE",)
+    assert made.step(unnamed(allocated(at(15), ("A", "B"), dealt))).inferred == {}  # B has just joined
+    assert made.step(unnamed(allocated(at(90), ("A", "B"), dealt))).inferred["T"] == ("AVG_BY_CIRCLE",)
     assert Inference.of_state(made.inference.to_state()).rounds == {"T": 2}
 
 

@@ -84,6 +84,7 @@ class GroupHistory:
     beside: Beside = field(default_factory=Beside)
     ledger: Ledger = field(init=False)
     hosts: Mapping[str, Mapping[Queue, TopicQueue]] = field(default_factory=dict, init=False)  # of static topics
+    inferred: Mapping[str, tuple[str, ...]] = field(default_factory=dict, init=False)  # by the last round
     shown: Signature = field(default=None, init=False)  # what the last round showed that was judged by all rules
     said: frozenset[str] = field(default=frozenset(), init=False)  # the codes that it found
     settled: Signature = field(default=None, init=False)  # the same, if a repeat can find nothing but what it found
@@ -117,6 +118,7 @@ class GroupHistory:
             self.asked = asked
             return False
         self.memory.repeat(at, self.timing)
+        self.inference.repeat(self.inferred)
         self.ledger.advance(at, self.memory.rounds_read, [], lambda *_: False)
         return True
 
@@ -135,8 +137,8 @@ class GroupHistory:
         if self.asked is not None:
             return self._again(group, readings, self.asked)
         walked = self._step(group, readings)
-        named = all(topic.strategy_source != "default" for topic in group.topics)
-        settled = walked.group.complete and bool(group.reads) and named and self.memory.settled
+        self.inferred = walked.inferred
+        settled = walked.group.complete and bool(group.reads) and self.memory.settled
         settled = settled and not (walked.scope or group.loses_answers) and self.churn.changed_at is None
         # What is expected now was also expected before, once a second round has shown it.
         steady = signature == self.shown or not (walked.judged or self.ledger.tracks)
@@ -149,7 +151,8 @@ class GroupHistory:
         group = self.memory.with_earlier(group, self.timing)
         self.memory.take_readings(readings, self.timing)
         self.memory.repeat(group.at, self.timing)
-        walked = self._judged(group, self.memory.past(group, self.timing), codes)
+        self.inference.repeat(self.inferred)
+        walked = self._judged(group, self.memory.past(group, self.timing), codes)._replace(inferred=self.inferred)
         if not (walked.judged or self.memory.remade):
             self.silent = BY_READINGS.intersection(codes)
             self.silent_until = self.memory.readings_valid_until(group.at, self.timing)

@@ -9,7 +9,7 @@ queues, and who assigns by hand follows no strategy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,6 +100,11 @@ class Inference:
             self.rounds[topic.topic] = self.rounds.get(topic.topic, 0) + 1
             answer[topic.topic] = tuple(self.surviving[topic.topic])
         return answer
+
+    def repeat(self, inferred: Iterable[str]) -> None:
+        """Take in a round that shows what the last one showed, of which this was inferred for these topics."""
+        for topic in inferred:
+            self.rounds[topic] += 1
 
     def _narrow(self, group: GroupRound, topic: TopicRound) -> None:
         queues = topic.queues or ()

@@ -83,6 +83,7 @@ def step(history: GroupHistory, row: Mapping[str, Any]) -> Iterator[tuple[str, d
     oldest = to_ms(row["oldest_pull_at"]), to_ms(row["oldest_consume_at"])
     before, told = history.hosts, by_logical_queues(read, history.hosts)
     if history.repeat(row["signature"], at, oldest, told):
+        yield from _of_topics(history.inferred, {})
         return
     full, group = _brought(history, row)
     history.hosts = hosts_of(full)
@@ -91,11 +92,16 @@ def step(history: GroupHistory, row: Mapping[str, Any]) -> Iterator[tuple[str, d
     history.last = (full, walked.group) if history.settled is not None and _stays(walked.group) else None
     yield from ((DRIFT, made) for made in drift_rows(full, walked))
     yield from ((CHANGE, made) for made in change_rows(full, walked.changes))
-    place = {n: full[n] for n in ("cluster", "event_date", "collector", "consumer_group", "round_at")}
-    for topic in sorted(walked.inferred.keys() | walked.scope.keys()):
-        names = walked.inferred.get(topic)
-        said = {"inferred_strategies": None if names is None else list(names), "scope_reason": walked.scope.get(topic)}
-        yield SCOPE, {**place, "topic": topic, **said}
+    yield from _of_topics(walked.inferred, walked.scope)
+
+
+def _of_topics(
+    inferred: Mapping[str, tuple[str, ...]], scope: Mapping[str, str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    for topic in sorted(inferred.keys() | scope.keys()):
+        names = inferred.get(topic)
+        said = {"inferred_strategies": None if names is None else list(names), "scope_reason": scope.get(topic)}
+        yield SCOPE, {"topic": topic, **said}
 
 
 def _brought(history: GroupHistory, row: Mapping[str, Any]) -> tuple[Mapping[str, Any], GroupRound]:
