@@ -90,6 +90,7 @@ class RoundSettling:
         self._lookback_s = max(settings.drift.lookback_s, settings.rounds.max_round_s)
         self._longest, self._pause = timedelta(seconds=self._limits.max_round_s), timedelta(seconds=max(gaps.values()))
         self._first: datetime | None = None  # instant of the rows that come
+        self._new: set[date] = set()  # dates of which nothing was stored before them
         self._rests_on = f"{own_build()} {fingerprint(settings.rounds)}"
 
     def reach(self, table: Table) -> Reach | None:
@@ -108,6 +109,7 @@ class RoundSettling:
         """What places the captures that were read, among those that are stored near them."""
         days = {day for table in CHANGE_ROUNDS for day in read.dates.get(table, ())}
         self._first = min((read.first[table] for table in CHANGE_ROUNDS if table in read.first), default=None)
+        self._new = self._without_rows(days - known) if (known := {at.event_date for at in self._settled()}) else set()
         return Placed(self._near(days, self._first, read.blobs).rounds, frozenset(table.name for table in _OF_ROUNDS))
 
     def settle(self, dates: Collection[ClusterDate]) -> None:
@@ -116,13 +118,15 @@ class RoundSettling:
         if not dates:
             return
         days, settled = {at.event_date for at in dates}, self._settled()
-        near = self._near(days, self._first if {*dates} <= settled.keys() else None)
+        known = [at for at in dates if at in settled]
+        suffices = all(at in settled or self._holds_only_later(at) for at in dates)
+        near = self._near(days, self._first if suffices else None)
         shown = _by_date(near.proxies, dates)
-        if near.since is not None and not all(shown[at] <= settled[at] for at in dates):
+        if near.since is not None and not all(shown[at] <= settled[at] for at in known):
             near = self._near(days, None)
             shown = _by_date(near.proxies, dates)
         if near.since is not None:
-            shown = {at: settled[at] for at in dates}
+            shown |= {at: settled[at] for at in known}
         self._correct(near, dates, shown)
         self._note({**settled, **shown})
 
@@ -157,6 +161,13 @@ class RoundSettling:
         noted = json.loads(self._lake.noted(_NOTE) or "{}")
         rows = noted["dates"] if noted.get("rests_on") == self._rests_on else []
         return {ClusterDate(cluster, date.fromisoformat(day)): set(proxies) for cluster, day, proxies in rows}
+
+    def _without_rows(self, days: set[date]) -> set[date]:
+        return days - {task.file.event_date for task in self._files(CHANGE_ROUNDS, days)} if days else days
+
+    def _holds_only_later(self, at: ClusterDate) -> bool:
+        """Whether nothing is stored of the date that is earlier than the rows that came."""
+        return self._first is not None and (at.event_date in self._new or at.event_date > self._first.date())
 
     def _note(self, settled: Mapping[ClusterDate, set[str]]) -> None:
         last = sorted({at.event_date for at in settled})[-_NOTED_DATES:]

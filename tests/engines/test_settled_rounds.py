@@ -129,6 +129,18 @@ def test_dates_are_settled_whole_once_these_have_changed(tmp_path, settings, nea
     assert json.loads(LocalLake(str(tmp_path / "lake"), retention_days=7).noted("rounds") or "")["dates"]
 
 
+def test_a_date_of_which_nothing_was_stored_does_not_have_the_one_before_it_read_whole(tmp_path, settings, near):
+    """The third file reaches over midnight, the fourth lies after it."""
+    draw = random.Random(2)
+    for number in range(4):
+        at = FIRST + number * 180_000
+        rows = [{"ts": at, "kind": "round", "round": number, "collector": ""}, *_asked(draw, at, "", is_proxy=False)]
+        land(tmp_path / "landing", str(number), rows)
+        found = taken_in(settings, tmp_path / "landing", tmp_path / "lake")
+    assert [since and since.minute for since in near] == [None, 55, 58, 1]
+    assert found == taken_in(settings, tmp_path / "landing", tmp_path / "whole")
+
+
 def test_a_long_round_without_a_marker_goes_on_from_a_file_to_the_next(tmp_path, settings, near):
     """Each question is put once, every ten seconds, for longer than what lies before new rows is read."""
     asked = {"kind": "topicRoute", "error": None, "mqs": None, "raw": json.dumps(_route()), "collector": ""}
