@@ -17,6 +17,7 @@ from hindsight.jobs.drift.group_split import Cutting, Split, of_cluster
 from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.runner import Blob
+from hindsight.jobs.publishing.kept_walks import midnight_us
 from hindsight.schemas import Table
 from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.consumer.broker_assignment import NEEDED as MODES
@@ -195,10 +196,12 @@ def of_clusters(task: ClusterFile, columns: Collection[str]) -> Iterator[tuple[s
 
 def needed_since(table: Table, by: Cutting) -> tuple[str, datetime] | None:
     """A column and the instant from which rows of a table are needed; None: earlier ones too, of some cluster."""
-    if by.since.keys() < by.dates.keys() or "round_at" not in table.schema.names:
+    is_captures, names = table.name == schemas.SNAPSHOT_CAPTURE.name, table.schema.names
+    # What clients show of their strategies counts whichever round it is of, on the date before as well.
+    if "round_at" not in names or (is_captures and by.since.keys() < by.dates.keys()):
         return None
-    # What clients show of their strategies counts whichever round it is of.
-    return "captured_at" if table.name == schemas.SNAPSHOT_CAPTURE.name else "round_at", instant(min(by.since.values()))
+    begins = {cluster: midnight_us(min(days)) - by.lookback_s * 1_000_000 for cluster, days in by.dates.items()}
+    return "captured_at" if is_captures else "round_at", instant(min((begins | {**by.since}).values()))
 
 
 def rounds_of(rows: pa.Table, cluster: str, by: Cutting) -> BoolArray:
