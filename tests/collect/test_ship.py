@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -32,6 +33,8 @@ from hindsight.jobs.landing.landing_survey import whole_survey
 from hindsight.udfs.landing.landing_formats import FORMATS as KNOWN
 from hindsight.udfs.limits.door import severities
 from tests.commands import command
+from tests.pipeline.lake_contents import contents
+from tests.pipeline.local_runs import OF_PRODUCERS, run_here
 
 ROOT = Path(__file__).parent.parent.parent
 OLD = time.time() - 3_600
@@ -341,6 +344,41 @@ def test_a_shipment_is_told_to_machines(tmp_path):
     done = command("ship", tmp_path / "source", "--to", tmp_path / "landing", "--once", "--json")
     told = json.loads(done.stdout)
     assert (told["files"], told["bytes"], told["written"], told["left"], told["failed"]) == (1, 2, 1, 0, 0)
+
+
+def test_a_process_that_is_killed_again_and_again_loses_no_line(tmp_path):
+    """Recorders go on meanwhile; at the end each line is in the landing folder at least once, and no other."""
+    source, landing, draw = tmp_path / "source", tmp_path / "landing", random.Random(1)
+    words = [sys.executable, "-I", "-S", "-c", ALONE, str(ROOT), str(source), "--to", str(landing), "--every", "0.1"]
+    lines: set[bytes] = set()
+    for kill in range(12):
+        for number in range(draw.randint(1, 30)):
+            own = [b"%d %d %d\n" % (kill, number, line) for line in range(draw.choice((1, 20_000)))]
+            write(source, f"{draw.choice(FOLDERS)}/{kill}-{number}.jsonl", b"".join(own))
+            lines.update(own)
+        with subprocess.Popen(words, stderr=subprocess.DEVNULL) as process:
+            while process.poll() is None and not [*source.rglob(".ship.*")]:
+                time.sleep(0.001)
+            time.sleep(draw.uniform(0, 0.03))
+            process.kill()
+    assert alone(source, "--to", landing, "--once").returncode == DONE
+    assert not [path for path in source.rglob("*") if path.is_file() and not path.name.startswith(".")]
+    found = [line for data in shipped(landing).values() for line in gzip.decompress(data).splitlines(keepends=True)]
+    assert set(found) == lines
+
+
+def test_the_tables_are_those_of_the_files_that_were_shipped(tmp_path, settings):
+    for file in (ROOT / "data_samples" / "producer_hook").rglob("*.jsonl.gz"):
+        place = f"producer_hook/{file.parent.name}/{file.name.removesuffix('.gz')}"
+        for root in ("source", "recorded"):
+            write(tmp_path / root, place, gzip.decompress(file.read_bytes()))
+    assert alone(tmp_path / "source", "--to", tmp_path / "landing", "--once").returncode == DONE
+    found = []
+    for landing in ("recorded", "landing"):
+        run_here(settings, tmp_path / landing, tmp_path / f"lake of {landing}", OF_PRODUCERS)
+        found.append(contents(tmp_path / f"lake of {landing}", with_sources=False))
+    assert found[0] == found[1]
+    assert found[0]["broker_availability_window"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

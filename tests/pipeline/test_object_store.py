@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +13,7 @@ import pytest
 
 from hindsight.conf.failure import LAKE_HELD
 from tests.pipeline.lake_contents import contents
-from tests.pipeline.local_runs import run_here
+from tests.pipeline.local_runs import OF_PRODUCERS, run_here
 from tests.pipeline.sample_files import SAMPLES
 from tests.stores.s3_server import S3Server, s3_server
 
@@ -83,6 +85,25 @@ def test_of_two_runs_that_begin_at_once_one_is_told_that_the_lake_is_held(store)
     runs = [started(store, "run-pipeline", "--landing", LANDING, "--lake", "s3://bucket/contended") for _ in range(2)]
     said = [run.communicate(timeout=600)[1] for run in runs]
     assert sorted(run.returncode for run in runs) == [0, LAKE_HELD], said
+
+
+def test_what_recorders_finished_is_shipped_to_it(store, settings, tmp_path):
+    for file in (SAMPLES / "producer_hook").rglob("*.jsonl.gz"):
+        for root in ("source", "recorded"):
+            copy = tmp_path / root / file.relative_to(SAMPLES).with_suffix("")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(gzip.decompress(file.read_bytes()))
+            os.utime(copy, (0, 0))
+    words = ("ship", str(tmp_path / "source"), "--to", "s3://bucket/shipped", "--once")
+    check(store._replace(port=1), *words, ends=3)
+    assert len([*(tmp_path / "source").rglob("*.jsonl")]) == len([*(tmp_path / "recorded").rglob("*.jsonl")])
+    check(store, *words)
+    assert [*(tmp_path / "source").rglob("*.jsonl")] == []
+    for job in OF_PRODUCERS:
+        check(store, job.replace("_", "-"), "--landing", "s3://bucket/shipped", "--lake", "s3://bucket/of_shipped")
+    store.copy("of_shipped", tmp_path / "copy")
+    run_here(settings, tmp_path / "recorded", tmp_path / "lake", OF_PRODUCERS)
+    assert contents(tmp_path / "copy", with_sources=False) == contents(tmp_path / "lake", with_sources=False)
 
 
 def test_a_store_that_does_not_answer_ends_the_run(store):
