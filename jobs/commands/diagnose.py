@@ -34,7 +34,7 @@ from hindsight.udfs.lines.bounded_lines import Form, Line, Refusal, read_lines
 from hindsight.udfs.lines.zipped_lines import read_zip_lines
 from hindsight.udfs.logs.log_layouts import encoding_of, layout_of
 
-_INSTANTS = {name: name for name in ("at", "began_at", "ended_at", "started_at", "stopped_at")}
+_INSTANTS = {name: name for name in ("at", "began_at", "ended_at", "released_at", "started_at", "stopped_at")}
 _INSTANTS |= {"since": "since_at", "until": "until_at"}
 
 
@@ -50,6 +50,7 @@ def as_json(diagnosis: Diagnosis, left_alone: Iterable[str]) -> Iterator[str]:
         processes = [{"log": log, "pid": pid} for log, pid in same.processes]
         yield _line("same_client_id", **_facts(same, processes=processes))
     yield from (_line("rebalance", **_facts(one)) for one in diagnosis.rebalances)
+    yield from (_line("moved_begin", **_facts(one)) for one in diagnosis.moved_begins)
     for troubles in diagnosis.troubles:
         yield from _troubles(troubles)
     yield from _of_brokers(diagnosis.by_brokers)

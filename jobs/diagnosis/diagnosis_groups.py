@@ -82,6 +82,7 @@ def group_told(group: str, diagnosis: Diagnosis, names: Names, clock: Clock) -> 
     yield from _section(
         "Rebalances", _rebalances([one for one in diagnosis.rebalances if one.consumer_group == group], clock)
     )
+    yield from _section("Where new owners began", _moved_begins(group, diagnosis, clock))
     met = consuming_told(group, diagnosis.troubles, clock)
     yield from _section("Consuming", (line for one in met for line in wrapped(one, indent=2, hanging=6)))
     yield from _section("What failed", _failures(group, diagnosis, names, clock))
@@ -181,6 +182,16 @@ def _rebalances(rebalances: list[Rebalance], clock: Clock) -> Iterator[str]:
         text = f"took {took:.1f} s  clients started: {len(run)} rebalances, {_counts(run[0], run[-1])}"
         told = _rebalance(run[0]) if len(run) == 1 else text
         yield from wrapped(f"{clock.at(run[0].began_at)}  {told}", indent=2, hanging=hanging)
+
+
+def _moved_begins(group: str, diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
+    for one in diagnosis.moved_begins:
+        if one.consumer_group == group:
+            what = f"{one.skipped:,} skipped" if one.skipped else f"{one.read_again:,} read again"
+            stored = f"{one.from_client_id} stored {one.stored_offset}"
+            queue = f"{one.topic} {one.broker_name}:{one.queue_id}"
+            text = f"{clock.at(one.at)}  {queue}: {what}: {one.client_id} began at {one.began_offset}, {stored}"
+            yield from wrapped(text, indent=2, hanging=4 + len(clock.at(0)))
 
 
 def _of_one_start(rebalances: list[Rebalance]) -> list[list[Rebalance]]:

@@ -178,6 +178,7 @@ def _in_short(diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]
         when = f"{clock.at(one.since)} to {clock.at(one.until)}"
         told = f"{one.client_id} ran in two processes at once, {when}: {whose}"
         yield f"{told}. Both get the same queues: give each its own id"
+    yield from _of_begins(diagnosis)
     yield from _of_queues(diagnosis)
     yield from _of_members(diagnosis, clock)
     yield from _of_rebalances(diagnosis, clock)
@@ -196,6 +197,14 @@ def _of_queues(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"{some(not_listed, 'time')} a client was not in the member list that it got, and gave its queues up"
     if locks:
         yield f"{some(locks, 'time')} a queue could not be locked"
+
+
+def _of_begins(diagnosis: Diagnosis) -> Iterator[str]:
+    skips = [one for one in diagnosis.moved_begins if one.skipped]
+    if skips:
+        groups = few(sorted({one.consumer_group for one in skips}))
+        skipped = some(sum(one.skipped for one in skips), "offset")
+        yield f"{some(len(skips), 'new owner')} of a queue skipped {skipped} behind what was stored: {groups}"
 
 
 def _of_members(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from hindsight import Lake
 from hindsight.jobs.command_line import app_of
+from tests.diagnose.told_by_logs import told as diagnosed
 from tests.pipeline.test_rebalances_of_the_captures import ORACLE, lake_of
 
 T = 1795252692000  # 2026-11-21
@@ -205,6 +206,23 @@ def test_a_message_that_a_hand_over_skipped_or_brought_again_says_so(lake, offse
     assert verdict["verdict"] == "unknown"  # no recorder says whether it was given to anybody
     as_text = CliRunner().invoke(app_of("message"), ["message", f"M{offset}", "--lake", lake]).output
     assert line in as_text
+
+
+def test_diagnose_tells_of_logs_alone_what_the_view_tells_by_what_was_stored_and_named(begun):
+    story = Story()
+    told(story)
+    for name, began in (("behind", 500), ("ahead", 700)):  # the one before gives up only then
+        group = story.group(name).takes("one", TAKEN, 500).takes("two", MOVED - 30, began)
+        group.gives("one", MOVED, 600)
+    of_logs = diagnosed({f"{name}.log": "".join(lines).encode() for name, lines in story.logs.items()}).moved_begins
+    found = {(one.consumer_group, one.client_id): (one.skipped, one.read_again) for one in of_logs}
+    assert found.pop(("behind", "behind-two")) == (0, 100)
+    assert found == {
+        (group, row["client_id"]): (row["skipped_at_least"], row["again_at_least"])
+        for (group, _), row in begun.items()
+        if row["known_by"] == "log" and row["stored_offset"] is not None
+    }
+    assert found == {("other", "other-two"): (30, 0)}
 
 
 def test_readings_of_a_real_cluster_hold_each_offset_that_a_log_names(tmp_path):

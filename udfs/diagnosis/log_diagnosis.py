@@ -9,7 +9,7 @@ Source: RebalanceService, ClientRemotingProcessor#notifyConsumerIdsChanged, MQCl
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -53,6 +53,7 @@ class Diagnosis:
     held_by_two: list[HeldByTwo]
     same_ids: list[SameId]
     rebalances: list[Rebalance]
+    moved_begins: list[MovedBegin]
     troubles: list[Troubles]
     by_brokers: ByBrokers
     other_clients: dict[Subject, Tally]
@@ -67,6 +68,7 @@ class Diagnosis:
             held_by_two=[one for one in self.held_by_two if fnmatchcase(one.consumer_group, pattern)],
             same_ids=[one for one in self.same_ids if any(fnmatchcase(name, pattern) for name in one.consumer_groups)],
             rebalances=[one for one in self.rebalances if fnmatchcase(one.consumer_group, pattern)],
+            moved_begins=[one for one in self.moved_begins if fnmatchcase(one.consumer_group, pattern)],
         )
 
 
@@ -78,6 +80,7 @@ def diagnosis_of(logs: Iterable[LogFindings], silence_ms: int = SILENCE_MS) -> D
     memberships = _memberships(logs)
     members = members_of(walks, consumes, signs_of(memberships))
     known = [one for walk in walks for one in ownership_of(walk)]
+    shares = shares_of([walk.process for walk in walks], memberships)
     brokers = _brokers(logs)
     troubles = [troubles_of(walk.process, brokers) for walk in walks]
     return Diagnosis(
@@ -86,7 +89,8 @@ def diagnosis_of(logs: Iterable[LogFindings], silence_ms: int = SILENCE_MS) -> D
         sorted([*_without_contradiction(known), *of_nothing_said(members, known)], key=_in_order),
         held_by_two(known, consumes),
         same_ids(walks),
-        rebalances_of([walk.process for walk in walks], memberships),
+        rebalances_of(shares),
+        moved_begins_of(shares),
         troubles,
         by_brokers(memberships),
         of_other_clients(unique(event for log in logs for event in log.others)),
@@ -237,15 +241,60 @@ class Rebalance(NamedTuple):
     moved: int
 
 
-def rebalances_of(processes: Iterable[Process], memberships: Iterable[tuple[str, Event]]) -> list[Rebalance]:
-    """All rebalances in order; ``memberships``: broker's name and what its log tells."""
+class MovedBegin(NamedTuple):
+    """A queue that a client took and began to read elsewhere than where who had it before stored its offset.
+
+    ``at``: of the result; ``skipped``: offsets between, where it had been given up before; ``read_again``: the same, of
+    what was stored before it was taken or after.
+    """
+
+    at: int
+    consumer_group: str
+    topic: str
+    broker_name: str
+    queue_id: int
+    client_id: str
+    from_client_id: str | None
+    released_at: int | None
+    stored_offset: int
+    began_offset: int
+    skipped: int
+    read_again: int
+
+
+Shares = Mapping[str, Sequence[OfClient]]  # by consumer group
+
+
+def shares_of(processes: Iterable[Process], memberships: Iterable[tuple[str, Event]]) -> Shares:
+    """The rebalances of clients; ``memberships``: broker's name and what its log tells."""
     folds: dict[str, RebalanceFold] = defaultdict(RebalanceFold)
     rows: dict[str, list[OfClient]] = defaultdict(list)
     for day, told in sorted(_told(processes, memberships).items()):
         for group, of_day in told.days((day + 1) * _DAY_MS, {}).items():
             rows[group] += [one for _, one in folds[group].walk(of_day) if one.outcome == APPLIED]
-    found = [_rebalance(group, wave) for group, of_group in rows.items() for wave in _waves(of_group)]
+    return rows
+
+
+def rebalances_of(shares: Shares) -> list[Rebalance]:
+    """All rebalances in order."""
+    found = [_rebalance(group, wave) for group, of_group in shares.items() for wave in _waves(of_group)]
     return sorted(found, key=lambda one: (one.began_at, one.consumer_group, one.ended_at, one.topics))
+
+
+def moved_begins_of(shares: Shares) -> list[MovedBegin]:
+    """Where logs of both clients tell it, in order; the rule is that of the view ``queue_hand_over``."""
+    taken = ((group, one, hand) for group, of_group in shares.items() for one in of_group for hand in one.gained)
+    found = []
+    for group, one, hand in taken:
+        began = hand.began_offset if hand.sent_on_to is None else hand.sent_on_to
+        if began is None or hand.stored_offset is None:
+            continue
+        skipped = max(0, began - hand.stored_offset) if hand.released_at is not None else 0
+        again = max(0, hand.stored_offset - began)
+        who = one.client_id, hand.from_client_id, hand.released_at
+        if skipped or again:
+            found.append(MovedBegin(one.at, group, *hand.queue, *who, hand.stored_offset, began, skipped, again))
+    return sorted(found, key=lambda one: one[:5])
 
 
 def _told(processes: Iterable[Process], memberships: Iterable[tuple[str, Event]]) -> dict[int, Told]:
