@@ -12,11 +12,12 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from hindsight.udfs.formats.fastjson import parse_fastjson
 from hindsight.udfs.remoting.remoting_frames import FrameDecoder, broker_addresses, encode_request
 
-JAVA = Path(__file__).parent / "java"
+JAVA, NATIVE = (Path(__file__).parent / folder for folder in ("java", "native"))
 HINDSIGHT = [sys.executable, "-m", "hindsight.jobs.command_line"]
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>x</groupId>
 <artifactId>x</artifactId><version>1</version><packaging>pom</packaging><dependencies>{}</dependencies></project>"""
@@ -169,9 +170,38 @@ def sender(
     return java_program("Sends", release, folder, *given, jar=jar, parts=CLIENT, options=options, within=within)
 
 
-def create_topic(release: str, folder: Path, name_servers: str, topic: str) -> None:
-    """A topic with four queues at each broker, by mqadmin."""
-    mqadmin(release, folder, name_servers, "updateTopic", "-c", "Real", "-t", topic, "-r", "4", "-w", "4")
+@contextmanager
+def native_program(name: str, folder: Path, *arguments: object, log: str = "") -> Iterator[subprocess.Popen[str]]:
+    """A program of ``native/`` with RocketMQ's C++ library, talked to as those of ``java/``; ``log``: its name."""
+    library = folder / "native"
+    if not library.exists():
+        lock = ["--no-deps", "--require-hashes", "-r", str(NATIVE / "requirements.lock")]
+        subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--target", str(library), *lock], check=True)
+    environment = {**os.environ, "HOME": str(folder), "PYTHONPATH": str(library)}  # it writes its log there
+    command = [sys.executable, str(NATIVE / f"{name}.py"), *map(str, arguments)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment}
+    with (
+        (folder / f"native-{log or name}.log").open("w") as errors,
+        subprocess.Popen(command, stderr=errors, **pipes) as process,
+    ):
+        try:
+            told(process, "ready")
+            yield process
+        finally:
+            process.kill()
+
+
+def create_topic(
+    release: str, folder: Path, name_servers: str, topic: str, *, queues: int = 4, broker: str | None = None
+) -> None:
+    """A topic with so many queues at each broker, or at one alone, by mqadmin."""
+    where = ["-c", "Real"]
+    if broker:
+        settings = (folder / broker / "settings").read_text().splitlines()
+        port = next(line.removeprefix("listenPort=") for line in settings if line.startswith("listenPort="))
+        where = ["-b", f"127.0.0.1:{port}"]
+    given = [*where, "-t", topic, "-r", str(queues), "-w", str(queues)]
+    mqadmin(release, folder, name_servers, "updateTopic", *given)
 
 
 def mqadmin(release: str, folder: Path, name_servers: str, *words: str) -> None:

@@ -12,7 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.collect.real_cluster import HINDSIGHT, cluster, create_topic, hindsight, java_program, mqadmin, told
+from tests.collect.real_cluster import (
+    HINDSIGHT,
+    cluster,
+    create_topic,
+    hindsight,
+    java_program,
+    mqadmin,
+    native_program,
+    told,
+)
 from tests.collect.test_send_recorder import build
 
 pytestmark = pytest.mark.soak
@@ -37,7 +46,7 @@ def send(process, kind: str, topic: str, tag: str, count: int) -> None:
 
 TOPICS = (
     *("Plain", "Tagged", "Failing", "Dead", "Slow", "Killed", "Skipped", "Mixed", "Ordered", "Stalled"),
-    *("Cast", "Popped", "Repopped"),
+    *("Cast", "Popped", "Repopped", "Heard"),
 )
 # group;topic;tags;failures;seconds;strategy;orderly[;way]
 STEADY = (
@@ -55,6 +64,7 @@ STEADY = (
     "g_cast;Cast;*;0;0;AVG;false;broadcast",
     "g_popped;Popped;*;0;0;AVG;false;pop",
     "g_repopped;Repopped;*;1;0;AVG;false;pop",
+    "g_native;Native;*;0;0;AVG;false",
 )
 
 
@@ -64,6 +74,7 @@ def play(folder: Path) -> None:
     with cluster(RELEASE, folder, name_servers=1) as name_servers, ExitStack() as stack:
         for topic in TOPICS:
             create_topic(RELEASE, folder, name_servers, topic)
+        create_topic(RELEASE, folder, name_servers, "Native", queues=1, broker="broker-a")
         collecting = [*HINDSIGHT, "collect", "--cluster", "real", "--landing", str(folder / "landing")]
         collector = stack.enter_context(
             subprocess.Popen([*collecting, "--name-server", name_servers, "--every", "3"], stderr=subprocess.DEVNULL)
@@ -72,6 +83,9 @@ def play(folder: Path) -> None:
         victim = stack.enter_context(lives(folder, name_servers, jar, "g_killed;Killed;*;0;6;AVG;false", name="victim"))
         heirs = stack.enter_context(lives(folder, name_servers, jar, *STEADY, name="steady"))
         producer = stack.enter_context(lives(folder, name_servers, jar, name="producer"))
+        of_cpp = name_servers, folder / "landing", folder / "truth"
+        native = stack.enter_context(native_program("lives", folder, *of_cpp))
+        listener = stack.enter_context(native_program("lives", folder, *of_cpp, "g_heard;Heard", log="listener"))
         time.sleep(25)  # queues are shared out
         send(producer, "plain", "Plain", "a", 8)
         for kind in ("batch", "delay", "tx_COMMIT_MESSAGE", "tx_ROLLBACK_MESSAGE", "tx_UNKNOW", "oneway"):
@@ -86,6 +100,8 @@ def play(folder: Path) -> None:
         send(producer, "cast", "Cast", "a", 4)
         send(producer, "popped", "Popped", "a", 4)
         send(producer, "repopped", "Repopped", "a", 2)
+        send(producer, "heard", "Heard", "a", 4)
+        send(native, "native", "Native", "a", 4)
         send(producer, "killed", "Killed", "a", 4)
         send(producer, "skipped", "Skipped", "a", 120)  # five seconds each: most wait
         os.kill(victim.pid, signal.SIGKILL)
@@ -97,7 +113,7 @@ def play(folder: Path) -> None:
         send(producer, "stalled", "Stalled", "a", 6)
         os.kill(stalled, signal.SIGCONT)
         time.sleep(45)
-        for process in (producer, heirs, heir):
+        for process in (producer, heirs, heir, native, listener):
             say(process, "end")
             assert process.wait(60) == 0
         time.sleep(8)
@@ -135,6 +151,8 @@ def expected(kind: str, msg_id: str, truth: Truth) -> set[str]:
     if kind == "batch":  # whose messages consumers of 5.x see under one id, the batch's own
         return {"consumed_once"}
     group = group_of(kind)
+    if kind == "heard":  # by a C++ client, which has no recorder
+        return {"unknown"}
     times = truth.consumed[(group, msg_id)]
     if kind == "cast":  # each member consumes all
         return {"consumed_once"} if times == MEMBERS_OF_CAST else {"not_consumed_yet"}
@@ -160,7 +178,7 @@ def test_every_life_is_told_as_the_applications_lived_it(played):
     assert sum(times for (group, _), times in truth.consumed.items() if group == "g_plain") == 8 + 3 * 2 + 6
     assert {"consumed_once", "consumed_twice", "dead_letter", "filtered", "lost"} <= set(seen)
     lived = Counter(kind for msg_id, kind in truth.kinds.items() if truth.consumed[(group_of(kind), msg_id)])
-    assert (lived["cast"], lived["popped"], lived["repopped"]) == (4, 4, 2)
+    assert (lived["cast"], lived["popped"], lived["repopped"], lived["native"], lived["heard"]) == (4, 4, 2, 4, 4)
 
 
 def check(folder: Path, truth: Truth) -> tuple[list, Counter]:
