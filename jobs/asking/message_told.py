@@ -69,7 +69,8 @@ def _choices(asker: Asker, attempt: Record) -> Iterator[str]:
         AND {same(asker, attempt, "msg_id", "begin_at", "broker_name")} LIMIT 1""",
     )
     for row in verdict:
-        yield f"choice {row['verdict']}: by the rule {row['rule']}" + (f" ({row['reason']})" if row["reason"] else "")
+        why = [f"by the rule {row['rule']}"] * bool(row["rule"]) + [row["reason"]] * bool(row["reason"])
+        yield f"choice {row['verdict']}: {', '.join(why)}"
     at = at_instant(attempt["begin_at"])
     held = records(
         asker,
@@ -90,7 +91,8 @@ def _told_group(life: Life) -> Iterator[str]:
         yield f"  {shown(one.began_at)}  given to {legible(one.consumer)}{again}: {took}"
     after, by = passed(life)
     if by or after:
-        yield f"  the group's offset passed it after {shown(after)} and by {shown(by)}"
+        when = [f"{word} {shown(at)}" for word, at in (("after", after), ("by", by)) if at]
+        yield f"  the group's offset passed it {' and '.join(when)}"
     yield from (f"  {shown(at)}  {legible(line)}" for at, line in moved(life))
     near = [one for one in life.owners if life.stored_at and one.last >= life.stored_at - SIGN]
     for owner in near[:10]:

@@ -322,7 +322,7 @@ def test_a_queue_is_on_its_way_out_as_java_and_as_go_write_it(name, table):
 STACK = 'TID: 1 STATE: RUNNABLE\n\tat "quoted" (x.go:1)\n'
 
 
-@pytest.mark.parametrize("release", ["go_2.0.0-rc1", "go_2.1.0", "go_2.1.2", "cpp_2.2.0"])
+@pytest.mark.parametrize("release", ["go_2.0.0-rc1", "go_2.1.0", "go_2.1.2", "cpp_1.2", "cpp_2.2.0"])
 def test_running_infos_of_go_and_cpp_clients_are_read(release):
     for text in (OTHERS / f"running_info_{release}.jsonl").read_text().splitlines():
         line = json.loads(text)
@@ -331,6 +331,27 @@ def test_running_infos_of_go_and_cpp_clients_are_read(release):
         assert capture["answered"]
         assert len(rows(parsed, "queue_ownership")) == line["raw"].replace(" ", "").count('"queueId"')
         assert all(r["last_pull_at"] for r in rows(parsed, "queue_ownership"))
+
+
+def test_what_an_old_cpp_client_never_set_is_no_instant_and_no_offset():
+    first, later = (OTHERS / "running_info_cpp_1.2.jsonl").read_text().splitlines()
+    begun, read = (
+        {(r["topic"], r["broker_name"], r["queue_id"]): r for r in rows(parse(**json.loads(text)), "queue_ownership")}
+        for text in (first, later)
+    )
+    queue = "Heard", "broker-a", 0
+    assert (begun[queue]["last_consume_at"], begun[queue]["last_lock_at"], begun[queue]["commit_offset"]) == (
+        None,
+        None,
+        -1,
+    )
+    assert (read[queue]["last_consume_at"], read[queue]["last_lock_at"], read[queue]["commit_offset"]) == (
+        1795932497814,
+        None,
+        1,
+    )
+    (capture,) = rows(parse(**json.loads(first)), "snapshot_capture")
+    assert capture["consume_orderly"] is False
 
 
 def test_a_stack_that_go_does_not_escape_is_cut_off():

@@ -255,7 +255,7 @@ def _consumer_running_info(raw: Fields, capture: Fields) -> Answer:
         "consume_type": optional_text(properties, "PROP_CONSUME_TYPE"),
         "message_model": optional_text(properties, "messageModel"),
         "consume_from_where": optional_text(properties, "consumeFromWhere"),
-        "consume_orderly": optional_flag(properties, "PROP_CONSUMEORDERLY"),
+        "consume_orderly": _is_orderly(properties),
         "client_rebalance": optional_flag(properties, "clientRebalance"),
         "strategy": _strategy(optional_text(properties, "allocateMessageQueueStrategy")),
         "client_started_at": _start_timestamp(optional_text(properties, "PROP_CONSUMER_START_TIMESTAMP")),
@@ -277,6 +277,12 @@ def _consumer_running_info(raw: Fields, capture: Fields) -> Answer:
         }
         rows.append(("queue_ownership", row))
     return said, rows + pops
+
+
+def _is_orderly(properties: Fields) -> bool | None:
+    """C++ clients through 1.2.3 write ``flase``. Source: DefaultMQPushConsumer.cpp."""
+    name = "PROP_CONSUMEORDERLY"
+    return False if properties.get(name) == "flase" else optional_flag(properties, name)
 
 
 def _locked_at(process_queue: Fields) -> int | None:

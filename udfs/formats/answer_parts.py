@@ -15,12 +15,15 @@ from hindsight.udfs.lines.parsed_line import (
     Fields,
     RefusedLineError,
     int32,
+    is_instant,
     java_number,
     optional_text,
     queue_id,
     text_field,
 )
 
+_OF_PROCESS_QUEUE = frozenset({"lastLockTimestamp", "lastPullTimestamp", "lastConsumeTimestamp"})
+_MOST_DIGITS = 20  # of a number of 64 bits
 # MessageQueue#toString: how Jackson, and with it the dashboard, writes the key of a map.
 _QUEUE_TEXT = re.compile(r"MessageQueue \[topic=([^\[\],]++), brokerName=([^\[\],]++), queueId=(-?\d{1,10})\]")
 
@@ -66,11 +69,21 @@ def _with_numbers(value: Fields) -> Fields:
     """The members of a queue, numbers that a C++ client wrote as text read as such."""
     if not any(type(told) is str for told in value.values()):
         return value
-    return {name: _number_of(told) if type(told) is str else told for name, told in value.items()}
+    return {name: _number_of(name, told) if type(told) is str else told for name, told in value.items()}
 
 
-def _number_of(told: str) -> int | str:
-    return java_number(told, 64) if told.isascii() and told.removeprefix("-").isdigit() else told
+def _number_of(name: str, told: str) -> int | str:
+    """C++ writes what is less than 0 as a number without a sign; -1: no offset.
+
+    Through 1.2.4 an instant that it has not set yet is whatever its memory held: never.
+    Source: ProcessQueueInfo.h, PullRequest.cpp.
+    """
+    if not (told.isascii() and told.removeprefix("-").isdigit() and len(told) <= _MOST_DIGITS):
+        return told
+    number = int(told)
+    if name in _OF_PROCESS_QUEUE and not is_instant(number):
+        return 0
+    return number - (1 << 64) if 1 << 63 <= number < 1 << 64 else java_number(told, 64)
 
 
 def texts(raw: Fields, name: str) -> list[str]:
