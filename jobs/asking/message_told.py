@@ -69,8 +69,8 @@ def _choices(asker: Asker, attempt: Record) -> Iterator[str]:
         AND {same(asker, attempt, "msg_id", "begin_at", "broker_name")} LIMIT 1""",
     )
     for row in verdict:
-        why = [f"by the rule {row['rule']}"] * bool(row["rule"]) + [row["reason"]] * bool(row["reason"])
-        yield f"choice {row['verdict']}: {', '.join(why)}"
+        told = [f"by the rule {row['rule']}" if row["rule"] else "", row["reason"] or ""]
+        yield f"choice {row['verdict']}: {', '.join(filter(None, told))}"
     at = at_instant(attempt["begin_at"])
     held = records(
         asker,

@@ -1,6 +1,6 @@
 -- Where did a client begin to read each queue that it took, why there, and what was skipped or read again?
 -- Grain: (cluster, collector, consumer_group, client_id, changed_at, told_by, topic, broker_name, queue_id): a queue that
--- was taken. A log names where its client began through 4.9.8 and in ordered groups. Else a client begins at the stored
+-- was taken. A log names where its client began: Java through 4.9.8 and in ordered groups, C++, Go. Else a client begins at the stored
 -- offset (RebalancePushImpl#computePullFromWhere): what the owner before stored, if it gave the queue up first; else
 -- between two readings of the group's offset, unless somebody stored a smaller one between them. Without a stored offset
 -- it begins at 0, at the end, or at an instant, as its consumeFromWhere says; a reading of 0 may be of none (consumeStats).

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from hindsight import Lake
 from hindsight.jobs.command_line import app_of
+from tests.conftest import GOLDEN
 from tests.diagnose.told_by_logs import told as diagnosed
 from tests.pipeline.test_rebalances_of_the_captures import ORACLE, lake_of
 
@@ -235,3 +236,10 @@ def test_readings_of_a_real_cluster_hold_each_offset_that_a_log_names(tmp_path):
     assert all(row["read_before"] <= row["began_at_least"] for row in before)
     assert all(row["began_at_most"] <= row["read_after"] for row in after)
     assert {row["skipped_at_least"] for row in named} == {0, None}
+
+
+@pytest.mark.parametrize("name", ["go_2.1.2", "cpp_2.2.0"])
+def test_logs_of_go_and_cpp_name_where_their_members_began(tmp_path, name):
+    lake_of(tmp_path, client_log=GOLDEN / "other_clients" / f"sample_client_log_{name}.log.gz")
+    rows = rows_of(str(tmp_path / "lake"), "SELECT * FROM queue_hand_over")
+    assert [(row["known_by"], row["began_by"], row["began_at_least"]) for row in rows] == [("log", "first", 0)] * 17

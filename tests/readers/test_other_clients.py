@@ -80,6 +80,44 @@ def test_what_members_took_is_read_with_its_counts(name, count):
     assert any(row["queues"] for row in found) and all("doubts" not in row for row in found)
 
 
+@pytest.mark.parametrize(
+    ("name", "count"),  # of lines that name an offset, by grep
+    [("go_2.0.0-rc1", 0), ("go_2.1.0", 22), ("go_2.1.2", 22), ("cpp_2.2.0", 17)],
+)
+def test_where_members_began_to_read_is_read_with_the_group_and_the_queue(name, count):
+    found = [row for row in rows(f"client_log_{name}", "client_event") if row["kind"] == "queue_began"]
+    assert [row["offset"] for row in found] == [0] * count
+    added = {queue_of(row) for row in rows(f"client_log_{name}", "client_event") if row["kind"] == "queue_added"}
+    assert {queue_of(row)[1:] for row in found} == ({queue[1:] for queue in added} if count else set())
+    assert all(row["consumer_group"] and row["topic"] for row in found)
+
+
+def queue_of(row):
+    return row.get("consumer_group"), row["topic"], row["broker_name"], row["queue_id"]
+
+
+GO_BEGAN = (
+    'time="2026-11-25T09:08:02+08:00" level=info msg="fetch offset of mq from broker success" '
+    'MessageQueue="MessageQueue [topic=T, brokerName=b, queueId=3]" consumerGroup=g offset={}'
+)
+CPP_BEGAN = (
+    "[2026-11-25 09:31:11.897656](info):Start to pull MessageQueue [topic=T, brokerName=b, queueId=3], offset:{}, "
+    "GroupName g[updateRequestTableInRebalance:538]"
+)
+
+
+@pytest.mark.parametrize("line", [GO_BEGAN, GO_BEGAN.replace("fetch", "fecth"), CPP_BEGAN])
+def test_it_began_at_the_offset_that_its_line_names(line):
+    (row,) = events(line.format(4711))
+    assert (*queue_of(row), row["kind"], row["offset"]) == ("g", "T", "b", 3, "queue_began", 4711)
+
+
+def test_where_nothing_was_stored_a_go_clients_line_does_not_say_where_it_began():
+    assert events(GO_BEGAN.format(-1)) == []
+    (one,) = read(GO_BEGAN.format("much"))
+    assert one.refusal.code == "WRONG_TYPE"
+
+
 def test_a_running_info_shows_the_queues_that_the_log_tells_of():
     for name in ("go_2.1.2", "cpp_2.2.0"):
         owned = Counter((r["client_id"], r["topic"]) for r in rows(f"running_info_{name}", "queue_ownership"))

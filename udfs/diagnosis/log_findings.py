@@ -308,7 +308,7 @@ class _Finder:
     def _keep(self, parsed: ParsedLine, row: dict[str, Any], pid: int | None) -> None:
         kind = row.get("kind", "rebalance_result")
         if row.get("language") not in (None, "JAVA"):
-            if kind not in _LEFT_OUT:
+            if kind not in _LEFT_OUT and kind != "queue_began":
                 at, number = row["logged_at"], parsed.line.number
                 self.found.others.append(Event(at, number, kind, row.get("pid"), _identity(row), _trimmed(row)))
             return

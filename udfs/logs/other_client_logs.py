@@ -62,6 +62,7 @@ _NEEDLES = (
     "not in cidAll",
     "ock MessageQueue",
     "notification to consumer",
+    "Start to pull",
     "unnecessary mq",
     "in group failed",
     "heart beat to broker",
@@ -112,6 +113,8 @@ def _go(time: str, level: str, message: str, rest: str) -> OtherLine | None:
         return None
     fields = {name: _unquoted(quoted or "") or plain or "" for name, quoted, plain in _GO_PAIR.findall(rest)}
     row = read(fields)
+    if row is None:
+        return None
     return OtherLine(GO, LogHead(_go_instant(time), 1000, level, None, None), told + rest, row, "kind" not in row)
 
 
@@ -212,7 +215,16 @@ def _lock(fields: Fields) -> dict[str, Any]:
     return _event("lock_acquired" if fields.get("lockOK") == "true" else "lock_failed")(fields)
 
 
-_GO_MESSAGES: Mapping[str, Callable[[Fields], dict[str, Any]]] = {
+def _began(fields: Fields) -> dict[str, Any] | None:
+    """A client begins at the offset that it got from the broker; -1: none was stored, and no line says where it began.
+
+    Source: offset_store.go, consumer.go#computePullFromWhereWithException, from 2.1.0-rc4 on.
+    """
+    offset = java_number(fields.get("offset", ""), 64)
+    return None if offset < 0 else _event("queue_began")(fields) | {"offset": offset}
+
+
+_GO_MESSAGES: Mapping[str, Callable[[Fields], dict[str, Any] | None]] = {
     "MessageQueue do balance done": _go_result,
     "remove unnecessary mq when updateProcessQueueTable": _event("queue_removed"),
     "remove unnecessary mq because unsubscribed": _event("queue_removed"),
@@ -220,6 +232,8 @@ _GO_MESSAGES: Mapping[str, Callable[[Fields], dict[str, Any]]] = {
     "remove unnecessary mq because pull was expired, prepare to fix it": _event("queue_pull_expired"),
     "do defaultConsumer, add a new mq": _event("queue_added"),
     "updateProcessQueueTable do defaultConsumer, add a new mq": _event("queue_added"),
+    "fecth offset of mq from broker success": _began,
+    "fetch offset of mq from broker success": _began,  # from 2.1.1 on
     "do defaultConsumer, add a new mq failed, because lock failed": _event("lock_failed"),
     "do defaultConsumer, add a new mq failed": _event("queue_add_failed"),
     "do balance in group failed, the topic does not exist": _event("topic_unknown"),
@@ -251,8 +265,10 @@ def _cpp(line: re.Match[str], zone: tzinfo) -> OtherLine | None:
         row = _result_row(said[1], said[2], said[3], ()) | {"strategy": "AVG"}
         return OtherLine(CPP, head, message, row, True)
     named = {name: value for name, value in said.groupdict().items() if value}
-    if "queue_id" in named:
-        named["queue_id"] = java_number(named["queue_id"], 32)
+    numbers = {
+        name: java_number(named[name], bits) for name, bits in (("queue_id", 32), ("offset", 64)) if name in named
+    }
+    named |= numbers
     return OtherLine(CPP, head, message, {"kind": kind, "arguments_lost": not named, **named}, False)
 
 
@@ -293,6 +309,11 @@ _CPP_MESSAGES: Sequence[tuple[str | None, re.Pattern[str]]] = tuple(
     for kind, pattern in (
         (None, _RESULT),
         ("queue_added", rf"[Aa]dd mq:{_CPP_QUEUE}"),
+        # From 1.2.5 on.
+        (
+            "queue_began",
+            rf"Start to pull {_CPP_QUEUE}, offset:(?P<offset>\d{{1,19}}+), GroupName (?P<consumer_group>.++)",
+        ),
         ("queue_pull_expired", rf"Drop mq:{_CPP_QUEUE} according Pull timeout"),
         ("queue_removed", rf"[Dd]rop mq:{_CPP_QUEUE}"),
         ("lock_acquired", rf"lock(?:BatchMQ)? success of mq:{_CPP_QUEUE}"),
