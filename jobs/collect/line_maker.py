@@ -15,7 +15,7 @@ from hindsight.jobs.collect.questions import READS, Question
 from hindsight.jobs.collect.server import Server
 from hindsight.udfs.formats.fastjson import FastjsonError, parse_fastjson
 from hindsight.udfs.lines.parsed_line import NOT_ASKED
-from hindsight.udfs.remoting.remoting_frames import Credentials, Frame, configured, scheduled
+from hindsight.udfs.remoting.remoting_frames import Credentials, Frame, configured, of_runtime_info
 
 MOST_UNSENT = 10_000  # lines of a sweep for questions that were not sent
 _TOO_MANY = not_asked(f"of what cannot be asked {MOST_UNSENT:,} questions have a line, with the reason")
@@ -141,7 +141,7 @@ def _read(server: Server, question: Question, frame: Frame) -> tuple[str, Any]:
     try:
         raw = frame.body.decode()
         value = configured(raw) if question.kind == "brokerConfig" else parse_fastjson(raw)
-        value = scheduled(value) if question.kind == "brokerRuntimeInfo" else value
+        value = of_runtime_info(value) if question.kind == "brokerRuntimeInfo" else value
     except UnicodeDecodeError as error:
         raise unreadable(server.address, f"no UTF-8 at byte {error.start} of {len(frame.body):,}") from None
     except FastjsonError as error:

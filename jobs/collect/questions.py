@@ -33,6 +33,7 @@ READS: Mapping[str, Read] = MappingProxyType(
         "messageRequestModes": Read(402, _BROKER, silence_tells=False),
         "brokerConfig": Read(26, _BROKER),
         "brokerRuntimeInfo": Read(28, _BROKER),
+        "brokerHaStatus": Read(907, _BROKER, silence_tells=False),  # 5.0 on; older ones refuse it with code 3
         "topicConfig": Read(351, _BROKER, silence_tells=False),
         "topicConsumeByWho": Read(300, _NAME_SERVER),
         "topicStatus": Read(202, _BROKER),
@@ -58,12 +59,13 @@ TOPIC_LIST = Question("topicList", "", {})
 SUBSCRIPTION_GROUPS = Question("subscriptionGroups", "", {})
 MESSAGE_REQUEST_MODES = Question("messageRequestModes", "", {})
 # What a broker says of all topics and groups and what changes seldom: which groups there are, how it hands out queues,
-# how far it is with delayed messages.
+# how far it is with delayed messages and its replicas with it.
 OF_BROKER = (
     SUBSCRIPTION_GROUPS,
     MESSAGE_REQUEST_MODES,
     Question("brokerConfig", "", {}),
     Question("brokerRuntimeInfo", "", {}),
+    Question("brokerHaStatus", "", {}),
 )
 # How far a broker is with messages that were popped and not acknowledged: PopReviveService's own progress.
 REVIVE_PROGRESS = Question("consumeStats", REVIVE_GROUP, {"consumerGroup": REVIVE_GROUP})

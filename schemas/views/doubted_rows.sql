@@ -52,6 +52,9 @@ FROM (
   SELECT cluster, event_date, 'topic_status' AS table_name, source, EXPLODE(doubts) AS doubt, source_file, source_line
   FROM topic_status WHERE doubts IS NOT NULL
   UNION ALL
+  SELECT cluster, event_date, 'broker_status' AS table_name, source, EXPLODE(doubts) AS doubt, source_file, source_line
+  FROM broker_status WHERE doubts IS NOT NULL
+  UNION ALL
   SELECT cluster, event_date, 'message_request_mode' AS table_name, source, EXPLODE(doubts) AS doubt, source_file, source_line
   FROM message_request_mode WHERE doubts IS NOT NULL
   UNION ALL

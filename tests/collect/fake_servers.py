@@ -15,7 +15,7 @@ from hindsight.jobs.collect.collector import Collector, Plan
 
 ROUTE, CLUSTER, TOPICS = 105, 106, 206
 GROUPS, WHO, CONFIG, STATUS = 201, 300, 351, 202
-MODES, BROKER_CONFIG, RUNTIME_INFO = 402, 26, 28
+MODES, BROKER_CONFIG, RUNTIME_INFO, HA_STATUS = 402, 26, 28, 907
 CONNECTIONS, IDS, STATS, INFO, PRODUCERS = 203, 38, 208, 307, 204
 
 
@@ -192,6 +192,7 @@ class FakeCluster:
             BROKER_CONFIG: b"accessKey=secret\ndefaultMessageRequestMode=PULL\ndefaultPopShareQueueNum=-1\n",
             WHO: {"groupList": []},
             RUNTIME_INFO: {"table": {"scheduleMessageOffset_3": "5,9", "secretPath": "/secret"}},
+            HA_STATUS: {"master": True, "inSyncSlaveNums": 0, "haConnectionInfo": [], "masterCommitLogMaxOffset": 9},
             CONFIG: {"topicName": request.fields.get("topic"), "readQueueNums": 4, "writeQueueNums": 4, "perm": 6},
             STATUS: {"offsetTable": {}},
             STATS: {"offsetTable": {}},

@@ -111,6 +111,20 @@ def cluster(
         yield addresses
 
 
+@contextmanager
+def replica(folder: Path, name_servers: str, of: str) -> Iterator[int]:
+    """A replica of a broker of a cluster that is up; gives its process id."""
+    place, port = folder / f"replica-of-{of}", free_port()
+    own = {"brokerId": 1, "brokerRole": "SLAVE", "listenPort": port}
+    own |= {"storePathRootDir": place / "store", "storePathCommitLog": place / "store" / "commitlog"}
+    lines = (folder / of / "settings").read_text().splitlines()
+    kept = [line for line in lines if line.partition("=")[0] not in own]
+    (place / "store").mkdir(parents=True)
+    settings = "\n".join([*kept, *(f"{name}={value}" for name, value in own.items())])
+    with _server((folder / "maven" / "class.path").read_text(), "broker.BrokerStartup", settings, place, port):
+        yield int((place / "pid").read_text())
+
+
 def looker(
     release: str, folder: Path, name_servers: str, more_groups: int = 0
 ) -> AbstractContextManager[subprocess.Popen[str]]:

@@ -51,6 +51,7 @@ def test_only_these_codes_can_be_asked_and_all_of_them_are_reads():
         "messageRequestModes": 402,
         "brokerConfig": 26,
         "brokerRuntimeInfo": 28,
+        "brokerHaStatus": 907,
         "topicConfig": 351,
         "topicConsumeByWho": 300,
         "topicStatus": 202,
@@ -60,6 +61,9 @@ def test_only_these_codes_can_be_asked_and_all_of_them_are_reads():
         "consumerRunningInfo": 307,
         "producerConnection": 204,
     }
+
+
+OF_BROKER = "subscriptionGroups", "messageRequestModes", "brokerConfig", "brokerRuntimeInfo"
 
 
 def test_each_question_is_a_line_that_names_who_was_asked(tmp_path):
@@ -76,11 +80,7 @@ def test_each_question_is_a_line_that_names_who_was_asked(tmp_path):
     assert told - Counter(infos) == Counter(
         [("clusterInfo", "name server", ""), ("topicList", "name server", "")]
         + [("topicRoute", "name server", topic) for topic in ("Orders", "%RETRY%g")]
-        + [
-            (kind, b, "")
-            for kind in ("subscriptionGroups", "messageRequestModes", "brokerConfig", "brokerRuntimeInfo")
-            for b in each
-        ]
+        + [(kind, b, "") for kind in (*OF_BROKER, "brokerHaStatus") for b in each]
         + [("consumeStats", broker, "CID_RMQ_SYS_REVIVE_GROUP") for broker in each]
         + [(kind, b, "Orders") for kind in ("topicStatus", "topicConfig", "topicConsumeByWho") for b in each]
         + [(kind, b, "g") for kind in ("consumerConnection", "consumerIdList", "consumeStats") for b in each]

@@ -26,6 +26,7 @@ CLUSTER = "cluster=oracle"
 # What no line of the inputs tells, and what only `hindsight events` writes.
 NOT_TOLD_HERE = {
     *("lost_lines", "consumer_recording", "topic_status", "topic_config", "subscription_group", "schedule_progress"),
+    "broker_status",
     *("pop_assignment", "message_request_mode", "broker_assignment", "incident_event"),
 }
 Inputs = dict[str, list[bytes]]

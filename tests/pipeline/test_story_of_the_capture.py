@@ -26,7 +26,14 @@ from tests.recorded_producer import Recorded
 NOTHING_TO_SHOW = {
     *("quarantine_by_reason", "source_contradiction", "trace_coverage"),
     *("stale_member", "heartbeat_subscription", "doubted_rows", "route_change", "route_missing"),
-    *("retention_margin", "assigned_member", "pop_repeats", "scheduled_backlog", "release_candidates"),
+    *(
+        "retention_margin",
+        "assigned_member",
+        "pop_repeats",
+        "scheduled_backlog",
+        "broker_replication",
+        "release_candidates",
+    ),
     *("groups_held_back", "message_consumption", "subscription_flips"),
 }
 START_MS = 1795253414272  # first round of the consumers' capture

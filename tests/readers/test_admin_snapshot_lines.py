@@ -14,6 +14,7 @@ from tests.readers.line_checks import lines_of
 GOLDEN = Path(__file__).parent.parent / "golden"
 POP = GOLDEN / "running_info" / "pop_5.3.3.json"
 OTHERS = GOLDEN / "running_info" / "other_clients"
+STATUS = GOLDEN / "broker_status"
 OFFSETS = '{"brokerOffset":9,"consumerOffset":4,"lastTimestamp":0}'
 
 
@@ -117,6 +118,29 @@ def test_a_broker_says_how_far_it_is_with_delayed_messages_and_all_else_is_left(
     assert found == [("broker-a", 18, 3, 9), ("broker-a", 1, 0, 0)]
     assert {record.table for record in parsed.records} == {"schedule_progress", "snapshot_capture"}
     assert is_refused(parse(kind="brokerRuntimeInfo", broker="broker-a", raw="{}"), "BAD_RAW")
+
+
+def test_a_broker_says_since_when_it_runs_and_how_far_its_timers_are_behind():
+    """As 5.3.3 answers, but for numbers; a broker before 5.0 has no timers."""
+    table = {"bootTimestamp": "1795933285771", "brokerVersionDesc": "V5_3_3", "commitLogMaxOffset": "4096"}
+    timers = {"timerReadBehind": "7", "timerOffsetBehind": "2", "timerCongestNum": "30", "timerEnqueueTps": "0.0"}
+    for more, read in ((timers, (7, 2, 30)), ({}, (None, None, None))):
+        raw = json.dumps({"table": table | more})
+        (row,) = rows(parse(kind="brokerRuntimeInfo", broker="broker-a", raw=raw), "broker_status")
+        assert (row["booted_at"], row["release"], row["log_end"]) == (1795933285771, "V5_3_3", 4096)
+        assert (row["timer_behind_s"], row["timer_not_taken"], row["timer_waiting"]) == read
+
+
+def test_a_master_tells_its_replicas_and_a_replica_its_master():
+    """As brokers of 5.3.3 answer."""
+    master, replica = (STATUS / "ha_status_5.3.3.jsonl").read_text().splitlines()
+    (row,) = rows(parse(kind="brokerHaStatus", broker="broker-a", raw=master), "broker_status")
+    assert (row["is_master"], row["in_sync_replicas"], row["master_address"]) == (True, 1, None)
+    assert row["replicas"] == [{"address": "192.0.2.2:48714", "in_sync": True, "behind_bytes": 0}]
+    (row,) = rows(parse(kind="brokerHaStatus", broker="broker-a", raw=replica), "broker_status")
+    assert (row["is_master"], row["in_sync_replicas"], row["replicas"], row["log_end"]) == (False, None, None, 0)
+    assert row["master_address"] == "192.0.2.2:26973"
+    assert is_refused(parse(kind="brokerHaStatus", broker="broker-a", raw='{"code":3}'), "BAD_RAW")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from hindsight.udfs.lines.parsed_line import (
     instant,
     instant_or_never,
     int32,
+    is_instant,
     java_number,
     lag_between,
     optional_flag,
@@ -69,6 +70,7 @@ _ALWAYS_THERE = {
     "subscriptionGroups": ("subscriptionGroupTable",),
     "messageRequestModes": ("messageRequestModeMap",),
     "brokerRuntimeInfo": ("table",),
+    "brokerHaStatus": ("master",),
     "brokerConfig": (),  # of many properties those that say how queues are handed out
 }
 
@@ -174,14 +176,68 @@ def broker_config(raw: Fields, capture: Fields) -> Answer:
     return {}, [_mode_row(capture, "brokerConfig", own)]
 
 
-def schedule_progress(raw: Fields, capture: Fields) -> Answer:
+def runtime_info(raw: Fields, capture: Fields) -> Answer:
+    """AdminBrokerProcessor#prepareRuntimeInfo: rows of ``schedule_progress``, and one of ``broker_status``.
+
+    Timers are those of 5.0 on; a broker without a wheel says 0 of all.
+    """
+    table = map_of(raw, "table")
+    told = {
+        "booted_at": _number_in(table, "bootTimestamp", is_instant),
+        "release": optional_text(dict(table), "brokerVersionDesc"),
+        "log_end": _number_in(table, "commitLogMaxOffset"),
+        "timer_behind_s": _number_in(table, "timerReadBehind"),
+        "timer_not_taken": _number_in(table, "timerOffsetBehind"),
+        "timer_waiting": _number_in(table, "timerCongestNum"),
+    }
+    own = [_status(capture, "brokerRuntimeInfo", told)] if any(value is not None for value in told.values()) else []
+    return {}, [*_schedule_progress(table, capture), *own]
+
+
+def _number_in(table: Mapping[Any, Any], name: str, is_one: Callable[[int], bool] = lambda _: True) -> int | None:
+    """A number that a broker prints as text; None: it says none."""
+    text = table.get(name)
+    if not (isinstance(text, str) and text.isascii() and text.removeprefix("-").isdigit() and len(text) < 20):
+        return None
+    return int(text) if is_one(int(text)) else None
+
+
+def ha_status(raw: Fields, capture: Fields) -> Answer:
+    """HARuntimeInfo, 5.0 on: the row of ``broker_status`` that says how replicas follow, or whom the broker follows."""
+    is_master = optional_flag(raw, "master")
+    follows = map_of(raw, "haClientRuntimeInfo")
+    replicas = [
+        {
+            "address": text_field(one, "addr"),
+            "in_sync": bool(optional_flag(one, "inSync")),
+            "behind_bytes": whole_number(one, "diff"),
+        }
+        for one in objects(raw, "haConnectionInfo")
+    ]
+    told = {
+        "is_master": is_master,
+        "in_sync_replicas": optional_int32(raw, "inSyncSlaveNums") if is_master else None,
+        "replicas": replicas if is_master else None,
+        "log_end": optional_number(raw, "masterCommitLogMaxOffset")
+        if is_master
+        else optional_number(dict(follows), "maxOffset"),
+        "master_address": None if is_master else optional_text(dict(follows), "masterAddr"),
+    }
+    return {}, [_status(capture, "brokerHaStatus", told)]
+
+
+def _status(capture: Fields, told_by: str, told: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    return "broker_status", {"broker_name": capture.get("broker_name"), "told_by": told_by, **told}
+
+
+def _schedule_progress(table: Mapping[Any, Any], capture: Fields) -> list[tuple[str, dict[str, Any]]]:
     """ScheduleMessageService#buildRunningStats in a broker's runtime info: a row of ``schedule_progress`` a level.
 
     ``scheduleMessageOffset_<level>``: "delayOffset,maxOffset" of the level's queue of SCHEDULE_TOPIC_XXXX, 4.0.0 to
     5.3.3; levels that nobody used have none, nor have 5.x brokers that deliver by the timer wheel alone.
     """
     rows = []
-    for name, value in map_of(raw, "table").items():
+    for name, value in table.items():
         found = _SCHEDULE_OFFSET(f"{name}={value}") if isinstance(value, str) else None
         if found is not None:
             level, delay_offset, max_offset = found.groups()
@@ -192,7 +248,7 @@ def schedule_progress(raw: Fields, capture: Fields) -> Answer:
                 "max_offset": java_number(max_offset, 64),
             }
             rows.append(("schedule_progress", row))
-    return {}, rows
+    return rows
 
 
 def _whole(text: str | None) -> int | None:
@@ -352,7 +408,8 @@ ANSWERS: dict[str, Callable[[Fields, Fields], Answer]] = {
     "subscriptionGroups": subscription_groups,
     "messageRequestModes": message_request_modes,
     "brokerConfig": broker_config,
-    "brokerRuntimeInfo": schedule_progress,
+    "brokerRuntimeInfo": runtime_info,
+    "brokerHaStatus": ha_status,
 }
 
 

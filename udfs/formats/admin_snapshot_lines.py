@@ -48,7 +48,9 @@ from hindsight.udfs.lines.parsed_line import (
 
 _OWN_GROUP = re.compile(r'"consumerGroup"\s*+:\s*+"([^"\\]++)"')
 _OF_TOPICS = frozenset({"topicRoute", "topicStatus", "topicConfig"})
-_OF_BROKERS = frozenset({"subscriptionGroups", "messageRequestModes", "brokerConfig", "brokerRuntimeInfo"})
+_OF_BROKERS = frozenset(
+    {"subscriptionGroups", "messageRequestModes", "brokerConfig", "brokerRuntimeInfo", "brokerHaStatus"}
+)
 # Which column of its rows names the one that was asked.
 _PLACES = {"topicRoute": "name_server", "consumerConnection": "broker_name"}
 _CONSUME_TYPES = ("CONSUME_ACTIVELY", "CONSUME_PASSIVELY")

@@ -128,6 +128,7 @@ FORMATS: dict[str, LandingFormat] = {
                 "subscription_group",
                 "message_request_mode",
                 "schedule_progress",
+                "broker_status",
             ),
             releases="4.0.0 on",
         ),

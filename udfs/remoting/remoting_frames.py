@@ -30,6 +30,16 @@ _IS_BROKER_ID = re.compile(r"[0-9]{1,18}").fullmatch
 _HANDS_OUT_BY = frozenset({"defaultMessageRequestMode", "defaultPopShareQueueNum", "serverLoadBalancerEnable"})
 # RunningStats: of each delay level `delayOffset,maxOffset`.
 SCHEDULE_OFFSET = "scheduleMessageOffset_"
+_HOW_IT_IS = frozenset(
+    {
+        "bootTimestamp",
+        "brokerVersionDesc",
+        "commitLogMaxOffset",
+        "timerReadBehind",
+        "timerOffsetBehind",
+        "timerCongestNum",
+    }
+)
 _HALF_PAIR = re.compile("[\ud800-\udfff]").search
 LONGEST_FRAME = 16_777_216  # com.rocketmq.remoting.frameMaxLength: Java's own clients take no longer one
 # MQVersion of 5.3.3. From 401 (4.9.4) on name servers answer routes in standard JSON.
@@ -88,10 +98,11 @@ def configured(properties: str) -> dict[str, str]:
     return {name: value for name, _, value in lines if name in _HANDS_OUT_BY}
 
 
-def scheduled(runtime_info: Any) -> dict[str, dict[str, str]]:
-    """Of a broker's runtime info (28) how far it is with delayed messages, level by level; all else is left."""
+def of_runtime_info(runtime_info: Any) -> dict[str, dict[str, str]]:
+    """Of a broker's runtime info (28) how far it is with delayed messages and timers, and since when it runs."""
     table = _members(runtime_info, "table")
-    return {"table": {name: value for name, value in table.items() if name.startswith(SCHEDULE_OFFSET)}}
+    own = {name: value for name, value in table.items() if name in _HOW_IT_IS or name.startswith(SCHEDULE_OFFSET)}
+    return {"table": own}
 
 
 def listed_clients(consumer_connection: Any) -> list[str]:
