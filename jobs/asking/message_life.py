@@ -1,6 +1,7 @@
 """The life of a message: its id in, what every record tells of it out, and a verdict of each group.
 
-Reads the dates of which an id may be, then those on which the message was there to be consumed.
+Reads the dates of which an id may be, then those on which the message was there to be consumed; the others only where
+it is on none of the first: not every client makes ids by Java's rules.
 """
 
 from __future__ import annotations
@@ -85,9 +86,22 @@ def _found(asker: Asker, name: str, *, by_key: bool) -> list[tuple[str, str, str
         # Keys stand in one text, parted by blanks; PUB records of traces have them so too.
         like = f"CONCAT(' ', message_key, ' ') LIKE CONCAT('% ', {text}, ' %')"
         return _ids(asker, f"message_key = {text} OR {like}", "key")
-    told = days_of(name)
+    found = next(filter(None, (_found_among(asker, name, near) for near in _likely_first(asker, name))), [])
+    if is_offset_id(name):
+        of_broker, how = f"offset_msg_id = {text}", "offset message id"
+        found += _ids(asker, of_broker, how) or _consumed(asker, of_broker, how) or _printed_ids(asker, of_broker)
+    return list(dict.fromkeys(found))[:MOST_MESSAGES]
+
+
+def _likely_first(asker: Asker, msg_id: str) -> list[list[date]]:
+    """The dates of the lake on which an id may have been made, and the others."""
     dates = [row["event_date"] for row in records(asker, _DATES)]
-    near = [day for day in dates if may_be_of(day, told)]
+    likely = [day for day in dates if may_be_of(day, days_of(msg_id))]
+    return [likely, [day for day in dates if day not in likely]]
+
+
+def _found_among(asker: Asker, name: str, near: list[date]) -> list[tuple[str, str, str]]:
+    text = asker.literal(name)
     own = f"(msg_id = {text} OR ARRAY_CONTAINS(batch_msg_ids, {text})) AND {_among(near)}"
     query = f"SELECT DISTINCT cluster, msg_id, batch_msg_ids FROM send_attempt WHERE {own} LIMIT {MOST_MESSAGES}"
     found = []
@@ -96,11 +110,7 @@ def _found(asker: Asker, name: str, *, by_key: bool) -> list[tuple[str, str, str
         one_by_one = [name] if name in batch else batch[:MOST_MESSAGES]  # a batch by its own id: each of its messages
         found += [(row["cluster"], each, "message id" if each == name else "batch") for each in one_by_one]
     found = found or _consumed(asker, f"msg_id = {text} AND {_among(near + _days_after(near))}", "message id")
-    found = found or _printed_ids(asker, f"{_named_in_log(text)} AND {_among(near + _days_after(near))}", name)
-    if is_offset_id(name):
-        of_broker, how = f"offset_msg_id = {text}", "offset message id"
-        found += _ids(asker, of_broker, how) or _consumed(asker, of_broker, how) or _printed_ids(asker, of_broker)
-    return list(dict.fromkeys(found))[:MOST_MESSAGES]
+    return found or _printed_ids(asker, f"{_named_in_log(text)} AND {_among(near + _days_after(near))}", name)
 
 
 _DATES = """SELECT DISTINCT event_date FROM send_attempt
@@ -141,9 +151,14 @@ def _printed_ids(asker: Asker, where: str, name: str | None = None) -> list[tupl
 
 
 def _message(asker: Asker, cluster: str, msg_id: str, how: str, days: int) -> Message:
+    read = (_message_among(asker, cluster, msg_id, how, days, near) for near in _likely_first(asker, msg_id))
+    message = next(read)
+    return message if message.attempts or message.printed else next(read)
+
+
+def _message_among(asker: Asker, cluster: str, msg_id: str, how: str, days: int, near: list[date]) -> Message:
     own = {"cluster": cluster, "msg_id": msg_id}
     text = asker.literal(msg_id)
-    near = [row["event_date"] for row in records(asker, _DATES) if may_be_of(row["event_date"], days_of(msg_id))]
     attempts = records(
         asker,
         f"""SELECT * FROM send_attempt WHERE {same(asker, own, "cluster")} AND {_among(near)}

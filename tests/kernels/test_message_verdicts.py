@@ -349,16 +349,6 @@ def test_whatever_the_clients_zone_its_utc_date_is_among_them(at, hours):
     assert may_be_of(at.date(), days_of(key))
 
 
-@examples(50, 300)
-@given(st.datetimes(datetime(2024, 1, 1), datetime(2027, 12, 31)), st.integers(-12, 14), st.integers(-1, 1))
-def test_so_it_is_of_a_c_plus_plus_client_through_1_2_3(at, hours, summer_time):
-    """Which counts from the last day of the month before, summer time left to chance, lowest byte first."""
-    local = at + timedelta(hours=hours)
-    since = local - local.replace(day=1, hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-    told = round((since + timedelta(hours=summer_time)).total_seconds() * 1000).to_bytes(4, "little")
-    assert may_be_of(at.date(), days_of(f"0100007F000032EA0000{told.hex().upper()}0100"))
-
-
 @pytest.mark.parametrize(("address", "port"), list(product(("7F000001", "00" * 15 + "01"), (1, 10911, 65_535))))
 def test_an_offset_id_has_a_port_where_a_port_stands(address, port):
     assert is_offset_id(f"{address}{port:08X}{500:016X}")

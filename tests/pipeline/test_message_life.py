@@ -14,6 +14,7 @@ from hindsight.jobs.command_line import app_of
 T = 1795252692000  # 2026-11-21
 KEY = "7F000001000418B4AAC26B0F3A000001"
 OTHER = "7F000001000418B4AAC26B0F3A000002"
+NATIVE = "0100007F000032EA000081C0D7960100"  # of C++ 1.2: by Java's rules it would be of the 26th
 BATCH, FIRST, SECOND = (f"7F000001000418B4AAC26B0F3A0000{n}" for n in ("0B", "08", "09"))
 PRODUCER = {"group": "pg", "clientId": "10.0.0.1@7"}
 CONSUMER = {"group": "cg", "clientId": "10.0.0.2@8"}
@@ -51,6 +52,7 @@ SENDS = [
     attempt(OTHER, 4, tag="b"),
     attempt(BATCH, 5, batchMsgIds=f"{FIRST},{SECOND}"),
     attempt("half", 7, queueOffsetOf="half"),
+    attempt(NATIVE, 9, key="ORDER-9", tag="a"),
 ]
 SIGNS = [
     CONSUMER | {"type": "start", "ts": T - 50_000, "maxReconsumeTimes": 1, "messageModel": "CLUSTERING"},
@@ -123,6 +125,13 @@ def test_a_message_is_found_by_each_of_its_names(lake, name, by_key):
     (message,) = lives(lake, name, by_key=by_key)
     assert message.msg_id == KEY and message.place.offset == 3
     assert outcomes(message) == ["dead_letter"] and len(message.groups["cg"].life.deliveries) == 2
+
+
+@pytest.mark.parametrize(("name", "by_key"), [(NATIVE, False), ("ORDER-9", True)])
+def test_a_message_whose_id_tells_of_another_day_is_found_too(lake, name, by_key):
+    (message,) = lives(lake, name, by_key=by_key)
+    assert message.msg_id == NATIVE and [one["queue_offset"] for one in message.attempts] == [9]
+    assert outcomes(message) == ["not_consumed_yet"]
 
 
 def test_what_was_passed_and_given_to_nobody_is_lost(lake):

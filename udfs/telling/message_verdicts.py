@@ -16,15 +16,12 @@ recorders of all who may have read the queue cover the time.
 What a message id says of itself: by which process it was made and when, or where a broker stored the message.
 
 A unique key (MessageClientIDSetter) is the client's: address, process, class loader, time in the month, counter. C++
-(StringIdMaker) has the same parts, through 1.2.3 with their bytes turned round, and a month that begins on the last day
-before it: which of the two an id is, it does not say. An offset message id (MessageDecoder#createMessageId) is the
-broker's: address, port, place in the commit log. Both have 32 hex digits with IPv4 and 56 with IPv6; ids of gRPC
-clients have 34 and begin with their version.
+(StringIdMaker) has the same parts, through 1.2.3 with their bytes turned round: days of such an id are wrong ones. An
+offset message id (MessageDecoder#createMessageId) is the broker's: address, port, place in the commit log. Both have 32
+hex digits with IPv4 and 56 with IPv6; ids of gRPC clients have 34 and begin with their version.
 
 >>> days_of("7F000001000418B4AAC2" + "0A4CB800" + "0001")
-(0, 1, 2, 3, 4)
->>> days_of("0100007F000032EA0000" + "81C0D796" + "0100")
-(25, 26, 27, 28, 29, 30)
+(2, 3, 4)
 >>> is_offset_id("7F00000100002A9F00000000000001F4")
 True
 >>> is_offset_id("7F000001000418B4AAC20A4CB8000001")
@@ -52,11 +49,10 @@ _DAY = timedelta(days=1)
 # Its request never left, or the broker said no: it holds nothing. After others it may.
 _NEVER_LEFT = frozenset({"RemotingConnectException", "RemotingTooMuchRequestException"})
 _HEX = re.compile(r"[0-9A-Fa-f]+")
-_CPP_DIGITS = 32
 _GRPC_DIGITS, _GRPC_EPOCH = 34, datetime(2021, 1, 1, tzinfo=UTC)
 _DIGITS = {32: 8, 56: 32}  # of the whole, and of the address in it
 _DAY_MS = 86_400_000
-_LAST_DAY = 32  # a month has 31, and a zone may be a day behind
+_MONTH_MS = 31 * _DAY_MS
 
 
 class Place(NamedTuple):
@@ -482,12 +478,11 @@ def days_of(msg_id: str) -> tuple[int, ...] | date | None:
         return (_GRPC_EPOCH + timedelta(seconds=int(msg_id[18:26], 16))).date()
     if len(msg_id) not in _DIGITS:
         return None
-    since = bytes.fromhex(msg_id)[-6:-2]
-    days = [int.from_bytes(since) // _DAY_MS + 1]
-    if len(msg_id) == _CPP_DIGITS:
-        days.append(int.from_bytes(since, "little") // _DAY_MS)
-    near = {one for day in days if day <= _LAST_DAY for one in (day - 1, day, day + 1) if one >= 0}
-    return tuple(sorted(near)) or None
+    since_ms = int(msg_id[-12:-4], 16)
+    if since_ms >= _MONTH_MS + _DAY_MS:
+        return None
+    day = since_ms // _DAY_MS + 1
+    return (day - 1, day, day + 1)
 
 
 def may_be_of(day: date, told: tuple[int, ...] | date | None) -> bool:
