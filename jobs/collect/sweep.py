@@ -18,6 +18,7 @@ from hindsight.jobs.collect.failures import NoAnswerError, SilentServerError, no
 from hindsight.jobs.collect.line_maker import Heard, LineMaker
 from hindsight.jobs.collect.questions import (
     CLUSTER_INFO,
+    MESSAGE_REQUEST_MODES,
     OF_BROKER,
     READS,
     REVIVE_PROGRESS,
@@ -132,7 +133,9 @@ class Sweep:
         return self._turn(ROUTES, server, topics, lambda topic: [topic_route(topic)])
 
     def _of_pop(self, server: Server) -> Iterable[Question]:
-        return [REVIVE_PROGRESS, *map(topic_status, self._view.pop_retry_topics_at(server))]
+        # A mode that was set since explains what members take: without it they would seem to differ.
+        modes = [] if self._view.is_due(server) else [MESSAGE_REQUEST_MODES]
+        return [*modes, REVIVE_PROGRESS, *map(topic_status, self._view.pop_retry_topics_at(server))]
 
     def _of_topics(self, server: Server) -> Turn:
         return self._turn(TOPICS, server, self._view.topics_at(server), lambda topic: [topic_status(topic)])

@@ -137,6 +137,13 @@ def test_of_a_brokers_settings_only_what_hands_out_queues_is_written(tmp_path):
     assert "secret" not in str(lines)
 
 
+def test_modes_of_handing_out_are_read_in_each_sweep_and_what_else_changes_seldom_is_not(tmp_path):
+    lines = sweep(FakeCluster(), tmp_path, rounds=3, every_s=0.05, details_every_s=3_600)
+    told = Counter((line["kind"], line["broker"]) for line in lines if line["kind"] in (*OF_BROKER, "brokerHaStatus"))
+    often = Counter({("messageRequestModes", broker): 2 for broker in ("broker-a", "broker-b")})
+    assert told == Counter((kind, broker) for kind, broker in told) + often
+
+
 def test_a_broker_without_pop_is_asked_for_no_revives(tmp_path):
     def instead(name, request):
         if name == "broker-a" and request.code == MODES:
