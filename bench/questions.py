@@ -35,6 +35,7 @@ _A_WINDOW = (
     "SELECT client_id, broker_name, window_start FROM broker_availability_window "
     "ORDER BY window_start DESC, client_id, broker_name LIMIT 1"
 )
+_A_MESSAGE = "SELECT msg_id FROM send_attempt ORDER BY begin_at LIMIT 1"
 _OF_ALL = "SELECT event_date, broker_name, count(*), avg(latency_ms) FROM send_attempt GROUP BY ALL"
 
 
@@ -93,6 +94,7 @@ def _asked(lake: Path, rounds: int) -> dict[str, Cost]:
         "sql of all dates": _command("sql", lake, _OF_ALL),
         "drift": _command("drift", lake),
         "explain a window": _command("explain", lake, "broker_availability_window", window),
+        "message": _command("message", lake, _one(lake, _A_MESSAGE)),
         "events of a day": _command("events", lake, "--since=24"),
         "metrics": _command("metrics", lake),
         "lint": _command("lint", lake),

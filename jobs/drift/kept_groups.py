@@ -103,7 +103,15 @@ def kept_of(
         return None
     if start is None or start.at != at:
         return Kept(seen, (), own_told, own_states) if own_states.num_rows else None
-    return Kept(start.seen.both(seen), start.earlier, pa.concat_tables([start.told, own_told]), own_states)
+    return Kept(start.seen.both(seen), start.earlier, _told_once(pa.concat_tables([start.told, own_told])), own_states)
+
+
+def _told_once(told: pa.Table) -> pa.Table:
+    """The same; of topics that a collector asked no route of the first time alone, as each round tells of them."""
+    is_missed = pc.equal(told["kind"], UNCOLLECTED)
+    missed, names = told.filter(is_missed), [name for name in told.column_names if name != "until_us"]
+    first = missed.group_by(names).aggregate([("until_us", "min")]).rename_columns([*names, "until_us"])
+    return pa.concat_tables([told.filter(pc.invert(is_missed)), first.select(told.column_names).cast(told.schema)])
 
 
 def seen_of(rows: Iterable[pa.Table], asked: Iterable[tuple[str, str, str]]) -> dict[ClusterDate, Seen]:

@@ -297,7 +297,7 @@ class _Folder:
             yield Cut(until_us, *reach, self._write(own))
 
     def _write(self, rows: pa.Table) -> str:
-        name = f"{uuid4().hex}.arrow"
+        name, rows = f"{uuid4().hex}.arrow", rows.combine_chunks()  # else each run adds a batch, of many bytes
         options = pa.ipc.IpcWriteOptions(compression="zstd")
         with (
             self._system.open_output_stream(f"{self._place}/{name}") as sink,

@@ -7,6 +7,7 @@ import os
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -44,6 +45,20 @@ def test_a_run_commits_once_to_a_table_of_its_own_checks_and_to_no_table_that_st
     checks = lake.rows(QUALITY_RESULT, ["job", "number"]).to_pylist()
     assert len({row["job"] for row in checks}) == 4
     assert len({row["number"] for row in checks}) == 3
+
+
+def told_so_far(place: Path) -> tuple[int, int]:
+    """Rows and batches of what the walk of groups has told of the date."""
+    (listed,) = (place / "lake" / "_walks").rglob("kept.json")
+    with pa.ipc.open_file(listed.with_name(json.loads(listed.read_bytes())["told"])) as told:
+        return told.read_all().num_rows, told.num_record_batches
+
+
+def test_what_quiet_runs_keep_of_their_walk_does_not_grow(tmp_path):
+    for number in range(5):  # the first two begin at midnight
+        land(tmp_path / "landing", number, 5, lines=20)
+        run(tmp_path, "lake")
+    assert told_so_far(tmp_path) == (3, 1)  # shared, expected, and a topic without a route
 
 
 def test_runs_clear_away_what_is_older_than_the_retention_a_few_tables_at_a_time(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -99,13 +100,18 @@ def test_a_member_that_was_asked_elsewhere_is_not_silent():
 @pytest.mark.parametrize("seed", range(20))
 def test_what_is_remembered_is_the_same_wherever_it_is_written_down(seed):
     rng = random.Random(seed)
-    rounds = [listed(n, ("c1", "c2") if rng.random() < 0.6 else ("c1",)) for n in range(30)]
+    rounds = [listed(n, ("c1", "c2") if rng.random() < 0.6 else ("c1",)) for n in range(40)]
     whole, cut = GroupHistory(("c", "", "g"), default_timing()), GroupHistory(("c", "", "g"), default_timing())
-    for one in rounds:
-        whole.step(one, Readings.of([Reading(("T", *A0), one.at, 5, 5)]))
-        cut.step(one, Readings.of([Reading(("T", *A0), one.at, 5, 5)]))
-        cut.memory = GroupMemory.of_state(cut.memory.to_state())
-        assert cut.memory.to_state() == whole.memory.to_state()
+    moves, stuck = rng.randrange(2, 18), []  # a queue stands after twenty rounds
+    for number, one in enumerate(rounds):
+        consumed = 5 if number < moves else 6
+        for history in (whole, cut):
+            history.step(one, Readings.of([Reading(("T", *A0), one.at, 50, consumed)]))
+        cut.memory = GroupMemory.of_state(json.loads(json.dumps(cut.memory.to_state())))
+        assert json.dumps(cut.memory.to_state()) == json.dumps(whole.memory.to_state())
+        assert cut.memory.standing.stuck == whole.memory.standing.stuck
+        stuck.append(len(whole.memory.standing.stuck))
+    assert {0, 1} == {*stuck}
 
 
 def test_lists_by_name_are_no_lots():

@@ -456,6 +456,7 @@ class GroupMemory:
             "disturbances": [list(d) for d in sorted(self.disturbances, key=str)],
             "last_disturbance": self.last_disturbance and list(self.last_disturbance),
             "standing": self.standing.to_state(),
+            "stuck": sorted(self.standing.stuck),
             "held": [
                 [*queue, held.client_id, held.expected, list(held.changed_at)]
                 for queue, held in sorted(self.held.items())
@@ -493,7 +494,7 @@ class GroupMemory:
             routes={topic: [(b, q) for b, q in queues] for topic, queues in state["routes"].items()},
             disturbances=[Disturbance(*d) for d in state["disturbances"]],
             last_disturbance=Disturbance(*last) if last else None,
-            standing=Standings.of_state(state["standing"]),
+            standing=Standings.of_state(state["standing"], state.get("stuck", ())),
             held={(t, b, q): _Held(owner, due, tuple(at)) for t, b, q, owner, due, at in state["held"]},
             ownerless={(t, b, q): at for t, b, q, at in state["ownerless"]},
             shown={(t, b, q): (client_id, at) for t, b, q, client_id, at in state.get("shown", ())},

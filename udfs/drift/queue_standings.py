@@ -17,9 +17,11 @@ _Standing = tuple[int, int, int, int | None, int, int, int | None, int | None]
 class Standings:
     """The last reading of each queue, and what the readings before it leave to say."""
 
-    def __init__(self, standing: Mapping[TopicQueue, _Standing] | None = None) -> None:
+    def __init__(
+        self, standing: Mapping[TopicQueue, _Standing] | None = None, stuck: Iterable[TopicQueue] = ()
+    ) -> None:
         self._standing = dict(standing or {})
-        self.stuck: set[TopicQueue] = set()  # of which messages have been waiting for ``stuck_ms``
+        self.stuck = set(stuck)  # of which messages have been waiting for ``stuck_ms``
 
     def take(self, readings: Readings, late_ms: int, stuck_ms: int) -> None:
         """Take in readings; one that is not later than the queue's last changes nothing.
@@ -71,9 +73,9 @@ class Standings:
         return [[*queue, *s] for queue, s in sorted(self._standing.items())]
 
     @classmethod
-    def of_state(cls, state: Iterable[list[Any]]) -> Standings:
-        """What ``to_state`` wrote."""
-        return cls({(t, b, q): (*s, None, None)[:8] for t, b, q, *s in state})
+    def of_state(cls, state: Iterable[list[Any]], stuck: Iterable[list[Any]] = ()) -> Standings:
+        """What ``to_state`` wrote, and the queues that were ``stuck``; earlier releases did not write these."""
+        return cls({(t, b, q): (*s, None, None)[:8] for t, b, q, *s in state}, ((t, b, q) for t, b, q in stuck))
 
 
 class _Valid(Mapping[TopicQueue, Progress]):
