@@ -187,12 +187,10 @@ def sender(
 @contextmanager
 def native_program(name: str, folder: Path, *arguments: object, log: str = "") -> Iterator[subprocess.Popen[str]]:
     """A program of ``native/`` with RocketMQ's C++ library, talked to as those of ``java/``; ``log``: its name."""
-    library = folder / "native"
-    if not library.exists():
-        lock = ["--no-deps", "--require-hashes", "-r", str(NATIVE / "requirements.lock")]
-        subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--target", str(library), *lock], check=True)
-    environment = {**os.environ, "HOME": str(folder), "PYTHONPATH": str(library)}  # it writes its log there
-    command = [sys.executable, str(NATIVE / f"{name}.py"), *map(str, arguments)]
+    python = Path(__file__).parent.parent.parent / ".venv-stores" / "bin" / "python"
+    assert python.exists(), f"there is no {python}; `make soak` makes that environment."
+    environment = {**os.environ, "HOME": str(folder)}  # it writes its log there
+    command = [str(python), str(NATIVE / f"{name}.py"), *map(str, arguments)]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment}
     with (
         (folder / f"native-{log or name}.log").open("w") as errors,
