@@ -12,6 +12,7 @@ import typer
 
 from hindsight.conf.failure import RUN_FAILED, WRONG_USAGE
 from hindsight.conf.settings_file import SettingsError, load_settings
+from hindsight.jobs.lake.lake_place import environment_of
 from hindsight.jobs.landing.landing_root import LandingRoot
 from hindsight.jobs.running.places import NoPortError, lake_folder, port_had, without_password
 from tests.commands import command
@@ -154,3 +155,23 @@ def test_a_port_that_another_process_has_is_told_with_what_to_do(sampled, words)
 def test_whatever_keeps_a_port_has_a_sentence(number, said):
     with pytest.raises(NoPortError, match=said), port_had("a", 80, "--port"):
         raise OSError(number, "odd")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({}, {}),
+        ({"fs.s3a.endpoint": "http://store:9000"}, {"AWS_ENDPOINT_URL": "http://store:9000"}),
+        ({"fs.s3a.endpoint": "store:9000"}, {"AWS_ENDPOINT_URL": "https://store:9000"}),
+        (
+            {"fs.s3a.endpoint": "store:9000", "fs.s3a.connection.ssl.enabled": "false", "fs.s3a.session.token": ""},
+            {"AWS_ENDPOINT_URL": "http://store:9000"},
+        ),
+        (
+            {"fs.s3a.access.key": "AKID", "fs.s3a.secret.key": "hush", "fs.s3a.endpoint.region": "eu-west-1"},
+            {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "hush", "AWS_REGION": "eu-west-1"},
+        ),
+    ],
+)
+def test_what_spark_knows_of_a_store_is_told_to_other_libraries(options, told):
+    assert environment_of(options.get) == told

@@ -5,6 +5,7 @@ A lake that a run on Spark holds: a place in; the lake with its lease, what runs
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +36,7 @@ from hindsight.jobs.engines.runner import (
 )
 from hindsight.jobs.engines.spark_sql import staged
 from hindsight.jobs.lake.lake_lease import held
+from hindsight.jobs.lake.lake_place import environment_of
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.running.run_log import progress
 from hindsight.jobs.running.scratch_folder import ScratchFolder
@@ -77,16 +79,17 @@ class SparkRunner:
         # A batch is counted in rows otherwise, and a row is a blob here; what is read of one later is bounded too.
         spark.conf.set(_BATCH_BYTES, str(_MOST_BATCH_BYTES))
         self._spark = spark
+        self._store = environment_of(spark._jsc.hadoopConfiguration().get)  # of spark-submit or a core-site.xml
 
     def each(self, kernel: Kernel, tasks: Sequence[Any]) -> SparkBlobs:
         """See ``Runner``."""
         listed = [(number, pickle.dumps(task)) for number, task in enumerate(tasks)]
         frame = self._spark.createDataFrame(listed, _TASK).repartitionByRange(max(1, len(tasks)), "number")
-        return SparkBlobs(staged(frame.mapInArrow(_over_tasks(kernel), _BLOB)))
+        return self._staged(frame, _over_tasks(kernel))
 
     def over(self, kernel: RowKernel, rows: DataFrame) -> SparkBlobs:
         """See ``Runner``."""
-        return SparkBlobs(staged(rows.mapInArrow(_over_rows(kernel), _BLOB)))
+        return self._staged(rows, _over_rows(kernel))
 
     def together(self, *given: SparkBlobs) -> SparkBlobs:
         """See ``Runner``."""
@@ -95,7 +98,20 @@ class SparkRunner:
     def by_key(self, kernel: KeyKernel, *given: SparkBlobs) -> SparkBlobs:
         """See ``Runner``."""
         frame = self.together(*given).frame
-        return SparkBlobs(staged(frame.repartition("key").mapInArrow(_over_keys(kernel), _BLOB)))
+        return self._staged(frame.repartition("key"), _over_keys(kernel))
+
+    def _staged(self, rows: DataFrame, work: Callable[[Batches], Batches]) -> SparkBlobs:
+        return SparkBlobs(staged(rows.mapInArrow(_reaching(self._store, work), _BLOB)))
+
+
+def _reaching(store: dict[str, str], work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
+    """The work in a worker that gets to the store by what Spark's own client goes by, which asks its options first."""
+
+    def run(batches: Batches) -> Batches:
+        os.environ.update(store)
+        yield from work(batches)
+
+    return run
 
 
 def _over_tasks(kernel: Kernel) -> Callable[[Batches], Batches]:

@@ -1,13 +1,15 @@
 """Where a lake stands: one spelling in, each library's own out.
 
 ``s3://`` and ``s3a://`` are one store. Hadoop's client calls it ``s3a``, all others ``s3``. Credentials and the
-server come from the environment (``AWS_ACCESS_KEY_ID``, ``AWS_ENDPOINT_URL``, ...), never from the place.
+server come from the environment (``AWS_ACCESS_KEY_ID``, ``AWS_ENDPOINT_URL``, ...), never from the place; where Spark's
+options alone name them, its workers are given an environment of these.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -21,6 +23,14 @@ if TYPE_CHECKING:
 
 _HADOOP, _OTHERS = "s3a://", "s3://"
 _LOCAL = ("", "file")
+_OF_HADOOP = {
+    "AWS_ENDPOINT_URL": "fs.s3a.endpoint",
+    "AWS_REGION": "fs.s3a.endpoint.region",
+    "AWS_ACCESS_KEY_ID": "fs.s3a.access.key",
+    "AWS_SECRET_ACCESS_KEY": "fs.s3a.secret.key",
+    "AWS_SESSION_TOKEN": "fs.s3a.session.token",
+}  # a library's variable: the option of Hadoop's client that says the same
+_SECURE = "fs.s3a.connection.ssl.enabled"
 
 
 class NoLocalEngineError(ExpectedError):
@@ -71,6 +81,21 @@ def delta_options(place: str) -> dict[str, str]:
 def server_of_s3() -> str:
     """The server that the environment names; empty: it names none, so it is that of AWS."""
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+
+
+def environment_of(option: Callable[[str], str | None]) -> dict[str, str]:
+    """What options of Hadoop's client say of an S3 store, as the environment of other libraries.
+
+    ``option``: an option's value by its name; None or empty: it is not set, and is found as these libraries do (a role,
+    the store of AWS). An endpoint without a scheme is of HTTPS unless ``fs.s3a.connection.ssl.enabled`` says false
+    (hadoop-aws 3.5.0).
+    """
+    told = {name: value for name, of in _OF_HADOOP.items() if (value := option(of))}
+    server = told.get("AWS_ENDPOINT_URL")
+    if server and "://" not in server:
+        scheme = "http" if option(_SECURE) == "false" else "https"
+        told["AWS_ENDPOINT_URL"] = f"{scheme}://{server}"
+    return told
 
 
 def remove_folder(spark: SparkSession | None, folder: str) -> None:
