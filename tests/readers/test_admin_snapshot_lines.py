@@ -131,6 +131,25 @@ def test_a_broker_says_since_when_it_runs_and_how_far_its_timers_are_behind():
         assert (row["timer_behind_s"], row["timer_not_taken"], row["timer_waiting"]) == read
 
 
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        (str(2**63 - 1), 2**63 - 1),
+        (str(-(2**63)), -(2**63)),
+        (str(2**63), None),
+        (str(-(2**63) - 1), None),
+        ("9" * 30, None),
+        ("1.5", None),
+        ("\u0661", None),
+        ("-", None),
+    ],
+)
+def test_a_number_of_a_broker_is_one_of_64_bits_or_left(said, read):
+    raw = json.dumps({"table": {"commitLogMaxOffset": said, "brokerVersionDesc": "V5_3_3"}})
+    (row,) = rows(parse(kind="brokerRuntimeInfo", broker="broker-a", raw=raw), "broker_status")
+    assert row["log_end"] == read
+
+
 def test_a_master_tells_its_replicas_and_a_replica_its_master():
     """As brokers of 5.3.3 answer."""
     master, replica = (STATUS / "ha_status_5.3.3.jsonl").read_text().splitlines()

@@ -195,11 +195,12 @@ def runtime_info(raw: Fields, capture: Fields) -> Answer:
 
 
 def _number_in(table: Mapping[Any, Any], name: str, is_one: Callable[[int], bool] = lambda _: True) -> int | None:
-    """A number that a broker prints as text; None: it says none."""
+    """A number that a broker prints as text; None: it says none, or one that is no Java ``long``."""
     text = table.get(name)
-    if not (isinstance(text, str) and text.isascii() and text.removeprefix("-").isdigit() and len(text) < 20):
+    if not (isinstance(text, str) and text.isascii() and text.removeprefix("-").isdigit() and len(text) <= 20):
         return None
-    return int(text) if is_one(int(text)) else None
+    number = int(text)
+    return number if -(1 << 63) <= number < 1 << 63 and is_one(number) else None
 
 
 def ha_status(raw: Fields, capture: Fields) -> Answer:
