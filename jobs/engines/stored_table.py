@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -19,11 +20,12 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from hindsight.conf.failure import ExpectedError
 from hindsight.jobs.engines.arrow_lake import DataFile
-from hindsight.jobs.lake.lake_place import NoLocalEngineError, file_system
+from hindsight.jobs.lake.lake_place import NoLocalEngineError, file_system, is_local
 
 _READER, _WRITER = 1, 2  # Delta's protocol of a table without any feature that shuts others out
 _COMMITS_OF_CHECKPOINT = 10
-_NO_HOOK = PostCommitHookProperties(create_checkpoint=False)
+# To look for expired commits takes 10 us for each that is kept; upkeep does it once a day.
+_NO_HOOK = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
 class UnreadableTableError(ExpectedError):
@@ -93,7 +95,8 @@ class OpenTables:
         stored = self._open.get(place)
         try:
             if stored is not None:
-                stored.update_incremental()
+                if not _is_latest(place, stored.version()):
+                    stored.update_incremental()
                 return _writable(stored, place)
         except DeltaError:
             pass  # the log that it knows is gone; what is there is opened anew
@@ -136,6 +139,19 @@ class OpenTables:
             made.create_checkpoint()
 
 
+def _is_latest(place: str, version: int) -> bool:
+    """Whether a version is there and none follows, as two looks of this machine tell; elsewhere: not known, so false.
+
+    Delta lists a log to see that, here all of it, and one of a week of minutes has ten thousand commits.
+    """
+    log = Path(place, "_delta_log")
+    return is_local(place) and (log / _commit(version)).exists() and not (log / _commit(version + 1)).exists()
+
+
+def _commit(version: int) -> str:
+    return f"{version:020}.json"
+
+
 class Change(NamedTuple):
     """A file whose rows were added, or taken away."""
 
@@ -149,7 +165,7 @@ def changes_since(root: str, table: str, first: int, last: int) -> list[Change] 
     found: list[Change] = []
     for version in range(first + 1, last + 1):
         try:
-            with system.open_input_stream(f"{folder}/{version:020}.json") as stream:
+            with system.open_input_stream(f"{folder}/{_commit(version)}") as stream:
                 found += _changes(stream.read().decode())
         except FileNotFoundError:
             return None
