@@ -35,6 +35,7 @@ from hindsight.jobs.engines.changed_files import is_small
 from hindsight.jobs.engines.kept_between_runs import KeptBetweenRuns
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.schemas import TABLES
+from hindsight.udfs.landing.hour_folders import SEAL, hour_folder, seal_of
 
 _FIRST = datetime(2026, 3, 2, 0, 0, tzinfo=UTC)
 _SWEEP_S = 15
@@ -76,14 +77,20 @@ def land(
     ``forgets``: with each run, clients forget whom they avoid, so that their choices contradict their record.
     """
     begin = _FIRST + timedelta(minutes=number * minutes)
-    name = f"{begin:%Y%m%dT%H%M%S}.jsonl"
-    _write(landing / "producer_hook" / "cluster=prod" / name, _sends(begin, minutes, lines, number, producers, forgets))
-    _write(landing / "admin_snapshots" / "cluster=prod" / f"collector-{name}", _sweeps(begin, minutes, groups))
+    sends = landing / "producer_hook" / "cluster=prod"
+    sweeps = landing / "admin_snapshots" / "cluster=prod"
+    _write(sends, "ship", begin, _sends(begin, minutes, lines, number, producers, forgets))
+    _write(sweeps, "collector", begin, _sweeps(begin, minutes, groups))
 
 
-def _write(file: Path, rows: Iterator[dict[str, Any]]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+def _write(folder: Path, writer: str, begin: datetime, rows: Iterator[dict[str, Any]]) -> None:
+    """A file in the folder of its hour, as ``--by-hour`` has it; the first file of an hour seals the one before."""
+    before, hour = (folder / hour_folder(writer, at) for at in (begin - timedelta(hours=1), begin))
+    if before.is_dir() and not hour.is_dir():
+        (before / SEAL).write_bytes(seal_of({file.name: file.stat().st_size for file in before.iterdir()}))
+    hour.mkdir(parents=True, exist_ok=True)
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (hour / f"{begin:%Y%m%dT%H%M%S}.jsonl").write_text(lines, encoding="utf-8")
 
 
 def _sends(

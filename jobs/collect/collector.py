@@ -55,6 +55,7 @@ class Plan:
     details_every_s: float = 300.0
     gzipped: bool = False
     short_lines: bool = False
+    by_hour: bool = False
     collector: str | None = None
     metrics: Path | None = None
     shard: Shard = field(default_factory=Shard)
@@ -70,8 +71,10 @@ class Collector:
         self._stopping = asyncio.Event()
         self._stop_at = math.inf
         self._cut: Cut | None = None
-        form = {"gzipped": plan.gzipped, "short": plan.short_lines}
-        self._writer = LandingWriter(plan.landing, plan.cluster, plan.limits, **form)
+        hours_of = (plan.collector or "collector") if plan.by_hour else ""
+        self._writer = LandingWriter(
+            plan.landing, plan.cluster, plan.limits, gzipped=plan.gzipped, short=plan.short_lines, hours_of=hours_of
+        )
         self._view = ClusterView(
             plan.name_servers,
             plan.manners,

@@ -2,7 +2,8 @@
 
 A file is written as ``*.part`` and renamed when it is closed. It is written in blocks of whole lines (with gzip: whole
 members), and a block that could not be written is cut off again: so neither a full disk nor a kill leaves half a line.
-Where answers that are as before become short lines, each file begins with whole ones.
+Where answers that are as before become short lines, each file begins with whole ones. By hour, finished files go into a
+folder for each hour, which is sealed once it is over.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import gzip
 import os
 import time
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
 from hindsight.jobs.running.run_log import tell
+from hindsight.udfs.landing.hour_folders import SEAL, TO_THE_HOUR, hour_folder, is_over, seal_of
 from hindsight.udfs.lines.short_lines import Shortener
 from hindsight.udfs.logs.secret_ids import without_secrets
 
@@ -39,17 +42,27 @@ class Limits:
 class LandingWriter:
     """The one file that is open; a folder that cannot be written to loses lines, is told of, and is tried again.
 
-    ``short``: answers that are as before become short lines.
+    ``short``: answers that are as before become short lines. ``hours_of``: the writer's name, where its finished
+    files go into a folder for each hour; empty: they lie in the cluster's own.
     """
 
     def __init__(
-        self, landing: Path, cluster: str, limits: Limits | None = None, *, gzipped: bool = False, short: bool = False
+        self,
+        landing: Path,
+        cluster: str,
+        limits: Limits | None = None,
+        *,
+        gzipped: bool = False,
+        short: bool = False,
+        hours_of: str = "",
     ) -> None:
         self.lost = 0  # lines, since the last call of ``take_lost``
         self._folder = landing / FORMAT / f"cluster={cluster}"
         self._limits = limits or Limits()
         self._gzipped = gzipped
         self._short = short
+        self._hours_of = hours_of
+        self._hour = ""  # the folder of the last finished file
         self._shortened = Shortener(is_on=short)
         self._taken = 0  # lines that were not written yet
         self._block: list[bytes] = []
@@ -64,7 +77,11 @@ class LandingWriter:
         """Make the folder, and finish what a process that was killed left behind. Raises: OSError."""
         self._open()
         for part in sorted(self._folder.glob(f"*{_PART}")):
-            _finish(part)
+            _finish(part, self._finished)
+        if self._hours_of:
+            self._hour = hour_folder(self._hours_of)
+            for hour in self._folder.glob(f"????-??-??/??{self._hour[TO_THE_HOUR:]}"):
+                self._seal(f"{hour.parent.name}/{hour.name}")
 
     def write(self, line: bytes) -> None:
         """Take in a line, without its end; keys that a client id carries are masked."""
@@ -118,7 +135,7 @@ class LandingWriter:
         try:
             os.fsync(file)
             if self._size:
-                self._part.rename(self._part.with_suffix(""))
+                self._finished(self._part)
             else:
                 self._part.unlink()
         except OSError as error:
@@ -126,6 +143,23 @@ class LandingWriter:
         finally:
             os.close(file)
             self._size = 0
+
+    def _finished(self, part: Path) -> None:
+        """Give a file its final name, in the folder of this hour; a folder whose hour is over gets no other."""
+        hour = hour_folder(self._hours_of) if self._hours_of else ""
+        folder = self._folder / hour
+        folder.mkdir(parents=True, exist_ok=True)
+        part.rename(folder / part.stem)
+        if hour != self._hour:
+            self._seal(self._hour)
+            self._hour = hour
+
+    def _seal(self, hour: str) -> None:
+        folder = self._folder / hour
+        if is_over(hour) and folder.is_dir() and not (folder / SEAL).exists():
+            seal = folder / f"{SEAL}{_PART}"
+            seal.write_bytes(seal_of({file.name: file.stat().st_size for file in folder.glob("*.jsonl*")}))
+            seal.rename(folder / SEAL)
 
     def take_lost(self) -> int:
         """How many lines were lost since the last call."""
@@ -156,15 +190,15 @@ class LandingWriter:
         self._size += len(data)
 
 
-def _finish(part: Path) -> None:
-    """Give a file that no process holds its final name, without a last line or gzip member that was cut."""
+def _finish(part: Path, finished: Callable[[Path], None]) -> None:
+    """Finish a file that no process holds, without a last line or gzip member that was cut."""
     file = os.open(part, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         whole = _whole_members(file) if part.suffixes[-2:-1] == [".gz"] else _whole_lines(file)
         os.ftruncate(file, whole)
         if whole:
-            part.rename(part.with_suffix(""))
+            finished(part)
         else:
             part.unlink()
         tell("finished a file that was left behind", file=str(part), bytes=whole)

@@ -2,7 +2,8 @@
 
 A batch is chosen once: a hidden list beside the files says which they are and how large. What is written is named by a
 digest of its lines and of its files' names, and is put only where it is not yet. The list then says that it is stored,
-and only now the files are removed. Whoever is killed between two steps goes on from the list.
+and only now the files are removed. Whoever is killed between two steps goes on from the list. By hour, what is written
+lies in a folder of this shipper for each hour, which is sealed once it is over.
 
 The standard library is enough: where nothing else is installed, ``python -m hindsight.jobs.collect.ship`` does it.
 """
@@ -16,6 +17,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import stat
 import sys
 import time
@@ -29,12 +31,14 @@ from typing import BinaryIO, NamedTuple, NoReturn, Protocol
 
 from hindsight.conf.failure import DONE, LAKE_HELD, RUN_FAILED, WRONG_USAGE, ExpectedError
 from hindsight.jobs.running.interrupts import handled_by
+from hindsight.udfs.landing.hour_folders import SEAL, hour_folder, is_hour, is_over, seal_of
 
 # Each of their lines stands by itself: it says the same in whichever file it is.
 FORMATS = ("canonical_sends", "consumer_hook", "producer_hook", "trace_topic")
 MOST_BYTES = 64 * 2**20  # of lines in a written file; so many may always inflate (udfs/lines/archive_blocks.py)
 QUIET_S = 300.0
 _LIST, _SPOOL = ".ship.json", ".ship.gz"
+_HOUR, _SEAL_SPOOL = ".ship.hour", ".ship.seal"
 _CHUNK_BYTES = 1 << 20
 _GZIP_LEVEL = 6
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -69,6 +73,10 @@ class Store(Protocol):
         """Store a file unless there is one of this path; it shows when it is whole. Raises: OSError."""
         ...
 
+    def sizes(self, folder: str) -> dict[str, int]:
+        """The files of a folder, with their sizes. Raises: OSError."""
+        ...
+
 
 class LandingFolder:
     """A landing folder of this machine."""
@@ -85,6 +93,10 @@ class LandingFolder:
                 _write(file, packed)
         _sync(file.parent)
 
+    def sizes(self, folder: str) -> dict[str, int]:
+        """As ``Store.sizes``; those that are not whole do not count."""
+        return {file.name: file.stat().st_size for file in (self._root / folder).glob("[!._]*")}
+
 
 class Source(NamedTuple):
     """A finished file: its name in its folder, its bytes, and when it was last written to."""
@@ -97,13 +109,22 @@ class Source(NamedTuple):
 class Shipper:
     """Ships what is finished in folders of recorders, ``<format>/cluster=<name>/*.jsonl`` as in a landing folder.
 
+    ``hours_of``: the shipper's name, where what it writes lies in a folder for each hour; no two may have the same.
+
     Raises: ShipError: another process ships one of them, or it is no folder.
     """
 
     def __init__(
-        self, roots: list[Path], store: Store, tell: Callable[..., None], most_bytes: int = MOST_BYTES
+        self,
+        roots: list[Path],
+        store: Store,
+        tell: Callable[..., None],
+        most_bytes: int = MOST_BYTES,
+        *,
+        hours_of: str = "",
     ) -> None:
         self._roots, self._store, self._tell, self._most_bytes = roots, store, tell, most_bytes
+        self._hours_of = hours_of
         self._locks = [_locked(root) for root in roots]
         self._told: set[Path] = set()  # what cannot be shipped is told once
         self._unreadable: set[Path] = set()
@@ -129,17 +150,37 @@ class Shipper:
     def _ship_folder(self, folder: Path, facts: dict[str, int]) -> None:
         try:
             with suppress(FileNotFoundError):
-                batch, is_stored = _read_list(folder)
-                self._ship_batch(folder, batch, facts, is_stored=is_stored)
+                batch, is_stored, hour = _read_list(folder)
+                self._ship_batch(folder, batch, hour, facts, is_stored=is_stored)
         except ValueError as error:  # its files are shipped anew; what is read of them twice is the same rows
             self._tell("a list of what was being shipped is none", path=str(folder / _LIST), error=str(error))
             (folder / _LIST).unlink()
+        self._seal(folder)
         files = [file for path in sorted(folder.iterdir()) if (file := self._finished(path, facts))]
         for batch in _batches(files, self._most_bytes):
-            _write_list(folder, batch, is_stored=False)
-            self._ship_batch(folder, batch, facts)
+            hour = hour_folder(self._hours_of) if self._hours_of else ""
+            _write_list(folder, batch, hour, is_stored=False)
+            self._ship_batch(folder, batch, hour, facts)
 
-    def _ship_batch(self, folder: Path, batch: list[Source], facts: dict[str, int], *, is_stored: bool = False) -> None:
+    def _seal(self, folder: Path) -> None:
+        """Seal the folder of an hour that is over; what was begun in it is stored."""
+        hour = _noted_hour(folder)
+        if hour and is_over(hour):
+            into = f"{folder.parent.name}/{folder.name}/{hour}"
+            _write(folder / _SEAL_SPOOL, BytesIO(seal_of(self._store.sizes(into))))
+            self._store.put(f"{into}/{SEAL}", folder / _SEAL_SPOOL)
+            (folder / _SEAL_SPOOL).unlink()
+            (folder / _HOUR).unlink()
+
+    def _enter(self, folder: Path, hour: str) -> None:
+        """Note into which hour is written, so that it is sealed whoever is killed when."""
+        if hour != _noted_hour(folder):
+            self._seal(folder)
+            _write(folder / _HOUR, BytesIO(hour.encode()))
+
+    def _ship_batch(
+        self, folder: Path, batch: list[Source], hour: str, facts: dict[str, int], *, is_stored: bool = False
+    ) -> None:
         if not is_stored:
             try:
                 digest = _spool(folder, batch)
@@ -150,10 +191,12 @@ class Shipper:
                 self._left(folder / str(error), f"it cannot be read: {error.__cause__}")
                 return
             if digest:
-                path = f"{folder.parent.name}/{folder.name}/shipped-{digest}.jsonl.gz"
-                self._store.put(path, folder / _SPOOL)
+                if hour:
+                    self._enter(folder, hour)
+                into = "/".join(filter(None, (folder.parent.name, folder.name, hour)))
+                self._store.put(f"{into}/shipped-{digest}.jsonl.gz", folder / _SPOOL)
                 facts["written"] += 1
-            _write_list(folder, batch, is_stored=True)
+            _write_list(folder, batch, hour, is_stored=True)
         for file in batch:
             self._remove(folder / file.name, file, facts)
         _sync(folder)
@@ -245,21 +288,32 @@ def _opened(path: Path) -> int:
     return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
-def _read_list(folder: Path) -> tuple[list[Source], bool]:
-    """What was being shipped, and whether it is stored. Raises: FileNotFoundError; ValueError: it is no such list."""
+def _read_list(folder: Path) -> tuple[list[Source], bool, str]:
+    """What was being shipped, whether it is stored, its hour. Raises: FileNotFoundError; ValueError: it is none."""
     try:
         listed = json.loads((folder / _LIST).read_bytes())
         batch = [Source(str(name), int(size), int(changed_ns)) for name, size, changed_ns in listed["files"]]
-        is_stored = bool(listed["is_stored"])
+        is_stored, hour = bool(listed["is_stored"]), str(listed.get("hour", ""))
     except (TypeError, KeyError, OverflowError, RecursionError) as error:
         raise ValueError(f"it lacks something: {error!r}") from error
     if others := [file.name for file in batch if "/" in file.name or not file.name.endswith(".jsonl")]:
         raise ValueError(f"it names what is no recorder's file of this folder: {others[0]!r}")
-    return batch, is_stored
+    if hour and not is_hour(hour):
+        raise ValueError(f"it names no folder of an hour: {hour!r}")
+    return batch, is_stored, hour
 
 
-def _write_list(folder: Path, batch: list[Source], *, is_stored: bool) -> None:
-    _write(folder / _LIST, BytesIO(json.dumps({"files": batch, "is_stored": is_stored}).encode()))
+def _noted_hour(folder: Path) -> str:
+    """The folder of the hour that was written into last; empty: none is open."""
+    with suppress(FileNotFoundError, ValueError):
+        noted = (folder / _HOUR).read_text(encoding="utf-8")
+        return noted if is_hour(noted) else ""
+    return ""
+
+
+def _write_list(folder: Path, batch: list[Source], hour: str, *, is_stored: bool) -> None:
+    listed = {"files": batch, "hour": hour, "is_stored": is_stored}
+    _write(folder / _LIST, BytesIO(json.dumps(listed).encode()))
     _sync(folder)
 
 
@@ -305,6 +359,12 @@ def landing_folder(to: Path, roots: list[Path]) -> LandingFolder:
     return LandingFolder(to)
 
 
+def shipper_name(roots: list[Path]) -> str:
+    """A name that no other shipper has: that of this host, and a digest of the recorders' folders."""
+    digest = blake2b("\n".join(sorted(str(root.resolve()) for root in roots)).encode(), digest_size=4)
+    return f"{socket.gethostname()}-{digest.hexdigest()}"
+
+
 def run(shipper: Shipper, *, every_s: float, once: bool) -> None:
     """Ship again and again until a signal; the batch at hand ends first. Raises: ShipError."""
     stopped: list[int] = []
@@ -326,12 +386,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--to", required=True, metavar="LANDING")
     parser.add_argument("--every", type=float, default=60.0)
     parser.add_argument("--once", action="store_true")
+    parser.add_argument("--by-hour", action="store_true")
     try:
         told = parser.parse_args(arguments)
         if "://" in told.to:
             raise WrongUsageError("to a store ships `hindsight ship`, with all that hindsight needs installed.")
         store = landing_folder(Path(told.to), told.roots)
-        run(Shipper(told.roots, store, _say), every_s=told.every, once=told.once)
+        hours_of = shipper_name(told.roots) if told.by_hour else ""
+        run(Shipper(told.roots, store, _say, hours_of=hours_of), every_s=told.every, once=told.once)
     except (ShipError, OSError) as error:
         sys.stderr.write(f"ship: {error}\n")
         return error.exit_code if isinstance(error, ShipError) else RUN_FAILED

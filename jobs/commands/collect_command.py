@@ -67,6 +67,9 @@ def plan_of(
     short_lines: Annotated[
         bool, typer.Option("--short-lines", help="Write an answer that is as before as a short line.")
     ] = False,
+    by_hour: Annotated[
+        bool, typer.Option("--by-hour", help="Put files into a folder for each hour, which is sealed once it is over.")
+    ] = False,
     collector: Annotated[str | None, typer.Option(help="Name of this collector, if there are several.")] = None,
     shard: Annotated[
         str | None, typer.Option(help="I/N: ask for the I-th of N parts of the cluster; others ask for the rest.")
@@ -96,6 +99,7 @@ def plan_of(
         details_every_s=details_every,
         gzipped=gzipped,
         short_lines=short_lines,
+        by_hour=by_hour,
         collector=part.collector(collector and _text(collector)),
         shard=part,
         metrics=metrics,

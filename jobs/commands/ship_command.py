@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from obstore.exceptions import BaseError
 
-from hindsight.jobs.collect.ship import Shipper, Store, landing_folder, run
+from hindsight.jobs.collect.ship import Shipper, Store, landing_folder, run, shipper_name
 from hindsight.jobs.commands.command_options import Json
 from hindsight.jobs.lake.lake_place import for_others, is_local
 from hindsight.jobs.lake.object_store import ObjectStore, reached
@@ -28,6 +30,9 @@ def ship(
     to: Annotated[str, typer.Option(help="Landing folder: on this machine, or s3://bucket/path.")],
     every: Annotated[float, typer.Option(min=0.1, help="Seconds from one shipment to the next.")] = 60.0,
     once: Annotated[bool, typer.Option("--once", help="One shipment.")] = False,
+    by_hour: Annotated[
+        bool, typer.Option("--by-hour", help="Put files into a folder for each hour, which is sealed once it is over.")
+    ] = False,
     as_lines: Json = False,
 ) -> None:
     """Ship what recorders have finished, as fewer and larger files, to a landing folder or an S3 store.
@@ -41,7 +46,8 @@ def ship(
         if as_lines and event == "shipped":
             write_json([facts])
 
-    run(Shipper(folders, _store(for_others(to), folders), told), every_s=every, once=once)
+    hours_of = shipper_name(folders) if by_hour else ""
+    run(Shipper(folders, _store(for_others(to), folders), told, hours_of=hours_of), every_s=every, once=once)
 
 
 def _store(to: str, folders: list[Path]) -> Store:
@@ -61,7 +67,19 @@ class StoreOfObjects:
 
     def put(self, path: str, content: Path) -> None:
         """As ``Store.put``."""
-        try:
+        with _as_of_a_disk():
             self._objects.create_from(path, content)
-        except BaseError as error:  # is what another minute may mend, as a disk that is full
-            raise OSError(str(error).partition("\n\nDebug source")[0]) from error
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """As ``Store.sizes``."""
+        with _as_of_a_disk():
+            return self._objects.sizes(folder)
+
+
+@contextmanager
+def _as_of_a_disk() -> Iterator[None]:
+    """What a store refuses, another minute may mend, as a disk that is full."""
+    try:
+        yield
+    except BaseError as error:
+        raise OSError(str(error).partition("\n\nDebug source")[0]) from error

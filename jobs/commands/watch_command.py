@@ -6,6 +6,7 @@ import itertools
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
@@ -189,12 +190,13 @@ def _seconds_between(
 
 
 @app.command("watch")
-@with_options_of(plan_of, _words, _events_words, _seconds_between, without=("once",))
+@with_options_of(plan_of, _words, _events_words, _seconds_between, without=("once", "by_hour"))
 def watch_command(**options: Any) -> None:
     """Collect, and run the pipeline every minute; each run writes the page again, from the second sweep on."""
     plan, words, of_events, every_s = (
         _called(one, options) for one in (plan_of, _words, _events_words, _seconds_between)
     )
+    plan = replace(plan, by_hour=True)  # else each run would list all that was ever collected
     words += ["--landing", str(plan.landing)]
     told = None if of_events is None else partial(tell_events, of_events)
     keep_it_low()

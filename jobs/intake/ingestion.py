@@ -95,6 +95,7 @@ def take_in(lake: ArrowLake, runner: Runner, settings: Settings, context: RunCon
             return IntakeResult()
         size_bytes = sum(file.size_bytes for file in files)
         tell("reads files", files=len(files), megabytes=round(size_bytes / 1e6, 1))
+        _tell_unnamed(context, files)
         plan_for(size_bytes // _LINE_BYTES)
         options = read_options(context.landing, settings)
         completes = intake.complete is not None
@@ -110,6 +111,14 @@ def take_in(lake: ArrowLake, runner: Runner, settings: Settings, context: RunCon
         check(lake, context, intake.job, {INGESTED_FILE: rows})
         _enter(lake, rows, files)
         return _result(taken_in)
+
+
+def _tell_unnamed(context: RunContext, files: Sequence[LandingFile]) -> None:
+    """Say which files somebody put into a folder that its writer had sealed; they are taken in as any other."""
+    beside = {*context.landed.unnamed} if context.landed is not None else set()
+    if told := [file.file for file in files if file.file in beside]:
+        such_as = ", ".join(told[:_MOST_TOLD])
+        tell("takes in files that the seal of their folder does not name", files=len(told), such_as=such_as)
 
 
 def files_to_read(lake: ArrowLake, context: RunContext, formats: Sequence[str]) -> list[LandingFile]:

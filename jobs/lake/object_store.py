@@ -42,6 +42,11 @@ class ObjectStore:
         """The files' names."""
         return [str(found["path"]) for found in obstore.list_with_delimiter(self._store)["objects"]]
 
+    def sizes(self, folder: str) -> dict[str, int]:
+        """The files of a folder below, with their sizes in bytes."""
+        found = obstore.list_with_delimiter(self._store, folder)["objects"]
+        return {str(one["path"]).rpartition("/")[2]: one["size"] for one in found}
+
     def read(self, name: str) -> str | None:
         """A file's text; None: there is no such file."""
         with suppress(FileNotFoundError):

@@ -13,24 +13,28 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from hindsight.jobs.lake.lake_place import for_others
+from hindsight.udfs.landing.hour_folders import MOST_SEAL_BYTES, SEAL, named_by
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _NO_LINK = os.O_NOFOLLOW | os.O_NONBLOCK  # without the second a pipe would be waited for
 _LONGEST_PATH = 4096
 _A_LINK = "a link, which is not followed"
 _LEADS_ELSEWHERE = frozenset({"", ".", ".."})  # an empty part is that of an absolute path, or of none
-# A folder that a date names, with or without an hour: 2026-11-27, date=20261127, 2026/11/27/13, 20261127T13.
-_OF_DATE = re.compile(r"(?:.+/)?(?:[a-z_]+=)?(\d{4})[-/]?(\d\d)[-/]?(\d\d)(?:[-T/](?:[a-z_]+=)?\d\d)?")
+# A folder that a date names, with or without an hour: 2026-11-27, date=20261127, 2026/11/27/13, 20261127T13; or with an
+# hour and a writer: 2026-11-27/13-collector.
+_OF_DATE = re.compile(r"(?:.+/)?(?:[a-z_]+=)?(\d{4})[-/]?(\d\d)[-/]?(\d\d)(?:[-T/](?:[a-z_]+=)?\d\d(?:-[^/]+)?)?")
 _DATE_IS_OVER = timedelta(days=2)  # wherever it began
 _RESTED_S = 86_400
+_SETTLED_NS = 2_000_000_000  # a clock of a file system may show two changes as one
+_LOOKED_AT_AGAIN_NS = 86_400_000_000_000  # of a store, which tells nothing of a folder
 _REPLACED = (errno.ELOOP, errno.ENOTDIR)  # what opening without following a link says of one
 
 
@@ -59,12 +63,15 @@ class LeftAlone(NamedTuple):
 class Listing(NamedTuple):
     """The files below a folder, and what else there is: links, pipes, devices, unusable names.
 
-    ``at_rest``: folders of dates that are over, in which nothing has changed for a day, with when that was (ns).
+    ``at_rest``: folders in which nothing is to be expected, with when they last changed, in a store when they were last
+    looked through (ns): those that are sealed, and of this machine those of dates that are over, in which nothing has
+    changed for a day. ``unnamed``: files in folders that are sealed, whose seal does not name them, or as others.
     """
 
     files: list[Landed]
     left_alone: list[LeftAlone]
     at_rest: dict[str, int]
+    unnamed: list[str]
 
 
 class LandingRoot:
@@ -102,13 +109,16 @@ class LandingRoot:
             for info in self._below(place):
                 yield info.base_name, _is_folder(info)
 
-    def list(self, folder: str, known: Mapping[str, int] = NOTHING_KNOWN) -> Listing:
+    def list(self, folder: str, known: Mapping[str, int] | None = None) -> Listing:
         """All below a folder of the root, but for what lies in folders ``known`` to be at rest; an absent one is empty.
 
+        None: nobody will know later what is at rest, so no seal is read.
         Raises: OSError: the folder does not lie below the root.
         """
         _refuse_elsewhere(folder)
-        return self._list_locally(folder, known) if self._is_local else self._list_store(folder)
+        listing = self._list_locally if self._is_local else self._list_store
+        found, folders = listing(folder, known or NOTHING_KNOWN)
+        return found if known is None else self._with_sealed(found, folders)
 
     def exists(self, file: str) -> bool:
         """Whether there is such a file.
@@ -138,24 +148,60 @@ class LandingRoot:
         with opened:
             yield opened
 
-    def _list_store(self, folder: str) -> Listing:
-        found = Listing([], [], {})
-        for info in self._below(f"{self._path}/{folder}", recursive=True):
-            if info.is_file:
+    def _with_sealed(self, found: Listing, settled: Mapping[str, int]) -> Listing:
+        """With the folders at rest whose seal names all that is in them, and what others hold beside that."""
+        named = {
+            _folder_of(file.path): named_by(self._read(file.path))
+            for file in found.files
+            if file.name == SEAL and file.size <= MOST_SEAL_BYTES
+        }
+        others = [
+            (within, file.path)
+            for file in found.files
+            if file.name != SEAL and (within := _folder_of(file.path)) in named
+            if named[within].get(file.name) != file.size
+        ]
+        open_ones = {within for within, _ in others} | {_folder_of(one.path) for one in found.left_alone}
+        sealed = {within: settled[within] for within in named if within in settled and within not in open_ones}
+        return found._replace(at_rest=found.at_rest | sealed, unnamed=[path for _, path in others])
+
+    def _read(self, file: str) -> bytes:
+        with suppress(FileNotFoundError), self.opened(file) as stream:
+            return bytes(stream.read())
+        return b""
+
+    def _list_store(self, folder: str, known: Mapping[str, int]) -> tuple[Listing, Mapping[str, int]]:
+        """By prefixes, where some below are known: else one call tells a thousand files, wherever they lie."""
+        now, found, looked = time.time_ns(), Listing([], [], {}, []), dict[str, int]()
+        fresh = {
+            path: at for path, at in known.items() if path.startswith(f"{folder}/") and now - at < _LOOKED_AT_AGAIN_NS
+        }
+        above = {str(outer) for path in fresh for outer in PurePosixPath(path).parents}
+        waiting = [folder]
+        while waiting:
+            place = waiting.pop()
+            for info in self._below(f"{self._path}/{place}", recursive=place not in above):
                 path = info.path.removeprefix(self._path).lstrip("/")
-                if _leads_elsewhere(path):  # to a store ".." is a name like any other
+                if not info.is_file:
+                    if path in fresh:
+                        found.at_rest[path] = fresh[path]
+                    elif place in above:
+                        waiting.append(path)
+                elif _leads_elsewhere(path):  # to a store ".." is a name like any other
                     found.left_alone.append(LeftAlone(path, "a part of the path is empty, '.' or '..'"))
                 else:
                     found.files.append(Landed(path, info.size))
-        return found
+                    looked[_folder_of(path)] = now
+        return found, looked
 
     def _below(self, place: str, *, recursive: bool = False) -> Any:
         from pyarrow import fs
 
         return self._system.get_file_info(fs.FileSelector(place, recursive=recursive, allow_not_found=True))
 
-    def _list_locally(self, folder: str, known: Mapping[str, int]) -> Listing:
-        found, folders, newest = Listing([], [], {}), dict[str, int](), dict[str, int]()
+    def _list_locally(self, folder: str, known: Mapping[str, int]) -> tuple[Listing, Mapping[str, int]]:
+        found, folders, newest = Listing([], [], {}, []), dict[str, int](), dict[str, int]()
+        now = time.time_ns()
         waiting: list[tuple[str, Callable[[], os.stat_result]]] = [(folder, Path(self._path, folder).lstat)]
         while waiting:
             path, look = waiting.pop()
@@ -164,7 +210,7 @@ class LandingRoot:
             elif about := _about(look):
                 if stat.S_ISREG(about.st_mode):
                     found.files.append(Landed(path, about.st_size))
-                    within = path.rpartition("/")[0]
+                    within = _folder_of(path)
                     newest[within] = max(newest.get(within, 0), about.st_mtime_ns)
                 elif stat.S_ISDIR(about.st_mode):
                     folders[path] = about.st_mtime_ns
@@ -173,13 +219,14 @@ class LandingRoot:
                 else:
                     is_link = stat.S_ISLNK(about.st_mode)
                     found.left_alone.append(LeftAlone(path, _A_LINK if is_link else "a pipe, a socket or a device"))
-        outer = {path.rpartition("/")[0] for path in folders}
+        outer = {_folder_of(path) for path in folders}
         at_rest = {
             path: at
             for path, at in folders.items()
             if known.get(path) == at or (path in newest and path not in outer and _rests(path, max(at, newest[path])))
         }
-        return found._replace(at_rest=at_rest)
+        settled = {path: at for path, at in folders.items() if path not in outer and now - at >= _SETTLED_NS}
+        return found._replace(at_rest=at_rest), settled
 
     def _entries(self, folder: str) -> Iterator[tuple[str, Callable[[], os.stat_result]]]:
         with os.scandir(f"{self._path}/{folder}") as entries:
@@ -209,6 +256,10 @@ class LandingRoot:
             os.close(descriptor)
             raise _replaced(file)
         return descriptor
+
+
+def _folder_of(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def _about(look: Callable[[], os.stat_result]) -> os.stat_result | None:

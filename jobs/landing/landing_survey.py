@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from typing import NamedTuple
 from hindsight.conf.failure import WRONG_USAGE, ExpectedError
 from hindsight.jobs.landing.landing_root import NOTHING_KNOWN, LandingRoot, LeftAlone, Listing
 from hindsight.jobs.running.run_log import tell
+from hindsight.udfs.landing.hour_folders import SEAL
 from hindsight.udfs.landing.landing_formats import FORMATS, LandingFormat
 
 _CLUSTER_FOLDER = re.compile(r"cluster=([A-Za-z0-9_.\-]{1,255})")
@@ -46,7 +47,8 @@ class Survey(NamedTuple):
 
     ``commands``: lists that say which command wrote the files beside them. ``left_alone``: in the folders of formats.
     ``unknown``: what else stands in the root and is or holds a file; a folder's path ends in a slash. ``at_rest``:
-    folders of dates that are over, of files that are all taken in or known: ``survey`` need not list them again.
+    folders that are sealed or of dates that are over, of files that are all taken in or known: ``survey`` need not list
+    them again. ``unnamed``: files in folders that are sealed, whose seal does not name them.
     """
 
     files: list[LandingFile]
@@ -54,15 +56,16 @@ class Survey(NamedTuple):
     left_alone: list[LeftAlone]
     unknown: list[LeftAlone]
     at_rest: Mapping[str, int] = NOTHING_KNOWN
+    unnamed: Sequence[str] = ()
 
 
 NOTHING_LANDED = Survey([], [], [], [])
 
 
-def survey(landing: str, formats: Iterable[str], known: Mapping[str, int] = NOTHING_KNOWN) -> Survey:
+def survey(landing: str, formats: Iterable[str], known: Mapping[str, int] | None = None) -> Survey:
     """Look through the folders of ``formats``; an absent one holds nothing. ``unknown`` is not looked for.
 
-    ``known``: what was at rest; where that has not changed since, it is not looked through.
+    ``known``: what was at rest; where that has not changed since, it is not looked through. None: that is of no use.
 
     Raises: OSError: a folder cannot be listed.
     """
@@ -74,10 +77,11 @@ def survey(landing: str, formats: Iterable[str], known: Mapping[str, int] = NOTH
         sorted(one for each in found for one in each.left_alone),
         [],
         {path: at for each in found for path, at in each.at_rest.items()},
+        [path for each in found for path in each.unnamed],
     )
 
 
-def whole_survey(landing: str, known: Mapping[str, int] = NOTHING_KNOWN) -> Survey:
+def whole_survey(landing: str, known: Mapping[str, int] | None = None) -> Survey:
     """Look through the folders of all formats, and at what stands beside them.
 
     Raises: OSError: a format's folder, or the root, cannot be listed.
@@ -111,6 +115,8 @@ def nearest_format(name: str) -> str | None:
 def _sorted_out(landing_format: LandingFormat, listing: Listing) -> Survey:
     sizes, found = {}, Survey([], [], list(listing.left_alone), [])
     for file in listing.files:
+        if file.name == SEAL:
+            continue
         if file.name == landing_format.commands and not _misplaced(landing_format, file.path):
             found.commands.append(file.path)
             sizes[folder_of(file.path)] = file.size
@@ -124,7 +130,7 @@ def _sorted_out(landing_format: LandingFormat, listing: Listing) -> Survey:
     ]
     others = {folder_of(one.path) for one in found.left_alone}
     at_rest = {path: at for path, at in listing.at_rest.items() if path not in others}
-    return found._replace(files=with_commands, at_rest=at_rest)
+    return found._replace(files=with_commands, at_rest=at_rest, unnamed=listing.unnamed)
 
 
 def why_left_alone(landing_format: LandingFormat, path: str) -> str | None:
@@ -243,7 +249,7 @@ class LandingPlace(NamedTuple):
         return [*self.survey.unknown, *self.survey.left_alone] if self.survey else []
 
 
-def look_at(landing: str, known: Mapping[str, int] = NOTHING_KNOWN) -> LandingPlace:
+def look_at(landing: str, known: Mapping[str, int] | None = None) -> LandingPlace:
     """What stands in the landing folder; what is ``known`` to be at rest in it is not looked through.
 
     Raises: OSError: it cannot be listed.

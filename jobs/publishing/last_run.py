@@ -19,7 +19,8 @@ from urllib.request import url2pathname
 from hindsight.conf.settings import Settings, fingerprint
 from hindsight.jobs.engines.engine_choice import Engine
 from hindsight.jobs.engines.kept_between_runs import NOTES
-from hindsight.jobs.lake.small_files import LocalStore
+from hindsight.jobs.lake.lake_place import file_system, for_others
+from hindsight.jobs.lake.small_files import LocalStore, Store, store_at
 from hindsight.jobs.landing.landing_root import NOTHING_KNOWN
 from hindsight.jobs.landing.landing_survey import Survey, folder_of
 from hindsight.schemas import INCIDENT_EVENT, INGESTED_FILE, SCHEMA_VERSION, TABLES
@@ -79,11 +80,24 @@ def holds_input(lake: str, engine: Engine, master: str | None) -> bool | None:
     return None if folder is None else any((folder / INGESTED_FILE.name).glob("*.parquet"))
 
 
-def folders_at_rest(lake: str, landing: str, engine: Engine, master: str | None) -> Mapping[str, int]:
-    """Folders of which the runs before have taken in every file, as ``note_at_rest`` noted; none: it cannot be seen."""
+def folders_at_rest(lake: str, landing: str, engine: Engine, master: str | None) -> Mapping[str, int] | None:
+    """Folders of which the runs before have taken in every file, as ``note_at_rest`` noted; None: only Spark sees that.
+
+    Raises: StoreError, NoLocalEngineError: the lake's store does not answer, or this machine does not reach it.
+    """
     folder = _on_this_machine(lake, engine, master)
-    noted = {} if folder is None else _told(LocalStore(folder / NOTES).read(_AT_REST))
+    if folder is None and engine == "spark":
+        return None
+    noted = _told((LocalStore(folder / NOTES) if folder else _notes_elsewhere(lake)).read(_AT_REST))
     return noted.get("at_rest", NOTHING_KNOWN) if noted.get("landing") == landing else NOTHING_KNOWN
+
+
+def _notes_elsewhere(lake: str) -> Store:
+    file_system(lake)  # raises where no one but Spark gets to
+    from hindsight.jobs.lake.object_store import reached  # its client is not for those who need none
+
+    reached(for_others(lake).rstrip("/"))
+    return store_at(None, f"{lake.rstrip('/')}/{NOTES}")
 
 
 def note_at_rest(lake: ArrowLake, landing: str, at_rest: Mapping[str, int]) -> None:

@@ -97,6 +97,10 @@ class Landed(Protocol):
     def at_rest(self) -> Mapping[str, int]:
         """Folders in which nothing new is to be expected, and when they last changed (ns)."""
 
+    @property
+    def unnamed(self) -> Sequence[str]:
+        """Files in folders that are sealed, whose seal does not name them."""
+
 
 @dataclass(frozen=True)
 class RunContext:

@@ -15,6 +15,7 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from unittest.mock import patch
 
@@ -30,11 +31,13 @@ from hindsight.jobs.commands.ship_command import StoreOfObjects
 from hindsight.jobs.lake.object_store import ObjectStore
 from hindsight.jobs.landing.landing_lines import ReadOptions, parse_file
 from hindsight.jobs.landing.landing_survey import whole_survey
+from hindsight.udfs.landing.hour_folders import SEAL, named_by
 from hindsight.udfs.landing.landing_formats import FORMATS as KNOWN
 from hindsight.udfs.limits.door import severities
 from tests.commands import command
 from tests.pipeline.lake_contents import contents
 from tests.pipeline.local_runs import OF_PRODUCERS, run_here
+from tests.test_sealed_folders import Clock
 
 ROOT = Path(__file__).parent.parent.parent
 OLD = time.time() - 3_600
@@ -70,10 +73,16 @@ def shipped(landing: Path) -> dict[str, bytes]:
 
 
 @contextmanager
-def shipper(source: Path, to: Path | Store, most_bytes: int = ship.MOST_BYTES) -> Iterator[tuple[Shipper, list[dict]]]:
+def shipper(
+    source: Path, to: Path | Store, most_bytes: int = ship.MOST_BYTES, hours_of: str = ""
+) -> Iterator[tuple[Shipper, list[dict]]]:
     told: list[dict] = []
     store = LandingFolder(to) if isinstance(to, Path) else to
-    made = Shipper([source], store, lambda event, **facts: told.append({"event": event, **facts}), most_bytes)
+
+    def tell(event: str, **facts: object) -> None:
+        told.append({"event": event, **facts})
+
+    made = Shipper([source], store, tell, most_bytes, hours_of=hours_of)
     try:
         yield made, told
     finally:
@@ -106,6 +115,53 @@ def killed_at(step: int) -> Iterator[None]:
         patch("os.fsync", counted(os.fsync)),
     ):
         yield
+
+
+class SlowStore:
+    """A store to which a file takes most of an hour."""
+
+    def __init__(self, to: Path | Store, clock: Clock) -> None:
+        self._store, self._clock = LandingFolder(to) if isinstance(to, Path) else to, clock
+        self.sizes = self._store.sizes
+
+    def put(self, path: str, content: Path) -> None:
+        self._store.put(path, content)
+        self._clock.now += timedelta(minutes=40)
+
+
+@pytest.mark.parametrize("is_object_store", [False, True])
+def test_by_hour_each_folder_is_sealed_with_all_that_is_in_it_whenever_the_shipper_is_killed(tmp_path, is_object_store):
+    two = 2 * len(RECORDED[0]) * 2
+    for step in range(300):
+        source, landing, clock = tmp_path / f"source{step}", tmp_path / f"landing{step}", Clock()
+        for name in ("1", "2", "3"):
+            write(source, f"{FOLDERS[0]}/{name}.jsonl", RECORDED[0] * int(name))
+        landing.mkdir()
+        store = SlowStore(StoreOfObjects(ObjectStore(LocalStore(landing))) if is_object_store else landing, clock)
+        with clock.going():
+            with shipper(source, store, two, "host") as (made, _), killed_at(step):
+                try:
+                    made.ship()
+                    is_done = True
+                except KilledError:
+                    is_done = False
+            for _ in range(3):
+                clock.now += timedelta(hours=1)
+                with shipper(source, store, two, "host") as (made, _):
+                    assert made.ship()
+        files = {path: data for path, data in shipped(landing).items() if "/." not in path}
+        lines = [data for path, data in files.items() if path.endswith(".jsonl.gz")]
+        assert b"".join(map(gzip.decompress, lines)).count(b"\n") == 6
+        hours = {path.rpartition("/")[0] for path in files}
+        assert all(hour.endswith("-host") for hour in hours)
+        for hour in hours:
+            own = {Path(path).name: len(data) for path, data in files.items() if Path(path).parent == Path(hour)}
+            seal = files[f"{hour}/{SEAL}"]
+            assert own.pop(SEAL) and named_by(seal) == own
+        assert [path.name for path in source.rglob("*") if path.is_file()] == []
+        if is_done:
+            break
+    assert is_done and step > 15
 
 
 NAMES = st.sampled_from(["1.jsonl", "2.jsonl", "3.jsonl", CLOSED])

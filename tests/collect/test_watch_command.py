@@ -208,5 +208,5 @@ def test_the_options_are_those_of_collect_and_of_run_pipeline(capsys):
             asked([command, "--help"])()
         return set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
 
-    both = options("collect") - {"--once"} | options("run-pipeline") - {"--from", "--to"}
+    both = options("collect") - {"--once", "--by-hour"} | options("run-pipeline") - {"--from", "--to"}
     assert options("watch") == both | {"--run-minutes", "--run-metrics", "--sink"}
