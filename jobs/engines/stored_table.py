@@ -20,6 +20,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from hindsight.conf.failure import ExpectedError
 from hindsight.jobs.engines.arrow_lake import DataFile
+from hindsight.jobs.lake.delta_log import commit_name, is_newest
 from hindsight.jobs.lake.lake_place import NoLocalEngineError, file_system, is_local
 
 _READER, _WRITER = 1, 2  # Delta's protocol of a table without any feature that shuts others out
@@ -95,7 +96,7 @@ class OpenTables:
         stored = self._open.get(place)
         try:
             if stored is not None:
-                if not _is_latest(place, stored.version()):
+                if not (is_local(place) and is_newest(Path(place), stored.version())):
                     stored.update_incremental()
                 return _writable(stored, place)
         except DeltaError:
@@ -139,19 +140,6 @@ class OpenTables:
             made.create_checkpoint()
 
 
-def _is_latest(place: str, version: int) -> bool:
-    """Whether a version is there and none follows, as two looks of this machine tell; elsewhere: not known, so false.
-
-    Delta lists a log to see that, here all of it, and one of a week of minutes has ten thousand commits.
-    """
-    log = Path(place, "_delta_log")
-    return is_local(place) and (log / _commit(version)).exists() and not (log / _commit(version + 1)).exists()
-
-
-def _commit(version: int) -> str:
-    return f"{version:020}.json"
-
-
 class Change(NamedTuple):
     """A file whose rows were added, or taken away."""
 
@@ -165,7 +153,7 @@ def changes_since(root: str, table: str, first: int, last: int) -> list[Change] 
     found: list[Change] = []
     for version in range(first + 1, last + 1):
         try:
-            with system.open_input_stream(f"{folder}/{_commit(version)}") as stream:
+            with system.open_input_stream(f"{folder}/{commit_name(version)}") as stream:
                 found += _changes(stream.read().decode())
         except FileNotFoundError:
             return None

@@ -19,6 +19,7 @@ from urllib.request import url2pathname
 from hindsight.conf.settings import Settings, fingerprint
 from hindsight.jobs.engines.engine_choice import Engine
 from hindsight.jobs.engines.kept_between_runs import NOTES
+from hindsight.jobs.lake.delta_log import newest_version
 from hindsight.jobs.lake.lake_place import file_system, for_others
 from hindsight.jobs.lake.small_files import LocalStore, Store, store_at
 from hindsight.jobs.landing.landing_root import NOTHING_KNOWN
@@ -57,9 +58,9 @@ class LastRun:
     def _left(self) -> dict[str, Any]:
         """The newest commit of each table, the notes of all jobs, and what else stands beside the tables."""
         # What `hindsight events` notes is of no concern to a run.
-        logs = (log for log in self._lake.glob("*/_delta_log") if log.parent.name != INCIDENT_EVENT.name)
+        tables = (path for path in self._lake.glob("[!_]*") if path.is_dir() and path.name != INCIDENT_EVENT.name)
         return {
-            "commits": {log.parent.name: max((file.name for file in log.glob("*.json")), default="") for log in logs},
+            "commits": {table.name: newest_version(table) for table in tables},
             "notes": {name: self._notes.read(name) for name in sorted(self._notes.names()) if name != _NOTE},
             "files": sorted(path.name for path in self._lake.glob("*") if path.is_file()),
         }
@@ -77,7 +78,11 @@ def last_run(lake: str, landed: Survey, settings: Settings, engine: Engine, mast
 def holds_input(lake: str, engine: Engine, master: str | None) -> bool | None:
     """Whether a lake has ever taken in a file; None: only Spark can tell."""
     folder = _on_this_machine(lake, engine, master)
-    return None if folder is None else any((folder / INGESTED_FILE.name).glob("*.parquet"))
+    if folder is None:
+        return None
+    with suppress(FileNotFoundError), os.scandir(folder / INGESTED_FILE.name) as entries:
+        return any(entry.name.endswith(".parquet") for entry in entries)
+    return False
 
 
 def folders_at_rest(lake: str, landing: str, engine: Engine, master: str | None) -> Mapping[str, int] | None:
