@@ -77,7 +77,7 @@ def survey(landing: str, formats: Iterable[str], known: Mapping[str, int] | None
         sorted(one for each in found for one in each.left_alone),
         [],
         {path: at for each in found for path, at in each.at_rest.items()},
-        [path for each in found for path in each.unnamed],
+        tuple(path for each in found for path in each.unnamed),
     )
 
 

@@ -87,14 +87,15 @@ def test_of_two_runs_that_begin_at_once_one_is_told_that_the_lake_is_held(store)
     assert sorted(run.returncode for run in runs) == [0, LAKE_HELD], said
 
 
-def test_what_recorders_finished_is_shipped_to_it(store, settings, tmp_path):
+@pytest.mark.parametrize("form", [(), ("--by-hour",)])
+def test_what_recorders_finished_is_shipped_to_it(store, settings, tmp_path, form):
     for file in (SAMPLES / "producer_hook").rglob("*.jsonl.gz"):
         for root in ("source", "recorded"):
             copy = tmp_path / root / file.relative_to(SAMPLES).with_suffix("")
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(gzip.decompress(file.read_bytes()))
             os.utime(copy, (0, 0))
-    words = ("ship", str(tmp_path / "source"), "--to", "s3://bucket/shipped", "--once")
+    words = ("ship", str(tmp_path / "source"), "--to", "s3://bucket/shipped", "--once", *form)
     check(store._replace(port=1), *words, ends=3)
     assert len([*(tmp_path / "source").rglob("*.jsonl")]) == len([*(tmp_path / "recorded").rglob("*.jsonl")])
     check(store, *words)
