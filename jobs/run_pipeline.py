@@ -14,6 +14,7 @@ from hindsight.jobs.command_line import main
 from hindsight.jobs.engines.kept_between_runs import KeptBetweenRuns, kept_between_runs
 from hindsight.jobs.lake.small_files import page_of
 from hindsight.jobs.running.run_context import EVERY_DATE, IntakeResult, PublicationResult, RunContext, Step
+from hindsight.jobs.running.scratch_folder import remove_dead
 
 if TYPE_CHECKING:
     from hindsight.jobs.engines.arrow_lake import ArrowLake
@@ -109,6 +110,7 @@ def run_or_recall(
 
 
 def _nothing_done(context: RunContext, lake_root: str) -> list[Step]:
+    remove_dead()  # of a run that was killed when all was written; no engine starts that would
     done = []
     for job, result in JOBS.items():
         with context.step(job) as step:

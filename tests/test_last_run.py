@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.landing.landing_survey import NOTHING_LANDED, Survey, survey
 from hindsight.jobs.publishing.last_run import LastRun, last_run
 from hindsight.udfs.landing.landing_formats import FORMATS
+from tests.test_folders_at_rest import Lake
 
 HOOKS = "producer_hook/cluster=c"
 OUTPUTS = "mqadmin/cluster=c"
@@ -142,3 +144,14 @@ def test_a_lake_that_may_be_elsewhere_is_left_to_spark(tmp_path, monkeypatch, la
 def test_a_uri_of_this_machine_names_the_same_lake(place):
     found = last_run(place.lake.as_uri(), place.landed(), place.settings, "spark", "spark://host:7077")
     assert found is not None and found.left_nothing_to_do()
+
+
+def test_a_run_that_finds_nothing_new_removes_what_a_killed_one_left(tmp_path, monkeypatch):
+    lake = Lake(tmp_path, monkeypatch)
+    lake.land("a.jsonl", 1)
+    lake.run()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left = tmp_path / "hindsight-scratch-of-a-dead-one"
+    left.mkdir()
+    lake.run()
+    assert not left.exists()
