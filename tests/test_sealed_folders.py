@@ -64,9 +64,12 @@ def test_an_hour_has_a_folder_of_each_writer(clock):
     assert hour_folder("a b/../ü") == "2026-03-02/09-a-b-..-"
     assert is_hour(HOUR) and not is_hour("2026-03-02/09") and not is_hour(f"{HOUR}/x") and not is_hour("../../09-x/y")
     assert [is_over(f"2026-03-{name}") for name in ("02/09-z", "02/10-a", "02/08-z", "01/23-z")] == [0, 0, 1, 1]
+    assert hour_folder("") == "" and not is_over("") and not is_over("2026-03-01") and not is_over("../../x")
 
 
-@pytest.mark.parametrize("damaged", [b"", b"[]", b'{"files": [1]}', b'{"files": {"a": null}}', b"\xff", b"[" * 9_000])
+@pytest.mark.parametrize(
+    "damaged", [b"", b"[]", b'{"files": [1]}', b'{"files": {"a": null, "b": 1e999}}', b"\xff", b"[" * 9_000]
+)
 def test_a_damaged_seal_names_nothing(damaged):
     assert named_by(damaged) == {}
     assert named_by(seal_of({"b": 2, "a": 1})) == {"a": 1, "b": 2}
@@ -114,6 +117,33 @@ def test_nor_where_it_may_have_changed_a_moment_ago(tmp_path):
     folder = sealed(tmp_path, hour_folder("collector"))
     os.utime(folder)
     assert not survey(str(tmp_path), [HOOK], {}).at_rest
+
+
+def test_a_seal_that_cannot_be_read_is_none(tmp_path, monkeypatch):
+    sealed(tmp_path)
+    monkeypatch.setattr(
+        landing_root.LandingRoot, "opened", lambda *of: (_ for _ in ()).throw(PermissionError(13, "no"))
+    )
+    found = survey(str(tmp_path), [HOOK], {})
+    assert len(found.files) == 1 and not found.at_rest
+
+
+def test_the_folder_of_a_cluster_is_never_at_rest(tmp_path, monkeypatch):
+    seal(write(tmp_path / FOLDER / "a.jsonl", "1\n").parent)
+    assert not survey(str(tmp_path), [HOOK], {}).at_rest
+    monkeypatch.setattr(landing_root, "_system_of", lambda uri: (Store(tmp_path), ""))
+    assert not survey("mock://b", [HOOK], {}).at_rest
+
+
+def test_nor_is_a_folder_of_a_store_in_which_others_are(tmp_path, monkeypatch):
+    """Else what comes there would not be seen for a day."""
+    monkeypatch.setattr(landing_root, "_system_of", lambda uri: (Store(tmp_path), ""))
+    seal(write(tmp_path / FOLDER / "2026-03-02" / "a.jsonl", "1\n").parent)
+    hour = sealed(tmp_path)
+    first = survey("mock://b", [HOOK], {})
+    assert list(first.at_rest) == [f"{FOLDER}/{HOUR}"]
+    seal(hour.parent)
+    assert survey("mock://b", [HOOK], first.at_rest).at_rest == first.at_rest
 
 
 def test_no_seal_is_read_where_nobody_will_know_what_is_at_rest(tmp_path):
@@ -191,6 +221,7 @@ STEPS = st.lists(
         st.tuples(st.just("write"), st.sampled_from(["a", "b"])),
         st.tuples(st.just("wait"), st.sampled_from([10, 45, 600])),
         st.tuples(st.just("restart"), st.sampled_from(["a", "b"])),
+        st.tuples(st.just("killed"), st.sampled_from(["a", "b"])),
         st.tuples(st.just("intrude"), st.integers(0, 20)),
         st.tuples(st.just("run"), st.none()),
     ),
@@ -222,7 +253,11 @@ def test_whatever_writers_and_others_do_each_file_is_listed(steps):
                 writers[which].close()
             elif what == "wait":
                 clock.now += timedelta(minutes=which)
-            elif what == "restart":
+            elif what in ("restart", "killed"):
+                if what == "killed":
+                    own = landing / "admin_snapshots" / "cluster=c"
+                    own.mkdir(parents=True, exist_ok=True)
+                    (own / f"collector-{number}.jsonl.part").write_bytes(b"1\n")
                 writers[which] = LandingWriter(landing, "c", hours_of=which)
                 writers[which].start()
                 writers[which].close()
@@ -234,6 +269,7 @@ def test_whatever_writers_and_others_do_each_file_is_listed(steps):
                 run()
         every = {str(file.relative_to(landing)) for file in landing.rglob("*.jsonl")}
         assert seen == every
+        assert not list(landing.glob(f"*/*/{SEAL}"))
         for mark in landing.rglob(SEAL):
             named = named_by(mark.read_bytes())
             own = {file.name: file.stat().st_size for file in mark.parent.glob("collector-*.jsonl")}

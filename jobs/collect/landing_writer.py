@@ -62,7 +62,7 @@ class LandingWriter:
         self._gzipped = gzipped
         self._short = short
         self._hours_of = hours_of
-        self._hour = ""  # the folder of the last finished file
+        self._hour = hour_folder(hours_of)  # the folder of the last finished file
         self._shortened = Shortener(is_on=short)
         self._taken = 0  # lines that were not written yet
         self._block: list[bytes] = []
@@ -79,7 +79,6 @@ class LandingWriter:
         for part in sorted(self._folder.glob(f"*{_PART}")):
             _finish(part, self._finished)
         if self._hours_of:
-            self._hour = hour_folder(self._hours_of)
             for hour in self._folder.glob(f"????-??-??/??{self._hour[TO_THE_HOUR:]}"):
                 self._seal(f"{hour.parent.name}/{hour.name}")
 
@@ -146,7 +145,7 @@ class LandingWriter:
 
     def _finished(self, part: Path) -> None:
         """Give a file its final name, in the folder of this hour; a folder whose hour is over gets no other."""
-        hour = hour_folder(self._hours_of) if self._hours_of else ""
+        hour = hour_folder(self._hours_of)
         folder = self._folder / hour
         folder.mkdir(parents=True, exist_ok=True)
         part.rename(folder / part.stem)

@@ -158,14 +158,14 @@ class Shipper:
         self._seal(folder)
         files = [file for path in sorted(folder.iterdir()) if (file := self._finished(path, facts))]
         for batch in _batches(files, self._most_bytes):
-            hour = hour_folder(self._hours_of) if self._hours_of else ""
+            hour = hour_folder(self._hours_of)
             _write_list(folder, batch, hour, is_stored=False)
             self._ship_batch(folder, batch, hour, facts)
 
     def _seal(self, folder: Path) -> None:
         """Seal the folder of an hour that is over; what was begun in it is stored."""
         hour = _noted_hour(folder)
-        if hour and is_over(hour):
+        if is_over(hour):
             into = f"{folder.parent.name}/{folder.name}/{hour}"
             _write(folder / _SEAL_SPOOL, BytesIO(seal_of(self._store.sizes(into))))
             self._store.put(f"{into}/{SEAL}", folder / _SEAL_SPOOL)
@@ -306,8 +306,7 @@ def _read_list(folder: Path) -> tuple[list[Source], bool, str]:
 def _noted_hour(folder: Path) -> str:
     """The folder of the hour that was written into last; empty: none is open."""
     with suppress(FileNotFoundError, ValueError):
-        noted = (folder / _HOUR).read_text(encoding="utf-8")
-        return noted if is_hour(noted) else ""
+        return (folder / _HOUR).read_text(encoding="utf-8")
     return ""
 
 

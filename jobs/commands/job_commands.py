@@ -55,10 +55,11 @@ def _add(job: str) -> None:
     ) -> None:
         chosen, dates = chosen_engine(engine, master), dates_of(first, last)
         root, folder = absolute(lake), absolute(landing)
-        at_rest = NOTHING_KNOWN if dates.is_given else folders_at_rest(root, folder, chosen, master)
         loaded = load_settings(settings)
-        reads = every or job in run_pipeline.READ_LANDING
-        place = look_at(folder, at_rest) if reads else LandingPlace(folder, None)
+        place, reads = LandingPlace(folder, None), every or job in run_pipeline.READ_LANDING
+        if reads:
+            at_rest = NOTHING_KNOWN if dates.is_given else folders_at_rest(root, folder, chosen, master)
+            place = look_at(folder, at_rest)
         landed = place.survey or NOTHING_LANDED
         context = RunContext(folder, dates, landed=landed)
         lake_held = partial(opened, chosen, root, loaded, context, name=name, master=master, wait_s=wait)

@@ -18,8 +18,8 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 from pyarrow import parquet
 
-from hindsight.jobs.landing.landing_root import LandingRoot
-from hindsight.jobs.landing.landing_survey import LandingFile, folder_of
+from hindsight.jobs.landing.landing_root import LandingRoot, folder_of
+from hindsight.jobs.landing.landing_survey import LandingFile
 from hindsight.udfs.formats.plain_rows import LineReader, LinesRead
 from hindsight.udfs.landing.landing_formats import FORMATS
 from hindsight.udfs.landing.parsers import PARSERS, PLAIN

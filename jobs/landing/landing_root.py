@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -33,6 +33,7 @@ _LEADS_ELSEWHERE = frozenset({"", ".", ".."})  # an empty part is that of an abs
 _OF_DATE = re.compile(r"(?:.+/)?(?:[a-z_]+=)?(\d{4})[-/]?(\d\d)[-/]?(\d\d)(?:[-T/](?:[a-z_]+=)?\d\d(?:-[^/]+)?)?")
 _DATE_IS_OVER = timedelta(days=2)  # wherever it began
 _RESTED_S = 86_400
+_OF_A_CLUSTER = 2  # slashes of a path that lies in the folder of a cluster itself, which never rests
 _SETTLED_NS = 2_000_000_000  # a clock of a file system may show two changes as one
 _LOOKED_AT_AGAIN_NS = 86_400_000_000_000  # of a store, which tells nothing of a folder
 _REPLACED = (errno.ELOOP, errno.ENOTDIR)  # what opening without following a link says of one
@@ -151,23 +152,25 @@ class LandingRoot:
     def _with_sealed(self, found: Listing, settled: Mapping[str, int]) -> Listing:
         """With the folders at rest whose seal names all that is in them, and what others hold beside that."""
         named = {
-            _folder_of(file.path): named_by(self._read(file.path))
+            folder_of(file.path): named_by(self._read(file.path))
             for file in found.files
-            if file.name == SEAL and file.size <= MOST_SEAL_BYTES
+            if file.name == SEAL and file.size <= MOST_SEAL_BYTES and file.path.count("/") > _OF_A_CLUSTER
         }
         others = [
             (within, file.path)
             for file in found.files
-            if file.name != SEAL and (within := _folder_of(file.path)) in named
+            if file.name != SEAL and (within := folder_of(file.path)) in named
             if named[within].get(file.name) != file.size
         ]
-        open_ones = {within for within, _ in others} | {_folder_of(one.path) for one in found.left_alone}
+        open_ones = {within for within, _ in others} | {folder_of(one.path) for one in found.left_alone}
+        open_ones |= _above([*settled, *found.at_rest])
         sealed = {within: settled[within] for within in named if within in settled and within not in open_ones}
         return found._replace(at_rest=found.at_rest | sealed, unnamed=[path for _, path in others])
 
     def _read(self, file: str) -> bytes:
-        with suppress(FileNotFoundError), self.opened(file) as stream:
-            return bytes(stream.read())
+        """A seal's bytes; of one that cannot be read none, so its folder stays open."""
+        with suppress(OSError), self.opened(file) as stream:
+            return bytes(stream.read(MOST_SEAL_BYTES))
         return b""
 
     def _list_store(self, folder: str, known: Mapping[str, int]) -> tuple[Listing, Mapping[str, int]]:
@@ -176,7 +179,7 @@ class LandingRoot:
         fresh = {
             path: at for path, at in known.items() if path.startswith(f"{folder}/") and now - at < _LOOKED_AT_AGAIN_NS
         }
-        above = {str(outer) for path in fresh for outer in PurePosixPath(path).parents}
+        above = _above(fresh)
         waiting = [folder]
         while waiting:
             place = waiting.pop()
@@ -191,7 +194,7 @@ class LandingRoot:
                     found.left_alone.append(LeftAlone(path, "a part of the path is empty, '.' or '..'"))
                 else:
                     found.files.append(Landed(path, info.size))
-                    looked[_folder_of(path)] = now
+                    looked[folder_of(path)] = now
         return found, looked
 
     def _below(self, place: str, *, recursive: bool = False) -> Any:
@@ -210,7 +213,7 @@ class LandingRoot:
             elif about := _about(look):
                 if stat.S_ISREG(about.st_mode):
                     found.files.append(Landed(path, about.st_size))
-                    within = _folder_of(path)
+                    within = folder_of(path)
                     newest[within] = max(newest.get(within, 0), about.st_mtime_ns)
                 elif stat.S_ISDIR(about.st_mode):
                     folders[path] = about.st_mtime_ns
@@ -219,7 +222,7 @@ class LandingRoot:
                 else:
                     is_link = stat.S_ISLNK(about.st_mode)
                     found.left_alone.append(LeftAlone(path, _A_LINK if is_link else "a pipe, a socket or a device"))
-        outer = {_folder_of(path) for path in folders}
+        outer = {folder_of(path) for path in folders}
         at_rest = {
             path: at
             for path, at in folders.items()
@@ -258,8 +261,14 @@ class LandingRoot:
         return descriptor
 
 
-def _folder_of(path: str) -> str:
+def folder_of(path: str) -> str:
+    """The folder that a path lies in."""
     return path.rpartition("/")[0]
+
+
+def _above(paths: Iterable[str]) -> set[str]:
+    """All folders that paths lie in, however deep."""
+    return {str(outer) for path in paths for outer in PurePosixPath(path).parents}
 
 
 def _about(look: Callable[[], os.stat_result]) -> os.stat_result | None:

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from hindsight.conf.failure import WRONG_USAGE, ExpectedError
-from hindsight.jobs.landing.landing_root import NOTHING_KNOWN, LandingRoot, LeftAlone, Listing
+from hindsight.jobs.landing.landing_root import NOTHING_KNOWN, LandingRoot, LeftAlone, Listing, folder_of
 from hindsight.jobs.running.run_log import tell
 from hindsight.udfs.landing.hour_folders import SEAL
 from hindsight.udfs.landing.landing_formats import FORMATS, LandingFormat
@@ -99,11 +99,6 @@ def whole_survey(landing: str, known: Mapping[str, int] | None = None) -> Survey
 def is_hidden(path: str) -> bool:
     """Whether a path's last part begins as files do that are not whole yet."""
     return path.rstrip("/").rpartition("/")[2].startswith(_HIDDEN)
-
-
-def folder_of(path: str) -> str:
-    """The folder that a path lies in."""
-    return path.rpartition("/")[0]
 
 
 def nearest_format(name: str) -> str | None:

@@ -19,8 +19,8 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9_.]+")
 
 
 def hour_folder(writer: str, now: datetime | None = None) -> str:
-    """The folder of a writer in this hour, below that of a cluster: ``2026-11-29/09-<writer>``, UTC."""
-    return f"{now or datetime.now(UTC):%Y-%m-%d/%H}-{_NO_NAME.sub('-', writer)}"
+    """The folder of a writer in this hour, below that of a cluster: ``2026-11-29/09-<writer>``, UTC; of none empty."""
+    return f"{now or datetime.now(UTC):%Y-%m-%d/%H}-{_NO_NAME.sub('-', writer)}" if writer else ""
 
 
 def is_hour(folder: str) -> bool:
@@ -29,8 +29,8 @@ def is_hour(folder: str) -> bool:
 
 
 def is_over(folder: str) -> bool:
-    """Whether the hour of a folder of ``hour_folder`` is over."""
-    return folder[:TO_THE_HOUR] < hour_folder("")[:TO_THE_HOUR]
+    """Whether a text is a folder of ``hour_folder`` whose hour is over."""
+    return is_hour(folder) and folder[:TO_THE_HOUR] < hour_folder("now")[:TO_THE_HOUR]
 
 
 def seal_of(files: Mapping[str, int]) -> bytes:
@@ -41,6 +41,6 @@ def seal_of(files: Mapping[str, int]) -> bytes:
 def named_by(seal: bytes) -> dict[str, int]:
     """The files that a seal names, with their sizes; one that is damaged names none."""
     try:
-        return {str(name): int(size) for name, size in json.loads(seal)["files"].items()}
+        return {name: size for name, size in json.loads(seal)["files"].items() if isinstance(size, int)}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return {}
