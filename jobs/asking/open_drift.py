@@ -15,7 +15,7 @@ from hindsight.jobs.explaining.explanation import on_date
 from hindsight.jobs.publishing.publication_record import half_published
 from hindsight.jobs.running.terminal import wrapped
 from hindsight.schemas import GROUP_ROUND, SEVERITIES
-from hindsight.udfs.telling.told_incidents import effects_of
+from hindsight.udfs.telling.told_incidents import as_one, effects_of
 
 _EFFECTS = (
     """SELECT DISTINCT incident_id, cluster, consumer_group, topic, broker_name, queue_id FROM allocation_drift
@@ -117,13 +117,18 @@ def open_incidents(asker: Asker, *, cluster: str = "*", group: str = "*") -> lis
 
 
 def with_effects(asker: Asker, incidents: list[Record]) -> list[Record]:
-    """Rows of incidents; the sentence of a server's says too in how many groups, queues and producers it showed."""
+    """Rows of incidents, each trouble of a server once, however many collectors saw it.
+
+    Its sentence says too in how many groups, queues and producers it showed.
+    """
     opened = [row["opened_at"] for row in incidents if not row["consumer_group"]]
     if not opened:
         return incidents
     since = on_date(min(opened) - timedelta(days=1))  # what came of it may have been seen before it
-    told = effects_of(*(records(asker, text.format(since=since)) for text in _EFFECTS))
-    return [{**row, "sentence": f"{row['sentence']} {told.get(row['incident_id'], '')}".rstrip()} for row in incidents]
+    once, became = as_one(incidents)
+    of_groups, of_producers = (records(asker, text.format(since=since)) for text in _EFFECTS)
+    told = effects_of(of_groups, of_producers, became)
+    return [{**row, "sentence": f"{row['sentence']} {told.get(row['incident_id'], '')}".rstrip()} for row in once]
 
 
 def _matching(rows: list[Record], cluster: str, group: str) -> list[Record]:

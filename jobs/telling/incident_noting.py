@@ -5,7 +5,7 @@ A run that ends before that commit has noted nothing, and the next one notes the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -31,8 +31,11 @@ from hindsight.udfs.telling.event_forms import as_text, events_of, is_as_bad, ro
 from hindsight.udfs.telling.incident_news import Clock, Event, Incident, news, told_by
 from hindsight.udfs.telling.told_incidents import (
     ISOLATION,
+    Row,
+    as_one,
     drift_incidents,
     effects_of,
+    latest,
     producer_incidents,
     with_incidents,
     with_own_cause,
@@ -100,16 +103,19 @@ def standing_incidents(lake: ArrowLake, settings: Events) -> list[Incident]:
             lambda: lake.rows(PRODUCER_REPLAY, ["cluster", "last_attempt_at"]),
         ]
     )
-    incidents, found = drift.to_pylist(), findings.to_pylist()
+    seen, found = latest(drift.to_pylist()), findings.to_pylist()
+    incidents, became = as_one(seen)
     until = _recorded_until(replayed, found)
     continued = _continued_windows(lake, found, until)
     quiet = timedelta(minutes=settings.quiet_m)
-    effects = _effects(lake, incidents, found)
-    found = with_own_cause(found, incidents)
+    effects = _effects(lake, seen, found, became)
+    found = with_own_cause(found, seen)
     return [*drift_incidents(incidents, effects), *producer_incidents(found, continued, until, quiet)]
 
 
-def _effects(lake: ArrowLake, incidents: list[dict[str, Any]], findings: list[dict[str, Any]]) -> dict[str, str]:
+def _effects(
+    lake: ArrowLake, incidents: Sequence[Row], findings: list[dict[str, Any]], became: Mapping[str, str]
+) -> dict[str, str]:
     """What came of each incident of a server, as a sentence."""
     servers = {row["incident_id"]: row["first_seen_at"] for row in incidents if not row["consumer_group"]}
     if not servers:
@@ -117,7 +123,8 @@ def _effects(lake: ArrowLake, incidents: list[dict[str, Any]], findings: list[di
     of_servers = Where(values={"incident_id": sorted(servers)}, since={"judged_at": min(servers.values())})
     of_groups = lake.rows(ALLOCATION_DRIFT, _OF_EFFECTS, of_servers).to_pylist()
     joined = with_incidents(findings, incidents)
-    return effects_of(of_groups, ({**row, "incident_id": one["incident_id"]} for row, one in joined if one))
+    of_producers = ({**row, "incident_id": one["incident_id"]} for row, one in joined if one)
+    return effects_of(of_groups, of_producers, became)
 
 
 def _recorded_until(replayed: pa.Table, findings: list[dict[str, Any]]) -> dict[str, datetime]:

@@ -9,7 +9,13 @@ import pyarrow as pa
 import pytest
 
 from hindsight.jobs.engines.sql_views import views
-from hindsight.udfs.telling.told_incidents import effects_of, producer_incidents, with_incidents, with_own_cause
+from hindsight.udfs.telling.told_incidents import (
+    as_one,
+    effects_of,
+    producer_incidents,
+    with_incidents,
+    with_own_cause,
+)
 
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
@@ -115,3 +121,31 @@ def test_where_nobody_collects_the_fleet_is_the_cause_of_what_its_producers_show
     assert with_own_cause([slow, *single], []) == [slow]
     later = finding("LONG_ISOLATION", 421, 500)
     assert with_own_cause([slow, later], []) == [slow, later]
+
+
+def seen(incident_id, opened, resolved, severity="HIGH", last=None, **of):
+    own = incident(opened, resolved or last, **of)
+    more = {"severity": severity, "codes": [own["root_cause"]], "reopened": 0}
+    return {**own, **more, "incident_id": incident_id, "opened_at": at(opened), "resolved_at": at(resolved)}
+
+
+def test_what_shards_see_of_one_server_at_one_time_is_one_incident():
+    first = [seen("s2", 12, 90), seen("s1", 10, 80, "CRITICAL"), seen("s3", 80, 100)]
+    again = [seen("s4", 200, None, last=230), seen("s5", 210, 220)]
+    others = [seen("b", 12, 90, broker="broker-a"), seen("g", 12, 90, group="g1"), seen("h", 12, 90, group="g1")]
+    found, became = as_one([*first, *again, *others])
+    assert [row["incident_id"] for row in found] == ["s1", "s4", "b", "g", "h"]
+    assert became == {"s1": "s1", "s2": "s1", "s3": "s1", "s4": "s4", "s5": "s4", "b": "b", "g": "g", "h": "h"}
+    spans = [(row["opened_at"], row["resolved_at"], row["last_seen_at"], row["severity"]) for row in found[:2]]
+    assert spans == [(at(10), at(100), at(100), "CRITICAL"), (at(200), None, at(230), "HIGH")]
+
+
+def test_a_gap_of_one_collector_is_its_own():
+    gaps = [seen(f"s{n}", 10, 80, cause="DATA_GAP", broker="") for n in (1, 2)]
+    assert as_one(gaps)[0] == gaps
+
+
+def test_what_came_of_a_server_is_counted_once_for_all_who_saw_it():
+    assert effects_of(OF_GROUPS, OF_PRODUCERS, {"i1": "i2", "i3": "i2"}) == {
+        "i2": "It showed in 3 groups (2 queues) and 2 producers."
+    }

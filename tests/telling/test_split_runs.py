@@ -27,7 +27,7 @@ from hindsight.udfs.telling.incident_news import (
     news,
     told_by,
 )
-from hindsight.udfs.telling.told_incidents import ISOLATION, drift_incidents, producer_incidents
+from hindsight.udfs.telling.told_incidents import ISOLATION, drift_incidents, latest, producer_incidents
 from tests.random_examples import examples
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -109,7 +109,10 @@ def standing(record, landed):
     findings, continued = producer_rows(record, slots)
     until = {"prod": at(max(slots, default=0) + 1)}
     quiet = SLOT * 1.5
-    return [*drift_incidents(drift_rows(record, slots), {}), *producer_incidents(findings, continued, until, quiet)]
+    return [
+        *drift_incidents(latest(drift_rows(record, slots)), {}),
+        *producer_incidents(findings, continued, until, quiet),
+    ]
 
 
 @st.composite

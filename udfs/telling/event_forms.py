@@ -23,6 +23,7 @@ from hindsight.udfs.telling.incident_news import (
     Standing,
     Told,
 )
+from hindsight.udfs.telling.told_incidents import of_any_collector
 
 _MARKS = {OPENED: "🔴", WORSENED: "🔺", RESOLVED: "✅", WITHDRAWN: "↩", CORRECTED: "✎"}
 _ALERT_NAMES = {"drift": "HindsightDrift", "producer": "HindsightProducers"}
@@ -196,7 +197,8 @@ def events_of(rows: Sequence[Mapping[str, Any]]) -> list[Event]:
         key = row["incident_key"]
         counts[key] = counts.get(key, 0) + 1
         standing = Standing(**{**{name: row[name] for name in _STANDING}, "codes": tuple(row["codes"])})
-        incident = Incident(Line(**{name: row[name] for name in _LINE}), standing, row["incident_id"], row["sentence"])
+        line = of_any_collector(Line(**{name: row[name] for name in _LINE}))
+        incident = Incident(line, standing, row["incident_id"], row["sentence"])
         told = Told(key, incident, counts[key], row["what"] == WITHDRAWN, row["backfill"])
         events.append(Event(row["event_id"], row["what"], row["at"], row["severity_before"], told))
     return events

@@ -9,13 +9,15 @@ that is enough: a fault that comes soon after a flutter is another one.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from hindsight.udfs.drift.finding import SEVERITIES, begun
 from hindsight.udfs.drift.root_cause import BROKER_DOWN
+from hindsight.udfs.servers.server_fold import SERVER_CODES
 from hindsight.udfs.telling.incident_news import Incident, Line, Standing
 
 ISOLATION, FLEET, ALL = "LONG_ISOLATION", "FLEET_SLOW", "ALL_ISOLATED"
@@ -27,16 +29,66 @@ Row = Mapping[str, Any]
 
 
 def drift_incidents(rows: Iterable[Row], effects: Mapping[str, str]) -> list[Incident]:
-    """Incidents of drift_incident; of one that stands on two dates, as while dates wait, that of the later one.
+    """Incidents as ``as_one`` has them; ``effects``: by incident of a server, what came of it, as a sentence."""
+    return [_drift(row, effects.get(row["incident_id"], "")) for row in rows]
 
-    ``effects``: by incident of a server, what came of it, as a sentence.
+
+def latest(rows: Iterable[Row]) -> list[Row]:
+    """Rows of drift_incident; of one that stands on two dates, as while dates wait, that of the later one."""
+    return list({row["incident_id"]: row for row in sorted(rows, key=lambda row: row["event_date"])}.values())
+
+
+def as_one(rows: Sequence[Row]) -> tuple[list[Row], dict[str, str]]:
+    """Each trouble of a server once, however many collectors saw it: shards of a cluster ask each server each.
+
+    Args:
+        rows: of drift_incident or the view open_incidents, in any order.
+
+    Returns: the rows in their order, those of one server and cause that overlap as the one that opened first; and by
+    the id of each row that of the one it became.
     """
-    latest = {row["incident_id"]: row for row in sorted(rows, key=lambda row: row["event_date"])}
-    return [_drift(row, effects.get(row["incident_id"], "")) for row in latest.values()]
+    found: dict[str, dict[str, Any]] = {}
+    became: dict[str, str] = {}
+    now: dict[tuple[str, ...], str] = {}
+    for row in sorted(rows, key=lambda row: (row["opened_at"], row["incident_id"])):
+        own = row["incident_id"]
+        server = _server(row)
+        one = found.get(now.get(server, "")) if server else None
+        if one is not None and (one.get("resolved_at") is None or row["opened_at"] <= one["resolved_at"]):
+            one |= _both(one, row)
+        else:
+            now[server], found[own] = own, dict(row)
+        became[own] = now[server] if server else own
+    return [found[row["incident_id"]] for row in rows if row["incident_id"] in found], became
+
+
+def of_any_collector(line: Line) -> Line:
+    """The line itself; of a server one for all collectors, where each had its own before too."""
+    is_server = line.source == "drift" and not line.group_name and line.cause in SERVER_CODES
+    return line._replace(collector="") if is_server else line
+
+
+def _server(row: Row) -> tuple[str, ...]:
+    is_server = not row["consumer_group"] and row["root_cause"] in SERVER_CODES
+    return (row["cluster"], row["root_cause"], row["cause_key"]) if is_server else ()
+
+
+def _both(one: Row, other: Row) -> dict[str, Any]:
+    """What of an incident is not the first one's alone."""
+    ends = [row["resolved_at"] for row in (one, other) if row.get("resolved_at")]
+    both = {
+        "resolved_at": max(ends) if len(ends) == 2 else None,
+        "last_seen_at": max(one["last_seen_at"], other["last_seen_at"]),
+        "severity": min(one["severity"], other["severity"], key=SEVERITIES.index),
+        "codes": list(dict.fromkeys([*one["codes"], *other["codes"]])),
+        "reopened": max(one.get("reopened", 0), other.get("reopened", 0)),
+    }
+    return {name: value for name, value in both.items() if name in one}
 
 
 def _drift(row: Row, effects: str) -> Incident:
-    line = Line("drift", row["cluster"], row["collector"], row["consumer_group"], row["root_cause"], row["cause_key"])
+    names = (row[name] for name in ("cluster", "collector", "consumer_group", "root_cause", "cause_key"))
+    line = of_any_collector(Line("drift", *names))
     standing = Standing(
         row["opened_at"], row["resolved_at"], row["last_seen_at"], row["severity"], tuple(row["codes"]), row["reopened"]
     )
@@ -85,22 +137,27 @@ def _is_effect(row: Row, incident: Row) -> bool:
     return row["code"] in _EFFECTS and row["broker_name"] == broker
 
 
-def effects_of(of_groups: Iterable[Row], of_producers: Iterable[Row]) -> dict[str, str]:
+def effects_of(
+    of_groups: Iterable[Row], of_producers: Iterable[Row], became: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
     """By incident of a server, how much came of it, as a sentence.
 
     Args:
         of_groups: rows of allocation_drift, those of servers themselves too.
         of_producers: findings of producers, each with the ``incident_id`` whose effect it is.
+        became: see ``as_one``.
     """
     groups, queues, producers = (defaultdict[str, set[tuple[Any, ...]]](set) for _ in range(3))
     for row in of_groups:
         if row["consumer_group"]:
-            groups[row["incident_id"]].add((row["cluster"], row["consumer_group"]))
+            one = became.get(row["incident_id"], row["incident_id"])
+            groups[one].add((row["cluster"], row["consumer_group"]))
             if row["queue_id"] is not None:
-                queues[row["incident_id"]].add((row["topic"], row["broker_name"], row["queue_id"]))
+                queues[one].add((row["topic"], row["broker_name"], row["queue_id"]))
     for row in of_producers:
         if row["producer_group"]:
-            producers[row["incident_id"]].add((row["producer_group"], row["client_id"]))
+            one = became.get(row["incident_id"], row["incident_id"])
+            producers[one].add((row["producer_group"], row["client_id"]))
     return {one: _told(*(len(kind[one]) for kind in (groups, queues, producers))) for one in {*groups, *producers}}
 
 
