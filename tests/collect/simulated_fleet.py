@@ -149,9 +149,9 @@ class Group:
         changes |= set((self.fault or ())[1:3])
         for at in sorted(changes):
             for place, member in enumerate(self.members):
-                if member.joined <= at < member.gone:
-                    takes = self._taken(member, place, at)
-                    held[member.client].append((at + self.draw.randrange(20, 400), takes))
+                soon = at + self.draw.randrange(20, 400)
+                if member.joined <= at and soon < member.gone:
+                    held[member.client].append((soon, self._taken(member, place, soon)))
         for member in self.members:
             if member.gone < _EVER:
                 held[member.client].append((member.gone, []))
@@ -226,7 +226,7 @@ class Fleet:
                 group.moves = bool(one_moves_of) and n % one_moves_of == 1 % one_moves_of
                 self._live(group, n, life_ms)
         for broker in self.brokers[:: max(10, brokers // 5)] if life_ms else ():
-            begin = life_ms * 8 // 10 + draw.randrange(10_000)
+            begin = life_ms * 87 // 100 + draw.randrange(10_000)
             self.faults.append(Fault("frozen", begin, begin + 60_000, broker=broker))
         self.frozen = {fault.broker: fault for fault in self.faults if fault.kind == "frozen"}
         self.of = {topic: group for group in self.groups.values() for topic in (group.topic, group.retry)}
