@@ -9,8 +9,11 @@ import pyarrow as pa
 import pytest
 
 from hindsight.jobs.engines.sql_views import views
+from hindsight.udfs.telling.event_forms import events_of, rows_of
+from hindsight.udfs.telling.incident_news import Clock, news, told_by
 from hindsight.udfs.telling.told_incidents import (
     as_one,
+    drift_incidents,
     effects_of,
     producer_incidents,
     with_incidents,
@@ -125,7 +128,7 @@ def test_where_nobody_collects_the_fleet_is_the_cause_of_what_its_producers_show
 
 def seen(incident_id, opened, resolved, severity="HIGH", last=None, **of):
     own = incident(opened, resolved or last, **of)
-    more = {"severity": severity, "codes": [own["root_cause"]], "reopened": 0}
+    more = {"severity": severity, "codes": [own["root_cause"]], "reopened": 0, "sentence": "it is silent."}
     return {**own, **more, "incident_id": incident_id, "opened_at": at(opened), "resolved_at": at(resolved)}
 
 
@@ -149,3 +152,18 @@ def test_what_came_of_a_server_is_counted_once_for_all_who_saw_it():
     assert effects_of(OF_GROUPS, OF_PRODUCERS, {"i1": "i2", "i3": "i2"}) == {
         "i2": "It showed in 3 groups (2 queues) and 2 producers."
     }
+
+
+def test_what_was_told_for_each_shard_goes_on_as_one():
+    """As a lake has it that noted events before its collectors' incidents became one."""
+    rows = [seen(f"s{n}", 10 * n, None, last=60) | {"collector": f"collector-{n}-of-3"} for n in (1, 2, 3)]
+    clock = Clock(at(100), timedelta(hours=1))
+    each = [
+        one._replace(line=one.line._replace(collector=c["collector"]))
+        for one, c in zip(drift_incidents(rows, {}), rows, strict=True)
+    ]
+    noted = rows_of(news([], each, clock), 1)
+    assert [row["collector"] for row in noted] == [row["collector"] for row in rows]
+    found = news(told_by(events_of(noted)), drift_incidents(as_one(rows)[0], {}), clock)
+    told = sorted((event.what, event.told.incident.standing.opened_at) for event in found)
+    assert told == [("withdrawn", at(20)), ("withdrawn", at(30))]
