@@ -6,8 +6,10 @@ The one mechanism for both sides.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import partial
@@ -131,7 +133,9 @@ def _publish(
     if not progress.computed:
         return PublicationResult(dates_left=progress.left())
     check(lake, context, derivation.job, {t: lake.candidates(t) for t in derivation.tables})
-    return _commit(lake, context, derivation, progress, published + 1)
+    done = _commit(lake, context, derivation, progress, published + 1)
+    lake.note(_files_note(derivation.job), files.note)
+    return done
 
 
 def _replace(lake: L, derivation: Derivation[L], table: Table, rows: Any, dates: list[ClusterDate]) -> None:
@@ -153,12 +157,14 @@ def _next_stretch(lake: L, context: RunContext, files: FilesOfDates, progress: P
 
 class FilesOfDates(NamedTuple):
     """The files that touch each date: a digest of them, the settings and the contracts; their lines. Formats of all,
-    and what the digests rest on beside files."""
+    and what the digests rest on beside files. ``note``: what spares the next run the digests of what has not changed.
+    """
 
     digests: dict[ClusterDate, str]
     lines: dict[ClusterDate, int]
     formats: frozenset[str]
     rests_on: str
+    note: str
 
 
 def files_by_date(lake: L, derivation: Derivation[L]) -> FilesOfDates:
@@ -166,11 +172,26 @@ def files_by_date(lake: L, derivation: Derivation[L]) -> FilesOfDates:
     rows = ledger(lake, (*derivation.formats, *derivation.beside))
     own = [files for files in files_of_dates(rows) if files.formats.intersection(derivation.formats)]
     rests_on = f"{derivation.settings_fingerprint} {_contracts(derivation.tables)}\n"
-    digests = {files.at: _digest(rests_on, files.names) for files in own}
+    known = _known(lake.noted(_files_note(derivation.job)), rests_on)
+    marked = {files.at: f"{files.at.cluster} {files.at.event_date} {files.mark}" for files in own}
+    digests = {files.at: known.get(marked[files.at]) or _digest(rests_on, files.names()) for files in own}
+    note = json.dumps({"rests_on": rests_on, "digests": {marked[at]: digest for at, digest in digests.items()}})
     for at, digest in derivation.corrected(lake).items():
         digests[at] = f"{digests.get(at, '')}:{digest}"
     lines = {files.at: files.lines for files in own}
-    return FilesOfDates(digests, lines, frozenset[str]().union(*(files.formats for files in own)), rests_on)
+    return FilesOfDates(digests, lines, frozenset[str]().union(*(files.formats for files in own)), rests_on, note)
+
+
+def _files_note(job: str) -> str:
+    return f"files_{job}"
+
+
+def _known(note: str | None, rests_on: str) -> dict[str, str]:
+    """Digests by date and mark, as a run noted them that rested on the same; nothing where the note is damaged."""
+    with suppress(ValueError, TypeError, KeyError):
+        noted = json.loads(note or "{}")
+        return dict(noted["digests"]) if noted["rests_on"] == rests_on else {}
+    return {}
 
 
 def _digest(rests_on: str, names: Iterable[str]) -> str:

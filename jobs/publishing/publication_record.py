@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
@@ -58,6 +59,21 @@ def _last_of_dates(published: pa.Table) -> dict[ClusterDate, Computed]:
         ClusterDate(row["cluster"], row["event_date"]): _computed(row, row["number"])
         for row in of_dates.take(last).to_pylist()
     }
+
+
+def forget(lake: ArrowLake, before: datetime) -> None:
+    """Delete publications of before an instant whose versions cannot be read any more.
+
+    Those stay that remember most lately, up to then, how some date was computed, and the last one of each job.
+    """
+    for job in lake.counted(PUBLICATION, ["job"])["job"].to_pylist():
+        own = Where(values={"job": [job]}, before={"published_at": before})
+        published = lake.rows(PUBLICATION, ["number", "published_at", "dates"], own)
+        counted = published.filter(pc.is_valid(published["number"]))  # those of earlier releases are few
+        numbers = set(counted["number"].to_pylist())
+        needed = {last.number for last in _last_of_dates(counted).values()} | {max(numbers, default=0)}
+        if gone := sorted(numbers - needed):
+            lake.delete(PUBLICATION, replace(own, values={"job": [job], "number": gone}))
 
 
 def in_order(published: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -11,8 +11,9 @@ from datetime import datetime, timedelta
 from hindsight.conf.settings import Settings
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.engines.upkeep import Upkeep, upkeep_of
+from hindsight.jobs.publishing.publication_record import forget
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.schemas import QUARANTINE, TABLES, Table
+from hindsight.schemas import PUBLICATION, QUARANTINE, TABLES, Table
 
 _NOTE = "upkeep"
 _TABLES_A_RUN = 2
@@ -36,8 +37,10 @@ def keep_up(lake: ArrowLake, settings: Settings, context: RunContext) -> None:
 
 
 def clear_away(lake: ArrowLake, upkeep: Upkeep, table: Table, settings: Settings, now: datetime) -> None:
-    """Remove refused lines older than ``quarantine.keep_days``, and files that no version of the retention needs."""
+    """Remove what has expired: refused lines, publications and files of versions that nobody can ask for any more."""
     if table is QUARANTINE:
         expired = now - timedelta(days=settings.quarantine.keep_days)
         lake.delete(table, Where(before={"ingested_at": expired}))
+    if table is PUBLICATION:
+        forget(lake, now - timedelta(days=settings.delta.retention_days))
     upkeep.vacuum(table)

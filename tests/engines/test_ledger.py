@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -17,12 +17,12 @@ from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.intake.ingestion import files_to_read
 from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.jobs.landing.ledger import files_of_dates, ledger, named
+from hindsight.jobs.landing.ledger import FilesOfDate, files_of_dates, ledger, named
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import INGESTED_FILE
 from hindsight.schemas.arrow_types import arrow_schema
 
-COLUMNS = ["cluster", "format", "file", "size_bytes", "read", "event_dates"]
+COLUMNS = ["cluster", "format", "file", "size_bytes", "read", "event_dates", "ingested_at"]
 SCHEMA = pa.schema([arrow_schema(INGESTED_FILE).field(name) for name in COLUMNS])
 FILES = st.fixed_dictionaries(
     {
@@ -32,6 +32,7 @@ FILES = st.fixed_dictionaries(
         "size_bytes": st.integers(0, 120),
         "read": st.integers(0, 9),
         "event_dates": st.lists(st.dates(date(2026, 1, 1), date(2026, 1, 3)), unique=True, max_size=3),
+        "ingested_at": st.datetimes(datetime(2026, 1, 3), datetime(2026, 1, 4), timezones=st.just(UTC)),
     }
 )
 
@@ -42,15 +43,35 @@ def test_files_of_dates_are_those_of_a_row_by_row_reading(rows: list[dict[str, A
     for row in rows:
         for day in row["event_dates"]:
             touching[ClusterDate(row["cluster"], day)].append(row)
-    found = {of.at: of[1:] for of in files_of_dates(pa.Table.from_pylist(rows, schema=SCHEMA))}
+    found = {of.at: (of.formats, of.lines, of.names()) for of in of_dates(rows)}
     assert found == {
         at: (
             frozenset(row["format"] for row in of),
-            sorted(f"{row['file']}:{row['size_bytes']}" for row in of),
             sum(row["read"] for row in of),
+            sorted(f"{row['file']}:{row['size_bytes']}" for row in of),
         )
         for at, of in touching.items()
     }
+    assert [*found] == sorted(found)
+
+
+@given(st.lists(FILES, min_size=1, max_size=8), st.data())
+def test_of_the_dates_that_one_file_bears_on_and_of_no_other_it_changes_the_mark(rows, data):
+    before = {of.at: of.mark for of in of_dates(rows)}
+    one = data.draw(st.sampled_from(rows))
+    how = data.draw(st.sampled_from(["new", "again", "another size"]))
+    later = {**one, "ingested_at": one["ingested_at"] + timedelta(days=2)}
+    if how == "another size":
+        later["size_bytes"] += 1
+    others = [row for row in rows if row is not one]
+    after = {of.at: of.mark for of in of_dates([*(rows if how == "new" else others), later])}
+    touched = {ClusterDate(one["cluster"], day) for day in one["event_dates"]}
+    assert {at for at in after if before.get(at) != after[at]} == touched
+    assert {of.at: of.mark for of in of_dates(rows[::-1])} == before
+
+
+def of_dates(rows: list[dict[str, Any]]) -> list[FilesOfDate]:
+    return [*files_of_dates(pa.Table.from_pylist(rows, schema=SCHEMA))]
 
 
 def land(landing, number: int, lines: int = 1) -> None:

@@ -8,14 +8,18 @@ from itertools import product
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hindsight.jobs.engines.arrow_lake import Where
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_upkeep import LocalUpkeep
 from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.landing.ledger import files_of_dates
 from hindsight.jobs.producers.broker_naming import names_by_date
+from hindsight.jobs.publishing import publication
 from hindsight.jobs.publishing.publication import Derivation, publish
-from hindsight.jobs.publishing.publication_record import half_published, renew
+from hindsight.jobs.publishing.publication_record import dates_of, forget, half_published, in_order, renew
 from hindsight.jobs.publishing.quality_gate import GateFailedError
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import GROUP_DRIFT_STATE, INGESTED_FILE, PUBLICATION, SEND_ATTEMPT, Table
@@ -108,6 +112,82 @@ def test_dates_whose_stored_rows_were_corrected_and_dates_that_rows_spill_into_c
     assert publish(lake, RunContext("landing"), plain).dates == 0
     corrected = replace(plain, corrected=lambda _: {at: "named"})
     assert [publish(lake, RunContext("landing"), corrected).dates for _ in range(2)] == [2, 0]
+
+
+@pytest.fixture
+def looked_at(monkeypatch) -> list[ClusterDate]:
+    """The dates whose files' names were read."""
+    found: list[ClusterDate] = []
+
+    def noted(rows):
+        for of in files_of_dates(rows):
+            yield of._replace(names=lambda of=of: found.append(of.at) or of.names())
+
+    monkeypatch.setattr(publication, "files_of_dates", noted)
+    return found
+
+
+def plain() -> Derivation:
+    return replace(derivation(), waiting=())
+
+
+@pytest.mark.parametrize("note", [None, "", "{", "[]", '{"rests_on": 1}', '{"rests_on": "settings", "digests": 3}'])
+def test_names_are_read_of_dates_alone_that_files_have_touched_since(lake, looked_at, note):
+    def run_again() -> int:
+        looked_at.clear()
+        return publish(lake, RunContext("landing"), plain()).dates
+
+    take_in(lake, "one", DAYS[:2])
+    take_in(lake, "two", DAYS[1:])
+    every = [ClusterDate(cluster, day) for cluster in sorted(CLUSTERS) for day in DAYS]
+    assert run_again() == len(every) and looked_at == every
+    assert run_again() == 0 and looked_at == []
+    take_in(lake, "three", DAYS[1:2])
+    assert run_again() == 2 and looked_at == [ClusterDate(cluster, DAYS[1]) for cluster in sorted(CLUSTERS)]
+    if note is not None:  # one that is damaged costs time and changes nothing
+        lake.note("files_a_job", note)
+        assert run_again() == 0 and looked_at == every
+
+
+def test_of_what_rests_on_other_settings_nothing_is_known(lake, looked_at):
+    take_in(lake, "one", DAYS[:1])
+    publish(lake, RunContext("landing"), plain())
+    looked_at.clear()
+    assert publish(lake, RunContext("landing"), replace(plain(), settings_fingerprint="others")).dates == 2
+    assert len(looked_at) == 2
+
+
+NOON = datetime(2026, 1, 10, 12, tzinfo=UTC)
+PUBLISHED = st.lists(
+    st.tuples(st.integers(-9, 9), st.sets(st.sampled_from(["a", "b", "c", "d"]), max_size=2), st.sampled_from("xy")),
+    max_size=12,
+)
+
+
+@given(PUBLISHED)
+def test_what_is_forgotten_is_missing_at_no_instant_that_can_be_asked_for(tmp_path_factory, published):
+    lake = LocalLake(str(tmp_path_factory.mktemp("lake")), retention_days=7)
+    lake.create(PUBLICATION)
+    rows = []
+    for number, (day, clusters, job) in enumerate(sorted(published, key=lambda one: one[0]), 1):
+        prints = dict.fromkeys(("files_fingerprint", "opening_fingerprint", "closing_fingerprint"), str(number))
+        dates = [{"cluster": name, "event_date": DAYS[0], **prints, "is_open": False} for name in clusters]
+        at = {"number": number, "published_at": NOON + timedelta(days=day), "dates": dates, "table_versions": []}
+        rows.append({"run_id": str(number), "job": job, "rows_written": 0, "schema_version": 1, **at})
+    lake.append(PUBLICATION, pa.Table.from_pylist(rows, arrow_schema(PUBLICATION)))
+
+    def state_at(day: int) -> tuple:
+        until = [row for row in lake.rows(PUBLICATION).to_pylist() if row["published_at"] <= NOON + timedelta(days=day)]
+        last = {(row["job"], *at): of.files for row in in_order(until) for at, of in dates_of(row)}
+        return sorted(last.items()), {row["job"]: row["number"] for row in in_order(until)}
+
+    asked = range(10)
+    before = [state_at(day) for day in asked]
+    forget(lake, NOON)
+    assert [state_at(day) for day in asked] == before
+    left = [row for row in lake.rows(PUBLICATION).to_pylist() if row["published_at"] < NOON]
+    told = {(row["job"], *at) for row in left for at, _ in dates_of(row)}
+    assert len(left) <= len(told) + len({row["job"] for row in left})
 
 
 def test_a_broken_candidate_is_not_published(lake):
