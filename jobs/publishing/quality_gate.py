@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from hindsight.conf.failure import GATE_FAILED, ExpectedError
-from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.running.run_context import RunContext, seconds_since
 from hindsight.jobs.running.run_log import tell
 from hindsight.schemas import QUALITY_RESULT, Table
@@ -70,6 +71,18 @@ def failures(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def told(results: list[dict[str, Any]]) -> str:
     """Results in a sentence."""
     return "; ".join(f"{r['table']}: {r['expectation']} ({r['observed']})" for r in results)
+
+
+def forget(lake: ArrowLake, before: datetime) -> None:
+    """Delete the results of checks of before an instant, but for each job's last ones."""
+    numbers: dict[str, set[int]] = defaultdict(set)
+    for row in lake.counted(QUALITY_RESULT, ["job", "number"]).to_pylist():
+        numbers[row["job"]].add(row["number"] or 0)
+    for job, own in numbers.items():
+        if own := own - {max(own)}:
+            lake.delete(
+                QUALITY_RESULT, Where(values={"job": [job], "number": sorted(own)}, before={"checked_at": before})
+            )
 
 
 def _result_rows(lake: ArrowLake, context: RunContext, job: str, results: list[dict[str, Any]]) -> pa.Table:

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from hindsight.conf.settings import Settings
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.engines.upkeep import Upkeep, upkeep_of
-from hindsight.jobs.publishing.publication_record import forget
+from hindsight.jobs.publishing import publication_record, quality_gate
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.schemas import PUBLICATION, QUARANTINE, TABLES, Table
+from hindsight.schemas import PUBLICATION, QUALITY_RESULT, QUARANTINE, TABLES, Table
 
 _NOTE = "upkeep"
 _TABLES_A_RUN = 2
@@ -37,10 +37,13 @@ def keep_up(lake: ArrowLake, settings: Settings, context: RunContext) -> None:
 
 
 def clear_away(lake: ArrowLake, upkeep: Upkeep, table: Table, settings: Settings, now: datetime) -> None:
-    """Remove what has expired: refused lines, publications and files of versions that nobody can ask for any more."""
+    """Remove what has expired: refused lines; publications and checks of versions that nobody can ask for any more, and
+    the files of these."""
+    expired = now - timedelta(days=settings.delta.retention_days)
     if table is QUARANTINE:
-        expired = now - timedelta(days=settings.quarantine.keep_days)
-        lake.delete(table, Where(before={"ingested_at": expired}))
-    if table is PUBLICATION:
-        forget(lake, now - timedelta(days=settings.delta.retention_days))
+        lake.delete(table, Where(before={"ingested_at": now - timedelta(days=settings.quarantine.keep_days)}))
+    elif table is PUBLICATION:
+        publication_record.forget(lake, expired)
+    elif table is QUALITY_RESULT:
+        quality_gate.forget(lake, expired)
     upkeep.vacuum(table)

@@ -17,12 +17,12 @@ from hindsight.jobs.engines.local_upkeep import LocalUpkeep
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.landing.ledger import files_of_dates
 from hindsight.jobs.producers.broker_naming import names_by_date
-from hindsight.jobs.publishing import publication
+from hindsight.jobs.publishing import publication, quality_gate
 from hindsight.jobs.publishing.publication import Derivation, publish
 from hindsight.jobs.publishing.publication_record import dates_of, forget, half_published, in_order, renew
 from hindsight.jobs.publishing.quality_gate import GateFailedError
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.schemas import GROUP_DRIFT_STATE, INGESTED_FILE, PUBLICATION, SEND_ATTEMPT, Table
+from hindsight.schemas import GROUP_DRIFT_STATE, INGESTED_FILE, PUBLICATION, QUALITY_RESULT, SEND_ATTEMPT, Table
 from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.landing.landing_formats import TRACE
 from tests.pipeline.test_quality_gate import sound
@@ -188,6 +188,22 @@ def test_what_is_forgotten_is_missing_at_no_instant_that_can_be_asked_for(tmp_pa
     left = [row for row in lake.rows(PUBLICATION).to_pylist() if row["published_at"] < NOON]
     told = {(row["job"], *at) for row in left for at, _ in dates_of(row)}
     assert len(left) <= len(told) + len({row["job"] for row in left})
+
+
+@given(st.lists(st.tuples(st.sampled_from("xy"), st.integers(1, 6), st.integers(-3, 3)), max_size=12, unique=True))
+def test_of_old_checks_the_last_ones_of_each_job_stay(tmp_path_factory, checked):
+    lake = LocalLake(str(tmp_path_factory.mktemp("lake")), retention_days=7)
+    lake.create(QUALITY_RESULT)
+    rows = [
+        {"run_id": f"r{n}", "job": job, "number": n, "checked_at": NOON + timedelta(days=day), "expectation": str(day)}
+        for job, n, day in checked
+    ]
+    lake.append(QUALITY_RESULT, arrow(QUALITY_RESULT, *rows))
+    last = {job: max(n for other, n, _ in checked if other == job) for job, _, _ in checked}
+    quality_gate.forget(lake, NOON)
+    left = lake.rows(QUALITY_RESULT, ["job", "number", "expectation"]).to_pylist()
+    stays = [(job, n, str(day)) for job, n, day in checked if day >= 0 or n == last[job]]
+    assert sorted((row["job"], row["number"], row["expectation"]) for row in left) == sorted(stays)
 
 
 def test_a_broken_candidate_is_not_published(lake):

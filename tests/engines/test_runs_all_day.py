@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from hindsight.conf.failure import DONE
 from hindsight.jobs.commands.watch_command import run_pipeline
 from hindsight.jobs.engines.changed_files import MOST_SMALL_FILES
 from hindsight.jobs.engines.local_lake import LocalLake
-from hindsight.schemas import INGESTED_FILE, QUALITY_RESULT, TABLES
+from hindsight.schemas import INGESTED_FILE, PUBLICATION, QUALITY_RESULT, TABLES
 
 
 def played(place: Path, runs: int) -> LocalLake:
@@ -79,6 +80,24 @@ def test_runs_clear_away_what_is_older_than_the_retention_a_few_tables_at_a_time
     lake.note("upkeep", None)
     run(tmp_path, "lake")
     assert sum(not Path(lake.path(table), "part-left.parquet").exists() for table in tables) == 4
+
+
+def test_a_run_forgets_publications_and_checks_that_nobody_can_ask_for(tmp_path):
+    lake = played(tmp_path, 1)
+    own = {PUBLICATION: "published_at", QUALITY_RESULT: "checked_at"}
+    for table, at in own.items():
+        row = lake.rows(table).to_pylist()[0]
+        old = {"job": "rebuild_availability", at: datetime.now(UTC) - timedelta(days=8)}
+        copies = [row | old | {"number": number, "run_id": f"old {number}"} for number in (-1, 0)]
+        lake.append(table, pa.Table.from_pylist(copies, lake.rows(table).schema))
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    told = {table.name: "2000-01-01" if table in own else today for table in TABLES.values()}
+    lake.note("upkeep", json.dumps(told))
+    land(tmp_path / "landing", 1, 1, lines=20)
+    run(tmp_path, "lake")
+    left = [{row["run_id"] for row in lake.rows(table, ["run_id"]).to_pylist()} for table in own]
+    assert "old 0" in left[0] and "old -1" not in left[0]  # the last one of before the retention
+    assert not {"old 0", "old -1"} & left[1] and len(left[1]) == 2
 
 
 @pytest.mark.soak
