@@ -40,8 +40,9 @@ def run(spark: SparkSession, settings: Settings, context: RunContext, lake_root:
 def run_on(lake: ArrowLake, settings: Settings, context: RunContext) -> list[Maintained]:
     """Maintain every table that stands in the lake, and clear away candidates that an old run left behind.
 
-    The rows of all tables stay the same, quarantine rows older than ``quarantine.keep_days`` excepted. The ledger goes
-    on counting these: it tells of what was read. What ``delta.retention_days`` keeps for time travel stays readable.
+    The rows of all tables stay the same but for what has expired (``clear_away``): refused lines, which the ledger goes
+    on counting, as it tells of what was read, and records of old runs. What ``delta.retention_days`` keeps for time
+    travel stays readable.
     The newest publication of a job is published anew where only the files of its tables moved since.
     """
     upkeep = upkeep_of(lake)
