@@ -143,6 +143,19 @@ def test_what_shards_see_of_one_server_at_one_time_is_one_incident():
     assert spans == [(at(10), at(100), at(100), "CRITICAL"), (at(200), None, at(230), "HIGH")]
 
 
+def test_it_is_open_and_certain_as_long_as_it_is_for_one_of_them_and_stands_where_that_one_stands():
+    over = seen("s1", 10, 80) | {"state": "RESOLVED", "trust": "possible"}
+    lasts = seen("s2", 12, None, last=99) | {"state": "OPEN", "trust": "certain"}
+    ends = seen("s3", 14, None, last=98) | {"state": "CLEARING", "trust": "possible"}
+    other = seen("b", 20, None, last=90, broker="broker-a") | {"state": "OPEN", "trust": "possible"}
+    for order in ([lasts, ends, other, over], [ends, lasts, other, over]):
+        found, _ = as_one(order)
+        assert [row["incident_id"] for row in found] == ["s1", "b"]
+        assert (found[0]["state"], found[0]["trust"], found[0]["resolved_at"]) == ("OPEN", "certain", None)
+    found, _ = as_one([over, {**ends, "state": "RESOLVED", "resolved_at": at(98)}])
+    assert (found[0]["state"], found[0]["trust"], found[0]["resolved_at"]) == ("RESOLVED", "possible", at(98))
+
+
 def test_a_gap_of_one_collector_is_its_own():
     gaps = [seen(f"s{n}", 10, 80, cause="DATA_GAP", broker="") for n in (1, 2)]
     assert as_one(gaps)[0] == gaps

@@ -1,9 +1,10 @@
 """Rows of drift_incident and producer_finding in, incidents as an on-call person counts them out.
 
-Drift incidents are what they are. Findings of producers speak of single processes and minutes: those of one producer
-group, code, topic and broker with pauses of ``quiet`` at most between them are one incident, and it is open until the
-cluster's producers have been recorded for so long after its end. Of one that has lasted less than a minute, a fifth of
-that is enough: a fault that comes soon after a flutter is another one.
+Drift incidents are what they are, but that those of a server are one for all collectors. Findings of producers speak
+of single processes and minutes: those of one producer group, code, topic and broker with pauses of ``quiet`` at most
+between them are one incident, and it is open until the cluster's producers have been recorded for so long after its
+end. Of one that has lasted less than a minute, a fifth of that is enough: a fault that comes soon after a flutter is
+another one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from hindsight.udfs.drift.finding import SEVERITIES, begun
+from hindsight.udfs.drift.incidents import CLEARING, FLAPPING, OPEN, RESOLVED
 from hindsight.udfs.drift.root_cause import BROKER_DOWN
 from hindsight.udfs.servers.server_fold import SERVER_CODES
 from hindsight.udfs.telling.incident_news import Incident, Line, Standing
@@ -25,6 +27,7 @@ _EFFECTS = (FLEET, ISOLATION, "OVER_ISOLATION")
 # Minutes of the fleet are whole, and sweeps come later; see the view producer_finding_with_incident.
 _FLUTTER = timedelta(minutes=1)
 _BEFORE, _AFTER = timedelta(minutes=2), timedelta(minutes=1)
+_STATES = (OPEN, FLAPPING, CLEARING, RESOLVED)
 Row = Mapping[str, Any]
 
 
@@ -44,22 +47,22 @@ def as_one(rows: Sequence[Row]) -> tuple[list[Row], dict[str, str]]:
     Args:
         rows: of drift_incident or the view open_incidents, in any order.
 
-    Returns: the rows in their order, those of one server and cause that overlap as the one that opened first; and by
-    the id of each row that of the one it became.
+    Returns: those of one server and cause that overlap as the one that opened first, where the first of them stood; and
+    by the id of each row that of the one it became.
     """
     found: dict[str, dict[str, Any]] = {}
     became: dict[str, str] = {}
-    now: dict[tuple[str, ...], str] = {}
+    last: dict[tuple[str, ...], str] = {}  # of each server and cause
     for row in sorted(rows, key=lambda row: (row["opened_at"], row["incident_id"])):
         own = row["incident_id"]
-        server = _server(row)
-        one = found.get(now.get(server, "")) if server else None
+        server = _server(row) or (own,)
+        one = found.get(last.get(server, ""))
         if one is not None and (one.get("resolved_at") is None or row["opened_at"] <= one["resolved_at"]):
             one |= _both(one, row)
         else:
-            now[server], found[own] = own, dict(row)
-        became[own] = now[server] if server else own
-    return [found[row["incident_id"]] for row in rows if row["incident_id"] in found], became
+            last[server], found[own] = own, dict(row)
+        became[own] = last[server]
+    return [found[one] for one in dict.fromkeys(became[row["incident_id"]] for row in rows)], became
 
 
 def of_any_collector(line: Line) -> Line:
@@ -74,14 +77,20 @@ def _server(row: Row) -> tuple[str, ...]:
 
 
 def _both(one: Row, other: Row) -> dict[str, Any]:
-    """What of an incident is not the first one's alone."""
-    ends = [row["resolved_at"] for row in (one, other) if row.get("resolved_at")]
+    """What of an incident is not the first one's alone: it is over when it is for all who saw it."""
+
+    def of_both(name: str) -> list[Any]:
+        return [row[name] for row in (one, other) if row.get(name) is not None]
+
+    ends = of_both("resolved_at")
     both = {
         "resolved_at": max(ends) if len(ends) == 2 else None,
-        "last_seen_at": max(one["last_seen_at"], other["last_seen_at"]),
-        "severity": min(one["severity"], other["severity"], key=SEVERITIES.index),
-        "codes": list(dict.fromkeys([*one["codes"], *other["codes"]])),
-        "reopened": max(one.get("reopened", 0), other.get("reopened", 0)),
+        "state": min(of_both("state"), key=_STATES.index, default=None),
+        "trust": min(of_both("trust"), default=None),  # "certain" before "possible"
+        "last_seen_at": max(of_both("last_seen_at")),
+        "severity": min(of_both("severity"), key=SEVERITIES.index),
+        "codes": list(dict.fromkeys(code for codes in of_both("codes") for code in codes)),
+        "reopened": max(of_both("reopened"), default=0),
     }
     return {name: value for name, value in both.items() if name in one}
 
