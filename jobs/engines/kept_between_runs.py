@@ -10,7 +10,9 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from hindsight.conf.failure import ExpectedError
 from hindsight.jobs.lake.small_files import Store, store_at
+from hindsight.schemas import INGESTED_FILE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +31,10 @@ def kept_between_runs() -> KeptBetweenRuns | None:
     return _KEPT.get()
 
 
+class LakeGoneError(ExpectedError):
+    """Raised where a run of this process finds no lake where an earlier one has left it."""
+
+
 class KeptBetweenRuns:
     """Use it as a context: runs within it share these, and at its end the workers are gone.
 
@@ -44,6 +50,7 @@ class KeptBetweenRuns:
         self.page_cpu_s = 0.0
         self._page_due_at = 0.0
         self._lake: LocalLake | None = None
+        self._left_at: str | None = None  # the root of a lake with tables
         self._workers: Workers | None = None
 
     def __enter__(self) -> KeptBetweenRuns:
@@ -58,8 +65,16 @@ class KeptBetweenRuns:
             self._workers.end(at_once=kind is not None)
 
     def taken(self, lake: LocalLake, workers: Workers) -> tuple[LocalLake, Workers]:
-        """The lake and the workers of the run before, if it was on the same lake; else these. A run gives them back."""
+        """The lake and the workers of the run before, if it was on the same lake; else these. A run gives them back.
+
+        Raises: LakeGoneError: its tables are gone. A lake made anew would tell everybody of all incidents once more.
+        """
         kept, self._lake = self._lake, None
+        if lake.root == self._left_at and not lake.exists(INGESTED_FILE):
+            raise LakeGoneError(
+                f"the lake {lake.root}, to which this process has written, has no tables any more: it was moved or "
+                "removed, or its disk is not there. Bring it back, or start anew: that makes one of what has landed."
+            )
         if kept is None or (kept.root, kept.retention_days) != (lake.root, lake.retention_days):
             kept = lake
         self._workers = self._workers or workers
@@ -73,6 +88,7 @@ class KeptBetweenRuns:
         """
         gc.collect()
         self._lake = lake
+        self._left_at = lake.root if lake.exists(INGESTED_FILE) else None
         if self._workers is not None and not self._workers.worked:
             self._workers.end(at_once=False)
 

@@ -10,12 +10,15 @@ import pyarrow as pa
 import pytest
 
 from bench.day import land
+from hindsight.conf.failure import DONE, RUN_FAILED
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.commands.watch_command import run_pipeline
 from hindsight.jobs.engines.kept_between_runs import KeptBetweenRuns
+from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_run import opened_here
 from hindsight.jobs.engines.runner import Blob
 from hindsight.jobs.running.run_context import RunContext
+from hindsight.schemas import INGESTED_FILE
 
 MOST_LEFT = 300  # objects in cycles, of a command line: the page of six groups alone has 800 rows
 
@@ -75,6 +78,26 @@ def test_what_a_run_that_failed_had_open_is_not_handed_on(tmp_path):
         assert alive() == before
         assert run(tmp_path)[0] is not first
     assert alive() == before
+
+
+def test_no_new_lake_is_made_where_that_of_the_run_before_is_gone(tmp_path, capfd):
+    place, lake = tmp_path / "landing", tmp_path / "lake"
+    words = ["--landing", str(place), "--lake", str(lake)]
+    with KeptBetweenRuns():
+        for number in range(2):
+            land(place, number, 1, lines=20)
+            assert run_pipeline(words) == DONE
+        lake.rename(tmp_path / "away")
+        for number in (2, 3):
+            land(place, number, 1, lines=20)
+            assert run_pipeline(words) == RUN_FAILED and not lake.exists()
+            assert "has no tables any more: it was moved or removed" in capfd.readouterr().err
+        (tmp_path / "away").rename(lake)
+        assert run_pipeline(words) == DONE
+    assert len(LocalLake(str(lake), retention_days=7).rows(INGESTED_FILE)) == 8
+    lake.rename(tmp_path / "away")
+    with KeptBetweenRuns():  # another process makes one
+        assert run_pipeline(words) == DONE and lake.exists()
 
 
 def test_a_dear_page_rests_and_is_made_when_it_is_due_though_nothing_is_new(tmp_path, monkeypatch, capsys):
