@@ -29,7 +29,7 @@ class FilesOfDate(NamedTuple):
     """The files that bear on a date: their formats and lines, and ``name:size`` of each, in order.
 
     ``mark``: another one as soon as one of them is taken in, also once more. To tell by it that nothing is new costs a
-    hundredth of reading names: those of the dates of last year are left alone.
+    fifth to a ninth of reading names, which those of last year's dates need not be.
     """
 
     at: ClusterDate

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -75,14 +75,14 @@ def told(results: list[dict[str, Any]]) -> str:
 
 def forget(lake: ArrowLake, before: datetime) -> None:
     """Delete the results of checks of before an instant, but for each job's last ones."""
-    numbers: dict[str, set[int]] = defaultdict(set)
+    last: dict[str, int] = {}
     for row in lake.counted(QUALITY_RESULT, ["job", "number"]).to_pylist():
-        numbers[row["job"]].add(row["number"] or 0)
-    for job, own in numbers.items():
-        if own := own - {max(own)}:
-            lake.delete(
-                QUALITY_RESULT, Where(values={"job": [job], "number": sorted(own)}, before={"checked_at": before})
-            )
+        last[row["job"]] = max(last.get(row["job"], 0), row["number"] or 0)
+    for job, newest in last.items():
+        own = Where(values={"job": [job]}, before={"checked_at": before})
+        numbers = lake.counted(QUALITY_RESULT, ["number"], own)["number"].to_pylist()
+        if gone := sorted({*numbers} - {newest, None}):
+            lake.delete(QUALITY_RESULT, replace(own, values={"job": [job], "number": gone}))
 
 
 def _result_rows(lake: ArrowLake, context: RunContext, job: str, results: list[dict[str, Any]]) -> pa.Table:
