@@ -8,6 +8,7 @@ import random
 import pytest
 
 from hindsight.udfs.consumer.offset_marks import Reading, Readings
+from hindsight.udfs.consumer.round_facts import Connection
 from hindsight.udfs.drift.group_history import GroupHistory
 from hindsight.udfs.drift.group_memory import GroupMemory
 from tests.default_timing import default_timing
@@ -122,3 +123,24 @@ def test_lists_by_name_are_no_lots():
     assert ("VIEW_DIVERGENCE", "certain") in codes(made[0])
     assert codes(made[1]) == {("ORPHAN_QUEUE", "certain")}
     assert topic(0).brokers == ()
+
+
+@pytest.mark.parametrize(("differ_from", "cause"), [(1, "VIEW_DIVERGENCE"), (4, "VIEW_DIVERGENCE"), (5, "UNEXPLAINED")])
+def test_lists_that_begin_to_differ_as_an_incident_opens_are_not_its_cause(differ_from, cause):
+    """A member is taken from the lists while they are asked for, long after its queue stands; it opens in round 5."""
+    same = dict.fromkeys(BROKERS, ("c1", "c2"))
+    history = GroupHistory(("c", "", "g"), default_timing(membership_grace_s=-1000))
+    expected = {A0: "c1", A1: "c2", B0: "c1"}
+    allowed = {queue: frozenset({c}) for queue, c in expected.items()}
+    claimants = {A0: frozenset({"c1"}), A1: frozenset({"c2"})}
+    nobodys = {"expected": expected, "allowed": allowed, "claimants": claimants, "brokers": BROKERS}
+    for number in range(6):
+        now = BEGIN_MS + number * 15_000
+        lists = {**same, "broker-b": ("c1",)} if number >= differ_from else same
+        connections = tuple(Connection(b, c, f"10.0.0.{c[1]}:1") for b, ids in lists.items() for c in ids)
+        owners = {A1: "c2", B0: () if number else "c1"}
+        history.step(world(now, owners, of_topic=nobodys, connections=connections))
+    (incident,) = history.ledger.incidents.values()
+    assert incident.cause.name == cause
+    assert {a.code for a in incident.attached.values()} == {"ORPHAN_QUEUE", *({cause} & {"VIEW_DIVERGENCE"})}
+    assert incident.also == []

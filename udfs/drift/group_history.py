@@ -251,9 +251,10 @@ class GroupHistory:
         return since
 
     def _seen(self, finding: Finding, group: GroupRound, stalled: Collection[str | None], grace: Grace | None) -> Seen:
-        one = _seen(finding, group, stalled, grace)
-        track = self.ledger.tracks.get(one.subject)
-        views = self.ledger.tracks.get(_VIEWS)
+        track, views = (self.ledger.tracks.get(subject) for subject in (subject_of(finding), _VIEWS))
+        # A member that comes or goes while the brokers are asked makes lists differ for a round: what was there before
+        # that is not of it.
+        one = _seen(finding, group, stalled, grace, before_lists=track is not None and views is None)
         views_of = views.causes[0] if views else None
         trouble = effect_of(finding, group, self.troubles, track.first_seen_at if track else group.at, views_of)
         if trouble is None or (track is not None and track.incident is not None):
@@ -280,14 +281,21 @@ class GroupHistory:
         return grace if grace is not None and group.at < grace.until else None
 
 
-def _seen(finding: Finding, group: GroupRound, stalled: Collection[str | None], grace: Grace | None) -> Seen:
+def _seen(
+    finding: Finding,
+    group: GroupRound,
+    stalled: Collection[str | None],
+    grace: Grace | None,
+    *,
+    before_lists: bool,
+) -> Seen:
     progress = None
     if finding.topic is not None and finding.queue is not None:
         progress = group.past.progress.get((finding.topic, *finding.queue))
     return Seen(
         subject_of(finding),
         finding,
-        causes(finding, group, stalled),
+        causes(finding, group, stalled, before_lists=before_lists),
         grace,
         counts=not (group.loose and finding.code in _BY_ROUND) and not _was_left_out(finding, group),
         # A double that only the list of members shows is as old as DUPLICATE_CLIENT_ID must be.

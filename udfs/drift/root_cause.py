@@ -68,6 +68,7 @@ class _Case(NamedTuple):
     group: GroupRound
     topic: TopicRound | None
     stalled: Collection[str | None]
+    before_lists: bool
 
     @property
     def claimants(self) -> frozenset[str]:
@@ -112,13 +113,15 @@ def stalled_clients(found: Iterable[Finding]) -> frozenset[str | None]:
     return frozenset(finding.client_id for finding in found if finding.code in _STALLS)
 
 
-def causes(finding: Finding, group: GroupRound, stalled: Collection[str | None]) -> list[Cause]:
+def causes(
+    finding: Finding, group: GroupRound, stalled: Collection[str | None], *, before_lists: bool = False
+) -> list[Cause]:
     """Every cause that matches, in order of precedence; the first is the root cause. Never empty.
 
-    ``stalled``: the ``stalled_clients`` of the round. A round has as many findings as members, or more: what a cause
-    asks of the whole group, ``GroupRound`` holds.
+    ``stalled``: the ``stalled_clients`` of the round; ``before_lists``: the finding is older than that lists differ. A
+    round has as many findings as members, or more: what a cause asks of the whole group, ``GroupRound`` holds.
     """
-    case = _Case(finding, group, group.topic(finding.topic), stalled)
+    case = _Case(finding, group, group.topic(finding.topic), stalled, before_lists)
     matches = [Cause(name, key) for name, match in CAUSES.items() if (key := match(case)) is not None]
     return matches or [Cause(UNEXPLAINED, finding.topic or finding.client_id or "")]
 
@@ -225,7 +228,7 @@ def _view_divergence(case: _Case) -> str | None:
     """Brokers list different members, and what members compute from their lists leads to what is seen."""
     if case.finding.code == "VIEW_DIVERGENCE":
         return ""
-    if not case.group.views_differ or case.topic is None:
+    if not case.group.views_differ or case.topic is None or case.before_lists:
         return None
     if case.finding.code == "IDLE_CONSUMER":
         return ""
