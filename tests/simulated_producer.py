@@ -14,6 +14,7 @@ from hindsight.udfs.fault_tolerance import FaultTable
 from hindsight.udfs.producer.attempt_updates import fault_update
 
 DAY = datetime(2026, 1, 5, tzinfo=UTC)
+BEGIN = DAY + timedelta(minutes=12)  # more than lines may wait for each other after the midnight
 TIMEOUT = "org.apache.rocketmq.remoting.exception.RemotingTimeoutException"
 REFUSED = "org.apache.rocketmq.client.exception.MQBrokerException"
 UNKNOWN = "org.apache.rocketmq.client.exception.MQClientException"
@@ -144,7 +145,7 @@ def _end(client, thread, now, told, rows, detector):
 
 
 def _row(client, thread, now, told):
-    begin = DAY + timedelta(hours=1, milliseconds=told["begin"])
+    begin = BEGIN + timedelta(milliseconds=told["begin"])
     return {
         "cluster": "c",
         "event_date": begin.date(),
@@ -160,7 +161,7 @@ def _row(client, thread, now, told):
         "attempt": told["number"],
         "last_broker_name": told["last"],
         "begin_at": begin,
-        "end_at": DAY + timedelta(hours=1, milliseconds=now),
+        "end_at": BEGIN + timedelta(milliseconds=now),
         "latency_ms": now - told["begin"],
         "outcome": "EXCEPTION" if told["exception"] else "SEND_OK",
         "exception": told["exception"],

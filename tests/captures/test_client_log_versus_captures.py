@@ -93,7 +93,7 @@ def test_a_log_that_is_cut_tells_the_same_and_nothing_twice(path):
     lines, rng = raw_lines(path), Random(20261123)
     places = [i for i, line in enumerate(lines) if i and line.startswith(b"20")]
     whole = logged_rows(lines)
-    for _ in range(3):
+    for _ in range(1 if len(lines) > 5_000 else 3):
         at = rng.choice(places)
         parts = logged_rows(lines[:at]) | logged_rows(lines[at:])
         assert parts <= whole

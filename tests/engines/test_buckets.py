@@ -24,6 +24,7 @@ from tests import dated_cases
 from tests.finding_cases import EAGER
 from tests.folded import INPUTS, TABLES_OF_FOLD, arrow, comparable, folded, rows_of
 from tests.odd_producers import odd
+from tests.random_examples import SOAKING
 from tests.random_producers import PRODUCERS, lines_of, name_of
 from tests.recorded_rows import attempt_rows, start_row
 from tests.restless_producers import restless, unpaired
@@ -36,9 +37,9 @@ CASES = {
         [*dated_cases.STARTS, *over_midnight().starts],
         dated_cases.ROUTES,
     ),
-    "odd": lambda: rows_of(*odd()),
-    "restless": lambda: rows_of(*restless()),
-    "unpaired": lambda: rows_of(*unpaired(12)),
+    "odd": lambda: rows_of(*odd(count=120 if SOAKING else 16)),
+    "restless": lambda: rows_of(*restless(count=36 if SOAKING else 6)),
+    "unpaired": lambda: rows_of(*unpaired(12 if SOAKING else 4)),
     "random": lambda: rows_of(
         [row for producer in PRODUCERS[:6] for row in attempt_rows(lines_of(*producer))],
         [start_row(producer[0], name_of(*producer)) for producer in PRODUCERS[:6]],

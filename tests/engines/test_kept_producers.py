@@ -32,14 +32,13 @@ from tests.folded import rows_of
 from tests.odd_producers import odd
 from tests.pipeline.interrupted_lake import BrokenOffError, broken_off
 from tests.random_examples import SOAKING
-from tests.simulated_producer import DAY, recorded
+from tests.simulated_producer import BEGIN, DAY, recorded
 
 BATCHES = 6 if SOAKING else 4
 AT = datetime(2026, 1, 7, tzinfo=UTC)
 Rows = dict[str, list[dict[str, Any]]]
 Run = Callable[[LocalLake, Any], None]
 SOAK = pytest.mark.soak
-BEGIN = DAY + timedelta(hours=1)
 WHO = {"producer_group": "g", "client_id": "p0"}
 MORE = [("contradicting", 0.01), ("steady", 0), ("steady", 0.01), ("partly recorded", 0)]
 MORE += [("in doubt", 0.001), ("odd", 0), ("odd", 0.01)]
@@ -275,7 +274,7 @@ def test_runs_around_midnight_go_on_although_the_date_before_ends_at_no_new_cut(
     rows, arriving = over_midnight(steady()), defaultdict[int, Rows](lambda: defaultdict(list))
     for table, own in rows.items():
         for row in own:
-            arriving[max(0, 1 + (instant_of(row) - DAY - timedelta(days=1)) // timedelta(seconds=30))][table].append(
+            arriving[max(0, 1 + (instant_of(row) - DAY - timedelta(days=1)) // timedelta(seconds=50))][table].append(
                 row
             )
     if change is not None:

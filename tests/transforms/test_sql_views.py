@@ -18,7 +18,7 @@ def test_absent_tables_have_names_and_no_rows_and_are_not_made(spark, tmp_path):
     try:
         for _ in range(2):
             assert set(create_views(spark, lake)) == set(view_texts())
-        assert not any(spark.table(name).take(1) for name in TABLES)
+        assert spark.sql(" UNION ALL ".join(f"SELECT 1 FROM {name}" for name in TABLES)).count() == 0
         assert spark.table("send_attempt").schema.names == TABLES["send_attempt"].columns.names
         # The views' plans are made, too; a row of any would need rows of a table.
         assert all(spark.table(name).columns for name in view_texts())
