@@ -125,7 +125,9 @@ def test_lists_by_name_are_no_lots():
     assert topic(0).brokers == ()
 
 
-@pytest.mark.parametrize(("differ_from", "cause"), [(1, "VIEW_DIVERGENCE"), (4, "VIEW_DIVERGENCE"), (5, "UNEXPLAINED")])
+@pytest.mark.parametrize(
+    ("differ_from", "cause"), [(1, "VIEW_DIVERGENCE"), (4, "VIEW_DIVERGENCE"), (5, "UNEXPLAINED"), (-4, "UNEXPLAINED")]
+)
 def test_lists_that_begin_to_differ_as_an_incident_opens_are_not_its_cause(differ_from, cause):
     """A member is taken from the lists while they are asked for, long after its queue stands; it opens in round 5."""
     same = dict.fromkeys(BROKERS, ("c1", "c2"))
@@ -136,7 +138,9 @@ def test_lists_that_begin_to_differ_as_an_incident_opens_are_not_its_cause(diffe
     nobodys = {"expected": expected, "allowed": allowed, "claimants": claimants, "brokers": BROKERS}
     for number in range(6):
         now = BEGIN_MS + number * 15_000
-        lists = {**same, "broker-b": ("c1",)} if number >= differ_from else same
+        lists = {**same, "broker-b": ("c1",)} if number >= abs(differ_from) else same
+        if number == 5 and differ_from < 0:  # by another one than in the round before
+            lists = {**same, "broker-b": ("c2",)}
         connections = tuple(Connection(b, c, f"10.0.0.{c[1]}:1") for b, ids in lists.items() for c in ids)
         owners = {A1: "c2", B0: () if number else "c1"}
         history.step(world(now, owners, of_topic=nobodys, connections=connections))
@@ -144,3 +148,14 @@ def test_lists_that_begin_to_differ_as_an_incident_opens_are_not_its_cause(diffe
     assert incident.cause.name == cause
     assert {a.code for a in incident.attached.values()} == {"ORPHAN_QUEUE", *({cause} & {"VIEW_DIVERGENCE"})}
     assert incident.also == []
+
+
+@pytest.mark.parametrize(("differ_by", "opens"), [("121212", False), ("1233", True), ("1122", True), ("11", True)])
+def test_lists_that_differ_by_other_members_each_time_are_of_who_comes_and_goes(differ_by, opens):
+    """Brokers are asked one after the other, once a minute."""
+    history = GroupHistory(("c", "", "g"), default_timing(membership_grace_s=-1000))
+    for number, lacking in enumerate(differ_by):
+        lists = {"broker-a": ("c1", "c2", "c3"), "broker-b": tuple(c for c in ("c1", "c2", "c3") if c[1] != lacking)}
+        connections = tuple(Connection(b, c, f"10.0.0.{c[1]}:1") for b, ids in lists.items() for c in ids)
+        history.step(world(BEGIN_MS + number * 60_000, connections=connections, of_topic={"brokers": BROKERS}))
+    assert [i.cause.name for i in history.ledger.incidents.values()] == ["VIEW_DIVERGENCE"] * opens

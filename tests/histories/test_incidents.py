@@ -298,12 +298,6 @@ def test_with_rounds_far_apart_it_is_the_third_false_one_that_closes():
 # -- loose rounds ----------------------------------------------------------------------------------------------------
 
 
-def test_loose_rounds_do_not_open_doubles():
-    made = walk([lambda now: world(now, {A1: ("c1", "c2")}, loose=True)] * 20)
-    assert live(made) == {}
-    assert len(made.ledger.tracks) == 1
-
-
 def double(now):
     return world(now, {A1: ("c1", "c2")})
 
@@ -314,6 +308,34 @@ def loose_double(now):
 
 def loose_world(now):
     return world(now, loose=True)
+
+
+def test_a_loose_round_by_itself_opens_no_double():
+    def other_double(now):
+        return world(now, {A0: ("c1", "c2")}, loose=True)
+
+    assert live(walk([loose_double, other_double] * 10)) == {}  # queues that move look so
+    assert live(walk([loose_double, loose_world] * 10)) == {}
+    assert live(walk([double, *[loose_double, loose_world] * 10])) == {}
+
+
+@pytest.mark.parametrize("cut", [None, *range(1, 8)])
+def test_what_loose_rounds_on_end_show_alike_counts(cut):
+    """Where sweeps are slow every round is loose: the first of two that show the same does not count."""
+    made = walk([loose_double] * 2)
+    assert live(made) == {} and len(made.ledger.tracks) == 1
+    assert [i.trust for i in live(walk([loose_double] * 3)).values()] == ["possible"]
+    rounds = [*[loose_double] * 4, *[loose_world] * 4, loose_double, *[loose_world] * 4]
+    assert [i.state for i in live(walk([*rounds[:7]], step=60)).values()] == ["CLEARING"]
+    whole = walk(rounds, step=60)
+    assert [i.state for i in live(whole).values()] == ["RESOLVED"]
+    if cut:
+        parts = history()
+        for number, make in enumerate(rounds):
+            if number == cut:
+                parts = GroupHistory.of_json(parts.key, parts.timing, parts.to_json(), (), parts.ledger.evidence())
+            parts.step(make(at(number * 60)))
+        assert parts.to_json() == whole.to_json()
 
 
 def test_a_double_in_a_loose_round_neither_counts_nor_resets():

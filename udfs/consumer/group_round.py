@@ -283,6 +283,12 @@ class GroupRound:
         return len(set(self.named_views.values())) > 1
 
     @cached_property
+    def differing(self) -> tuple[str, ...]:
+        """The members that not all brokers known by name list."""
+        views = [set(listed) for listed in self.named_views.values()] or [set()]
+        return tuple(sorted(views[0].union(*views) - views[0].intersection(*views)))
+
+    @cached_property
     def is_drawn_by_lot(self) -> bool:
         """The members are those that one of several brokers lists, and nobody recorded which."""
         by_name = any(broker is not None for broker in self.views)

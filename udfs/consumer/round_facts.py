@@ -196,6 +196,16 @@ class Flip(NamedTuple):
     evidence: tuple[str, ...]
 
 
+class Loosely(NamedTuple):
+    """What a round shows of doubles and wrong owners whose reads lie so far apart that queues may move between them.
+
+    ``shown``: by code and queue, who held it and who should. ``complete``: everybody answered.
+    """
+
+    shown: Mapping[tuple[str, str, Queue], tuple[str, ...]]
+    complete: bool
+
+
 @dataclass(frozen=True)
 class Past:
     """What the rounds before say about this one: the walk over a group's rounds keeps it up to date."""
@@ -225,4 +235,5 @@ class Past:
     empty_since: int = 0  # when first nobody was listed any more; 0: somebody is
     started_lately: bool = False  # a member has, and not every one has polled routes since
     flips: tuple[Flip, ...] = ()  # subscriptions that went back and forth at a broker, by its log
+    loosely: Loosely | None = None  # the last round that was read, if it was loose
     held_back: Mapping[str, str] = field(default_factory=dict)  # brokers that do not let the group consume; the line

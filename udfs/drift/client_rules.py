@@ -335,13 +335,12 @@ def view_divergence(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     if not group.views_differ or group.by_hand:  # who chooses queues by hand asks no broker for the members
         return
     counted = ", ".join(f"{broker}: {len(listed)}" for broker, listed in sorted(group.named_views.items()))
-    views = [set(listed) for listed in group.named_views.values()]
-    partial = sorted(views[0].union(*views) - views[0].intersection(*views))
+    unshared = ", ".join(group.differing)
     yield Finding(
         "VIEW_DIVERGENCE",
         "MEDIUM",
-        f"the brokers list different members of {group.consumer_group} ({counted}): not all know {', '.join(partial)}."
-        if partial
+        f"the brokers list different members of {group.consumer_group} ({counted}): not all know {unshared}."
+        if unshared
         else f"the brokers list the members of {group.consumer_group} a different number of times ({counted}).",
         trust="possible" if group.may_choose_by_hand else "certain",
         evidence=group.evidence,

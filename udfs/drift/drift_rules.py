@@ -166,11 +166,13 @@ def _queue_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
 
 
 def _owners_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
-    """Everybody answered, within a time so short that the answers belong together."""
+    """Everybody answered, within a time so short that the answers belong together; or in two rounds on end."""
     topic = _topic_told(group, subject)
     if topic is None:
         return _topic_gone(group, subject)
-    return (group.complete and not group.loose) or subject.queue not in (topic.queues or ())
+    before, place = group.past.loosely, (subject.family, subject.topic or "", subject.queue or ("", -1))
+    again = before is not None and before.complete and place not in before.shown
+    return (group.complete and (again or not group.loose)) or subject.queue not in (topic.queues or ())
 
 
 def _right_owner_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:

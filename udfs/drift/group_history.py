@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from hindsight.udfs.consumer.drift_timing import Maintenance, Timing
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.offset_marks import NO_READINGS, Readings
-from hindsight.udfs.consumer.round_facts import Past, Queue, TopicQueue
+from hindsight.udfs.consumer.round_facts import Loosely, Past, Queue, TopicQueue
 from hindsight.udfs.consumer.round_reads import LEFT_OUT
 from hindsight.udfs.drift.disturbances import Change, Churn, Disturbance, Grace, grace_of
 from hindsight.udfs.drift.drift_rules import BY_INSTANTS, BY_READINGS, BY_STANDING, absence_is_told, findings
@@ -83,6 +83,7 @@ class GroupHistory:
     inference: Inference = field(default_factory=Inference)
     beside: Beside = field(default_factory=Beside)
     ledger: Ledger = field(init=False)
+    loosely: Loosely | None = field(default=None, init=False)  # see ``Past``
     hosts: Mapping[str, Mapping[Queue, TopicQueue]] = field(default_factory=dict, init=False)  # of static topics
     inferred: Mapping[str, tuple[str, ...]] = field(default_factory=dict, init=False)  # by the last round
     shown: Signature = field(default=None, init=False)  # what the last round showed that was judged by all rules
@@ -173,7 +174,8 @@ class GroupHistory:
     def _judged(self, group: GroupRound, past: Past, codes: Collection[str] | None) -> Round:
         """What the rules of these codes find, of all by default, and what becomes of what they found before."""
         past = replace(past, ownerless_since=self._ownerless(past))
-        past = replace(past, flips=self.beside.flips(group.at), held_back=self.beside.held_back(group.at))
+        flips, held_back = self.beside.flips(group.at), self.beside.held_back(group.at)
+        past = replace(past, flips=flips, held_back=held_back, loosely=self.loosely)
         group = group.with_past(past, ordered=self.memory.ordered)
         found = [self.beside.joined(one, group.at) for one in findings(group, self.timing, codes)]
         stalled, grace = stalled_clients(found), cache(partial(self._grace, group))
@@ -189,6 +191,7 @@ class GroupHistory:
             lambda subject, last_true_at: absence_is_told(group, subject, last_true_at),
             disturbance,
         )
+        self.loosely = _loosely(found, group) if group.was_read else self.loosely
         judged = [Judged(s.finding, s.grace, j) for s, j in zip(seen, judgements, strict=True)]
         for one in judged:
             if one.finding.code == "SLOW_HANDOVER" and one.judgement.state == OPEN and one.finding.queue:
@@ -212,6 +215,7 @@ class GroupHistory:
             "ledger": self.ledger.to_state(),
             "churn": self.churn.to_state(),
             "inference": self.inference.to_state(),
+            "loosely": self.loosely and [sorted(map(list, self.loosely.shown.items())), self.loosely.complete],
         }
         return json.dumps(state, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
@@ -235,6 +239,9 @@ class GroupHistory:
             Inference.of_state(state["inference"]),
         )
         history.ledger = Ledger.of_state(key, timing, state["ledger"], evidence or {})
+        if (loosely := state.get("loosely")) is not None:
+            shown = {(code, topic, tuple(queue)): tuple(held) for (code, topic, queue), held in loosely[0]}
+            history.loosely = Loosely(shown, loosely[1])
         return history
 
     def _ownerless(self, past: Past) -> dict[TopicQueue, int]:
@@ -251,7 +258,7 @@ class GroupHistory:
         return since
 
     def _seen(self, finding: Finding, group: GroupRound, stalled: Collection[str | None], grace: Grace | None) -> Seen:
-        track, views = (self.ledger.tracks.get(subject) for subject in (subject_of(finding), _VIEWS))
+        track, views = self.ledger.tracks.get(subject_of(finding)), self.ledger.followed(_VIEWS, group.differing)
         # A member that comes or goes while the brokers are asked makes lists differ for a round: what was there before
         # that is not of it.
         one = _seen(finding, group, stalled, grace, before_lists=track is not None and views is None)
@@ -297,14 +304,40 @@ def _seen(
         finding,
         causes(finding, group, stalled, before_lists=before_lists),
         grace,
-        counts=not (group.loose and finding.code in _BY_ROUND) and not _was_left_out(finding, group),
+        counts=not (_may_be_faked(finding, group) or _was_left_out(finding, group)),
         # A double that only the list of members shows is as old as DUPLICATE_CLIENT_ID must be.
         opens=not (finding.code == "DOUBLE_OWNED" and len(finding.observed) < 2),
+        # Of lists that brokers are asked for one after the other, members who come or go make others differ each time.
+        about=group.differing if subject_of(finding) == _VIEWS else (),
         at_once=finding.code == "DUPLICATE_CLIENT_ID" and finding.client_id in group.past.both_answered,
         lag=None if progress is None else progress.lag,
         broker_offset=None if progress is None else progress.broker_offset,
         ordered=bool(group.ordered),
     )
+
+
+def _loosely(found: Sequence[Finding], group: GroupRound) -> Loosely | None:
+    if not group.loose:
+        return None
+    doubles = (finding for finding in found if finding.code in _BY_ROUND and finding.topic and finding.queue)
+    shown = {(finding.code, finding.topic or "", finding.queue or ("", -1)): _held(finding) for finding in doubles}
+    return Loosely(shown, group.complete)
+
+
+def _held(finding: Finding) -> tuple[str, ...]:
+    """Who holds a queue, and who should."""
+    return (*(owner.client_id for owner in finding.observed), "", *finding.expected)
+
+
+def _may_be_faked(finding: Finding, group: GroupRound) -> bool:
+    """Queues may have moved while clients were asked, and the round before does not show the same.
+
+    What two rounds on end show alike is so: each owner held the queue before and after the other one was asked.
+    """
+    if not group.loose or finding.code not in _BY_ROUND:
+        return False
+    before, place = group.past.loosely, (finding.code, finding.topic or "", finding.queue or ("", -1))
+    return before is None or before.shown.get(place) != _held(finding)
 
 
 def _was_left_out(finding: Finding, group: GroupRound) -> bool:

@@ -47,6 +47,7 @@ class Seen(NamedTuple):
     grace: Grace | None
     counts: bool = True  # False: the round is loose, it neither adds to the counts nor resets them
     opens: bool = True  # False: it belongs to an incident that another finding opened
+    about: tuple[str, ...] = ()  # clients: what is about none of those of the round before is another finding
     effect_of: str | None = None  # the incident of a server that explains it: it opens none
     at_once: bool = False  # what the age of its code waits for is known already
     lag: int | None = None
@@ -67,6 +68,7 @@ class Track:
     first_seen_at: int
     last_true_at: int
     causes: list[Cause]
+    about: list[str] = field(default_factory=list)
     state: str = PENDING
     rounds_true: int = 0
     rounds_past_grace: int = 0
@@ -220,8 +222,14 @@ class Ledger:
             for one, track in zip(seen, tracks, strict=True)
         ]
 
+    def followed(self, subject: Subject, about: Sequence[str]) -> Track | None:
+        """The track of a finding about these clients; None: it is new, or no incident's and about others so far."""
+        track = self.tracks.get(subject)
+        is_other = track is not None and track.incident is None and track.about and not {*about} & {*track.about}
+        return None if is_other else track
+
     def _take(self, at: int, one: Seen) -> Track:
-        finding, track = one.finding, self.tracks.get(one.subject)
+        finding, track = one.finding, self.followed(one.subject, one.about)
         since = min(at, finding.since or finding.captured_at or at)
         if track is None:
             track = Track(
@@ -238,7 +246,7 @@ class Ledger:
         track.sentence = finding.sentence
         track.since = min(track.since, since) if track.is_true else since
         track.last_true_at = at
-        track.causes = list(one.causes)
+        track.causes, track.about = list(one.causes), list(one.about)
         in_grace = one.grace is not None and at < one.grace.until
         if one.counts:
             track.rounds_true += 1
