@@ -259,8 +259,8 @@ class GroupHistory:
 
     def _seen(self, finding: Finding, group: GroupRound, stalled: Collection[str | None], grace: Grace | None) -> Seen:
         track, views = self.ledger.tracks.get(subject_of(finding)), self.ledger.followed(_VIEWS, group.differing)
-        # A member that comes or goes while the brokers are asked makes lists differ for a round: what was there before
-        # that is not of it.
+        # A member that dies while the brokers are asked makes lists differ for a round; its queues stood before that.
+        # A list that lacks one for longer shows in the round after the one that shows what comes of it.
         one = _seen(finding, group, stalled, grace, before_lists=track is not None and views is None)
         views_of = views.causes[0] if views else None
         trouble = effect_of(finding, group, self.troubles, track.first_seen_at if track else group.at, views_of)

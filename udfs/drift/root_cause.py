@@ -68,7 +68,6 @@ class _Case(NamedTuple):
     group: GroupRound
     topic: TopicRound | None
     stalled: Collection[str | None]
-    before_lists: bool
 
     @property
     def claimants(self) -> frozenset[str]:
@@ -118,11 +117,14 @@ def causes(
 ) -> list[Cause]:
     """Every cause that matches, in order of precedence; the first is the root cause. Never empty.
 
-    ``stalled``: the ``stalled_clients`` of the round; ``before_lists``: the finding is older than that lists differ. A
-    round has as many findings as members, or more: what a cause asks of the whole group, ``GroupRound`` holds.
+    ``stalled``: the ``stalled_clients`` of the round; ``before_lists``: lists differ only since the finding is there,
+    which explains it where nothing else does. A round has as many findings as members, or more: what a cause asks of
+    the whole group, ``GroupRound`` holds.
     """
-    case = _Case(finding, group, group.topic(finding.topic), stalled, before_lists)
+    case = _Case(finding, group, group.topic(finding.topic), stalled)
     matches = [Cause(name, key) for name, match in CAUSES.items() if (key := match(case)) is not None]
+    if before_lists:
+        matches.sort(key=lambda cause: cause.name == "VIEW_DIVERGENCE")
     return matches or [Cause(UNEXPLAINED, finding.topic or finding.client_id or "")]
 
 
@@ -228,7 +230,7 @@ def _view_divergence(case: _Case) -> str | None:
     """Brokers list different members, and what members compute from their lists leads to what is seen."""
     if case.finding.code == "VIEW_DIVERGENCE":
         return ""
-    if not case.group.views_differ or case.topic is None or case.before_lists:
+    if not case.group.views_differ or case.topic is None:
         return None
     if case.finding.code == "IDLE_CONSUMER":
         return ""
