@@ -33,7 +33,7 @@ from hindsight.udfs.lines.zipped_lines import read_zip_lines
 from hindsight.udfs.logs.log_layouts import encoding_of, layout_of
 from hindsight.udfs.logs.secret_ids import masked
 
-_CHUNK_BYTES = 1 << 20
+_CHUNK_BYTES = 4 << 20
 _BATCH_LINES = 2_000
 # Of a Parquet file: one that announces more rows was made to cost. Rows of rounds that repeat take few bytes.
 _MOST_ROWS_A_BYTE = 1_000

@@ -4,13 +4,16 @@ import gzip
 import tracemalloc
 import zlib
 from collections import deque
-from itertools import islice
+from itertools import accumulate, islice
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.udfs.lines.bounded_lines import Line, read_lines
+from hindsight.udfs.lines import bounded_lines
+from hindsight.udfs.lines.archive_blocks import cut
+from hindsight.udfs.lines.bounded_lines import Line, read_blocks, read_lines
 from tests.random_examples import examples
 
 BOM = b"\xef\xbb\xbf"
@@ -153,8 +156,8 @@ def test_a_gzip_file_cut_anywhere_gives_its_whole_lines_and_one_refused_rest():
 def test_a_cut_gzip_file_gives_all_that_zlib_can_read_of_it():
     for size in range(2**17 - 2, 2**17 + 260, 41):
         data = gzip.compress(bytes(size))
-        for cut in (data[:at] for at in range(len(data) - 14, len(data))):
-            assert lines_of(cut, gzipped=True)[-1].byte_end == len(zlib.decompressobj(31).decompress(cut))
+        for piece in (data[:at] for at in range(len(data) - 14, len(data))):
+            assert lines_of(piece, gzipped=True)[-1].byte_end == len(zlib.decompressobj(31).decompress(piece))
 
 
 def test_a_cut_gzip_file_gives_all_that_was_stored_in_it():
@@ -320,3 +323,25 @@ def test_texts_and_terminators_give_back_the_bytes(text):
         end = line.byte_end
     assert restored + data[end:] == data
     assert data[end:] in (b"", b"\n", b"\r\n")
+
+
+@given(
+    st.lists(st.binary(max_size=6).map(lambda line: line.replace(b"\n", b"")), max_size=60),
+    st.integers(1, 64),
+    st.integers(1, 9),
+)
+@examples(200, 20_000)
+def test_no_block_has_more_lines_than_it_may(lines, block_bytes, most):
+    """Of a file of the shortest lines, what is held of each line would be more than the file itself."""
+    raw, found = b"\n".join(lines), []
+    with patch.object(bounded_lines, "MOST_LINES", most):
+        for part in read_blocks(cut([raw], 7), gzipped=False, max_line_bytes=100, block_bytes=block_bytes):
+            if isinstance(part, Line):
+                found.append((part.number, part.byte_start))
+                continue
+            own = part.data.split(b"\n")
+            assert len(own) <= most
+            starts = accumulate((len(line) + 1 for line in own[:-1]), initial=part.byte_start)
+            found += [(part.number + place, start) for place, start in enumerate(starts)]
+    whole = read_lines([raw], gzipped=False, max_line_bytes=100)
+    assert found == [(line.number, line.byte_start) for line in whole]

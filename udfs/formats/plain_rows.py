@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,13 +84,19 @@ def _may_be_objects(block: bytes, begin: IntArray, end: IntArray, most_bytes: in
     last = end - 1 - ((end > begin) & (data[end - 1] == _RETURN))
     size = end - begin
     found: BoolArray = (size > 1) & (size <= most_bytes) & (data[begin] == _OPENING) & (data[last] == _CLOSING)
-    if b"NaN" in block or b"Inf" in block:
+    if _may_hold(data, b"aN") or _may_hold(data, b"nf"):  # of NaN and Inf
         odd = [match.end() - 1 for match in _ODD_NUMBER.finditer(block)]
         found[np.searchsorted(begin, odd, side="right") - 1] = False
     if not _is_text(block):
         for i in np.flatnonzero(found).tolist():
             found[i] = _is_text(block[begin[i] : end[i]])
     return found
+
+
+def _may_hold(data: np.ndarray[Any, np.dtype[np.uint8]], two: bytes) -> bool:
+    """Whether two bytes stand side by side; a sixth of the time that ``in`` takes."""
+    (pair,) = np.frombuffer(two, np.uint16)
+    return any((data[i : len(data) - (len(data) - i) % 2].view(np.uint16) == pair).any() for i in (0, 1))
 
 
 def _is_text(raw: bytes) -> bool:
@@ -198,14 +205,14 @@ class LineReader(NamedTuple):
             yield self._of_line(block) if isinstance(block, Line) else self._of_block(block)
 
     def _of_line(self, line: Line) -> LinesRead:
-        return LinesRead(self._schema().empty_table(), self._carefully([line]), 0)
+        return LinesRead(_no_rows(self.plain.columns), self._carefully([line]), 0)
 
     def _of_block(self, block: Block) -> LinesRead:
         members, at, begin, end = read_together(
             block.data, self.plain.members, most_bytes=min(PLAIN_BYTES, block.form.max_line_bytes)
         )
         is_left = np.ones(len(begin), dtype=np.bool_)
-        rows, ignored = self._schema().empty_table(), 0
+        rows, ignored = _no_rows(self.plain.columns), 0
         if len(at):
             is_row, is_ignored, columns = self.plain.read(members)
             is_row &= sound(columns, self.plain.table, self.severity_of)
@@ -213,7 +220,7 @@ class LineReader(NamedTuple):
             is_left[at[is_row | is_ignored]] = False
             ignored = int(is_ignored.sum())
             numbered = [*(columns[name] for name in self.plain.columns.names), pa.array(at + block.number)]
-            rows = pa.table(numbered, schema=self._schema())
+            rows = pa.table(numbered, schema=rows.schema)
             if not is_row.all():
                 rows = rows.filter(pa.array(is_row))
         left = np.flatnonzero(is_left).tolist()
@@ -223,8 +230,10 @@ class LineReader(NamedTuple):
     def _carefully(self, lines: Iterable[Line]) -> Iterator[ParsedLine]:
         return judged(self.careful(masked(lines)), self.severity_of, self.flagged_tables)
 
-    def _schema(self) -> pa.Schema:
-        return self.plain.columns.append(pa.field(LINE_NUMBER, pa.int64()))
+
+@cache
+def _no_rows(columns: pa.Schema) -> pa.Table:
+    return columns.append(pa.field(LINE_NUMBER, pa.int64())).empty_table()
 
 
 def _carry_secrets(data: bytes, begin: IntArray, end: IntArray) -> BoolArray:

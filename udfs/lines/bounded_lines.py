@@ -30,6 +30,7 @@ SAMPLE_CHARS = 4096  # characters of a refused line's text
 _SAMPLE_BYTES = 4 * SAMPLE_CHARS  # enough for as many characters
 _BYTE_ORDER_MARK = codecs.BOM_UTF8
 _GZIP_MAGIC = b"\x1f\x8b"
+MOST_LINES = 1 << 19  # of a block: what is held of each line while it is read takes a hundred bytes
 
 
 class Line(NamedTuple):
@@ -108,11 +109,11 @@ def read_lines(
 
 
 def read_blocks(
-    chunks: Iterable[bytes], *, gzipped: bool, max_line_bytes: int, block_bytes: int = 1 << 20
+    chunks: Iterable[bytes], *, gzipped: bool, max_line_bytes: int, block_bytes: int = 4 << 20
 ) -> Iterator[Block | Line]:
     """The lines that ``read_lines`` gives, in the same order; those that no block's edge cuts are still together.
 
-    ``block_bytes``: about how many bytes of the file a block holds.
+    ``block_bytes``: about how many bytes of the file a block holds; fewer where it has more than ``MOST_LINES``.
     """
     form = Form(max_line_bytes)
     if gzipped:
@@ -213,7 +214,13 @@ def _joined(blocks: Iterator[bytes | Refusal], size: int) -> Iterator[bytes | Re
 
 
 def _as_block(block: bytes, number: int, start: int, form: Form) -> Iterable[Block]:
-    return (Block(number, start, block, form),)
+    if block.count(b"\n") < MOST_LINES:
+        return (Block(number, start, block, form),)
+    middle = block.find(b"\n", len(block) // 2)
+    middle = block.rfind(b"\n") if middle < 0 else middle
+    first, rest = block[:middle], block[middle + 1 :]
+    later = number + first.count(b"\n") + 1, start + middle + 1
+    return itertools.chain(_as_block(first, number, start, form), _as_block(rest, *later, form))
 
 
 # Of whole lines without the last terminator, the number and first byte of the first: what comes out for them.
