@@ -38,8 +38,8 @@ CASES = {
         dated_cases.ROUTES,
     ),
     "odd": lambda: rows_of(*odd(count=120 if SOAKING else 16)),
-    "restless": lambda: rows_of(*restless(count=36 if SOAKING else 6)),
-    "unpaired": lambda: rows_of(*unpaired(12 if SOAKING else 4)),
+    "restless": lambda: rows_of(*restless(count=36 if SOAKING else 4)),
+    "unpaired": lambda: rows_of(*unpaired(12 if SOAKING else 3)),
     "random": lambda: rows_of(
         [row for producer in PRODUCERS[:6] for row in attempt_rows(lines_of(*producer))],
         [start_row(producer[0], name_of(*producer)) for producer in PRODUCERS[:6]],

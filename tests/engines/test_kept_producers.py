@@ -262,7 +262,10 @@ def over_midnight(rows: Rows) -> Rows:
     return found
 
 
-@pytest.mark.parametrize("change", [None, lost, started, started_otherwise, routed])
+# Each of these changes is held against one run within a date, too.
+@pytest.mark.parametrize(
+    "change", [None, started_otherwise, *(pytest.param(one, marks=SOAK) for one in (lost, started, routed))]
+)
 def test_runs_around_midnight_go_on_although_the_date_before_ends_at_no_new_cut(
     lake_at, settings, monkeypatch, folds, change
 ):

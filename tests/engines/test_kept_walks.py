@@ -33,7 +33,7 @@ from tests.random_groups import MIDNIGHT, RandomGroups
 OF_ROUNDS = (
     "snapshot_capture", "topic_route", "consumer_heartbeat", "queue_ownership", "queue_progress", "topic_status",
 )  # fmt: skip
-ROUNDS, BATCHES = 70, 8 if SOAKING else 5
+ROUNDS, BATCHES = (70, 8) if SOAKING else (50, 5)
 Batch = dict[str, list[dict[str, Any]]]
 SOAK = pytest.mark.soak
 SEEDS = [1, *(pytest.param(seed, marks=SOAK) for seed in range(2, 40))]
