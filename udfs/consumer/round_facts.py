@@ -199,10 +199,10 @@ class Flip(NamedTuple):
 class Loosely(NamedTuple):
     """What a round shows of doubles and wrong owners whose reads lie so far apart that queues may move between them.
 
-    ``shown``: by code and queue, who held it and who should. ``complete``: everybody answered.
+    ``shown``: by what each is about, who held the queue and who should. ``complete``: everybody answered.
     """
 
-    shown: Mapping[tuple[str, str, Queue], tuple[str, ...]]
+    shown: Mapping[tuple[Any, ...], tuple[str, ...]]
     complete: bool
 
 

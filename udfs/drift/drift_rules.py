@@ -170,8 +170,8 @@ def _owners_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool
     topic = _topic_told(group, subject)
     if topic is None:
         return _topic_gone(group, subject)
-    before, place = group.past.loosely, (subject.family, subject.topic or "", subject.queue or ("", -1))
-    again = before is not None and before.complete and place not in before.shown
+    before = group.past.loosely
+    again = before is not None and before.complete and subject not in before.shown
     return (group.complete and (again or not group.loose)) or subject.queue not in (topic.queues or ())
 
 

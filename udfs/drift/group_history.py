@@ -215,7 +215,7 @@ class GroupHistory:
             "ledger": self.ledger.to_state(),
             "churn": self.churn.to_state(),
             "inference": self.inference.to_state(),
-            "loosely": self.loosely and [sorted(map(list, self.loosely.shown.items())), self.loosely.complete],
+            "loosely": self.loosely and [list(self.loosely.shown.items()), self.loosely.complete],
         }
         return json.dumps(state, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
@@ -240,8 +240,7 @@ class GroupHistory:
         )
         history.ledger = Ledger.of_state(key, timing, state["ledger"], evidence or {})
         if (loosely := state.get("loosely")) is not None:
-            shown = {(code, topic, tuple(queue)): tuple(held) for (code, topic, queue), held in loosely[0]}
-            history.loosely = Loosely(shown, loosely[1])
+            history.loosely = Loosely({Subject(*of): tuple(held) for of, held in loosely[0]}, loosely[1])
         return history
 
     def _ownerless(self, past: Past) -> dict[TopicQueue, int]:
@@ -319,9 +318,7 @@ def _seen(
 def _loosely(found: Sequence[Finding], group: GroupRound) -> Loosely | None:
     if not group.loose:
         return None
-    doubles = (finding for finding in found if finding.code in _BY_ROUND and finding.topic and finding.queue)
-    shown = {(finding.code, finding.topic or "", finding.queue or ("", -1)): _held(finding) for finding in doubles}
-    return Loosely(shown, group.complete)
+    return Loosely({subject_of(one): _held(one) for one in found if one.code in _BY_ROUND}, group.complete)
 
 
 def _held(finding: Finding) -> tuple[str, ...]:
@@ -336,8 +333,8 @@ def _may_be_faked(finding: Finding, group: GroupRound) -> bool:
     """
     if not group.loose or finding.code not in _BY_ROUND:
         return False
-    before, place = group.past.loosely, (finding.code, finding.topic or "", finding.queue or ("", -1))
-    return before is None or before.shown.get(place) != _held(finding)
+    before = group.past.loosely
+    return before is None or before.shown.get(subject_of(finding)) != _held(finding)
 
 
 def _was_left_out(finding: Finding, group: GroupRound) -> bool:

@@ -45,7 +45,7 @@ class Seen(NamedTuple):
     finding: Finding
     causes: Sequence[Cause]
     grace: Grace | None
-    counts: bool = True  # False: the round is loose, it neither adds to the counts nor resets them
+    counts: bool = True  # False: it neither adds to the counts nor resets them, as a loose round by itself
     opens: bool = True  # False: it belongs to an incident that another finding opened
     about: tuple[str, ...] = ()  # clients: what is about none of those of the round before is another finding
     effect_of: str | None = None  # the incident of a server that explains it: it opens none
@@ -68,7 +68,7 @@ class Track:
     first_seen_at: int
     last_true_at: int
     causes: list[Cause]
-    about: list[str] = field(default_factory=list)
+    about: list[str] = field(default_factory=list)  # see ``Seen``
     state: str = PENDING
     rounds_true: int = 0
     rounds_past_grace: int = 0

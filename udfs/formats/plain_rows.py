@@ -84,7 +84,7 @@ def _may_be_objects(block: bytes, begin: IntArray, end: IntArray, most_bytes: in
     last = end - 1 - ((end > begin) & (data[end - 1] == _RETURN))
     size = end - begin
     found: BoolArray = (size > 1) & (size <= most_bytes) & (data[begin] == _OPENING) & (data[last] == _CLOSING)
-    if _may_hold(data, b"aN") or _may_hold(data, b"nf"):  # of NaN and Inf
+    if any(_may_hold(data, word[1:]) and word in block for word in (b"NaN", b"Inf")):
         odd = [match.end() - 1 for match in _ODD_NUMBER.finditer(block)]
         found[np.searchsorted(begin, odd, side="right") - 1] = False
     if not _is_text(block):
