@@ -223,6 +223,7 @@ CPP_HEADS = [
     "[2026-11-25 09:31:11.796791](info):",
     "[2026-Nov-25 09:31:11.796791](info):",
     "[2026-11-25 09:31:11.796] [info] ",
+    "[2026-11-25 09:31:11.796] [info] [thread@30244] - ",
 ]
 
 
@@ -231,6 +232,42 @@ def test_cpps_layouts_are_local_times_of_the_zone_that_is_told(head):
     (row,) = events(f"{head}notifyConsumerIdsChanged:g_1[notifyConsumerIdsChanged:150]", zone=ZoneInfo("Asia/Shanghai"))
     assert (row["kind"], row["consumer_group"], row["level"]) == ("members_changed", "g_1", "info")
     assert row["logged_at"] == datetime(2026, 11, 25, 1, 31, 11, 796000, tzinfo=UTC).timestamp() * 1000
+
+
+# Lines of branch re_dev, with the place in its source behind them or without, as its versions write them.
+RE_DEV = "[2026-11-25 09:31:11.796] [warning] [thread@30244] - "
+RE_DEV_PLACES = [
+    "",
+    " [/src/consumer/RebalanceImpl.cpp:312 (operator())]",
+    r" [C:\c\consumer\RebalanceImpl.cpp:9 (lock)]",
+]
+OF_RE_DEV = [
+    (
+        "doRebalance, g, add a new mq failed, MessageQueue [topic=T, brokerName=b.c, queueId=1], because lock failed",
+        {"kind": "lock_failed", "consumer_group": "g", "topic": "T", "broker_name": "b.c", "queue_id": 1},
+    ),
+    (
+        "doRebalance, g, add a new mq, MessageQueue [topic=T, brokerName=b, queueId=0]",
+        {"kind": "queue_added", "consumer_group": "g", "queue_id": 0},
+    ),
+    (
+        "the message queue locked Failed, mq:MessageQueue [topic=T, brokerName=b, queueId=2]",
+        {"kind": "lock_failed", "topic": "T", "queue_id": 2},
+    ),
+    ("notifyConsumerIdsChanged, group:g", {"kind": "members_changed", "consumer_group": "g"}),
+    (
+        "send failed of times:1, brokerName:b.c. exception:msg: connect to <10.0.0.1:10911> failed",
+        {"kind": "send_failed", "broker_name": "b.c", "detail": "msg: connect to <10.0.0.1:10911> failed"},
+    ),
+]
+
+
+@pytest.mark.parametrize("place", RE_DEV_PLACES)
+@pytest.mark.parametrize(("message", "told"), OF_RE_DEV)
+def test_lines_of_branch_re_dev_are_read_whether_they_name_their_place_or_not(message, told, place):
+    (row,) = events(f"{RE_DEV}{message}{place}")
+    assert {name: row.get(name) for name in told} == told
+    assert (row["language"], row["level"], row["text"]) == ("CPP", "warning", message)
 
 
 RESULT = "Allocation result for [Consumer Group: g, Topic: T, Current Consumer ID: 10.0.0.1@7#a] is changed."

@@ -3,11 +3,12 @@
 - Go, 2.0.0-alpha3 on: ``time="2026-11-25T09:08:02+08:00" level=info msg="text" key=value key="quoted value"``; whole
   seconds, zone written
 - C++: ``[2026-11-25 09:31:11.753692](info):text[function:line]``, through 2.0 with the month's name, its master
-  ``[2026-01-05 10:15:00.123] [info] text``; local time, no zone
+  ``[2026-01-05 10:15:00.123] [info] text``, its branch re_dev ``[thread@7] - text [file:line (function)]`` behind
+  that, mostly in Java's words; local time, no zone
 
 Neither names the strategy nor the process. A C++ message ends after 1,023 bytes: its list of queues may be cut.
 Source: rlog/log.go and consumer/consumer.go of Go, 2.0.0-alpha3 to 2.1.2; src/log/Logger.cpp, src/consumer and
-src/producer of C++, 1.2.0 to 2.2.0.
+src/producer of C++, 1.2.0 to 2.2.0; src/log/Logging.cpp of re_dev.
 
 A line of a client log in, whether another language's client told of queues, locks or sends in it, and how, out.
 
@@ -34,11 +35,12 @@ _GO_LINE = re.compile(r'time="([^"]*+)" level=([a-z]++) msg="([^"\\]*+(?:\\.[^"\
 _GO_PAIR = re.compile(r' ([A-Za-z]++)=(?:"([^"\\]*+(?:\\.[^"\\]*+)*)"|([^ "]*+))(?= |$)', re.DOTALL)
 _CPP_LINE = re.compile(
     r"\[(\d{4})-(\d\d|[A-Z][a-z]{2})-(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{3})\d{0,6}\]"
-    r"(?:\(([a-z]{4,7})\):| \[([a-z]{4,8})\] )(.*+)",
+    r"(?:\(([a-z]{4,7})\):| \[([a-z]{4,8})\] (?:\[thread@\d{1,20}+\] - )?)(.*+)",
     re.DOTALL,
 )
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_PLACE = re.compile(r"\[\w++:\d++\]\Z")  # where in the C++ source the line was written
+# Where in the C++ source the line was written; re_dev names the file, too.
+_PLACE = re.compile(r"(?:\[\w++:\d++\]| \[[^\[\]]{1,400}?:\d{1,9}+ \([^\[\]]{1,200}\)\])\Z")
 _QUEUE = re.compile(r"MessageQueue \[topic=([^,\]]++), brokerName=([^,\]]++), queueId=(\d{1,10}+)\]")
 _RESULT = r"Allocation result for \[Consumer Group: ([^,]++), Topic: ([^,]++), Current Consumer ID: (.+)\] is changed\."
 _TOTALS = re.compile(r"Total Queue :#(\d{1,9}), Total Consumer :#(\d{1,9}), Allocated Queues are: ")
@@ -318,15 +320,22 @@ _CPP_MESSAGES: Sequence[tuple[str | None, re.Pattern[str]]] = tuple(
         ("queue_removed", rf"[Dd]rop mq:{_CPP_QUEUE}"),
         ("lock_acquired", rf"lock(?:BatchMQ)? success of mq:{_CPP_QUEUE}"),
         ("lock_failed", rf"lock(?:BatchMQ)? fails of mq:{_CPP_QUEUE}"),
+        # re_dev, before its lines named the group
+        ("lock_acquired", rf"the message queue locked OK, mq:{_CPP_QUEUE}"),
+        ("lock_failed", rf"the message queue locked Failed, mq:{_CPP_QUEUE}"),
         ("queue_unlocked", rf"unlock success of mq:{_CPP_QUEUE}"),
-        ("members_changed", r"notifyConsumerIdsChanged:(?P<consumer_group>.++)"),
+        ("members_changed", r"notifyConsumerIdsChanged(?::|, group:)(?P<consumer_group>.++)"),
         (
             "member_list_failed",
             r"\[ERROR\] Get empty consumer IDs\. Consumer Group: (?P<consumer_group>[^,]++), Topic: (?P<topic>.++)",
         ),
         ("member_not_listed", r"could not find clientId from Broker"),
         ("client_started", r"MQClient start,groupname:(?P<consumer_group>[^,]++),clientID:(?P<client_id>[^,]++),"),
-        ("send_failed", r"send failed of times:\d{1,9}+,brokerName:(?P<broker_name>.++)"),
+        (
+            "send_failed",
+            r"send failed of times:\d{1,9}+, ?brokerName:(?P<broker_name>(?:(?!\. exception:).)++)"
+            r"(?:\. exception:(?P<detail>.*+))?",
+        ),
     )
 )
 
