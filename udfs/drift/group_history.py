@@ -20,7 +20,6 @@ is over when three rounds do not show it, and 60 s have passed (``[timing]`` in 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -39,6 +38,7 @@ from hindsight.udfs.drift.incidents import OPEN, Attached, Incident, Judgement, 
 from hindsight.udfs.drift.root_cause import Trouble, causes, effect_of, stalled_clients
 from hindsight.udfs.drift.strategy_inference import Inference, scope_reasons
 from hindsight.udfs.drift.told_beside import Beside
+from hindsight.udfs.values.kept_states import state_of, state_text
 
 _BY_ROUND = ("DOUBLE_OWNED", "WRONG_OWNER")  # what reads that lie far apart can fake
 FOLDED = "FOLDED"
@@ -217,7 +217,7 @@ class GroupHistory:
             "inference": self.inference.to_state(),
             "loosely": self.loosely and [list(self.loosely.shown.items()), self.loosely.complete],
         }
-        return json.dumps(state, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return state_text(state)
 
     @classmethod
     def of_json(
@@ -229,7 +229,7 @@ class GroupHistory:
         evidence: Mapping[str, Sequence[str]] | None = None,
     ) -> GroupHistory:
         """The history that ``to_json`` wrote, under today's timing; ``evidence``: that of its incidents, by id."""
-        state = json.loads(text)
+        state = state_of(text)
         history = cls(
             key,
             timing,

@@ -15,7 +15,6 @@ An example: three members, 12 queues, read every 15 s.
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
@@ -45,6 +44,7 @@ from hindsight.udfs.groups.group_walk import (
     step,
 )
 from hindsight.udfs.rebalances.round_shares import SHARES, ShownShares
+from hindsight.udfs.values.kept_states import state_of, state_text
 from hindsight.udfs.values.message_queues import is_system_topic, lite_parent
 
 K = TypeVar("K")
@@ -113,7 +113,7 @@ class GroupFold:
             self._go_on(kept)
 
     def _go_on(self, kept: str) -> None:
-        state = json.loads(kept)
+        state = state_of(kept)
         self._shares.shows = state["shows"]
         if state["history"] is not None:
             evidence = [{"incident_id": i, "lines": lines} for i, lines in state["evidence"].items()]
@@ -128,7 +128,7 @@ class GroupFold:
             ledger = self._history.ledger
             state |= {"history": self._history.to_json(), "evidence": ledger.evidence()}
             state["finished"] = ledger.finished_state()
-        return json.dumps(state, ensure_ascii=False, separators=(",", ":"))
+        return state_text(state)
 
     @property
     def is_assigned(self) -> bool:

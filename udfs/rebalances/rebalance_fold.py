@@ -5,7 +5,6 @@ A client's own log tells of each rebalance exactly; where it does, what rounds s
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ from hindsight.udfs.rebalances.rebalance_event import (
 )
 from hindsight.udfs.rebalances.round_shares import RoundShares, ShareRound
 from hindsight.udfs.rebalances.share_ledger import HEARD, REFUSED, RESULT, SWALLOWED, Line
+from hindsight.udfs.values.kept_states import state_of, state_text
 
 _ASSIGNED = "queues_assigned"
 OF_GROUP = (*HEARD, _ASSIGNED)  # kinds of client_event that name a group
@@ -262,12 +262,12 @@ class RebalanceFold:
             "created": self.created,
             "addresses": self.addresses,
         }
-        return json.dumps(state, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return state_text(state)
 
     @classmethod
     def of_json(cls, text: str) -> RebalanceFold:
         """The fold that ``to_json`` wrote."""
-        state = json.loads(text)
+        state = state_of(text)
         return cls(
             LoggedShares.of_state(state["logged"]),
             {collector: RoundShares.of_state(one) for collector, one in state["rounds"].items()},

@@ -23,7 +23,6 @@ Source: AdminBrokerProcessor#callConsumer, 4.0.0 to 5.5.0, for a channel to a cl
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -46,6 +45,7 @@ from hindsight.udfs.drift.incidents import RESOLVED, Ledger, Seen
 from hindsight.udfs.drift.root_cause import BROKER_DOWN, NAME_SERVER_DOWN, Cause, Trouble
 from hindsight.udfs.groups.group_walk import INCIDENT, STATE, WalkSettings
 from hindsight.udfs.lines.parsed_line import NOT_ASKED, UNREADABLE
+from hindsight.udfs.values.kept_states import state_of, state_text
 from hindsight.udfs.values.row_hashes import whole
 
 ANSWERED, REFUSES, SILENT, UNREACHED = "answered", "refuses", "silent", "unreached"
@@ -193,12 +193,12 @@ class ServerFold:
         self.read_until = self.longest = 0
         self._begin({}, {})
         if kept is not None:
-            state = json.loads(kept)
+            state = state_of(kept)
             self._begin(state["state"], state["evidence"])
             self._ledger.take_finished(state["finished"])
         elif opening is not None:
             evidence = {entry["incident_id"]: entry["lines"] for entry in opening["evidence"] or ()}
-            self._begin(json.loads(opening["state"]), evidence)
+            self._begin(state_of(opening["state"]), evidence)
         # Troubles after each sweep, its instant epoch us.
         self._walked: list[tuple[int, tuple[Trouble, ...]]] = [(0, self._explaining())]
 
@@ -233,7 +233,7 @@ class ServerFold:
     def state(self) -> str:
         """What the fold needs to go on from here: JSON."""
         of = {"state": self._state(), "evidence": self._ledger.evidence(), "finished": self._ledger.finished_state()}
-        return json.dumps(of, ensure_ascii=False, separators=(",", ":"))
+        return state_text(of)
 
     def troubles(self, round_us: int, at: int) -> tuple[Trouble, ...]:
         """The troubles of servers that a group's round may show effects of; ``at``: epoch ms."""
@@ -273,7 +273,7 @@ class ServerFold:
         yield from ((INCIDENT, place | incident_row(one, 0, settled, self._timing)) for one, settled in ended)
         if self._number and not forgotten:
             row = {
-                "state": json.dumps(self._state(), sort_keys=True, ensure_ascii=False, separators=(",", ":")),
+                "state": state_text(self._state()),
                 "evidence": [{"incident_id": i, "lines": e} for i, e in self._ledger.evidence().items()],
                 "open_incidents": sum(incident.state != RESOLVED for incident in live),
                 "last_round_at": to_instant(self._last_at),
