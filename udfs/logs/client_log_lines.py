@@ -32,8 +32,9 @@ from hindsight.udfs.lines.parsed_line import (
 )
 from hindsight.udfs.logs.client_log_events import MESSAGES, is_plain, read_event, tell_nothing, tells_nothing
 from hindsight.udfs.logs.consuming_templates import GIVEN_UP, RETURNED
-from hindsight.udfs.logs.grpc_client_logs import GRPC, GrpcLine, read_grpc
+from hindsight.udfs.logs.grpc_client_logs import GRPC, read_grpc
 from hindsight.udfs.logs.log_layouts import (
+    LogHead,
     LogReading,
     Occurrences,
     begins_record,
@@ -57,6 +58,7 @@ from hindsight.udfs.logs.other_client_logs import (
     queues_below,
     read_other,
     refuse_foreign,
+    result_row,
 )
 
 TRACE_CHARS = 4000  # of a stack trace, as stored
@@ -316,33 +318,41 @@ class _Reader:
             if found is None:
                 grpc = read_grpc(text, self.reading)
                 if grpc is not None:
-                    return self._grpc(line, text, grpc)
+                    is_traced = grpc.row["kind"] in ("send_failed", "heartbeat_failed")
+                    row = {**grpc.row, "language": GRPC}
+                    return self._told(line, row, grpc.head, text, grpc.message, is_traced=is_traced)
                 refuse_foreign(text)
                 return None
-            start, form = found
-            if form.kind == RETURNED:
-                return self._returned(line, text, start, form)
-            record = self._result(text, start) if form.kind == RESULT else self._event(text, start, form)
+            return self._own(line, text, *found)
         except RefusedLineError as refused:
             return ParsedLine(line, refusal=refused.refusal)
-        self.is_traced = form.traced
-        return ParsedLine(line, (record,))
+
+    def _own(self, line: Line, text: str, start: int, form: Template) -> ParsedLine | None:
+        """What comes of a message of Java's client; None: a SendResult, of which the line does not say when.
+
+        An application prints a SendResult however it likes.
+        """
+        if form.kind == RETURNED:
+            head = written_at(text, self.reading)
+            return head and self._told(line, read_event(form, text[start:]), head, text, text[start:])
+        head = read_head(text, start, self.reading)
+        message = self._message(text, start)
+        if form.kind == RESULT:
+            return self._result(line, _rebalance_result(message), head, text)
+        row = read_event(form, message)
+        self.words = text if form.traced and message.rstrip() == form.starts else None
+        return self._told(line, row, head, text, message, is_traced=form.traced)
 
     def _other(self, line: Line, text: str) -> ParsedLine | None:
         """What comes of a line of a Go or C++ client; None: nothing."""
         other = read_other(text, self.reading.zone)
         if other is None:
             return None
-        self.is_traced = False
         row = {**other.row, "language": other.language}
         if other.is_result:
             self.list_begins = other.message if other.language == CPP else None
-            row |= {"logged_at": other.head.at_ms, "resolution_ms": other.head.resolution_ms}
-            row["occurrence"] = self.occurrences.count(line_digest(text))
-            return ParsedLine(line, (Record("rebalance_result", row),))
-        row |= {"log_folder": self.folder, "pid": None}
-        stamp(row, other.head, text, other.message, self.occurrences)
-        return ParsedLine(line, (Record("client_event", row),))
+            return self._result(line, row, other.head, text)
+        return self._told(line, row, other.head, text, other.message)
 
     def _in_java_s_words(self, line: Line, text: str, found: tuple[int, Template] | None) -> ParsedLine | None:
         """What comes of a line of C++ that says what Java's client would, as its branch re_dev does."""
@@ -350,10 +360,7 @@ class _Reader:
         if found is None or told is None or not told[1].startswith(found[1].starts) or found[1].kind == RESULT:
             return None
         head, message = told
-        row = {**read_event(found[1], message), "language": CPP, "log_folder": self.folder, "pid": None}
-        stamp(row, head, text, message, self.occurrences)
-        self.is_traced = False
-        return ParsedLine(line, (Record("client_event", row),))
+        return self._told(line, {**read_event(found[1], message), "language": CPP}, head, text, message)
 
     def _given_up(self, line: Line, text: str, start: int, form: Template) -> ParsedLine | None:
         """What comes of an exception that ended a send; None: its record has told it, or is of one attempt."""
@@ -368,47 +375,24 @@ class _Reader:
         head = written_at(record, self.reading)
         if head is None:
             raise RefusedLineError("UNKNOWN_LOG_LAYOUT", f"no line before it says when: {text[:40]!r}")
-        row = {**read_event(form, message), "log_folder": self.folder, "pid": head.pid}
-        stamp(row, head, f"{record}\n{text}", message, self.occurrences)
         self.given_up = (record, message)
-        self.is_traced = True
-        return ParsedLine(line, (Record("client_event", row),))
+        return self._told(line, read_event(form, message), head, f"{record}\n{text}", message, is_traced=True)
 
-    def _returned(self, line: Line, text: str, start: int, form: Template) -> ParsedLine | None:
-        """What comes of a SendResult that an application prints, however; None: the line does not say when."""
-        head = written_at(text, self.reading)
-        if head is None:
-            return None
-        row = {**read_event(form, text[start:]), "log_folder": self.folder, "pid": head.pid}
-        stamp(row, head, text, text[start:], self.occurrences)
+    def _result(self, line: Line, row: dict[str, Any], head: LogHead, text: str) -> ParsedLine:
+        """A row of ``rebalance_result``."""
+        row |= {"logged_at": head.at_ms, "resolution_ms": head.resolution_ms}
+        row["occurrence"] = self.occurrences.count(line_digest(text))
         self.is_traced = False
-        return ParsedLine(line, (Record("client_event", row),))
+        return ParsedLine(line, (Record("rebalance_result", row),))
 
-    def _grpc(self, line: Line, text: str, told: GrpcLine) -> ParsedLine:
-        self.is_traced = told.row["kind"] in ("send_failed", "heartbeat_failed")
-        row = {**told.row, "language": GRPC, "log_folder": self.folder, "pid": told.head.pid}
-        stamp(row, told.head, text, told.message, self.occurrences)
-        return ParsedLine(line, (Record("client_event", row),))
-
-    def _result(self, text: str, start: int) -> Record:
-        head = read_head(text, start, self.reading)
-        row = {
-            **_rebalance_result(self._message(text, start)),
-            "logged_at": head.at_ms,
-            "resolution_ms": head.resolution_ms,
-            "occurrence": self.occurrences.count(line_digest(text)),
-        }
-        return Record("rebalance_result", row)
-
-    def _event(self, text: str, start: int, form: Template) -> Record:
-        head = read_head(text, start, self.reading)
-        message = self._message(text, start)
-        row = read_event(form, message)
-        row["log_folder"] = self.folder
-        row["pid"] = head.pid
-        self.words = text if form.traced and message.rstrip() == form.starts else None
+    def _told(
+        self, line: Line, row: dict[str, Any], head: LogHead, text: str, message: str, *, is_traced: bool = False
+    ) -> ParsedLine:
+        """A row of ``client_event``; ``text``: what tells it from others of its instant."""
+        row |= {"log_folder": self.folder, "pid": head.pid}
         stamp(row, head, text, message, self.occurrences if self.words is None else None)
-        return Record("client_event", row)
+        self.is_traced = is_traced
+        return ParsedLine(line, (Record("client_event", row),))
 
     def _message(self, text: str, start: int) -> str:
         declared = self.reading.declared
@@ -416,21 +400,8 @@ class _Reader:
 
 
 def _rebalance_result(message: str) -> dict[str, Any]:
-    strategy, *values = _split_fields(message[message.index(_MARK) + len(_MARK) :])
-    group, topic, client_id, queue_count, member_count, size, printed = values
-    queues = _queues(printed)
-    if len(queues) != _count(size):
-        raise RefusedLineError("BAD_REBALANCE_LINE", f"rebalanceResultSize is {size}, {len(queues)} queues are printed")
-    return {
-        "consumer_group": group,
-        "topic": topic,
-        "client_id": client_id,
-        "strategy": strategy,
-        "queue_count": _count(queue_count),
-        "member_count": _count(member_count),
-        "queues": [{"broker_name": q.broker_name, "queue_id": q.queue_id} for q in queues],
-        "queues_text": " ".join(f"{q.broker_name}:{q.queue_id}" for q in queues),
-    }
+    strategy, *said, printed = _split_fields(message[message.index(_MARK) + len(_MARK) :])
+    return result_row(said, _queues(printed), strategy)
 
 
 def _split_fields(text: str) -> list[str]:
@@ -456,9 +427,3 @@ def _queues(printed: str) -> list[MessageQueue]:
         queues.append(MessageQueue(topic, broker_name, java_number(queue_id, 32)))
         position = queue.end()
     return sort_queues(queues)
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise RefusedLineError("BAD_REBALANCE_LINE", f"{text[:40]!r} is no count")
-    return int(text)

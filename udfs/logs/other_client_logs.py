@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 from hindsight.udfs.lines.parsed_line import RefusedLineError, is_instant, java_number
 from hindsight.udfs.logs.log_layouts import LogHead
+from hindsight.udfs.logs.log_stamps import MONTHS
 from hindsight.udfs.values.message_queues import MessageQueue, sort_queues
 
 GO, CPP = "GO", "CPP"
@@ -37,7 +38,6 @@ _CPP_LINE = re.compile(
     r"(?:\(([a-z]{4,7})\):| \[([a-z]{4,8})\] )(.*+)",
     re.DOTALL,
 )
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _PLACE = re.compile(r"\[\w++:\d++\]\Z")  # where in the C++ source the line was written
 _QUEUE = re.compile(r"MessageQueue \[topic=([^,\]]++), brokerName=([^,\]]++), queueId=(\d{1,10}+)\]")
 _RESULT = r"Allocation result for \[Consumer Group: ([^,]++), Topic: ([^,]++), Current Consumer ID: (.+)\] is changed\."
@@ -156,22 +156,31 @@ def _go_result(fields: Fields) -> dict[str, Any]:
     missing = [name for name in names if not fields.get(name)]
     if missing:
         raise RefusedLineError("BAD_REBALANCE_LINE", f"field {missing[0]!r} is missing")
-    group, topic, client_id, queue_count, member_count, size = (fields[name] for name in names)
-    queues = _queues_in(fields.get("rebalanceResultSet", ""))
+    return result_row([fields[name] for name in names], _queues_in(fields.get("rebalanceResultSet", "")))
+
+
+def result_row(said: Sequence[str], queues: Sequence[MessageQueue], strategy: str = "") -> dict[str, Any]:
+    """A row of ``rebalance_result``.
+
+    ``said``: group, topic, client id, numbers of queues, of members and of ``queues``, as written.
+    Refused: BAD_REBALANCE_LINE, where a number is none, or is not that of the queues.
+    """
+    group, topic, client_id, queue_count, member_count, size = said
     if len(queues) != _count(size):
         raise RefusedLineError("BAD_REBALANCE_LINE", f"rebalanceResultSize is {size}, {len(queues)} queues are printed")
-    return _result_row(group, topic, client_id, queues) | {
-        "strategy": "",
-        "queue_count": _count(queue_count),
-        "member_count": _count(member_count),
-    }
-
-
-def _result_row(group: str, topic: str, client_id: str, queues: Sequence[MessageQueue]) -> dict[str, Any]:
     return {
         "consumer_group": group,
         "topic": topic,
         "client_id": client_id,
+        "strategy": strategy,
+        "queue_count": _count(queue_count),
+        "member_count": _count(member_count),
+        **_held(queues),
+    }
+
+
+def _held(queues: Sequence[MessageQueue]) -> dict[str, Any]:
+    return {
         "queues": [{"broker_name": q.broker_name, "queue_id": q.queue_id} for q in queues],
         "queues_text": " ".join(f"{q.broker_name}:{q.queue_id}" for q in queues),
     }
@@ -262,7 +271,7 @@ def _cpp(line: re.Match[str], zone: tzinfo) -> OtherLine | None:
     head = _head_of_cpp(line, zone)
     kind, said = found
     if kind is None:
-        row = _result_row(said[1], said[2], said[3], ()) | {"strategy": "AVG"}
+        row = {"consumer_group": said[1], "topic": said[2], "client_id": said[3], "strategy": "AVG"}
         return OtherLine(CPP, head, message, row, True)
     named = {name: value for name, value in said.groupdict().items() if value}
     numbers = {
@@ -274,7 +283,7 @@ def _cpp(line: re.Match[str], zone: tzinfo) -> OtherLine | None:
 
 def _head_of_cpp(line: re.Match[str], zone: tzinfo) -> LogHead:
     year, month, day, *time, millisecond, level, spdlog_level, _ = line.groups()
-    number = int(month) if month.isdigit() else _MONTHS.index(month) + 1 if month in _MONTHS else 0
+    number = int(month) if month.isdigit() else MONTHS.index(month) + 1 if month in MONTHS else 0
     try:
         hour, minute, second = map(int, time)
         at = datetime(int(year), number, int(day), hour, minute, second, int(millisecond) * 1000, zone)
@@ -292,11 +301,9 @@ def queues_below(row: Mapping[str, Any], message: str, lines: Sequence[str]) -> 
     if totals is None:
         raise RefusedLineError("BAD_REBALANCE_LINE", "the counts of queues and members do not follow")
     body = _PLACE.sub("", "\n".join(lines))
-    queues = _queues_in(body)
-    whole = _result_row(row["consumer_group"], row["topic"], row["client_id"], queues)
     counts = {"queue_count": int(totals[1]), "member_count": int(totals[2])}
     is_cut = len(f"{message}\n{body}".encode()) >= _CPP_BYTES
-    return {**row, **whole, **counts, **({"doubts": ["CUT_LIST"]} if is_cut else {})}
+    return {**row, **_held(_queues_in(body)), **counts, **({"doubts": ["CUT_LIST"]} if is_cut else {})}
 
 
 _CPP_QUEUE = (
