@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from hindsight.jobs.diagnosis.diagnosis_consuming import consuming_told
-from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, few, queues_told, some, wrapped
+from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, few, queues_told, some, when, wrapped
 from hindsight.udfs.diagnosis.log_diagnosis import Diagnosis, Rebalance
 from hindsight.udfs.diagnosis.log_members import Member
 from hindsight.udfs.diagnosis.logged_ownership import (
@@ -238,15 +238,15 @@ def _failure_lines(group: str, diagnosis: Diagnosis, names: Names, clock: Clock)
         for subject, tally in one.not_listed.items():
             if subject[0] == group:
                 size = f", which had {tally.most}" if tally.most is not None else ""
-                yield f"{subject[1]} not in the member list{size}: {_when(tally, clock)}"
+                yield f"{subject[1]} not in the member list{size}: {_times(tally, clock)}"
         for subject, tally in one.locks.items():
             if subject[0] == group:
-                yield f"{subject[1]} {subject[2]}:{subject[3]} not locked: {_when(tally, clock)} ({log})"
+                yield f"{subject[1]} {subject[2]}:{subject[3]} not locked: {_times(tally, clock)} ({log})"
         for subject, tally in one.failures.items():
             if subject[1] == group:
                 about = " ".join(str(part) for part in subject[2:] if part)
                 what = _FAILURE.get(str(subject[0]), str(subject[0]))
-                yield f"{what}, {about}: {_when(tally, clock)} ({log})"
+                yield f"{what}, {about}: {_times(tally, clock)} ({log})"
 
 
 _FAILURE = {
@@ -260,7 +260,5 @@ _FAILURE = {
 }
 
 
-def _when(tally: Tally, clock: Clock) -> str:
-    if tally.count == 1:
-        return f"at {clock.at(tally.first)}"
-    return f"{some(tally.count, 'time')}, {clock.at(tally.first)} to {clock.at(tally.last)}"
+def _times(tally: Tally, clock: Clock) -> str:
+    return (f"{some(tally.count, 'time')}, " if tally.count > 1 else "") + when(tally, clock)

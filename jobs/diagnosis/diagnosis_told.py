@@ -15,10 +15,9 @@ from hindsight.jobs.diagnosis.diagnosis_consuming import (
     groups_met,
     others_in_short,
     others_told,
-    when,
 )
 from hindsight.jobs.diagnosis.diagnosis_groups import group_told
-from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, few, some, wrapped
+from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, few, some, when, wrapped
 from hindsight.udfs.diagnosis.log_diagnosis import CannotTell, Diagnosis
 from hindsight.udfs.diagnosis.log_findings import BROKER_LOG, LogFindings
 from hindsight.udfs.diagnosis.logged_ownership import LOG_ENDS, LOG_SILENT, NO_CLIENT_LOG

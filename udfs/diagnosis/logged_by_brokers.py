@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from hindsight.udfs.diagnosis.log_findings import Event
-from hindsight.udfs.diagnosis.logged_troubles import Isolation, Tally, isolations_of
+from hindsight.udfs.diagnosis.logged_troubles import Isolation, Tally, isolations_of, tallied
 
 Memberships = Iterable[tuple[str, Event]]
 AT_NAME_SERVERS = (
@@ -86,11 +86,11 @@ def by_brokers(memberships: Memberships) -> ByBrokers:
 
 
 def _at_name_servers(memberships: Memberships) -> list[AtNameServer]:
-    seen: dict[tuple[str, str, str], Tally] = {}
-    for name_server, one in memberships:
-        if one.kind in AT_NAME_SERVERS:
-            subject = str(one.row.get("broker_address") or one.row.get("topic"))
-            seen.setdefault((name_server, one.kind, subject), Tally()).add(one.at, None)
+    seen: dict[tuple[str, str, str], Tally] = tallied(
+        ((name_server, one.kind, str(one.row.get("broker_address") or one.row.get("topic"))), one.at, None)
+        for name_server, one in memberships
+        if one.kind in AT_NAME_SERVERS
+    )
     return [AtNameServer(*key, tally) for key, tally in seen.items()]
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hindsight.udfs.diagnosis.log_findings import CONSUMER_STOPPED, Event, Stretch, stretch_at
+from hindsight.udfs.diagnosis.log_findings import CONSUMER_STOPPED, Event, Stretch, clients_named, stretch_at
 from hindsight.udfs.diagnosis.log_processes import STAMPS_ERR_MS, Process
 from hindsight.udfs.rebalances.share_ledger import NOT_ADDED, NotTaken
 
@@ -197,7 +197,7 @@ class ProcessWalk:
     def _broadcaster(self, group: str) -> str | None:
         """The client of this process that broadcasts in a group, where it is one and is named."""
         named = {client_id for client_id, of_group in self.consumes if of_group == group}
-        mine = {str(one.row["client_id"]) for one in self.process.events if one.row.get("client_id")}
+        mine = clients_named(self.process.events)
         found = named & mine
         return found.pop() if len(found) == 1 else None
 
