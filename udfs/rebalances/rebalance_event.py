@@ -43,6 +43,19 @@ class Swallowed(NamedTuple):
     certain: bool
 
 
+class Trigger(NamedTuple):
+    """What set a rebalance off. ``at`` None: not known; ``after`` None: ``at`` is exact.
+
+    ``also``: other kinds that match; where ``kind`` is UNKNOWN those that it may be.
+    """
+
+    kind: str
+    subjects: tuple[str, ...] = ()
+    at: int | None = None
+    after: int | None = None
+    also: tuple[str, ...] = ()
+
+
 class Rebalance(NamedTuple):
     """One rebalance of a client. Instants are epoch ms; ``after`` None: ``at`` is exact.
 
@@ -59,12 +72,12 @@ class Rebalance(NamedTuple):
     at: int
     told_by: str
     outcome: str
-    trigger: Trigger
-    woken_by: str | None
     topics: tuple[str, ...]
     held: int
     ordered: bool | None
     evidence: tuple[str, ...]
+    trigger: Trigger = Trigger(UNKNOWN)
+    woken_by: str | None = None
     results: int = 0
     members: tuple[int | None, int | None] = (None, None)
     gained: tuple[HandOver, ...] = ()
@@ -141,20 +154,9 @@ def certainties(made: Rebalance) -> dict[str, str]:
 
 
 def _hand_over(one: HandOver) -> dict[str, Any]:
-    topic, broker_name, queue_id = one.queue
-    return {
-        "topic": topic,
-        "broker_name": broker_name,
-        "queue_id": queue_id,
-        "from_client_id": one.from_client_id,
-        "released_at": to_instant(one.released_at),
-        "unread_ms": one.unread_ms,
-        "unread_at_least_ms": one.unread_at_least_ms,
-        "lock_failures": one.lock_failures,
-        "stored_offset": one.stored_offset,
-        "began_offset": one.began_offset,
-        "sent_on_to": one.sent_on_to,
-    }
+    queue = dict(zip(("topic", "broker_name", "queue_id"), one.queue, strict=True))
+    told = {name: value for name, value in vars(one).items() if name != "queue"}
+    return queue | told | {"released_at": to_instant(one.released_at)}
 
 
 _WHY = {
@@ -238,19 +240,6 @@ class Signs:
 
     def __iter__(self) -> Iterator[Sign]:
         return iter(self._signs)
-
-
-class Trigger(NamedTuple):
-    """What set a rebalance off. ``at`` None: not known; ``after`` None: ``at`` is exact.
-
-    ``also``: other kinds that match; where ``kind`` is UNKNOWN those that it may be.
-    """
-
-    kind: str
-    subjects: tuple[str, ...] = ()
-    at: int | None = None
-    after: int | None = None
-    also: tuple[str, ...] = ()
 
 
 class Around(NamedTuple):

@@ -31,7 +31,7 @@ from hindsight.udfs.rebalances.rebalance_event import (
     fill,
     tells,
 )
-from hindsight.udfs.rebalances.round_shares import RoundShares, ShareRound
+from hindsight.udfs.rebalances.round_shares import Moved, RoundShares, ShareRound
 from hindsight.udfs.rebalances.share_ledger import HEARD, REFUSED, RESULT, SWALLOWED, Line
 
 _ASSIGNED = "queues_assigned"
@@ -198,14 +198,14 @@ class RebalanceFold:
         for client_id, at in (*self.created.items(), *day.created):
             started[client_id].append(at)
         ends, told = self._told(day)
-        moved: list[tuple[str, Any, int | None]] = []
+        moved: list[tuple[str, Moved]] = []
         shown: list[Sign] = []
         for collector, rounds in sorted(day.rounds.items()):
             of_collector = self.rounds.setdefault(collector, RoundShares())
             for group in rounds:
                 signs, found = of_collector.take(group)
                 shown += signs
-                moved += [(collector, one, None if group.members is None else len(group.members)) for one in found]
+                moved += [(collector, one) for one in found]
             of_collector.close_date()
         every = Signs([*self.signs, *told, *shown])
         last = dict(self.logged.last)
@@ -213,8 +213,8 @@ class RebalanceFold:
         by_client: dict[str, list[Rebalance]] = defaultdict(list)
         for one in logged:
             by_client[one.client_id].append(one)
-        for collector, move, members in moved:
-            made = move.rebalance(every, members)
+        for collector, move in moved:
+            made = move.rebalance(every)
             telling = [one for one in by_client[made.client_id] if tells(one, made)]
             for one in telling:
                 fill(one, made)
@@ -257,7 +257,7 @@ class RebalanceFold:
         """The state; equal folds give equal texts."""
         state = {
             "logged": self.logged.to_state(),
-            "rounds": {collector: one.to_state() for collector, one in sorted(self.rounds.items())},
+            "rounds": {collector: one.to_state() for collector, one in self.rounds.items()},
             "signs": [list(sign) for sign in self.signs],
             "created": self.created,
             "addresses": self.addresses,
@@ -272,8 +272,8 @@ class RebalanceFold:
             LoggedShares.of_state(state["logged"]),
             {collector: RoundShares.of_state(one) for collector, one in state["rounds"].items()},
             [Sign(*sign) for sign in state["signs"]],
-            dict(state["created"]),
-            dict(state["addresses"]),
+            state["created"],
+            state["addresses"],
         )
 
 
