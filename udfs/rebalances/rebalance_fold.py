@@ -50,9 +50,30 @@ _ONE_CHANGE_MS = 60_000  # brokers tell of one change each by itself
 class Told:
     """What logs tell of groups on a date: lines and members by group; by log lines that name no group."""
 
-    lines: Mapping[str, list[Line]] = field(default_factory=lambda: defaultdict(list))
-    nameless: Mapping[str, list[Line]] = field(default_factory=lambda: defaultdict(list))
-    memberships: Mapping[str, list[Membership]] = field(default_factory=lambda: defaultdict(list))
+    lines: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))
+    nameless: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))
+    memberships: dict[str, list[Membership]] = field(default_factory=lambda: defaultdict(list))
+
+    @classmethod
+    def of_rows(cls, day: date, of_groups: Iterable[pa.Table], of_logs: pa.Table, members: pa.Table) -> Told:
+        """What rows tell whose line was written on a date, UTC.
+
+        Args:
+            of_groups: of clients' logs, with a group.
+            of_logs: the same without one; each line once, whoever's bucket got it.
+            members: of brokers' logs.
+        """
+        told = cls()
+        for row in (row for rows in of_groups for row in _rows(rows, day)):
+            # A refusal is written twice: by whoever asks for the lock, and by the rebalance that wanted the queue.
+            if row.get("kind") != REFUSED or row["detail"] is not None:
+                told.lines[row["consumer_group"]].append(_line(row))
+        for line in map(_line, _rows(of_logs, day)):
+            told.nameless[line.folder].append(line)
+        for row in _rows(members, day):
+            said = row["kind"], row["client_id"], row["address"], to_ms(row["last_update_at"])
+            told.memberships[row["consumer_group"]].append(Membership(to_ms(row["logged_at"]) or 0, *said))
+        return told
 
     def days(self, ends_at: int, rounds: Mapping[str, Mapping[str, Sequence[ShareRound]]]) -> dict[str, Day]:
         """By group; a line that names none is of each group of its log."""
@@ -72,43 +93,10 @@ class Told:
         return found
 
 
-def of_day(rows: pa.Table, day: date) -> pa.Table:
-    """The rows whose line was written on a date, UTC."""
+def _rows(rows: pa.Table, day: date) -> Iterator[dict[str, Any]]:
+    """Rows of a date with instants as whole numbers, epoch us, which cost less to read."""
     days = microseconds(rows, "logged_at") // _DAY_US
-    return rows.filter(pa.array(days == (day - date(1970, 1, 1)).days))
-
-
-def lines_by_group(results: pa.Table, events: pa.Table) -> dict[str, list[Line]]:
-    """Lines of clients' logs by consumer group."""
-    found: dict[str, list[Line]] = defaultdict(list)
-    for rows in (results, events):
-        for row in _rows(rows):
-            # A refusal is written twice: by whoever asks for the lock, and by the rebalance that wanted the queue.
-            if row.get("kind") != REFUSED or row["detail"] is not None:
-                found[row["consumer_group"]].append(_line(row))
-    return found
-
-
-def of_logs(events: pa.Table) -> dict[str, list[Line]]:
-    """Lines that name no group, by log; each line once, whoever's bucket got it."""
-    found: dict[str, list[Line]] = defaultdict(list)
-    for row in _rows(events):
-        line = _line(row)
-        found[line.folder].append(line)
-    return found
-
-
-def memberships_by_group(rows: pa.Table) -> dict[str, list[Membership]]:
-    """Lines of brokers' logs by consumer group."""
-    found: dict[str, list[Membership]] = defaultdict(list)
-    for row in _rows(rows):
-        told = row["kind"], row["client_id"], row["address"], to_ms(row["last_update_at"])
-        found[row["consumer_group"]].append(Membership(to_ms(row["logged_at"]) or 0, *told))
-    return found
-
-
-def _rows(rows: pa.Table) -> Iterator[dict[str, Any]]:
-    """Rows with instants as whole numbers, epoch us, which cost less to read."""
+    rows = rows.filter(pa.array(days == (day - date(1970, 1, 1)).days))
     instants = [name for name in rows.column_names if pa.types.is_timestamp(rows.schema.field(name).type)]
     for name in instants:
         place = rows.schema.get_field_index(name)
