@@ -169,8 +169,8 @@ class _Finder:
         for kind, parsed in ((CLIENT_LOG, client), (BROKER_LOG, broker)):
             if parsed.refusal is not None:
                 self._refuse(kind, parsed.line, *parsed.refusal)
-        if broker.records:
-            self.found.memberships.append(_membership(broker))
+        for _, row in broker.records:
+            self.found.memberships.append(_event(broker, row, row["kind"], None))
         if client.refusal is None and client.line.text[:1] not in ("\t", ""):
             self._hear(client)
 
@@ -228,8 +228,7 @@ class _Finder:
         kind = row.get("kind", "rebalance_result")
         if row.get("language") not in (None, "JAVA"):
             if kind not in _LEFT_OUT and kind != "queue_began":
-                at, number = row["logged_at"], parsed.line.number
-                self.found.others.append(Event(at, number, kind, row.get("pid"), _identity(row), _trimmed(row)))
+                self.found.others.append(_event(parsed, row, kind, row.get("pid")))
             return
         client_id = row.get("client_id")
         if client_id is not None:
@@ -237,9 +236,7 @@ class _Finder:
         for address, broker_name in _brokers_named(row):
             self.found.brokers.setdefault(intern(address), set()).add(intern(broker_name))
         if kind not in _LEFT_OUT:
-            at, number = row["logged_at"], parsed.line.number
-            pid = row.get("pid") or pid
-            self.found.events.append(Event(at, number, kind, pid, _identity(row), _trimmed(row)))
+            self.found.events.append(_event(parsed, row, kind, row.get("pid") or pid))
 
     def _live(self, lives: dict[Any, Life], writer: Any) -> Life:
         life = lives.get(writer)
@@ -269,9 +266,8 @@ def _kind(found: LogFindings) -> LogKind:
     return "client_log" if is_client or found.events else "neither"
 
 
-def _membership(parsed: ParsedLine) -> Event:
-    ((_, row),) = parsed.records
-    return Event(row["logged_at"], parsed.line.number, row["kind"], None, _identity(row), _trimmed(row))
+def _event(parsed: ParsedLine, row: dict[str, Any], kind: str, pid: int | None) -> Event:
+    return Event(row["logged_at"], parsed.line.number, kind, pid, _identity(row), _trimmed(row))
 
 
 def _identity(row: dict[str, Any]) -> bytes:

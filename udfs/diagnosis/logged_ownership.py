@@ -24,6 +24,19 @@ LOG_BEGINS, LOG_SILENT, LOG_ENDS, PART_MISSING = "LOG_BEGINS", "LOG_SILENT", "LO
 PULLS, NOT_SAID_WHETHER_PUSH, WHOSE_NOT_SAID = "PULLS", "NOT_SAID_WHETHER_PUSH", "WHOSE_NOT_SAID"
 RESTARTED = "RESTARTED"
 NO_CLIENT_LOG, NO_RESULT = "NO_CLIENT_LOG", "NO_RESULT"
+# Why it is not known what a client owns, for a person.
+WHY = {
+    LOG_BEGINS: "the log begins later",
+    LOG_SILENT: "its log is silent",
+    LOG_ENDS: "after its last line",
+    PART_MISSING: "a part of the log is missing",
+    RESTARTED: "when it ended before its restart",
+    PULLS: "it pulls, and may leave queues out",
+    NOT_SAID_WHETHER_PUSH: "no line shows whether it takes them",
+    WHOSE_NOT_SAID: "several clients share the log, and the line names none",
+    NO_CLIENT_LOG: "its own log is not here",
+    NO_RESULT: "no line shows its queues",
+}
 _PUSH, _PULL = "CONSUME_PASSIVELY", "CONSUME_ACTIVELY"
 _BROADCASTING = "BROADCASTING"
 _APPLIED_WITHIN_MS = 1000

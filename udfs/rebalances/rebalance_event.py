@@ -159,7 +159,7 @@ def _hand_over(one: HandOver) -> dict[str, Any]:
     return queue | told | {"released_at": to_instant(one.released_at)}
 
 
-_WHY = {
+WHY = {
     START: "it started",
     JOINED: "a member joined",
     LEFT: "a member left",
@@ -174,7 +174,7 @@ _WHY = {
 
 
 def _sentence(consumer_group: str, made: Rebalance) -> str:
-    why = _WHY.get(made.trigger.kind) or _maybe(made.trigger)
+    why = WHY.get(made.trigger.kind) or _maybe(made.trigger)
     who = f" ({some(made.trigger.subjects)})" if made.trigger.subjects and made.trigger.kind != START else ""
     if made.outcome == FAILED:
         return f"{made.client_id} of {consumer_group} failed to rebalance at {clock(made.at)}: {_first_error(made)}."
@@ -186,7 +186,7 @@ def _sentence(consumer_group: str, made: Rebalance) -> str:
 
 def _maybe(trigger: Trigger) -> str:
     told = "it was told that members changed" if trigger.at is not None else "nothing recorded says why"
-    return f"{told}; perhaps {' or '.join(_WHY[kind] for kind in trigger.also)}" if trigger.also else told
+    return f"{told}; perhaps {' or '.join(WHY[kind] for kind in trigger.also)}" if trigger.also else told
 
 
 def _first_error(made: Rebalance) -> str:
