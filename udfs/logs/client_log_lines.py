@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import tzinfo
+from functools import partial
 from typing import Any
 
 from hindsight.udfs.allocation import MessageQueue, sort_queues
@@ -75,11 +76,15 @@ _OVER = re.compile(r"\bcall (?:the addr\[[^\]]*+\] )?timeout\b")
 _THROWN = re.compile(r"(?:Caused by: )?([A-Za-z_][\w$]*+(?:\.[\w$]++)++)(?:: (.*+))?", re.DOTALL)
 
 
-class Held:
-    """A line whose stack trace may follow, and what has followed so far."""
+Finish = Callable[[dict[str, Any], list[str]], dict[str, Any]]  # a row, with what the lines below its own tell
 
-    def __init__(self, head: ParsedLine) -> None:
+
+class Held:
+    """A line below which more may follow that tells of it, and what has followed so far."""
+
+    def __init__(self, head: ParsedLine, finish: Finish) -> None:
         self.head = head
+        self.finish = finish
         self.trace: list[tuple[Line, str]] = []
         self.size = 0
 
@@ -92,50 +97,20 @@ class Held:
         return True
 
     def release(self) -> Iterator[ParsedLine]:
-        """The first line with what followed it, and the lines that came of it."""
-        ((table, row),) = self.head.records
-        told = _stack_trace([text for _, text in self.trace])
-        told = {name: value for name, value in told.items() if value is not None or name not in row}
-        yield self.head._replace(records=(Record(table, row | told),))
-        for line, _ in self.trace:
-            yield ignored(line)
-
-
-class HeldWords(Held):
-    """A line of fixed words alone: only the exception below it tells it from others of its instant."""
-
-    def __init__(self, head: ParsedLine, text: str, occurrences: Occurrences) -> None:
-        super().__init__(head)
-        self.text = text
-        self.occurrences = occurrences
-
-    def release(self) -> Iterator[ParsedLine]:
-        """As for any trace."""
-        first, *rest = super().release()
-        row = first.records[0].row
-        exception = (row.get("stack_trace") or "").partition("\n")[0]
-        identify(row, f"{self.text}\n{exception}" if exception else self.text, self.occurrences)
-        yield first
-        yield from rest
-
-
-class HeldQueues(Held):
-    """The first line of a C++ client's rebalance result, and the queues below it."""
-
-    def __init__(self, head: ParsedLine, message: str) -> None:
-        super().__init__(head)
-        self.message = message
-
-    def release(self) -> Iterator[ParsedLine]:
-        """As for a trace; refused where no counts follow."""
+        """The first line with what followed it, or refused by that, and the lines that came of it."""
         ((table, row),) = self.head.records
         try:
-            whole = queues_below(row, self.message, [text for _, text in self.trace])
-            yield self.head._replace(records=(Record(table, whole),))
+            whole = self.head._replace(records=(Record(table, self.finish(row, [text for _, text in self.trace])),))
         except RefusedLineError as refused:
-            yield ParsedLine(self.head.line, refusal=refused.refusal)
+            whole = ParsedLine(self.head.line, refusal=refused.refusal)
+        yield whole
         for line, _ in self.trace:
             yield ignored(line)
+
+
+def _with_trace(row: dict[str, Any], trace: list[str]) -> dict[str, Any]:
+    told = _stack_trace(trace)
+    return row | {name: value for name, value in told.items() if value is not None or name not in row}
 
 
 def _stack_trace(trace: list[str]) -> dict[str, Any]:
@@ -254,11 +229,9 @@ class _Reader:
         self.counts_days = reading.days is not None
         self.folder = folder
         self.held: Held | None = None
-        self.is_traced = False  # the line that was read last
+        self.finish: Finish | None = None  # of the line that was read last; None: nothing below it tells of it
         self.recent: deque[str] = deque(maxlen=_RECENT)  # lines that are no frames of a trace, the last as the last
         self.given_up = ("", "")  # the record and exception of the last send that was given up
-        self.list_begins: str | None = None  # the message of a C++ client's result, whose queues stand below it
-        self.words: str | None = None  # the line, if its message was fixed words alone and a trace may follow
         self.occurrences = Occurrences()
 
     def take(self, line: Line, text: str | None) -> Iterator[ParsedLine]:
@@ -275,12 +248,8 @@ class _Reader:
             yield from self.follow(line, text)
             return
         yield from self.release()
-        if parsed.records and self.list_begins is not None:
-            self.held, self.list_begins = HeldQueues(parsed, self.list_begins), None
-        elif parsed.records and self.words is not None:
-            self.held, self.words = HeldWords(parsed, self.words, self.occurrences), None
-        elif parsed.records and self.is_traced:
-            self.held = Held(parsed)
+        if parsed.records and self.finish is not None:
+            self.held = Held(parsed, self.finish)
         else:
             yield parsed
 
@@ -339,9 +308,9 @@ class _Reader:
         message = self._message(text, start)
         if form.kind == RESULT:
             return self._result(line, _rebalance_result(message), head, text)
+        is_words = form.traced and message.rstrip() == form.starts
         row = read_event(form, message)
-        self.words = text if form.traced and message.rstrip() == form.starts else None
-        return self._told(line, row, head, text, message, is_traced=form.traced)
+        return self._told(line, row, head, text, message, is_traced=form.traced, is_words=is_words)
 
     def _other(self, line: Line, text: str) -> ParsedLine | None:
         """What comes of a line of a Go or C++ client; None: nothing."""
@@ -350,8 +319,8 @@ class _Reader:
             return None
         row = {**other.row, "language": other.language}
         if other.is_result:
-            self.list_begins = other.message if other.language == CPP else None
-            return self._result(line, row, other.head, text)
+            finish = partial(queues_below, message=other.message) if other.language == CPP else None
+            return self._result(line, row, other.head, text, finish)
         return self._told(line, row, other.head, text, other.message)
 
     def _in_java_s_words(self, line: Line, text: str, found: tuple[int, Template] | None) -> ParsedLine | None:
@@ -378,21 +347,38 @@ class _Reader:
         self.given_up = (record, message)
         return self._told(line, read_event(form, message), head, f"{record}\n{text}", message, is_traced=True)
 
-    def _result(self, line: Line, row: dict[str, Any], head: LogHead, text: str) -> ParsedLine:
+    def _result(
+        self, line: Line, row: dict[str, Any], head: LogHead, text: str, finish: Finish | None = None
+    ) -> ParsedLine:
         """A row of ``rebalance_result``."""
         row |= {"logged_at": head.at_ms, "resolution_ms": head.resolution_ms}
         row["occurrence"] = self.occurrences.count(line_digest(text))
-        self.is_traced = False
+        self.finish = finish
         return ParsedLine(line, (Record("rebalance_result", row),))
 
     def _told(
-        self, line: Line, row: dict[str, Any], head: LogHead, text: str, message: str, *, is_traced: bool = False
+        self,
+        line: Line,
+        row: dict[str, Any],
+        head: LogHead,
+        text: str,
+        message: str,
+        *,
+        is_traced: bool = False,
+        is_words: bool = False,
     ) -> ParsedLine:
-        """A row of ``client_event``; ``text``: what tells it from others of its instant."""
+        """A row of ``client_event``; ``text``: what tells it from others of its instant, ``is_words``: it does not."""
         row |= {"log_folder": self.folder, "pid": head.pid}
-        stamp(row, head, text, message, self.occurrences if self.words is None else None)
-        self.is_traced = is_traced
+        stamp(row, head, text, message, None if is_words else self.occurrences)
+        self.finish = partial(self._of_words, text) if is_words else _with_trace if is_traced else None
         return ParsedLine(line, (Record("client_event", row),))
+
+    def _of_words(self, text: str, row: dict[str, Any], trace: list[str]) -> dict[str, Any]:
+        """Of a line of fixed words alone only the exception below it tells it from others of its instant."""
+        whole = _with_trace(row, trace)
+        exception = (whole.get("stack_trace") or "").partition("\n")[0]
+        identify(whole, f"{text}\n{exception}" if exception else text, self.occurrences)
+        return whole
 
     def _message(self, text: str, start: int) -> str:
         declared = self.reading.declared

@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 
 from hindsight.udfs.lines.parsed_line import RefusedLineError, is_instant, java_number
 from hindsight.udfs.logs.log_layouts import LogHead
-from hindsight.udfs.logs.log_stamps import MONTHS
 from hindsight.udfs.values.message_queues import MessageQueue, sort_queues
 
 GO, CPP = "GO", "CPP"
@@ -38,6 +37,7 @@ _CPP_LINE = re.compile(
     r"(?:\(([a-z]{4,7})\):| \[([a-z]{4,8})\] )(.*+)",
     re.DOTALL,
 )
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _PLACE = re.compile(r"\[\w++:\d++\]\Z")  # where in the C++ source the line was written
 _QUEUE = re.compile(r"MessageQueue \[topic=([^,\]]++), brokerName=([^,\]]++), queueId=(\d{1,10}+)\]")
 _RESULT = r"Allocation result for \[Consumer Group: ([^,]++), Topic: ([^,]++), Current Consumer ID: (.+)\] is changed\."
@@ -283,7 +283,7 @@ def _cpp(line: re.Match[str], zone: tzinfo) -> OtherLine | None:
 
 def _head_of_cpp(line: re.Match[str], zone: tzinfo) -> LogHead:
     year, month, day, *time, millisecond, level, spdlog_level, _ = line.groups()
-    number = int(month) if month.isdigit() else MONTHS.index(month) + 1 if month in MONTHS else 0
+    number = int(month) if month.isdigit() else _MONTHS.index(month) + 1 if month in _MONTHS else 0
     try:
         hour, minute, second = map(int, time)
         at = datetime(int(year), number, int(day), hour, minute, second, int(millisecond) * 1000, zone)
@@ -292,7 +292,7 @@ def _head_of_cpp(line: re.Match[str], zone: tzinfo) -> LogHead:
     return LogHead(instant_of(at), 1, level or spdlog_level, None, None)
 
 
-def queues_below(row: Mapping[str, Any], message: str, lines: Sequence[str]) -> dict[str, Any]:
+def queues_below(row: Mapping[str, Any], lines: Sequence[str], message: str) -> dict[str, Any]:
     """The row of a C++ client's ``Allocation result``, completed by the lines behind its first.
 
     A list that the client cut has a doubt, CUT_LIST. Refused: BAD_REBALANCE_LINE.
